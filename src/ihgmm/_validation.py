@@ -1,0 +1,253 @@
+"""Checks of parameters and data: the only file that uses scikit-learn's helpers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from sklearn.utils.validation import check_array, validate_data
+
+from ihgmm._arrays import Array, is_sparse, max_abs, row_sqnorms
+
+__all__ = [
+    "CheckedData",
+    "check_choice",
+    "check_count",
+    "check_data",
+    "check_labels",
+    "check_n_init",
+    "check_number",
+    "check_row_count",
+    "check_weights",
+    "generator",
+    "identical_rows",
+    "warn_zero_rows",
+]
+
+FORMATS = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
+
+
+def check_count(name: str, value: Any, *, least: int = 1) -> int:
+    """Return ``value`` as an int, or say what it should have been."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+        raise TypeError(
+            f"{name}={value!r} is a {type(value).__name__}; give a whole number, "
+            f"{least} or more."
+        )
+    if value < least:
+        raise ValueError(f"{name}={value} is too small; give {least} or more.")
+    return int(value)
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    least: float = -np.inf,
+    most: float = np.inf,
+    above: float = -np.inf,
+) -> float:
+    """Return ``value`` as a float within bounds, or say what it should have been."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"{name}={value!r} is a {type(value).__name__}; give a number.")
+    if not (least <= value <= most and value > above and np.isfinite(value)):
+        lower = f"above {above:g}" if above > -np.inf else f"at least {least:g}"
+        upper = f" and at most {most:g}" if most < np.inf else ""
+        raise ValueError(f"{name}={value!r} is out of range; give {lower}{upper}.")
+    return float(value)
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Raise unless ``value`` is one of the words allowed."""
+    if not isinstance(value, str) or value not in choices:
+        words = ", ".join(repr(c) for c in choices)
+        raise ValueError(f"{name}={value!r} is not known; give one of {words}.")
+
+
+def check_n_init(n_init: Any) -> None:
+    """Raise unless ``n_init`` is "auto" or a positive whole number."""
+    if isinstance(n_init, str):
+        check_choice("n_init", n_init, ("auto",))
+    else:
+        check_count("n_init", n_init)
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Turn any random state scikit-learn users know into a NumPy generator.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+        None draws fresh entropy; a RandomState is asked for a seed, so that calls
+        with the same one differ; a Generator is used as it is.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**31 - 1, size=4))
+    if random_state is None:
+        return np.random.default_rng()
+    seed = check_count("random_state", random_state, least=0)
+    return np.random.default_rng(seed)
+
+
+@dataclass(frozen=True)
+class CheckedData:
+    """Data that is safe to compute with.
+
+    Attributes
+    ----------
+    X : array or sparse matrix
+        Finite, float32 or float64. It is the caller's own unless ``unit`` is not 1.
+    sqnorms : ndarray of shape (n_samples,)
+        Squared row norms.
+    unit : float
+        The power of two that X was divided by because squares of its entries would
+        have overflowed or vanished; 1 for all ordinary data.
+    """
+
+    X: Array
+    sqnorms: np.ndarray
+    unit: float
+
+
+def check_data(
+    X: Any, estimator: BaseEstimator | None = None, *, reset: bool = True
+) -> CheckedData:
+    """Validate a data matrix; one pass over it also gives the row norms.
+
+    With an estimator, feature names and counts are recorded (``reset``) or compared.
+    """
+    options = {**FORMATS, "ensure_all_finite": False}
+    if estimator is None:
+        X = check_array(X, input_name="X", **options)
+    else:
+        X = validate_data(estimator, X, reset=reset, **options)
+    sqnorms = row_sqnorms(X)
+    total = float(sqnorms.sum())
+    info = np.finfo(X.dtype)
+    if np.sqrt(info.tiny) < total < np.sqrt(float(info.max)) * 1e12:
+        return CheckedData(X, sqnorms, 1.0)
+    _raise_if_not_finite(X, estimator)
+    peak = max_abs(X)
+    if peak == 0:
+        return CheckedData(X, sqnorms, 1.0)
+    unit = 2.0 ** np.clip(np.floor(np.log2(peak)), -1000, 1000)
+    X = X * X.dtype.type(1 / unit) if np.isfinite(X.dtype.type(1 / unit)) else X / unit
+    return CheckedData(X, row_sqnorms(X), float(unit))
+
+
+def _raise_if_not_finite(X: Array, estimator: BaseEstimator | None) -> None:
+    values = X.tocoo() if is_sparse(X) else X
+    bad = ~np.isfinite(values.data if is_sparse(X) else values)
+    if not bad.any():
+        return
+    if is_sparse(X):
+        first = int(np.flatnonzero(bad)[0])
+        row, column, value = values.row[first], values.col[first], values.data[first]
+    else:
+        row, column = (int(i[0]) for i in np.nonzero(bad))
+        value = values[row, column]
+    what = "NaN" if np.isnan(value) else "infinity"
+    who = "ihgmm" if estimator is None else type(estimator).__name__
+    raise ValueError(
+        f"Input X contains {what} at row {row}, column {column} ({int(bad.sum())} "
+        f"entries of X are NaN or infinite). {who} does not accept such entries: drop "
+        "those rows or fill them in, for example with sklearn.impute.SimpleImputer."
+    )
+
+
+def check_row_count(n_samples: int, n_clusters: int) -> None:
+    """Raise when there are fewer rows than clusters."""
+    if n_clusters > n_samples:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than n_samples={n_samples}; give at most "
+            f"{n_samples} clusters, or more rows."
+        )
+
+
+def warn_zero_rows(sqnorms: np.ndarray) -> None:
+    """Warn once when some rows are zero; raise when all are."""
+    zero = int((sqnorms == 0).sum())
+    if zero == len(sqnorms):
+        raise ValueError(
+            f"All {zero} rows of X are zero: they show no pattern to cluster by. Check "
+            "how X was read or preprocessed."
+        )
+    if zero:
+        warnings.warn(
+            f"{zero} of {len(sqnorms)} rows are zero. They show no pattern; they get "
+            "a zero embedding and the label of the largest cluster, 0. Drop them "
+            "beforehand if they should not be labelled.",
+            DataConversionWarning,
+            stacklevel=3,
+        )
+
+
+def identical_rows(
+    X: Array, sqnorms: np.ndarray, n_clusters: int
+) -> np.ndarray | None:
+    """Return labels by identity of rows when there are fewer kinds than clusters.
+
+    Rows of different norm differ, so for ordinary data a glance at the norms of a few
+    rows answers None. Otherwise the distinct rows are counted, and a warning given.
+    """
+    few = sqnorms[: 100 * n_clusters]
+    if len(np.unique(few)) >= n_clusters or len(np.unique(sqnorms)) >= n_clusters:
+        return None
+    rows = X.toarray() if is_sparse(X) else X
+    _, labels = np.unique(rows, axis=0, return_inverse=True)
+    labels = np.ravel(labels)
+    kinds = int(labels.max()) + 1
+    if kinds >= n_clusters:
+        return None
+    warnings.warn(
+        f"X has {kinds} distinct rows, fewer than n_clusters={n_clusters}; {kinds} "
+        "clusters are returned. Ask for fewer clusters, or look for duplicates in X.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+    return np.asarray(labels)
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """Return one non-negative weight for each row, as float64."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n_samples, float(sample_weight))
+    weights = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}; give {n_samples} numbers, one "
+            "for each row of X."
+        )
+    if (weights < 0).any() or weights.sum() <= 0:
+        raise ValueError(
+            f"sample_weight has smallest value {weights.min():g} and sum "
+            f"{weights.sum():g}; give weights that are not negative, not all zero."
+        )
+    return np.asarray(weights)
+
+
+def check_labels(name: str, labels: Any) -> np.ndarray:
+    """Return a one-dimensional, non-empty array of labels of any kind."""
+    array = np.asarray(labels)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(
+            f"{name} has shape {array.shape}; give one label for each row, as a "
+            "one-dimensional sequence that is not empty."
+        )
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise ValueError(f"{name} contains NaN; give every row a label.")
+    return array

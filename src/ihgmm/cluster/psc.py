@@ -1,0 +1,221 @@
+"""Projected spectral clustering, the method for rows of equal scale."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.metrics import euclidean_distances
+
+from ihgmm._arrays import matmul, transposed_matmul
+from ihgmm._validation import (
+    check_choice,
+    check_count,
+    check_data,
+    check_n_init,
+    check_number,
+    check_row_count,
+    generator,
+    identical_rows,
+)
+from ihgmm.cluster._base import Clusterer
+from ihgmm.eigen import SOLVERS, Solver
+from ihgmm.rounding import ASSIGNMENTS, Assignment, number_by_size
+from ihgmm.spectral import spectral_clustering
+
+__all__ = ["PSC"]
+
+
+class PSC(Clusterer):
+    """Cluster rows by k-means after projecting them on their leading directions.
+
+    Projected spectral clustering [1]_, the same as the method of [2]_: the data
+    projected on the leading right singular vectors of X, without centring, then
+    k-means. It is made for classical mixtures, in which rows of one cluster have one
+    scale, and is the paper's main competitor.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters and of directions.
+    eigen_solver : {"auto", "dense", "lanczos", "block"}, default="auto"
+        How eigenvectors are found; see :func:`ihgmm.eigen.leading_eigenpairs`.
+    assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
+        How projected rows become labels.
+    n_init : int or "auto", default="auto"
+        Starts of k-means: one from pivoted QR, the others k-means++. "auto" is 1 + 10.
+    max_iter : int, default=300
+        Cap on the iterations of one k-means run.
+    tol : float, default=1e-2
+        Largest angle, in radians, between the computed and the true leading subspace.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed; the same seed gives the same labels.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        The cluster of each row, numbered by decreasing size.
+    embedding_ : ndarray of shape (n_samples, n_clusters)
+        The projected rows.
+    eigenvalues_ : ndarray of shape (n_clusters,)
+        Squared leading singular values of X.
+    components_ : ndarray of shape (n_clusters, n_features)
+        The directions projected on.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The mean projected row of each cluster, in the space of features.
+    n_iter_ : int
+        Iterations of k-means.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, if X had names.
+
+    References
+    ----------
+    .. [1] A. Y. Zhang and H. H. Zhou (2024), Leave-one-out singular subspace
+       perturbation analysis for spectral clustering. Annals of Statistics 52.
+    .. [2] M. Löffler, A. Y. Zhang and H. H. Zhou (2021), Optimality of spectral
+       clustering in the Gaussian mixture model. Annals of Statistics 49.
+
+    Examples
+    --------
+    >>> from ihgmm import PSC, make_ihgmm
+    >>> from ihgmm.metrics import exact_recovery
+    >>> X, labels = make_ihgmm(300, 100, scale_ratio=1, random_state=0)
+    >>> model = PSC(n_clusters=4, random_state=0).fit(X)
+    >>> exact_recovery(labels, model.labels_)
+    True
+    """
+
+    labels_: np.ndarray
+    embedding_: np.ndarray
+    eigenvalues_: np.ndarray
+    components_: np.ndarray
+    cluster_centers_: np.ndarray
+    n_iter_: int
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        eigen_solver: Solver = "auto",
+        assign_labels: Assignment = "kmeans",
+        n_init: int | Literal["auto"] = "auto",
+        max_iter: int = 300,
+        tol: float = 1e-2,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.eigen_solver = eigen_solver
+        self.assign_labels = assign_labels
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Project and cluster.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The data.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        PSC
+            The fitted estimator itself.
+        """
+        check_count("n_clusters", self.n_clusters)
+        check_choice("eigen_solver", self.eigen_solver, SOLVERS)
+        check_choice("assign_labels", self.assign_labels, ASSIGNMENTS)
+        check_n_init(self.n_init)
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol, above=0)
+        data = check_data(X, self)
+        check_row_count(len(data.sqnorms), self.n_clusters)
+        found = spectral_clustering(
+            data.X,
+            self.n_clusters,
+            gram="full",
+            rows="projected",
+            eigen_solver=self.eigen_solver,
+            assign_labels=self.assign_labels,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            sqnorms=data.sqnorms,
+            rng=generator(self.random_state),
+        )
+        labels = found.labels
+        kinds = identical_rows(data.X, data.sqnorms, self.n_clusters)
+        if kinds is not None:
+            labels = number_by_size(kinds, self.n_clusters)
+        unit = found.embedding.dtype.type(data.unit)
+        # embedding = X @ components.T, so components = embedding.T @ X / eigenvalues.
+        inverse = np.zeros(self.n_clusters)
+        live = found.eigenvalues > np.finfo(unit.dtype).eps * found.eigenvalues[0]
+        np.divide(1.0, found.eigenvalues, out=inverse, where=live)
+        directions = transposed_matmul(data.X, found.embedding) * inverse
+        size = np.bincount(labels, minlength=self.n_clusters)
+        member = np.eye(self.n_clusters, dtype=unit.dtype)[labels]
+        means = (member.T @ found.embedding) / np.maximum(size, 1)[:, None]
+        self.labels_ = labels
+        self.embedding_ = found.embedding * unit
+        self.eigenvalues_ = found.eigenvalues * data.unit * data.unit
+        self.components_ = directions.T.astype(unit.dtype)
+        self.cluster_centers_ = (means @ self.components_).astype(unit.dtype) * unit
+        self.n_iter_ = found.n_iter
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the distance of each projected row to each cluster centre.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, new or old.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+        """
+        data = self._check_new(X)
+        projected = matmul(data.X, self.components_.T)
+        means = (self.cluster_centers_ / data.unit) @ self.components_.T
+        distances = euclidean_distances(projected, means.astype(projected.dtype))
+        return np.asarray(distances * projected.dtype.type(data.unit))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the cluster whose centre is nearest to each projected row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, new or old.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return np.asarray(PSC.transform(self, X).argmin(axis=1))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return minus the sum of squared distances of projected rows to centres.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, new or old.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            At most 0; larger is better.
+        """
+        nearest = PSC.transform(self, X).min(axis=1)
+        return -float(nearest.astype(np.float64) @ nearest)

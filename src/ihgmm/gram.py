@@ -1,0 +1,152 @@
+"""The Gram matrices of the method, as operators that are never formed.
+
+With the rows of ``A`` being those of ``X``, possibly rescaled, every Gram matrix of
+the package is ``G = A @ A.T - diag(c)``. It is applied to a block of vectors by two
+products with ``X``, at a cost linear in the size of ``X``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from ihgmm._arrays import Array, matmul, row_sqnorms, take_rows, transposed_matmul
+
+__all__ = ["GRAMS", "GramKind", "GramOperator"]
+
+GramKind = Literal["hollow", "full", "cosine"]
+GRAMS: tuple[GramKind, ...] = ("hollow", "full", "cosine")
+
+
+@dataclass(frozen=True, eq=False)
+class GramOperator:
+    """The symmetric n by n matrix ``factor * (A @ A.T - diag(removed))``, matrix-free.
+
+    Build one with :meth:`of`. The operator is immutable and holds a reference to
+    ``X``, never a copy.
+
+    Attributes
+    ----------
+    X : array or sparse matrix of shape (n_samples, n_features)
+        The data.
+    sqnorms : ndarray of shape (n_samples,)
+        Squared norms of the rows of A, the diagonal of ``A @ A.T``.
+    row_scale : ndarray of shape (n_samples,) or None
+        What each row of X is multiplied by to give the row of A; None for 1.
+    removed : ndarray of shape (n_samples,) or None
+        What is taken off the diagonal; None for nothing.
+    factor : float
+        A positive number that multiplies the whole matrix.
+    """
+
+    X: Array
+    sqnorms: np.ndarray
+    row_scale: np.ndarray | None = None
+    removed: np.ndarray | None = None
+    factor: float = 1.0
+
+    @classmethod
+    def of(
+        cls, X: Array, gram: GramKind = "hollow", sqnorms: np.ndarray | None = None
+    ) -> GramOperator:
+        """Build the Gram operator of the rows of ``X``.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            The data, float32 or float64.
+        gram : {"hollow", "full", "cosine"}
+            ``"hollow"``: inner products of different rows, zero on the diagonal
+            (the matrix G of the paper's Algorithm 1). ``"full"``: all inner
+            products. ``"cosine"``: cosines of different rows, zero on the diagonal
+            (with a constant diagonal the eigenvectors are the same); rows that are
+            zero stay zero.
+        sqnorms : ndarray of shape (n_samples,), optional
+            Squared row norms of X, if known already.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> G = GramOperator.of(np.array([[3.0, 0.0], [1.0, 1.0], [0.0, 2.0]]))
+        >>> G @ np.eye(3)
+        array([[0., 3., 0.],
+               [3., 0., 2.],
+               [0., 2., 0.]])
+        """
+        if sqnorms is None:
+            sqnorms = row_sqnorms(X)
+        if gram == "full":
+            return cls(X, sqnorms)
+        if gram == "hollow":
+            return cls(X, sqnorms, removed=sqnorms.astype(X.dtype, copy=False))
+        if gram == "cosine":
+            nonzero = sqnorms > 0
+            scale = np.zeros(len(sqnorms))
+            np.divide(1.0, np.sqrt(sqnorms), out=scale, where=nonzero)
+            ones = nonzero.astype(X.dtype)
+            return cls(X, ones, row_scale=scale.astype(X.dtype), removed=ones)
+        raise ValueError(f"gram={gram!r} is not one of {GRAMS}.")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_samples, n_samples)."""
+        return (self.X.shape[0], self.X.shape[0])
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the data and of every product."""
+        return np.dtype(self.X.dtype)
+
+    def __matmul__(self, V: np.ndarray) -> np.ndarray:
+        """Return ``G @ V`` for a vector or a block of vectors."""
+        if V.ndim == 1:
+            return (self @ V[:, None])[:, 0]
+        V = V.astype(self.dtype, copy=False)
+        W = self.adjoint(V)
+        if self.factor != 1.0:
+            W *= W.dtype.type(self.factor)
+        product = self.forward(W)
+        if self.removed is not None:
+            product -= (self.removed * self.dtype.type(self.factor))[:, None] * V
+        return product
+
+    def forward(self, W: np.ndarray) -> np.ndarray:
+        """Return ``A @ W`` for a block W of shape (n_features, m)."""
+        product = matmul(self.X, W)
+        if self.row_scale is not None:
+            product *= self.row_scale[:, None]
+        return product
+
+    def adjoint(self, V: np.ndarray) -> np.ndarray:
+        """Return ``A.T @ V`` for a block V of shape (n_samples, m)."""
+        if self.row_scale is not None:
+            V = V * self.row_scale[:, None]
+        return transposed_matmul(self.X, V)
+
+    def rows(self, index: np.ndarray) -> GramOperator:
+        """Return the operator of the chosen rows: a principal submatrix of this one."""
+        return replace(
+            self,
+            X=take_rows(self.X, index),
+            sqnorms=self.sqnorms[index],
+            row_scale=None if self.row_scale is None else self.row_scale[index],
+            removed=None if self.removed is None else self.removed[index],
+        )
+
+    def scaled(self, factor: float) -> GramOperator:
+        """Return the operator of ``factor * G``."""
+        return replace(self, factor=self.factor * factor)
+
+    def toarray(self) -> np.ndarray:
+        """Return the n by n matrix itself, in float64; for small n only."""
+        A = self.X.toarray() if hasattr(self.X, "toarray") else self.X
+        A = A.astype(np.float64, copy=False)
+        if self.row_scale is not None:
+            A = A * self.row_scale[:, None].astype(np.float64)
+        G = A @ A.T
+        if self.removed is not None:
+            # A hollow diagonal is exactly zero, not zero up to rounding.
+            np.fill_diagonal(G, 0.0)
+        return np.asarray(G * self.factor)

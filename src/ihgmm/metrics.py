@@ -1,0 +1,139 @@
+"""How far two clusterings are apart, after the best matching of their labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from ihgmm._validation import check_labels
+
+__all__ = [
+    "exact_recovery",
+    "match_labels",
+    "misclassification_loss",
+    "misclassification_rate",
+]
+
+
+def misclassification_loss(labels_true: Any, labels_pred: Any) -> int:
+    """Count the rows that are misclassified under the best matching of labels.
+
+    This is the loss ``l(z_hat, z)`` of the paper's section on the model. The numbers
+    of clusters may differ: rows of a predicted cluster that finds no partner count as
+    misclassified.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n_samples,)
+        Labels of any kind: numbers, strings, booleans.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> misclassification_loss(["a", "a", "b", "b"], [1, 1, 0, 1])
+    1
+    """
+    table, _, _, _ = _contingency(labels_true, labels_pred)
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    return int(table.sum() - table[rows, columns].sum())
+
+
+def misclassification_rate(labels_true: Any, labels_pred: Any) -> float:
+    """Return the share of misclassified rows under the best matching of labels.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n_samples,)
+        Labels of any kind.
+
+    Returns
+    -------
+    float
+        :func:`misclassification_loss` over the number of rows.
+
+    Examples
+    --------
+    >>> misclassification_rate(["a", "a", "b", "b"], [1, 1, 0, 1])
+    0.25
+    """
+    return misclassification_loss(labels_true, labels_pred) / len(labels_true)
+
+
+def exact_recovery(labels_true: Any, labels_pred: Any) -> bool:
+    """Tell whether two clusterings are the same up to the names of the clusters.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n_samples,)
+        Labels of any kind.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> exact_recovery([0, 0, 1], ["x", "x", "y"])
+    True
+    """
+    return misclassification_loss(labels_true, labels_pred) == 0
+
+
+def match_labels(labels_true: Any, labels_pred: Any, *, unmatched: Any = None) -> Any:
+    """Rename predicted clusters so that they agree best with the true ones.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n_samples,)
+        Labels of any kind.
+    unmatched : optional
+        What rows are named whose predicted cluster finds no partner, which happens
+        when there are more predicted than true clusters. Default: -1 for numbers,
+        ``"unmatched"`` for anything else.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        The predicted labels in the names of ``labels_true``.
+
+    Examples
+    --------
+    >>> match_labels(["a", "a", "b", "b"], [7, 7, 3, 3])
+    array(['a', 'a', 'b', 'b'], dtype='<U1')
+    """
+    table, names, code, n_pred = _contingency(labels_true, labels_pred)
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    if n_pred <= len(names):
+        partner = np.empty(n_pred, dtype=np.intp)
+        partner[columns] = rows
+        return names[partner[code]]
+    if unmatched is None:
+        unmatched = -1 if names.dtype.kind in "iuf" else "unmatched"
+    kind = np.result_type(names, np.asarray(unmatched))
+    renamed = np.full(n_pred, unmatched, dtype=kind)
+    renamed[columns] = names[rows]
+    return renamed[code]
+
+
+def _contingency(
+    labels_true: Any, labels_pred: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Return the table of counts, true names, predicted codes and their number."""
+    true = check_labels("labels_true", labels_true)
+    pred = check_labels("labels_pred", labels_pred)
+    if len(true) != len(pred):
+        raise ValueError(
+            f"labels_true has {len(true)} entries and labels_pred has {len(pred)}; "
+            "give one label for each row in both."
+        )
+    names, true_code = np.unique(true, return_inverse=True)
+    pred_names, pred_code = np.unique(pred, return_inverse=True)
+    cells = np.bincount(
+        true_code * len(pred_names) + pred_code, minlength=len(names) * len(pred_names)
+    )
+    return cells.reshape(len(names), -1), names, pred_code, len(pred_names)

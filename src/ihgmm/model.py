@@ -1,0 +1,291 @@
+"""The individual-heterogeneous sub-Gaussian mixture model, as a sampler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from ihgmm._validation import check_choice, check_count, check_number, generator
+
+__all__ = ["IhGMMSample", "default_separation", "make_ihgmm"]
+
+NOISES = ("gaussian", "rademacher", "uniform")
+STRUCTURES = ("individual", "class", "common")
+CHUNK = 2**20
+"""Entries of X that are worked on at a time."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IhGMMSample:
+    """A sample together with everything that generated it.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The data, ``scales[i] * centers[labels[i]]`` plus noise in row i.
+    labels : ndarray of shape (n_samples,)
+        The cluster of each row.
+    scales : ndarray of shape (n_samples,)
+        The scale of each row, omega_i in the paper.
+    noise_levels : ndarray of shape (n_samples,)
+        The standard deviation of the noise in each row, sigma_i in the paper.
+    centers : ndarray of shape (n_clusters, n_features)
+        The centres, theta_k in the paper.
+    separation : float
+        The smallest distance between two centres, Delta in the paper; ``inf`` for a
+        single centre.
+    """
+
+    X: np.ndarray
+    labels: np.ndarray
+    scales: np.ndarray
+    noise_levels: np.ndarray
+    centers: np.ndarray
+    separation: float
+
+    @property
+    def signal(self) -> np.ndarray:
+        """The expectation of X, of shape (n_samples, n_features)."""
+        return np.asarray(self.scales[:, None] * self.centers[self.labels])
+
+    def __repr__(self) -> str:
+        n, p = self.X.shape
+        return (
+            f"IhGMMSample(n_samples={n}, n_features={p}, "
+            f"n_clusters={len(self.centers)}, separation={self.separation:.4g})"
+        )
+
+
+def default_separation(
+    n_samples: int, n_features: int, n_clusters: int, constant: float = 3.0
+) -> float:
+    """Return ``C * sqrt(K * log d) * max(1, (p / n)**(1/4))``, ``d = max(n, p)``.
+
+    The separation of the paper's simulations, which satisfies the condition of its
+    Corollary 1 up to the constant.
+
+    Examples
+    --------
+    >>> round(default_separation(500, 1000, 3), 4)
+    16.2408
+    """
+    d = max(n_samples, n_features)
+    aspect = max(1.0, (n_features / n_samples) ** 0.25)
+    return float(constant * np.sqrt(n_clusters * np.log(d)) * aspect)
+
+
+@overload
+def make_ihgmm(
+    *args: Any, return_params: Literal[False] = False, **kwargs: Any
+) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+@overload
+def make_ihgmm(
+    *args: Any, return_params: Literal[True], **kwargs: Any
+) -> IhGMMSample: ...
+
+
+def make_ihgmm(
+    n_samples: int = 500,
+    n_features: int = 200,
+    n_clusters: int = 4,
+    *,
+    scale_ratio: float = 20.0,
+    balance: float = 1.0,
+    separation: float | None = None,
+    separation_constant: float = 3.0,
+    noise: Literal["gaussian", "rademacher", "uniform"] = "gaussian",
+    noise_levels: Any = (0.5, 1.5),
+    noise_structure: Literal["individual", "class", "common"] = "individual",
+    centers: Any = None,
+    scales: Any = None,
+    dtype: Any = np.float64,
+    random_state: Any = None,
+    return_params: bool = False,
+) -> tuple[np.ndarray, np.ndarray] | IhGMMSample:
+    """Sample from the individual-heterogeneous sub-Gaussian mixture model.
+
+    Row i is ``scale_i * center_{label_i} + noise_i``. The defaults are the recipe of
+    the paper's simulation studies.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_clusters : int
+        Size of the sample. ``n_features`` must be at least ``n_clusters`` unless
+        centres are given.
+    scale_ratio : float
+        Scales are uniform between 1 and this number, R in the paper; 1 is the
+        classical mixture.
+    balance : float
+        The smallest cluster has ``max(1, floor(balance * n_samples / n_clusters))``
+        rows, beta in the paper; the others share the rest as evenly as possible.
+    separation : float, optional
+        Distance between any two centres, Delta in the paper. Default:
+        :func:`default_separation`.
+    separation_constant : float
+        The constant C of the default separation.
+    noise : {"gaussian", "rademacher", "uniform"}
+        Distribution of the noise, scaled to the row's noise level.
+    noise_levels : float, (low, high) or array-like
+        Standard deviations of the noise: one number for all; a tuple ``(low, high)``
+        to draw them uniformly, one for each row, class or sample as
+        ``noise_structure`` says; or the values themselves.
+    noise_structure : {"individual", "class", "common"}
+        Whether each row, each class or the whole sample has its own level.
+    centers : array-like of shape (n_clusters, n_features), optional
+        Centres to use; ``n_features`` and ``n_clusters`` are then theirs. Default:
+        orthogonal directions, the Q factor of a Gaussian matrix, times
+        ``separation / sqrt(2)``.
+    scales : array-like of shape (n_samples,), optional
+        Scales to use, positive.
+    dtype : {float64, float32}
+        Type of X.
+    random_state : int, RandomState, Generator or None
+        Seed for a reproducible sample.
+    return_params : bool
+        Return an :class:`IhGMMSample` with all parameters instead of ``(X, labels)``.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        The data.
+    labels : ndarray of shape (n_samples,)
+        The cluster of each row.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> X, labels = make_ihgmm(n_samples=100, n_features=50, random_state=0)
+    >>> X.shape, labels.shape
+    ((100, 50), (100,))
+    """
+    n = check_count("n_samples", n_samples)
+    p = check_count("n_features", n_features)
+    k = check_count("n_clusters", n_clusters)
+    check_number("scale_ratio", scale_ratio, least=1)
+    check_number("balance", balance, above=0, most=1)
+    check_number("separation_constant", separation_constant, above=0)
+    check_choice("noise", noise, NOISES)
+    check_choice("noise_structure", noise_structure, STRUCTURES)
+    kind = np.dtype(dtype)
+    if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype={dtype!r} is not supported; give float32 or float64.")
+    rng = generator(random_state)
+    if centers is None:
+        if separation is None:
+            separation = default_separation(n, p, k, separation_constant)
+        theta = _orthogonal_centers(
+            p, k, check_number("separation", separation, above=0), rng
+        )
+    else:
+        theta = np.array(centers, dtype=np.float64, ndmin=2)
+        k, p = theta.shape
+    if k > n:
+        raise ValueError(f"n_clusters={k} is more than n_samples={n}.")
+    labels = _labels(n, k, balance, rng)
+    omega = rng.uniform(1.0, scale_ratio, n) if scales is None else _given(
+        "scales", scales, n
+    )
+    sigma = _levels(noise_levels, noise_structure, labels, k, rng)
+    X = _draw(labels, omega, sigma, theta, noise, kind, rng)
+    if not return_params:
+        return X, labels
+    return IhGMMSample(X, labels, omega, sigma, theta, _smallest_distance(theta))
+
+
+def _orthogonal_centers(
+    p: int, k: int, separation: float, rng: np.random.Generator
+) -> np.ndarray:
+    if p < k:
+        raise ValueError(
+            f"n_features={p} is less than n_clusters={k}: no orthogonal centres exist. "
+            "Raise n_features or give centers."
+        )
+    Q, _ = np.linalg.qr(rng.standard_normal((p, k)))
+    return np.asarray(separation / np.sqrt(2) * Q.T)
+
+
+def _labels(n: int, k: int, balance: float, rng: np.random.Generator) -> np.ndarray:
+    # The nudge keeps 0.7 * 300 / 3 from falling below 70.
+    smallest = max(1, int(balance * n / k + 1e-9)) if k > 1 else n
+    rest = np.arange(n - smallest) % max(k - 1, 1)
+    labels = np.concatenate([np.sort(rest), np.full(smallest, k - 1)])
+    return rng.permutation(labels)
+
+
+def _given(name: str, values: Any, n: int) -> np.ndarray:
+    array = np.array(values, dtype=np.float64)
+    if array.shape != (n,) or not (np.isfinite(array) & (array > 0)).all():
+        raise ValueError(
+            f"{name} has shape {array.shape}; give {n} positive, finite numbers."
+        )
+    return array
+
+
+def _levels(
+    levels: Any, structure: str, labels: np.ndarray, k: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the noise level of each row."""
+    n = len(labels)
+    count = {"individual": n, "class": k, "common": 1}[structure]
+    if isinstance(levels, tuple):
+        if len(levels) != 2 or not 0 <= levels[0] <= levels[1] < np.inf:
+            raise ValueError(
+                f"noise_levels={levels!r}: a tuple is a range; give (low, high) with "
+                "0 <= low <= high, or a list or array of the levels themselves."
+            )
+        values = rng.uniform(*levels, count)
+    elif np.ndim(levels) == 0:
+        values = np.full(count, check_number("noise_levels", levels, least=0))
+    else:
+        values = np.array(levels, dtype=np.float64)
+        if values.shape != (count,) or not (np.isfinite(values) & (values >= 0)).all():
+            raise ValueError(
+                f"noise_levels has shape {values.shape}; noise_structure="
+                f"{structure!r} wants {count} finite numbers that are not negative."
+            )
+    if structure == "individual":
+        return np.asarray(values)
+    return values[labels] if structure == "class" else np.full(n, values[0])
+
+
+def _draw(
+    labels: np.ndarray,
+    scales: np.ndarray,
+    sigma: np.ndarray,
+    centers: np.ndarray,
+    noise: str,
+    dtype: np.dtype,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Fill X some rows at a time, so that no second n by p array is ever made."""
+    n, p = len(labels), centers.shape[1]
+    X = np.empty((n, p), dtype=dtype)
+    step = max(1, CHUNK // p)
+    for start in range(0, n, step):
+        rows = slice(start, min(start + step, n))
+        part = X[rows]
+        if noise == "gaussian":
+            rng.standard_normal(out=part, dtype=dtype)
+        elif noise == "rademacher":
+            part[:] = rng.integers(0, 2, part.shape, dtype=np.int8)
+            part *= 2
+            part -= 1
+        else:
+            rng.random(out=part, dtype=dtype)
+            part -= 0.5
+            part *= np.sqrt(12)
+        part *= sigma[rows, None]
+        part += scales[rows, None] * centers[labels[rows]]
+    return X
+
+
+def _smallest_distance(centers: np.ndarray) -> float:
+    distances = [
+        np.linalg.norm(centers[i + 1 :] - center, axis=1).min()
+        for i, center in enumerate(centers[:-1])
+    ]
+    return float(min(distances, default=np.inf))

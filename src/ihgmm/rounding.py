@@ -1,0 +1,214 @@
+"""From an embedding to labels: row normalisation, k-means and cluster-QR."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.linalg import qr, svd
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+__all__ = [
+    "ASSIGNMENTS",
+    "Assignment",
+    "Rounding",
+    "assign",
+    "cluster_qr",
+    "kmeans_labels",
+    "normalize_rows",
+    "number_by_size",
+]
+
+Assignment = Literal["kmeans", "cluster_qr"]
+ASSIGNMENTS: tuple[Assignment, ...] = ("kmeans", "cluster_qr")
+
+RESTARTS = 10
+"""Random starts that ``n_init="auto"`` tries beside the one from pivoted QR."""
+
+MAX_FIT_ROWS = 2**15
+"""Rows k-means learns its centres from; more would not move them visibly."""
+
+MAX_PIVOT_ROWS = 2**12
+"""Rows among which pivoted QR looks for the most different ones."""
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Labels of the rows of an embedding.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n,)
+        Integers from 0 on.
+    n_iter : int
+        Iterations of the k-means run that gave them; 0 for cluster-QR.
+    """
+
+    labels: np.ndarray
+    n_iter: int
+
+
+def normalize_rows(U: np.ndarray) -> np.ndarray:
+    """Return the rows of ``U`` scaled to unit Euclidean norm; zero rows stay zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> normalize_rows(np.array([[3.0, 4.0], [0.0, 0.0], [0.0, 1e-200]]))
+    array([[0.6, 0.8],
+           [0. , 0. ],
+           [0. , 1. ]])
+    """
+    norms = np.sqrt(np.einsum("ij,ij->i", U, U))
+    info = np.finfo(U.dtype)
+    # Squares of rows this small or large under- or overflow: rescale those first.
+    risky = ~((norms > np.sqrt(info.tiny / info.eps)) & (norms < np.sqrt(info.max)))
+    if risky.any():
+        U = U.copy()
+        peak = np.abs(U[risky]).max(axis=1, keepdims=True)
+        U[risky] /= np.where(peak > 0, peak, 1)
+        norms[risky] = np.linalg.norm(U[risky], axis=1)
+        norms[norms == 0] = 1
+    return np.asarray(U / norms[:, None])
+
+
+def assign(
+    embedding: np.ndarray,
+    n_clusters: int,
+    method: Assignment = "kmeans",
+    *,
+    n_init: int | Literal["auto"] = "auto",
+    max_iter: int = 300,
+    rng: np.random.Generator | None = None,
+) -> Rounding:
+    """Label the rows of an embedding by k-means or by cluster-QR."""
+    if method == "cluster_qr":
+        return Rounding(cluster_qr(embedding, n_clusters), 0)
+    if method != "kmeans":
+        raise ValueError(f"method={method!r} is not one of {ASSIGNMENTS}.")
+    return kmeans_labels(
+        embedding, n_clusters, n_init=n_init, max_iter=max_iter, rng=rng
+    )
+
+
+def cluster_qr(embedding: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Label rows by cluster-QR: no start, no iteration, no randomness.
+
+    A pivoted QR finds one representative row for each cluster; the polar factor of
+    those rows turns the embedding into near-indicators, and the largest entry is the
+    label. Entries keep their sign: a row that points away from a representative does
+    not belong with it.
+
+    References
+    ----------
+    Damle, Minden and Ying (2019), Simple, direct and efficient multi-way spectral
+    clustering. Information and Inference 8(1), 181-203.
+    """
+    chosen = _pivot_rows(embedding, n_clusters)
+    left, _, right = svd(embedding[chosen].T.astype(np.float64))
+    indicators = embedding @ (left @ right).astype(embedding.dtype)
+    return np.asarray(indicators.argmax(axis=1))
+
+
+def kmeans_labels(
+    embedding: np.ndarray,
+    n_clusters: int,
+    *,
+    n_init: int | Literal["auto"] = "auto",
+    max_iter: int = 300,
+    rng: np.random.Generator | None = None,
+) -> Rounding:
+    """Label rows by scikit-learn's k-means, started well.
+
+    Parameters
+    ----------
+    embedding : ndarray of shape (n, k)
+        Rows to cluster.
+    n_clusters : int
+        Number of clusters.
+    n_init : int or "auto"
+        Number of starts. The first is the pivoted QR of the rows, the others are
+        k-means++; ``"auto"`` means 1 + 10. On more than a few thousand rows the
+        starts compete on a sample of the rows, and the best one goes on.
+    max_iter : int
+        Cap on the iterations of one run.
+    rng : numpy.random.Generator, optional
+        Source of randomness.
+
+    Returns
+    -------
+    Rounding
+        On more than 32,768 rows the centres are learnt from that many of them, drawn
+        at random, and the other rows are assigned to the nearest.
+    """
+    if rng is None:
+        rng = np.random.default_rng()
+    restarts = RESTARTS if n_init == "auto" else n_init - 1
+    # scikit-learn's k-means++ is fastest, and its sums are safest, in float64.
+    rows = _sample(embedding, MAX_FIT_ROWS, rng).astype(np.float64, copy=False)
+    trial = _sample(rows, int(np.clip(64 * n_clusters, 1_000, 5_000)), rng)
+    pivots = _sample(rows, MAX_PIVOT_ROWS, rng)
+
+    def run(data: np.ndarray, **options: object) -> KMeans:
+        seed = int(rng.integers(2**31 - 1))
+        kmeans = KMeans(n_clusters, max_iter=max_iter, random_state=seed, **options)
+        with warnings.catch_warnings():
+            # Rows that coincide are no failure here: the caller counts the labels.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return kmeans.fit(data)
+
+    # One thread: the order of sums, and so the labels, never depend on how many there
+    # are, and small products do not wait for threads to meet.
+    with threadpool_limits(1):
+        start = pivots[_pivot_rows(pivots, n_clusters)]
+        best = run(trial, init=start, n_init=1)
+        if restarts > 0:
+            other = run(trial, init="k-means++", n_init=restarts)
+            best = min(best, other, key=lambda kmeans: kmeans.inertia_)
+        if len(rows) > len(trial):
+            best = run(rows, init=best.cluster_centers_, n_init=1)
+    if len(rows) == len(embedding):
+        labels = best.labels_
+    else:
+        labels = _nearest(embedding, best.cluster_centers_)
+    return Rounding(labels.astype(np.intp), int(best.n_iter_))
+
+
+def _nearest(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Return the nearest centre of each row."""
+    offsets = np.einsum("ij,ij->i", centers, centers) / 2
+    score = centers.astype(rows.dtype) @ rows.T
+    score -= offsets.astype(rows.dtype)[:, None]
+    return np.asarray(score.argmax(axis=0))
+
+
+def number_by_size(labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Renumber labels by decreasing cluster size; ties by first appearance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> number_by_size(np.array([2, 1, 1, 0]), 3)
+    array([1, 0, 0, 2])
+    """
+    sizes = np.bincount(labels, minlength=n_clusters)
+    first = np.array([(labels == k).argmax() for k in range(n_clusters)])
+    rank = np.empty(n_clusters, dtype=np.intp)
+    rank[np.lexsort((first, -sizes))] = np.arange(n_clusters)
+    return np.asarray(rank[labels])
+
+
+def _pivot_rows(rows: np.ndarray, k: int) -> np.ndarray:
+    """Return the positions of k rows that are as different as can be."""
+    _, _, order = qr(rows.T, pivoting=True, mode="economic")
+    return np.asarray(order[:k])
+
+
+def _sample(rows: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    if len(rows) <= size:
+        return rows
+    return rows[rng.choice(len(rows), size, replace=False, shuffle=False)]

@@ -1,0 +1,131 @@
+"""The recipe of every spectral method here: Gram, eigenpairs, rows, labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ihgmm._arrays import Array
+from ihgmm.eigen import Order, Solver, leading_eigenpairs
+from ihgmm.gram import GramKind, GramOperator
+from ihgmm.rounding import Assignment, assign, normalize_rows, number_by_size
+
+__all__ = ["Spectral", "spectral_clustering"]
+
+
+@dataclass(frozen=True)
+class Spectral:
+    """What the recipe finds.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_samples,)
+        Clusters numbered by decreasing size; with unit rows, zero rows are in
+        cluster 0.
+    embedding : ndarray of shape (n_samples, n_clusters)
+        The rows that were clustered; zero rows have a zero embedding.
+    scales : ndarray of shape (n_samples,)
+        Inner product of each row with the centre of its cluster, up to a factor for
+        each cluster, read off the eigenvectors without another look at the data.
+    eigenvalues : ndarray of shape (n_clusters,)
+        Leading first.
+    n_iter : int
+        Iterations of k-means.
+    """
+
+    labels: np.ndarray
+    embedding: np.ndarray
+    scales: np.ndarray
+    eigenvalues: np.ndarray
+    n_iter: int
+
+
+def spectral_clustering(
+    X: Array,
+    n_clusters: int,
+    *,
+    gram: GramKind = "hollow",
+    order: Order = "algebraic",
+    rows: Literal["unit", "projected"] = "unit",
+    eigen_solver: Solver = "auto",
+    assign_labels: Assignment = "kmeans",
+    n_init: int | Literal["auto"] = "auto",
+    max_iter: int = 300,
+    tol: float = 1e-2,
+    sqnorms: np.ndarray | None = None,
+    rng: np.random.Generator | None = None,
+) -> Spectral:
+    """Cluster the rows of ``X`` by the leading eigenvectors of a Gram matrix.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_samples, n_features)
+        The data, float32 or float64, finite, not all zero.
+    n_clusters : int
+        Number of clusters and of eigenvectors.
+    gram, order, eigen_solver, tol
+        Which matrix, and how its eigenpairs are found: see
+        :class:`~ihgmm.gram.GramOperator` and :func:`~ihgmm.eigen.leading_eigenpairs`.
+    rows : {"unit", "projected"}
+        The embedding: rows of the eigenvectors scaled to unit norm, or eigenvectors
+        times the root of their eigenvalue (the data projected on its leading
+        directions).
+    assign_labels, n_init, max_iter
+        How rows become labels: see :mod:`ihgmm.rounding`.
+    sqnorms : ndarray of shape (n_samples,), optional
+        Squared row norms of X, if known already.
+    rng : numpy.random.Generator, optional
+        Source of all randomness.
+
+    Returns
+    -------
+    Spectral
+    """
+    if rng is None:
+        rng = np.random.default_rng()
+    G = GramOperator.of(X, gram, sqnorms)
+    pairs = leading_eigenpairs(
+        G, n_clusters, order=order, solver=eigen_solver, tol=tol, rng=rng
+    )
+    vectors = pairs.vectors
+    vectors[G.sqnorms == 0] = 0
+    if rows == "unit":
+        embedding = normalize_rows(vectors)
+        zero = G.sqnorms == 0
+    else:
+        embedding = vectors * np.sqrt(np.maximum(pairs.values, 0)).astype(G.dtype)
+        zero = np.zeros(len(embedding), dtype=bool)  # the origin is a point too
+    found = assign(
+        embedding[~zero] if zero.any() else embedding,
+        n_clusters,
+        assign_labels,
+        n_init=n_init,
+        max_iter=max_iter,
+        rng=rng,
+    )
+    # A zero row shows no pattern, so it goes where a row most likely belongs: to the
+    # largest cluster.
+    labels = np.zeros(len(embedding), dtype=np.intp)
+    labels[~zero] = number_by_size(found.labels, n_clusters)
+    scales = _scales(vectors, pairs.values, labels, n_clusters)
+    if G.row_scale is not None:
+        np.divide(scales, G.row_scale, out=scales, where=~zero)
+    return Spectral(labels, embedding, scales, pairs.values, found.n_iter)
+
+
+def _scales(
+    vectors: np.ndarray, values: np.ndarray, labels: np.ndarray, n_clusters: int
+) -> np.ndarray:
+    """Return inner products of rows with their centres within the leading subspace.
+
+    The signal part of the Gram matrix is ``U @ diag(values) @ U.T``; with weights w on
+    the rows of a cluster, its product with w is what is wanted.
+    """
+    size = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    membership = np.zeros((n_clusters, len(labels)), dtype=vectors.dtype)
+    membership[labels, np.arange(len(labels))] = size
+    centers = (membership @ vectors) * np.maximum(values, 0).astype(vectors.dtype)
+    products = centers @ vectors.T
+    return products[labels, np.arange(len(labels))].astype(np.float64)

@@ -116,6 +116,11 @@ class CheckedData:
     sqnorms: np.ndarray
     unit: float
 
+    def restore_squares(self, values: np.ndarray) -> np.ndarray:
+        """Put values in squared units of X back; ``inf`` where that overflows."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(values * self.unit * self.unit)
+
 
 def check_data(
     X: Any, estimator: BaseEstimator | None = None, *, reset: bool = True
@@ -157,9 +162,9 @@ def _raise_if_not_finite(X: Array, estimator: BaseEstimator | None) -> None:
     what = "NaN" if np.isnan(value) else "infinity"
     who = "ihgmm" if estimator is None else type(estimator).__name__
     raise ValueError(
-        f"Input X contains {what} at row {row}, column {column} ({int(bad.sum())} "
-        f"entries of X are NaN or infinite). {who} does not accept such entries: drop "
-        "those rows or fill them in, for example with sklearn.impute.SimpleImputer."
+        f"Input X contains {what} at row {row}, column {column} (NaN or infinite "
+        f"entries in all: {int(bad.sum())}). {who} does not accept them: drop those "
+        "rows or fill them in, for example with sklearn.impute.SimpleImputer."
     )
 
 

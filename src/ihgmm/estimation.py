@@ -70,10 +70,10 @@ def estimate_parameters(
     Examples
     --------
     >>> import numpy as np
-    >>> X = np.outer([1.0, 2.0, 3.0], [3.0, 4.0])
-    >>> found = estimate_parameters(X, np.zeros(3, dtype=int), 1)
-    >>> found.centers, found.scales
-    (array([[6., 8.]]), array([0.5, 1. , 1.5]))
+    >>> X = np.outer([1.0, 2.0, 2.0, 3.0], [3.0, 4.0])
+    >>> found = estimate_parameters(X, np.zeros(4, dtype=int), 1)
+    >>> found.centers.round(3), found.scales.round(3)
+    (array([[6., 8.]]), array([0.5, 1. , 1. , 1.5]))
     """
     p = X.shape[1]
     if sqnorms is None:
@@ -107,10 +107,13 @@ def _leave_one_out_scales(
     """Return scales up to a factor for each cluster."""
     sums = _weighted_sums(X, labels, np.ones(len(labels)), len(size))
     inner = matmul(X, sums.T)[np.arange(len(labels)), labels] - sqnorms
-    # Without row i the sum is shorter by that row's scale: correct it once.
-    rough = _mean_one(np.maximum(inner, 0.0), labels, size)
-    others = size[labels] - rough
-    return np.asarray(np.where(others > 0, inner / np.maximum(others, 1e-3), 1.0))
+    np.maximum(inner, 0.0, out=inner)
+    # Without row i the sum of scales is shorter by that row's own: a fixed point.
+    scales = _mean_one(inner, labels, size)
+    for _ in range(20):
+        others = np.maximum(size[labels] - scales, 0.5)
+        scales = _mean_one(inner / others, labels, size)
+    return scales
 
 
 def _mean_one(scales: np.ndarray, labels: np.ndarray, size: np.ndarray) -> np.ndarray:

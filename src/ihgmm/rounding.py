@@ -29,8 +29,17 @@ ASSIGNMENTS: tuple[Assignment, ...] = ("kmeans", "cluster_qr")
 RESTARTS = 10
 """Random starts that ``n_init="auto"`` tries beside the one from pivoted QR."""
 
+FULL_TRIALS = 5_000
+"""Up to so many rows, every start is run on all of them."""
+
 MAX_FIT_ROWS = 2**15
 """Rows k-means learns its centres from; more would not move them visibly."""
+
+FINALS = 2**16
+"""Rows that the finalists of a trial on a sample may see in total."""
+
+SAME = 1e-9
+"""Runs whose inertias differ by less than this share ended in the same place."""
 
 MAX_PIVOT_ROWS = 2**12
 """Rows among which pivoted QR looks for the most different ones."""
@@ -132,8 +141,9 @@ def kmeans_labels(
         Number of clusters.
     n_init : int or "auto"
         Number of starts. The first is the pivoted QR of the rows, the others are
-        k-means++; ``"auto"`` means 1 + 10. On more than a few thousand rows the
-        starts compete on a sample of the rows, and the best one goes on.
+        k-means++; ``"auto"`` means 1 + 10, fewer once three have ended in the same
+        best place. Beyond 5,000 rows the starts compete on a sample of the rows;
+        those that end in different places, nearly as good as the best, go on.
     max_iter : int
         Cap on the iterations of one run.
     rng : numpy.random.Generator, optional
@@ -147,15 +157,19 @@ def kmeans_labels(
     """
     if rng is None:
         rng = np.random.default_rng()
-    restarts = RESTARTS if n_init == "auto" else n_init - 1
+    starts = 1 + RESTARTS if n_init == "auto" else n_init
     # scikit-learn's k-means++ is fastest, and its sums are safest, in float64.
     rows = _sample(embedding, MAX_FIT_ROWS, rng).astype(np.float64, copy=False)
-    trial = _sample(rows, int(np.clip(64 * n_clusters, 1_000, 5_000)), rng)
+    trial = rows
+    if len(rows) > FULL_TRIALS:
+        trial = _sample(rows, int(np.clip(64 * n_clusters, 1_000, FULL_TRIALS)), rng)
     pivots = _sample(rows, MAX_PIVOT_ROWS, rng)
 
-    def run(data: np.ndarray, **options: object) -> KMeans:
+    def run(data: np.ndarray, init: object, tol: float) -> KMeans:
         seed = int(rng.integers(2**31 - 1))
-        kmeans = KMeans(n_clusters, max_iter=max_iter, random_state=seed, **options)
+        kmeans = KMeans(
+            n_clusters, init=init, n_init=1, max_iter=max_iter, tol=tol, random_state=seed
+        )
         with warnings.catch_warnings():
             # Rows that coincide are no failure here: the caller counts the labels.
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -164,13 +178,13 @@ def kmeans_labels(
     # One thread: the order of sums, and so the labels, never depend on how many there
     # are, and small products do not wait for threads to meet.
     with threadpool_limits(1):
-        start = pivots[_pivot_rows(pivots, n_clusters)]
-        best = run(trial, init=start, n_init=1)
-        if restarts > 0:
-            other = run(trial, init="k-means++", n_init=restarts)
-            best = min(best, other, key=lambda kmeans: kmeans.inertia_)
-        if len(rows) > len(trial):
-            best = run(rows, init=best.cluster_centers_, n_init=1)
+        runs = [run(trial, pivots[_pivot_rows(pivots, n_clusters)], tol=0.0)]
+        while len(runs) < starts and not (n_init == "auto" and _settled(runs)):
+            runs.append(run(trial, "k-means++", tol=0.0))
+        if len(trial) < len(rows):
+            finals = _finalists(runs, most=max(2, FINALS // len(rows)))
+            runs = [run(rows, final.cluster_centers_, tol=1e-4) for final in finals]
+    best = min(runs, key=lambda kmeans: kmeans.inertia_)
     if len(rows) == len(embedding):
         labels = best.labels_
     else:
@@ -178,12 +192,29 @@ def kmeans_labels(
     return Rounding(labels.astype(np.intp), int(best.n_iter_))
 
 
+def _settled(runs: list[KMeans]) -> bool:
+    """Tell whether three starts have ended in the best place: no other is likely."""
+    best = min(run.inertia_ for run in runs)
+    return sum(run.inertia_ <= best * (1 + SAME) for run in runs) >= 3
+
+
+def _finalists(runs: list[KMeans], most: int) -> list[KMeans]:
+    """Keep the best run and those that differ from it but are within five percent."""
+    runs = sorted(runs, key=lambda kmeans: kmeans.inertia_)
+    kept = runs[:1]
+    for run in runs[1:]:
+        differs = run.inertia_ > kept[-1].inertia_ * (1 + SAME)
+        if differs and run.inertia_ <= 1.05 * runs[0].inertia_ and len(kept) < most:
+            kept.append(run)
+    return kept
+
+
 def _nearest(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Return the nearest centre of each row."""
     offsets = np.einsum("ij,ij->i", centers, centers) / 2
-    score = centers.astype(rows.dtype) @ rows.T
-    score -= offsets.astype(rows.dtype)[:, None]
-    return np.asarray(score.argmax(axis=0))
+    score = rows @ centers.T.astype(rows.dtype)
+    score -= offsets.astype(rows.dtype)
+    return np.asarray(score.argmax(axis=1))
 
 
 def number_by_size(labels: np.ndarray, n_clusters: int) -> np.ndarray:

@@ -124,8 +124,8 @@ def _scales(
     the rows of a cluster, its product with w is what is wanted.
     """
     size = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    membership = np.zeros((n_clusters, len(labels)), dtype=vectors.dtype)
-    membership[labels, np.arange(len(labels))] = size
-    centers = (membership @ vectors) * np.maximum(values, 0).astype(vectors.dtype)
-    products = centers @ vectors.T
-    return products[labels, np.arange(len(labels))].astype(np.float64)
+    membership = np.zeros((len(labels), n_clusters), dtype=vectors.dtype)
+    membership[np.arange(len(labels)), labels] = size
+    centers = (membership.T @ vectors) * np.maximum(values, 0).astype(vectors.dtype)
+    products = np.einsum("ij,ij->i", vectors, centers[labels])
+    return products.astype(np.float64)

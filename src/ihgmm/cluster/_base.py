@@ -59,11 +59,7 @@ class CosineClusterer(Clusterer):
         ndarray of shape (n_samples, n_clusters)
             Between -1 and 1; zero for zero rows and for empty clusters.
         """
-        data = self._check_new(X)
-        cosines = matmul(data.X, normalize_rows(self.cluster_centers_).T)
-        norms = np.sqrt(data.sqnorms).astype(cosines.dtype)
-        norms[norms == 0] = 1
-        return np.asarray(np.clip(cosines / norms[:, None], -1, 1))
+        return self._cosines(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the cluster whose centre has the largest cosine with each row.
@@ -81,12 +77,12 @@ class CosineClusterer(Clusterer):
         ndarray of shape (n_samples,)
         """
         cosines = self._cosines(X)
-        labels = cosines.argmax(axis=1)
-        labels[cosines.max(axis=1) == cosines.min(axis=1)] = 0
-        return np.asarray(labels)
+        cosines[:, ~self.cluster_centers_.any(axis=1)] = -2  # empty clusters
+        return np.asarray(cosines.argmax(axis=1))
 
     def _cosines(self, X: Any) -> np.ndarray:
-        """Return cosines with the centres, below all others for empty clusters."""
-        cosines = CosineClusterer.transform(self, X)
-        cosines[:, ~self.cluster_centers_.any(axis=1)] = -2
-        return cosines
+        data = self._check_new(X)
+        cosines = matmul(data.X, normalize_rows(self.cluster_centers_).T)
+        norms = np.sqrt(data.sqnorms).astype(cosines.dtype)
+        norms[norms == 0] = 1
+        return np.asarray(np.clip(cosines / norms[:, None], -1, 1))

@@ -53,7 +53,8 @@ class IhSC(CosineClusterer):
         How rows of eigenvectors become labels. Cluster-QR needs no start and no
         randomness.
     n_init : int or "auto", default="auto"
-        Starts of k-means: one from pivoted QR, the others k-means++. "auto" is 1 + 10.
+        Starts of k-means: one from pivoted QR, the others k-means++. "auto" is 1 + 10,
+        fewer once three have ended in the same best place.
     max_iter : int, default=300
         Cap on the iterations of one k-means run.
     tol : float, default=1e-2
@@ -178,7 +179,7 @@ class IhSC(CosineClusterer):
         )
         self.labels_ = labels
         self.embedding_ = found.embedding
-        self.eigenvalues_ = found.eigenvalues * data.unit * data.unit
+        self.eigenvalues_ = data.restore_squares(found.eigenvalues)
         self.cluster_centers_ = fitted.centers * fitted.centers.dtype.type(data.unit)
         self.scales_ = fitted.scales
         self.noise_levels_ = fitted.noise_levels * fitted.scales.dtype.type(data.unit)

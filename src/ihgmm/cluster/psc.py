@@ -43,7 +43,8 @@ class PSC(Clusterer):
     assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
         How projected rows become labels.
     n_init : int or "auto", default="auto"
-        Starts of k-means: one from pivoted QR, the others k-means++. "auto" is 1 + 10.
+        Starts of k-means: one from pivoted QR, the others k-means++. "auto" is 1 + 10,
+        fewer once three have ended in the same best place.
     max_iter : int, default=300
         Cap on the iterations of one k-means run.
     tol : float, default=1e-2
@@ -164,7 +165,7 @@ class PSC(Clusterer):
         means = (member.T @ found.embedding) / np.maximum(size, 1)[:, None]
         self.labels_ = labels
         self.embedding_ = found.embedding * unit
-        self.eigenvalues_ = found.eigenvalues * data.unit * data.unit
+        self.eigenvalues_ = data.restore_squares(found.eigenvalues)
         self.components_ = directions.T.astype(unit.dtype)
         self.cluster_centers_ = (means @ self.components_).astype(unit.dtype) * unit
         self.n_iter_ = found.n_iter
@@ -182,11 +183,7 @@ class PSC(Clusterer):
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        data = self._check_new(X)
-        projected = matmul(data.X, self.components_.T)
-        means = (self.cluster_centers_ / data.unit) @ self.components_.T
-        distances = euclidean_distances(projected, means.astype(projected.dtype))
-        return np.asarray(distances * projected.dtype.type(data.unit))
+        return self._distances(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the cluster whose centre is nearest to each projected row.
@@ -200,7 +197,7 @@ class PSC(Clusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        return np.asarray(PSC.transform(self, X).argmin(axis=1))
+        return np.asarray(self._distances(X).argmin(axis=1))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the sum of squared distances of projected rows to centres.
@@ -217,5 +214,12 @@ class PSC(Clusterer):
         float
             At most 0; larger is better.
         """
-        nearest = PSC.transform(self, X).min(axis=1)
+        nearest = self._distances(X).min(axis=1)
         return -float(nearest.astype(np.float64) @ nearest)
+
+    def _distances(self, X: Any) -> np.ndarray:
+        data = self._check_new(X)
+        projected = matmul(data.X, self.components_.T)
+        means = (self.cluster_centers_ / data.unit) @ self.components_.T
+        distances = euclidean_distances(projected, means.astype(projected.dtype))
+        return np.asarray(distances * projected.dtype.type(data.unit))

@@ -1,0 +1,196 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+try:
+    import typer
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table as Grid
+except ImportError:
+    sys.exit('The command line needs its extra: pip install "ihgmm[cli]"')
+
+from ihgmm import IhSC, __version__
+from ihgmm._tables import (
+    BUILT_IN,
+    TEXT,
+    Table,
+    TableError,
+    read_table,
+    standardize,
+    write_csv,
+)
+from ihgmm.eigen import ORDERS
+from ihgmm.gram import GRAMS
+from ihgmm.metrics import misclassification_loss
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Cluster observations that share a pattern but differ in scale.",
+)
+
+
+def main() -> None:
+    """Run the command line; errors in the input end it with one line and status 2."""
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        console.print(f"[yellow]warning:[/] {escape(str(message))}")
+
+    warnings.showwarning = show
+    try:
+        app()
+    except (TableError, ValueError, TypeError) as error:
+        console.print(f"[red]error:[/] {escape(str(error))}")
+        sys.exit(2)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ihgmm {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(no_args_is_help=True)
+def fit(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="A CSV, TSV, Parquet, NPY, NPZ or MTX file, rows being observations; "
+            f"or a built-in data set: {', '.join(BUILT_IN)}.",
+        ),
+    ],
+    n_clusters: Annotated[
+        int, typer.Option("-k", "--n-clusters", help="Number of clusters.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Write id, cluster and scale to this CSV."),
+    ] = None,
+    zscore: Annotated[
+        bool,
+        typer.Option(
+            "--standardize", help="Give every column mean 0 and deviation 1 first."
+        ),
+    ] = False,
+    label_column: Annotated[
+        str | None,
+        typer.Option(help="Column with known labels: not used, but compared with."),
+    ] = None,
+    id_column: Annotated[
+        str | None, typer.Option(help="Column with names of rows, for the output.")
+    ] = None,
+    drop_missing: Annotated[
+        bool, typer.Option("--drop-missing", help="Leave out rows with missing cells.")
+    ] = False,
+    gram: Annotated[
+        str, typer.Option(help=f"Similarity of rows: {', '.join(GRAMS)}.")
+    ] = "hollow",
+    order: Annotated[
+        str, typer.Option(help=f"Which eigenvalues lead: {', '.join(ORDERS)}.")
+    ] = "algebraic",
+    seed: Annotated[int, typer.Option(help="Seed of the random starts.")] = 0,
+) -> None:
+    """Cluster the rows of DATA with IhSC.
+
+    [bold]Examples[/]
+
+      ihgmm fit iris -k 3
+
+      ihgmm fit cells.csv -k 8 --id-column barcode --label-column type -o labels.csv
+
+      ihgmm fit wine -k 3 --standardize
+    """
+    if output is not None:
+        _check_output(output, data)
+    table = read_table(
+        data, label_column=label_column, id_column=id_column, drop_missing=drop_missing
+    )
+    X = standardize(table.X) if zscore else table.X
+    model = IhSC(n_clusters, gram=gram, order=order, random_state=seed)  # type: ignore[arg-type]
+    model.fit(X)
+    if output is not None:
+        write_csv(
+            output,
+            [table.id_name, "cluster", "scale"],
+            [table.ids, model.labels_, [f"{s:.6g}" for s in model.scales_]],
+        )
+    _summarize(Console(), data, table, model, output)
+
+
+def _check_output(output: Path, data: str) -> None:
+    """Refuse an output that could not be written, before any work is done."""
+    if output.suffix not in TEXT:
+        raise TableError(f"-o {output}: give a name that ends in .csv or .tsv.")
+    if not output.parent.is_dir():
+        raise TableError(f"-o {output}: there is no folder {output.parent}.")
+    if output.is_dir():
+        raise TableError(f"-o {output} is a folder; give a file name.")
+    if output.exists() and Path(data).exists() and output.samefile(data):
+        raise TableError(f"-o {output} is the data itself; give another name.")
+
+
+def _summarize(
+    console: Console, data: str, table: Table, model: IhSC, output: Path | None
+) -> None:
+    n, p = table.X.shape
+    k = model.n_clusters
+    console.print(
+        f"[bold]{escape(data)}[/]: {n:,} rows, {p:,} features, {k} clusters",
+        highlight=False,
+    )
+    for note in table.notes:
+        console.print(escape(note), style="yellow", highlight=False)
+    grid = Grid(box=None, pad_edge=False, header_style="bold")
+    for name in ("cluster", "rows", "share", "scale: median", "5%", "95%"):
+        grid.add_column(name, justify="right")
+    for cluster in range(k):
+        scales = model.scales_[model.labels_ == cluster]
+        if len(scales) == 0:
+            grid.add_row(str(cluster), "0", "0.0%", "-", "-", "-")
+            continue
+        low, middle, high = np.quantile(scales, [0.05, 0.5, 0.95])
+        grid.add_row(
+            str(cluster),
+            f"{len(scales):,}",
+            f"{len(scales) / n:.1%}",
+            *(f"{value:.2f}" for value in (middle, low, high)),
+        )
+    console.print(grid)
+    values = "  ".join(f"{value:.4g}" for value in model.eigenvalues_)
+    console.print(f"leading eigenvalues: {values}", highlight=False)
+    if table.labels is not None:
+        wrong = misclassification_loss(table.labels.astype(str), model.labels_)
+        console.print(
+            f"against the known labels: {wrong:,} of {n:,} rows differ ({wrong / n:.1%})",
+            highlight=False,
+        )
+    if output is None:
+        console.print("labels were not saved; add -o labels.csv", highlight=False)
+    else:
+        console.print(f"labels written to {escape(str(output))}", highlight=False)

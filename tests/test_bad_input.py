@@ -1,0 +1,213 @@
+"""Bad input: each case gets a message that names the value and the remedy."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from ihgmm import PSC, IhSC, SphericalKMeans, make_ihgmm
+from ihgmm.metrics import exact_recovery
+
+each = pytest.mark.parametrize("Estimator", [IhSC, PSC, SphericalKMeans])
+GOOD = np.random.default_rng(0).standard_normal((20, 4))
+
+
+def with_entry(value, storage=np.asarray):
+    X = GOOD.copy()
+    X[5, 2] = value
+    return storage(X)
+
+
+@each
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, sp.csc_matrix])
+@pytest.mark.parametrize(
+    ("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")]
+)
+def test_not_finite(Estimator, storage, value, name):
+    message = (
+        f"Input X contains {name} at row 5, column 2 .* in all: 1.*"
+        f"{Estimator.__name__} does not accept them: drop .*SimpleImputer"
+    )
+    with pytest.raises(ValueError, match=message):
+        Estimator(2).fit(with_entry(value, storage))
+    fitted = Estimator(2).fit(GOOD)
+    with pytest.raises(ValueError, match=message):
+        fitted.predict(with_entry(value, storage))
+
+
+@each
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (GOOD[:, 0], ValueError, "Expected 2D array, got 1D array.*Reshape your data"),
+        (GOOD.reshape(5, 4, 4), ValueError, "Found array with dim 3"),
+        (np.empty((0, 4)), ValueError, r"0 sample\(s\)"),
+        (np.empty((4, 0)), ValueError, r"0 feature\(s\)"),
+        ([], ValueError, "Expected 2D array"),
+        ([["a", "b"], ["c", "d"]], ValueError, "could not convert string to float: 'a'"),
+        (GOOD + 1j, ValueError, "Complex data not supported"),
+        ([[1.0, 2.0], [3.0]], ValueError, "inhomogeneous"),
+        (pd.DataFrame({"x": ["u", "v"]}), ValueError, "could not convert string"),
+        (None, ValueError, "Expected 2D array"),
+    ],
+)
+def test_not_a_matrix_of_numbers(Estimator, X, error, message):
+    with pytest.raises(error, match=f"(?s){message}"):
+        Estimator(2).fit(X)
+
+
+@each
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"n_clusters": 0}, ValueError, "n_clusters=0 is too small; give 1 or more"),
+        ({"n_clusters": -2}, ValueError, "n_clusters=-2 is too small"),
+        ({"n_clusters": 21}, ValueError, "n_clusters=21 is more than n_samples=20; give"),
+        ({"n_clusters": 2.0}, TypeError, "n_clusters=2.0 is a float; give a whole"),
+        ({"n_clusters": "3"}, TypeError, "n_clusters='3' is a str"),
+        ({"n_clusters": None}, TypeError, "n_clusters=None is a NoneType"),
+        ({"n_clusters": True}, TypeError, "n_clusters=True is a bool"),
+        ({"n_init": 0}, ValueError, "n_init=0 is too small"),
+        ({"n_init": "many"}, ValueError, "n_init='many' is not known; give one of 'auto'"),
+        ({"max_iter": 0}, ValueError, "max_iter=0 is too small"),
+        ({"tol": -1.0}, ValueError, "tol=-1.0 is out of range"),
+        ({"tol": "tight"}, TypeError, "tol='tight' is a str; give a number"),
+        ({"random_state": "seed"}, TypeError, "random_state='seed'"),
+    ],
+)
+def test_parameters(Estimator, options, error, message):
+    with pytest.raises(error, match=message):
+        Estimator(**{"n_clusters": 2, **options}).fit(GOOD)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("gram", "'hollow', 'full', 'cosine'"),
+        ("order", "'algebraic', 'magnitude'"),
+        ("eigen_solver", "'auto', 'dense', 'lanczos', 'block'"),
+        ("assign_labels", "'kmeans', 'cluster_qr'"),
+    ],
+)
+@pytest.mark.parametrize("value", ["best", None, 3])
+def test_unknown_words(name, words, value):
+    with pytest.raises(ValueError, match=f"{name}={value!r} is not known; give .*{words}"):
+        IhSC(2, **{name: value}).fit(GOOD)
+
+
+@each
+def test_before_fit_and_wrong_features(Estimator):
+    model = Estimator(2)
+    for method in ("predict", "transform", "score"):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            getattr(model, method)(GOOD)
+    model.fit(GOOD)
+    with pytest.raises(ValueError, match=r"X has 3 features.* is expecting 4 features"):
+        model.predict(GOOD[:, :3])
+    frame = pd.DataFrame(GOOD, columns=list("abcd"))
+    model.fit(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={"a": "z"}))
+
+
+@pytest.mark.parametrize("Estimator", [IhSC, SphericalKMeans])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_all_rows_zero(Estimator, storage):
+    with pytest.raises(ValueError, match="All 5 rows of X are zero.*Check how X was read"):
+        Estimator(2).fit(storage(np.zeros((5, 3))))
+
+
+@each
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_constant_data(Estimator, storage):
+    with pytest.warns(ConvergenceWarning, match="fewer than n_clusters=3") as caught:
+        model = Estimator(3, random_state=0).fit(storage(np.full((30, 4), 2.5)))
+    assert len(caught) == 1
+    assert_array_equal(model.labels_, 0)
+    assert np.isfinite(model.cluster_centers_).all()
+    assert_array_equal(model.predict(np.full((2, 4), 2.5)), 0)
+
+
+@each
+@pytest.mark.parametrize("n", [12, 600])
+def test_fewer_distinct_rows_than_clusters(Estimator, n):
+    kinds = np.array([[1.0, 0.0, 0.2], [0.0, 1.0, 0.0], [0.3, 0.0, 1.0]])
+    X = kinds[np.arange(n) % 3]
+    with pytest.warns(ConvergenceWarning, match="fewer than n_clusters=5"):
+        model = Estimator(5, random_state=0).fit(X)
+    assert exact_recovery(np.arange(n) % 3, model.labels_)
+    assert exact_recovery(np.arange(n) % 3, model.predict(X))
+
+
+@each
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint16, np.bool_, np.float16])
+def test_other_numbers_are_converted(Estimator, dtype):
+    rng = np.random.default_rng(0)
+    X = (rng.random((60, 8)) < 0.4).astype(dtype)
+    X[:, 0] = 1
+    model = Estimator(3, random_state=0).fit(X)
+    wanted = Estimator(3, random_state=0).fit(X.astype(np.float64))
+    assert_array_equal(model.labels_, wanted.labels_)
+    assert model.cluster_centers_.dtype == np.float64
+
+
+@each
+@pytest.mark.parametrize(
+    ("unit", "dtype"),
+    [
+        (1e200, np.float64),
+        (1e-200, np.float64),
+        (1e-300, np.float64),
+        (1e25, np.float32),
+        (1e-25, np.float32),
+    ],
+)
+def test_huge_and_tiny_values(Estimator, unit, dtype):
+    X, labels = make_ihgmm(
+        150, 20, 3, scale_ratio=1.5, random_state=0, dtype=dtype
+    )
+    plain = Estimator(3, random_state=0).fit(X)
+    scaled = X * dtype(unit)
+    before = scaled.copy()
+    model = Estimator(3, random_state=0).fit(scaled)
+    assert_array_equal(scaled, before)
+    assert exact_recovery(labels, model.labels_)
+    assert_array_equal(model.predict(scaled), plain.predict(X))
+    factor = 1 if Estimator is SphericalKMeans else dtype(unit)
+    assert_allclose(
+        model.cluster_centers_ / factor, plain.cluster_centers_, rtol=1e-3, atol=1e-3
+    )
+    for name in ("embedding_", "cluster_centers_", "scales_", "noise_levels_"):
+        if hasattr(model, name):
+            assert np.isfinite(getattr(model, name)).all(), name
+    assert np.isfinite(model.transform(scaled)).all()
+    assert not np.isnan(model.score(scaled))
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(3), r"sample_weight has shape \(3,\); give 20 numbers"),
+        (-np.ones(20), "smallest value -1 and sum -20; give weights"),
+        (np.zeros(20), "sum 0; give weights"),
+        (np.full(20, np.nan), "sample_weight contains NaN"),
+    ],
+)
+def test_sample_weight(weights, message):
+    with pytest.raises(ValueError, match=message):
+        SphericalKMeans(2).fit(GOOD, sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    ("init", "message"),
+    [
+        ("random", "init='random' is not known; give one of 'k-means"),
+        (np.ones((3, 4)), r"init has shape \(3, 4\); give 2 finite centres of 4"),
+        (np.zeros((2, 4)), "init has a zero row"),
+    ],
+)
+def test_init(init, message):
+    with pytest.raises(ValueError, match=message):
+        SphericalKMeans(2, init=init).fit(GOOD)

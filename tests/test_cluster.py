@@ -1,0 +1,309 @@
+"""The estimators as users call them."""
+
+import pickle
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from ihgmm import PSC, IhSC, SphericalKMeans, make_ihgmm
+from ihgmm.metrics import exact_recovery
+
+ESTIMATORS = [IhSC, PSC, SphericalKMeans]
+each = pytest.mark.parametrize("Estimator", ESTIMATORS)
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return make_ihgmm(300, 40, 3, scale_ratio=4.0, random_state=0, return_params=True)
+
+
+@each
+def test_every_kind_of_input_gives_the_same_labels(Estimator, sample, kind):
+    wanted = Estimator(3, random_state=0).fit(sample.X)
+    got = Estimator(3, random_state=0).fit(kind(sample.X))
+    assert_array_equal(got.labels_, wanted.labels_)
+    assert_allclose(got.cluster_centers_, wanted.cluster_centers_, atol=1e-8)
+    assert_array_equal(got.predict(kind(sample.X)), wanted.predict(sample.X))
+    assert_allclose(got.transform(kind(sample.X)), wanted.transform(sample.X), atol=1e-8)
+    assert got.score(kind(sample.X)) == pytest.approx(wanted.score(sample.X))
+
+
+@each
+def test_data_is_untouched(Estimator, sample, kind):
+    X = kind(sample.X.copy())
+    Estimator(3, random_state=0).fit(X).predict(X)
+    assert_array_equal(X.toarray() if sp.issparse(X) else X, sample.X)
+
+
+@each
+def test_float32_is_kept(Estimator, sample):
+    X = sample.X.astype(np.float32)
+    model = Estimator(3, random_state=0).fit(X)
+    for name in ("embedding_", "cluster_centers_", "scales_", "noise_levels_"):
+        if hasattr(model, name):
+            assert getattr(model, name).dtype == np.float32, name
+    assert model.transform(X).dtype == np.float32
+    wide = Estimator(3, random_state=0).fit(sample.X)
+    assert_array_equal(model.labels_, wide.labels_)
+
+
+@each
+def test_frames(Estimator, sample):
+    names = [f"gene{i}" for i in range(40)]
+    plain = Estimator(3, random_state=0).fit(sample.X)
+    pandas = pd.DataFrame(sample.X, columns=names)
+    for frame in (pandas, pl.DataFrame(sample.X, schema=names)):
+        model = Estimator(3, random_state=0).fit(frame)
+        assert_array_equal(model.labels_, plain.labels_)
+        assert_array_equal(model.feature_names_in_, names)
+        assert_array_equal(model.predict(frame), plain.predict(sample.X))
+    model.set_output(transform="pandas")
+    out = model.transform(pandas)
+    prefix = Estimator.__name__.lower()
+    assert list(out.columns) == [f"{prefix}{i}" for i in range(3)]
+    assert_array_equal(out.columns, model.get_feature_names_out())
+    assert_array_equal(model.predict(frame), plain.predict(sample.X))
+    assert isinstance(model.score(frame), float)
+    model.set_output(transform="polars")
+    assert model.transform(frame).columns == list(out.columns)
+
+
+@each
+def test_clone_pickle_and_pipeline(Estimator, sample):
+    model = Estimator(3, random_state=0)
+    fitted = clone(model).fit(sample.X)
+    assert not hasattr(model, "labels_")
+    copy = pickle.loads(pickle.dumps(fitted))
+    assert_array_equal(copy.predict(sample.X), fitted.predict(sample.X))
+    pipe = make_pipeline(StandardScaler(), Estimator(3, random_state=0))
+    assert pipe.fit_predict(sample.X).shape == (300,)
+    assert pipe.predict(sample.X).shape == (300,)
+
+
+@each
+def test_grid_search_uses_score(Estimator, sample):
+    search = GridSearchCV(Estimator(random_state=0), {"n_clusters": [1, 3]}, cv=2)
+    assert search.fit(sample.X).best_params_ == {"n_clusters": 3}
+
+
+@each
+def test_labels_are_numbered_by_size(Estimator):
+    X, _ = make_ihgmm(200, 50, 4, balance=0.4, scale_ratio=2.0, random_state=2)
+    labels = Estimator(4, random_state=0).fit(X).labels_
+    sizes = np.bincount(labels, minlength=4)
+    assert (np.diff(sizes) <= 0).all()
+    assert sizes.min() > 0
+
+
+@each
+@pytest.mark.parametrize("state", [0, np.random.RandomState, np.random.default_rng])
+def test_same_seed_same_answer(Estimator, state):
+    X = np.random.default_rng(0).standard_normal((400, 30))  # no structure to hold on to
+    runs = [
+        Estimator(5, random_state=state(7) if callable(state) else 7).fit(X)
+        for _ in range(2)
+    ]
+    assert_array_equal(runs[0].labels_, runs[1].labels_)
+    assert_array_equal(runs[0].cluster_centers_, runs[1].cluster_centers_)
+
+
+SCRIPT = """
+import sys, numpy as np
+from ihgmm import IhSC, PSC, SphericalKMeans, make_ihgmm
+X, _ = make_ihgmm(9000, 60, 6, separation_constant=0.25, random_state=1, dtype="f4")
+for E in (IhSC, PSC, SphericalKMeans):
+    sys.stdout.write("".join(map(str, E(6, random_state=3).fit(X).labels_)))
+"""
+
+
+def test_same_labels_with_one_and_two_threads_and_in_another_process():
+    X, _ = make_ihgmm(9000, 60, 6, separation_constant=0.25, random_state=1, dtype="f4")
+    seen = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            labels = [E(6, random_state=3).fit(X).labels_ for E in ESTIMATORS]
+        seen.append("".join(map(str, np.concatenate(labels))))
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
+    )
+    assert seen[0] == seen[1] == done.stdout
+
+
+def test_ihsc_attributes(sample):
+    model = IhSC(3, random_state=0).fit(sample.X)
+    assert exact_recovery(sample.labels, model.labels_)
+    assert model.embedding_.shape == (300, 3)
+    assert_allclose(np.linalg.norm(model.embedding_, axis=1), 1)
+    assert (np.diff(model.eigenvalues_) <= 0).all()
+    assert model.n_features_in_ == 40
+    assert model.n_iter_ >= 1
+    for k in range(3):
+        assert model.scales_[model.labels_ == k].mean() == pytest.approx(1)
+    assert np.corrcoef(model.scales_, sample.scales)[0, 1] > 0.98
+    assert np.corrcoef(model.noise_levels_, sample.noise_levels)[0, 1] > 0.9
+    truth = sample.centers[[sample.labels[model.labels_ == k][0] for k in range(3)]]
+    cosines = np.sum(model.cluster_centers_ * truth, axis=1) / (
+        np.linalg.norm(model.cluster_centers_, axis=1) * np.linalg.norm(truth, axis=1)
+    )
+    assert cosines.min() > 0.999
+    transformed = model.transform(sample.X)
+    assert_array_equal(transformed.argmax(axis=1), model.predict(sample.X))
+    assert np.abs(transformed).max() <= 1
+    assert 0.5 < model.score(sample.X) <= 1
+    noiseless = make_ihgmm(60, 10, 3, noise_levels=0.0, random_state=0)[0]
+    assert IhSC(3, random_state=0).fit(noiseless).score(noiseless) == pytest.approx(1)
+
+
+def test_embedding_is_that_of_lemma_1():
+    # Without noise, rows of one cluster coincide and others are orthogonal. The hollow
+    # diagonal shifts rows a little; the full Gram matrix shows it exactly.
+    X, labels = make_ihgmm(120, 30, 3, noise_levels=0.0, random_state=0)
+    U = IhSC(3, gram="full", random_state=0).fit(X).embedding_
+    same = labels[:, None] == labels[None, :]
+    assert_allclose(U @ U.T, same.astype(float), atol=1e-8)
+
+
+def test_psc_attributes(sample):
+    model = PSC(3, random_state=0, tol=1e-8).fit(sample.X)
+    left, values, right = np.linalg.svd(sample.X, full_matrices=False)
+    assert_allclose(model.eigenvalues_, values[:3] ** 2, rtol=1e-8)
+    assert_allclose(np.abs(model.components_), np.abs(right[:3]), atol=1e-6)
+    assert_allclose(
+        np.abs(model.embedding_), np.abs(left[:, :3] * values[:3]), atol=1e-5
+    )
+    assert_allclose(sample.X @ model.components_.T, model.embedding_, atol=1e-5)
+    means = [model.embedding_[model.labels_ == k].mean(axis=0) for k in range(3)]
+    assert_allclose(model.cluster_centers_ @ model.components_.T, means, atol=1e-6)
+    distances = np.linalg.norm(model.embedding_[:, None] - np.array(means), axis=2)
+    assert_allclose(model.transform(sample.X), distances, atol=1e-4)
+    assert_array_equal(model.predict(sample.X), model.labels_)
+    assert model.score(sample.X) == pytest.approx(-(distances.min(axis=1) ** 2).sum())
+
+
+def test_spherical_kmeans_attributes(sample):
+    model = SphericalKMeans(3, random_state=0).fit(sample.X)
+    unit = sample.X / np.linalg.norm(sample.X, axis=1, keepdims=True)
+    assert_allclose(np.linalg.norm(model.cluster_centers_, axis=1), 1)
+    cosines = unit @ model.cluster_centers_.T
+    assert_array_equal(model.labels_, cosines.argmax(axis=1))
+    assert model.inertia_ == pytest.approx((1 - cosines.max(axis=1)).sum())
+    assert model.score(sample.X) == pytest.approx(-model.inertia_)
+    for k in range(3):  # a centre is the direction of its rows' sum: a fixed point
+        total = unit[model.labels_ == k].sum(axis=0)
+        assert_allclose(
+            model.cluster_centers_[k], total / np.linalg.norm(total), atol=1e-3
+        )
+
+
+def test_spherical_kmeans_ignores_the_scale_of_rows(sample):
+    scales = np.random.default_rng(0).uniform(0.01, 100, 300)[:, None]
+    one = SphericalKMeans(3, random_state=0).fit(sample.X)
+    two = SphericalKMeans(3, random_state=0).fit(sample.X * scales)
+    assert_array_equal(one.labels_, two.labels_)
+    assert_allclose(one.cluster_centers_, two.cluster_centers_, atol=1e-6)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_weights_are_repetitions(storage):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 6))
+    weights = rng.integers(0, 4, 80)
+    for seed in range(5):
+        weighted = SphericalKMeans(4, random_state=seed)
+        weighted.fit(storage(X), sample_weight=weights)
+        repeated = SphericalKMeans(4, random_state=seed).fit(
+            storage(np.repeat(X, weights, axis=0))
+        )
+        assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, atol=1e-8)
+        assert weighted.inertia_ == pytest.approx(repeated.inertia_)
+
+
+def test_spherical_kmeans_given_centers_and_restarts(sample):
+    start = sample.X[:3]
+    model = SphericalKMeans(3, init=start).fit(sample.X)
+    assert model.labels_.shape == (300,)
+    X = np.random.default_rng(0).standard_normal((300, 8))
+    once = SphericalKMeans(6, n_init=1, random_state=0).fit(X).inertia_
+    often = SphericalKMeans(6, n_init=20, random_state=0).fit(X).inertia_
+    assert often <= once
+
+
+def test_spherical_kmeans_fills_empty_clusters():
+    X = np.vstack([np.eye(4)] * 5) + 0.01
+    far = -np.ones((4, 4))  # no row is near any of these
+    labels = SphericalKMeans(4, init=far + 0.1 * np.eye(4)).fit_predict(X)
+    assert adjusted_rand_score(np.tile(range(4), 5), labels) == 1
+
+
+def test_zero_rows(kind):
+    X, labels = make_ihgmm(100, 20, 3, random_state=0)
+    X[[3, 50]] = 0
+    rest = np.delete(np.arange(100), [3, 50])
+    for model in (
+        IhSC(3, random_state=0),
+        IhSC(3, gram="cosine", random_state=0),
+        SphericalKMeans(3, n_init=5, random_state=0),
+    ):
+        with pytest.warns(UserWarning, match="2 of 100 rows are zero") as caught:
+            model.fit(kind(X))
+        assert len(caught) == 1
+        assert_array_equal(model.labels_[[3, 50]], 0)
+        assert exact_recovery(labels[rest], model.labels_[rest])
+        assert_array_equal(model.predict(kind(X))[[3, 50]], 0)
+        assert_array_equal(model.transform(kind(X))[[3, 50]], 0)
+        if isinstance(model, IhSC):
+            assert_array_equal(model.embedding_[[3, 50]], 0)
+            assert_array_equal(model.scales_[[3, 50]], 0)
+
+
+@pytest.mark.parametrize("solver", ["auto", "block", "lanczos"])
+def test_nothing_n_by_n_is_allocated(solver):
+    n = 20_000
+    X, labels = make_ihgmm(n, 20, 3, random_state=0, dtype=np.float32)
+    tracemalloc.start()
+    found = IhSC(3, eigen_solver=solver, random_state=0).fit(X).labels_
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert exact_recovery(labels, found)
+    assert peak < 40 * n * 20 < n * n * 4 / 50
+
+
+def test_memory_stays_within_three_times_the_data():
+    X, _ = make_ihgmm(400_000, 50, 4, random_state=0, dtype=np.float32)
+    tracemalloc.start()
+    IhSC(4, random_state=0).fit(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * X.nbytes
+
+
+@each
+def test_as_many_clusters_as_rows(Estimator):
+    X = np.random.default_rng(0).standard_normal((6, 10))
+    for k in (1, 2, 5, 6):
+        model = Estimator(k, random_state=0).fit(X)
+        assert model.transform(X).shape == (6, k)
+        assert set(model.labels_) <= set(range(k))
+    assert (Estimator(1, random_state=0).fit(X).labels_ == 0).all()
+    assert Estimator(1, random_state=0).fit(X[:1]).labels_ == [0]
+
+
+@each
+def test_more_clusters_than_features(Estimator):
+    X = np.random.default_rng(0).standard_normal((500, 2))
+    model = Estimator(6, random_state=0).fit(X)
+    assert len(set(model.labels_)) == 6
+    assert model.transform(X).shape == (500, 6)

@@ -1,0 +1,190 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
+
+from ihgmm import eigen, make_ihgmm
+from ihgmm.eigen import ORDERS, SOLVERS, leading_eigenpairs
+from ihgmm.gram import GRAMS, GramOperator
+
+
+def oracle(G, k, order):
+    values, vectors = np.linalg.eigh(G.toarray())
+    size = values if order == "algebraic" else np.abs(values)
+    lead = np.argsort(-size)[:k]
+    return values[lead], vectors[:, lead]
+
+
+def assert_eigenpairs(found, G, k, order, tol):
+    values, vectors = oracle(G, k, order)
+    scale = np.abs(values).max()
+    assert found.values.shape == (k,)
+    assert found.vectors.shape == (G.shape[0], k)
+    assert_allclose(found.values, values, atol=tol * scale)
+    assert_allclose(found.vectors.T @ found.vectors, np.eye(k), atol=tol)
+    # Each vector up to sign: these data have simple leading eigenvalues.
+    overlap = np.abs(np.sum(found.vectors * vectors, axis=0))
+    assert_allclose(overlap, 1, atol=tol)
+    residual = G.toarray() @ found.vectors - found.vectors * found.values
+    assert np.linalg.norm(residual, axis=0).max() <= tol * scale
+
+
+@pytest.fixture(params=["plain", "one large row"])
+def X(request):
+    X, _ = make_ihgmm(200, 60, 4, separation=4.0, scale_ratio=5, random_state=3)
+    if request.param == "one large row":
+        X[17] *= 60
+    return X
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("gram", GRAMS)
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_agrees_with_dense_oracle(X, solver, storage, gram, order):
+    G = GramOperator.of(storage(X), gram)
+    found = leading_eigenpairs(
+        G, 4, order=order, solver=solver, tol=1e-10, rng=np.random.default_rng(0)
+    )
+    assert_eigenpairs(found, G, 4, order, 1e-8)
+
+
+@pytest.mark.parametrize("solver", ["lanczos", "block"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_pure_noise(solver, order):
+    G = GramOperator.of(np.random.default_rng(5).standard_normal((300, 80)))
+    rng = np.random.default_rng(0)
+    found = leading_eigenpairs(G, 5, order=order, solver=solver, tol=1e-9, rng=rng)
+    assert_eigenpairs(found, G, 5, order, 1e-8)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    ("n", "p", "k"),
+    [(1, 3, 1), (2, 2, 2), (3, 5, 3), (5, 4, 4), (10, 3, 9), (120, 2, 6), (90, 1, 3)],
+)
+@pytest.mark.parametrize("gram", GRAMS)
+def test_all_columns_always_returned(n, p, k, gram, solver):
+    # Tiny n, k close to n, and full Gram matrices of rank p < k.
+    X = np.random.default_rng(1).standard_normal((n, p))
+    G = GramOperator.of(X, gram)
+    rng = np.random.default_rng(0)
+    found = leading_eigenpairs(G, k, solver=solver, tol=1e-9, rng=rng)
+    assert_allclose(found.vectors.T @ found.vectors, np.eye(k), atol=1e-8)
+    scale = np.abs(G.toarray()).max() + 1e-300
+    assert_allclose(found.values, oracle(G, k, "algebraic")[0], atol=1e-7 * scale * n)
+
+
+@pytest.mark.parametrize("solver", ["lanczos", "block"])
+def test_repeated_eigenvalues(solver):
+    # Four identical blocks: every leading eigenvalue of the full Gram appears 4 times.
+    X = np.kron(np.eye(4), np.ones((40, 3)))
+    G = GramOperator.of(X, "full")
+    rng = np.random.default_rng(0)
+    found = leading_eigenpairs(G, 4, solver=solver, tol=1e-9, rng=rng)
+    assert_allclose(found.values, 120, rtol=1e-9)
+    indicator = np.kron(np.eye(4), np.ones((40, 1))) / np.sqrt(40)
+    assert_allclose(np.linalg.svd(indicator.T @ found.vectors)[1], 1, atol=1e-8)
+
+
+def test_zero_matrix():
+    found = leading_eigenpairs(
+        GramOperator.of(np.zeros((200, 5))), 3, solver="block",
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
+    assert_allclose(found.values, 0)
+    assert_allclose(found.vectors.T @ found.vectors, np.eye(3), atol=1e-8)
+
+
+def test_many_large_rows_hide_nothing_from_algebraic_order():
+    # Forty rows 40 times larger: forty large negative eigenvalues.
+    X, _ = make_ihgmm(400, 30, 3, separation=3.0, scale_ratio=2, random_state=0)
+    X[:40] *= 40
+    G = GramOperator.of(X)
+    rng = np.random.default_rng(0)
+    found = leading_eigenpairs(G, 3, solver="block", tol=1e-10, rng=rng)
+    assert_eigenpairs(found, G, 3, "algebraic", 1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1e-30, 1e30, 1e140])
+def test_extreme_units(scale):
+    X, _ = make_ihgmm(300, 40, 3, random_state=0)
+    rng = np.random.default_rng(0)
+    found = leading_eigenpairs(
+        GramOperator.of(X * scale), 3, solver="block", tol=1e-8, rng=rng
+    )
+    values, _ = oracle(GramOperator.of(X), 3, "algebraic")
+    assert_allclose(found.values / scale / scale, values, rtol=1e-8)
+
+
+def test_start_from_a_sample_of_rows_agrees():
+    X, _ = make_ihgmm(4000, 12, 3, separation=2.0, scale_ratio=3, random_state=0)
+    assert len(X) >= 2 * eigen.SAMPLE * max(X.shape[1], 8)  # this path is taken
+    G = GramOperator.of(X)
+    rng = np.random.default_rng(0)
+    found = leading_eigenpairs(G, 3, solver="block", tol=1e-10, rng=rng)
+    assert_eigenpairs(found, G, 3, "algebraic", 1e-8)
+
+
+def test_tolerance_bounds_the_angle():
+    X, _ = make_ihgmm(2000, 300, 5, separation_constant=0.3, random_state=0)
+    G = GramOperator.of(X)
+    exact = oracle(G, 5, "algebraic")[1]
+    products = []
+    for tol in (1e-1, 1e-3, 1e-5):
+        rng = np.random.default_rng(0)
+        found = leading_eigenpairs(G, 5, solver="block", tol=tol, rng=rng)
+        cosines = np.linalg.svd(exact.T @ found.vectors)[1]
+        assert np.sqrt(max(1 - cosines.min() ** 2, 0)) <= tol
+        products.append(found.n_iter)
+    assert products == sorted(products)
+
+
+def test_float32_stays_float32_and_is_accurate():
+    X, _ = make_ihgmm(1000, 200, 4, random_state=0)
+    values, _ = oracle(GramOperator.of(X), 4, "algebraic")
+    for solver in SOLVERS:
+        G = GramOperator.of(X.astype(np.float32))
+        rng = np.random.default_rng(0)
+        found = leading_eigenpairs(G, 4, solver=solver, tol=1e-4, rng=rng)
+        assert found.vectors.dtype == np.float32
+        assert found.values.dtype == np.float64
+        assert_allclose(found.values, values, rtol=1e-4)
+
+
+def test_cap_warns_with_the_residual(monkeypatch):
+    monkeypatch.setattr(eigen, "MAX_APPLICATIONS", 2)
+    G = GramOperator.of(np.random.default_rng(0).standard_normal((400, 300)))
+    with pytest.warns(ConvergenceWarning, match=r"2 products: residual \d\.\de-0\d"):
+        found = leading_eigenpairs(
+            G, 3, solver="block", tol=1e-8, rng=np.random.default_rng(0)
+        )
+    assert found.vectors.shape == (400, 3)
+    assert_allclose(found.vectors.T @ found.vectors, np.eye(3), atol=1e-8)
+
+
+def test_signs_and_seed():
+    G = GramOperator.of(np.random.default_rng(0).standard_normal((300, 20)))
+    for solver in SOLVERS:
+        one, two = (
+            leading_eigenpairs(G, 3, solver=solver, rng=np.random.default_rng(7))
+            for _ in range(2)
+        )
+        peak = np.abs(one.vectors).argmax(axis=0)
+        assert (one.vectors[peak, range(3)] > 0).all()
+        np.testing.assert_array_equal(one.vectors, two.vectors)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": 0}, "k=0 eigenpairs of a 5 by 5 matrix: take 1 to 5"),
+        ({"k": 6}, "k=6 eigenpairs"),
+        ({"k": 2, "order": "up"}, "order='up'"),
+        ({"k": 2, "solver": "magic"}, "solver='magic'"),
+    ],
+)
+def test_bad_arguments(options, message):
+    with pytest.raises(ValueError, match=message):
+        leading_eigenpairs(GramOperator.of(np.eye(5)), **options)

@@ -1,0 +1,54 @@
+"""Imports point down the layers, and nothing optional is loaded unasked."""
+
+import ast
+import subprocess
+import sys
+
+# From the bottom: a module may import from its own layer or one below.
+LAYERS = [
+    {"_arrays"},
+    {"gram", "eigen", "rounding", "spectral", "spherical"},
+    {"_validation", "model", "metrics", "estimation"},
+    {"cluster"},
+    {"_tables", "cli"},
+]
+HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
+
+
+def imported(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            parts = node.module.split(".")
+            if parts[0] == "ihgmm" and len(parts) > 1:
+                yield parts[1]
+
+
+def test_every_module_has_a_layer_and_imports_point_down(root):
+    source = root / "src" / "ihgmm"
+    for path in source.rglob("*.py"):
+        module = path.relative_to(source).parts[0].removesuffix(".py")
+        if module == "__init__":
+            continue
+        for name in imported(ast.parse(path.read_text(encoding="utf-8"))):
+            assert HEIGHT[name] <= HEIGHT[module], f"{path.name} imports {name}"
+
+
+def loaded(code):
+    optional = "typer rich pyarrow pandas polars matplotlib torch dask faiss".split()
+    code += f"; import sys; print([m for m in {optional} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_import_loads_no_optional_package():
+    # scikit-learn itself loads pandas where it is installed.
+    assert loaded("import ihgmm") == loaded("import sklearn.cluster")
+
+
+def test_only_one_file_uses_sklearn_validation(root):
+    for path in (root / "src" / "ihgmm").rglob("*.py"):
+        if path.name in ("_validation.py", "_base.py"):
+            continue
+        assert "sklearn.utils.validation" not in path.read_text(encoding="utf-8")

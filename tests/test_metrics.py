@@ -1,0 +1,81 @@
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from ihgmm.metrics import (
+    exact_recovery,
+    match_labels,
+    misclassification_loss,
+    misclassification_rate,
+)
+
+
+def by_permutation(true, pred):
+    """The definition, tried out: the best of all ways to rename predicted clusters."""
+    names = np.unique(true)
+    kinds = np.unique(pred)
+    size = max(len(names), len(kinds))
+    padded = list(range(size))
+    code = {name: i for i, name in enumerate(names)}
+    truth = np.array([code[t] for t in true])
+    best = len(true)
+    for permutation in itertools.permutations(padded):
+        renamed = {kind: permutation[i] for i, kind in enumerate(kinds)}
+        best = min(best, int(sum(renamed[q] != t for q, t in zip(pred, truth, strict=True))))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_agrees_with_all_permutations(seed):
+    rng = np.random.default_rng(seed)
+    true = rng.integers(0, rng.integers(1, 5), 30)
+    pred = rng.integers(0, rng.integers(1, 6), 30)
+    loss = by_permutation(true, pred)
+    assert misclassification_loss(true, pred) == loss
+    assert misclassification_loss(pred, true) == loss
+    assert misclassification_rate(true, pred) == loss / 30
+    assert exact_recovery(true, pred) == (loss == 0)
+    if len(np.unique(pred)) <= len(np.unique(true)):
+        assert (match_labels(true, pred) != true).sum() == loss
+
+
+@pytest.mark.parametrize(
+    ("true", "pred"),
+    [
+        ([0, 0, 1, 1], [1, 1, 0, 0]),
+        (["b", "b", "a", "a"], [5, 5, -1, -1]),
+        ([True, True, False, False], ["x", "x", "y", "y"]),
+        ([1.5, 1.5, 2.5, 2.5], np.array([[0], [0], [9], [9]])),
+    ],
+)
+def test_any_label_values(true, pred):
+    assert exact_recovery(true, pred)
+    assert misclassification_loss(true, pred) == 0
+    assert_array_equal(match_labels(true, pred), true)
+
+
+def test_unequal_numbers_of_clusters():
+    assert misclassification_loss([0, 0, 0, 0], [0, 1, 2, 3]) == 3
+    assert misclassification_loss([0, 1, 2, 3], [0, 0, 0, 0]) == 3
+    matched = match_labels(["a", "a", "a", "b"], [0, 0, 1, 2])
+    assert_array_equal(matched, ["a", "a", "unmatched", "b"])
+    assert_array_equal(match_labels([4, 4, 4], [0, 0, 1]), [4, 4, -1])
+    assert_array_equal(match_labels([4, 4, 4], [0, 0, 1], unmatched=99), [4, 4, 99])
+    # A merged cluster takes the name of the larger part.
+    assert_array_equal(match_labels(["a", "b", "b"], [7, 7, 7]), ["b", "b", "b"])
+
+
+@pytest.mark.parametrize(
+    ("true", "pred", "message"),
+    [
+        ([0, 1], [0, 1, 1], "labels_true has 2 entries and labels_pred has 3"),
+        ([], [], "labels_true has shape"),
+        ([[0, 1]], [0, 1], "labels_true has shape"),
+        ([0.0, np.nan], [0, 1], "labels_true contains NaN"),
+    ],
+)
+def test_bad_labels(true, pred, message):
+    with pytest.raises(ValueError, match=message):
+        misclassification_loss(true, pred)

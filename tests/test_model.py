@@ -1,0 +1,142 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ihgmm import make_ihgmm
+from ihgmm.model import default_separation
+
+
+def test_default_separation_is_the_papers():
+    # The two values the paper prints.
+    assert default_separation(500, 1000, 3) == pytest.approx(16.2408, abs=5e-5)
+    assert default_separation(200, 1000, 3) == pytest.approx(20.4217, abs=5e-5)
+
+
+@pytest.mark.parametrize(("n", "p", "k"), [(50, 20, 4), (20, 300, 3), (7, 7, 7)])
+@pytest.mark.parametrize("noise", ["gaussian", "rademacher", "uniform"])
+def test_recipe(n, p, k, noise):
+    sample = make_ihgmm(n, p, k, noise=noise, random_state=0, return_params=True)
+    assert sample.X.shape == (n, p)
+    assert sample.separation == pytest.approx(default_separation(n, p, k))
+    inner = sample.centers @ sample.centers.T
+    assert_allclose(inner, np.eye(k) * sample.separation**2 / 2, atol=1e-9)
+    assert ((sample.scales >= 1) & (sample.scales <= 20)).all()
+    assert ((sample.noise_levels >= 0.5) & (sample.noise_levels <= 1.5)).all()
+    residual = (sample.X - sample.signal) / sample.noise_levels[:, None]
+    if noise == "rademacher":
+        assert_allclose(np.abs(residual), 1, atol=1e-10)
+    if noise == "uniform":
+        assert np.abs(residual).max() <= np.sqrt(3) + 1e-9
+    assert repr(sample).startswith(f"IhGMMSample(n_samples={n}, n_features={p}")
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "rademacher", "uniform"])
+def test_noise_has_mean_zero_and_its_level(noise):
+    sample = make_ihgmm(400, 2000, 2, noise=noise, random_state=1, return_params=True)
+    residual = (sample.X - sample.signal) / sample.noise_levels[:, None]
+    assert residual.mean() == pytest.approx(0, abs=5 / np.sqrt(residual.size))
+    assert residual.var() == pytest.approx(1, abs=10 / np.sqrt(residual.size))
+    assert_allclose((residual**2).mean(axis=1), 1, atol=0.25)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "balance", "sizes"),
+    [
+        (200, 3, 0.1, [6, 97, 97]),
+        (200, 3, 1.0, [66, 67, 67]),
+        (300, 3, 0.7, [70, 115, 115]),
+        (10, 4, 0.01, [1, 3, 3, 3]),
+        (9, 1, 0.5, [9]),
+        (5, 5, 1.0, [1, 1, 1, 1, 1]),
+    ],
+)
+def test_cluster_sizes(n, k, balance, sizes):
+    _, labels = make_ihgmm(n, 10, k, balance=balance, random_state=0)
+    assert sorted(np.bincount(labels)) == sizes
+    assert len(set(labels)) == k
+    if n > k > 1:
+        assert (np.diff(labels) < 0).any()  # shuffled
+
+
+def test_noise_structures():
+    def levels(**options):
+        options = {"random_state": 0, "return_params": True, **options}
+        sample = make_ihgmm(60, 5, 3, **options)
+        return sample.noise_levels, sample.labels
+
+    assert len(set(levels()[0])) == 60
+    assert set(levels(noise_levels=0.7)[0]) == {0.7}
+    assert len(set(levels(noise_structure="common")[0])) == 1
+    sigma, labels = levels(noise_structure="class", noise_levels=[1.0, 2.0, 3.0])
+    assert_array_equal(sigma, labels + 1)
+    sigma, labels = levels(noise_structure="class")
+    assert len(set(zip(sigma, labels, strict=True))) == 3
+    given = np.linspace(0, 2, 60)
+    assert_array_equal(levels(noise_levels=given)[0], given)
+
+
+def test_given_centers_and_scales():
+    centers = np.array([[3.0, 0.0, 0.0], [0.0, 4.0, 0.0]])
+    scales = np.linspace(1, 2, 10)
+    sample = make_ihgmm(
+        10, centers=centers, scales=scales, noise_levels=0.0, random_state=0,
+        return_params=True,
+    )  # fmt: skip
+    assert_array_equal(sample.X, scales[:, None] * centers[sample.labels])
+    assert sample.separation == 5
+    assert_array_equal(sample.scales, scales)
+
+
+def test_seeds_and_dtype():
+    a, b, c = (make_ihgmm(30, 8, 2, random_state=s)[0] for s in (0, 0, 1))
+    assert_array_equal(a, b)
+    assert (a != c).any()
+    state = np.random.RandomState(0)
+    one, two = (make_ihgmm(30, 8, 2, random_state=state)[0] for _ in range(2))
+    assert (one != two).any()
+    rng = np.random.default_rng(5)
+    assert make_ihgmm(30, 8, 2, random_state=rng, dtype=np.float32)[0].dtype == "float32"
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    make_ihgmm(10, 4, 2)
+    assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+def test_no_second_matrix_is_made():
+    size = 20_000 * 400 * 4
+    tracemalloc.start()
+    make_ihgmm(20_000, 400, 4, dtype=np.float32, random_state=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert size < peak < 1.6 * size
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"n_samples": 0}, ValueError, "n_samples=0 is too small"),
+        ({"n_samples": 2.5}, TypeError, "n_samples=2.5 is a float"),
+        ({"n_clusters": True}, TypeError, "n_clusters=True"),
+        ({"n_clusters": 600}, ValueError, "n_features=200 is less than n_clusters=600"),
+        ({"n_samples": 3}, ValueError, "n_clusters=4 is more than n_samples=3"),
+        ({"scale_ratio": 0.5}, ValueError, "scale_ratio=0.5 is out of range"),
+        ({"balance": 0}, ValueError, "balance=0 is out of range"),
+        ({"balance": 1.5}, ValueError, "above 0 and at most 1"),
+        ({"separation": -1}, ValueError, "separation=-1"),
+        ({"noise": "pink"}, ValueError, "noise='pink' is not known; give one of"),
+        ({"noise_structure": "x"}, ValueError, "noise_structure='x'"),
+        ({"noise_levels": (2, 1)}, ValueError, "a tuple is a range"),
+        ({"noise_levels": [1.0, 2.0]}, ValueError, "wants 500 finite numbers"),
+        ({"noise_levels": -1.0}, ValueError, "noise_levels=-1.0"),
+        ({"scales": [1.0]}, ValueError, "give 500 positive, finite numbers"),
+        ({"scales": np.zeros(500)}, ValueError, "positive"),
+        ({"dtype": "int32"}, ValueError, "dtype='int32' is not supported"),
+        ({"random_state": "a"}, TypeError, "random_state='a'"),
+        ({"random_state": -1}, ValueError, "random_state=-1"),
+        ({"separation_constant": np.inf}, ValueError, "separation_constant=inf"),
+    ],
+)
+def test_bad_arguments(options, error, message):
+    with pytest.raises(error, match=message):
+        make_ihgmm(**options)

@@ -1,0 +1,128 @@
+"""The paper's settings: exact recovery in every draw, where others fail."""
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+
+from ihgmm import PSC, IhSC, SphericalKMeans, make_ihgmm
+from ihgmm.metrics import exact_recovery, misclassification_rate
+
+NOISES = ["gaussian", "rademacher"]
+SETTINGS = {
+    "n >> p": {"n_samples": 1000, "n_features": 200},
+    "n = p": {"n_samples": 300, "n_features": 300},
+    "p >> n": {"n_samples": 200, "n_features": 3000},
+    "many clusters": {"n_samples": 800, "n_features": 800, "n_clusters": 8},
+    "R = 100": {
+        "n_samples": 500, "n_features": 1000, "n_clusters": 3, "scale_ratio": 100.0,
+        "separation": 16.2408,
+    },
+    "unequal": {
+        "n_samples": 200, "n_features": 1000, "n_clusters": 3, "balance": 0.2,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_ihsc_is_exact_in_every_draw_and_classical_methods_are_not(setting, noise):
+    options = {"n_clusters": 4, **SETTINGS[setting]}
+    k = options["n_clusters"]
+    psc, kmeans = [], []
+    for seed in range(10):
+        X, labels = make_ihgmm(**options, noise=noise, random_state=seed)
+        found = IhSC(k, random_state=seed).fit(X).labels_
+        assert exact_recovery(labels, found), f"seed {seed}"
+        psc.append(
+            misclassification_rate(labels, PSC(k, random_state=seed).fit_predict(X))
+        )
+        if seed < 4:
+            other = KMeans(k, n_init=3, random_state=seed).fit_predict(X)
+            kmeans.append(misclassification_rate(labels, other))
+    assert np.mean(psc) > 0.05
+    assert np.mean(kmeans) > 0.05
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("balance", [0.3, 0.6, 1.0])
+def test_exact_from_a_balance_of_a_fifth_on(balance, noise):
+    for seed in range(10):
+        X, labels = make_ihgmm(
+            200, 1000, 3, balance=balance, noise=noise, random_state=seed
+        )
+        assert exact_recovery(labels, IhSC(3, random_state=0).fit_predict(X))
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_extreme_imbalance(noise):
+    # Six rows in the smallest cluster: the order of eigenvalues matters.
+    share = {}
+    for order in ("algebraic", "magnitude"):
+        share[order] = np.mean(
+            [
+                exact_recovery(labels, IhSC(3, order=order, random_state=0).fit_predict(X))
+                for seed in range(60)
+                for X, labels in [
+                    make_ihgmm(200, 1000, 3, balance=0.1, noise=noise, random_state=seed)
+                ]
+            ]
+        )
+    assert share["algebraic"] >= 0.9
+    assert share["algebraic"] > share["magnitude"]
+
+
+@pytest.mark.parametrize("gram", ["hollow", "cosine"])
+@pytest.mark.parametrize("solver", ["dense", "lanczos", "block"])
+@pytest.mark.parametrize("assign", ["kmeans", "cluster_qr"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_combination_of_options_is_exact(gram, solver, assign, dtype):
+    for seed in range(3):
+        X, labels = make_ihgmm(300, 400, 4, random_state=seed, dtype=dtype)
+        model = IhSC(
+            4, gram=gram, eigen_solver=solver, assign_labels=assign, random_state=0
+        ).fit(X)
+        assert exact_recovery(labels, model.labels_)
+        assert exact_recovery(labels, model.predict(X))
+        assert model.embedding_.dtype == dtype
+
+
+def test_one_huge_row_does_not_hide_a_cluster():
+    for seed in range(10):
+        X, labels = make_ihgmm(200, 500, 3, random_state=seed)
+        X[0] *= 60
+        assert exact_recovery(labels, IhSC(3, random_state=seed).fit_predict(X))
+
+
+def test_row_noise_that_differs_ninefold_needs_the_hollow_diagonal():
+    errors = {"hollow": [], "cosine": [], "full": []}
+    for seed in range(8):
+        X, labels = make_ihgmm(
+            200, 5000, 4, scale_ratio=3.0, separation_constant=0.6,
+            noise_levels=(0.2, 1.8), random_state=seed,
+        )  # fmt: skip
+        for gram, seen in errors.items():
+            found = IhSC(4, gram=gram, random_state=0).fit_predict(X)
+            seen.append(misclassification_rate(labels, found))
+    assert np.mean(errors["hollow"]) < 0.02
+    assert np.mean(errors["cosine"]) < 0.02
+    assert np.mean(errors["full"]) > 0.05
+
+
+def test_spherical_kmeans_recovers_the_papers_balanced_setting():
+    for seed in range(5):
+        X, labels = make_ihgmm(500, 200, 4, random_state=seed)
+        found = SphericalKMeans(4, n_init=5, random_state=seed).fit_predict(X)
+        assert exact_recovery(labels, found)
+
+
+def test_psc_recovers_the_classical_mixture():
+    for seed in range(5):
+        X, labels = make_ihgmm(300, 200, 4, scale_ratio=1.0, random_state=seed)
+        assert exact_recovery(labels, PSC(4, random_state=seed).fit_predict(X))
+
+
+def test_new_rows_are_predicted():
+    for seed in range(5):
+        X, labels = make_ihgmm(800, 300, 4, random_state=seed)
+        model = IhSC(4, random_state=0).fit(X[:400])
+        assert exact_recovery(labels[400:], model.predict(X[400:]))

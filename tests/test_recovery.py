@@ -126,3 +126,17 @@ def test_new_rows_are_predicted():
         X, labels = make_ihgmm(800, 300, 4, random_state=seed)
         model = IhSC(4, random_state=0).fit(X[:400])
         assert exact_recovery(labels[400:], model.predict(X[400:]))
+
+
+@pytest.mark.parametrize("gram", ["hollow", "cosine"])
+def test_fewer_features_than_clusters(gram):
+    # Six directions in three dimensions: eigenvectors beyond the third are noise.
+    directions = np.vstack([np.eye(3), 1 - np.eye(3)])
+    for seed in range(5):
+        X, labels = make_ihgmm(
+            600, centers=directions, noise_levels=0.05, random_state=seed
+        )
+        model = IhSC(6, gram=gram, random_state=seed).fit(X)
+        assert misclassification_rate(labels, model.labels_) < 0.02
+        assert (model.embedding_[:, 3:] == 0).all()
+        assert (model.eigenvalues_[3:] < 0).all()

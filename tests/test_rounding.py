@@ -60,7 +60,7 @@ def test_small_cluster_among_many_rows(seed):
 
 def test_rows_beyond_the_fit_are_assigned_to_the_nearest_centre(monkeypatch):
     monkeypatch.setattr(rounding, "FULL_TRIALS", 300)
-    monkeypatch.setattr(rounding, "MAX_FIT_ROWS", 2_000)
+    monkeypatch.setattr(rounding, "FIT_ROWS", 2_000)
     rows, labels = noisy_simplex(6_000, 4, 0.15, 0)
     found = assign(rows.astype(np.float32), 4, rng=np.random.default_rng(0))
     assert exact_recovery(labels, found.labels)

@@ -32,8 +32,8 @@ RESTARTS = 10
 FULL_TRIALS = 5_000
 """Up to so many rows, every start is run on all of them."""
 
-MAX_FIT_ROWS = 2**15
-"""Rows k-means learns its centres from; more would not move them visibly."""
+FIT_ROWS, FIT_ROWS_PER_CLUSTER = 2**14, 256
+"""Rows k-means learns its centres from: at least the first, the second for each."""
 
 FINALS = 2**16
 """Rows that the finalists of a trial on a sample may see in total."""
@@ -152,14 +152,15 @@ def kmeans_labels(
     Returns
     -------
     Rounding
-        On more than 32,768 rows the centres are learnt from that many of them, drawn
-        at random, and the other rows are assigned to the nearest.
+        On more than 16,384 rows (or 256 for each cluster) the centres are learnt from
+        that many of them, drawn at random, and the others are assigned to the nearest.
     """
     if rng is None:
         rng = np.random.default_rng()
     starts = 1 + RESTARTS if n_init == "auto" else n_init
     # scikit-learn's k-means++ is fastest, and its sums are safest, in float64.
-    rows = _sample(embedding, MAX_FIT_ROWS, rng).astype(np.float64, copy=False)
+    most = max(FIT_ROWS, FIT_ROWS_PER_CLUSTER * n_clusters)
+    rows = _sample(embedding, most, rng).astype(np.float64, copy=False)
     trial = rows
     if len(rows) > FULL_TRIALS:
         trial = _sample(rows, int(np.clip(64 * n_clusters, 1_000, FULL_TRIALS)), rng)
@@ -178,12 +179,14 @@ def kmeans_labels(
     # One thread: the order of sums, and so the labels, never depend on how many there
     # are, and small products do not wait for threads to meet.
     with threadpool_limits(1):
-        runs = [run(trial, pivots[_pivot_rows(pivots, n_clusters)], tol=0.0)]
+        start = pivots[_pivot_rows(pivots, n_clusters)]
+        runs = [run(trial, start, tol=0.0)]
         while len(runs) < starts and not (n_init == "auto" and _settled(runs)):
             runs.append(run(trial, "k-means++", tol=0.0))
         if len(trial) < len(rows):
-            finals = _finalists(runs, most=max(2, FINALS // len(rows)))
-            runs = [run(rows, final.cluster_centers_, tol=1e-4) for final in finals]
+            finals = [final.cluster_centers_ for final in _finalists(runs, len(rows))]
+            # The pivots may know of a cluster too small to show in the trial.
+            runs = [run(rows, init, tol=1e-4) for init in (start, *finals)]
     best = min(runs, key=lambda kmeans: kmeans.inertia_)
     if len(rows) == len(embedding):
         labels = best.labels_
@@ -198,8 +201,9 @@ def _settled(runs: list[KMeans]) -> bool:
     return sum(run.inertia_ <= best * (1 + SAME) for run in runs) >= 3
 
 
-def _finalists(runs: list[KMeans], most: int) -> list[KMeans]:
+def _finalists(runs: list[KMeans], n_rows: int) -> list[KMeans]:
     """Keep the best run and those that differ from it but are within five percent."""
+    most = max(2, FINALS // n_rows)
     runs = sorted(runs, key=lambda kmeans: kmeans.inertia_)
     kept = runs[:1]
     for run in runs[1:]:

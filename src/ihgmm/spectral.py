@@ -25,7 +25,8 @@ class Spectral:
         Clusters numbered by decreasing size; with unit rows, zero rows are in
         cluster 0.
     embedding : ndarray of shape (n_samples, n_clusters)
-        The rows that were clustered; zero rows have a zero embedding.
+        The rows that were clustered; zero rows have a zero embedding. With order
+        "algebraic", columns beyond the second with a negative eigenvalue are zero.
     scales : ndarray of shape (n_samples,)
         Inner product of each row with the centre of its cluster, up to a factor for
         each cluster, read off the eigenvectors without another look at the data.
@@ -87,10 +88,21 @@ def spectral_clustering(
         rng = np.random.default_rng()
     G = GramOperator.of(X, gram, sqnorms)
     pairs = leading_eigenpairs(
-        G, n_clusters, order=order, solver=eigen_solver, tol=tol, rng=rng
+        G,
+        n_clusters,
+        order=order,
+        solver=eigen_solver,
+        tol=tol,
+        signal_only=order == "algebraic",
+        rng=rng,
     )
     vectors = pairs.vectors
     vectors[G.sqnorms == 0] = 0
+    if order == "algebraic":
+        # The signal part of a Gram matrix is positive semi-definite: a negative
+        # eigenvalue says that there are fewer directions than clusters. Two are kept,
+        # since unit rows in one dimension are all alike.
+        vectors[:, 2:] *= (pairs.values[2:] > 0).astype(G.dtype)
     if rows == "unit":
         embedding = normalize_rows(vectors)
         zero = G.sqnorms == 0

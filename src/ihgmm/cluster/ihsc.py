@@ -46,7 +46,8 @@ class IhSC(CosineClusterer):
     order : {"algebraic", "magnitude"}, default="algebraic"
         Which eigenvalues lead: the largest, or those of largest absolute value. The
         signal is in positive eigenvalues, so the first loses less when clusters are
-        very unequal or a row is very large.
+        very unequal or a row is very large; it also leaves out directions, beyond two,
+        whose eigenvalue is negative, as there are with fewer features than clusters.
     eigen_solver : {"auto", "dense", "lanczos", "block"}, default="auto"
         How eigenvectors are found; see :func:`ihgmm.eigen.leading_eigenpairs`.
     assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
@@ -68,7 +69,8 @@ class IhSC(CosineClusterer):
     labels_ : ndarray of shape (n_samples,)
         The cluster of each row, numbered by decreasing size.
     embedding_ : ndarray of shape (n_samples, n_clusters)
-        Rows of the eigenvectors scaled to unit norm, one for each row of X.
+        Rows of the eigenvectors scaled to unit norm, one for each row of X; a column
+        that was left out is zero.
     eigenvalues_ : ndarray of shape (n_clusters,)
         Leading eigenvalues of the Gram matrix.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)

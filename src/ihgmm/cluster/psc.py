@@ -214,8 +214,9 @@ class PSC(Clusterer):
         float
             At most 0; larger is better.
         """
-        nearest = self._distances(X).min(axis=1)
-        return -float(nearest.astype(np.float64) @ nearest)
+        nearest = self._distances(X).min(axis=1).astype(np.float64)
+        with np.errstate(over="ignore"):
+            return -float(nearest @ nearest)
 
     def _distances(self, X: Any) -> np.ndarray:
         data = self._check_new(X)

@@ -1,0 +1,220 @@
+"""Compare IhSC with its peers on speed, memory and error.
+
+    python benchmarks/run.py             # everything, about ten minutes
+    python benchmarks/run.py tall wide   # some cases
+    python benchmarks/run.py --save      # and keep the tables under results/
+
+Methods take turns in one process, several rounds; times are medians, shown as ratios
+to IhSC and to one product ``X @ V`` plus ``X.T @ V`` with K + 8 columns. Memory is the
+growth of the resident set of a fresh process that holds nothing but the data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from cases import CASES, Case, dense
+from methods import METHODS, Method
+from rich.console import Console
+from rich.progress import Progress
+
+from ihgmm import IhSC
+from ihgmm.metrics import misclassification_rate
+
+HERE = Path(__file__).parent
+GROWTH = (50_000, 200_000, 800_000)
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    time.sleep(0.15)  # let the threads of the method before go to sleep
+    start = time.perf_counter()
+    value = call()
+    return time.perf_counter() - start, value
+
+
+def product_time(case: Case) -> float:
+    width = case.n_clusters + 8
+    n, p = case.X.shape
+    rng = np.random.default_rng(0)
+    W = rng.standard_normal((p, width)).astype(np.float32)
+    V = rng.standard_normal((n, width)).astype(np.float32)
+    return timed(lambda: (case.X @ W, case.X.T @ V))[0]
+
+
+def usable(method: Method, case: Case) -> bool:
+    return case.X.shape[0] <= method.largest and (
+        method.sparse or not sp.issparse(case.X)
+    )
+
+
+def compare(key: str, rounds: int, progress: Progress) -> list[list[str]]:
+    case = CASES[key]()
+    methods = [m for m in METHODS if usable(m, case)]
+    task = progress.add_task(case.name, total=rounds * len(methods) + len(methods))
+    times: dict[str, list[float]] = {m.name: [] for m in methods}
+    errors: dict[str, float] = {}
+    products = []
+    for turn in range(rounds):
+        for method in methods:
+            progress.advance(task)
+            if turn and times[method.name][0] > 5:
+                continue  # one round tells enough of the slow ones
+            products.append(product_time(case))
+            seconds, labels = timed(lambda m=method: m.run(case.X, case.n_clusters))
+            times[method.name].append(seconds)
+            errors[method.name] = misclassification_rate(case.labels, labels)
+    unit = statistics.median(products)
+    ours = statistics.median(times["IhSC"])
+    rows = []
+    for method in methods:
+        median = statistics.median(times[method.name])
+        rows.append(
+            [
+                method.name,
+                f"{median:.2f}",
+                f"{median / ours:.2f}",
+                f"{median / unit:.1f}",
+                f"{extra_memory(key, method.name):.2f}",
+                f"{errors[method.name]:.4f}",
+            ]
+        )
+        progress.advance(task)
+    title = f"{case.name} (oracle's error {case.oracle:.4f}, product {unit:.3f} s)"
+    head = ["method", "seconds", "x IhSC", "x product", "memory / X", "error"]
+    return [[title], head, *rows]
+
+
+def extra_memory(key: str, name: str) -> float:
+    done = subprocess.run(
+        [sys.executable, __file__, "--memory", key, name],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return float(done.stdout)
+
+
+def measure_memory(key: str, name: str) -> None:
+    case = dense(1_000_000, 50, 10) if key == "memory" else CASES[key]()
+    method = next(m for m in METHODS if m.name == name)
+    size = case.X.data.nbytes * 2 if sp.issparse(case.X) else case.X.nbytes
+    method.run(case.X[:500], case.n_clusters)  # load what is loaded late
+    # Touch and drop memory that making the data had taken, to start from what is used.
+    baseline = resident()
+    reset_peak()
+    method.run(case.X, case.n_clusters)
+    print((peak() - baseline) / size)
+
+
+def resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def reset_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("no VmHWM in /proc/self/status")
+
+
+def growth(rounds: int) -> list[list[str]]:
+    medians = []
+    for n in GROWTH:
+        case = dense(n, 100, 10)
+        seconds = [
+            timed(lambda c=case, s=s: IhSC(10, random_state=s).fit(c.X))[0]
+            for s in range(2 * rounds)
+        ]
+        medians.append(statistics.median(seconds))
+    rows = [
+        [f"{n:,}", f"{s:.3f}", "" if i == 0 else f"{s / medians[i - 1]:.2f}"]
+        for i, (n, s) in enumerate(zip(GROWTH, medians, strict=True))
+    ]
+    return [["IhSC as n grows, p = 100, K 10"], ["n", "seconds", "x a quarter of n"], *rows]
+
+
+def memory_table() -> list[list[str]]:
+    return [
+        ["Memory beyond the data, 1,000,000 x 50 float32, K 10"],
+        ["method", "memory / X"],
+        *(
+            [name, f"{extra_memory('memory', name):.2f}"]
+            for name in ("IhSC", "SphericalKMeans", "KMeans", "KMeans on unit rows")
+        ),
+    ]
+
+
+def environment() -> str:
+    packages = ("ihgmm", "numpy", "scipy", "scikit-learn", "faiss-cpu")
+    versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in packages)
+    cpu = platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [x for x in info.read_text().splitlines() if x.startswith("model name")]
+        cpu = names[0].split(": ")[1] + f" ({cpu})" if names else cpu
+    return (
+        f"Python {platform.python_version()}, {versions}; "
+        f"{os.cpu_count()} cores, {cpu}; {time.strftime('%Y-%m-%d')}"
+    )
+
+
+def markdown(table: list[list[str]]) -> str:
+    (title,), head, *rows = table
+    lines = [f"### {title}", "", "| " + " | ".join(head) + " |"]
+    lines.append("|---|" + "---:|" * (len(head) - 1))
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Compare IhSC with its peers.")
+    names = [*CASES, "growth", "memory"]
+    parser.add_argument("only", nargs="*", metavar="CASE", help=", ".join(names))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--save", action="store_true", help="keep the tables")
+    parser.add_argument("--memory", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.memory:
+        return measure_memory(*options.memory)
+    unknown = set(options.only) - set(names)
+    if unknown:
+        parser.error(f"no case {sorted(unknown)[0]!r}; there are {', '.join(names)}")
+    console = Console()
+    texts = []
+    with Progress(console=console, transient=True) as progress:
+        for name in options.only or names:
+            if name == "growth":
+                table = growth(options.rounds)
+            elif name == "memory":
+                table = memory_table()
+            else:
+                table = compare(name, options.rounds, progress)
+            texts.append(markdown(table))
+            progress.console.print(texts[-1], markup=False, highlight=False)
+    console.print(environment(), highlight=False)
+    if options.save:
+        target = HERE / "results" / "cpu.md"
+        target.parent.mkdir(exist_ok=True)
+        text = f"# Benchmark\n\n{environment()}\n\n" + "\n".join(texts)
+        target.write_text(text, encoding="utf-8")
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -146,7 +146,11 @@ def growth(rounds: int) -> list[list[str]]:
         [f"{n:,}", f"{s:.3f}", "" if i == 0 else f"{s / medians[i - 1]:.2f}"]
         for i, (n, s) in enumerate(zip(GROWTH, medians, strict=True))
     ]
-    return [["IhSC as n grows, p = 100, K 10"], ["n", "seconds", "x a quarter of n"], *rows]
+    return [
+        ["IhSC as n grows, p = 100, K 10"],
+        ["n", "seconds", "x a quarter of n"],
+        *rows,
+    ]
 
 
 def memory_table() -> list[list[str]]:

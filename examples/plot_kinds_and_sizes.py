@@ -27,7 +27,7 @@ X, labels = make_ihgmm(
 
 found = {
     "k-means": KMeans(3, n_init=10, random_state=0).fit_predict(X),
-    "IhSC": IhSC(3, gram="cosine", random_state=0).fit_predict(X),
+    "IhSC": IhSC(3, random_state=0).fit_predict(X),
 }
 
 colors = np.array(["#0072B2", "#E69F00", "#009E73"])
@@ -39,7 +39,7 @@ for ax, (name, clusters) in zip(axes, found.items(), strict=True):
     for k in range(3):
         rows = shown == k
         ax.scatter(*X[rows].T, s=16, c=colors[k], marker=markers[k], linewidths=0)
-    ax.set_title(f"{name}: {error:.0%} of rows misplaced", fontsize=13)
+    ax.set_title(f"{name}: {error:.1%} of rows misplaced", fontsize=13)
     ax.set_xlabel("feature 1")
     ax.set_aspect("equal")
     ax.spines[["top", "right"]].set_visible(False)

@@ -46,7 +46,11 @@ def test_not_finite(Estimator, storage, value, name):
         (np.empty((0, 4)), ValueError, r"0 sample\(s\)"),
         (np.empty((4, 0)), ValueError, r"0 feature\(s\)"),
         ([], ValueError, "Expected 2D array"),
-        ([["a", "b"], ["c", "d"]], ValueError, "could not convert string to float: 'a'"),
+        (
+            [["a", "b"], ["c", "d"]],
+            ValueError,
+            "could not convert string to float: 'a'",
+        ),
         (GOOD + 1j, ValueError, "Complex data not supported"),
         ([[1.0, 2.0], [3.0]], ValueError, "inhomogeneous"),
         (pd.DataFrame({"x": ["u", "v"]}), ValueError, "could not convert string"),
@@ -64,13 +68,21 @@ def test_not_a_matrix_of_numbers(Estimator, X, error, message):
     [
         ({"n_clusters": 0}, ValueError, "n_clusters=0 is too small; give 1 or more"),
         ({"n_clusters": -2}, ValueError, "n_clusters=-2 is too small"),
-        ({"n_clusters": 21}, ValueError, "n_clusters=21 is more than n_samples=20; give"),
+        (
+            {"n_clusters": 21},
+            ValueError,
+            "n_clusters=21 is more than n_samples=20; give",
+        ),
         ({"n_clusters": 2.0}, TypeError, "n_clusters=2.0 is a float; give a whole"),
         ({"n_clusters": "3"}, TypeError, "n_clusters='3' is a str"),
         ({"n_clusters": None}, TypeError, "n_clusters=None is a NoneType"),
         ({"n_clusters": True}, TypeError, "n_clusters=True is a bool"),
         ({"n_init": 0}, ValueError, "n_init=0 is too small"),
-        ({"n_init": "many"}, ValueError, "n_init='many' is not known; give one of 'auto'"),
+        (
+            {"n_init": "many"},
+            ValueError,
+            "n_init='many' is not known; give one of 'auto'",
+        ),
         ({"max_iter": 0}, ValueError, "max_iter=0 is too small"),
         ({"tol": -1.0}, ValueError, "tol=-1.0 is out of range"),
         ({"tol": "tight"}, TypeError, "tol='tight' is a str; give a number"),
@@ -93,7 +105,9 @@ def test_parameters(Estimator, options, error, message):
 )
 @pytest.mark.parametrize("value", ["best", None, 3])
 def test_unknown_words(name, words, value):
-    with pytest.raises(ValueError, match=f"{name}={value!r} is not known; give .*{words}"):
+    with pytest.raises(
+        ValueError, match=f"{name}={value!r} is not known; give .*{words}"
+    ):
         IhSC(2, **{name: value}).fit(GOOD)
 
 
@@ -115,7 +129,9 @@ def test_before_fit_and_wrong_features(Estimator):
 @pytest.mark.parametrize("Estimator", [IhSC, SphericalKMeans])
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 def test_all_rows_zero(Estimator, storage):
-    with pytest.raises(ValueError, match="All 5 rows of X are zero.*Check how X was read"):
+    with pytest.raises(
+        ValueError, match=r"All 5 rows of X are zero.*Check how X was read"
+    ):
         Estimator(2).fit(storage(np.zeros((5, 3))))
 
 
@@ -165,9 +181,7 @@ def test_other_numbers_are_converted(Estimator, dtype):
     ],
 )
 def test_huge_and_tiny_values(Estimator, unit, dtype):
-    X, labels = make_ihgmm(
-        150, 20, 3, scale_ratio=1.5, random_state=0, dtype=dtype
-    )
+    X, labels = make_ihgmm(150, 20, 3, scale_ratio=1.5, random_state=0, dtype=dtype)
     plain = Estimator(3, random_state=0).fit(X)
     scaled = X * dtype(unit)
     before = scaled.copy()

@@ -122,9 +122,7 @@ def test_table_as_people_have_them(tmp_path, sample):
     assert "2 of 120 rows have missing cells" in message
     assert "column 'gene 3', the first in row 5" in message
     assert "--drop-missing" in message
-    done = ihgmm(
-        "fit", *options, "--drop-missing", "-o", "out.tsv", cwd=tmp_path
-    )
+    done = ihgmm("fit", *options, "--drop-missing", "-o", "out.tsv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Left out columns that are not numbers: 'city'" in done.stdout
     assert "Left out 2 rows with missing cells" in done.stdout
@@ -132,12 +130,13 @@ def test_table_as_people_have_them(tmp_path, sample):
     with open(tmp_path / "out.tsv", newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file, delimiter="\t"))
     assert rows[0] == ["barcode", "cluster", "scale"]
-    assert [row[0] for row in rows[1:]] == [x for i, x in enumerate(ids) if i not in (4, 9)]
+    assert [row[0] for row in rows[1:]] == [
+        x for i, x in enumerate(ids) if i not in (4, 9)
+    ]
 
 
 def test_file_without_header(tmp_path, sample):
-    X, labels = sample
-    np.savetxt(tmp_path / "plain.csv", X, delimiter=",")
+    np.savetxt(tmp_path / "plain.csv", sample[0], delimiter=",")
     done = ihgmm("fit", "plain.csv", "-k", 3, cwd=tmp_path)
     assert "120 rows, 12 features" in done.stdout
 
@@ -152,13 +151,19 @@ def test_output_is_whole_or_not_at_all(tmp_path, sample):
     X, labels = sample
     write(tmp_path / "a.csv", X, labels)
     before = (tmp_path / "a.csv").read_bytes()
-    assert "is the data itself" in fail("fit", "a.csv", "-k", 3, "-o", "a.csv", cwd=tmp_path)
+    assert "is the data itself" in fail(
+        "fit", "a.csv", "-k", 3, "-o", "a.csv", cwd=tmp_path
+    )
     assert (tmp_path / "a.csv").read_bytes() == before
     (tmp_path / "old.csv").write_text("kept")
     fail("fit", "a.csv", "-k", 500, "-o", "old.csv", cwd=tmp_path)
     assert (tmp_path / "old.csv").read_text() == "kept"
-    assert "there is no folder" in fail("fit", "a.csv", "-k", 3, "-o", "no/x.csv", cwd=tmp_path)
-    assert "ends in .csv or .tsv" in fail("fit", "a.csv", "-k", 3, "-o", "x.png", cwd=tmp_path)
+    assert "there is no folder" in fail(
+        "fit", "a.csv", "-k", 3, "-o", "no/x.csv", cwd=tmp_path
+    )
+    assert "ends in .csv or .tsv" in fail(
+        "fit", "a.csv", "-k", 3, "-o", "x.png", cwd=tmp_path
+    )
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.csv", "old.csv"]
 
 
@@ -188,7 +193,10 @@ def test_broken_files(tmp_path, name):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fit", "nowhere.csv", "-k", 2], "no such file, nor a built-in data set (iris"),
+        (
+            ["fit", "nowhere.csv", "-k", 2],
+            "no such file, nor a built-in data set (iris",
+        ),
         (["fit", ".", "-k", 2], "is a folder; give one file"),
         (["fit", "iris", "-k", 0], "n_clusters=0 is too small"),
         (["fit", "iris", "-k", 151], "n_clusters=151 is more than n_samples=150"),

@@ -37,7 +37,9 @@ def test_every_kind_of_input_gives_the_same_labels(Estimator, sample, kind):
     assert_array_equal(got.labels_, wanted.labels_)
     assert_allclose(got.cluster_centers_, wanted.cluster_centers_, atol=1e-8)
     assert_array_equal(got.predict(kind(sample.X)), wanted.predict(sample.X))
-    assert_allclose(got.transform(kind(sample.X)), wanted.transform(sample.X), atol=1e-8)
+    assert_allclose(
+        got.transform(kind(sample.X)), wanted.transform(sample.X), atol=1e-8
+    )
     assert got.score(kind(sample.X)) == pytest.approx(wanted.score(sample.X))
 
 
@@ -111,7 +113,9 @@ def test_labels_are_numbered_by_size(Estimator):
 @each
 @pytest.mark.parametrize("state", [0, np.random.RandomState, np.random.default_rng])
 def test_same_seed_same_answer(Estimator, state):
-    X = np.random.default_rng(0).standard_normal((400, 30))  # no structure to hold on to
+    X = np.random.default_rng(0).standard_normal(
+        (400, 30)
+    )  # no structure to hold on to
     runs = [
         Estimator(5, random_state=state(7) if callable(state) else 7).fit(X)
         for _ in range(2)

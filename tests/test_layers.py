@@ -33,9 +33,11 @@ def test_every_module_has_a_layer_and_imports_point_down(root):
             assert HEIGHT[name] <= HEIGHT[module], f"{path.name} imports {name}"
 
 
+OPTIONAL = ("typer", "rich", "pyarrow", "pandas", "polars", "matplotlib", "faiss")
+
+
 def loaded(code):
-    optional = "typer rich pyarrow pandas polars matplotlib torch dask faiss".split()
-    code += f"; import sys; print([m for m in {optional} if m in sys.modules])"
+    code += f"; import sys; print([m for m in {OPTIONAL} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

@@ -23,7 +23,9 @@ def by_permutation(true, pred):
     best = len(true)
     for permutation in itertools.permutations(padded):
         renamed = {kind: permutation[i] for i, kind in enumerate(kinds)}
-        best = min(best, int(sum(renamed[q] != t for q, t in zip(pred, truth, strict=True))))
+        best = min(
+            best, int(sum(renamed[q] != t for q, t in zip(pred, truth, strict=True)))
+        )
     return best
 
 

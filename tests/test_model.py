@@ -97,7 +97,9 @@ def test_seeds_and_dtype():
     one, two = (make_ihgmm(30, 8, 2, random_state=state)[0] for _ in range(2))
     assert (one != two).any()
     rng = np.random.default_rng(5)
-    assert make_ihgmm(30, 8, 2, random_state=rng, dtype=np.float32)[0].dtype == "float32"
+    assert (
+        make_ihgmm(30, 8, 2, random_state=rng, dtype=np.float32)[0].dtype == "float32"
+    )
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     make_ihgmm(10, 4, 2)
     assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002

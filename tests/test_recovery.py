@@ -60,10 +60,14 @@ def test_extreme_imbalance(noise):
     for order in ("algebraic", "magnitude"):
         share[order] = np.mean(
             [
-                exact_recovery(labels, IhSC(3, order=order, random_state=0).fit_predict(X))
+                exact_recovery(
+                    labels, IhSC(3, order=order, random_state=0).fit_predict(X)
+                )
                 for seed in range(60)
                 for X, labels in [
-                    make_ihgmm(200, 1000, 3, balance=0.1, noise=noise, random_state=seed)
+                    make_ihgmm(
+                        200, 1000, 3, balance=0.1, noise=noise, random_state=seed
+                    )
                 ]
             ]
         )

@@ -131,7 +131,9 @@ def read_table(
         raise
     except (ValueError, OSError, EOFError, KeyError) as error:
         reason = " ".join(str(error).split())[:300]
-        raise TableError(f"{source} cannot be read as {suffix[1:]}: {reason}") from error
+        raise TableError(
+            f"{source} cannot be read as {suffix[1:]}: {reason}"
+        ) from error
     return _without_missing(source, table, drop_missing)
 
 
@@ -146,7 +148,7 @@ def standardize(X: Any) -> np.ndarray:
     return np.asarray((X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
 
 
-def write_csv(path: Path, names: Sequence[str], columns: Sequence[Sequence]) -> None:
+def write_csv(path: Path, names: Sequence[str], columns: Sequence[Any]) -> None:
     """Write columns to a CSV or TSV file, whole or not at all."""
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
@@ -251,7 +253,10 @@ def _from_columns(
     if twice:
         raise TableError(f"{source} has several columns named {sorted(twice)[0]!r}.")
     special = {}
-    for option, column in (("--label-column", label_column), ("--id-column", id_column)):
+    for option, column in (
+        ("--label-column", label_column),
+        ("--id-column", id_column),
+    ):
         if column is None:
             continue
         if column not in names:
@@ -316,8 +321,8 @@ def _without_missing(
     where = repr(names[column]) if names else f"number {column + 1}"
     if not drop:
         raise TableError(
-            f"{source}: {count} of {len(rows)} rows have missing cells, most of them in "
-            f"column {where}, the first in row {int(rows.argmax()) + 1}. Add "
+            f"{source}: {count} of {len(rows)} rows have missing cells, most of them "
+            f"in column {where}, the first in row {int(rows.argmax()) + 1}. Add "
             "--drop-missing to leave those rows out, or fill them in."
         )
     if count == len(rows):

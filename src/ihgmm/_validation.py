@@ -56,11 +56,12 @@ def check_number(
     """Return ``value`` as a float within bounds, or say what it should have been."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"{name}={value!r} is a {type(value).__name__}; give a number.")
-    if not (least <= value <= most and value > above and np.isfinite(value)):
+    number = float(value)
+    if not (least <= number <= most and number > above and np.isfinite(number)):
         lower = f"above {above:g}" if above > -np.inf else f"at least {least:g}"
         upper = f" and at most {most:g}" if most < np.inf else ""
         raise ValueError(f"{name}={value!r} is out of range; give {lower}{upper}.")
-    return float(value)
+    return number
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
@@ -195,9 +196,7 @@ def warn_zero_rows(sqnorms: np.ndarray) -> None:
         )
 
 
-def identical_rows(
-    X: Array, sqnorms: np.ndarray, n_clusters: int
-) -> np.ndarray | None:
+def identical_rows(X: Array, sqnorms: np.ndarray, n_clusters: int) -> np.ndarray | None:
     """Return labels by identity of rows when there are fewer kinds than clusters.
 
     Rows of different norm differ, so for ordinary data a glance at the norms of a few

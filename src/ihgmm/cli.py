@@ -187,7 +187,8 @@ def _summarize(
     if table.labels is not None:
         wrong = misclassification_loss(table.labels.astype(str), model.labels_)
         console.print(
-            f"against the known labels: {wrong:,} of {n:,} rows differ ({wrong / n:.1%})",
+            f"against the known labels: {wrong:,} of {n:,} rows differ "
+            f"({wrong / n:.1%})",
             highlight=False,
         )
     if output is None:

@@ -112,11 +112,11 @@ def leading_eigenpairs(
     Notes
     -----
     The block method builds an orthonormal basis of the Krylov space of a random block
-    of at least ``k + 5`` vectors, one product with G at a time, and takes the Ritz vectors; it
-    restarts from the best ones when the basis is full. Blocks are orthogonalised by
-    their small Gram matrices (Cholesky-QR in spirit), never by Householder QR. Where
-    there are many more rows than features the start comes from a sample of the rows,
-    which saves a product.
+    of at least ``k + 5`` vectors, one product with G at a time, and takes the Ritz
+    vectors; it restarts from the best ones when the basis is full. Blocks are
+    orthogonalised by their small Gram matrices (Cholesky-QR in spirit), never by
+    Householder QR. Where there are many more rows than features the start comes from a
+    sample of the rows, which saves a product.
 
     Examples
     --------
@@ -179,7 +179,9 @@ def _magnitude(G: GramOperator) -> float:
 
 def _leading(values: np.ndarray, order: Order) -> np.ndarray:
     """Return the positions of eigenvalues, leading first."""
-    return np.argsort(-(np.abs(values) if order == "magnitude" else values), kind="stable")
+    return np.argsort(
+        -(np.abs(values) if order == "magnitude" else values), kind="stable"
+    )
 
 
 def _fix_signs(vectors: np.ndarray) -> np.ndarray:

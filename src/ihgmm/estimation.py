@@ -8,11 +8,11 @@ import numpy as np
 
 from ihgmm._arrays import Array, matmul, row_sqnorms, transposed_matmul
 
-__all__ = ["Parameters", "estimate_parameters"]
+__all__ = ["Estimates", "estimate_parameters"]
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Estimates:
     """Estimates of what generated the data, ``x_i = scale_i * center + noise``.
 
     Attributes
@@ -37,7 +37,7 @@ def estimate_parameters(
     *,
     scales: np.ndarray | None = None,
     sqnorms: np.ndarray | None = None,
-) -> Parameters:
+) -> Estimates:
     """Estimate centres, scales and noise levels from labelled data.
 
     Parameters
@@ -55,7 +55,7 @@ def estimate_parameters(
 
     Returns
     -------
-    Parameters
+    Estimates
 
     Notes
     -----
@@ -90,7 +90,7 @@ def estimate_parameters(
     left = np.maximum(sqnorms - scales**2 * length[labels], 0.0)
     left[size[labels] == 1] = 0.0
     noise = np.sqrt(left / max(p - 1, 1))
-    return Parameters(centers, scales.astype(X.dtype), noise.astype(X.dtype))
+    return Estimates(centers, scales.astype(X.dtype), noise.astype(X.dtype))
 
 
 def _weighted_sums(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 
@@ -76,18 +76,6 @@ def default_separation(
     return float(constant * np.sqrt(n_clusters * np.log(d)) * aspect)
 
 
-@overload
-def make_ihgmm(
-    *args: Any, return_params: Literal[False] = False, **kwargs: Any
-) -> tuple[np.ndarray, np.ndarray]: ...
-
-
-@overload
-def make_ihgmm(
-    *args: Any, return_params: Literal[True], **kwargs: Any
-) -> IhGMMSample: ...
-
-
 def make_ihgmm(
     n_samples: int = 500,
     n_features: int = 200,
@@ -105,7 +93,7 @@ def make_ihgmm(
     dtype: Any = np.float64,
     random_state: Any = None,
     return_params: bool = False,
-) -> tuple[np.ndarray, np.ndarray] | IhGMMSample:
+) -> Any:
     """Sample from the individual-heterogeneous sub-Gaussian mixture model.
 
     Row i is ``scale_i * center_{label_i} + noise_i``. The defaults are the recipe of
@@ -186,8 +174,10 @@ def make_ihgmm(
     if k > n:
         raise ValueError(f"n_clusters={k} is more than n_samples={n}.")
     labels = _labels(n, k, balance, rng)
-    omega = rng.uniform(1.0, scale_ratio, n) if scales is None else _given(
-        "scales", scales, n
+    omega = (
+        rng.uniform(1.0, scale_ratio, n)
+        if scales is None
+        else _given("scales", scales, n)
     )
     sigma = _levels(noise_levels, noise_structure, labels, k, rng)
     X = _draw(labels, omega, sigma, theta, noise, kind, rng)

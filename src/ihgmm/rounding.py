@@ -169,7 +169,12 @@ def kmeans_labels(
     def run(data: np.ndarray, init: object, tol: float) -> KMeans:
         seed = int(rng.integers(2**31 - 1))
         kmeans = KMeans(
-            n_clusters, init=init, n_init=1, max_iter=max_iter, tol=tol, random_state=seed
+            n_clusters,
+            init=init,
+            n_init=1,
+            max_iter=max_iter,
+            tol=tol,
+            random_state=seed,
         )
         with warnings.catch_warnings():
             # Rows that coincide are no failure here: the caller counts the labels.

@@ -93,18 +93,18 @@ def _lloyd(
 ) -> Spherical:
     n, k = len(weights), len(centers)
     every = np.arange(n)
-    for n_iter in range(1, max_iter + 1):
+    n_iter, turn = 0, np.inf
+    while n_iter < max_iter and turn > tol:
+        n_iter += 1
         labels, cosines = _nearest(X, centers, inverse)
         membership = np.zeros((n, k), dtype=X.dtype)
         membership[every, labels] = weights * inverse
         moved = normalize_rows(transposed_matmul(X, membership).T)
-        empty = ~moved.any(axis=1)
+        empty = np.logical_not(moved.any(axis=1))
         if empty.any():
             _refill(X, moved, empty, centers, cosines, weights * (inverse > 0), inverse)
         turn = np.linalg.norm(moved - centers, axis=1).max()
         centers = moved
-        if turn <= tol:
-            break
     labels, cosines = _nearest(X, centers, inverse)
     return Spherical(labels, centers, float(weights @ (1.0 - cosines)), n_iter)
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from threadpoolctl import threadpool_limits
 
 from ihgmm import _arrays
 
@@ -25,6 +26,24 @@ def test_products_agree_with_numpy_and_keep_the_dtype(X, kind, dtype):
         assert isinstance(got, np.ndarray)
         assert got.dtype == dtype
         assert_allclose(got, wanted, rtol=tol, atol=tol)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("container", [sp.csr_array, sp.csc_array, sp.csr_matrix])
+def test_large_sparse_products(monkeypatch, container, threads):
+    monkeypatch.setattr(_arrays, "PARALLEL", 1)
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((101, 37)) * (rng.random((101, 37)) < 0.3)
+    A[20:60] = 0  # whole blocks without entries
+    W, V = rng.standard_normal((37, 4)), rng.standard_normal((101, 4))
+    X = container(A)
+    with threadpool_limits(threads):
+        assert_allclose(_arrays.matmul(X, W), A @ W, atol=1e-12)
+        assert_allclose(_arrays.transposed_matmul(X, V), A.T @ V, atol=1e-12)
+        assert_allclose(_arrays.matmul(container(A.T), V), A.T @ V, atol=1e-12)
+        got = _arrays.transposed_matmul(X, V)
+    assert_array_equal(got, _arrays.transposed_matmul(X, V))  # for any thread count
+    assert_allclose(_arrays.row_sqnorms(X), (A**2).sum(axis=1))
 
 
 def test_row_sqnorms(X, kind):

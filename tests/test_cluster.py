@@ -70,17 +70,19 @@ def test_frames(Estimator, sample):
     for frame in (pandas, pl.DataFrame(sample.X, schema=names)):
         model = Estimator(3, random_state=0).fit(frame)
         assert_array_equal(model.labels_, plain.labels_)
-        assert_array_equal(model.feature_names_in_, names)
+        # Old versions of scikit-learn do not know the names of new polars frames.
+        if hasattr(StandardScaler().fit(frame), "feature_names_in_"):
+            assert_array_equal(model.feature_names_in_, names)
         assert_array_equal(model.predict(frame), plain.predict(sample.X))
-    model.set_output(transform="pandas")
+    model.fit(pandas).set_output(transform="pandas")
     out = model.transform(pandas)
     prefix = Estimator.__name__.lower()
     assert list(out.columns) == [f"{prefix}{i}" for i in range(3)]
     assert_array_equal(out.columns, model.get_feature_names_out())
-    assert_array_equal(model.predict(frame), plain.predict(sample.X))
-    assert isinstance(model.score(frame), float)
+    assert_array_equal(model.predict(pandas), plain.predict(sample.X))
+    assert isinstance(model.score(pandas), float)
     model.set_output(transform="polars")
-    assert model.transform(frame).columns == list(out.columns)
+    assert model.transform(pandas).columns == list(out.columns)
 
 
 @each

@@ -4,7 +4,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm import eigen, make_ihgmm
+from ihgmm import krylov, make_ihgmm
 from ihgmm.eigen import ORDERS, SOLVERS, leading_eigenpairs
 from ihgmm.gram import GRAMS, GramOperator
 
@@ -120,7 +120,7 @@ def test_extreme_units(scale):
 
 def test_start_from_a_sample_of_rows_agrees():
     X, _ = make_ihgmm(4000, 12, 3, separation=2.0, scale_ratio=3, random_state=0)
-    assert len(X) >= 2 * eigen.SAMPLE * max(X.shape[1], 8)  # this path is taken
+    assert len(X) >= 2 * krylov.SAMPLE * max(X.shape[1], 8)  # this path is taken
     G = GramOperator.of(X)
     rng = np.random.default_rng(0)
     found = leading_eigenpairs(G, 3, solver="block", tol=1e-10, rng=rng)
@@ -154,7 +154,7 @@ def test_float32_stays_float32_and_is_accurate():
 
 
 def test_cap_warns_with_the_residual(monkeypatch):
-    monkeypatch.setattr(eigen, "MAX_APPLICATIONS", 2)
+    monkeypatch.setattr(krylov, "MAX_APPLICATIONS", 2)
     G = GramOperator.of(np.random.default_rng(0).standard_normal((400, 300)))
     with pytest.warns(ConvergenceWarning, match=r"2 products: residual \d\.\de-0\d"):
         found = leading_eigenpairs(

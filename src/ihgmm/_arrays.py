@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import threadpool_info
+from threadpoolctl import ThreadpoolController
 
 __all__ = [
     "is_sparse",
+    "keep_cores_free",
     "matmul",
     "max_abs",
     "row_sqnorms",
@@ -64,6 +67,22 @@ def _is_large(X: Array, W: np.ndarray) -> bool:
     return is_sparse(X) and W.ndim == 2 and X.nnz * W.shape[1] >= PARALLEL
 
 
+@cache
+def _pools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def keep_cores_free(X: Array) -> AbstractContextManager[Any]:
+    """Return a context in which sparse products find the cores idle.
+
+    After a product of dense blocks, the threads of BLAS spin for a while and would
+    hold up the threads of a sparse one.
+    """
+    if not is_sparse(X):
+        return nullcontext()
+    return _pools().limit(limits=1, user_api="blas")
+
+
 Work = Callable[[Array, slice], np.ndarray]
 
 
@@ -82,8 +101,8 @@ def _added(X: Array, work: Work) -> np.ndarray:
 
 
 def _for_blocks(X: Array, work: Work) -> Iterator[np.ndarray]:
-    # As many threads as the user lets linear algebra have.
-    threads = max((lib["num_threads"] for lib in threadpool_info()), default=1)
+    # As many threads as the user lets numerical libraries have.
+    threads = max((lib["num_threads"] for lib in _pools().info()), default=1)
     edges = np.linspace(0, X.shape[0], PARTS + 1).astype(int)
 
     def call(block: int) -> np.ndarray:

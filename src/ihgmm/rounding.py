@@ -29,7 +29,7 @@ ASSIGNMENTS: tuple[Assignment, ...] = ("kmeans", "cluster_qr")
 RESTARTS = 10
 """Random starts that ``n_init="auto"`` tries beside the one from pivoted QR."""
 
-FULL_TRIALS = 5_000
+FULL_TRIALS = 10_000
 """Up to so many rows, every start is run on all of them."""
 
 FIT_ROWS, FIT_ROWS_PER_CLUSTER = 2**14, 256
@@ -141,9 +141,9 @@ def kmeans_labels(
         Number of clusters.
     n_init : int or "auto"
         Number of starts. The first is the pivoted QR of the rows, the others are
-        k-means++; ``"auto"`` means 1 + 10, fewer once three have ended in the same
-        best place. Beyond 5,000 rows the starts compete on a sample of the rows;
-        those that end in different places, nearly as good as the best, go on.
+        k-means++; ``"auto"`` means 1 + 10. Beyond 10,000 rows the starts compete on a
+        sample of the rows, until three have ended in the same best place; those that
+        end in different places, nearly as good as the best, go on.
     max_iter : int
         Cap on the iterations of one run.
     rng : numpy.random.Generator, optional
@@ -162,7 +162,8 @@ def kmeans_labels(
     most = max(FIT_ROWS, FIT_ROWS_PER_CLUSTER * n_clusters)
     rows = _sample(embedding, most, rng).astype(np.float64, copy=False)
     trial = rows
-    if len(rows) > FULL_TRIALS:
+    on_sample = len(rows) > FULL_TRIALS
+    if on_sample:
         trial = _sample(rows, int(np.clip(64 * n_clusters, 1_000, FULL_TRIALS)), rng)
     pivots = _sample(rows, MAX_PIVOT_ROWS, rng)
 
@@ -185,13 +186,16 @@ def kmeans_labels(
     # are, and small products do not wait for threads to meet.
     with threadpool_limits(1):
         start = pivots[_pivot_rows(pivots, n_clusters)]
-        runs = [run(trial, start, tol=0.0)]
-        while len(runs) < starts and not (n_init == "auto" and _settled(runs)):
-            runs.append(run(trial, "k-means++", tol=0.0))
-        if len(trial) < len(rows):
+        # Runs to the very end tell on a sample whether they meet in the same place.
+        tol = 0.0 if on_sample else 1e-5
+        runs = [run(trial, start, tol)]
+        early = n_init == "auto" and on_sample
+        while len(runs) < starts and not (early and _settled(runs)):
+            runs.append(run(trial, "k-means++", tol))
+        if on_sample:
             finals = [final.cluster_centers_ for final in _finalists(runs, len(rows))]
             # The pivots may know of a cluster too small to show in the trial.
-            runs = [run(rows, init, tol=1e-4) for init in (start, *finals)]
+            runs = [run(rows, init, 1e-4) for init in (start, *finals)]
     best = min(runs, key=lambda kmeans: kmeans.inertia_)
     if len(rows) == len(embedding):
         labels = best.labels_

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ihgmm._arrays import Array, is_sparse, matmul, take_rows, transposed_matmul
+from ihgmm._arrays import (
+    Array,
+    is_sparse,
+    keep_cores_free,
+    matmul,
+    take_rows,
+    transposed_matmul,
+)
 from ihgmm.rounding import normalize_rows
 
 __all__ = ["Spherical", "spherical_kmeans"]
@@ -76,11 +83,14 @@ def spherical_kmeans(
     """
     inverse = np.zeros(len(sqnorms))
     np.divide(1.0, np.sqrt(sqnorms), out=inverse, where=sqnorms > 0)
-    if init is not None:
-        return _lloyd(X, normalize_rows(init), inverse, weights, max_iter, tol)
-    starts = [_plus_plus(X, n_clusters, inverse, weights, rng) for _ in range(n_init)]
-    runs = (_lloyd(X, start, inverse, weights, max_iter, tol) for start in starts)
-    return min(runs, key=lambda run: run.inertia)
+    with keep_cores_free(X):
+        if init is not None:
+            return _lloyd(X, normalize_rows(init), inverse, weights, max_iter, tol)
+        starts = [
+            _plus_plus(X, n_clusters, inverse, weights, rng) for _ in range(n_init)
+        ]
+        runs = (_lloyd(X, start, inverse, weights, max_iter, tol) for start in starts)
+        return min(runs, key=lambda run: run.inertia)
 
 
 def _lloyd(

@@ -55,7 +55,7 @@ class IhSC(CosineClusterer):
         randomness.
     n_init : int or "auto", default="auto"
         Starts of k-means: one from pivoted QR, the others k-means++. "auto" is 1 + 10,
-        fewer once three have ended in the same best place.
+        fewer on large data whose starts agree.
     max_iter : int, default=300
         Cap on the iterations of one k-means run.
     tol : float, default=1e-2

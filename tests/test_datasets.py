@@ -1,0 +1,478 @@
+"""Data sets: content checks, the cache, and downloads from a real local server."""
+
+import bz2
+import http.server
+import io
+import socket
+import stat
+import struct
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ihgmm import datasets
+from ihgmm.datasets import DatasetError, _catalog, _content, list_datasets, load_dataset
+
+NAMES = [
+    *("iris", "wine", "seeds", "dermatology", "dna"),
+    *("segment", "satimage", "usps", "pendigits"),
+]
+SHAPES = {
+    "iris": (150, 4, 3, "none"),
+    "wine": (178, 13, 3, "zscore"),
+    "seeds": (210, 7, 3, "zscore"),
+    "dermatology": (358, 34, 6, "zscore"),
+    "dna": (2000, 180, 3, "zscore"),
+    "segment": (2310, 19, 7, "none"),
+    "satimage": (4435, 36, 6, "none"),
+    "usps": (7291, 256, 10, "none"),
+    "pendigits": (7494, 16, 10, "zscore"),
+}
+DOWNLOADED = NAMES[2:]
+QUICK = [name for name in DOWNLOADED if name != "usps"]
+
+TOY = b"1.5 2 1\n2.5 1 1\n? 3 2\n3.5 -4 2\n"
+WRONG = TOY.replace(b"-4", b"-5")
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    monkeypatch.delenv("IHGMM_DATA", raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@pytest.fixture(scope="session")
+def files(root):
+    folder = root.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the upstream files are not in ../shared/data")
+    return folder
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """A data set of three complete rows, as small as a data set can be."""
+    entry = _catalog.Entry(
+        title="Toy", about="Three rows.", citation="Nobody.", preprocessing="zscore",
+        home="uci", path="00/toy.txt", layout="spaces", counts=(2, 1),
+        sums=(), feature_names=("a", "b"), target_names=("x", "y"),
+    )  # fmt: skip
+    data, labels = _content._parse(entry, TOY)
+    sums = _content.class_sums(data, labels - 1, 2)
+    entry = replace(entry, sums=tuple(sums))
+    monkeypatch.setitem(_catalog.CATALOG, "toy", entry)
+    return entry
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.requests.append(self.path)
+        self.server.answer(self)
+
+    def body(self, content, length=None):
+        self.send_response(200)
+        self.send_header("Content-Length", str(length or len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+        self.wfile.flush()
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A server in place of both homes; set ``answer`` to a function of the handler."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.requests, server.release = [], threading.Event()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    for home in _catalog.HOMES:
+        url = f"http://127.0.0.1:{server.server_port}/{home}/"
+        monkeypatch.setitem(_catalog.HOMES, home, url)
+    yield server
+    server.release.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def slow(handler):
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(TOY)))
+    handler.end_headers()
+    for byte in TOY:
+        handler.wfile.write(bytes([byte]))
+        handler.wfile.flush()
+        time.sleep(0.01)
+
+
+def truncated(handler):
+    handler.body(TOY[:-2], length=len(TOY))
+
+
+def truncated_without_length(handler):
+    handler.send_response(200)
+    handler.end_headers()
+    handler.wfile.write(TOY[:-9])
+
+
+def interrupted(handler):
+    handler.body(TOY[:10], length=len(TOY))
+    # A reset instead of an orderly end.
+    reset = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+    handler.connection.close()
+
+
+def stalled(handler):
+    handler.body(TOY[:10], length=len(TOY))
+    handler.server.release.wait(20)
+
+
+def silent(handler):
+    handler.server.release.wait(20)
+
+
+def missing(handler):
+    handler.send_error(404)
+
+
+def broken(handler):
+    handler.send_error(503)
+
+
+BAD_ANSWERS = [
+    (truncated, "cannot be downloaded"),
+    (truncated_without_length, "it holds 2 complete rows of 2 features, not 3 of 2"),
+    (interrupted, "cannot be downloaded"),
+    (stalled, "the server sent nothing for 0.3 seconds"),
+    (silent, "the server sent nothing for 0.3 seconds"),
+    (missing, "404 Client Error"),
+    (broken, "503 Server Error"),
+    (
+        lambda h: h.body(WRONG),
+        r"its values are not the right ones in the classes \[2\]",
+    ),
+    (lambda h: h.body(b"<html>Please log in</html>"), "it cannot be read"),
+    (lambda h: h.body(b""), r"it cannot be read \(it is empty\)"),
+    (lambda h: h.body(b"\xff\xfe\x00"), "it cannot be read"),
+]
+
+
+def test_names():
+    assert list_datasets() == NAMES
+    list_datasets().clear()
+    assert list_datasets() == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_upstream_files(name, request):
+    n, p, k, preprocessing = SHAPES[name]
+    options = {}
+    if name in DOWNLOADED:
+        options["data_home"] = request.getfixturevalue("files")
+    bunch = load_dataset(name.upper(), **options)
+    assert bunch.name == name
+    assert bunch.data.shape == bunch.X.shape == (n, p)
+    assert bunch.data.dtype == bunch.X.dtype == np.float64
+    assert np.isfinite(bunch.data).all()
+    assert bunch.target.shape == (n,)
+    assert bunch.target.dtype == np.int64
+    assert_array_equal(np.unique(bunch.target), np.arange(k))
+    assert len(bunch.feature_names) == len(set(bunch.feature_names)) == p
+    assert len(set(bunch.target_names)) == k
+    assert f"{n} rows, {p} features, {k} classes" in bunch.DESCR
+    assert bunch.citation in bunch.DESCR
+    assert bunch.preprocessing == preprocessing
+    if preprocessing == "none":
+        assert_array_equal(bunch.X, bunch.data)
+    else:
+        assert_allclose(bunch.X.mean(axis=0), 0, atol=1e-12)
+        assert_allclose(bunch.X.std(axis=0, ddof=1), 1)
+    before = bunch.data.copy()
+    bunch.X += 1
+    assert_array_equal(bunch.data, before)
+
+
+def test_constant_columns_become_zero():
+    data = np.column_stack([np.full(10, 0.1), np.arange(10.0)])
+    assert_array_equal(datasets._zscore(data)[:, 0], 0)
+
+
+@pytest.mark.parametrize("name", ["dna", "segment", "usps"])
+def test_classes_have_the_right_names(name, files):
+    bunch = load_dataset(name, data_home=files)
+    groups = [
+        bunch.data[bunch.target == k].mean(axis=0) for k in np.unique(bunch.target)
+    ]
+    means = dict(zip(bunch.target_names, groups, strict=True))
+    column = bunch.feature_names.index
+    if name == "dna":  # introns begin with GT and end with AG
+        assert means["ei"][column("base_31_G")] > 0.99
+        assert means["ie"][column("base_29_A")] > 0.99
+    elif name == "segment":
+        brightest = max(means, key=lambda k: means[k][column("intensity-mean")])
+        greenest = max(means, key=lambda k: means[k][column("exgreen-mean")])
+        assert (brightest, greenest) == ("sky", "grass")
+    else:  # ink in the middle
+        ink = {k: means[k][column("pixel_8_8")] for k in means}
+        assert min(ink, key=ink.get) == "0"
+        assert ink["1"] > 0
+
+
+@pytest.fixture(scope="session")
+def contents(files):
+    """Data and classes of each downloaded data set."""
+    return {
+        name: _content.read(_catalog.CATALOG[name], files / _catalog.CATALOG[name].file)
+        for name in DOWNLOADED
+    }
+
+
+@pytest.mark.parametrize("name", DOWNLOADED)
+@pytest.mark.parametrize("seed", range(3))
+def test_check_ignores_row_order_and_rounding(name, seed, contents):
+    entry = _catalog.CATALOG[name]
+    rng = np.random.default_rng(seed)
+    data, target = contents[name]
+    order = rng.permutation(len(data))
+    size = entry.precision
+    for shift in (
+        rng.choice([-size, size], data.shape),
+        rng.choice([-size, size], (1, data.shape[1])),
+        size,
+        -size,
+    ):
+        _content._check(entry, (data + shift)[order], target[order])
+
+
+@pytest.mark.parametrize("name", DOWNLOADED)
+@pytest.mark.parametrize("seed", range(3))
+def test_check_sees_wrong_content(name, seed, contents):
+    entry = _catalog.CATALOG[name]
+    rng = np.random.default_rng(seed)
+    data, target = contents[name]
+    i, j = rng.integers(data.shape[0]), rng.integers(data.shape[1])
+
+    def refused(data, target, match):
+        with pytest.raises(_content.ContentError, match=match):
+            _content._check(entry, data, target)
+
+    wrong = data.copy()
+    wrong[i, j] += 1
+    refused(wrong, target, "values are not the right ones")
+    wrong[i, j] = np.nan
+    refused(wrong, target, "values are not the right ones")
+    wrong[i, j] = np.inf
+    refused(wrong, target, "values are not the right ones")
+    refused(data[:, ::-1], target, "values are not the right ones")
+    refused(data[1:], target[1:], "complete rows")
+    refused(data[:, 1:], target, "features, not")
+    swapped = target.copy()
+    one, two = (rng.choice(np.flatnonzero(target == k)) for k in (0, 1))
+    swapped[[one, two]] = swapped[[two, one]]
+    refused(data, swapped, "values are not the right ones")
+    swapped[one] = swapped[two] = 0
+    refused(data, swapped, "its classes have")
+    refused(data, target + 0.5, "it has the class")
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_one_changed_digit_in_a_file_is_refused(name, files, tmp_path):
+    entry = _catalog.CATALOG[name]
+    lines = (files / entry.file).read_text().splitlines()
+    words = lines[7].replace(",", " , ").split()
+    # The second value of a row: "2:0.1" in svmlight, "14.1" or "3" elsewhere.
+    place = 2 if entry.layout == "commas" else 1
+    head, colon, value = words[place].rpartition(":")
+    words[place] = head + colon + f"{float(value) + 1:g}"
+    lines[7] = " ".join(words)
+    (tmp_path / entry.file).write_text("\n".join(lines))
+    with pytest.raises(DatasetError, match="values are not the right ones"):
+        load_dataset(name, data_home=tmp_path)
+
+
+@pytest.mark.parametrize("name", DOWNLOADED)
+def test_download_of_the_upstream_files(name, files, server, tmp_path):
+    entry = _catalog.CATALOG[name]
+    content = (files / entry.file).read_bytes()
+    server.answer = lambda handler: handler.body(content)
+    load_dataset(name, data_home=tmp_path)
+    assert server.requests == [f"/{entry.home}/{entry.path}"]
+    assert [path.name for path in tmp_path.iterdir()] == [entry.file]
+    assert (tmp_path / entry.file).read_bytes() == content
+
+
+def test_download_once(toy, server, tmp_path):
+    server.answer = lambda handler: handler.body(TOY)
+    folder = tmp_path / "not" / "yet"
+    first, second = (load_dataset("toy", data_home=folder) for _ in range(2))
+    assert server.requests == ["/uci/00/toy.txt"]
+    assert_array_equal(first.data, [[1.5, 2], [2.5, 1], [3.5, -4]])
+    assert_array_equal(first.target, [0, 0, 1])
+    assert_array_equal(second.data, first.data)
+    assert [path.name for path in folder.iterdir()] == ["toy.txt"]
+    if sys.platform != "win32":  # others may read a shared cache
+        plain = tmp_path / "plain"
+        plain.touch()
+        modes = [stat.S_IMODE(p.stat().st_mode) for p in (plain, folder / "toy.txt")]
+        assert modes[0] == modes[1]
+
+
+def test_slow_is_not_stalled(toy, server, tmp_path):
+    server.answer = slow
+    assert load_dataset("toy", data_home=tmp_path, timeout=5).data.shape == (3, 2)
+
+
+@pytest.mark.parametrize(("answer", "message"), BAD_ANSWERS)
+def test_bad_download_leaves_nothing(answer, message, toy, server, tmp_path):
+    server.answer = answer
+    with pytest.raises(DatasetError, match=message) as caught:
+        load_dataset("toy", data_home=tmp_path, timeout=0.3)
+    text = str(caught.value)
+    assert toy.url in text
+    assert f"save it as {tmp_path / 'toy.txt'}" in text
+    assert list(tmp_path.iterdir()) == []
+    server.answer = lambda handler: handler.body(TOY)
+    assert load_dataset("toy", data_home=tmp_path).data.shape == (3, 2)
+
+
+def test_interrupt_leaves_nothing(toy, server, tmp_path, monkeypatch):
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    server.answer = lambda handler: handler.body(TOY)
+    monkeypatch.setattr(datasets._cache, "read", stop)
+    with pytest.raises(KeyboardInterrupt):
+        load_dataset("toy", data_home=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_truncated_archive(files, server, tmp_path):
+    content = (files / "usps.bz2").read_bytes()[:100_000]
+    server.answer = lambda handler: handler.body(content)
+    with pytest.raises(DatasetError, match="it cannot be read"):
+        load_dataset("usps", data_home=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_archives_are_unpacked(toy, monkeypatch, tmp_path):
+    monkeypatch.setitem(_catalog.CATALOG, "toy", replace(toy, path="toy.bz2"))
+    (tmp_path / "toy.bz2").write_bytes(bz2.compress(TOY))
+    assert load_dataset("toy", data_home=tmp_path).data.shape == (3, 2)
+
+
+def test_offline(toy, server, tmp_path):
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(DatasetError, match="cannot be downloaded") as caught:
+        load_dataset("toy", data_home=tmp_path)
+    assert f"save it as {tmp_path / 'toy.txt'}" in str(caught.value)
+    (tmp_path / "toy.txt").write_bytes(TOY)
+    assert load_dataset("toy", data_home=tmp_path).data.shape == (3, 2)
+
+
+def test_wrong_file_in_the_cache_is_refused_and_kept(toy, server, tmp_path):
+    path = tmp_path / "toy.txt"
+    for content in (WRONG, TOY[:9], b""):
+        path.write_bytes(content)
+        with pytest.raises(DatasetError, match="is not the Toy data") as caught:
+            load_dataset("toy", data_home=tmp_path)
+        assert str(path) in str(caught.value)
+        assert "move it away" in str(caught.value)
+        assert path.read_bytes() == content
+    assert server.requests == []
+
+
+def test_no_download_unless_allowed(toy, server, tmp_path):
+    with pytest.raises(DatasetError, match="download_if_missing=True"):
+        load_dataset("toy", data_home=tmp_path / "new", download_if_missing=False)
+    assert server.requests == []
+    assert not (tmp_path / "new").exists()
+
+
+def test_place_that_is_no_folder(toy, server, tmp_path):
+    server.answer = lambda handler: handler.body(TOY)
+    (tmp_path / "file").touch()
+    with pytest.raises(DatasetError, match="cannot be downloaded"):
+        load_dataset("toy", data_home=tmp_path / "file")
+
+
+def test_order_of_places(toy, server, tmp_path, monkeypatch):
+    pooch = pytest.importorskip("pooch")
+    server.answer = lambda handler: handler.body(TOY)
+    argument, variable, default = (tmp_path / name for name in "abc")
+    monkeypatch.setattr(pooch, "os_cache", lambda project: default / project)
+    load_dataset("toy")
+    assert (default / "ihgmm" / "toy.txt").exists()
+    monkeypatch.setenv("IHGMM_DATA", str(variable))
+    load_dataset("toy")
+    assert (variable / "toy.txt").exists()
+    load_dataset("toy", data_home=str(argument))
+    assert (argument / "toy.txt").exists()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    load_dataset("toy", data_home="~/a")
+    assert len(server.requests) == 3
+
+
+def test_without_pooch(toy, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    assert load_dataset("iris").data.shape == (150, 4)
+    for options in ({}, {"data_home": tmp_path}):
+        with pytest.raises(ImportError, match=r'pip install "ihgmm\[data\]"'):
+            load_dataset("toy", **options)
+    (tmp_path / "toy.txt").write_bytes(TOY)
+    assert load_dataset("toy", data_home=tmp_path).data.shape == (3, 2)
+
+
+class Screen(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_bar_on_terminals_only(toy, server, tmp_path, monkeypatch):
+    pytest.importorskip("tqdm")
+    server.answer = lambda handler: handler.body(TOY)
+    for stream, shown in ((Screen(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        load_dataset("toy", data_home=tmp_path / str(shown))
+        assert ("100%" in stream.getvalue()) is shown
+    monkeypatch.setattr(sys, "stderr", None)
+    load_dataset("toy", data_home=tmp_path / "none")
+
+
+def test_two_at_once(toy, server, tmp_path):
+    server.answer = slow
+    shapes = []
+
+    def load():
+        shapes.append(load_dataset("toy", data_home=tmp_path).data.shape)
+
+    threads = [threading.Thread(target=load) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert shapes == [(3, 2)] * 4
+    assert [path.name for path in tmp_path.iterdir()] == ["toy.txt"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "error", "message"),
+    [
+        ("irs", {}, ValueError, "name='irs' is not known; give one of 'iris'"),
+        (3, {}, ValueError, "name=3 is not known"),
+        ("iris", {"timeout": 0}, ValueError, "timeout=0 is out of range"),
+        ("iris", {"timeout": "1"}, TypeError, "timeout='1' is a str"),
+    ],
+)
+def test_bad_arguments(name, options, error, message):
+    with pytest.raises(error, match=message):
+        load_dataset(name, **options)

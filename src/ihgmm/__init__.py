@@ -2,8 +2,16 @@
 
 from importlib.metadata import version
 
-from ihgmm.cluster import PSC, IhSC, SphericalKMeans
+from ihgmm.cluster import PSC, IhSC, SDPKMeans, SphericalKMeans, TwoComponentLloyd
 from ihgmm.model import make_ihgmm
 
 __version__ = version("ihgmm")
-__all__ = ["PSC", "IhSC", "SphericalKMeans", "__version__", "make_ihgmm"]
+__all__ = [
+    "PSC",
+    "IhSC",
+    "SDPKMeans",
+    "SphericalKMeans",
+    "TwoComponentLloyd",
+    "__version__",
+    "make_ihgmm",
+]

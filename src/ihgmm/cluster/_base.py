@@ -1,4 +1,4 @@
-"""What the estimators share: numbering of labels, and new rows placed by cosine."""
+"""What the estimators share: tags, and how new rows are placed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
+from sklearn.metrics import euclidean_distances
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ihgmm._arrays import matmul
+from ihgmm._arrays import Array, matmul
 from ihgmm._validation import CheckedData, check_data
 from ihgmm.rounding import normalize_rows
 
-__all__ = ["Clusterer", "CosineClusterer"]
+__all__ = ["Clusterer", "CosineClusterer", "DistanceClusterer"]
 
 
 class Clusterer(
@@ -86,3 +87,67 @@ class CosineClusterer(Clusterer):
         norms = np.sqrt(data.sqnorms).astype(cosines.dtype)
         norms[norms == 0] = 1
         return np.asarray(np.clip(cosines / norms[:, None], -1, 1))
+
+
+class DistanceClusterer(Clusterer):
+    """A clusterer that places new rows by their distance to ``cluster_centers_``."""
+
+    cluster_centers_: np.ndarray
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the distance of each row to each cluster centre.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, new or old.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+        """
+        return self._distances(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the cluster whose centre is nearest to each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, new or old.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return np.asarray(self._distances(X).argmin(axis=1))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return minus the sum of squared distances of rows to their nearest centre.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, new or old.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            At most 0; larger is better.
+        """
+        nearest = self._distances(X).min(axis=1).astype(np.float64)
+        with np.errstate(over="ignore"):
+            return -float(nearest @ nearest)
+
+    def _project(self, rows: Array) -> Array:
+        """Return rows in the space in which distances are taken."""
+        return rows
+
+    def _distances(self, X: Any) -> np.ndarray:
+        data = self._check_new(X)
+        rows = self._project(data.X)
+        centers = self._project(self.cluster_centers_ / data.unit)
+        distances = euclidean_distances(rows, centers.astype(rows.dtype))
+        return np.asarray(distances * distances.dtype.type(data.unit))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.metrics import euclidean_distances
 
-from ihgmm._arrays import matmul, transposed_matmul
+from ihgmm._arrays import Array, matmul, transposed_matmul
 from ihgmm._validation import (
     check_choice,
     check_count,
@@ -18,7 +17,7 @@ from ihgmm._validation import (
     generator,
     identical_rows,
 )
-from ihgmm.cluster._base import Clusterer
+from ihgmm.cluster._base import DistanceClusterer
 from ihgmm.eigen import SOLVERS, Solver
 from ihgmm.rounding import ASSIGNMENTS, Assignment, number_by_size
 from ihgmm.spectral import spectral_clustering
@@ -26,7 +25,7 @@ from ihgmm.spectral import spectral_clustering
 __all__ = ["PSC"]
 
 
-class PSC(Clusterer):
+class PSC(DistanceClusterer):
     """Cluster rows by k-means after projecting them on their leading directions.
 
     Projected spectral clustering [1]_, the same as the method of [2]_: the data
@@ -44,7 +43,7 @@ class PSC(Clusterer):
         How projected rows become labels.
     n_init : int or "auto", default="auto"
         Starts of k-means: one from pivoted QR, the others k-means++. "auto" is 1 + 10,
-        fewer once three have ended in the same best place.
+        fewer on large data whose starts agree.
     max_iter : int, default=300
         Cap on the iterations of one k-means run.
     tol : float, default=1e-2
@@ -71,6 +70,10 @@ class PSC(Clusterer):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features, if X had names.
 
+    Notes
+    -----
+    ``transform``, ``predict`` and ``score`` take distances between projected rows.
+
     References
     ----------
     .. [1] A. Y. Zhang and H. H. Zhou (2024), Leave-one-out singular subspace
@@ -92,7 +95,6 @@ class PSC(Clusterer):
     embedding_: np.ndarray
     eigenvalues_: np.ndarray
     components_: np.ndarray
-    cluster_centers_: np.ndarray
     n_iter_: int
 
     def __init__(
@@ -171,56 +173,5 @@ class PSC(Clusterer):
         self.n_iter_ = found.n_iter
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the distance of each projected row to each cluster centre.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_clusters)
-        """
-        return self._distances(X)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster whose centre is nearest to each projected row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return np.asarray(self._distances(X).argmin(axis=1))
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the sum of squared distances of projected rows to centres.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        float
-            At most 0; larger is better.
-        """
-        nearest = self._distances(X).min(axis=1).astype(np.float64)
-        with np.errstate(over="ignore"):
-            return -float(nearest @ nearest)
-
-    def _distances(self, X: Any) -> np.ndarray:
-        data = self._check_new(X)
-        projected = matmul(data.X, self.components_.T)
-        means = (self.cluster_centers_ / data.unit) @ self.components_.T
-        distances = euclidean_distances(projected, means.astype(projected.dtype))
-        return np.asarray(distances * projected.dtype.type(data.unit))
+    def _project(self, rows: Array) -> np.ndarray:
+        return matmul(rows, self.components_.T)

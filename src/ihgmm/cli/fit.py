@@ -1,23 +1,17 @@
-"""The command line."""
+"""The command ``ihgmm fit``."""
 
 from __future__ import annotations
 
-import sys
-import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
 
-try:
-    import typer
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table as Grid
-except ImportError:
-    sys.exit('The command line needs its extra: pip install "ihgmm[cli]"')
-
-from ihgmm import IhSC, __version__
+from ihgmm import IhSC
 from ihgmm._tables import (
     BUILT_IN,
     TEXT,
@@ -31,51 +25,9 @@ from ihgmm.eigen import ORDERS
 from ihgmm.gram import GRAMS
 from ihgmm.metrics import misclassification_loss
 
-__all__ = ["app", "main"]
-
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    help="Cluster observations that share a pattern but differ in scale.",
-)
+__all__ = ["fit"]
 
 
-def main() -> None:
-    """Run the command line; errors in the input end it with one line and status 2."""
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        console.print(f"[yellow]warning:[/] {escape(str(message))}")
-
-    warnings.showwarning = show
-    try:
-        app()
-    except (TableError, ValueError, TypeError) as error:
-        console.print(f"[red]error:[/] {escape(str(error))}")
-        sys.exit(2)
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"ihgmm {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version."
-        ),
-    ] = False,
-) -> None:
-    pass
-
-
-@app.command(no_args_is_help=True)
 def fit(
     data: Annotated[
         str,

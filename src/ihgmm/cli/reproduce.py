@@ -1,0 +1,211 @@
+"""The command ``ihgmm reproduce``."""
+
+from __future__ import annotations
+
+import csv
+import os
+from dataclasses import astuple, fields
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from ihgmm.experiments import EXPERIMENTS, Setting, real_data_table
+from ihgmm.experiments.figures import draw_experiment
+from ihgmm.experiments.runner import Summary, run_experiment, summarize
+from ihgmm.experiments.table import PAPER_COUNTS, to_csv, to_latex, to_markdown
+
+__all__ = ["reproduce"]
+
+QUICK_REPS, QUICK_SEEDS = 5, 3
+QUICK_ENTRIES = 1_500_000
+"""Settings with more entries than this are left out of a quick run."""
+
+
+def reproduce(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="WHAT",
+            help=f"{', '.join(EXPERIMENTS)}, table, or all of them: all.",
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder for tables and figures.")
+    ] = Path("reproduction"),
+    reps: Annotated[
+        int | None,
+        typer.Option(
+            help="Repetitions of each setting (200), seeds of the table (10)."
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Processes; all cores by default.")
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            help="Only what has this in its name: a panel ('p>>n'), a noise "
+            "('rademacher'), a setting ('exp4/beta/0.1'), or a data set."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="A few repetitions, without the largest samples."),
+    ] = False,
+    data_home: Annotated[
+        Path | None, typer.Option(help="Folder with the downloaded data sets.")
+    ] = None,
+) -> None:
+    """Run the experiments of the paper, or its table of real data.
+
+    Every repetition is kept as soon as it is finished: interrupt the command when you
+    like, and give it again to go on.
+
+    [bold]Examples[/]
+
+      ihgmm reproduce table
+
+      ihgmm reproduce exp4 --quick
+
+      ihgmm reproduce exp2 --reps 20 --only 'n=p'
+    """
+    names = [*EXPERIMENTS, "table"] if what == "all" else [what]
+    if what not in ("all", "table", *EXPERIMENTS):
+        raise ValueError(
+            f"WHAT={what!r} is not known; give one of {', '.join(EXPERIMENTS)}, table, "
+            "all."
+        )
+    if reps is not None and reps < 1:
+        raise ValueError(f"--reps {reps} is too small; give 1 or more.")
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs {jobs} is too small; give 1 or more.")
+    output.mkdir(parents=True, exist_ok=True)
+    console = Console()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        for name in names:
+            if name == "table":
+                seeds = reps or (QUICK_SEEDS if quick else 10)
+                _table(output, seeds, only, data_home, progress)
+            else:
+                count = reps or (QUICK_REPS if quick else 200)
+                workers = jobs or os.cpu_count() or 1
+                _experiment(name, output, count, workers, only, quick, progress)
+
+
+def _experiment(
+    name: str,
+    output: Path,
+    reps: int,
+    jobs: int,
+    only: str | None,
+    quick: bool,
+    progress: Progress,
+) -> None:
+    experiment = EXPERIMENTS[name]
+    task = progress.add_task(experiment.title, total=None)
+
+    def chosen(setting: Setting) -> bool:
+        options = setting.options
+        size = options["n_samples"] * options["n_features"]
+        return (only is None or only in setting.key) and not (
+            quick and size > QUICK_ENTRIES
+        )
+
+    settings = [s for s in experiment.settings() if chosen(s)]
+    if not settings:
+        raise ValueError(
+            f"--only {only!r} matches nothing in {name}; settings are named like "
+            f"{experiment.settings()[0].key!r}."
+        )
+    results = run_experiment(
+        experiment,
+        output / f"{name}-runs.csv",
+        reps=reps,
+        jobs=jobs,
+        only=chosen,
+        progress=lambda done, total: progress.update(task, completed=done, total=total),
+    )
+    summary = summarize(results)
+    _write_summary(output / f"{name}-summary.csv", summary)
+    figure = output / f"{name}.png"
+    draw_experiment(experiment, summary, figure)
+    console = progress.console
+    for method in dict.fromkeys(s.method for s in summary):
+        mine = [s for s in summary if s.method == method]
+        rate = sum(s.rate for s in mine) / len(mine)
+        exact = sum(s.exact_share for s in mine) / len(mine)
+        worst = min(s.exact_share for s in mine)
+        console.print(
+            f"  {method:<18} mean error {rate:.3f}   exact recovery {exact:.3f} "
+            f"(least {worst:.2f})",
+            highlight=False,
+        )
+    console.print(f"  written to {escape(str(output))}: {figure.name}, "
+                  f"{name}-summary.csv, {name}-runs.csv", highlight=False)  # fmt: skip
+
+
+def _table(
+    output: Path,
+    seeds: int,
+    only: str | None,
+    data_home: Path | None,
+    progress: Progress,
+) -> None:
+    names = [n for n in PAPER_COUNTS if only is None or only in n]
+    if not names:
+        raise ValueError(
+            f"--only {only!r} matches no data set; there are {', '.join(PAPER_COUNTS)}."
+        )
+    task = progress.add_task("Table of real data", total=None)
+    cells = real_data_table(
+        seeds=seeds,
+        data_home=data_home,
+        only=names,
+        progress=lambda done, total: progress.update(task, completed=done, total=total),
+    )
+    texts = {".csv": to_csv(cells), ".md": to_markdown(cells), ".tex": to_latex(cells)}
+    for suffix, text in texts.items():
+        _write_whole(output / f"table{suffix}", text)
+    progress.console.print(
+        f"misclassified rows, median over {seeds} seeds (range); the paper's beside:",
+        highlight=False,
+    )
+    progress.console.print(texts[".md"], markup=False, highlight=False, soft_wrap=True)
+    progress.console.print(
+        f"  written to {escape(str(output))}: table.csv, table.md, table.tex",
+        highlight=False,
+    )
+
+
+def _write_summary(path: Path, summary: list[Summary]) -> None:
+    temporary = path.with_suffix(".partial")
+    with temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(f.name for f in fields(Summary))
+        for s in summary:
+            row = list(astuple(s))
+            row[2], row[6], row[7] = f"{s.x:g}", f"{s.rate:.6f}", f"{s.exact_share:.4f}"
+            writer.writerow(row)
+    os.replace(temporary, path)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    temporary = path.with_suffix(path.suffix + ".partial")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)

@@ -1,0 +1,275 @@
+"""The paper's experiments: settings, runner, table, figures, command."""
+
+import csv
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ihgmm.experiments import EXPERIMENTS, Result, Run, run_experiment, summarize
+from ihgmm.experiments.grids import Experiment, Panel
+from ihgmm.experiments.methods import METHODS
+from ihgmm.experiments.runner import read_results
+from ihgmm.experiments.table import (
+    PAPER_COUNTS,
+    Cell,
+    real_data_table,
+    to_csv,
+    to_latex,
+    to_markdown,
+)
+from ihgmm.model import default_separation, make_ihgmm
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+needs_data = pytest.mark.skipif(
+    not DATA.is_dir(), reason="the downloaded data sets are not beside the repository"
+)
+COMMAND = shutil.which("ihgmm", path=str(Path(sys.executable).parent)) or "ihgmm"
+
+SMALL = Experiment(
+    "small",
+    "A small experiment",
+    (
+        Panel(
+            "one",
+            "one",
+            "n_features",
+            "p",
+            (20, 40),
+            {"n_samples": 60, "n_clusters": 3},
+        ),
+    ),
+)
+
+
+def count(experiment, panel=None):
+    return sum(panel in (None, s.panel) for s in EXPERIMENTS[experiment].settings())
+
+
+def test_grids_are_the_papers():
+    assert [count(e) for e in EXPERIMENTS] == [30, 42, 40, 20]
+    first = EXPERIMENTS["exp1"].settings()
+    assert {s.options["n_clusters"] for s in first} == {4}
+    square = [s.options for s in first if s.panel == "n=p"]
+    assert all(o["n_samples"] == o["n_features"] for o in square)
+    assert sorted({o["n_samples"] for o in square}) == [100, 200, 300, 400, 500]
+    second = EXPERIMENTS["exp2"].settings()
+    assert {(s.options["n_samples"], s.options["n_features"]) for s in second} == {
+        (5000, 1000), (1000, 1000), (1000, 5000),
+    }  # fmt: skip
+    assert sorted({s.x for s in second}) == [2, 3, 4, 5, 6, 7, 8]
+    assert sorted({s.x for s in EXPERIMENTS["exp3"].settings()}) == list(
+        range(5, 101, 5)
+    )
+    assert sorted({s.x for s in EXPERIMENTS["exp4"].settings()}) == pytest.approx(
+        np.arange(1, 11) / 10
+    )
+    for name, n, p, value in (
+        ("exp3", 500, 1000, 16.2408),
+        ("exp4", 200, 1000, 20.4217),
+    ):
+        options = EXPERIMENTS[name].settings()[0].options
+        assert (options["n_samples"], options["n_features"]) == (n, p)
+        assert default_separation(n, p, options["n_clusters"]) == pytest.approx(
+            value, abs=1e-4
+        )
+    keys = [s.key for e in EXPERIMENTS.values() for s in e.settings()]
+    assert len(set(keys)) == len(keys)
+    for experiment in EXPERIMENTS.values():  # every setting can be sampled
+        for s in experiment.settings():
+            make_ihgmm(
+                **{**s.options, "n_samples": 20, "n_features": 12}, noise=s.noise
+            )
+
+
+def test_seeds_depend_on_the_name_only():
+    settings = EXPERIMENTS["exp1"].settings()
+    seeds = [Run(s, rep).seed for s in settings for rep in range(200)]
+    assert len(set(seeds)) > 0.999 * len(seeds)
+    assert Run(settings[0], 0).key == "exp1/n>>p/500/gaussian/0"
+    assert Run(settings[0], 0).seed == 1188494634
+
+
+def test_results_do_not_depend_on_jobs_order_or_resumption(tmp_path):
+    seen = []
+    one = run_experiment(SMALL, tmp_path / "one.csv", reps=3, jobs=1)
+    two = run_experiment(
+        SMALL, tmp_path / "two.csv", reps=3, jobs=2, progress=lambda *a: seen.append(a)
+    )
+    assert one == two
+    assert seen[0] == (0, 12)
+    assert seen[-1] == (12, 12)
+    assert len(one) == 12 * len(METHODS)
+    run_experiment(SMALL, tmp_path / "three.csv", reps=1)
+    run_experiment(SMALL, tmp_path / "three.csv", reps=2, only=lambda s: s.x == 40)
+    assert run_experiment(SMALL, tmp_path / "three.csv", reps=3) == one
+    texts = [sorted((tmp_path / f"{n}.csv").read_text().splitlines()) for n in
+             ("one", "two", "three")]  # fmt: skip
+    assert texts[0] == texts[1] == texts[2]
+
+
+def test_finished_runs_are_not_run_again(tmp_path, monkeypatch):
+    path = tmp_path / "runs.csv"
+    first = run_experiment(SMALL, path, reps=2)
+    monkeypatch.setattr("ihgmm.experiments.runner.execute", None)
+    assert run_experiment(SMALL, path, reps=2) == first
+
+
+@pytest.mark.parametrize("cut", [1, 20, 90, 200])
+def test_unfinished_ends_are_repaired(tmp_path, cut):
+    path = tmp_path / "runs.csv"
+    whole = run_experiment(SMALL, path, reps=2)
+    text = path.read_text()
+    path.write_text(text[:-cut])
+    assert run_experiment(SMALL, path, reps=2) == whole
+    assert sorted(path.read_text().splitlines()) == sorted(text.splitlines())
+
+
+def test_foreign_files_are_left_alone(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match=r"not a table of runs: its columns are a, b"):
+        run_experiment(SMALL, path, reps=1)
+    assert path.read_text() == "a,b\n1,2\n"
+
+
+def test_summary():
+    rows = [
+        Result("e", "p", 1.0, "gaussian", rep, "IhSC", 10, errors)
+        for rep, errors in enumerate([0, 0, 5, 1])
+    ]
+    (summary,) = summarize(rows)
+    assert summary.reps == 4
+    assert summary.rate == pytest.approx(0.15)
+    assert summary.exact_share == 0.5
+
+
+def reproduce(*arguments, **options):
+    return subprocess.run(
+        [COMMAND, "reproduce", *map(str, arguments)],
+        capture_output=True, text=True, timeout=400, **options,
+    )  # fmt: skip
+
+
+def test_command_survives_kill_9(tmp_path):
+    arguments = ["exp4", "--reps", 6, "--only", "exp4/beta/0", "--jobs", 2]
+    whole = reproduce(*arguments, "-o", tmp_path / "whole")
+    assert whole.returncode == 0, whole.stderr
+    killed = subprocess.Popen(
+        [COMMAND, "reproduce", *map(str, arguments), "-o", str(tmp_path / "killed")],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    path = tmp_path / "killed" / "exp4-runs.csv"
+    deadline = time.monotonic() + 120
+    while not (path.exists() and len(path.read_text().splitlines()) > 60):
+        assert time.monotonic() < deadline
+        assert killed.poll() is None
+        time.sleep(0.02)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    before = len(read_results(path))
+    expected = sorted((tmp_path / "whole" / "exp4-runs.csv").read_text().splitlines())
+    assert 0 < before < len(expected) - 1
+    assert reproduce(*arguments, "-o", tmp_path / "killed").returncode == 0
+    assert sorted(path.read_text().splitlines()) == expected
+    for name in ("exp4-summary.csv",):
+        one, two = ((tmp_path / d / name).read_text() for d in ("whole", "killed"))
+        assert one == two
+    with open(tmp_path / "whole" / "exp4-summary.csv", newline="") as file:
+        summary = list(csv.DictReader(file))
+    exact = {(r["x"], r["noise"]): float(r["exact_share"]) for r in summary
+             if r["method"] == "IhSC"}  # fmt: skip
+    assert len(exact) == 18
+    assert all(share == 1 for (x, _), share in exact.items() if float(x) >= 0.2)
+    assert (tmp_path / "whole" / "exp4.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_interrupt_keeps_what_is_done(tmp_path):
+    running = subprocess.Popen(
+        [COMMAND, "reproduce", "exp1", "--only", "n=p", "-o", str(tmp_path)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    path = tmp_path / "exp1-runs.csv"
+    deadline = time.monotonic() + 120
+    while not (path.exists() and len(path.read_text().splitlines()) > 20):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode not in (0, None)
+    assert "Traceback" not in errors
+    assert len(read_results(path)) >= 15
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["exp9"], "WHAT='exp9' is not known; give one of exp1, exp2"),
+        (["exp1", "--only", "moon"], "--only 'moon' matches nothing in exp1"),
+        (["table", "--only", "moon"], "matches no data set; there are iris"),
+        (["exp1", "--reps", 0], "--reps 0 is too small"),
+        (["exp1", "--jobs", 0], "--jobs 0 is too small"),
+    ],
+)
+def test_wrong_use(tmp_path, arguments, message):
+    done = reproduce(*arguments, "-o", tmp_path)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+
+
+CELLS = [
+    Cell("iris", "IhSC", 150, (7, 7, 8), 7),
+    Cell("iris", "spherical k-means", 150, (5, 5, 5), None),
+]
+
+
+def test_table_formats():
+    assert to_csv(CELLS).splitlines()[:2] == [
+        "dataset,n_samples,method,seed,errors,paper",
+        "iris,150,IhSC,0,7,7",
+    ]
+    assert to_markdown(CELLS).splitlines() == [
+        "| data | n | IhSC | paper | spherical k-means |",
+        "|---|---:|---:|---:|---:|",
+        "| iris | 150 | 7 (7-8) | 7 | 5 |",
+    ]
+    assert r"iris & 150 & 7 (7--8) & 7 & 5 \\" in to_latex(CELLS)
+
+
+def test_small_data_sets_have_the_papers_counts():
+    cells = {(c.dataset, c.method): c for c in real_data_table(seeds=5, only=["iris"])}
+    assert [cells["iris", m].counts for m in ("IhSC", "PSC", "k-means")] == [
+        (7,) * 5, (16,) * 5, (16,) * 5,
+    ]  # fmt: skip
+
+
+@needs_data
+def test_table_agrees_with_the_paper():
+    # IhSC within 1% of n of the paper's count on every data set.
+    names = ["wine", "seeds", "dermatology", "dna", "segment", "satimage"]
+    cells = real_data_table(seeds=5, data_home=DATA, only=names)
+    table = {(c.dataset, c.method): c for c in cells}
+    for name in names:
+        cell = table[name, "IhSC"]
+        assert abs(cell.median - PAPER_COUNTS[name]["IhSC"]) <= 0.01 * cell.n_samples
+    assert table["seeds", "PSC"].median == 16
+    assert table["seeds", "k-means"].median == 17
+
+
+@needs_data
+def test_table_command(tmp_path):
+    done = reproduce("table", "--quick", "--only", "s", "--data-home", DATA,
+                     "-o", tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert re.search(
+        r"\| iris \| 150 \| 7 \| 7 \| 16 \| 16 \| 16 \| 16 \|", done.stdout
+    )
+    for suffix in ("csv", "md", "tex"):
+        assert (tmp_path / f"table.{suffix}").stat().st_size > 100

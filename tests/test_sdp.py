@@ -1,0 +1,306 @@
+"""The semidefinite relaxation of k-means."""
+
+import pickle
+import sys
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ihgmm import SDPKMeans, make_ihgmm
+from ihgmm.metrics import exact_recovery
+from ihgmm.sdp import sdp_kmeans
+
+pytest.importorskip("cvxpy", reason="cvxpy is not installed")
+
+TOL = 2e-4  # what an accuracy of 1e-5 in the solver leaves in the constraints
+
+
+@parametrize_with_checks([SDPKMeans()])
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return make_ihgmm(60, 15, 3, scale_ratio=1.0, random_state=0, return_params=True)
+
+
+@pytest.fixture(scope="module")
+def fitted(sample):
+    return SDPKMeans(3, random_state=0).fit(sample.X)
+
+
+def membership(labels):
+    same = labels[:, None] == labels
+    return same / same.sum(axis=1)
+
+
+def cost(X, labels):
+    return sum(
+        ((X[labels == k] - X[labels == k].mean(axis=0)) ** 2).sum()
+        for k in np.unique(labels)
+    )
+
+
+@pytest.mark.parametrize("n_clusters", [2, 3])
+@pytest.mark.parametrize("p", [5, 200])
+@pytest.mark.parametrize("seed", range(4))
+def test_recovery_above_the_cutoff(n_clusters, p, seed):
+    n = 60
+    # The squared separation above which labels can be found, for noise of level 1.
+    cutoff = 4 * (1 + np.sqrt(1 + n_clusters * p / (n * np.log(n)))) * np.log(n)
+    X, labels = make_ihgmm(
+        n,
+        p,
+        n_clusters,
+        scale_ratio=1.0,
+        noise_levels=1.0,
+        separation=np.sqrt(2 * cutoff),
+        random_state=seed,
+    )
+    model = SDPKMeans(n_clusters, random_state=seed).fit(X)
+    assert exact_recovery(labels, model.labels_)
+    assert model.exact_
+    assert model.status_ == "optimal"
+    assert_array_equal(model.predict(X), model.labels_)
+    assert_allclose(model.solution_, membership(labels), atol=1e-3)
+
+
+@pytest.mark.parametrize("separation", [1.0, 4.0, 12.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_solution_is_feasible_and_no_clustering_beats_it(separation, seed):
+    X, labels = make_ihgmm(
+        50, 10, 3, scale_ratio=1.0, separation=separation, random_state=seed
+    )
+    X += 5  # the mean plays no part
+    model = SDPKMeans(3, random_state=0).fit(X)
+    Z = model.solution_
+    assert_array_equal(Z, Z.T)
+    assert_allclose(Z.sum(axis=1), 1, atol=TOL)
+    assert np.trace(Z) == pytest.approx(3, abs=TOL)
+    assert Z.min() > -TOL
+    assert np.linalg.eigvalsh(Z)[0] > -TOL
+    A = X @ X.T
+    assert model.objective_ == pytest.approx((A * Z).sum(), rel=1e-6)
+    slack = TOL * ((X - X.mean(axis=0)) ** 2).sum()
+    for found in (labels, model.labels_):
+        assert model.objective_ >= (A * membership(found)).sum() - slack
+    assert (X**2).sum() - model.objective_ <= cost(X, model.labels_) + slack
+
+
+def test_exact_means_optimal():
+    rng = np.random.default_rng(0)
+    seen = set()
+    for _ in range(12):
+        X = rng.standard_normal((7, 2)) + 3 * rng.integers(0, 2, (7, 1))
+        codes = (np.array(c) for c in product(range(2), repeat=7))
+        best = min(cost(X, c) for c in codes if len(set(c)) == 2)
+        model = SDPKMeans(2, random_state=0).fit(X)
+        bound = (X**2).sum() - model.objective_
+        assert bound <= best + 1e-3
+        seen.add(model.exact_)
+        if model.exact_:
+            assert cost(X, model.labels_) == pytest.approx(best)
+            assert bound == pytest.approx(best, abs=1e-2)
+    assert True in seen
+
+
+def test_agrees_with_an_interior_point_solver(sample):
+    import cvxpy as cp
+
+    X = sample.X[:24]
+    X = X - X.mean(axis=0)
+    Z = cp.Variable((24, 24), PSD=True)
+    constraints = [Z >= 0, cp.sum(Z, axis=1) == 1, cp.trace(Z) == 4]
+    problem = cp.Problem(cp.Maximize(cp.sum(cp.multiply(X @ X.T, Z))), constraints)
+    problem.solve(solver=cp.CLARABEL)
+    found = sdp_kmeans(X, 4, tol=1e-7, rng=np.random.default_rng(0))
+    assert found.objective == pytest.approx(problem.value, rel=1e-5)
+
+
+def test_attributes(sample, fitted):
+    X = sample.X
+    assert exact_recovery(sample.labels, fitted.labels_)
+    assert fitted.labels_.dtype == np.intp
+    assert fitted.embedding_.shape == (60, 3)
+    assert_allclose(fitted.embedding_.T @ fitted.embedding_, np.eye(3), atol=1e-10)
+    assert_allclose(
+        fitted.embedding_ @ fitted.embedding_.T, membership(sample.labels), atol=1e-3
+    )
+    means = [X[fitted.labels_ == k].mean(axis=0) for k in range(3)]
+    assert_allclose(fitted.cluster_centers_, means, atol=1e-10)
+    distances = np.linalg.norm(X[:, None] - np.array(means), axis=2)
+    assert_allclose(fitted.transform(X), distances, rtol=1e-6)
+    assert fitted.score(X) == pytest.approx(-cost(X, fitted.labels_))
+    assert fitted.n_features_in_ == 15
+    assert fitted.n_iter_ >= 1
+    assert isinstance(fitted.objective_, float)
+    assert isinstance(fitted.exact_, bool)
+    names = [f"sdpkmeans{i}" for i in range(3)]
+    assert_array_equal(fitted.get_feature_names_out(), names)
+
+
+def test_every_kind_of_input_gives_the_same_labels(sample, fitted, kind):
+    stored = kind(sample.X.copy())
+    got = SDPKMeans(3, random_state=0).fit(stored)
+    assert_array_equal(got.labels_, fitted.labels_)
+    assert_allclose(got.solution_, fitted.solution_, atol=1e-8)
+    assert_allclose(got.cluster_centers_, fitted.cluster_centers_, atol=1e-10)
+    assert_array_equal(got.predict(stored), fitted.predict(sample.X))
+    assert_allclose(got.transform(stored), fitted.transform(sample.X), atol=1e-8)
+    assert got.score(stored) == pytest.approx(fitted.score(sample.X))
+    assert_array_equal(stored.toarray() if sp.issparse(stored) else stored, sample.X)
+
+
+def test_float32_is_kept(sample, fitted):
+    X = sample.X.astype(np.float32)
+    model = SDPKMeans(3, random_state=0).fit(X)
+    assert_array_equal(model.labels_, fitted.labels_)
+    for name in ("embedding_", "cluster_centers_"):
+        assert getattr(model, name).dtype == np.float32, name
+    assert model.transform(X).dtype == np.float32
+
+
+def test_same_seed_same_answer():
+    X = np.random.default_rng(0).standard_normal((50, 6))
+    runs = [SDPKMeans(4, random_state=7).fit(X) for _ in range(2)]
+    assert not runs[0].exact_
+    assert_array_equal(runs[0].labels_, runs[1].labels_)
+    assert_array_equal(runs[0].solution_, runs[1].solution_)
+
+
+def test_labels_are_numbered_by_size_and_other_rounding():
+    X, labels = make_ihgmm(60, 10, 3, balance=0.4, scale_ratio=1.0, random_state=2)
+    for way in ("kmeans", "cluster_qr"):
+        model = SDPKMeans(3, assign_labels=way, random_state=0).fit(X)
+        assert exact_recovery(labels, model.labels_)
+        assert_array_equal(np.bincount(model.labels_), [26, 26, 8])
+
+
+def test_clone_pickle_and_frames(sample, fitted):
+    frame = pd.DataFrame(sample.X, columns=[f"gene{i}" for i in range(15)])
+    model = clone(SDPKMeans(3, random_state=0)).fit(frame)
+    assert_array_equal(model.feature_names_in_, frame.columns)
+    assert_array_equal(model.labels_, fitted.labels_)
+    copy = pickle.loads(pickle.dumps(model))
+    assert_array_equal(copy.predict(frame), model.predict(frame))
+    out = model.set_output(transform="pandas").transform(frame)
+    assert list(out.columns) == [f"sdpkmeans{i}" for i in range(3)]
+
+
+def test_as_many_clusters_as_rows():
+    X = np.random.default_rng(0).standard_normal((6, 10))
+    for k in (1, 2, 5, 6):
+        model = SDPKMeans(k, random_state=0).fit(X)
+        assert model.transform(X).shape == (6, k)
+        assert np.trace(model.solution_) == pytest.approx(k, abs=TOL)
+        assert set(model.labels_) == set(range(k))
+    assert model.n_iter_ == 0
+    assert model.exact_
+    assert SDPKMeans(1).fit(X[:1]).labels_ == [0]
+
+
+def test_fewer_distinct_rows_than_clusters():
+    kinds = np.array([[1.0, 0.0, 0.2], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    X = kinds[np.arange(12) % 3]
+    with pytest.warns(ConvergenceWarning, match="fewer than n_clusters=5") as caught:
+        model = SDPKMeans(5, random_state=0).fit(X)
+    assert len(caught) == 1
+    assert exact_recovery(np.arange(12) % 3, model.labels_)
+    assert not model.exact_
+    assert_array_equal(model.cluster_centers_[3:], 0)
+    with pytest.warns(ConvergenceWarning, match="X has 1 distinct rows"):
+        model = SDPKMeans(2, random_state=0).fit(np.full((8, 2), 3.0))
+    assert_array_equal(model.labels_, 0)
+
+
+@pytest.mark.parametrize(
+    ("unit", "dtype"),
+    [(1e200, np.float64), (1e-300, np.float64), (1e25, np.float32)],
+)
+def test_huge_and_tiny_values(sample, fitted, unit, dtype):
+    scaled = sample.X.astype(dtype) * dtype(unit)
+    model = SDPKMeans(3, random_state=0).fit(scaled)
+    assert_array_equal(model.labels_, fitted.labels_)
+    assert_array_equal(model.predict(scaled), fitted.labels_)
+    assert_allclose(
+        model.cluster_centers_ / dtype(unit),
+        fitted.cluster_centers_,
+        rtol=1e-3,
+        atol=1e-3,
+    )
+    assert np.isfinite(model.transform(scaled)).all()
+    assert not np.isnan(model.score(scaled))
+
+
+def test_too_many_rows():
+    X = np.random.default_rng(0).standard_normal((501, 2))
+    message = (
+        r"n_samples=501 is more than max_samples=500: the relaxation has 501\^2 "
+        "variables. Use PSC, or IhSC .* or raise max_samples"
+    )
+    with pytest.raises(ValueError, match=message):
+        SDPKMeans(2).fit(X)
+    with pytest.raises(ValueError, match="n_samples=20 is more than max_samples=19"):
+        SDPKMeans(2, max_samples=19).fit(X[:20])
+    SDPKMeans(1, max_samples=501).fit(X)
+
+
+def test_cap_on_iterations_warns(sample):
+    with pytest.warns(ConvergenceWarning, match="after max_iter=20 iterat") as caught:
+        model = SDPKMeans(3, max_iter=20, random_state=0).fit(sample.X)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert model.status_ == "optimal_inaccurate"
+    assert model.n_iter_ == 20
+
+
+def test_no_solution_is_an_error():
+    X, _ = make_ihgmm(40, 10, 3, scale_ratio=1, random_state=0)
+    message = "SCS found no solution .status 'unb.*max_iter=2"
+    with pytest.raises(RuntimeError, match=message):
+        SDPKMeans(3, max_iter=2).fit(X)
+
+
+def test_missing_package_names_the_extra(sample, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
+    with pytest.raises(ImportError, match=r'pip install "ihgmm\[sdp\]"'):
+        SDPKMeans(3).fit(sample.X)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"n_clusters": 0}, ValueError, "n_clusters=0 is too small; give 1 or more"),
+        ({"n_clusters": 61}, ValueError, "n_clusters=61 is more than n_samples=60"),
+        ({"n_clusters": "3"}, TypeError, "n_clusters='3' is a str"),
+        ({"max_samples": 1.5}, TypeError, "max_samples=1.5 is a float"),
+        ({"assign_labels": "best"}, ValueError, "assign_labels='best' is not known"),
+        ({"n_init": 0}, ValueError, "n_init=0 is too small"),
+        ({"max_iter": 0}, ValueError, "max_iter=0 is too small"),
+        ({"tol": -1.0}, ValueError, "tol=-1.0 is out of range"),
+        ({"random_state": "seed"}, TypeError, "random_state='seed'"),
+    ],
+)
+def test_parameters(sample, options, error, message):
+    with pytest.raises(error, match=message):
+        SDPKMeans(**{"n_clusters": 2, **options}).fit(sample.X)
+
+
+def test_bad_data(sample, fitted):
+    for method in ("predict", "transform", "score"):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            getattr(SDPKMeans(2), method)(sample.X)
+    with pytest.raises(ValueError, match=r"X has 3 features.* is expecting 15"):
+        fitted.predict(sample.X[:, :3])
+    X = sample.X.copy()
+    X[5, 2] = np.inf
+    with pytest.raises(ValueError, match=r"infinity at row 5, column 2.*SDPKMeans"):
+        SDPKMeans(2).fit(X)

@@ -1,0 +1,291 @@
+"""Two clusters with opposite centres."""
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ihgmm import TwoComponentLloyd, make_ihgmm
+from ihgmm.metrics import exact_recovery
+from ihgmm.two_component import two_component_lloyd
+
+
+@pytest.mark.filterwarnings(
+    "ignore:.* rows are zero",
+    "ignore:.* are in one cluster",
+    "ignore:.* alternate between the two clusters",
+)
+@parametrize_with_checks([TwoComponentLloyd()])
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+def opposite(n, p, factor, seed, **options):
+    """Sample around theta and -theta, with its square at factor times the cutoff."""
+    cutoff = (1 + np.sqrt(1 + 2 * p / (n * np.log(n)))) * np.log(n)
+    theta = np.random.default_rng(seed).standard_normal(p)
+    theta *= np.sqrt(factor * cutoff) / np.linalg.norm(theta)
+    options = {"scale_ratio": 1.0, "noise_levels": 1.0, **options}
+    return make_ihgmm(n, centers=[theta, -theta], random_state=seed, **options)
+
+
+def naive(X, max_iter=300):
+    """Return the signs after each iteration, with the Gram matrix formed."""
+    G = X @ X.T
+    np.fill_diagonal(G, 0)
+    path = [np.where(np.linalg.eigh(G)[1][:, -1] < 0, -1.0, 1.0)]
+    for _ in range(max_iter):
+        path.append(np.sign(G @ path[-1]))
+        if any(np.array_equal(path[-1], before) for before in path[-3:-1]):
+            break
+    return G, path
+
+
+SHAPES = [(100, 2000), (100, 100), (1000, 10), (60, 1)]
+
+
+@pytest.mark.parametrize(("n", "p"), SHAPES)
+@pytest.mark.parametrize("seed", range(5))
+def test_recovery_above_the_cutoff(n, p, seed):
+    X, labels = opposite(n, p, 2.0, seed)
+    model = TwoComponentLloyd(random_state=seed).fit(X)
+    assert exact_recovery(labels, model.labels_)
+    assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("noise", ["rademacher", "uniform"])
+@pytest.mark.parametrize("seed", range(3))
+def test_recovery_with_other_noise_and_unequal_sizes(noise, seed):
+    X, labels = opposite(200, 400, 3.0, seed, noise=noise, balance=0.4)
+    model = TwoComponentLloyd(random_state=seed).fit(X)
+    assert exact_recovery(labels, model.labels_)
+    assert_array_equal(np.bincount(model.labels_), [160, 40])
+
+
+@pytest.mark.parametrize(("n", "p"), SHAPES)
+@pytest.mark.parametrize("solver", ["auto", "dense", "block", "lanczos"])
+def test_same_as_the_naive_method(n, p, solver):
+    compared = 0
+    for seed in range(4):
+        X, _ = opposite(n, p, 0.7, seed)
+        G, path = naive(X)
+        if not np.array_equal(path[-1], path[-2]):
+            continue
+        compared += 1
+        model = TwoComponentLloyd(eigen_solver=solver, tol=1e-8, random_state=seed)
+        model.fit(X)
+        signs = 1 - 2 * model.labels_
+        assert abs(signs @ path[-1]) == n
+        assert model.n_iter_ == len(path) - 1
+        assert_allclose(model.eigenvalues_, np.linalg.eigvalsh(G)[-1:], rtol=1e-8)
+        theta = (signs[:, None] * X).mean(axis=0)
+        assert_allclose(model.cluster_centers_, [theta, -theta], atol=1e-10)
+    assert compared
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_fit_of_successive_signs_never_decreases(seed):
+    X, _ = opposite(100, 300, 0.2, seed)
+    G, path = naive(X)
+    fit = [before @ G @ after for before, after in pairwise(path)]
+    assert (np.diff(fit) >= -1e-8 * abs(fit[0])).all()
+
+
+def test_attributes():
+    sample = opposite(150, 30, 2.0, 0, balance=0.6, return_params=True)
+    X = sample.X
+    model = TwoComponentLloyd(random_state=0).fit(X)
+    assert_array_equal(np.bincount(model.labels_), [105, 45])
+    assert model.labels_.dtype == np.intp
+    assert model.eigenvalues_.shape == (1,)
+    assert model.n_features_in_ == 30
+    assert model.n_iter_ >= 1
+    assert_array_equal(model.cluster_centers_[0], -model.cluster_centers_[1])
+    error = np.linalg.norm(model.cluster_centers_[0] - sample.centers[0])
+    assert error < 1
+    distances = np.linalg.norm(X[:, None] - model.cluster_centers_, axis=2)
+    assert_allclose(model.transform(X), distances, rtol=1e-6)
+    assert_array_equal(model.transform(X).argmin(axis=1), model.predict(X))
+    assert model.score(X) == pytest.approx(-(distances.min(axis=1) ** 2).sum())
+    names = ["twocomponentlloyd0", "twocomponentlloyd1"]
+    assert_array_equal(model.get_feature_names_out(), names)
+
+
+def test_ties_go_to_the_first_row():
+    X, _ = opposite(40, 20, 3.0, 1)
+    labels = TwoComponentLloyd().fit_predict(X)
+    assert_array_equal(np.bincount(labels), [20, 20])
+    assert labels[0] == 0
+
+
+def test_every_kind_of_input_gives_the_same_labels(kind):
+    X, _ = opposite(300, 40, 0.8, 0)
+    wanted = TwoComponentLloyd(random_state=0).fit(X)
+    stored = kind(X.copy())
+    got = TwoComponentLloyd(random_state=0).fit(stored)
+    assert_array_equal(got.labels_, wanted.labels_)
+    assert_allclose(got.cluster_centers_, wanted.cluster_centers_, atol=1e-10)
+    assert_array_equal(got.predict(stored), wanted.predict(X))
+    assert_allclose(got.transform(stored), wanted.transform(X), atol=1e-8)
+    assert got.score(stored) == pytest.approx(wanted.score(X))
+    assert_array_equal(stored.toarray() if sp.issparse(stored) else stored, X)
+
+
+@pytest.mark.parametrize("solver", ["dense", "block", "lanczos"])
+def test_float32_is_kept(solver):
+    X, labels = opposite(200, 300, 2.0, 0, dtype=np.float32)
+    model = TwoComponentLloyd(eigen_solver=solver, random_state=0).fit(X)
+    assert exact_recovery(labels, model.labels_)
+    assert model.cluster_centers_.dtype == np.float32
+    assert model.transform(X).dtype == np.float32
+
+
+@pytest.mark.parametrize("state", [0, np.random.RandomState, np.random.default_rng])
+def test_same_seed_same_answer(state):
+    X, _ = opposite(3000, 60, 0.5, 3)
+    runs = [
+        TwoComponentLloyd(
+            eigen_solver="block", random_state=state(7) if callable(state) else 7
+        ).fit(X)
+        for _ in range(2)
+    ]
+    assert_array_equal(runs[0].labels_, runs[1].labels_)
+    assert_array_equal(runs[0].cluster_centers_, runs[1].cluster_centers_)
+
+
+def test_clone_pickle_and_frames():
+    X, _ = opposite(80, 6, 2.0, 0)
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    model = clone(TwoComponentLloyd(max_iter=50)).fit(frame)
+    assert_array_equal(model.feature_names_in_, frame.columns)
+    copy = pickle.loads(pickle.dumps(model))
+    assert_array_equal(copy.predict(frame), model.predict(frame))
+    out = model.set_output(transform="pandas").transform(frame)
+    assert list(out.columns) == ["twocomponentlloyd0", "twocomponentlloyd1"]
+
+
+def test_alternating_signs_warn_and_the_better_state_is_returned():
+    cycles = 0
+    for seed in range(12):  # noise without any clusters
+        X = np.random.default_rng(seed).standard_normal((40, 400))
+        G, path = naive(X)
+        model = TwoComponentLloyd()
+        if np.array_equal(path[-1], path[-2]):
+            model.fit(X)
+            continue
+        cycles += 1
+        moving = int((path[-1] != path[-2]).sum())
+        with pytest.warns(
+            ConvergenceWarning, match=f"{moving} of 40 rows alternate .*PSC or IhSC"
+        ) as caught:
+            model.fit(X)
+        assert len(caught) == 1
+        assert caught[0].filename == __file__
+        signs = 1 - 2 * model.labels_
+        assert abs(signs @ path[-1]) == 40 or abs(signs @ path[-2]) == 40
+        best = max(s @ G @ s for s in path[-2:])
+        assert signs @ G @ signs == pytest.approx(best)
+    assert cycles >= 3
+
+
+def test_cap_on_iterations_warns():
+    samples = (opposite(100, 100, 0.3, seed) for seed in range(20))
+    X = next(
+        X
+        for X, path in ((X, naive(X)[1]) for X, _ in samples)
+        if len(path) > 3 and np.array_equal(path[-1], path[-2])
+    )
+    assert TwoComponentLloyd().fit(X).n_iter_ > 2
+    with pytest.warns(ConvergenceWarning, match="after max_iter=1 iterations") as seen:
+        model = TwoComponentLloyd(max_iter=1).fit(X)
+    assert len(seen) == 1
+    assert model.n_iter_ == 1
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_zero_rows(storage):
+    X, labels = opposite(100, 20, 3.0, 0)
+    X[[3, 50]] = 0
+    rest = np.delete(np.arange(100), [3, 50])
+    with pytest.warns(UserWarning, match="2 of 100 rows are zero") as caught:
+        model = TwoComponentLloyd().fit(storage(X))
+    assert len(caught) == 1
+    assert_array_equal(model.labels_[[3, 50]], 0)
+    assert_array_equal(model.predict(storage(X))[[3, 50]], 0)
+    without = TwoComponentLloyd().fit(storage(X[rest]))
+    assert exact_recovery(labels[rest], without.labels_)
+    assert_array_equal(model.labels_[rest], without.labels_)
+    assert_allclose(model.cluster_centers_, without.cluster_centers_, atol=1e-12)
+    with pytest.raises(ValueError, match="All 5 rows of X are zero"):
+        TwoComponentLloyd().fit(storage(np.zeros((5, 3))))
+
+
+def test_one_sided_data_warns():
+    X = 10 + np.random.default_rng(0).standard_normal((30, 4))
+    with pytest.warns(ConvergenceWarning, match=r"All 30 rows .* Subtract the mean"):
+        model = TwoComponentLloyd().fit(X)
+    assert_array_equal(model.labels_, 0)
+    assert_allclose(model.cluster_centers_[0], X.mean(axis=0))
+
+
+def test_one_and_two_rows():
+    assert_array_equal(TwoComponentLloyd().fit([[1.0, 2.0]]).labels_, [0])
+    model = TwoComponentLloyd().fit([[1.0, 2.0], [-1.0, -2.0]])
+    assert_array_equal(model.labels_, [0, 1])
+    assert_allclose(model.cluster_centers_, [[1, 2], [-1, -2]])
+    at_right_angles = two_component_lloyd(np.eye(4))
+    assert at_right_angles.n_iter == 1
+
+
+@pytest.mark.parametrize(
+    ("unit", "dtype"),
+    [(1e200, np.float64), (1e-300, np.float64), (1e25, np.float32)],
+)
+def test_huge_and_tiny_values(unit, dtype):
+    X, labels = opposite(150, 20, 3.0, 0, dtype=dtype)
+    plain = TwoComponentLloyd(random_state=0).fit(X)
+    scaled = X * dtype(unit)
+    model = TwoComponentLloyd(random_state=0).fit(scaled)
+    assert exact_recovery(labels, model.labels_)
+    assert_array_equal(model.predict(scaled), plain.predict(X))
+    assert_allclose(
+        model.cluster_centers_ / dtype(unit), plain.cluster_centers_, rtol=1e-4
+    )
+    assert np.isfinite(model.transform(scaled)).all()
+    assert not np.isnan(model.score(scaled))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"eigen_solver": "best"}, ValueError, "eigen_solver='best' is not known"),
+        ({"max_iter": 0}, ValueError, "max_iter=0 is too small; give 1 or more"),
+        ({"max_iter": 2.5}, TypeError, "max_iter=2.5 is a float; give a whole"),
+        ({"tol": 0.0}, ValueError, "tol=0.0 is out of range; give above 0"),
+        ({"random_state": "seed"}, TypeError, "random_state='seed'"),
+    ],
+)
+def test_parameters(options, error, message):
+    with pytest.raises(error, match=message):
+        TwoComponentLloyd(**options).fit(np.eye(4))
+
+
+def test_bad_data():
+    X, _ = opposite(20, 4, 2.0, 0)
+    model = TwoComponentLloyd()
+    for method in ("predict", "transform", "score"):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            getattr(model, method)(X)
+    model.fit(X)
+    with pytest.raises(ValueError, match=r"X has 3 features.* is expecting 4"):
+        model.predict(X[:, :3])
+    X[5, 2] = np.nan
+    with pytest.raises(ValueError, match=r"NaN at row 5, column 2.*ComponentLloyd"):
+        model.fit(X)

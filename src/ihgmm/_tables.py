@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
-from sklearn import datasets
+from sklearn import datasets as bundled
 
+from ihgmm.datasets import zscore
 from ihgmm.model import make_ihgmm
 
 __all__ = ["BUILT_IN", "Table", "TableError", "read_table", "standardize", "write_csv"]
@@ -68,9 +69,9 @@ def _plain(X: Any, labels: np.ndarray | None = None) -> Table:
 
 
 BUILT_IN: dict[str, Callable[[], Table]] = {
-    "iris": lambda: _bunch(datasets.load_iris),
-    "wine": lambda: _bunch(datasets.load_wine),
-    "digits": lambda: _bunch(datasets.load_digits),
+    "iris": lambda: _bunch(bundled.load_iris),
+    "wine": lambda: _bunch(bundled.load_wine),
+    "digits": lambda: _bunch(bundled.load_digits),
     "demo": _demo,
 }
 
@@ -138,14 +139,13 @@ def read_table(
 
 
 def standardize(X: Any) -> np.ndarray:
-    """Return columns with mean 0 and standard deviation 1 (n - 1); constant ones 0."""
+    """Return the z-scores of the columns of dense data."""
     if sp.issparse(X):
         raise TableError(
             "--standardize subtracts column means, which fills sparse data up; leave "
             "it out, or store the data as a dense array."
         )
-    spread = X.std(axis=0, ddof=1) if len(X) > 1 else np.ones(X.shape[1])
-    return np.asarray((X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
+    return zscore(X)
 
 
 def write_csv(path: Path, names: Sequence[str], columns: Sequence[Any]) -> None:

@@ -13,7 +13,7 @@ from ihgmm._validation import check_choice, check_number
 from ihgmm.datasets._cache import DatasetError, fetch
 from ihgmm.datasets._catalog import CATALOG, Entry
 
-__all__ = ["DatasetError", "list_datasets", "load_dataset"]
+__all__ = ["DatasetError", "list_datasets", "load_dataset", "zscore"]
 
 
 def list_datasets() -> list[str]:
@@ -92,7 +92,7 @@ def load_dataset(
         data, target = fetch(entry, data_home, download_if_missing, timeout)
     return Bunch(
         data=data,
-        X=_zscore(data) if entry.preprocessing == "zscore" else data.copy(),
+        X=zscore(data) if entry.preprocessing == "zscore" else data.copy(),
         preprocessing=entry.preprocessing,
         target=target,
         target_names=np.array(entry.target_names),
@@ -113,7 +113,17 @@ def _bundled(key: str, entry: Entry) -> tuple[np.ndarray, np.ndarray, Entry]:
     )
 
 
-def _zscore(data: np.ndarray) -> np.ndarray:
+def zscore(data: np.ndarray) -> np.ndarray:
+    """Return columns with mean 0 and standard deviation 1 (n - 1); constant ones 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> zscore(np.array([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]]))
+    array([[-1.,  0.],
+           [ 0.,  0.],
+           [ 1.,  0.]])
+    """
     # A constant column may have a spread of 1e-17 by rounding, so it is not asked.
     constant = data.min(axis=0) == data.max(axis=0)
     spread = np.where(constant, 1.0, data.std(axis=0, ddof=1))

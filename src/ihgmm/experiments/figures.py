@@ -13,6 +13,7 @@ __all__ = ["draw_experiment"]
 STYLES: dict[str, dict[str, Any]] = {
     "IhSC": {"color": "#0072B2", "marker": "o", "linewidth": 2.0, "zorder": 5},
     "PSC": {"color": "#D55E00", "marker": "s"},
+    "PSC, restarts": {"color": "#E69F00", "marker": "D", "linestyle": "--"},
     "k-means": {"color": "#009E73", "marker": "^"},
     "IhSC, magnitude": {"color": "#56B4E9", "marker": "d", "linestyle": "--"},
     "IhSC, cosine": {"color": "#CC79A7", "marker": "v", "linestyle": "--"},
@@ -81,10 +82,16 @@ def draw_experiment(
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(alpha=0.25, linewidth=0.6)
         ax.tick_params(labelsize=8)
+    # Six names side by side need the width of at least four panels.
+    per_row = len(drawn) if len(columns) >= 4 else 3
     figure.legend(
-        drawn.values(), drawn.keys(), loc="outside lower center",
-        ncols=min(len(drawn), 6), frameon=False, fontsize=9,
-    )  # fmt: skip
+        drawn.values(),
+        drawn.keys(),
+        loc="outside lower center",
+        ncols=per_row,
+        frameon=False,
+        fontsize=9,
+    )
     reps = sorted({s.reps for s in summary})
     count = f"{reps[0]}" if len(reps) == 1 else f"{reps[0]} to {reps[-1]}"
     figure.suptitle(f"{experiment.title} ({count} repetitions)", fontsize=11)

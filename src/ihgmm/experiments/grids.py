@@ -9,6 +9,16 @@ __all__ = ["EXPERIMENTS", "NOISES", "Experiment", "Panel", "Setting"]
 
 Noise = Literal["gaussian", "rademacher"]
 
+COMPARED = (
+    "IhSC",
+    "IhSC, cosine",
+    "PSC",
+    "PSC, restarts",
+    "k-means",
+    "spherical k-means",
+)
+"""The methods of every experiment: the paper's three and what users would try."""
+
 NOISES: dict[Noise, str] = {"gaussian": "GHe", "rademacher": "SHe"}
 """Noise distributions and the paper's names for them."""
 
@@ -27,6 +37,8 @@ class Setting:
         Distribution of the noise.
     options : dict
         Arguments of :func:`ihgmm.make_ihgmm`.
+    methods : tuple of str
+        What is run there, of :data:`~ihgmm.experiments.methods.METHODS`.
     """
 
     experiment: str
@@ -34,6 +46,7 @@ class Setting:
     x: float
     noise: Noise
     options: dict[str, Any] = field(hash=False)
+    methods: tuple[str, ...]
 
     @property
     def key(self) -> str:
@@ -74,6 +87,7 @@ class Experiment:
     name: str
     title: str
     panels: tuple[Panel, ...]
+    methods: tuple[str, ...] = COMPARED
 
     def settings(self) -> list[Setting]:
         """Return every setting, noise after noise within a point."""
@@ -83,7 +97,7 @@ class Experiment:
             for value in panel.values:
                 options = {**panel.fixed, **dict.fromkeys(names, value)}
                 found += [
-                    Setting(self.name, panel.name, value, noise, options)
+                    Setting(self.name, panel.name, value, noise, options, self.methods)
                     for noise in NOISES
                 ]
         return found
@@ -154,6 +168,7 @@ EXPERIMENTS: dict[str, Experiment] = {
                     **{N: 200, P: 1000, K: 3},
                 ),
             ),
+            ("IhSC", "IhSC, magnitude", *COMPARED[1:]),
         ),
     )
 }

@@ -96,9 +96,9 @@ def execute(run: Run) -> list[Result]:
                 run.rep,
                 name,
                 len(labels),
-                misclassification_loss(labels, method(X, k, run.seed)),
+                misclassification_loss(labels, METHODS[name](X, k, run.seed)),
             )
-            for name, method in METHODS.items()
+            for name in setting.methods
         ]
 
 
@@ -138,7 +138,7 @@ def run_experiment(
     settings = [s for s in experiment.settings() if only is None or only(s)]
     # Repetition by repetition, so that an early look sees every setting.
     wanted = [Run(setting, rep) for rep in range(reps) for setting in settings]
-    done = _group(read_results(path, repair=True))
+    done = _group(read_results(path, experiment.methods, repair=True))
     missing = [run for run in wanted if run.key not in done]
     count = len(wanted) - len(missing)
     if progress:
@@ -191,8 +191,10 @@ def _follow_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def read_results(path: Path, *, repair: bool = False) -> list[Result]:
-    """Read the table of all runs.
+def read_results(
+    path: Path, methods: tuple[str, ...], *, repair: bool = False
+) -> list[Result]:
+    """Read the table of all runs; repetitions count once all methods are there.
 
     A process that was killed may leave an unfinished line or repetition at the end of
     the table; with ``repair`` they are cut off the file, and always left out here.
@@ -209,7 +211,9 @@ def read_results(path: Path, *, repair: bool = False) -> list[Result]:
         )
     results = [_parse(line) for line in lines]
     groups = _group(results)
-    complete = [r for g in groups.values() if len(g) == len(METHODS) for r in g]
+    complete = [
+        r for g in groups.values() if {r.method for r in g} == set(methods) for r in g
+    ]
     if repair and (len(complete) < len(results) or len(whole) < len(text)):
         temporary = path.with_suffix(".partial")
         temporary.write_text(

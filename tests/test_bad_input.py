@@ -81,7 +81,7 @@ def test_not_a_matrix_of_numbers(Estimator, X, error, message):
         (
             {"n_init": "many"},
             ValueError,
-            "n_init='many' is not known; give one of 'auto'",
+            "n_init='many' is not known; give 'auto' or a whole",
         ),
         ({"max_iter": 0}, ValueError, "max_iter=0 is too small"),
         ({"tol": -1.0}, ValueError, "tol=-1.0 is out of range"),
@@ -217,7 +217,7 @@ def test_sample_weight(weights, message):
 @pytest.mark.parametrize(
     ("init", "message"),
     [
-        ("random", "init='random' is not known; give one of 'k-means"),
+        ("random", "init='random' is not known; give 'k-means"),
         (np.ones((3, 4)), r"init has shape \(3, 4\); give 2 finite centres of 4"),
         (np.zeros((2, 4)), "init has a zero row"),
     ],

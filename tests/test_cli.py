@@ -52,8 +52,9 @@ def test_main_command():
     for words in (
         "150 rows, 4 features, 3 clusters",
         "scale: median",
+        "only 2 of 3 leading eigenvalues are positive",
         "leading eigenvalues: 9136  263.9",
-        "7 of 150 rows differ (4.7%)",
+        "known labels (3 classes): 7 of 150 rows differ (4.7%)",
         "labels were not saved; add -o labels.csv",
     ):
         assert words in done.stdout
@@ -124,7 +125,7 @@ def test_table_as_people_have_them(tmp_path, sample):
     assert "--drop-missing" in message
     done = ihgmm("fit", *options, "--drop-missing", "-o", "out.tsv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "Left out columns that are not numbers: 'city'" in done.stdout
+    assert "Left out column 'city': it does not hold numbers." in done.stdout
     assert "Left out 2 rows with missing cells" in done.stdout
     assert "0 of 118 rows differ" in done.stdout
     with open(tmp_path / "out.tsv", newline="", encoding="utf-8") as file:
@@ -135,6 +136,25 @@ def test_table_as_people_have_them(tmp_path, sample):
     ]
 
 
+def test_semicolons_and_bad_cells(tmp_path, sample):
+    names = [f"f{i}" for i in range(12)]
+    table = pd.DataFrame(sample[0], columns=names).astype(object)
+    table.loc[7, "f3"] = "oops"
+    table.to_csv(tmp_path / "a.csv", index=False, sep=";")
+    done = ihgmm("fit", "a.csv", "-k", 3, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stdout.split())
+    assert "Clustered by 11 columns: 'f0', 'f1', 'f2', 'f4'" in text
+    assert "column 'f3': 1 of 120 cells are not numbers, the first is 'oops' in" in text
+
+
+def test_module_can_be_run():
+    done = subprocess.run(
+        [sys.executable, "-m", "ihgmm", "--version"], capture_output=True, text=True
+    )
+    assert done.stdout.startswith("ihgmm ")
+
+
 def test_file_without_header(tmp_path, sample):
     np.savetxt(tmp_path / "plain.csv", sample[0], delimiter=",")
     done = ihgmm("fit", "plain.csv", "-k", 3, cwd=tmp_path)
@@ -143,7 +163,7 @@ def test_file_without_header(tmp_path, sample):
 
 def test_standardize_is_the_z_score():
     done = ihgmm("fit", "wine", "-k", 3, "--standardize")
-    wrong = int(done.stdout.split("labels: ")[1].split(" of")[0])
+    wrong = int(done.stdout.split("classes): ")[1].split(" of")[0])
     assert wrong <= 10  # the paper has 9; without it there are many more
 
 

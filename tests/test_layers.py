@@ -19,7 +19,7 @@ LAYERS = [
     },
     {"_validation", "model", "metrics", "estimation", "theory", "datasets"},
     {"cluster"},
-    {"_tables", "experiments", "cli"},
+    {"_tables", "experiments", "cli", "__main__"},
 ]
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 

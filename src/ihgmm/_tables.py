@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ import scipy.io
 import scipy.sparse as sp
 from sklearn import datasets as bundled
 
-from ihgmm.datasets import zscore
+from ihgmm.datasets import list_datasets, load_dataset, zscore
 from ihgmm.model import make_ihgmm
 
 __all__ = ["BUILT_IN", "Table", "TableError", "read_table", "standardize", "write_csv"]
@@ -88,8 +89,9 @@ def read_table(
     Parameters
     ----------
     source : str
-        A name in :data:`BUILT_IN` or the path of a file: CSV or TSV (also gzipped),
-        Parquet, NPY, NPZ (one array, or a scipy.sparse matrix) or MTX.
+        A name in :data:`BUILT_IN` or of the paper's data sets, or the path of a file:
+        CSV or TSV (also gzipped), Parquet, NPY, NPZ (one array, or a scipy.sparse
+        matrix) or MTX.
     label_column, id_column : str, optional
         Columns of a table that hold known labels and names of rows.
     drop_missing : bool
@@ -105,12 +107,15 @@ def read_table(
         If the file is missing, empty or malformed, or has no numeric columns.
     """
     path = Path(source)
-    if source in BUILT_IN and not path.exists():
-        _no_columns(source, label_column, id_column)
-        return BUILT_IN[source]()
     if not path.exists():
+        _no_columns(source, label_column, id_column)
+        if source in BUILT_IN:
+            return BUILT_IN[source]()
+        if source in list_datasets():
+            return _bunch(lambda: load_dataset(source))
         raise TableError(
-            f"{source}: no such file, nor a built-in data set ({', '.join(BUILT_IN)})."
+            f"{source}: no such file, nor a built-in data set "
+            f"({', '.join(dict.fromkeys([*BUILT_IN, *list_datasets()]))})."
         )
     if path.is_dir():
         raise TableError(f"{source} is a folder; give one file.")
@@ -132,6 +137,8 @@ def read_table(
         raise
     except (ValueError, OSError, EOFError, KeyError) as error:
         reason = " ".join(str(error).split())[:300]
+        if "pickle" in reason:
+            reason = "it does not hold an array of numbers"
         raise TableError(
             f"{source} cannot be read as {suffix[1:]}: {reason}"
         ) from error
@@ -220,7 +227,8 @@ def _read_columns(path: Path, suffix: str) -> Any:
         return pa.parquet.read_table(path)
     import pyarrow.csv
 
-    parse = pa.csv.ParseOptions(delimiter=TEXT[suffix], newlines_in_values=True)
+    delimiter = _delimiter(path, TEXT[suffix])
+    parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     convert = pa.csv.ConvertOptions(strings_can_be_null=True)
     read = pa.csv.ReadOptions()
     arrow = pa.csv.read_csv(path, read, parse, convert)
@@ -229,6 +237,14 @@ def _read_columns(path: Path, suffix: str) -> Any:
         read = pa.csv.ReadOptions(column_names=names)
         arrow = pa.csv.read_csv(path, read, parse, convert)
     return arrow
+
+
+def _delimiter(path: Path, usual: str) -> str:
+    """Return ``";"`` where the first line has that and not the usual delimiter."""
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
+    with opened(path, "rb") as file:
+        first = file.readline(2**16)
+    return ";" if b";" in first and usual.encode() not in first else usual
 
 
 def _is_number(word: str) -> bool:
@@ -279,7 +295,10 @@ def _from_columns(
             f"{source} has no numeric columns beside those named; it has "
             f"{_listed(names)}."
         )
-    notes = [f"Left out columns that are not numbers: {_listed(text)}."] if text else []
+    notes = [f"Clustered by {len(columns)} columns: {_listed(list(columns))}."]
+    notes += [_left_out(name, arrow.column(name)) for name in text[:8]]
+    if len(text) > 8:
+        notes.append(f"Left out {len(text) - 8} more columns that are not numbers.")
     table = Table(
         np.column_stack(list(columns.values())),
         special[id_column] if id_column else np.arange(1, arrow.num_rows + 1),
@@ -288,6 +307,19 @@ def _from_columns(
         notes,
     )
     return _without_missing(source, table, drop_missing, list(columns))
+
+
+def _left_out(name: str, column: Any) -> str:
+    """Say why a column is not used; a few bad cells among numbers are named."""
+    cells = [(i, c) for i, c in enumerate(column.to_pylist(), 1) if c is not None]
+    bad = [(i, c) for i, c in cells if not _is_number(str(c))]
+    if 0 < len(bad) <= len(cells) // 2:
+        row, cell = bad[0]
+        return (
+            f"Left out column {name[:40]!r}: {len(bad)} of {len(cells)} cells are not "
+            f"numbers, the first is {str(cell)[:40]!r} in row {row}."
+        )
+    return f"Left out column {name[:40]!r}: it does not hold numbers."
 
 
 def _numbers(column: Any) -> np.ndarray | None:

@@ -74,7 +74,10 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
 def check_n_init(n_init: Any) -> None:
     """Raise unless ``n_init`` is "auto" or a positive whole number."""
     if isinstance(n_init, str):
-        check_choice("n_init", n_init, ("auto",))
+        if n_init != "auto":
+            raise ValueError(
+                f"n_init={n_init!r} is not known; give 'auto' or a whole number."
+            )
     else:
         check_count("n_init", n_init)
 
@@ -94,8 +97,12 @@ def generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state.randint(0, 2**31 - 1, size=4))
     if random_state is None:
         return np.random.default_rng()
-    seed = check_count("random_state", random_state, least=0)
-    return np.random.default_rng(seed)
+    if not isinstance(random_state, Integral):
+        raise TypeError(
+            f"random_state={random_state!r} is a {type(random_state).__name__}; give "
+            "None, a whole number, a RandomState or a Generator."
+        )
+    return np.random.default_rng(check_count("random_state", random_state, least=0))
 
 
 @dataclass(frozen=True)
@@ -165,7 +172,7 @@ def _raise_if_not_finite(X: Array, estimator: BaseEstimator | None) -> None:
     raise ValueError(
         f"Input X contains {what} at row {row}, column {column} (NaN or infinite "
         f"entries in all: {int(bad.sum())}). {who} does not accept them: drop those "
-        "rows or fill them in, for example with sklearn.impute.SimpleImputer."
+        "rows, or fill them in (for NaN, sklearn.impute.SimpleImputer does)."
     )
 
 

@@ -34,7 +34,9 @@ def fit(
         typer.Argument(
             metavar="DATA",
             help="A CSV, TSV, Parquet, NPY, NPZ or MTX file, rows being observations; "
-            f"or a built-in data set: {', '.join(BUILT_IN)}.",
+            f"or a built-in data set: {', '.join(BUILT_IN)}, or one of the paper's "
+            "that are downloaded: seeds, dermatology, dna, segment, satimage, usps, "
+            "pendigits.",
         ),
     ],
     n_clusters: Annotated[
@@ -113,7 +115,8 @@ def _summarize(
     n, p = table.X.shape
     k = model.n_clusters
     console.print(
-        f"[bold]{escape(data)}[/]: {n:,} rows, {p:,} features, {k} clusters",
+        f"[bold]{escape(data)}[/]: {n:,} rows, {p:,} features, "
+        f"{k} cluster{'s' * (k != 1)}",
         highlight=False,
     )
     for note in table.notes:
@@ -136,11 +139,21 @@ def _summarize(
     console.print(grid)
     values = "  ".join(f"{value:.4g}" for value in model.eigenvalues_)
     console.print(f"leading eigenvalues: {values}", highlight=False)
+    positive = int((model.eigenvalues_ > 0).sum())
+    if positive < k:
+        console.print(
+            f"only {positive} of {k} leading eigenvalues are positive: the data show "
+            "fewer directions than clusters. Ask for fewer clusters; if columns are "
+            "in different units, add --standardize.",
+            style="yellow",
+            highlight=False,
+        )
     if table.labels is not None:
+        classes = len(set(table.labels.astype(str)))
         wrong = misclassification_loss(table.labels.astype(str), model.labels_)
         console.print(
-            f"against the known labels: {wrong:,} of {n:,} rows differ "
-            f"({wrong / n:.1%})",
+            f"against the known labels ({classes} classes): {wrong:,} of {n:,} rows "
+            f"differ ({wrong / n:.1%})",
             highlight=False,
         )
     if output is None:

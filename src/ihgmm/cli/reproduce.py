@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import os
 from dataclasses import astuple, fields
 from pathlib import Path
@@ -22,7 +23,7 @@ from rich.progress import (
 from ihgmm.experiments import EXPERIMENTS, Setting, real_data_table
 from ihgmm.experiments.figures import draw_experiment
 from ihgmm.experiments.runner import Summary, run_experiment, summarize
-from ihgmm.experiments.table import PAPER_COUNTS, to_csv, to_latex, to_markdown
+from ihgmm.experiments.table import PAPER_COUNTS, to_latex, to_markdown
 
 __all__ = ["reproduce"]
 
@@ -68,6 +69,10 @@ def reproduce(
 ) -> None:
     """Run the experiments of the paper, or its table of real data.
 
+    exp1 varies sample size and dimension, exp2 the number of clusters, exp3 the spread
+    of the scales, exp4 the balance of the clusters; table counts errors on nine real
+    data sets.
+
     Every repetition is kept as soon as it is finished: interrupt the command when you
     like, and give it again to go on.
 
@@ -89,6 +94,7 @@ def reproduce(
         raise ValueError(f"--reps {reps} is too small; give 1 or more.")
     if jobs is not None and jobs < 1:
         raise ValueError(f"--jobs {jobs} is too small; give 1 or more.")
+    _check_extras(names)
     output.mkdir(parents=True, exist_ok=True)
     console = Console()
     columns = (
@@ -98,14 +104,28 @@ def reproduce(
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as progress:
-        for name in names:
-            if name == "table":
-                seeds = reps or (QUICK_SEEDS if quick else 10)
-                _table(output, seeds, only, data_home, progress)
-            else:
-                count = reps or (QUICK_REPS if quick else 200)
-                workers = jobs or os.cpu_count() or 1
-                _experiment(name, output, count, workers, only, quick, progress)
+        try:
+            for name in names:
+                if name == "table":
+                    seeds = reps or (QUICK_SEEDS if quick else 10)
+                    _table(output, seeds, only, data_home, progress)
+                else:
+                    count = reps or (QUICK_REPS if quick else 200)
+                    workers = jobs or os.cpu_count() or 1
+                    _experiment(name, output, count, workers, only, quick, progress)
+        except KeyboardInterrupt:
+            console.print(
+                f"stopped; what is finished is kept in {escape(str(output))}. Give the "
+                "same command again to go on.",
+                highlight=False,
+            )
+            raise typer.Exit(130) from None
+
+
+def _check_extras(names: list[str]) -> None:
+    """Say before the work, not after it, what is not installed."""
+    if names != ["table"] and importlib.util.find_spec("matplotlib") is None:
+        raise ImportError('The figures need matplotlib: pip install "ihgmm[plot]"')
 
 
 def _experiment(
@@ -118,7 +138,6 @@ def _experiment(
     progress: Progress,
 ) -> None:
     experiment = EXPERIMENTS[name]
-    task = progress.add_task(experiment.title, total=None)
 
     def chosen(setting: Setting) -> bool:
         options = setting.options
@@ -133,6 +152,7 @@ def _experiment(
             f"--only {only!r} matches nothing in {name}; settings are named like "
             f"{experiment.settings()[0].key!r}."
         )
+    task = progress.add_task(experiment.title, total=None)
     results = run_experiment(
         experiment,
         output / f"{name}-runs.csv",
@@ -174,16 +194,17 @@ def _table(
         )
     task = progress.add_task("Table of real data", total=None)
     cells = real_data_table(
+        output / "table.csv",
         seeds=seeds,
         data_home=data_home,
         only=names,
         progress=lambda done, total: progress.update(task, completed=done, total=total),
     )
-    texts = {".csv": to_csv(cells), ".md": to_markdown(cells), ".tex": to_latex(cells)}
+    texts = {".md": to_markdown(cells), ".tex": to_latex(cells)}
     for suffix, text in texts.items():
         _write_whole(output / f"table{suffix}", text)
     progress.console.print(
-        f"misclassified rows, median over {seeds} seeds (range); the paper's beside:",
+        "misclassified rows, median over seeds (range); the paper's beside:",
         highlight=False,
     )
     progress.console.print(texts[".md"], markup=False, highlight=False, soft_wrap=True)

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._validation import (
-    check_choice,
     check_count,
     check_data,
     check_n_init,
@@ -196,7 +195,11 @@ class SphericalKMeans(CosineClusterer):
 
     def _initial_centers(self, X: Any) -> np.ndarray | None:
         if isinstance(self.init, str):
-            check_choice("init", self.init, ("k-means++",))
+            if self.init != "k-means++":
+                raise ValueError(
+                    f"init={self.init!r} is not known; give 'k-means++' or an array of "
+                    f"{self.n_clusters} centres."
+                )
             return None
         centers = np.array(self.init, dtype=X.dtype)
         wanted = (self.n_clusters, X.shape[1])

@@ -81,7 +81,11 @@ def _download(
     # In the same folder, so that the last step is a rename; under a name of its own,
     # so that two processes do not write to one file.
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    remedy = f"Try again, or get the file by other means and save it as {path}."
+    remedy = (
+        f"Try again, or get the file by other means and save it as {path}; another "
+        f"folder can be given as data_home (--data-home) or in {VARIABLE}."
+    )
+    new_folder = not path.parent.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         downloader(entry.url, str(part), None)
@@ -102,6 +106,9 @@ def _download(
             response.close()
         with contextlib.suppress(OSError):
             part.unlink()
+        if new_folder and not path.exists():
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()
     return content
 
 

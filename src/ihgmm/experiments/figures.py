@@ -73,7 +73,9 @@ def draw_experiment(
                 ([s.rate for s in curve], [s.exact_share for s in curve])
             ):
                 (drawn[method],) = axes[row, column].plot(x, values, **style)
-        axes[0, column].set_title(f"{panel.title}, {NOISES[noise]}", fontsize=10)
+        axes[0, column].set_title(
+            f"{panel.title}\n{noise.capitalize()} noise ({NOISES[noise]})", fontsize=9
+        )
         axes[1, column].set_xlabel(panel.symbol)
     for row, name in enumerate(("misclassification rate", "exact recovery")):
         axes[row, 0].set_ylabel(name)

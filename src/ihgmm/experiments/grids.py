@@ -65,7 +65,7 @@ class Panel:
     varies : str or tuple of str
         The argument of :func:`ihgmm.make_ihgmm` that takes the values.
     symbol : str
-        What the paper calls it.
+        What it is called under the axis, with the paper's letter.
     values : tuple of float
         The values, in order.
     fixed : dict
@@ -124,11 +124,23 @@ EXPERIMENTS: dict[str, Experiment] = {
             "Experiment 1: sample size and dimension",
             (
                 _panel(
-                    "n>>p", "n ≫ p", N, "n", range(500, 2501, 500), **{P: 200, K: 4}
+                    "n>>p",
+                    "n ≫ p",
+                    N,
+                    "rows, n",
+                    range(500, 2501, 500),
+                    **{P: 200, K: 4},
                 ),
-                _panel("n=p", "n = p", (N, P), "n", range(100, 501, 100), **{K: 4}),
                 _panel(
-                    "p>>n", "p ≫ n", P, "p", range(1000, 5001, 1000), **{N: 200, K: 4}
+                    "n=p", "n = p", (N, P), "rows, n", range(100, 501, 100), **{K: 4}
+                ),
+                _panel(
+                    "p>>n",
+                    "p ≫ n",
+                    P,
+                    "features, p",
+                    range(1000, 5001, 1000),
+                    **{N: 200, K: 4},
                 ),
             ),
         ),
@@ -136,9 +148,15 @@ EXPERIMENTS: dict[str, Experiment] = {
             "exp2",
             "Experiment 2: number of clusters",
             (
-                _panel("n>>p", "n ≫ p", K, "K", range(2, 9), **{N: 5000, P: 1000}),
-                _panel("n=p", "n = p", K, "K", range(2, 9), **{N: 1000, P: 1000}),
-                _panel("p>>n", "p ≫ n", K, "K", range(2, 9), **{N: 1000, P: 5000}),
+                _panel(
+                    "n>>p", "n ≫ p", K, "clusters, K", range(2, 9), **{N: 5000, P: 1000}
+                ),
+                _panel(
+                    "n=p", "n = p", K, "clusters, K", range(2, 9), **{N: 1000, P: 1000}
+                ),
+                _panel(
+                    "p>>n", "p ≫ n", K, "clusters, K", range(2, 9), **{N: 1000, P: 5000}
+                ),
             ),
         ),
         Experiment(
@@ -149,7 +167,7 @@ EXPERIMENTS: dict[str, Experiment] = {
                     "R",
                     "n = 500, p = 1000",
                     R,
-                    "R",
+                    "spread of scales, R",
                     range(5, 101, 5),
                     **{N: 500, P: 1000, K: 3},
                 ),
@@ -163,7 +181,7 @@ EXPERIMENTS: dict[str, Experiment] = {
                     "beta",
                     "n = 200, p = 1000",
                     "balance",
-                    "β",
+                    "balance β (smallest cluster / even share)",
                     (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
                     **{N: 200, P: 1000, K: 3},
                 ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import io
@@ -133,7 +134,7 @@ def run_experiment(
     Returns
     -------
     list of Result
-        All results that the call asked for, sorted.
+        All results in the table, sorted: what the call asked for and what was there.
     """
     settings = [s for s in experiment.settings() if only is None or only(s)]
     # Repetition by repetition, so that an early look sees every setting.
@@ -154,7 +155,7 @@ def run_experiment(
             count += 1
             if progress:
                 progress(count, len(wanted))
-    return sorted(result for run in wanted for result in done[run.key])
+    return sorted(result for results in done.values() for result in results)
 
 
 def _execute_all(runs: list[Run], jobs: int) -> Iterator[tuple[Run, list[Result]]]:
@@ -168,8 +169,9 @@ def _execute_all(runs: list[Run], jobs: int) -> Iterator[tuple[Run, list[Result]
     queue = iter(runs)
     try:
         while True:
-            for run in itertools.islice(queue, 2 * jobs - len(waiting)):
-                waiting[pool.submit(execute, run)] = run
+            with _uninterrupted():  # workers start here, and leave Ctrl-C to us
+                for run in itertools.islice(queue, 2 * jobs - len(waiting)):
+                    waiting[pool.submit(execute, run)] = run
             if not waiting:
                 return
             for future in wait(waiting, return_when=FIRST_COMPLETED).done:
@@ -178,9 +180,20 @@ def _execute_all(runs: list[Run], jobs: int) -> Iterator[tuple[Run, list[Result]
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _follow_parent() -> None:
-    """Leave interrupts to the parent process, and end when it is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """End when the parent process is gone."""
     parent = multiprocessing.parent_process()
 
     def watch() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +36,24 @@ PAPER_COUNTS: dict[str, dict[str, int]] = {
     "pendigits": {"IhSC": 1922, "PSC": 2443, "k-means": 2262},
 }
 """Misclassified rows by data set and method, as the paper's table prints them."""
+
+SIZES = {
+    "iris": 150,
+    "wine": 178,
+    "seeds": 210,
+    "dermatology": 358,
+    "dna": 2000,
+    "segment": 2310,
+    "satimage": 4435,
+    "usps": 7291,
+    "pendigits": 7494,
+}
+"""Rows of the data sets."""
+
+HEAD = ["dataset", "n_samples", "method", "seed", "errors", "paper"]
+
+Counts = dict[tuple[str, str, int], int]
+"""Misclassified rows by data set, method and seed."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +91,7 @@ class Cell:
 
 
 def real_data_table(
+    path: Path | None = None,
     *,
     seeds: int = 10,
     data_home: str | Path | None = None,
@@ -81,6 +102,9 @@ def real_data_table(
 
     Parameters
     ----------
+    path : Path, optional
+        A CSV file in which every count is kept as soon as it is there. Counts that it
+        holds already are not made again.
     seeds : int
         How many seeds to run each method with.
     data_home : path, optional
@@ -93,30 +117,75 @@ def real_data_table(
     Returns
     -------
     list of Cell
+        For every data set and method with counts, those there were before included.
     """
     names = list(PAPER_COUNTS) if only is None else only
-    total = len(names) * len(TABLE_METHODS) * seeds
-    cells, done = [], 0
-    for name in names:
-        data = load_dataset(name, data_home=data_home)
-        k = len(set(data.target))
-        for method, fit in TABLE_METHODS.items():
-            counts = []
-            for seed in range(seeds):
-                with threadpool_limits(1):
-                    labels = fit(data.X, k, seed)
-                counts.append(misclassification_loss(data.target, labels))
-                done += 1
-                if progress:
-                    progress(done, total)
-            paper = PAPER_COUNTS[name].get(method)
-            cells.append(Cell(name, method, len(data.target), tuple(counts), paper))
+    # All data first: what is missing is better known before an hour than after.
+    data = {name: load_dataset(name, data_home=data_home) for name in names}
+    counts = {} if path is None else _read(path)
+    wanted = [
+        (name, method, seed)
+        for name in names
+        for method in TABLE_METHODS
+        for seed in range(seeds)
+    ]
+    done = sum(key in counts for key in wanted)
+    if progress:
+        progress(done, len(wanted))
+    for key in wanted:
+        if key in counts:
+            continue
+        name, method, seed = key
+        bunch = data[name]
+        with threadpool_limits(1):
+            labels = TABLE_METHODS[method](bunch.X, len(set(bunch.target)), seed)
+        counts[key] = misclassification_loss(bunch.target, labels)
+        done += 1
+        if path is not None:
+            _write_whole(path, to_csv(_cells(counts)))
+        if progress:
+            progress(done, len(wanted))
+    return _cells(counts)
+
+
+def _cells(counts: Counts) -> list[Cell]:
+    """Gather counts by data set and method, in the order of the paper."""
+    cells = []
+    for name, paper in PAPER_COUNTS.items():
+        for method in TABLE_METHODS:
+            mine = {s: c for (d, m, s), c in counts.items() if (d, m) == (name, method)}
+            if mine:
+                values = tuple(mine[seed] for seed in sorted(mine))
+                cells.append(Cell(name, method, SIZES[name], values, paper.get(method)))
     return cells
+
+
+def _read(path: Path) -> Counts:
+    if not path.exists():
+        return {}
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = csv.DictReader(file)
+        if rows.fieldnames != HEAD:
+            raise ValueError(
+                f"{path} is not a table of counts: its columns are "
+                f"{', '.join(rows.fieldnames or [])}. Move it away, or give another "
+                "folder."
+            )
+        return {
+            (row["dataset"], row["method"], int(row["seed"])): int(row["errors"])
+            for row in rows
+        }
+
+
+def _write_whole(path: Path, text: str) -> None:
+    temporary = path.with_suffix(".partial")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
 
 
 def to_csv(cells: list[Cell]) -> str:
     """Write one line for each data set, method and seed."""
-    lines = ["dataset,n_samples,method,seed,errors,paper"]
+    lines = [",".join(HEAD)]
     for c in cells:
         paper = "" if c.paper is None else str(c.paper)
         lines += [

@@ -1,6 +1,6 @@
 """Compare IhSC with its peers on speed, memory and error.
 
-    python benchmarks/run.py             # everything, about ten minutes
+    python benchmarks/run.py             # everything, five to ten minutes
     python benchmarks/run.py tall wide   # some cases
     python benchmarks/run.py --save      # and keep the tables under results/
 
@@ -75,6 +75,8 @@ def compare(key: str, rounds: int, progress: Progress) -> list[list[str]]:
             products.append(product_time(case))
             seconds, labels = timed(lambda m=method: m.run(case.X, case.n_clusters))
             times[method.name].append(seconds)
+            if turn == 0 and not progress.console.is_terminal:
+                print(f"{case.name}: {method.name} {seconds:.2f} s", file=sys.stderr)
             errors[method.name] = misclassification_rate(case.labels, labels)
     unit = statistics.median(products)
     ours = statistics.median(times["IhSC"])
@@ -190,7 +192,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compare IhSC with its peers.")
     names = [*CASES, "growth", "memory"]
     parser.add_argument("only", nargs="*", metavar="CASE", help=", ".join(names))
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="how often each method is timed (5)"
+    )
     parser.add_argument("--save", action="store_true", help="keep the tables")
     parser.add_argument("--memory", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -181,7 +181,7 @@ EXPERIMENTS: dict[str, Experiment] = {
                     "beta",
                     "n = 200, p = 1000",
                     "balance",
-                    "balance β (smallest cluster / even share)",
+                    "balance, β",
                     (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
                     **{N: 200, P: 1000, K: 3},
                 ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -19,7 +20,15 @@ from sklearn import datasets as bundled
 from ihgmm.datasets import list_datasets, load_dataset, zscore
 from ihgmm.model import make_ihgmm
 
-__all__ = ["BUILT_IN", "Table", "TableError", "read_table", "standardize", "write_csv"]
+__all__ = [
+    "BUILT_IN",
+    "Table",
+    "TableError",
+    "read_table",
+    "standardize",
+    "write_csv",
+    "write_whole",
+]
 
 TEXT = {".csv": ",", ".tsv": "\t"}
 FORMATS = (*TEXT, ".parquet", ".npy", ".npz", ".mtx")
@@ -157,14 +166,19 @@ def standardize(X: Any) -> np.ndarray:
 
 def write_csv(path: Path, names: Sequence[str], columns: Sequence[Any]) -> None:
     """Write columns to a CSV or TSV file, whole or not at all."""
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=TEXT.get(path.suffix, ","), lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(zip(*columns, strict=True))
+    write_whole(path, text.getvalue())
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file so that no reader ever sees, or is left with, a part of it."""
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with open(handle, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(
-                file, delimiter=TEXT.get(path.suffix, ","), lineterminator="\n"
-            )
-            writer.writerow(names)
-            writer.writerows(zip(*columns, strict=True))
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         mask = os.umask(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import os
 from dataclasses import astuple, fields
@@ -20,6 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from ihgmm._tables import write_csv, write_whole
 from ihgmm.experiments import EXPERIMENTS, Setting, real_data_table
 from ihgmm.experiments.figures import draw_experiment
 from ihgmm.experiments.runner import Summary, run_experiment, summarize
@@ -202,7 +202,7 @@ def _table(
     )
     texts = {".md": to_markdown(cells), ".tex": to_latex(cells)}
     for suffix, text in texts.items():
-        _write_whole(output / f"table{suffix}", text)
+        write_whole(output / f"table{suffix}", text)
     progress.console.print(
         "misclassified rows, median over seeds (range); the paper's beside:",
         highlight=False,
@@ -215,18 +215,8 @@ def _table(
 
 
 def _write_summary(path: Path, summary: list[Summary]) -> None:
-    temporary = path.with_suffix(".partial")
-    with temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(f.name for f in fields(Summary))
-        for s in summary:
-            row = list(astuple(s))
-            row[2], row[6], row[7] = f"{s.x:g}", f"{s.rate:.6f}", f"{s.exact_share:.4f}"
-            writer.writerow(row)
-    os.replace(temporary, path)
-
-
-def _write_whole(path: Path, text: str) -> None:
-    temporary = path.with_suffix(path.suffix + ".partial")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    rows = [list(astuple(s)) for s in summary]
+    for row, s in zip(rows, summary, strict=True):
+        row[2], row[6], row[7] = f"{s.x:g}", f"{s.rate:.6f}", f"{s.exact_share:.4f}"
+    names = [f.name for f in fields(Summary)]
+    write_csv(path, names, list(zip(*rows, strict=True)))

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ihgmm._tables import write_whole
 from ihgmm.experiments.grids import Experiment, Setting
 from ihgmm.experiments.methods import METHODS
 from ihgmm.metrics import misclassification_loss
@@ -228,11 +229,7 @@ def read_results(
         r for g in groups.values() if {r.method for r in g} == set(methods) for r in g
     ]
     if repair and (len(complete) < len(results) or len(whole) < len(text)):
-        temporary = path.with_suffix(".partial")
-        temporary.write_text(
-            ",".join(COLUMNS) + "\n" + _lines(complete), encoding="utf-8"
-        )
-        os.replace(temporary, path)
+        write_whole(path, ",".join(COLUMNS) + "\n" + _lines(complete))
     return complete
 
 

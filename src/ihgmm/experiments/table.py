@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from statistics import median
 
 from threadpoolctl import threadpool_limits
 
+from ihgmm._tables import write_whole
 from ihgmm.datasets import load_dataset
 from ihgmm.experiments.methods import TABLE_METHODS
 from ihgmm.metrics import misclassification_loss
@@ -142,7 +142,7 @@ def real_data_table(
         counts[key] = misclassification_loss(bunch.target, labels)
         done += 1
         if path is not None:
-            _write_whole(path, to_csv(_cells(counts)))
+            write_whole(path, to_csv(_cells(counts)))
         if progress:
             progress(done, len(wanted))
     return _cells(counts)
@@ -175,12 +175,6 @@ def _read(path: Path) -> Counts:
             (row["dataset"], row["method"], int(row["seed"])): int(row["errors"])
             for row in rows
         }
-
-
-def _write_whole(path: Path, text: str) -> None:
-    temporary = path.with_suffix(".partial")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
 
 
 def to_csv(cells: list[Cell]) -> str:

@@ -127,6 +127,17 @@ def test_start_from_a_sample_of_rows_agrees():
     assert_eigenpairs(found, G, 3, "algebraic", 1e-8)
 
 
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_start_from_a_sample_of_large_data_agrees(monkeypatch, storage):
+    monkeypatch.setattr(krylov, "LARGE", 1)
+    X, _ = make_ihgmm(600, 100, 3, separation=4.0, scale_ratio=3, random_state=0)
+    G = GramOperator.of(storage(X))
+    assert krylov._sample_size(G, 8) == 75
+    rng = np.random.default_rng(0)
+    found = leading_eigenpairs(G, 3, solver="block", tol=1e-10, rng=rng)
+    assert_eigenpairs(found, G, 3, "algebraic", 1e-8)
+
+
 def test_tolerance_bounds_the_angle():
     X, _ = make_ihgmm(2000, 300, 5, separation_constant=0.3, random_state=0)
     G = GramOperator.of(X)

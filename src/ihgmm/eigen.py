@@ -79,8 +79,8 @@ def leading_eigenpairs(
     of at least ``k + 5`` vectors, one product with G at a time, and takes the Ritz
     vectors; it restarts from the best ones when the basis is full. Blocks are
     orthogonalised by their small Gram matrices (Cholesky-QR in spirit), never by
-    Householder QR. Where there are many more rows than features the start comes from a
-    sample of the rows, which saves a product.
+    Householder QR. Where there are more rows than features the start comes from a
+    sample of the rows, which saves a product or two.
 
     Examples
     --------

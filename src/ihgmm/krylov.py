@@ -30,6 +30,9 @@ SMALLEST_GAP = 1e-2
 SAMPLE = 16
 """Where there are many more rows than features, one in so many makes the start."""
 
+LARGE = 10**7
+"""Entries of X from which a product is dear enough to sample twice as many rows."""
+
 
 @dataclass(frozen=True)
 class EigenPairs:
@@ -154,13 +157,14 @@ def _start(
 ) -> np.ndarray:
     """Return a block that leans towards the leading eigenvectors.
 
-    ``A @ W`` for a random W is half a product better than a random block. With many
-    more rows than features, a sample of the rows tells a much better W.
+    ``A @ W`` for a random W is half a product better than a random block. With more
+    rows than features, a sample of the rows tells a much better W.
     """
     n, p = G.X.shape
     W = rng.standard_normal((p, block_width(k))).astype(G.dtype)
-    if n >= 2 * SAMPLE * max(p, W.shape[1]):
-        sample = np.sort(rng.choice(n, n // SAMPLE, replace=False, shuffle=False))
+    size = _sample_size(G, W.shape[1])
+    if size:
+        sample = np.sort(rng.choice(n, size, replace=False, shuffle=False))
         part = G.rows(sample)
         with warnings.catch_warnings():  # one digit is enough here
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -170,6 +174,17 @@ def _start(
         W[:, :k] = part.adjoint(start.vectors)
         W[:, k:] *= np.linalg.norm(W[:, k - 1]) / np.sqrt(p)
     return G.forward(W)
+
+
+def _sample_size(G: GramOperator, width: int) -> int:
+    """Return how many rows to start from; 0 where that would not pay."""
+    n, p = G.X.shape
+    if n >= 2 * SAMPLE * max(p, width):
+        return n // SAMPLE
+    entries = G.X.nnz if hasattr(G.X, "nnz") else n * p
+    if n >= 2 * max(p, width) and entries >= LARGE:
+        return 2 * n // SAMPLE
+    return 0
 
 
 def _small_gram(Y: np.ndarray) -> np.ndarray:

@@ -163,8 +163,8 @@ def _experiment(
     )
     summary = summarize(results)
     _write_summary(output / f"{name}-summary.csv", summary)
-    figure = output / f"{name}.png"
-    draw_experiment(experiment, summary, figure)
+    for suffix in ("png", "pdf"):  # to look at, and for print
+        draw_experiment(experiment, summary, output / f"{name}.{suffix}")
     console = progress.console
     for method in dict.fromkeys(s.method for s in summary):
         mine = [s for s in summary if s.method == method]
@@ -176,7 +176,7 @@ def _experiment(
             f"(least {worst:.2f})",
             highlight=False,
         )
-    console.print(f"  written to {escape(str(output))}: {figure.name}, "
+    console.print(f"  written to {escape(str(output))}: {name}.png, {name}.pdf, "
                   f"{name}-summary.csv, {name}-runs.csv", highlight=False)  # fmt: skip
 
 

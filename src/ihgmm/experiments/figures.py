@@ -26,8 +26,6 @@ def draw_experiment(
     experiment: Experiment,
     summary: list[Summary],
     path: Path,
-    *,
-    methods: tuple[str, ...] | None = None,
 ) -> None:
     """Draw the curves of an experiment to a file.
 
@@ -39,8 +37,6 @@ def draw_experiment(
         What :func:`~ihgmm.experiments.summarize` returned for it.
     path : Path
         PNG, PDF or SVG file.
-    methods : tuple of str, optional
-        Methods to draw; all there are by default.
     """
     try:
         from matplotlib.figure import Figure
@@ -53,9 +49,8 @@ def draw_experiment(
     figure = Figure(figsize=(2.6 * len(columns) + 0.6, 5.4), layout="constrained")
     axes = figure.subplots(2, len(columns), sharex="col", sharey="row", squeeze=False)
     drawn: dict[str, Any] = {}
-    shown = methods or tuple(STYLES)
     for column, (panel, noise) in enumerate(columns):
-        for method in shown:
+        for method in STYLES:
             curve = sorted(
                 (s for s in summary
                  if (s.panel, s.noise, s.method) == (panel.name, noise, method)),

@@ -46,6 +46,34 @@ def test_large_sparse_products(monkeypatch, container, threads):
     assert_allclose(_arrays.row_sqnorms(X), (A**2).sum(axis=1))
 
 
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("storage", [np.asarray, np.asfortranarray, sp.csr_array])
+def test_there_and_back(monkeypatch, storage, scaled):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((103, 6))
+    W = rng.standard_normal((6, 4))
+    scale = rng.random(103) if scaled else None
+    B = A if scale is None else A * scale[:, None]
+    monkeypatch.setattr(_arrays, "LARGE", 1)
+    monkeypatch.setattr(_arrays, "CACHED", 30)  # five rows at a time
+    results = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            results.append(_arrays.there_and_back(storage(A), W, scale))
+    assert_allclose(results[0][0], B @ W, atol=1e-12)
+    assert_allclose(results[0][1], B.T @ (B @ W), atol=1e-12)
+    for one, two in zip(*results, strict=True):
+        assert_array_equal(one, two)
+
+
+def test_row_sqnorms_of_large_data(monkeypatch, X):
+    monkeypatch.setattr(_arrays, "LARGE", 1)
+    X[3] = 1e200, 0, 0, 0, 0, 0, np.nan
+    X[4, 0] = 1e200
+    with np.errstate(over="ignore"):
+        assert_allclose(_arrays.row_sqnorms(X), (X**2).sum(axis=1))
+
+
 def test_row_sqnorms(X, kind):
     assert_allclose(_arrays.row_sqnorms(kind(X)), (X**2).sum(axis=1))
     norms = _arrays.row_sqnorms(kind(X.astype(np.float32)))

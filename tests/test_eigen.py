@@ -138,6 +138,33 @@ def test_start_from_a_sample_of_large_data_agrees(monkeypatch, storage):
     assert_eigenpairs(found, G, 3, "algebraic", 1e-8)
 
 
+@pytest.mark.parametrize("gram", ["hollow", "full", "cosine"])
+def test_a_sample_of_rows_may_end_the_search(monkeypatch, gram):
+    monkeypatch.setattr(krylov, "LARGE", 1)
+    monkeypatch.setattr(krylov, "CHECKED_ROWS", 200)
+    look, verdicts, tol = krylov._start_will_do, [], 1e-2
+
+    def watched(*args):
+        verdicts.append(look(*args))
+        return verdicts[-1]
+
+    monkeypatch.setattr(krylov, "_start_will_do", watched)
+    for seed, large_row in enumerate([1, 1, 300, 1]):
+        # Less and less noise: at first the start is too rough, in the end it will do.
+        X, _ = make_ihgmm(
+            6000, 12, 3, separation_constant=(0.02, 3, 3, 30)[seed], random_state=seed
+        )
+        X[7] *= large_row
+        G = GramOperator.of(X, gram)
+        rng = np.random.default_rng(seed)
+        found = leading_eigenpairs(G, 3, solver="block", tol=tol, rng=rng)
+        exact = leading_eigenpairs(G, 3, solver="lanczos", tol=1e-8, rng=rng).vectors
+        cosines = np.linalg.svd(exact.T @ found.vectors)[1]
+        assert np.sqrt(max(1 - cosines.min() ** 2, 0)) <= tol
+    assert verdicts[0] is None
+    assert verdicts[-1] is not None
+
+
 def test_tolerance_bounds_the_angle():
     X, _ = make_ihgmm(2000, 300, 5, separation_constant=0.3, random_state=0)
     G = GramOperator.of(X)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from threadpoolctl import ThreadpoolController
 
 __all__ = [
     "is_sparse",
-    "keep_cores_free",
     "matmul",
     "max_abs",
+    "one_thread",
+    "own_threads",
     "row_sqnorms",
     "take_rows",
+    "there_and_back",
     "transposed_matmul",
 ]
 
@@ -30,8 +33,11 @@ Array = Any
 """An n by p matrix: a NumPy array or a scipy.sparse matrix or array."""
 
 PARTS = 8
-"""Pieces a large sparse product is cut into; fixed, so that sums never depend on how
+"""Ranges of rows that large work is cut into; fixed, so that sums never depend on how
 many threads there are."""
+
+LARGE, SHORT, CACHED = 10**7, 512, 2**18
+"""Dense data of so many entries in rows so short is read so many entries at a time."""
 
 PARALLEL = 2**22
 """Multiplications from which a sparse product is worth threads."""
@@ -45,21 +51,21 @@ def is_sparse(X: Array) -> bool:
 def matmul(X: Array, W: np.ndarray) -> np.ndarray:
     """Return ``X @ W`` as a dense array of X's dtype."""
     W = W.astype(X.dtype, copy=False)
-    if not _is_large(X, W):
-        return np.asarray(X @ W)
-    if X.format == "csr":
-        return _stacked(X, lambda part, _: part @ W)
-    return _added(X.T, lambda part, rows: part.T @ W[rows])
+    if _is_large(X, W):
+        if X.format == "csr":
+            return _stacked(X, lambda part, _: part @ W)
+        return _added(X.T, lambda part, rows: part.T @ W[rows])
+    return np.asarray(X @ W)
 
 
 def transposed_matmul(X: Array, V: np.ndarray) -> np.ndarray:
     """Return ``X.T @ V`` as a dense array of X's dtype."""
     V = V.astype(X.dtype, copy=False)
-    if not _is_large(X, V):
-        return np.asarray(X.T @ V)
-    if X.format == "csr":
-        return _added(X, lambda part, rows: part.T @ V[rows])
-    return _stacked(X.T, lambda part, _: part @ V)
+    if _is_large(X, V):
+        if X.format == "csr":
+            return _added(X, lambda part, rows: part.T @ V[rows])
+        return _stacked(X.T, lambda part, _: part @ V)
+    return np.asarray(X.T @ V)
 
 
 def _is_large(X: Array, W: np.ndarray) -> bool:
@@ -72,57 +78,113 @@ def _pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def keep_cores_free(X: Array) -> AbstractContextManager[Any]:
-    """Return a context in which sparse products find the cores idle.
+def own_threads(X: Array) -> AbstractContextManager[Any]:
+    """Return a context in which work on ranges of rows of X finds the cores idle.
 
-    After a product of dense blocks, the threads of BLAS spin for a while and would
-    hold up the threads of a sparse one.
+    After a product of dense blocks the threads of BLAS spin for a while and would hold
+    up those of this file: here BLAS keeps to one.
     """
-    if not is_sparse(X):
-        return nullcontext()
-    return _pools().limit(limits=1, user_api="blas")
+    if is_sparse(X) or _is_read_once(X):
+        return _pools().limit(limits=1, user_api="blas")
+    return nullcontext()
 
 
-Work = Callable[[Array, slice], np.ndarray]
+def one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which numerical libraries use one thread."""
+    return _pools().limit(limits=1)
 
 
-def _stacked(X: Array, work: Work) -> np.ndarray:
+def _is_read_once(X: Array) -> bool:
+    """Tell whether dense rows are so many and short that reading them is the cost."""
+    if is_sparse(X) or not X.flags.c_contiguous:
+        return False
+    return X.size >= LARGE and X.shape[1] <= SHORT
+
+
+Work = Callable[[slice], Any]
+
+
+def _stacked(X: Array, work: Callable[[Array, slice], np.ndarray]) -> np.ndarray:
     """Put the results for blocks of rows of a CSR matrix below each other."""
-    return np.concatenate(list(_for_blocks(X, work)))
+    return np.concatenate(list(_in_parts(X.shape[0], _of_csr(X, work))))
 
 
-def _added(X: Array, work: Work) -> np.ndarray:
+def _added(X: Array, work: Callable[[Array, slice], np.ndarray]) -> np.ndarray:
     """Add the results for blocks of rows of a CSR matrix, in their order."""
-    results = _for_blocks(X, work)
+    return _sum(_in_parts(X.shape[0], _of_csr(X, work)))
+
+
+def _sum(results: Iterator[np.ndarray]) -> np.ndarray:
     total = next(results)
     for result in results:
         total += result
     return total
 
 
-def _for_blocks(X: Array, work: Work) -> Iterator[np.ndarray]:
-    # As many threads as the user lets numerical libraries have.
-    threads = max((lib["num_threads"] for lib in _pools().info()), default=1)
-    edges = np.linspace(0, X.shape[0], PARTS + 1).astype(int)
+def _of_csr(X: Array, work: Callable[[Array, slice], np.ndarray]) -> Work:
+    """Hand a block of rows of a CSR matrix, not copied, to some work."""
 
-    def call(block: int) -> np.ndarray:
-        start, stop = edges[block], edges[block + 1]
-        first, last = X.indptr[start], X.indptr[stop]
+    def call(rows: slice) -> np.ndarray:
+        first, last = X.indptr[rows.start], X.indptr[rows.stop]
         part = sp.csr_array(
             (
                 X.data[first:last],
                 X.indices[first:last],
-                X.indptr[start : stop + 1] - first,
+                X.indptr[rows.start : rows.stop + 1] - first,
             ),
-            shape=(stop - start, X.shape[1]),
+            shape=(rows.stop - rows.start, X.shape[1]),
         )
-        return work(part, slice(start, stop))
+        return work(part, rows)
 
+    return call
+
+
+def _in_parts(n: int, work: Work) -> Iterator[Any]:
+    """Yield the results of some work on ranges of rows, done in threads, in order."""
+    # As many threads as the user lets numerical libraries have.
+    threads = max((lib["num_threads"] for lib in _pools().info()), default=1)
+    edges = np.linspace(0, n, PARTS + 1).astype(int).tolist()
+    ranges = [slice(*edge) for edge in pairwise(edges)]
     if threads == 1:
-        yield from map(call, range(PARTS))
+        yield from map(work, ranges)
         return
     with ThreadPoolExecutor(min(threads, PARTS)) as pool:
-        yield from pool.map(call, range(PARTS))
+        yield from pool.map(work, ranges)
+
+
+def there_and_back(
+    X: Array, W: np.ndarray, row_scale: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``Y = A @ W`` and ``A.T @ Y``, A being X with its rows rescaled.
+
+    Many short dense rows are read once: a few at a time stay in the cache between the
+    two products.
+    """
+    W = W.astype(X.dtype, copy=False)
+    n = X.shape[0]
+    if not _is_read_once(X):
+        Y = matmul(X, W)
+        if row_scale is None:
+            return Y, transposed_matmul(X, Y)
+        Y *= row_scale[:, None]
+        return Y, transposed_matmul(X, Y * row_scale[:, None])
+    Y = np.empty((n, W.shape[1]), dtype=X.dtype)
+
+    step = CACHED // X.shape[1]
+
+    def work(part: slice) -> np.ndarray:
+        total = np.zeros_like(W)
+        for start in range(part.start, part.stop, step):
+            rows = slice(start, min(start + step, part.stop))
+            few = np.matmul(X[rows], W, out=Y[rows])
+            if row_scale is not None:
+                few *= row_scale[rows, None]
+                few = few * row_scale[rows, None]
+            total += X[rows].T @ few
+        return total
+
+    with own_threads(X):
+        return Y, _sum(_in_parts(n, work))
 
 
 def row_sqnorms(X: Array) -> np.ndarray:
@@ -137,7 +199,16 @@ def row_sqnorms(X: Array) -> np.ndarray:
                 squares = np.square(X.data, dtype=np.float64)
                 return np.bincount(X.indices, squares, X.shape[0])
             return _segment_sums(X)
-        return np.einsum("ij,ij->i", X, X).astype(np.float64, copy=False)
+        if X.size < LARGE:
+            return np.einsum("ij,ij->i", X, X).astype(np.float64, copy=False)
+        norms = np.empty(X.shape[0])
+
+        def work(rows: slice) -> None:
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                norms[rows] = np.einsum("ij,ij->i", X[rows], X[rows])
+
+        list(_in_parts(X.shape[0], work))
+        return norms
 
 
 def _segment_sums(X: Array) -> np.ndarray:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Literal
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from ihgmm._arrays import keep_cores_free
+from ihgmm._arrays import is_sparse, own_threads
 from ihgmm.gram import GramOperator
 from ihgmm.krylov import (
     MAX_APPLICATIONS,
@@ -106,7 +107,7 @@ def leading_eigenpairs(
     # With eigenvalues of order one, products of blocks neither over- nor underflow.
     magnitude = _magnitude(G)
     G = G.scaled(1.0 / magnitude)
-    with keep_cores_free(G.X):
+    with own_threads(G.X) if is_sparse(G.X) else nullcontext():
         if solver == "dense":
             pairs = _dense(G, k, order)
         elif solver == "lanczos":
@@ -151,7 +152,8 @@ def _fix_signs(vectors: np.ndarray) -> np.ndarray:
         ]
     )
     flip = -ends.min(axis=0) > ends.max(axis=0)
-    return np.asarray(vectors * np.where(flip, -1, 1).astype(vectors.dtype))
+    vectors *= np.where(flip, -1, 1).astype(vectors.dtype)
+    return vectors
 
 
 def _dense(G: GramOperator, k: int, order: Order) -> EigenPairs:

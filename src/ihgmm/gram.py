@@ -12,7 +12,14 @@ from typing import Literal
 
 import numpy as np
 
-from ihgmm._arrays import Array, matmul, row_sqnorms, take_rows, transposed_matmul
+from ihgmm._arrays import (
+    Array,
+    matmul,
+    row_sqnorms,
+    take_rows,
+    there_and_back,
+    transposed_matmul,
+)
 
 __all__ = ["GRAMS", "GramKind", "GramOperator"]
 
@@ -104,13 +111,18 @@ class GramOperator:
         if V.ndim == 1:
             return (self @ V[:, None])[:, 0]
         V = V.astype(self.dtype, copy=False)
-        W = self.adjoint(V)
-        if self.factor != 1.0:
-            W *= W.dtype.type(self.factor)
-        product = self.forward(W)
+        return self.from_adjoint(self.adjoint(V), V)
+
+    def from_adjoint(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Return ``G @ V`` given ``W = A.T @ V``."""
+        product = self.forward(W * W.dtype.type(self.factor))
         if self.removed is not None:
             product -= (self.removed * self.dtype.type(self.factor))[:, None] * V
         return product
+
+    def there_and_back(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return ``A @ W`` and ``A.T @ (A @ W)``, from one reading of X if possible."""
+        return there_and_back(self.X, W, self.row_scale)
 
     def forward(self, W: np.ndarray) -> np.ndarray:
         """Return ``A @ W`` for a block W of shape (n_features, m)."""

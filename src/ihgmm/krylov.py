@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ihgmm._arrays import own_threads
 from ihgmm.gram import GramOperator
 
 __all__ = ["EigenPairs", "Order", "block_krylov", "block_width", "leading_order"]
@@ -28,10 +29,15 @@ SMALLEST_GAP = 1e-2
 """Gaps below this share of the K-th eigenvalue are not resolved any further."""
 
 SAMPLE = 16
-"""Where there are many more rows than features, one in so many makes the start."""
+"""Where there are many more rows than features, one in so many makes the start, up to
+twice so many rows for each feature."""
 
 LARGE = 10**7
-"""Entries of X from which a product is dear enough to sample twice as many rows."""
+"""Entries of X from which a product is dear enough to sample twice as many rows, and
+to look at a sample of them before the first."""
+
+LARGEST_ROWS, CHECKED_ROWS = 64, 2048
+"""Rows that tell whether the first block will do: the largest and some at random."""
 
 
 @dataclass(frozen=True)
@@ -87,24 +93,36 @@ def block_krylov(
     """Run the restarted block Krylov method."""
     max_applications = max_applications or MAX_APPLICATIONS
     width = block_width(k)
-    last = _orthonormal(_start(G, k, order, rng) if start is None else start, rng)
+    if start is None:
+        last, adjoint = _start(G, k, order, rng)
+        change, spread = _whitening(_small_gram(last))
+        accurate = spread > 1e-3 and len(change) == change.shape[1]
+        if accurate and _entries(G) >= LARGE and G.shape[0] > 4 * CHECKED_ROWS:
+            pairs = _start_will_do(
+                G, last, adjoint, change, k, order, tol, rng, signal_only
+            )
+            if pairs is not None:
+                return pairs
+        if accurate:
+            change = change.astype(G.dtype)
+            last, adjoint = last @ change, adjoint @ change
+        else:
+            last = _orthonormal(last, rng)
+            adjoint = G.adjoint(last)
+    else:
+        last = _orthonormal(start, rng)
+        adjoint = G.adjoint(last)
     most = int(np.clip(BASIS_ENTRIES // (G.shape[0] * width), MIN_BLOCKS, MAX_BLOCKS))
     basis = [last]
     rayleigh = np.zeros((0, 0))
     for n_iter in range(1, max_applications + 1):
-        rest = G @ last
+        rest = G.from_adjoint(adjoint, last)
         column = _project_out(basis, rest)
         rayleigh = _grow(rayleigh, column)
-        values, ritz = np.linalg.eigh(rayleigh)
-        lead = leading_order(values, order)
-        values, ritz = values[lead], ritz[:, lead]
+        values, ritz = _ritz(rayleigh, order)
         # G @ basis = basis @ rayleigh + rest @ (last rows): what a Ritz pair lacks.
-        tail = ritz[-last.shape[1] :, :k]
-        lack = np.einsum("ik,ij,jk->k", tail, _small_gram(rest), tail)
-        residuals = np.sqrt(np.maximum(lack, 0.0))
-        wanted = _certain_signal(values[:k], residuals) if signal_only else k
-        residual = float(residuals[:wanted].max())
-        goal = _goal(values, wanted, tol, G.dtype)
+        residuals = _norms(ritz[-last.shape[1] :, :k], _small_gram(rest))
+        residual, goal = _progress(values, residuals, tol, G.dtype, signal_only)
         if residual <= goal or n_iter == max_applications:
             break
         following = _next_block(basis, rest, _rounding(values, G.dtype))
@@ -115,6 +133,7 @@ def block_krylov(
             basis = [_combine(basis, ritz[:, :width])]
             rayleigh = np.diag(values[:width])
         basis.append(last := following)
+        adjoint = G.adjoint(last)
     if residual > goal:
         warnings.warn(
             f"The {k} leading eigenpairs did not converge in {n_iter} products: "
@@ -127,6 +146,71 @@ def block_krylov(
     return EigenPairs(
         values[:k], _combine(basis, ritz[:, :k]), residual, n_iter, "block"
     )
+
+
+def _start_will_do(
+    G: GramOperator,
+    start: np.ndarray,
+    adjoint: np.ndarray,
+    change: np.ndarray,
+    k: int,
+    order: Order,
+    tol: float,
+    rng: np.random.Generator,
+    signal_only: bool,
+) -> EigenPairs | None:
+    """Return the Ritz pairs of the first block if a sample of rows finds them right.
+
+    The block is ``start @ change``. Its Ritz pairs need no product with G beyond the
+    adjoint of the start, and their residuals are estimated from the rows of largest
+    norm and others drawn at random; None if those are not clearly small enough.
+    """
+    n = G.shape[0]
+    rayleigh = _small_gram(adjoint)
+    if G.removed is not None:
+        rayleigh -= _weighted_gram(start, G.removed)
+    rayleigh = G.factor * (change.T @ rayleigh @ change)
+    values, ritz = _ritz((rayleigh + rayleigh.T) / 2, order)
+    pairs = change @ ritz[:, :k]
+    largest = np.argpartition(G.sqnorms, n - LARGEST_ROWS)[n - LARGEST_ROWS :]
+    others = rng.choice(n, CHECKED_ROWS, replace=False, shuffle=False)
+    others = others[~np.isin(others, largest)]
+    shares = (1.0, len(others) / (n - LARGEST_ROWS))
+    lacking = np.zeros(k)
+    for rows, share in zip((largest, others), shares, strict=True):
+        vectors = start[rows] @ pairs.astype(G.dtype)
+        product = G.rows(rows).from_adjoint(adjoint @ pairs.astype(G.dtype), vectors)
+        lacking += np.square(product - vectors * values[:k]).sum(axis=0) / share
+    residual, goal = _progress(values, np.sqrt(lacking), tol, G.dtype, signal_only)
+    if residual > goal / 2:
+        return None
+    return EigenPairs(values[:k], start @ pairs.astype(G.dtype), residual, 1, "block")
+
+
+def _ritz(rayleigh: np.ndarray, order: Order) -> tuple[np.ndarray, np.ndarray]:
+    """Return the eigenpairs of a small symmetric matrix, leading first."""
+    values, vectors = np.linalg.eigh(rayleigh)
+    lead = leading_order(values, order)
+    return values[lead], vectors[:, lead]
+
+
+def _norms(columns: np.ndarray, gram: np.ndarray) -> np.ndarray:
+    """Return the norms of ``Y @ columns`` given ``gram = Y.T @ Y``."""
+    squares = np.einsum("ik,ij,jk->k", columns, gram, columns)
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+
+def _progress(
+    values: np.ndarray,
+    residuals: np.ndarray,
+    tol: float,
+    dtype: np.dtype,
+    signal_only: bool,
+) -> tuple[float, float]:
+    """Return the largest residual that matters and the one to reach."""
+    k = len(residuals)
+    wanted = _certain_signal(values[:k], residuals) if signal_only else k
+    return float(residuals[:wanted].max()), _goal(values, wanted, tol, dtype)
 
 
 def _certain_signal(values: np.ndarray, residuals: np.ndarray) -> int:
@@ -154,12 +238,20 @@ def _goal(values: np.ndarray, k: int, tol: float, dtype: np.dtype) -> float:
 
 def _start(
     G: GramOperator, k: int, order: Order, rng: np.random.Generator
-) -> np.ndarray:
-    """Return a block that leans towards the leading eigenvectors.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a block that leans towards the leading eigenvectors, and its adjoint.
 
     ``A @ W`` for a random W is half a product better than a random block. With more
     rows than features, a sample of the rows tells a much better W.
     """
+    with own_threads(G.X):
+        return G.there_and_back(_start_directions(G, k, order, rng))
+
+
+def _start_directions(
+    G: GramOperator, k: int, order: Order, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the W of the start, a block of shape (n_features, width)."""
     n, p = G.X.shape
     W = rng.standard_normal((p, block_width(k))).astype(G.dtype)
     size = _sample_size(G, W.shape[1])
@@ -171,24 +263,55 @@ def _start(
             start = block_krylov(
                 part, k, order, 0.1, rng, start=part.forward(W), max_applications=3
             )
-        W[:, :k] = part.adjoint(start.vectors)
-        W[:, k:] *= np.linalg.norm(W[:, k - 1]) / np.sqrt(p)
-    return G.forward(W)
+        lead, _ = np.linalg.qr(part.adjoint(start.vectors))
+        found = lead.shape[1]
+        # The other columns must not see what these already tell.
+        W[:, found:] -= lead @ (lead.T @ W[:, found:])
+        W[:, :found] = lead
+    return W
 
 
 def _sample_size(G: GramOperator, width: int) -> int:
     """Return how many rows to start from; 0 where that would not pay."""
     n, p = G.X.shape
     if n >= 2 * SAMPLE * max(p, width):
-        return n // SAMPLE
-    entries = G.X.nnz if hasattr(G.X, "nnz") else n * p
-    if n >= 2 * max(p, width) and entries >= LARGE:
+        return min(n // SAMPLE, 2 * SAMPLE * max(p, width))
+    if n >= 2 * max(p, width) and _entries(G) >= LARGE:
         return 2 * n // SAMPLE
     return 0
 
 
+def _entries(G: GramOperator) -> int:
+    """Return how many numbers X holds."""
+    return int(G.X.nnz if hasattr(G.X, "nnz") else G.X.size)
+
+
 def _small_gram(Y: np.ndarray) -> np.ndarray:
     return np.asarray(Y.T @ Y, dtype=np.float64)
+
+
+def _whitening(gram: np.ndarray, tiny: float = 0.0) -> tuple[np.ndarray, float]:
+    """Return what turns columns into orthonormal ones, and how far they were from it.
+
+    The columns are given by their Gram matrix. Directions whose share of the largest
+    is not above tiny are left out.
+    """
+    norms = np.sqrt(np.diag(gram))
+    if not norms.all():
+        return np.zeros_like(gram), 0.0
+    values, vectors = np.linalg.eigh(gram / np.outer(norms, norms))
+    keep = values > tiny * values[-1]
+    change = vectors[:, keep] / norms[:, None] / np.sqrt(values[keep])
+    return change, float(values[keep][0] / values[-1])
+
+
+def _weighted_gram(Y: np.ndarray, weights: np.ndarray, step: int = 2**13) -> np.ndarray:
+    """Return ``Y.T @ diag(weights) @ Y`` without another block as large as Y."""
+    total = np.zeros((Y.shape[1], Y.shape[1]))
+    for start in range(0, len(Y), step):
+        few = Y[start : start + step]
+        total += few.T @ (few * weights[start : start + step, None])
+    return total
 
 
 def _orthonormal(
@@ -206,14 +329,11 @@ def _orthonormal(
         norms = np.sqrt(np.diag(gram))
         live = norms > negligible
         if not live.all():
-            Y, gram, norms = Y[:, live], gram[np.ix_(live, live)], norms[live]
+            Y, gram = Y[:, live], gram[np.ix_(live, live)]
         spread = 1.0
         if Y.shape[1]:
-            values, vectors = np.linalg.eigh(gram / np.outer(norms, norms))
-            keep = values > tiny * values[-1]
-            change = vectors[:, keep] / norms[:, None] / np.sqrt(values[keep])
+            change, spread = _whitening(gram, tiny)
             Y = Y @ change.astype(Y.dtype)
-            spread = values[keep][0] / values[-1]
         if rng is not None and Y.shape[1] < width:
             fill = rng.standard_normal((len(Y), width - Y.shape[1])).astype(Y.dtype)
             Y, spread = np.hstack([Y, fill / np.sqrt(len(Y))]), 0.0

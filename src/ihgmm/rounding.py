@@ -10,7 +10,8 @@ import numpy as np
 from scipy.linalg import qr, svd
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
+
+from ihgmm._arrays import one_thread
 
 __all__ = [
     "ASSIGNMENTS",
@@ -184,7 +185,7 @@ def kmeans_labels(
 
     # One thread: the order of sums, and so the labels, never depend on how many there
     # are, and small products do not wait for threads to meet.
-    with threadpool_limits(1):
+    with one_thread():
         start = pivots[_pivot_rows(pivots, n_clusters)]
         # Runs to the very end tell on a sample whether they meet in the same place.
         tol = 0.0 if on_sample else 1e-5
@@ -225,9 +226,13 @@ def _finalists(runs: list[KMeans], n_rows: int) -> list[KMeans]:
 def _nearest(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Return the nearest centre of each row."""
     offsets = np.einsum("ij,ij->i", centers, centers) / 2
-    score = rows @ centers.T.astype(rows.dtype)
-    score -= offsets.astype(rows.dtype)
-    return np.asarray(score.argmax(axis=1))
+    labels = np.empty(len(rows), dtype=np.intp)
+    step = 2**12  # so many at a time stay in the cache
+    for start in range(0, len(rows), step):
+        score = rows[start : start + step] @ centers.T.astype(rows.dtype)
+        score -= offsets.astype(rows.dtype)
+        np.argmax(score, axis=1, out=labels[start : start + step])
+    return labels
 
 
 def number_by_size(labels: np.ndarray, n_clusters: int) -> np.ndarray:

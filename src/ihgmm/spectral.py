@@ -97,15 +97,16 @@ def spectral_clustering(
         rng=rng,
     )
     vectors = pairs.vectors
-    vectors[G.sqnorms == 0] = 0
-    if order == "algebraic":
+    zero = G.sqnorms == 0
+    if zero.any():
+        vectors[zero] = 0
+    if order == "algebraic" and (pairs.values[2:] <= 0).any():
         # The signal part of a Gram matrix is positive semi-definite: a negative
         # eigenvalue says that there are fewer directions than clusters. Two are kept,
         # since unit rows in one dimension are all alike.
         vectors[:, 2:] *= (pairs.values[2:] > 0).astype(G.dtype)
     if rows == "unit":
         embedding = normalize_rows(vectors)
-        zero = G.sqnorms == 0
     else:
         embedding = vectors * np.sqrt(np.maximum(pairs.values, 0)).astype(G.dtype)
         zero = np.zeros(len(embedding), dtype=bool)  # the origin is a point too
@@ -135,9 +136,18 @@ def _scales(
     The signal part of the Gram matrix is ``U @ diag(values) @ U.T``; with weights w on
     the rows of a cluster, its product with w is what is wanted.
     """
-    size = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    membership = np.zeros((len(labels), n_clusters), dtype=vectors.dtype)
-    membership[np.arange(len(labels)), labels] = size
-    centers = (membership.T @ vectors) * np.maximum(values, 0).astype(vectors.dtype)
-    products = np.einsum("ij,ij->i", vectors, centers[labels])
-    return products.astype(np.float64)
+    step = 2**12  # so many rows at a time stay in the cache
+    blocks = [slice(start, start + step) for start in range(0, len(labels), step)]
+    sums = np.zeros((n_clusters, vectors.shape[1]))
+    for block in blocks:
+        few = vectors[block]
+        membership = np.zeros((len(few), n_clusters), dtype=vectors.dtype)
+        size = np.sqrt(np.einsum("ij,ij->i", few, few))
+        membership[np.arange(len(few)), labels[block]] = size
+        sums += membership.T @ few
+    centers = (sums * np.maximum(values, 0)).astype(vectors.dtype)
+    products = np.empty(len(labels))
+    for block in blocks:
+        inner = vectors[block] @ centers.T
+        products[block] = inner[np.arange(len(inner)), labels[block]]
+    return products

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +10,8 @@ import numpy as np
 from ihgmm._arrays import (
     Array,
     is_sparse,
-    keep_cores_free,
     matmul,
+    own_threads,
     take_rows,
     transposed_matmul,
 )
@@ -83,7 +84,7 @@ def spherical_kmeans(
     """
     inverse = np.zeros(len(sqnorms))
     np.divide(1.0, np.sqrt(sqnorms), out=inverse, where=sqnorms > 0)
-    with keep_cores_free(X):
+    with own_threads(X) if is_sparse(X) else nullcontext():
         if init is not None:
             return _lloyd(X, normalize_rows(init), inverse, weights, max_iter, tol)
         starts = [

@@ -93,3 +93,17 @@ def test_rows_and_largest_entry(X, kind):
     assert_array_equal(rows.toarray() if sp.issparse(rows) else rows, X[[4, 2]])
     assert _arrays.max_abs(kind(-3 * np.abs(X))) == 3 * np.abs(X).max()
     assert _arrays.max_abs(sp.csr_array((3, 4))) == 0
+
+
+@pytest.mark.parametrize(("n", "step"), [(30, 7), (30, 30), (30, 50), (30, 0), (1, 1)])
+def test_ranges_hold_every_row_once(n, step):
+    ranges = _arrays.row_ranges(n, step)
+    assert_array_equal(np.concatenate([np.arange(n)[r] for r in ranges]), np.arange(n))
+    assert all(r.stop - r.start == max(step, 1) for r in ranges[:-1])
+
+
+def test_ranges_of_dense_rows_make_up_the_matrix(X, kind):
+    parts = [_arrays.dense_rows(kind(X), r) for r in _arrays.row_ranges(len(X), 7)]
+    assert_array_equal(np.vstack(parts), X)
+    stored = X.size if isinstance(kind(X), np.ndarray) else np.count_nonzero(X)
+    assert _arrays.n_entries(kind(X)) == stored

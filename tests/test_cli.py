@@ -220,7 +220,7 @@ def test_broken_files(tmp_path, name):
         (["fit", ".", "-k", 2], "is a folder; give one file"),
         (["fit", "iris", "-k", 0], "n_clusters=0 is too small"),
         (["fit", "iris", "-k", 151], "n_clusters=151 is more than n_samples=150"),
-        (["fit", "iris", "-k", "three"], "integer"),
+        (["fit", "iris", "-k", "three"], "-k three: give a whole number, or auto"),
         (["fit", "iris"], "--n-clusters"),
         (["fit", "iris", "-k", 3, "--gram", "wavy"], "gram='wavy' is not known"),
         (["fit", "iris", "-k", 3, "--id-column", "x"], "iris has no named columns"),

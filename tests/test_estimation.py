@@ -1,9 +1,15 @@
+from itertools import product
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import t
 
 from ihgmm import IhSC, make_ihgmm
 from ihgmm.estimation import estimate_parameters
+from ihgmm.metrics import exact_recovery
+
+FIELDS = ("centers", "scales", "noise_levels", "scale_errors", "center_errors")
 
 
 def normalized(sample):
@@ -73,9 +79,245 @@ def test_identification_and_small_clusters():
     assert np.isfinite(found.noise_levels).all()
 
 
-def test_float32():
-    X, labels = make_ihgmm(40, 10, 3, random_state=0, dtype=np.float32)
-    found = estimate_parameters(X, labels, 3)
-    assert {found.centers.dtype, found.scales.dtype, found.noise_levels.dtype} == {
-        np.dtype(np.float32)
-    }
+def hollow_fit(X, weights, steps=4_000):
+    """Scales of one cluster by a plain iteration on the matrix of inner products."""
+    G = X @ X.T
+    np.fill_diagonal(G, 0)
+    share = np.full(len(X), 1 / len(X))
+    product = weights * (G @ weights)
+    for _ in range(steps):
+        # z = z**2 + const * product, with const such that the sum stays 1
+        share = share**2 + product * (1 - share @ share) / product.sum()
+    return share / weights / np.mean(share / weights)
+
+
+@pytest.mark.parametrize("n", [3, 4, 7])
+@pytest.mark.parametrize("p", [10, 500])
+def test_scales_solve_the_equations_of_the_hollow_gram(n, p):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        omega = rng.uniform(1, 5, n)
+        X = np.outer(omega, rng.normal(size=p)) + 0.3 * rng.normal(size=(n, p))
+        found = estimate_parameters(X, np.zeros(n))
+        assert_allclose(found.scales, hollow_fit(X, np.ones(n)), rtol=1e-6)
+        assert_allclose(found.centers[0], X.mean(axis=0))
+
+
+def test_one_row_may_outweigh_all_others():
+    omega = np.array([20.0, 1, 2, 1, 3])  # most of the sum is the first row
+    X = np.outer(omega, np.arange(1.0, 8.0))
+    found = estimate_parameters(X, np.zeros(5))
+    assert_allclose(found.scales, omega / omega.mean(), rtol=1e-10)
+    assert_allclose(found.scale_errors, 0)
+
+
+@pytest.mark.parametrize("n", [3, 5, 12, 40])
+@pytest.mark.parametrize("p", [200, 1000])
+def test_errors_are_the_spread_over_draws(n, p):
+    # Row by row: the largest scale and the smallest, quiet rows and noisy ones.
+    rng = np.random.default_rng(0)
+    omega = np.linspace(0.4, 1.6, n)
+    sigma = rng.permutation(np.linspace(0.5, 1.5, n))
+    theta = rng.normal(size=p)
+    theta *= 12 * (p / n) ** 0.25 / np.linalg.norm(theta)
+    errors, stated = [], []
+    for _ in range(20):
+        # Twenty draws at a time, each a cluster of its own.
+        noise = sigma[:, None] * rng.normal(size=(20, n, p))
+        X = (np.outer(omega, theta) + noise).reshape(20 * n, p)
+        found = estimate_parameters(X, np.repeat(np.arange(20), n))
+        errors.append(found.scales.reshape(20, n) - omega)
+        stated.append(found.scale_errors.reshape(20, n))
+    spread = np.sqrt(np.mean(np.concatenate(errors) ** 2, axis=0))
+    ratio = np.sqrt(np.mean(np.concatenate(stated) ** 2, axis=0)) / spread
+    # The spread over 400 draws is itself known to 1/sqrt(800), or 3.5%.
+    assert_allclose(ratio, 1, atol=4 * 0.035)
+    assert np.abs(np.mean(errors, axis=(0, 1)) / spread).max() < 0.2
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "rademacher"])
+@pytest.mark.parametrize("structure", ["individual", "class", "common"])
+@pytest.mark.parametrize("shape", [(500, 200, 4), (200, 2000, 4), (300, 1000, 3)])
+def test_intervals_hold_the_truth(shape, structure, noise):
+    held, smallest, entries = [], [], []
+    for seed, (ratio, balance, constant) in enumerate(
+        product([1.0, 3.0, 20.0], [0.2, 1.0], [1.0, 3.0])
+    ):
+        sample = make_ihgmm(
+            *shape, scale_ratio=ratio, balance=balance, separation_constant=constant,
+            noise=noise, noise_structure=structure, random_state=seed,
+            return_params=True,
+        )  # fmt: skip
+        centers, scales = normalized(sample)
+        found = estimate_parameters(sample.X, sample.labels)
+        lower, upper = found.scale_intervals().T
+        inside = (lower <= scales) & (scales <= upper)
+        held.append(inside.mean())
+        smallest.append(inside[sample.labels == shape[2] - 1].mean())
+        off = np.abs(found.centers - centers) / found.center_errors[:, None]
+        entries.append((off < 1.96).mean())
+    assert 0.93 < np.mean(held) < 0.97
+    assert 0.91 < np.mean(smallest) < 0.99  # a few hundred rows in all
+    assert 0.93 < np.mean(entries) < 0.97
+
+
+def test_intervals_hold_the_truth_with_few_features():
+    # The noise level of a row is then uncertain itself.
+    held = []
+    for seed in range(20):
+        sample = make_ihgmm(120, 6, 2, random_state=seed, return_params=True)
+        lower, upper = estimate_parameters(sample.X, sample.labels).scale_intervals().T
+        _, scales = normalized(sample)
+        held.append(np.mean((lower <= scales) & (scales <= upper)))
+    assert 0.93 < np.mean(held) < 0.97
+
+
+def test_intervals_with_found_labels():
+    held = []
+    for seed in range(6):
+        sample = make_ihgmm(300, 600, 3, random_state=seed, return_params=True)
+        model = IhSC(3, random_state=seed).fit(sample.X)
+        assert exact_recovery(sample.labels, model.labels_)
+        lower, upper = estimate_parameters(sample.X, model.labels_).scale_intervals().T
+        _, scales = normalized(sample)
+        held.append(np.mean((lower <= scales) & (scales <= upper)))
+    assert 0.93 < np.mean(held) < 0.97
+
+
+def test_level_widens_intervals():
+    X, labels = make_ihgmm(60, 40, 2, scale_ratio=2, random_state=0)
+    found = estimate_parameters(X, labels)
+    narrow, wide = found.scale_intervals(0.5), found.scale_intervals(0.99)
+    assert narrow.shape == (60, 2)
+    assert (wide[:, 0] < narrow[:, 0]).all()
+    assert (narrow[:, 1] < wide[:, 1]).all()
+    reach = t.ppf(0.995, 39) * found.scale_errors
+    assert_allclose(wide[:, 1], found.scales + reach)
+    assert (found.scale_intervals(1 - 1e-12) >= 0).all()
+
+
+def test_weights_favour_quiet_rows():
+    sigma = np.repeat([0.2, 4.0], 50)
+    theta = np.full(800, 0.5)
+    gain = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        omega = rng.uniform(0.5, 1.5, 100)
+        omega /= omega.mean()
+        X = np.outer(omega, theta) + sigma[:, None] * rng.normal(size=(100, 800))
+        found = estimate_parameters(X, np.zeros(100))
+        plain = X.T @ omega / (omega @ omega)
+        error = np.sqrt(np.mean((found.centers[0] - theta) ** 2))
+        assert error == pytest.approx(found.center_errors[0], rel=0.15)
+        gain.append(np.sqrt(np.mean((plain - theta) ** 2)) / error)
+    assert np.mean(gain) > 5
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_kind_of_array_agrees(kind, dtype):
+    X, labels = make_ihgmm(80, 30, 3, random_state=3)
+    expected = estimate_parameters(X, labels)
+    found = estimate_parameters(kind(X.astype(dtype)), labels)
+    rtol = 1e-9 if dtype == np.float64 else 1e-3
+    for name in FIELDS:
+        assert getattr(found, name).dtype == dtype
+        assert_allclose(getattr(found, name), getattr(expected, name), rtol=rtol)
+    assert found.scale_intervals().dtype == dtype
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-20, 1e20, 1e200])
+def test_units(unit):
+    X, labels = make_ihgmm(60, 20, 2, random_state=0)
+    plain, found = (estimate_parameters(Y, labels) for Y in (X, X * unit))
+    for name in ("scales", "scale_errors"):
+        assert_allclose(getattr(found, name), getattr(plain, name), rtol=1e-6)
+    for name in ("centers", "noise_levels", "center_errors"):
+        assert_allclose(getattr(found, name) / unit, getattr(plain, name), rtol=1e-6)
+
+
+def test_labels_of_any_kind():
+    X, labels = make_ihgmm(60, 20, 3, random_state=0)
+    expected = estimate_parameters(X, labels, 3)
+    names = np.array(["b cell", "t cell", "x"])
+    for given in (names[labels], list(names[labels]), labels * 10 - 7):
+        found = estimate_parameters(X.tolist(), given)
+        assert_allclose(found.scales, expected.scales)
+        assert_allclose(found.centers, expected.centers)
+        assert_allclose(found.scale_errors, expected.scale_errors)
+    assert list(found.classes) == [-7, 3, 13]
+    assert list(expected.classes) == [0, 1, 2]
+
+
+def test_what_clusters_without_enough_rows_say():
+    X, labels = make_ihgmm(40, 10, 2, random_state=0)
+    labels = labels.copy()
+    labels[0] = 2  # a row alone
+    labels[1:3] = 3  # a pair
+    found = estimate_parameters(X, labels, 5)
+    assert found.scale_errors[0] == 0
+    assert_allclose(found.scale_intervals()[0], 1)
+    assert np.isinf(found.scale_errors[1:3]).all()
+    assert_allclose(found.scale_intervals()[1:3], [[0, np.inf]] * 2)
+    norms = np.linalg.norm(X[1:3], axis=1)
+    assert_allclose(found.scales[1:3], norms / norms.mean())
+    assert np.isfinite(found.scale_errors[3:]).all()
+    assert list(np.isinf(found.center_errors)) == [False, False, True, False, True]
+
+
+def test_exact_data_has_no_error():
+    X = np.outer([1.0, 3.0, 1.0, 2.0, 3.0, 4.0, 0.0], [1.0, 2.0, 2.0])
+    found = estimate_parameters(X, [0, 0, 1, 1, 1, 1, 1])
+    assert_allclose(found.scales, [0.5, 1.5, 0.5, 1, 1.5, 2, 0], rtol=1e-12)
+    assert (found.noise_levels == 0).all()
+    assert (found.scale_errors == 0).all()
+    assert (found.center_errors == 0).all()
+
+
+def test_zero_rows_and_rows_without_a_pattern():
+    X, labels = make_ihgmm(60, 20, 2, random_state=0)
+    X[:2] = 0
+    found = estimate_parameters(X, labels)
+    assert (found.scales[:2] == 0).all()
+    assert (found.scale_errors[:2] == 0).all()
+    assert np.isfinite(found.scale_errors).all()
+    # Orthogonal rows, and none at all: nothing to compare a row with.
+    for Y in (np.eye(5), np.zeros((5, 3)), np.ones((5, 1)) + np.eye(5)[:, :1]):
+        assert np.isinf(estimate_parameters(Y, np.zeros(5)).scale_errors).all()
+    # Rows 1 and 2 resemble row 0 and contradict each other.
+    Y = np.array([[3.0, 0, 0], [1, 2, 0], [1, -2, 0]])
+    assert np.isinf(estimate_parameters(Y, np.zeros(3)).scale_errors).all()
+
+
+def test_given_scales_have_unknown_errors():
+    X, labels = make_ihgmm(60, 20, 2, random_state=0)
+    found = estimate_parameters(X, labels, scales=np.linspace(-1, 2, 60))
+    assert np.isnan(found.scale_errors).all()
+    assert np.isfinite(found.center_errors).all()
+    assert (found.scales >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": [0, 1]}, "labels has 2 entries and X has 6 rows"),
+        ({"labels": np.zeros((6, 2))}, "one-dimensional"),
+        ({"labels": [0, 1, np.nan, 1, 0, 1]}, "labels contains NaN"),
+        ({"n_clusters": 1}, "the entry 1, not between 0 and n_clusters - 1 = 0"),
+        ({"labels": list("aabbab"), "n_clusters": 2}, "leave n_clusters out"),
+        ({"n_clusters": 0}, "n_clusters=0 is too small"),
+        ({"scales": [1.0, 2.0]}, "give 6 finite numbers"),
+        ({"scales": [np.inf] * 6}, "give 6 finite numbers"),
+        ({"X": np.full((6, 3), np.nan)}, "contains NaN at row 0, column 0"),
+    ],
+)
+def test_bad_input(change, message):
+    given = {"X": np.ones((6, 3)), "labels": [0, 1, 0, 1, 0, 1], **change}
+    with pytest.raises((ValueError, TypeError), match=message):
+        estimate_parameters(**given)
+
+
+@pytest.mark.parametrize("level", [0, 1, 95, -0.5, np.nan])
+def test_bad_level(level):
+    found = estimate_parameters(np.ones((4, 3)), [0, 0, 1, 1])
+    with pytest.raises(ValueError, match=f"level={level}"):
+        found.scale_intervals(level)

@@ -13,10 +13,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ihgmm.experiments import EXPERIMENTS, Result, Run, run_experiment, summarize
+from ihgmm.experiments import (
+    EXPERIMENTS,
+    PHASE,
+    STUDIES,
+    Result,
+    Run,
+    run_experiment,
+    summarize,
+)
 from ihgmm.experiments.grids import Experiment, Panel
+from ihgmm.experiments.heatmaps import grid, threshold_constants
 from ihgmm.experiments.methods import METHODS
-from ihgmm.experiments.runner import read_results
+from ihgmm.experiments.oracles import ROUNDS, center_oracle, label_oracle
+from ihgmm.experiments.phase import correlated_sample
+from ihgmm.experiments.runner import Summary, execute, read_results
 from ihgmm.experiments.table import (
     PAPER_COUNTS,
     Cell,
@@ -25,7 +36,9 @@ from ihgmm.experiments.table import (
     to_latex,
     to_markdown,
 )
+from ihgmm.metrics import misclassification_loss
 from ihgmm.model import default_separation, make_ihgmm
+from ihgmm.theory import thresholds
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 needs_data = pytest.mark.skipif(
@@ -153,6 +166,164 @@ def test_summary():
     assert summary.reps == 4
     assert summary.rate == pytest.approx(0.15)
     assert summary.exact_share == 0.5
+
+
+def test_phase_varies_one_thing_at_a_time():
+    settings = PHASE.settings()
+    assert len({s.key for s in settings}) == len(settings) == 2 * 10 * 33
+    assert settings[0].key == "phase/p=50/0.05/gaussian"
+    assert PHASE.panels == tuple(p for m in PHASE.maps for p in m.panels)
+    assert set(PHASE.methods) <= set(METHODS)
+    base = {"n_samples": 200, "n_features": 500, "n_clusters": 4, "scale_ratio": 5}
+    for panel in PHASE.panels:
+        assert panel.values[0] == 0.05
+        assert panel.values[-1] == 3
+        differ = [k for k, v in panel.fixed.items() if base.get(k) != v]
+        assert len(differ) <= 1, panel.name
+    rows = {m.name: [p.title for p in m.panels] for m in PHASE.maps}
+    assert rows["K"] == ["2", "3", "4", "6", "8", "12"]
+    assert rows["cosine"] == ["0", "0.3", "0.6", "0.9"]
+    for s in settings:  # every one can be sampled, with the separation it says
+        small = {**s.options, "n_samples": 30, "n_features": 20}
+        sample = s.sampler(**small, noise=s.noise, random_state=0, return_params=True)
+        expected = default_separation(30, 20, len(sample.centers), s.x)
+        assert sample.separation == pytest.approx(expected)
+    assert STUDIES == {**EXPERIMENTS, "phase": PHASE}
+
+
+@pytest.mark.parametrize("cosine", [0.0, 0.3, 0.9])
+def test_correlated_centres(cosine):
+    sample = correlated_sample(
+        40, 30, 5, cosine=cosine, separation_constant=0.7, random_state=3,
+        return_params=True,
+    )  # fmt: skip
+    units = sample.centers / np.linalg.norm(sample.centers, axis=1, keepdims=True)
+    cosines = (units @ units.T)[~np.eye(5, dtype=bool)]
+    np.testing.assert_allclose(cosines, cosine, atol=1e-12)
+    differences = sample.centers[:, None] - sample.centers
+    distances = np.linalg.norm(differences, axis=2)[~np.eye(5, dtype=bool)]
+    np.testing.assert_allclose(distances, default_separation(40, 30, 5, 0.7))
+    X, labels = correlated_sample(
+        40, 30, 5, cosine=cosine, separation_constant=0.7, random_state=3
+    )
+    np.testing.assert_array_equal(X, sample.X)
+    np.testing.assert_array_equal(labels, sample.labels)
+
+
+@pytest.mark.parametrize("cosine", [-0.1, 1.0])
+def test_impossible_cosines(cosine):
+    message = rf"cosine={cosine} is out of range; give at least 0 and at most 0\.99"
+    with pytest.raises(ValueError, match=message):
+        correlated_sample(40, 30, 3, cosine=cosine, separation_constant=1.0)
+
+
+def naive_label_oracle(sample, i):
+    """Place row i with nothing but the other rows and their labels."""
+    others = np.arange(len(sample.X)) != i
+    X, labels = sample.X[others], sample.labels[others]
+    norms = np.linalg.norm(X, axis=1)
+    weights = 1 / norms
+    for _ in range(ROUNDS):
+        cosines = np.empty(len(X))
+        for j in range(len(X)):
+            rows = (labels == labels[j]) & (np.arange(len(X)) != j)
+            center = weights[rows] @ X[rows]
+            cosines[j] = X[j] @ center / (np.linalg.norm(center) * norms[j])
+        cosines = np.maximum(cosines, 0)
+        weights = cosines * norms / ((1 - cosines**2) * norms**2)
+    centers = [weights[labels == c] @ X[labels == c] for c in range(labels.max() + 1)]
+    return np.argmax([sample.X[i] @ c / np.linalg.norm(c) for c in centers])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_label_oracle_is_the_naive_one(seed):
+    sample = make_ihgmm(
+        50, 60, 3, scale_ratio=3.0, separation_constant=0.3, random_state=seed,
+        return_params=True,
+    )  # fmt: skip
+    found = label_oracle(sample)
+    assert (found != sample.labels).any()  # or the test would show nothing
+    naive = [naive_label_oracle(sample, i) for i in range(len(found))]
+    np.testing.assert_array_equal(found, naive)
+
+
+def test_those_who_know_more_err_less():
+    # Sums over draws, near the transition and with unequal noise.
+    names = ("centre oracle", "label oracle", "IhSC, refined", "IhGMM", "IhSC")
+    errors = dict.fromkeys(names, 0)
+    for seed in range(8):
+        sample = make_ihgmm(
+            150, 400, 3, scale_ratio=5.0, separation_constant=0.3,
+            noise_levels=(1 / 3, 3.0), random_state=seed, return_params=True,
+        )  # fmt: skip
+        for name in names:
+            found = METHODS[name](sample, seed)
+            errors[name] += misclassification_loss(sample.labels, found)
+    assert 0 < errors["centre oracle"] < errors["label oracle"]
+    assert errors["label oracle"] < errors["IhSC"]
+    assert errors["IhSC, refined"] < errors["IhSC"]
+    assert errors["IhGMM"] < errors["IhSC"]
+
+
+def test_oracles_are_run_like_all_others():
+    setting = next(s for s in PHASE.settings() if (s.panel, s.x) == ("K=2", 0.2))
+    results = {r.method: r.errors for r in execute(Run(setting, 0))}
+    assert tuple(results) == PHASE.methods
+    sample = make_ihgmm(
+        **setting.options, noise=setting.noise, random_state=Run(setting, 0).seed,
+        return_params=True,
+    )  # fmt: skip
+    for name, oracle in (
+        ("label oracle", label_oracle),
+        ("centre oracle", center_oracle),
+    ):
+        assert results[name] == misclassification_loss(sample.labels, oracle(sample))
+
+
+def test_maps_pool_the_noises():
+    one = PHASE.maps[1]
+    rows = [
+        Summary("phase", "K=3", 0.05, "gaussian", "IhSC", 3, 0.4, 0.0),
+        Summary("phase", "K=3", 0.05, "rademacher", "IhSC", 1, 0.8, 1.0),
+        Summary("phase", "K=3", 0.05, "gaussian", "IhGMM", 3, 0.9, 0.9),
+        Summary("phase", "R=1", 0.05, "gaussian", "IhSC", 3, 0.9, 0.9),
+    ]
+    errors, shares = grid(one, rows, "IhSC")
+    assert errors.shape == shares.shape == (6, 10)
+    assert errors[1, 0] == pytest.approx(0.5)
+    assert shares[1, 0] == pytest.approx(0.25)
+    assert np.isfinite(errors).sum() == np.isfinite(shares).sum() == 1
+
+
+def test_thresholds_in_units_of_the_papers():
+    two, three = PHASE.maps[1].panels[:2]
+    found = threshold_constants(three)
+    assert found["IhSC"] == 1
+    for name, value in thresholds(200, 500, 3).items():
+        separation = default_separation(200, 500, 3, found[name])
+        np.testing.assert_allclose(separation, value)
+    # Drawn as one line, since they are one number.
+    pair = threshold_constants(two)
+    assert pair["Ndaoud 2022"] == pair["Chen and Yang 2021"]
+
+
+def test_phase_command(tmp_path):
+    arguments = ["phase", "--quick", "--only", "phase/K=2/0.8", "--jobs", 1]
+    done = reproduce(*arguments, "-o", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "label oracle" in done.stdout
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written == {
+        "phase-K.png", "phase-K.pdf", "phase-summary.csv", "phase-runs.csv",
+    }  # fmt: skip
+    assert (tmp_path / "phase-K.png").read_bytes()[:4] == b"\x89PNG"
+    runs = tmp_path / "phase-runs.csv"
+    before = runs.read_text()
+    assert len(before.splitlines()) == 1 + 2 * len(PHASE.methods)
+    runs.write_text(before[:-300])  # as a killed process might leave it
+    assert reproduce(*arguments, "-o", tmp_path).returncode == 0
+    assert sorted(runs.read_text().splitlines()) == sorted(before.splitlines())
 
 
 def reproduce(*arguments, **options):

@@ -18,11 +18,14 @@ import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
+    "dense_rows",
     "is_sparse",
     "matmul",
     "max_abs",
+    "n_entries",
     "one_thread",
     "own_threads",
+    "row_ranges",
     "row_sqnorms",
     "take_rows",
     "there_and_back",
@@ -214,20 +217,36 @@ def row_sqnorms(X: Array) -> np.ndarray:
 def _segment_sums(X: Array) -> np.ndarray:
     """Return squared row norms of a CSR matrix without a copy as large as it."""
     norms = np.zeros(X.shape[0])
-    step = max(1, X.shape[0] // 64)
-    for start in range(0, X.shape[0], step):
-        indptr = X.indptr[start : start + step + 1]
+    for rows in row_ranges(X.shape[0], X.shape[0] // 64):
+        indptr = X.indptr[rows.start : rows.stop + 1]
         squares = np.square(X.data[indptr[0] : indptr[-1]], dtype=np.float64)
         filled = np.diff(indptr) > 0
         if filled.any():
             starts = indptr[:-1][filled] - indptr[0]
-            norms[start : start + step][filled] = np.add.reduceat(squares, starts)
+            norms[rows][filled] = np.add.reduceat(squares, starts)
     return norms
 
 
-def take_rows(X: Array, index: np.ndarray) -> Array:
+def take_rows(X: Array, index: np.ndarray | slice) -> Array:
     """Return the rows of ``X`` at ``index`` as a matrix of the same kind."""
     return X[index]
+
+
+def dense_rows(X: Array, index: np.ndarray | slice) -> np.ndarray:
+    """Return the rows of ``X`` at ``index`` as a dense array; for few rows only."""
+    rows = take_rows(X, index)
+    return np.asarray(rows.toarray() if is_sparse(rows) else rows)
+
+
+def row_ranges(n_rows: int, step: int) -> list[slice]:
+    """Cut rows into ranges of ``step`` rows, at least one; the last may be shorter."""
+    edges = [*range(0, n_rows, max(1, step)), n_rows]
+    return [slice(*edge) for edge in pairwise(edges)]
+
+
+def n_entries(X: Array) -> int:
+    """Return how many numbers ``X`` stores."""
+    return int(X.nnz if is_sparse(X) else X.size)
 
 
 def max_abs(X: Array) -> float:

@@ -20,7 +20,9 @@ __all__ = [
     "check_choice",
     "check_count",
     "check_data",
+    "check_flag",
     "check_labels",
+    "check_n_clusters",
     "check_n_init",
     "check_number",
     "check_row_count",
@@ -69,6 +71,23 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     if not isinstance(value, str) or value not in choices:
         words = ", ".join(repr(c) for c in choices)
         raise ValueError(f"{name}={value!r} is not known; give one of {words}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise unless ``value`` is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name}={value!r} is not known; give True or False.")
+
+
+def check_n_clusters(n_clusters: Any) -> None:
+    """Raise unless ``n_clusters`` is "auto" or a positive whole number."""
+    if isinstance(n_clusters, str):
+        if n_clusters != "auto":
+            raise TypeError(
+                f"n_clusters={n_clusters!r} is a str; give 'auto' or a whole number."
+            )
+    else:
+        check_count("n_clusters", n_clusters)
 
 
 def check_n_init(n_init: Any) -> None:

@@ -10,6 +10,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from ihgmm._arrays import is_sparse, own_threads
+from ihgmm.blocks import fix_signs
 from ihgmm.gram import GramOperator
 from ihgmm.krylov import (
     MAX_APPLICATIONS,
@@ -116,7 +117,7 @@ def leading_eigenpairs(
             pairs = block_krylov(G, k, order, tol, rng, signal_only=signal_only)
     return EigenPairs(
         pairs.values * magnitude,
-        _fix_signs(pairs.vectors),
+        fix_signs(pairs.vectors),
         pairs.residual * magnitude,
         pairs.n_iter,
         solver,
@@ -136,24 +137,6 @@ def _magnitude(G: GramOperator) -> float:
     """Return a power of two near the trace of ``A @ A.T``, a bound on eigenvalues."""
     trace = float(G.factor * G.sqnorms.sum())
     return float(2.0 ** np.round(np.log2(trace))) if trace > 0 else 1.0
-
-
-def _fix_signs(vectors: np.ndarray) -> np.ndarray:
-    """Make the entry of largest magnitude of each column positive."""
-    k = vectors.shape[1]
-    # NumPy reduces wide rows much faster than narrow ones: fold 64 rows into one.
-    fold = len(vectors) // 64 * 64
-    folded = vectors[:fold].reshape(-1, 64 * k) if fold else vectors
-    ends = np.vstack(
-        [
-            folded.max(axis=0).reshape(-1, k),
-            folded.min(axis=0).reshape(-1, k),
-            vectors[fold:],
-        ]
-    )
-    flip = -ends.min(axis=0) > ends.max(axis=0)
-    vectors *= np.where(flip, -1, 1).astype(vectors.dtype)
-    return vectors
 
 
 def _dense(G: GramOperator, k: int, order: Order) -> EigenPairs:

@@ -23,8 +23,8 @@ from ihgmm._arrays import (
 
 __all__ = ["GRAMS", "GramKind", "GramOperator"]
 
-GramKind = Literal["hollow", "full", "cosine"]
-GRAMS: tuple[GramKind, ...] = ("hollow", "full", "cosine")
+GramKind = Literal["hollow", "full", "cosine", "hetero"]
+GRAMS: tuple[GramKind, ...] = ("hollow", "full", "cosine", "hetero")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +64,13 @@ class GramOperator:
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
             The data, float32 or float64.
-        gram : {"hollow", "full", "cosine"}
+        gram : {"hollow", "full", "cosine", "hetero"}
             ``"hollow"``: inner products of different rows, zero on the diagonal
             (the matrix G of the paper's Algorithm 1). ``"full"``: all inner
             products. ``"cosine"``: cosines of different rows, zero on the diagonal
             (with a constant diagonal the eigenvectors are the same); rows that are
-            zero stay zero.
+            zero stay zero. ``"hetero"``: as ``"hollow"``, for
+            :func:`~ihgmm.hetero.impute_diagonal` to fill in the diagonal.
         sqnorms : ndarray of shape (n_samples,), optional
             Squared row norms of X, if known already.
 
@@ -86,7 +87,7 @@ class GramOperator:
             sqnorms = row_sqnorms(X)
         if gram == "full":
             return cls(X, sqnorms)
-        if gram == "hollow":
+        if gram in ("hollow", "hetero"):
             return cls(X, sqnorms, removed=sqnorms.astype(X.dtype, copy=False))
         if gram == "cosine":
             nonzero = sqnorms > 0
@@ -159,6 +160,7 @@ class GramOperator:
             A = A * self.row_scale[:, None].astype(np.float64)
         G = A @ A.T
         if self.removed is not None:
-            # A hollow diagonal is exactly zero, not zero up to rounding.
-            np.fill_diagonal(G, 0.0)
+            # In one dtype, so that a hollow diagonal is exactly zero.
+            sqnorms = self.sqnorms.astype(self.removed.dtype)
+            np.fill_diagonal(G, sqnorms - self.removed)
         return np.asarray(G * self.factor)

@@ -9,10 +9,30 @@ from typing import Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._arrays import own_threads
+from ihgmm._arrays import n_entries, own_threads
+from ihgmm.blocks import (
+    column_norms,
+    combine,
+    grow_rayleigh,
+    next_block,
+    orthonormal,
+    project_out,
+    small_gram,
+    weighted_gram,
+    whitening,
+)
 from ihgmm.gram import GramOperator
 
-__all__ = ["EigenPairs", "Order", "block_krylov", "block_width", "leading_order"]
+__all__ = [
+    "EigenPairs",
+    "Order",
+    "block_krylov",
+    "block_width",
+    "leading_order",
+    "most_blocks",
+    "rounding_error",
+    "start_block",
+]
 
 Order = Literal["algebraic", "magnitude"]
 
@@ -79,6 +99,16 @@ def block_width(k: int) -> int:
     return -(-(k + OVERSAMPLING) // 8) * 8
 
 
+def most_blocks(n_rows: int, width: int) -> int:
+    """Return how many blocks a basis may hold before it is condensed."""
+    return int(np.clip(BASIS_ENTRIES // (n_rows * width), MIN_BLOCKS, MAX_BLOCKS))
+
+
+def rounding_error(values: np.ndarray, dtype: np.dtype) -> float:
+    """Return the size of rounding errors in a product with G."""
+    return 20 * float(np.finfo(dtype).eps * np.abs(values).max())
+
+
 def block_krylov(
     G: GramOperator,
     k: int,
@@ -94,10 +124,10 @@ def block_krylov(
     max_applications = max_applications or MAX_APPLICATIONS
     width = block_width(k)
     if start is None:
-        last, adjoint = _start(G, k, order, rng)
-        change, spread = _whitening(_small_gram(last))
+        last, adjoint = start_block(G, k, order, rng)
+        change, spread = whitening(small_gram(last))
         accurate = spread > 1e-3 and len(change) == change.shape[1]
-        if accurate and _entries(G) >= LARGE and G.shape[0] > 4 * CHECKED_ROWS:
+        if accurate and n_entries(G.X) >= LARGE and G.shape[0] > 4 * CHECKED_ROWS:
             pairs = _start_will_do(
                 G, last, adjoint, change, k, order, tol, rng, signal_only
             )
@@ -107,30 +137,30 @@ def block_krylov(
             change = change.astype(G.dtype)
             last, adjoint = last @ change, adjoint @ change
         else:
-            last = _orthonormal(last, rng)
+            last = orthonormal(last, rng)
             adjoint = G.adjoint(last)
     else:
-        last = _orthonormal(start, rng)
+        last = orthonormal(start, rng)
         adjoint = G.adjoint(last)
-    most = int(np.clip(BASIS_ENTRIES // (G.shape[0] * width), MIN_BLOCKS, MAX_BLOCKS))
+    most = most_blocks(G.shape[0], width)
     basis = [last]
     rayleigh = np.zeros((0, 0))
     for n_iter in range(1, max_applications + 1):
         rest = G.from_adjoint(adjoint, last)
-        column = _project_out(basis, rest)
-        rayleigh = _grow(rayleigh, column)
+        column = project_out(basis, rest)
+        rayleigh = grow_rayleigh(rayleigh, column)
         values, ritz = _ritz(rayleigh, order)
         # G @ basis = basis @ rayleigh + rest @ (last rows): what a Ritz pair lacks.
-        residuals = _norms(ritz[-last.shape[1] :, :k], _small_gram(rest))
+        residuals = column_norms(ritz[-last.shape[1] :, :k], small_gram(rest))
         residual, goal = _progress(values, residuals, tol, G.dtype, signal_only)
         if residual <= goal or n_iter == max_applications:
             break
-        following = _next_block(basis, rest, _rounding(values, G.dtype))
+        following = next_block(basis, rest, rounding_error(values, G.dtype))
         if following.shape[1] == 0:  # the basis spans an invariant subspace
             residual = 0.0
             break
         if len(basis) == most:
-            basis = [_combine(basis, ritz[:, :width])]
+            basis = [combine(basis, ritz[:, :width])]
             rayleigh = np.diag(values[:width])
         basis.append(last := following)
         adjoint = G.adjoint(last)
@@ -144,7 +174,7 @@ def block_krylov(
             stacklevel=2,
         )
     return EigenPairs(
-        values[:k], _combine(basis, ritz[:, :k]), residual, n_iter, "block"
+        values[:k], combine(basis, ritz[:, :k]), residual, n_iter, "block"
     )
 
 
@@ -166,9 +196,9 @@ def _start_will_do(
     norm and others drawn at random; None if those are not clearly small enough.
     """
     n = G.shape[0]
-    rayleigh = _small_gram(adjoint)
+    rayleigh = small_gram(adjoint)
     if G.removed is not None:
-        rayleigh -= _weighted_gram(start, G.removed)
+        rayleigh -= weighted_gram(start, G.removed)
     rayleigh = G.factor * (change.T @ rayleigh @ change)
     values, ritz = _ritz((rayleigh + rayleigh.T) / 2, order)
     pairs = change @ ritz[:, :k]
@@ -194,12 +224,6 @@ def _ritz(rayleigh: np.ndarray, order: Order) -> tuple[np.ndarray, np.ndarray]:
     return values[lead], vectors[:, lead]
 
 
-def _norms(columns: np.ndarray, gram: np.ndarray) -> np.ndarray:
-    """Return the norms of ``Y @ columns`` given ``gram = Y.T @ Y``."""
-    squares = np.einsum("ik,ij,jk->k", columns, gram, columns)
-    return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
-
-
 def _progress(
     values: np.ndarray,
     residuals: np.ndarray,
@@ -223,20 +247,15 @@ def _certain_signal(values: np.ndarray, residuals: np.ndarray) -> int:
     return max(1, int(np.flatnonzero(may_be)[-1]) + 1 if may_be.any() else 1)
 
 
-def _rounding(values: np.ndarray, dtype: np.dtype) -> float:
-    """Return the size of rounding errors in a product with G."""
-    return 20 * float(np.finfo(dtype).eps * np.abs(values).max())
-
-
 def _goal(values: np.ndarray, k: int, tol: float, dtype: np.dtype) -> float:
     """Return the residual at which the leading subspace is accurate to tol."""
     size = np.abs(values)
     smallest = SMALLEST_GAP * size[k - 1]
     gap = abs(values[k - 1] - values[k]) if len(values) > k else size[k - 1]
-    return float(max(tol * max(gap, smallest), _rounding(values, dtype)))
+    return float(max(tol * max(gap, smallest), rounding_error(values, dtype)))
 
 
-def _start(
+def start_block(
     G: GramOperator, k: int, order: Order, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a block that leans towards the leading eigenvectors, and its adjoint.
@@ -276,109 +295,6 @@ def _sample_size(G: GramOperator, width: int) -> int:
     n, p = G.X.shape
     if n >= 2 * SAMPLE * max(p, width):
         return min(n // SAMPLE, 2 * SAMPLE * max(p, width))
-    if n >= 2 * max(p, width) and _entries(G) >= LARGE:
+    if n >= 2 * max(p, width) and n_entries(G.X) >= LARGE:
         return 2 * n // SAMPLE
     return 0
-
-
-def _entries(G: GramOperator) -> int:
-    """Return how many numbers X holds."""
-    return int(G.X.nnz if hasattr(G.X, "nnz") else G.X.size)
-
-
-def _small_gram(Y: np.ndarray) -> np.ndarray:
-    return np.asarray(Y.T @ Y, dtype=np.float64)
-
-
-def _whitening(gram: np.ndarray, tiny: float = 0.0) -> tuple[np.ndarray, float]:
-    """Return what turns columns into orthonormal ones, and how far they were from it.
-
-    The columns are given by their Gram matrix. Directions whose share of the largest
-    is not above tiny are left out.
-    """
-    norms = np.sqrt(np.diag(gram))
-    if not norms.all():
-        return np.zeros_like(gram), 0.0
-    values, vectors = np.linalg.eigh(gram / np.outer(norms, norms))
-    keep = values > tiny * values[-1]
-    change = vectors[:, keep] / norms[:, None] / np.sqrt(values[keep])
-    return change, float(values[keep][0] / values[-1])
-
-
-def _weighted_gram(Y: np.ndarray, weights: np.ndarray, step: int = 2**13) -> np.ndarray:
-    """Return ``Y.T @ diag(weights) @ Y`` without another block as large as Y."""
-    total = np.zeros((Y.shape[1], Y.shape[1]))
-    for start in range(0, len(Y), step):
-        few = Y[start : start + step]
-        total += few.T @ (few * weights[start : start + step, None])
-    return total
-
-
-def _orthonormal(
-    Y: np.ndarray, rng: np.random.Generator | None = None, negligible: float = 0.0
-) -> np.ndarray:
-    """Orthonormalise the columns through their Gram matrix.
-
-    Columns that are negligible or depend on others are dropped or, given a generator,
-    replaced by random ones so that the width is kept.
-    """
-    tiny = 100 * float(np.finfo(Y.dtype).eps)
-    width = Y.shape[1]
-    for _ in range(4):
-        gram = _small_gram(Y)
-        norms = np.sqrt(np.diag(gram))
-        live = norms > negligible
-        if not live.all():
-            Y, gram = Y[:, live], gram[np.ix_(live, live)]
-        spread = 1.0
-        if Y.shape[1]:
-            change, spread = _whitening(gram, tiny)
-            Y = Y @ change.astype(Y.dtype)
-        if rng is not None and Y.shape[1] < width:
-            fill = rng.standard_normal((len(Y), width - Y.shape[1])).astype(Y.dtype)
-            Y, spread = np.hstack([Y, fill / np.sqrt(len(Y))]), 0.0
-        if spread > 1e-3:
-            break
-        negligible = 0.0  # the columns have unit norm now
-    return Y
-
-
-def _project_out(basis: list[np.ndarray], Y: np.ndarray) -> np.ndarray:
-    """Subtract from Y, in place, its part in the basis; return the coefficients."""
-    coefficients = [q.T @ Y for q in basis]
-    for q, c in zip(basis, coefficients, strict=True):
-        Y -= q @ c
-    return np.concatenate(coefficients).astype(np.float64)
-
-
-def _next_block(
-    basis: list[np.ndarray], rest: np.ndarray, negligible: float
-) -> np.ndarray:
-    """Turn what is left of a product into a block orthonormal to the basis."""
-    block = _orthonormal(rest, negligible=negligible)
-    if block.shape[1]:
-        _project_out(basis, block)
-        block = _orthonormal(block)
-    return block
-
-
-def _grow(rayleigh: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Append a block column to the symmetric matrix ``basis.T @ G @ basis``."""
-    old, new = len(rayleigh), len(column)
-    grown = np.empty((new, new))
-    grown[:old, :old] = rayleigh
-    grown[:, old:] = column
-    grown[old:, :] = column.T
-    grown[old:, old:] = (column[old:] + column[old:].T) / 2
-    return grown
-
-
-def _combine(basis: list[np.ndarray], coefficients: np.ndarray) -> np.ndarray:
-    """Return ``hstack(basis) @ coefficients`` without stacking."""
-    coefficients = coefficients.astype(basis[0].dtype)
-    out = basis[0] @ coefficients[: basis[0].shape[1]]
-    at = basis[0].shape[1]
-    for q in basis[1:]:
-        out += q @ coefficients[at : at + q.shape[1]]
-        at += q.shape[1]
-    return out

@@ -10,6 +10,7 @@ import numpy as np
 from ihgmm._arrays import Array
 from ihgmm.eigen import Order, Solver, leading_eigenpairs
 from ihgmm.gram import GramKind, GramOperator
+from ihgmm.hetero import impute_diagonal
 from ihgmm.rounding import Assignment, assign, normalize_rows, number_by_size
 
 __all__ = ["Spectral", "spectral_clustering"]
@@ -28,8 +29,8 @@ class Spectral:
         The rows that were clustered; zero rows have a zero embedding. With order
         "algebraic", columns beyond the second with a negative eigenvalue are zero.
     scales : ndarray of shape (n_samples,)
-        Inner product of each row with the centre of its cluster, up to a factor for
-        each cluster, read off the eigenvectors without another look at the data.
+        Length of each row along the centre of its cluster, up to a factor for each
+        cluster, read off the eigenvectors without another look at the data.
     eigenvalues : ndarray of shape (n_clusters,)
         Leading first.
     n_iter : int
@@ -68,7 +69,8 @@ def spectral_clustering(
         Number of clusters and of eigenvectors.
     gram, order, eigen_solver, tol
         Which matrix, and how its eigenpairs are found: see
-        :class:`~ihgmm.gram.GramOperator` and :func:`~ihgmm.eigen.leading_eigenpairs`.
+        :class:`~ihgmm.gram.GramOperator` and :func:`~ihgmm.eigen.leading_eigenpairs`,
+        for ``gram="hetero"`` :func:`~ihgmm.hetero.impute_diagonal`.
     rows : {"unit", "projected"}
         The embedding: rows of the eigenvectors scaled to unit norm, or eigenvectors
         times the root of their eigenvalue (the data projected on its leading
@@ -87,15 +89,20 @@ def spectral_clustering(
     if rng is None:
         rng = np.random.default_rng()
     G = GramOperator.of(X, gram, sqnorms)
-    pairs = leading_eigenpairs(
-        G,
-        n_clusters,
-        order=order,
-        solver=eigen_solver,
-        tol=tol,
-        signal_only=order == "algebraic",
-        rng=rng,
-    )
+    if gram == "hetero":
+        pairs = impute_diagonal(
+            G, n_clusters, order=order, solver=eigen_solver, tol=tol, rng=rng
+        ).pairs
+    else:
+        pairs = leading_eigenpairs(
+            G,
+            n_clusters,
+            order=order,
+            solver=eigen_solver,
+            tol=tol,
+            signal_only=order == "algebraic",
+            rng=rng,
+        )
     vectors = pairs.vectors
     zero = G.sqnorms == 0
     if zero.any():
@@ -122,27 +129,34 @@ def spectral_clustering(
     # largest cluster.
     labels = np.zeros(len(embedding), dtype=np.intp)
     labels[~zero] = number_by_size(found.labels, n_clusters)
-    scales = _scales(vectors, pairs.values, labels, n_clusters)
+    hollow = gram in ("hollow", "cosine")
+    scales = _scales(vectors, pairs.values, labels, n_clusters, hollow)
     if G.row_scale is not None:
         np.divide(scales, G.row_scale, out=scales, where=~zero)
     return Spectral(labels, embedding, scales, pairs.values, found.n_iter)
 
 
 def _scales(
-    vectors: np.ndarray, values: np.ndarray, labels: np.ndarray, n_clusters: int
+    vectors: np.ndarray,
+    values: np.ndarray,
+    labels: np.ndarray,
+    n_clusters: int,
+    hollow: bool,
 ) -> np.ndarray:
-    """Return inner products of rows with their centres within the leading subspace.
+    """Return the lengths of rows along their centres, as the leading subspace has them.
 
-    The signal part of the Gram matrix is ``U @ diag(values) @ U.T``; with weights w on
-    the rows of a cluster, its product with w is what is wanted.
+    The signal part of the Gram matrix is ``U @ diag(values) @ U.T``. With weights w on
+    the rows of a cluster, its product with w is ``length_i * sum(w_j * length_j)``, in
+    a hollow matrix less the row's own term, which is then put back.
     """
     step = 2**12  # so many rows at a time stay in the cache
     blocks = [slice(start, start + step) for start in range(0, len(labels), step)]
     sums = np.zeros((n_clusters, vectors.shape[1]))
+    weights = np.empty(len(labels))
     for block in blocks:
         few = vectors[block]
         membership = np.zeros((len(few), n_clusters), dtype=vectors.dtype)
-        size = np.sqrt(np.einsum("ij,ij->i", few, few))
+        weights[block] = size = np.sqrt(np.einsum("ij,ij->i", few, few))
         membership[np.arange(len(few)), labels[block]] = size
         sums += membership.T @ few
     centers = (sums * np.maximum(values, 0)).astype(vectors.dtype)
@@ -150,4 +164,17 @@ def _scales(
     for block in blocks:
         inner = vectors[block] @ centers.T
         products[block] = inner[np.arange(len(inner)), labels[block]]
-    return products
+    np.maximum(products, 0.0, out=products)
+    total = np.sqrt(np.bincount(labels, weights * products, n_clusters))
+    total[total == 0] = 1.0
+    lengths = products / total[labels]
+    for _ in range(20 if hollow else 0):
+        own = weights * lengths
+        total = np.bincount(labels, own, n_clusters)[labels]
+        # A row of more than half of its cluster's weight could take all of it.
+        others = np.maximum(total - own, total / 2)
+        before = lengths
+        lengths = np.divide(products, others, out=np.zeros_like(own), where=others > 0)
+        if np.abs(lengths - before).max() <= 1e-3 * lengths.max():
+            break
+    return lengths

@@ -40,7 +40,12 @@ def fit(
         ),
     ],
     n_clusters: Annotated[
-        int, typer.Option("-k", "--n-clusters", help="Number of clusters.")
+        str,
+        typer.Option(
+            "-k",
+            "--n-clusters",
+            help='Number of clusters, or "auto" to count the directions in the data.',
+        ),
     ],
     output: Annotated[
         Path | None,
@@ -68,6 +73,12 @@ def fit(
     order: Annotated[
         str, typer.Option(help=f"Which eigenvalues lead: {', '.join(ORDERS)}.")
     ] = "algebraic",
+    refine: Annotated[
+        bool,
+        typer.Option(
+            "--refine", help="Reassign rows to the centres that the other rows give."
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the random starts.")] = 0,
 ) -> None:
     """Cluster the rows of DATA with IhSC.
@@ -79,14 +90,23 @@ def fit(
       ihgmm fit cells.csv -k 8 --id-column barcode --label-column type -o labels.csv
 
       ihgmm fit wine -k 3 --standardize
+
+      ihgmm fit demo -k auto --refine
     """
+    count = _count(n_clusters)
     if output is not None:
         _check_output(output, data)
     table = read_table(
         data, label_column=label_column, id_column=id_column, drop_missing=drop_missing
     )
     X = standardize(table.X) if zscore else table.X
-    model = IhSC(n_clusters, gram=gram, order=order, random_state=seed)  # type: ignore[arg-type]
+    model = IhSC(
+        count,  # type: ignore[arg-type]
+        gram=gram,  # type: ignore[arg-type]
+        order=order,  # type: ignore[arg-type]
+        refine=refine,
+        random_state=seed,
+    )
     model.fit(X)
     if output is not None:
         write_csv(
@@ -95,6 +115,16 @@ def fit(
             [table.ids, model.labels_, [f"{s:.6g}" for s in model.scales_]],
         )
     _summarize(Console(), data, table, model, output)
+
+
+def _count(text: str) -> int | str:
+    """Return the number of clusters as it is written on the command line."""
+    try:
+        return int(text)
+    except ValueError:
+        if text == "auto":
+            return text
+        raise TableError(f"-k {text}: give a whole number, or auto.") from None
 
 
 def _check_output(output: Path, data: str) -> None:
@@ -113,12 +143,14 @@ def _summarize(
     console: Console, data: str, table: Table, model: IhSC, output: Path | None
 ) -> None:
     n, p = table.X.shape
-    k = model.n_clusters
+    k = model.n_clusters_
     console.print(
         f"[bold]{escape(data)}[/]: {n:,} rows, {p:,} features, "
         f"{k} cluster{'s' * (k != 1)}",
         highlight=False,
     )
+    if model.n_clusters == "auto":
+        console.print(escape(str(model.selection_)), highlight=False)
     for note in table.notes:
         console.print(escape(note), style="yellow", highlight=False)
     grid = Grid(box=None, pad_edge=False, header_style="bold")

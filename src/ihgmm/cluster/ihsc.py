@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._validation import (
+    CheckedData,
     check_choice,
     check_count,
     check_data,
+    check_flag,
+    check_n_clusters,
     check_n_init,
     check_number,
     check_row_count,
@@ -21,7 +26,9 @@ from ihgmm.cluster._base import CosineClusterer
 from ihgmm.eigen import ORDERS, SOLVERS, Order, Solver
 from ihgmm.estimation import estimate_parameters
 from ihgmm.gram import GRAMS, GramKind
+from ihgmm.refinement import refine_labels
 from ihgmm.rounding import ASSIGNMENTS, Assignment, number_by_size
+from ihgmm.selection import ClusterCount, CountGram, choose
 from ihgmm.spectral import spectral_clustering
 
 __all__ = ["IhSC"]
@@ -37,12 +44,15 @@ class IhSC(CosineClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
-    gram : {"hollow", "full", "cosine"}, default="hollow"
+    n_clusters : int or "auto", default=8
+        Number of clusters. "auto" counts the directions that stand out from noise,
+        see :func:`~ihgmm.select_n_clusters`.
+    gram : {"hollow", "full", "cosine", "hetero"}, default="hollow"
         The similarity of rows: inner products with a zero diagonal as in the paper,
         all inner products, or cosines. ``"cosine"`` keeps a few very large rows from
-        dominating.
+        dominating. ``"hetero"`` fills the diagonal in from the other entries
+        (HeteroPCA): better where clusters have only a handful of rows; with many rows
+        it changes little, and on data that do not follow the model it can be worse.
     order : {"algebraic", "magnitude"}, default="algebraic"
         Which eigenvalues lead: the largest, or those of largest absolute value. The
         signal is in positive eigenvalues, so the first loses less when clusters are
@@ -53,6 +63,11 @@ class IhSC(CosineClusterer):
     assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
         How rows of eigenvectors become labels. Cluster-QR needs no start and no
         randomness.
+    refine : bool, default=False
+        Reassign rows afterwards to the centres that the other rows give, see
+        :func:`ihgmm.refinement.refine_labels`. Under the model this comes close to the
+        labels of one who knows all other labels; on real data it helps where the noise
+        is the same in all directions and may hurt where it is not.
     n_init : int or "auto", default="auto"
         Starts of k-means: one from pivoted QR, the others k-means++. "auto" is 1 + 10,
         fewer on large data whose starts agree.
@@ -79,6 +94,10 @@ class IhSC(CosineClusterer):
         The scale of each row; in each cluster their mean is 1.
     noise_levels_ : ndarray of shape (n_samples,)
         Standard deviation of what the centre leaves of each row.
+    n_clusters_ : int
+        Number of clusters, given or found.
+    selection_ : ClusterCount
+        How the number of clusters was found; only with ``n_clusters="auto"``.
     n_iter_ : int
         Iterations of k-means.
     n_features_in_ : int
@@ -117,16 +136,19 @@ class IhSC(CosineClusterer):
     eigenvalues_: np.ndarray
     scales_: np.ndarray
     noise_levels_: np.ndarray
+    n_clusters_: int
+    selection_: ClusterCount
     n_iter_: int
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | Literal["auto"] = 8,
         *,
         gram: GramKind = "hollow",
         order: Order = "algebraic",
         eigen_solver: Solver = "auto",
         assign_labels: Assignment = "kmeans",
+        refine: bool = False,
         n_init: int | Literal["auto"] = "auto",
         max_iter: int = 300,
         tol: float = 1e-2,
@@ -137,6 +159,7 @@ class IhSC(CosineClusterer):
         self.order = order
         self.eigen_solver = eigen_solver
         self.assign_labels = assign_labels
+        self.refine = refine
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -159,11 +182,13 @@ class IhSC(CosineClusterer):
         """
         self._check_parameters()
         data = check_data(X, self)
-        check_row_count(len(data.sqnorms), self.n_clusters)
         warn_zero_rows(data.sqnorms)
+        rng = generator(self.random_state)
+        k = self._count(data, rng)
+        check_row_count(len(data.sqnorms), k)
         found = spectral_clustering(
             data.X,
-            self.n_clusters,
+            k,
             gram=self.gram,
             order=self.order,
             eigen_solver=self.eigen_solver,
@@ -172,15 +197,19 @@ class IhSC(CosineClusterer):
             max_iter=self.max_iter,
             tol=self.tol,
             sqnorms=data.sqnorms,
-            rng=generator(self.random_state),
+            rng=rng,
         )
         labels = found.labels
-        kinds = identical_rows(data.X, data.sqnorms, self.n_clusters)
+        scales: np.ndarray | None = found.scales
+        kinds = identical_rows(data.X, data.sqnorms, k)
         if kinds is not None:
-            labels = number_by_size(kinds, self.n_clusters)
+            labels = number_by_size(kinds, k)
+        elif self.refine:
+            labels, scales = self._refined(data, labels, k), None
         fitted = estimate_parameters(
-            data.X, labels, self.n_clusters, scales=found.scales, sqnorms=data.sqnorms
+            data.X, labels, k, scales=scales, sqnorms=data.sqnorms
         )
+        self.n_clusters_ = k
         self.labels_ = labels
         self.embedding_ = found.embedding
         self.eigenvalues_ = data.restore_squares(found.eigenvalues)
@@ -189,6 +218,32 @@ class IhSC(CosineClusterer):
         self.noise_levels_ = fitted.noise_levels * fitted.scales.dtype.type(data.unit)
         self.n_iter_ = found.n_iter
         return self
+
+    def _count(self, data: CheckedData, rng: np.random.Generator) -> int:
+        """Return the number of clusters, found if not given."""
+        if self.n_clusters != "auto":
+            return self.n_clusters
+        gram: CountGram = "cosine" if self.gram == "cosine" else "hollow"
+        self.selection_ = choose(data.X, data.sqnorms, gram, rng)
+        if self.selection_.n_clusters == 0:
+            warnings.warn(
+                "X shows no structure: no direction stands out from noise. All rows "
+                "are put in one cluster; give n_clusters if you know better.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return max(self.selection_.n_clusters, 1)
+
+    def _refined(self, data: CheckedData, labels: np.ndarray, k: int) -> np.ndarray:
+        refined = refine_labels(data.X, labels, k, sqnorms=data.sqnorms)
+        if not refined.converged:
+            warnings.warn(
+                f"Refined labels still changed after {refined.n_iter} rounds. The data "
+                f"may hold fewer than {k} clusters.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return number_by_size(refined.labels, k)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the share of the rows' squared length that their centres explain.
@@ -216,11 +271,12 @@ class IhSC(CosineClusterer):
         return float(data.sqnorms @ best**2 / total)
 
     def _check_parameters(self) -> None:
-        check_count("n_clusters", self.n_clusters)
+        check_n_clusters(self.n_clusters)
         check_choice("gram", self.gram, GRAMS)
         check_choice("order", self.order, ORDERS)
         check_choice("eigen_solver", self.eigen_solver, SOLVERS)
         check_choice("assign_labels", self.assign_labels, ASSIGNMENTS)
+        check_flag("refine", self.refine)
         check_n_init(self.n_init)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, above=0)

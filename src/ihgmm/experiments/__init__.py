@@ -1,13 +1,20 @@
-"""The paper's simulation studies and its table of real data, as data and one runner."""
+"""The paper's studies and one beyond it, as data and one runner; its table."""
 
-from ihgmm.experiments.grids import EXPERIMENTS, Experiment, Panel, Setting
+from ihgmm.experiments.grids import EXPERIMENTS, Experiment, Map, Panel, Setting
+from ihgmm.experiments.phase import PHASE
 from ihgmm.experiments.runner import Result, Run, run_experiment, summarize
 from ihgmm.experiments.table import PAPER_COUNTS, real_data_table
+
+STUDIES: dict[str, Experiment] = {**EXPERIMENTS, PHASE.name: PHASE}
+"""Everything that can be simulated: the paper's experiments and beyond."""
 
 __all__ = [
     "EXPERIMENTS",
     "PAPER_COUNTS",
+    "PHASE",
+    "STUDIES",
     "Experiment",
+    "Map",
     "Panel",
     "Result",
     "Run",

@@ -1,11 +1,14 @@
-"""The settings of the four simulation studies: nothing but data."""
+"""What the simulation studies are made of, and the paper's four: nothing but data."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["EXPERIMENTS", "NOISES", "Experiment", "Panel", "Setting"]
+from ihgmm.model import make_ihgmm
+
+__all__ = ["EXPERIMENTS", "NOISES", "Experiment", "Map", "Panel", "Setting"]
 
 Noise = Literal["gaussian", "rademacher"]
 
@@ -36,9 +39,11 @@ class Setting:
     noise : str
         Distribution of the noise.
     options : dict
-        Arguments of :func:`ihgmm.make_ihgmm`.
+        Arguments of the sampler.
     methods : tuple of str
         What is run there, of :data:`~ihgmm.experiments.methods.METHODS`.
+    sampler : callable
+        Draws the sample; takes and returns what :func:`ihgmm.make_ihgmm` does.
     """
 
     experiment: str
@@ -47,6 +52,7 @@ class Setting:
     noise: Noise
     options: dict[str, Any] = field(hash=False)
     methods: tuple[str, ...]
+    sampler: Callable[..., Any] = make_ihgmm
 
     @property
     def key(self) -> str:
@@ -63,13 +69,15 @@ class Panel:
     name, title : str
         A word for tables and a heading for figures.
     varies : str or tuple of str
-        The argument of :func:`ihgmm.make_ihgmm` that takes the values.
+        The argument of the sampler that takes the values.
     symbol : str
         What it is called under the axis, with the paper's letter.
     values : tuple of float
         The values, in order.
     fixed : dict
         The other arguments.
+    sampler : callable
+        As in :class:`Setting`.
     """
 
     name: str
@@ -78,16 +86,54 @@ class Panel:
     symbol: str
     values: tuple[float, ...]
     fixed: dict[str, Any] = field(hash=False)
+    sampler: Callable[..., Any] = make_ihgmm
+
+
+@dataclass(frozen=True)
+class Map:
+    """Panels that differ in a second parameter, drawn as one heat map.
+
+    Attributes
+    ----------
+    name, title : str
+        A word for files and a heading for figures.
+    symbol : str
+        What the second parameter is called beside the axis.
+    panels : tuple of Panel
+        The rows of the map from the bottom up; their titles are the values of the
+        second parameter.
+    """
+
+    name: str
+    title: str
+    symbol: str
+    panels: tuple[Panel, ...]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A simulation study of the paper."""
+    """A simulation study.
+
+    Attributes
+    ----------
+    name, title : str
+        A word for tables and a heading for figures.
+    panels : tuple of Panel
+        What varies.
+    methods : tuple of str
+        What is run, of :data:`~ihgmm.experiments.methods.METHODS`.
+    reps : int
+        Repetitions of each setting, unless asked for otherwise.
+    maps : tuple of Map
+        The panels as rows of heat maps; without any, panels are drawn as curves.
+    """
 
     name: str
     title: str
     panels: tuple[Panel, ...]
     methods: tuple[str, ...] = COMPARED
+    reps: int = 200
+    maps: tuple[Map, ...] = ()
 
     def settings(self) -> list[Setting]:
         """Return every setting, noise after noise within a point."""
@@ -97,7 +143,15 @@ class Experiment:
             for value in panel.values:
                 options = {**panel.fixed, **dict.fromkeys(names, value)}
                 found += [
-                    Setting(self.name, panel.name, value, noise, options, self.methods)
+                    Setting(
+                        self.name,
+                        panel.name,
+                        value,
+                        noise,
+                        options,
+                        self.methods,
+                        panel.sampler,
+                    )
                     for noise in NOISES
                 ]
         return found

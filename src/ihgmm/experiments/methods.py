@@ -9,21 +9,29 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from ihgmm.cluster import PSC, IhSC, SphericalKMeans
+from ihgmm.experiments.oracles import center_oracle, label_oracle
+from ihgmm.mixture import IhGMM
+from ihgmm.model import IhGMMSample
 
 __all__ = ["METHODS", "TABLE_METHODS"]
 
-Method = Callable[[np.ndarray, int, int], np.ndarray]
+Clusterer = Callable[[np.ndarray, int, int], np.ndarray]
+Method = Callable[[IhGMMSample, int], np.ndarray]
 
 
-def _ihsc(**options: Any) -> Method:
+def _ihsc(**options: Any) -> Clusterer:
     return lambda X, k, seed: IhSC(k, random_state=seed, **options).fit_predict(X)
 
 
-def _kmeans(n_init: int) -> Method:
+def _ihgmm(X: np.ndarray, k: int, seed: int) -> np.ndarray:
+    return np.asarray(IhGMM(k, random_state=seed).fit_predict(X))
+
+
+def _kmeans(n_init: int) -> Clusterer:
     return lambda X, k, seed: KMeans(k, n_init=n_init, random_state=seed).fit_predict(X)
 
 
-def _spherical(n_init: int) -> Method:
+def _spherical(n_init: int) -> Clusterer:
     return lambda X, k, seed: SphericalKMeans(
         k, n_init=n_init, random_state=seed
     ).fit_predict(X)
@@ -39,18 +47,28 @@ def _psc_once(X: np.ndarray, k: int, seed: int) -> np.ndarray:
     return np.asarray(KMeans(k, n_init=1, random_state=seed).fit_predict(rows))
 
 
-METHODS: dict[str, Method] = {
-    "IhSC": _ihsc(),
-    "IhSC, magnitude": _ihsc(order="magnitude"),
-    "IhSC, cosine": _ihsc(gram="cosine"),
-    "PSC": _psc_once,
-    "PSC, restarts": _psc,
-    "k-means": _kmeans(1),
-    "spherical k-means": _spherical(1),
-}
-"""What is run on simulated data: data, number of clusters and seed to labels."""
+def _blind(method: Clusterer) -> Method:
+    """Show a method nothing of the sample but the data and the number of clusters."""
+    return lambda sample, seed: method(sample.X, len(sample.centers), seed)
 
-TABLE_METHODS: dict[str, Method] = {
+
+METHODS: dict[str, Method] = {
+    "IhSC": _blind(_ihsc()),
+    "IhSC, magnitude": _blind(_ihsc(order="magnitude")),
+    "IhSC, cosine": _blind(_ihsc(gram="cosine")),
+    "IhSC, refined": _blind(_ihsc(refine=True)),
+    "IhGMM": _blind(_ihgmm),
+    "PSC": _blind(_psc_once),
+    "PSC, restarts": _blind(_psc),
+    "k-means": _blind(_kmeans(1)),
+    "spherical k-means": _blind(_spherical(1)),
+    "spherical, restarts": _blind(_spherical(10)),
+    "label oracle": lambda sample, seed: label_oracle(sample),
+    "centre oracle": lambda sample, seed: center_oracle(sample),
+}
+"""What is run on simulated data: a sample and a seed to labels."""
+
+TABLE_METHODS: dict[str, Clusterer] = {
     "IhSC": _ihsc(),
     "PSC": _psc,
     "k-means": _kmeans(10),

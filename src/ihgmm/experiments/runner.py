@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import astuple, dataclass, fields
@@ -18,13 +19,13 @@ from multiprocessing import connection
 from pathlib import Path
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from ihgmm._tables import write_whole
 from ihgmm.experiments.grids import Experiment, Setting
 from ihgmm.experiments.methods import METHODS
 from ihgmm.metrics import misclassification_loss
-from ihgmm.model import make_ihgmm
 
 __all__ = ["Result", "Run", "Summary", "read_results", "run_experiment", "summarize"]
 
@@ -83,12 +84,16 @@ COLUMNS = [f.name for f in fields(Result)]
 def execute(run: Run) -> list[Result]:
     """Draw the sample of one repetition and run every method on it."""
     setting = run.setting
-    X, labels = make_ihgmm(
-        **setting.options, noise=setting.noise, random_state=run.seed
+    sample = setting.sampler(
+        **setting.options,
+        noise=setting.noise,
+        random_state=run.seed,
+        return_params=True,
     )
-    k = setting.options["n_clusters"]
     # One thread: processes share the cores, and results do not depend on how many.
-    with threadpool_limits(1):
+    with threadpool_limits(1), warnings.catch_warnings():
+        # Where there is next to no signal, nothing converges, and the error shows it.
+        warnings.simplefilter("ignore", ConvergenceWarning)
         return [
             Result(
                 setting.experiment,
@@ -97,8 +102,8 @@ def execute(run: Run) -> list[Result]:
                 setting.noise,
                 run.rep,
                 name,
-                len(labels),
-                misclassification_loss(labels, METHODS[name](X, k, run.seed)),
+                len(sample.labels),
+                misclassification_loss(sample.labels, METHODS[name](sample, run.seed)),
             )
             for name in setting.methods
         ]
@@ -118,7 +123,7 @@ def run_experiment(
     Parameters
     ----------
     experiment : Experiment
-        One of :data:`~ihgmm.experiments.EXPERIMENTS`.
+        One of :data:`~ihgmm.experiments.STUDIES`.
     path : Path
         The table of all runs, a CSV file. Every repetition is added as soon as it is
         finished; those already there are not run again. After an interruption or a

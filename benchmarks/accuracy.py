@@ -1,0 +1,363 @@
+"""How well the statistics do what they promise, over many draws.
+
+Run ``python benchmarks/accuracy.py`` for all studies or name some: ``count``,
+``labels``, ``noise``, ``scales``, ``test``. ``--reps`` sets the draws of a cell,
+``--jobs`` the processes, ``--save`` keeps the tables in ``results/accuracy.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+# Processes share the cores; set before NumPy starts its threads.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import warnings
+
+import numpy as np
+
+from ihgmm import (
+    IhGMM,
+    IhSC,
+    estimate_parameters,
+    make_ihgmm,
+    scale_heterogeneity_test,
+    select_n_clusters,
+)
+from ihgmm._arrays import row_sqnorms
+from ihgmm.eigen import leading_eigenpairs
+from ihgmm.gram import GramOperator
+from ihgmm.memberships import indicators, leave_one_out, precision_weights, unit_weights
+from ihgmm.metrics import exact_recovery, misclassification_rate
+
+RESULTS = Path(__file__).parent / "results" / "accuracy.md"
+NOISES = ("gaussian", "rademacher")
+STRUCTURES = ("individual", "class", "common")
+
+Row = list[Any]
+
+
+def draw(seed: int, *shape: int, C: float, **options: Any) -> Any:
+    return make_ihgmm(
+        *shape,
+        separation_constant=C,
+        noise=NOISES[seed % 2],
+        random_state=seed,
+        return_params=True,
+        **options,
+    )
+
+
+# -- the number of clusters ------------------------------------------------------------
+
+COUNT = [
+    (shape, k, balance, ratio, constant)
+    for shape in ((300, 1000), (500, 200), (200, 2000), (1000, 300))
+    for k in (2, 4, 8, 12)
+    for balance in (0.2, 1.0)
+    for ratio in (1, 3, 20)
+    for constant in (0.5, 1.0, 3.0)
+]
+
+
+def count_one(cell: Any, seed: int) -> tuple[bool, bool]:
+    (n, p), k, balance, ratio, constant = cell
+    s = draw(
+        seed, n, p, k, C=constant, balance=balance, scale_ratio=ratio,
+        noise_structure=STRUCTURES[seed % 3],
+    )  # fmt: skip
+    found = select_n_clusters(s.X, random_state=seed).n_clusters
+    # One who knows the noise sees K clusters if K eigenvalues exceed all of its own.
+    signal = leading_eigenpairs(GramOperator.of(s.X), k).values[-1]
+    noise = leading_eigenpairs(GramOperator.of(s.X - s.signal), 1).values[0]
+    return found == k, bool(signal > noise)
+
+
+def noise_one(cell: Any, seed: int) -> int:
+    n, p, levels = cell
+    rng = np.random.default_rng(seed)
+    sigma = rng.uniform(*levels, n)
+    X = rng.standard_normal((n, p)) if seed % 2 else rng.choice([-1.0, 1.0], (n, p))
+    return select_n_clusters(X * sigma[:, None], random_state=seed).n_clusters
+
+
+def count(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
+    """Count clusters over the whole grid, one draw after another."""
+    reps = max(1, reps // 25)
+    jobs = [(cell, 17 * i + rep) for i, cell in enumerate(COUNT) for rep in range(reps)]
+    results = list(run(count_one, jobs))
+    right = np.array([r[0] for r in results])
+    visible = np.array([r[1] for r in results])
+    lines = ["### The number of clusters: share of draws in which it is right", ""]
+    lines += ["| | all draws | draws in which one who knows the noise sees all |"]
+    lines += ["|---|---:|---:|"]
+
+    def line(name: str, rows: np.ndarray) -> str:
+        seen = rows & visible
+        share = f"{right[seen].mean():.3f} of {seen.sum()}" if seen.any() else "-"
+        return f"| {name} | {right[rows].mean():.3f} of {rows.sum()} | {share} |"
+
+    cells = [cell for cell, _ in jobs]
+    lines.append(line("all", np.ones(len(right), dtype=bool)))
+    names = ("n, p", "K", "balance", "R", "C")
+    for position, name in enumerate(names):
+        for value in dict.fromkeys(cell[position] for cell in cells):
+            rows = np.array([cell[position] == value for cell in cells])
+            lines.append(line(f"{name} = {value}", rows))
+    for position, structure in enumerate(STRUCTURES):
+        rows = np.array([seed % 3 == position for _, seed in jobs])
+        lines.append(line(f"noise {structure}", rows))
+    lines += ["", "Pure noise: share of draws said to have no structure", ""]
+    lines += ["| n, p, noise levels | none |", "|---|---:|"]
+    settings = [
+        (n, p, levels)
+        for n, p in ((300, 1000), (500, 200), (200, 2000), (1000, 300))
+        for levels in ((1.0, 1.0), (0.5, 1.5), (0.3, 3.0))
+    ]
+    for cell in settings:
+        found = list(run(noise_one, [(cell, seed) for seed in range(12 * reps)]))
+        none = np.mean(np.array(found) == 0)
+        lines.append(f"| {cell[0]}, {cell[1]}, {cell[2]} | {none:.3f} |")
+    return lines
+
+
+# -- labels near the threshold ---------------------------------------------------------
+
+LABELS = [
+    ((300, 1000, 3), {"C": 0.1, "balance": 0.2}),
+    ((300, 1000, 3), {"C": 0.2, "balance": 0.2}),
+    ((300, 1000, 3), {"C": 0.5, "balance": 0.2}),
+    ((200, 2000, 4), {"C": 0.1}),
+    ((500, 200, 4), {"C": 0.2}),
+    ((1000, 1000, 8), {"C": 0.1}),
+    ((500, 500, 4), {"C": 0.3, "scale_ratio": 3.0}),
+    ((500, 500, 4), {"C": 0.6, "scale_ratio": 3.0}),
+    ((200, 5000, 4), {"C": 0.6, "scale_ratio": 3.0, "noise_levels": (1 / 3, 3.0)}),
+]
+
+
+def label_oracle(X: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
+    """Assign rows by centres learnt from the true labels of all other rows."""
+    sqnorms = row_sqnorms(X)
+    memberships = indicators(labels, k)
+    weights = unit_weights(memberships, sqnorms)
+    for _ in range(4):
+        found, _ = leave_one_out(X, sqnorms, weights)
+        weights = precision_weights(memberships, found, sqnorms)
+    return np.asarray(found.cosines.argmax(axis=1))
+
+
+def labels_one(cell: Any, seed: int) -> list[float]:
+    shape, options = cell
+    s = draw(seed, *shape, **options)
+    k = shape[2]
+    found = (
+        IhSC(k, random_state=seed).fit_predict(s.X),
+        IhSC(k, refine=True, random_state=seed).fit_predict(s.X),
+        IhGMM(k, random_state=seed).fit_predict(s.X),
+        label_oracle(s.X, s.labels, k),
+    )
+    return [misclassification_rate(s.labels, labels) for labels in found]
+
+
+def labels(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
+    """Compare errors with those of one who knows all other labels."""
+    lines = ["### Labels near the threshold: mean error", ""]
+    lines += [
+        "| n, p, K, options | IhSC | refined | IhGMM | label oracle "
+        "| refined / oracle | IhGMM - refined (standard error) |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for cell in LABELS:
+        rates = np.array(
+            list(run(labels_one, [(cell, seed) for seed in range(2 * reps)]))
+        )
+        mean = rates.mean(axis=0)
+        gap = rates[:, 2] - rates[:, 1]
+        error = gap.std() / np.sqrt(len(gap))
+        words = ", ".join(
+            f"{name} {value:.2g}" if np.isscalar(value) else "ninefold noise"
+            for name, value in cell[1].items()
+        )
+        figures = " | ".join(f"{value:.4f}" for value in mean)
+        lines.append(
+            f"| {', '.join(map(str, cell[0]))}, {words} | {figures} | "
+            f"{mean[1] / mean[3]:.2f} | {gap.mean():+.4f} ({error:.4f}) |"
+        )
+    return lines
+
+
+# -- the structure of the noise --------------------------------------------------------
+
+NOISE = [
+    ((300, 1000, 3), {"C": 0.5, "balance": 0.2}),
+    ((200, 2000, 4), {"C": 0.3}),
+    ((500, 200, 4), {"C": 0.3}),
+    ((500, 200, 4), {"C": 1.0, "scale_ratio": 3.0}),
+    ((200, 50, 3), {"C": 1.0, "scale_ratio": 5.0}),
+    ((60, 3000, 3), {"C": 1.0, "scale_ratio": 5.0}),
+]
+
+
+def noise_structure_one(cell: Any, seed: int) -> bool:
+    (shape, options), true = cell
+    s = draw(seed, *shape, noise_structure=true, **options)
+    values = {
+        noise: IhGMM(shape[2], noise=noise, random_state=seed).fit(s.X).bic(s.X)
+        for noise in STRUCTURES
+    }
+    return min(values, key=lambda noise: values[noise]) == true
+
+
+def noise(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
+    """Choose the noise structure by BIC."""
+    lines = ["### The noise structure with the smallest BIC is the true one", ""]
+    lines += ["| n, p, K, C | individual | class | common |", "|---|---:|---:|---:|"]
+    for setting in NOISE:
+        shares = [
+            np.mean(
+                list(
+                    run(
+                        noise_structure_one,
+                        [((setting, true), seed) for seed in range(reps)],
+                    )
+                )
+            )
+            for true in STRUCTURES
+        ]
+        shape = ", ".join(map(str, setting[0]))
+        figures = " | ".join(f"{share:.2f}" for share in shares)
+        lines.append(f"| {shape}, {setting[1]['C']:g} | {figures} |")
+    return lines
+
+
+# -- intervals for scales --------------------------------------------------------------
+
+SCALES = [
+    (shape, ratio, constant)
+    for shape in ((500, 200, 4), (200, 2000, 4), (300, 1000, 3), (1000, 300, 8))
+    for ratio in (1, 3, 20)
+    for constant in (1.0, 3.0)
+]
+
+
+def scales_one(cell: Any, seed: int) -> list[float] | None:
+    shape, ratio, constant = cell
+    s = draw(
+        seed, *shape, C=constant, scale_ratio=ratio,
+        noise_structure=STRUCTURES[seed % 3], balance=(0.2, 1.0)[seed // 3 % 2],
+    )  # fmt: skip
+    found = IhSC(shape[2], random_state=seed).fit_predict(s.X)
+    if not exact_recovery(s.labels, found):
+        return None
+    estimates = estimate_parameters(s.X, s.labels)
+    mean = np.bincount(s.labels, s.scales) / np.bincount(s.labels)
+    truth = s.scales / mean[s.labels]
+    lower, upper = estimates.scale_intervals(0.95).T
+    inside = (lower <= truth) & (truth <= upper)
+    centers = s.centers * mean[:, None]
+    near = (
+        np.abs(estimates.centers - centers) <= 1.96 * estimates.center_errors[:, None]
+    )
+    return [inside.mean(), near.mean(), len(inside)]
+
+
+def scales(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
+    """Count how often intervals hold the truth, where labels were recovered."""
+    lines = ["### Coverage of 95% intervals where IhSC recovers all labels", ""]
+    lines += ["| n, p, K, R, C | draws | scales | centres |", "|---|---:|---:|---:|"]
+    for cell in SCALES:
+        draws = [
+            r for r in run(scales_one, [(cell, seed) for seed in range(reps)]) if r
+        ]
+        shape = ", ".join(map(str, cell[0]))
+        name = f"| {shape}, {cell[1]}, {cell[2]:g} | {len(draws)} |"
+        if len(draws) < 5:
+            lines.append(f"{name} - | - |")
+            continue
+        inside, near, _ = np.mean(draws, axis=0)
+        lines.append(f"{name} {inside:.3f} | {near:.3f} |")
+    return lines
+
+
+# -- the test of equal scales ----------------------------------------------------------
+
+TEST = [
+    (shape, levels)
+    for shape in ((100, 50, 4), (100, 5000, 4), (500, 200, 4), (200, 1000, 3))
+    for levels in ((0.5, 1.5), (1 / 3, 3.0))
+] + [((2000, 50, 4), (0.5, 1.5))]
+
+
+def test_one(cell: Any, seed: int) -> float:
+    (shape, levels), ratio = cell
+    s = draw(seed, *shape, C=3.0, scale_ratio=ratio, noise_levels=levels)
+    found = IhSC(shape[2], random_state=seed).fit_predict(s.X)
+    return scale_heterogeneity_test(s.X, found, random_state=seed).p_value
+
+
+def test(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
+    """Count rejections at level 5%, with labels found by IhSC."""
+    lines = ["### The test of equal scales: rejections at level 5%", ""]
+    lines += [
+        "| n, p, K, noise levels | equal scales (standard error) | R = 1.5 |",
+        "|---|---:|---:|",
+    ]
+    for cell in TEST:
+        shares = []
+        many = 16 * reps
+        for ratio, draws in ((1.0, many), (1.5, reps)):
+            values = list(run(test_one, [((cell, ratio), s) for s in range(draws)]))
+            shares.append(np.mean(np.array(values) < 0.05))
+        shape = ", ".join(map(str, cell[0]))
+        levels = f"{cell[1][0]:.2g} to {cell[1][1]:.2g}"
+        error = np.sqrt(0.05 * 0.95 / many)
+        lines.append(
+            f"| {shape}, {levels} | {shares[0]:.3f} ({error:.3f}) | {shares[1]:.3f} |"
+        )
+    return lines
+
+
+STUDIES = {f.__name__: f for f in (count, labels, noise, scales, test)}
+
+
+def call(task: tuple[Callable[[Any, int], Any], Any, int]) -> Any:
+    one, cell, seed = task
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # near the threshold not all converges
+        return one(cell, seed)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("studies", nargs="*", help=", ".join(STUDIES))
+    parser.add_argument("--reps", type=int, default=50, help="draws of a cell")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
+    options = parser.parse_args()
+    names = options.studies or list(STUDIES)
+    for name in names:
+        if name not in STUDIES:
+            parser.error(f"{name!r} is not known; give some of {', '.join(STUDIES)}.")
+    parts = []
+    with ProcessPoolExecutor(options.jobs) as pool:
+
+        def run(one: Callable[[Any, int], Any], tasks: list[Any]) -> Iterable[Any]:
+            return pool.map(call, [(one, *task) for task in tasks], chunksize=2)
+
+        for name in names:
+            parts.append("\n".join(STUDIES[name](options.reps, run)))
+            print(parts[-1], end="\n\n", flush=True)
+    if options.save:
+        head = f"# Accuracy\n\n`--reps {options.reps}`: {', '.join(names)}\n"
+        RESULTS.write_text("\n\n".join([head, *parts]) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

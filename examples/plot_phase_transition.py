@@ -1,0 +1,82 @@
+"""
+From chance to exact recovery
+=============================
+
+How far apart must the centres be? A small version of the study that ``ihgmm reproduce
+phase`` runs: the distance of the centres grows from left to right, the noise of the
+rows from equal to very unequal. Each method is compared with an oracle that knows the
+labels of all other rows and has only the centres to learn.
+
+Run ``python examples/plot_phase_transition.py picture.png`` to keep the picture.
+"""
+
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from ihgmm import IhSC, SphericalKMeans, make_ihgmm
+from ihgmm.experiments.oracles import label_oracle
+from ihgmm.metrics import misclassification_rate
+from ihgmm.mixture import IhGMM
+
+# The separation is measured in units of the paper's condition for exact recovery:
+# C = 1 meets it with constant 1. Scales vary fivefold.
+constants = np.array([0.12, 0.2, 0.3, 0.5, 0.8, 1.2])
+noises = {"all 1": 1.0, "0.5 to 1.5": (0.5, 1.5), "0.2 to 1.8": (0.2, 1.8)}
+draws = 4
+
+methods = {
+    "IhSC": lambda s, seed: IhSC(4, random_state=seed).fit_predict(s.X),
+    "IhSC, refined": lambda s, seed: IhSC(
+        4, refine=True, random_state=seed
+    ).fit_predict(s.X),
+    "IhGMM": lambda s, seed: IhGMM(4, random_state=seed).fit_predict(s.X),
+    "spherical k-means": lambda s, seed: SphericalKMeans(
+        4, n_init=10, random_state=seed
+    ).fit_predict(s.X),
+    "label oracle": lambda s, seed: label_oracle(s),
+}
+
+errors = np.zeros((len(methods), len(noises), len(constants)))
+for row, levels in enumerate(noises.values()):
+    for column, constant in enumerate(constants):
+        for seed in range(draws):
+            sample = make_ihgmm(
+                150,
+                600,
+                4,
+                scale_ratio=5.0,
+                separation_constant=constant,
+                noise_levels=levels,
+                random_state=seed,
+                return_params=True,
+            )
+            for k, method in enumerate(methods.values()):
+                found = method(sample, seed)
+                errors[k, row, column] += misclassification_rate(sample.labels, found)
+errors /= draws
+
+# Bright is good. The numbers are percentages of misplaced rows.
+figure, axes = plt.subplots(
+    1, len(methods), figsize=(13, 2.6), sharey=True, layout="constrained"
+)
+for ax, name, values in zip(axes, methods, errors, strict=True):
+    mesh = ax.imshow(
+        np.sqrt(values), cmap="cividis_r", vmin=0, vmax=np.sqrt(0.75), aspect="auto"
+    )
+    for (row, column), value in np.ndenumerate(values):
+        color = "white" if value > 0.15 else "black"
+        text = f"{100 * value:.0f}" if value > 0.01 else f"{100 * value:.1f}"
+        ax.text(column, row, text, ha="center", va="center", color=color, fontsize=8)
+    ax.set_title(name, fontsize=10)
+    ax.set_xticks(range(len(constants)), labels=[f"{c:g}" for c in constants])
+    ax.set_yticks(range(len(noises)), labels=list(noises))
+    ax.set_xlabel("separation constant C", fontsize=9)
+axes[0].set_ylabel("noise levels")
+figure.suptitle("Misplaced rows, per cent", fontsize=12)
+
+if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
+    figure.savefig(sys.argv[1], dpi=110)
+else:
+    plt.show()

@@ -1,0 +1,154 @@
+"""What to look at in a fit, in words: the warnings of a diagnosis."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from ihgmm.diagnostics.verdict import (
+    EASY,
+    GAP,
+    NO_GAP,
+    Diagnosis,
+    counted,
+    eigenvalue_gap,
+    eigenvalue_ratio,
+)
+from ihgmm.groups import Groups
+
+__all__ = ["cautions"]
+
+PARALLEL, SMALL_CLUSTER, SAME_SCALE, DOMINANT = 0.95, 0.2, 1.25, 0.5
+"""Cosine, balance, scale ratio and share of squared length that earn a warning."""
+
+SLIGHT_GAP, WIDE_GAP = 1.5, 5.0
+"""Ratios of consecutive eigenvalues. In noise of a hundred rows or fewer they are below
+the first."""
+
+VAGUE = 0.3
+"""Expected error within a cluster that earns a warning."""
+
+
+def cautions(
+    found: Diagnosis, codes: np.ndarray, sqnorms: np.ndarray, values: np.ndarray
+) -> tuple[str, ...]:
+    """Return the warnings that the figures call for.
+
+    Parameters
+    ----------
+    found : Diagnosis
+        The figures.
+    codes : ndarray of shape (n_samples,)
+        The cluster of each row, from 0.
+    sqnorms : ndarray of shape (n_samples,)
+        Squared row norms.
+    values : ndarray
+        Leading eigenvalues: those of the clusters and two more, if there are.
+    """
+    said = [_zero_rows(sqnorms), _dominant_rows(found, sqnorms)]
+    hopeless = found.verdict.startswith("no separation")
+    if hopeless:
+        said.append(
+            "Labels of pure noise look like this; then separation and scales are "
+            "those of noise. Try other features, another scaling or fewer clusters; "
+            "select_n_clusters tells whether there is any structure."
+        )
+    if found.n_clusters > 1:
+        said.append(_small_cluster(found))
+    if found.n_clusters > 1 and not hopeless:
+        said += [_vague_cluster(found, codes, sqnorms), _parallel_pair(found)]
+        if found.disputed_share > EASY:
+            said.append(
+                f"{found.disputed_share:.1%} of rows fit another cluster better; "
+                "IhSC(refine=True) would move them."
+            )
+    if not hopeless:
+        said.append(_eigenvalue_words(values, found.n_clusters))
+        if found.scale_ratio < SAME_SCALE:
+            said.append(
+                f"Scales hardly differ (ratio {found.scale_ratio:.2f}): a method "
+                "without individual scales, such as PSC or k-means, may do as well."
+            )
+    return tuple(text for text in said if text)
+
+
+def _zero_rows(sqnorms: np.ndarray) -> str:
+    zero = int((sqnorms == 0).sum())
+    if not zero:
+        return ""
+    are = "row is" if zero == 1 else "rows are"
+    return f"{zero:,} {are} zero: their labels mean nothing."
+
+
+def _dominant_rows(found: Diagnosis, sqnorms: np.ndarray) -> str:
+    few = max(1, len(sqnorms) // 100)
+    if found.gram == "cosine" or len(sqnorms) < 10:
+        return ""
+    share = np.sort(sqnorms)[-few:].sum() / sqnorms.sum()
+    if share < DOMINANT:
+        return ""
+    rows = "one row has" if few == 1 else f"{few:,} rows have"
+    return (
+        f"Only {rows} {share:.0%} of the squared length of all rows and may "
+        "dominate the Gram matrix; try gram='cosine'."
+    )
+
+
+def _small_cluster(found: Diagnosis) -> str:
+    smallest = int(found.sizes.argmin())
+    if found.balance >= SMALL_CLUSTER and found.sizes[smallest] > 1:
+        return ""
+    rows = counted(int(found.sizes[smallest]), "row")
+    return (
+        f"Cluster {found.classes[smallest]} has only {rows}: its centre is known "
+        "badly, and it may be outliers."
+    )
+
+
+def _vague_cluster(found: Diagnosis, codes: np.ndarray, sqnorms: np.ndarray) -> str:
+    live = sqnorms > 0
+    rows = Groups.of(codes[live], found.n_clusters)
+    doubt = rows.total(1 - found.certainty[live]) / np.maximum(rows.size, 1)
+    # A cluster of one row has nothing to be compared with; that is said already.
+    doubt[rows.size < 2] = 0.0
+    worst = int(doubt.argmax())
+    if doubt[worst] < VAGUE:
+        return ""
+    return (
+        f"Cluster {found.classes[worst]} is hardly a cluster: {doubt[worst]:.0%} of "
+        "its rows are expected to belong elsewhere."
+    )
+
+
+def _parallel_pair(found: Diagnosis) -> str:
+    pairs = combinations(range(found.n_clusters), 2)
+    cosine, a, b = max((found.cosines[a, b], a, b) for a, b in pairs)
+    if cosine < PARALLEL:
+        return ""
+    return (
+        f"Clusters {found.classes[a]} and {found.classes[b]} have nearly the same "
+        f"pattern (cosine {cosine:.3f}) and may be one."
+    )
+
+
+def _eigenvalue_words(values: np.ndarray, k: int) -> str:
+    if values[k - 1] <= 0:
+        return (
+            f"Eigenvalue {k} is not positive: there are fewer directions than "
+            "clusters. Some clusters may be one, or their centres are dependent."
+        )
+    gap = eigenvalue_gap(values, k)
+    if k > 1 and gap < SLIGHT_GAP and eigenvalue_ratio(*values[k - 2 : k]) > WIDE_GAP:
+        return (
+            f"Eigenvalue {k} is far below the one before and hardly above the next: "
+            "there are fewer directions than clusters. Some clusters may be one, or "
+            "their centres are dependent."
+        )
+    beyond = len(values) > k + 1 and eigenvalue_ratio(*values[k : k + 2]) > GAP
+    if gap < NO_GAP or (beyond and gap < WIDE_GAP):
+        return (
+            f"Eigenvalue {k + 1} is {1 / gap:.0%} of eigenvalue {k}: there may be more "
+            "clusters. See select_n_clusters."
+        )
+    return ""

@@ -1,0 +1,116 @@
+"""The rows of a cluster's half, seen from the mean of its other half."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ihgmm._arrays import Array, dense_rows, row_ranges
+from ihgmm.groups import Groups
+
+__all__ = ["LEAST", "RowFigures", "random_halves", "row_figures"]
+
+LEAST = 4
+"""Rows that a cluster must have: a difference in each half takes two."""
+
+CHUNK = 2**18
+"""Entries of X that are worked on at a time."""
+
+
+@dataclass(frozen=True)
+class RowFigures:
+    """What the test needs of the rows, found in one pass over X.
+
+    ``u`` is the unit vector along the mean of the other half; ``d`` is the row less
+    the mean of its own half, whose weights are ``weight``.
+    """
+
+    groups: Groups  # two for each cluster, one for each half
+    weight: np.ndarray
+    y: np.ndarray  # u . d
+    v: np.ndarray  # sum((u * d)**2); 0 for a row that does not count
+    fourth: np.ndarray  # sum((u * d)**4) / v**2
+    sixth: np.ndarray  # sum((u * d)**6) / v**3
+    noise: np.ndarray  # the variance of u . x due to noise
+    gain: np.ndarray  # what t**2 - 1 is multiplied by
+    level: np.ndarray  # u . mean, one for each group
+
+
+def random_halves(codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Split every cluster in two at random; return 0 or 1 for each row."""
+    order = np.lexsort((rng.random(len(codes)), codes))
+    sizes = np.bincount(codes)
+    rank = np.empty(len(codes), dtype=np.intp)
+    rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return np.asarray(rank % 2)
+
+
+def row_figures(
+    X: Array, group: np.ndarray, n_groups: int, sqnorms: np.ndarray
+) -> RowFigures:
+    """Look at each row of a group from the mean of the other group of its cluster.
+
+    Groups 2 k and 2 k + 1 are the halves of cluster k.
+    """
+    n, p = X.shape
+    groups = Groups.of(group, n_groups)
+    weight = _weights(X, groups, sqnorms)
+    means = groups.weighted_sums(X, weight).astype(np.float64)
+    length = np.linalg.norm(means, axis=1, keepdims=True)
+    unit = np.divide(means, length, out=np.zeros_like(means), where=length > 0)
+    other = np.arange(n_groups) ^ 1
+    u = unit[other]
+    cube = u**3
+    power = np.einsum("ij,ij->i", cube, u)
+    # A row nearer to the mean than rounding tells nothing.
+    rounding = (64 * np.finfo(X.dtype).eps) ** 2 * ((u * means) ** 2).sum(axis=1)
+    y, v, fourth, sixth, noise = np.zeros((5, n))
+    for at in row_ranges(n, CHUNK // p):
+        g = group[at]
+        d = dense_rows(X, at) - means[g]
+        a = d * u[g]
+        y[at] = a.sum(axis=1)
+        a *= a
+        v[at] = a.sum(axis=1)
+        # sum(u**2 * (d - y * u)**2), free of the row's own scale
+        noise[at] = v[at] - 2 * y[at] * np.einsum("ij,ij->i", cube[g], d)
+        noise[at] += y[at] ** 2 * power[g]
+        v[at] *= v[at] > rounding[g]
+        a /= np.where(v[at] > 0, v[at], 1.0)[:, None]
+        square = a * a
+        fourth[at] = square.sum(axis=1)
+        sixth[at] = np.einsum("ij,ij->i", square, a)
+    # What y * u and the mean took of the noise; with one feature, all of it.
+    rest = (1 - power[group]) * (1 - weight)
+    noise = np.divide(noise, rest, out=np.full(n, np.inf), where=rest > 1e-9)
+    gain = np.sqrt(np.divide(1.0, v, out=np.zeros(n), where=v > 0))
+    gain *= length[other, 0][group]
+    level = np.einsum("ij,ij->i", u, means)
+    return RowFigures(
+        groups, weight, y, v, fourth, sixth, np.maximum(noise, 0.0), gain, level
+    )
+
+
+def _weights(X: Array, groups: Groups, sqnorms: np.ndarray) -> np.ndarray:
+    """Return weights by inverse noise variance that add up to 1 in each half.
+
+    They depend on the squares of the rows less their mean alone. A change of sign of
+    the noise in a feature leaves them as they are, so the test is exact with any.
+    Rows of clusters too small to be tested get 0.
+    """
+    group = groups.labels
+    size = groups.size[group]
+    means = groups.weighted_sums(X, 1 / size).astype(np.float64)
+    cross = groups.inner_products(X, means)
+    left = sqnorms - 2 * cross + np.einsum("ij,ij->i", means, means)[group]
+    np.maximum(left, 0.0, out=left)
+    mean = groups.sum(left) / np.maximum(size - 1, 1)
+    # The expectation of what is left is (1 - 2 / size) * noise + mean / size. The
+    # bound keeps one quiet row from being all of the mean.
+    noise = (left - mean / size) / np.where(size > 2, 1 - 2 / size, 1.0)
+    known = (size > 2) & (mean > 0)
+    inverse = 1 / np.where(known, np.maximum(noise, mean / size), 1.0)
+    inverse[np.bincount(group // 2)[group // 2] < LEAST] = 0.0
+    total = groups.sum(inverse)
+    return np.divide(inverse, total, out=np.zeros(len(group)), where=total > 0)

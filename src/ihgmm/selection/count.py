@@ -1,0 +1,311 @@
+"""How many clusters there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from ihgmm._arrays import Array, is_sparse, n_entries, take_rows
+from ihgmm._validation import check_choice, check_count, check_data, generator
+from ihgmm.eigen import EigenPairs
+from ihgmm.gram import GramOperator
+from ihgmm.selection.parallel import count_above_noise
+from ihgmm.selection.stability import stable_count
+
+__all__ = ["ClusterCount", "choose", "select_n_clusters"]
+
+CountGram = Literal["hollow", "cosine"]
+Method = Literal["parallel", "stability"]
+COUNT_GRAMS: tuple[CountGram, ...] = ("hollow", "cosine")
+METHODS: tuple[Method, ...] = ("parallel", "stability")
+
+MOST_ENTRIES = 2**22
+"""With many more rows than features, rows are drawn down to so many entries."""
+
+FEW_FEATURES = 10
+"""Up to so many features, stability looks at all of them."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClusterCount:
+    """How many clusters were found, and on what evidence.
+
+    Attributes
+    ----------
+    n_clusters : int
+        The number of clusters; 1 when all rows share one direction, 0 when nothing
+        stands out from noise.
+    rank : int
+        Eigenvalues above the edge: the number of linearly independent directions.
+    eigenvalues : ndarray
+        Leading eigenvalues of the Gram matrix, decreasing; some lie below the edge.
+    edge : float
+        What an eigenvalue must exceed to count, once those above it are taken out.
+    null : ndarray
+        The largest eigenvalue of each sign-flipped copy behind the edge.
+    method : str
+        "parallel" or "stability".
+    gram : str
+        "hollow" or "cosine".
+    n_rows : int
+        Rows that were looked at; fewer than in X when there are very many.
+    strengths : dict of int to float
+        Prediction strength of each number of clusters tried; empty for "parallel".
+    """
+
+    n_clusters: int
+    rank: int
+    eigenvalues: np.ndarray
+    edge: float
+    null: np.ndarray
+    method: str
+    gram: str
+    n_rows: int
+    strengths: dict[int, float]
+
+    def __repr__(self) -> str:
+        return (
+            f"ClusterCount(n_clusters={self.n_clusters}, rank={self.rank}, "
+            f"edge={self.edge:.4g}, method={self.method!r}, gram={self.gram!r})"
+        )
+
+    def __str__(self) -> str:
+        return self.summary
+
+    @property
+    def summary(self) -> str:
+        """The finding in words."""
+        if self.n_clusters == 0:
+            return "No structure: no eigenvalue stands out from sign-flipped data."
+        if self.rank == 0:
+            return (
+                "No eigenvalue stands out from sign-flipped data, but halves of the "
+                f"data agree on {_clusters(self.n_clusters)}."
+            )
+        found = (
+            "1 eigenvalue stands out"
+            if self.rank == 1
+            else f"{self.rank} eigenvalues stand out"
+        )
+        start = f"{found} from sign-flipped data (edge {self.edge:.3g})"
+        if self.method == "stability":
+            tried = self.strengths.get(self.n_clusters)
+            how = "" if tried is None else f" (prediction strength {tried:.2f})"
+            return f"{start}; {_clusters(self.n_clusters)} in these directions{how}."
+        if self.n_clusters == 1:
+            return f"{start}: all rows share one direction."
+        return f"{start}: {_clusters(self.n_clusters)}, more if patterns are dependent."
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the eigenvalues and the band of the null.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise ImportError(
+                "plot needs matplotlib: pip install 'ihgmm[plot]'."
+            ) from error
+        if ax is None:
+            _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+        shown = self.eigenvalues[: max(self.rank + 5, 10)]
+        place = np.arange(1, len(shown) + 1)
+        above = place <= self.rank
+        low = min(self.null.min(initial=self.edge), self.edge)
+        ax.axhspan(low, self.edge, color="#D55E00", alpha=0.25, lw=0)
+        ax.axhline(self.edge, color="#D55E00", lw=1.2, label="edge of noise")
+        size = 7 if len(shown) <= 25 else 4
+        ax.plot(
+            place[above],
+            shown[above],
+            "o",
+            color="#0072B2",
+            ms=size,
+            label=f"above: {self.rank}",
+        )
+        ax.plot(
+            place[~above],
+            shown[~above],
+            "o",
+            mfc="none",
+            color="#666666",
+            ms=size,
+            label="not above",
+        )
+        positive = shown[shown > 0]
+        if self.edge > 0 and len(positive) and positive[0] > 20 * self.edge:
+            # Far apart: logarithms, but straight around zero, where noise may lie.
+            ax.set_yscale("symlog", linthresh=self.edge)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.set_xlabel("eigenvalue number")
+        ax.set_ylabel(f"eigenvalue of the {self.gram} Gram matrix")
+        ax.set_title(f"{_clusters(self.n_clusters)}, rank {self.rank}")
+        ax.legend(frameon=False)
+        return ax
+
+
+def _clusters(count: int) -> str:
+    return "1 cluster" if count == 1 else f"{count} clusters"
+
+
+def select_n_clusters(
+    X: Any,
+    *,
+    max_clusters: int = 50,
+    gram: CountGram = "hollow",
+    method: Method = "parallel",
+    n_flips: int | None = None,
+    random_state: Any = None,
+) -> ClusterCount:
+    """Find the number of clusters.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The data.
+    max_clusters : int
+        The largest number to look for.
+    gram : {"hollow", "cosine"}
+        The similarity of rows, as in :class:`ihgmm.IhSC`.
+    method : {"parallel", "stability"}
+        ``"parallel"`` counts the directions that stand out from noise. Trust it when
+        the patterns are linearly independent, which takes more features than clusters;
+        otherwise it is a lower bound. ``"stability"`` goes on to ask how many clusters
+        those directions hold: the largest number that halves of the data agree on.
+        Trust it when features are few or patterns are mixtures of each other; it wants
+        clusters that hardly overlap.
+    n_flips : int, optional
+        Sign-flipped copies to compare with. Default: 8, fewer on large data, where
+        they cost more and vary less.
+    random_state : int, RandomState, Generator or None
+        Seed; the same seed gives the same answer.
+
+    Returns
+    -------
+    ClusterCount
+        ``n_clusters`` and the evidence; ``plot()`` draws it.
+
+    Notes
+    -----
+    Random signs on the entries of X destroy a low-rank signal and leave symmetric
+    independent noise as it was, with every row's own level. Eigenvalues of the Gram
+    matrix of X above those of flipped copies are signal [1]_. The edge is the mean of
+    the copies' *largest* eigenvalues plus 2.5 standard deviations. What a strong signal
+    leaves in the copies could hide a small cluster; so the directions found are taken
+    out of X before it is flipped again, until no more are found.
+
+    A cluster is invisible, to this and to any other spectral method, when its signal is
+    lost in the noise, or when it has one row only. A pattern that lies in a single
+    feature cannot be told from noise in that feature, so ``"parallel"`` finds too
+    few clusters there, and with very few features. Where rows are many more than
+    features and X has more than 4 million entries, rows are drawn at random; clusters
+    with few of those rows can be missed. From sparse data the directions are taken out
+    at the stored entries.
+
+    Stability is the prediction strength of [2]_, at least 0.9, of k-means on the unit
+    rows of the leading eigenvectors. With ten features or fewer, where flips tell
+    little, all eigenvectors are used, times the root of their eigenvalue.
+
+    References
+    ----------
+    .. [1] D. Hong, Y. Sheng and E. Dobriban, Selecting the number of components in PCA
+       via random signflips.
+    .. [2] R. Tibshirani and G. Walther (2005), Cluster validation by prediction
+       strength. Journal of Computational and Graphical Statistics 14(3), 511-528.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.selection.count import select_n_clusters
+    >>> X, labels = make_ihgmm(300, 100, 4, random_state=0)
+    >>> found = select_n_clusters(X, random_state=0)
+    >>> found.n_clusters
+    4
+    """
+    most = check_count("max_clusters", max_clusters)
+    check_choice("gram", gram, COUNT_GRAMS)
+    check_choice("method", method, METHODS)
+    if n_flips is not None:
+        check_count("n_flips", n_flips)
+    rng = generator(random_state)
+    data = check_data(X)
+    found = choose(
+        data.X,
+        data.sqnorms,
+        gram,
+        rng,
+        max_clusters=most,
+        method=method,
+        n_flips=n_flips,
+    )
+    edge = float(data.restore_squares(np.asarray(found.edge)))
+    values = data.restore_squares(found.eigenvalues)
+    if gram == "cosine" or edge == 0 or not np.isfinite(values).all():
+        return found  # no squares, or squares that no float can hold
+    null = data.restore_squares(found.null)
+    return replace(found, eigenvalues=values, null=null, edge=edge)
+
+
+def choose(
+    X: Array,
+    sqnorms: np.ndarray,
+    gram: CountGram,
+    rng: np.random.Generator,
+    *,
+    max_clusters: int = 50,
+    method: Method = "parallel",
+    n_flips: int | None = None,
+) -> ClusterCount:
+    """Find the number of clusters in data that has been checked.
+
+    ``X`` and ``sqnorms`` are those of :class:`ihgmm._validation.CheckedData`; the
+    eigenvalues are in its units. See :func:`select_n_clusters`.
+    """
+    X, sqnorms = _fewer_rows(X, sqnorms, rng)
+    n, p = X.shape
+    G = GramOperator.of(X, gram, sqnorms)
+    most = min(max_clusters, n - 1, p)
+    if most < 1 or not sqnorms.any():
+        none = np.zeros(0)
+        return ClusterCount(0, 0, np.zeros(1), 0.0, none, method, gram, n, {})
+    pairs, rank, null, edge = count_above_noise(G, most, n_flips, rng)
+    if p == 1:
+        rank = 1  # flips change nothing, and there is one direction to share
+    found = ClusterCount(rank, rank, pairs.values, edge, null, method, gram, n, {})
+    if method == "parallel" or (rank == 0 and p > FEW_FEATURES):
+        return found
+    embedding = _embedding(pairs, rank, p)[sqnorms > 0]
+    count, strengths = stable_count(embedding, rank, max_clusters, rng)
+    return replace(found, n_clusters=count, strengths=strengths)
+
+
+def _embedding(pairs: EigenPairs, rank: int, p: int) -> np.ndarray:
+    """Return the rows whose directions are clustered for stability."""
+    if p > FEW_FEATURES:
+        return pairs.vectors[:, :rank]
+    # Flips tell little about so few features: all of them, by what they weigh.
+    weights = np.sqrt(np.maximum(pairs.values[:p], 0))
+    return np.asarray(pairs.vectors[:, :p] * weights)
+
+
+def _fewer_rows(
+    X: Array, sqnorms: np.ndarray, rng: np.random.Generator
+) -> tuple[Array, np.ndarray]:
+    """Draw rows where there are very many and many more than features."""
+    n, p = X.shape
+    rows = int(max(MOST_ENTRIES * (n / max(n_entries(X), 1)), 4 * p))
+    if n <= 1.5 * rows:
+        return X, sqnorms
+    keep = np.sort(rng.choice(n, rows, replace=False, shuffle=False))
+    X = take_rows(X.tocsr() if is_sparse(X) else X, keep)
+    return X, sqnorms[keep]

@@ -1,0 +1,93 @@
+"""How many clusters halves of the data agree on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ihgmm.rounding import kmeans_labels, normalize_rows
+
+__all__ = ["stable_count"]
+
+STRONG = 0.9
+"""Prediction strength from which a number of clusters counts as stable."""
+
+SPLITS, STABILITY_ROWS, PATIENCE = 5, 2000, 8
+"""Halvings of the rows for stability, the rows that take part, and how many numbers in
+a row may fail before the search ends."""
+
+SMALLEST_SIDE, SMALLEST_SHARE = 0.05, 0.1
+"""Share of the energy (squared length) that makes rows opposite to all others a
+cluster, and the same relative to the mean of several clusters."""
+
+
+def stable_count(
+    vectors: np.ndarray, rank: int, max_clusters: int, rng: np.random.Generator
+) -> tuple[int, dict[int, float]]:
+    """Return the largest number of clusters that halves of the rows agree on."""
+    if vectors.shape[1] == 1:
+        return _signed_count(vectors[:, 0]), {}
+    if len(vectors) > STABILITY_ROWS:
+        vectors = vectors[rng.choice(len(vectors), STABILITY_ROWS, replace=False)]
+    energy = np.square(vectors, dtype=np.float64).sum(axis=1)
+    embedding = normalize_rows(vectors.astype(np.float64))
+    distinct = len(np.unique(embedding.round(6), axis=0))
+    # Centres that span r dimensions are r at least.
+    most = min(max_clusters, len(embedding) // 4, distinct)
+    splits = [rng.permutation(len(embedding)) for _ in range(SPLITS)]
+    strengths: dict[int, float] = {}
+    best = rank
+    for k in range(max(rank, 2), most + 1):
+        strengths[k] = _mean_strength(embedding, energy, splits, k, rng)
+        if strengths[k] >= STRONG:
+            best = k
+        elif k - best >= PATIENCE:
+            break
+    return best, strengths
+
+
+def _mean_strength(
+    embedding: np.ndarray,
+    energy: np.ndarray,
+    splits: list[np.ndarray],
+    k: int,
+    rng: np.random.Generator,
+) -> float:
+    """Return the mean over splits, or over the first if the others cannot save it."""
+    found: list[float] = []
+    for split in splits:
+        found.append(_prediction_strength(embedding[split], energy[split], k, rng))
+        if sum(found) + len(splits) - len(found) < STRONG * len(splits):
+            break
+    return float(np.mean(found))
+
+
+def _signed_count(vector: np.ndarray) -> int:
+    """Return 2 if rows lie on both sides of zero, beyond a few that noise put there."""
+    energy = np.square(vector, dtype=np.float64)
+    share = energy[vector < 0].sum() / energy.sum()
+    return 2 if min(share, 1 - share) > SMALLEST_SIDE else 1
+
+
+def _prediction_strength(
+    embedding: np.ndarray, energy: np.ndarray, k: int, rng: np.random.Generator
+) -> float:
+    """Return how well one half of the rows predicts which of the other go together.
+
+    For each cluster of the other half, the share of its pairs of rows that the centres
+    of the first half keep together; the smallest of these counts.
+    """
+    half = len(embedding) // 2
+    train, test = embedding[:half], embedding[half:]
+    labels = kmeans_labels(train, k, n_init=4, rng=rng).labels
+    own = kmeans_labels(test, k, n_init=4, rng=rng).labels
+    weight = np.bincount(own, energy[half:], k)
+    if weight.min() < SMALLEST_SHARE * weight.mean():
+        return 0.0  # small rows that noise turned to one side are no cluster
+    member = np.eye(k)[labels]
+    centers = member.T @ train / np.maximum(member.sum(axis=0), 1)[:, None]
+    distance = np.square(centers).sum(axis=1) - 2 * test @ centers.T
+    table = np.zeros((k, k))
+    np.add.at(table, (own, distance.argmin(axis=1)), 1)
+    size = table.sum(axis=1)
+    pairs = np.maximum(size * (size - 1), 1)  # a row alone is no evidence
+    return float(((table * (table - 1)).sum(axis=1) / pairs).min())

@@ -1,0 +1,336 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from scipy.stats import norm
+
+from ihgmm import IhSC, make_ihgmm
+from ihgmm.diagnostics import diagnose
+from ihgmm.gram import GRAMS, GramOperator
+from ihgmm.metrics import misclassification_rate
+from ihgmm.theory.comparison import ihsc_threshold
+
+GOOD, FEW, HARD, NONE = (
+    "well separated",
+    "separated, a few rows uncertain",
+    "at the threshold: expect errors",
+    "no separation: do not trust these labels",
+)
+
+
+def fitted(n, p, k, *, seed=0, **settings):
+    """Data, the labels found, and the share of them that is wrong."""
+    X, truth = make_ihgmm(n, p, k, random_state=seed, **settings)
+    labels = IhSC(k, random_state=0).fit_predict(X)
+    return X, labels, misclassification_rate(truth, labels)
+
+
+def figures(found):
+    """Everything but the words and the name of the Gram matrix."""
+    values = dataclasses.asdict(found)
+    return {
+        name: value
+        for name, value in values.items()
+        if name not in ("warnings", "gram", "classes", "conditions")
+    }
+
+
+def test_certainty_is_the_likelihood_of_each_row_left_out():
+    # The oracle learns the centres anew without each row in its turn. Equal lengths
+    # and levels of noise make all rows of a cluster count alike, nearly.
+    X, labels = make_ihgmm(
+        60, 30, 2, separation=3.0, scale_ratio=1.0, noise_levels=1.0, random_state=0
+    )
+    found = diagnose(X, labels)
+    shares = (np.bincount(labels) + 1) / (len(labels) + 2)
+    naive = np.empty(len(X))
+    for i, row in enumerate(X):
+        others = np.arange(len(X)) != i
+        evidence = np.empty(2)
+        for k in range(2):
+            center = X[others & (labels == k)].mean(axis=0)
+            cosine = row @ center / np.linalg.norm(row) / np.linalg.norm(center)
+            tangent = cosine / np.sqrt(1 - cosine**2) * np.sqrt(29)
+            evidence[k] = -29 / 2 * np.log(1 - cosine**2) + norm.logcdf(tangent)
+        odds = np.exp(evidence - evidence.max()) * shares
+        naive[i] = odds[labels[i]] / odds.sum()
+    assert np.corrcoef(naive, found.certainty)[0, 1] > 0.85
+    assert found.expected_error == pytest.approx(1 - naive.mean(), abs=0.02)
+
+
+def test_figures_are_those_of_their_definitions():
+    X, labels, _ = fitted(120, 60, 3, balance=0.5, separation_constant=0.4)
+    found = diagnose(X, labels)
+    assert (found.n_samples, found.n_features, found.n_clusters) == (120, 60, 3)
+    assert found.sizes.tolist() == np.bincount(labels).tolist()
+    assert found.balance == pytest.approx(3 * found.sizes.min() / 120)
+    assert found.expected_error == pytest.approx(np.mean(1 - found.certainty))
+    assert found.uncertain_share == pytest.approx(np.mean(found.certainty < 0.9))
+    assert found.disputed_share >= np.mean(found.certainty < 1 / 3)
+    ratio = found.separation / ihsc_threshold(120, 60, 3)
+    assert found.separation_ratio == pytest.approx(ratio)
+    assert found.conditions.samples == pytest.approx(40)
+
+
+@pytest.mark.parametrize("gram", [g for g in GRAMS if g != "hetero"])
+def test_eigenvalues_are_those_of_the_dense_matrix(gram):
+    X, labels, _ = fitted(90, 40, 3, separation_constant=0.5)
+    dense = np.linalg.eigvalsh(GramOperator.of(X, gram).toarray())[::-1]
+    found = diagnose(X, labels, gram=gram)
+    assert_allclose(found.eigenvalues, dense[:4], rtol=1e-6)
+    assert found.eigenvalue_gap == pytest.approx(dense[2] / dense[3])
+
+
+def test_imputed_diagonal():
+    X, labels, _ = fitted(90, 40, 3)
+    found = diagnose(X, labels, gram="hetero")
+    assert len(found.eigenvalues) == 4
+    assert found.verdict == GOOD
+
+
+@pytest.mark.parametrize(("n", "p"), [(300, 100), (120, 1200)])
+@pytest.mark.parametrize("scale_ratio", [1.0, 3.0, 20.0])
+@pytest.mark.parametrize("constant", [1.0, 3.0])
+def test_separation_ratio_recovers_the_constant(n, p, scale_ratio, constant):
+    # With noise left in, p = 1200 and the constant 1 would give 1.5 and more.
+    ratios, smallest = [], []
+    for seed in range(4):
+        sample = make_ihgmm(
+            n, p, 3, scale_ratio=scale_ratio, separation_constant=constant,
+            random_state=seed, return_params=True,
+        )  # fmt: skip
+        found = diagnose(sample.X, sample.labels)
+        ratios.append(found.separation_ratio / constant)
+        low, quarter = np.quantile(sample.scales, [0.05, 0.25])
+        smallest.append(max(low - (quarter - low) / 4, low / 2))
+    assert_allclose(ratios, smallest, rtol=0.35)
+    assert np.mean(ratios) == pytest.approx(np.mean(smallest), rel=0.15)
+    few = 0.2 if scale_ratio < 10 else 1.2  # quantiles of so few rows vary
+    assert_allclose(ratios, 1.0, atol=few)
+
+
+@pytest.mark.parametrize(("n", "p"), [(400, 60), (150, 1500)])
+@pytest.mark.parametrize(("scale_ratio", "low", "high"), [(1, 1, 1.4), (5, 3.3, 5)])
+def test_scale_ratio_is_free_of_noise(n, p, scale_ratio, low, high):
+    for seed in range(4):
+        X, labels = make_ihgmm(
+            n, p, 3, scale_ratio=scale_ratio, separation_constant=1.0, random_state=seed
+        )
+        assert low <= diagnose(X, labels).scale_ratio < high
+
+
+@pytest.mark.parametrize(("n", "p"), [(400, 60), (150, 1500)])
+def test_expected_error_and_verdict_follow_the_true_error(n, p):
+    bands = {GOOD: (0, 0.01), FEW: (0.002, 0.08), HARD: (0.03, 0.35), NONE: (0.2, 1)}
+    seen = set()
+    for constant in [0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 2.0]:
+        for seed in range(3):
+            X, labels, error = fitted(
+                n, p, 3, seed=seed, scale_ratio=3.0, separation_constant=constant
+            )
+            found = diagnose(X, labels)
+            low, high = bands[found.verdict]
+            assert low <= error <= high, (constant, seed, found.expected_error)
+            if 0.03 < error < 0.2:
+                assert 0.6 < found.expected_error / error < 2.5
+            seen.add(found.verdict)
+    assert seen == set(bands)
+
+
+@pytest.mark.parametrize(("n", "p"), [(300, 40), (200, 200), (100, 1000)])
+@pytest.mark.parametrize("k", [2, 4, 8])
+def test_noise_is_no_separation(n, p, k):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((n, p)) * rng.uniform(0.5, 1.5, (n, 1))
+        found = diagnose(X, IhSC(k, random_state=seed).fit_predict(X))
+        assert found.verdict == NONE
+        assert "pure noise" in found.summary
+
+
+def test_wrong_labels_are_seen_through():
+    X, labels = make_ihgmm(300, 100, 3, random_state=0)
+    shuffled = np.random.default_rng(0).permutation(labels)
+    assert diagnose(X, labels).verdict == GOOD
+    assert diagnose(X, shuffled).verdict == NONE
+    some = labels.copy()
+    some[:30] = (some[:30] + 1) % 3
+    found = diagnose(X, some)
+    assert found.disputed_share == pytest.approx(0.1)
+    assert found.expected_error == pytest.approx(0.1, abs=0.005)
+    assert (found.certainty[:30] < 0.1).all()
+    assert "10.0% of rows fit another cluster better" in found.summary
+
+
+def test_labels_of_any_kind_and_kinds_of_data(kind):
+    X, labels, _ = fitted(80, 30, 3, separation_constant=0.5)
+    expected = figures(diagnose(X, labels))
+    names = np.array(["ant", "bee", "cat"])[labels]
+    for given in (names, list(labels), labels[:, None]):
+        found = figures(diagnose(kind(X), given))
+        for name, value in expected.items():
+            assert_allclose(found[name], value, rtol=1e-6, atol=1e-9, err_msg=name)
+
+
+def test_pandas():
+    pd = pytest.importorskip("pandas")
+    X, labels, _ = fitted(80, 30, 3)
+    found = diagnose(pd.DataFrame(X), pd.Series(labels, index=range(5, 85)))
+    assert found.expected_error == diagnose(X, labels).expected_error
+
+
+def test_float32():
+    X, labels, _ = fitted(80, 30, 3, separation_constant=0.5)
+    expected, found = figures(diagnose(X, labels)), figures(
+        diagnose(X.astype(np.float32), labels)
+    )  # fmt: skip
+    for name, value in expected.items():
+        assert_allclose(found[name], value, rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("unit", [1e-180, 1e-90, 1e90, 1e140])
+def test_units_do_not_matter(unit):
+    X, labels, _ = fitted(80, 30, 3, separation_constant=0.5)
+    expected, found = figures(diagnose(X, labels)), figures(diagnose(X * unit, labels))
+    values = expected.pop("eigenvalues")
+    with np.errstate(under="ignore", over="ignore"):
+        assert_allclose(found.pop("eigenvalues"), values * unit * unit, rtol=1e-6)
+    for name, value in expected.items():
+        assert_allclose(found[name], value, rtol=1e-6, atol=1e-9, err_msg=name)
+
+
+def test_one_cluster():
+    X, _ = make_ihgmm(50, 20, 1, random_state=0)
+    found = diagnose(X, np.zeros(50))
+    assert found.verdict == "one cluster: nothing to separate"
+    assert found.expected_error == 0
+    assert found.separation == found.separation_ratio == np.inf
+    assert "separation" not in found.summary
+    X, _ = make_ihgmm(50, 20, 2, random_state=0)
+    assert any("may be more clusters" in w for w in diagnose(X, np.zeros(50)).warnings)
+
+
+def test_a_single_number_and_rows_alone():
+    found = diagnose([[2.0]], ["a"])
+    assert found.conditions is None
+    assert np.isnan(found.eigenvalue_gap)
+    assert "1 x 1" in str(found)
+    found = diagnose(np.eye(4), range(4))
+    assert np.isfinite(found.certainty).all()
+    assert found.summary
+
+
+def test_cluster_of_one_row_and_small_clusters():
+    X, labels = make_ihgmm(100, 40, 3, random_state=0)
+    labels = labels + 10
+    labels[0] = 7
+    found = diagnose(X, labels)
+    assert any(w.startswith("Cluster 7 has only 1 row:") for w in found.warnings)
+    assert np.isfinite(found.certainty).all()
+    X, labels = make_ihgmm(300, 40, 3, balance=0.1, random_state=0)
+    found = diagnose(X, labels)
+    assert any(w.startswith("Cluster 2 has only 10 rows:") for w in found.warnings)
+
+
+def test_zero_rows_count_in_sizes_only():
+    X, labels, _ = fitted(80, 30, 3, separation_constant=0.5)
+    more = np.vstack([X, np.zeros((20, 30))])
+    found = diagnose(more, np.append(labels, np.zeros(20, dtype=int)))
+    expected = diagnose(X, labels)
+    assert found.sizes.sum() == 100
+    assert found.expected_error == pytest.approx(expected.expected_error, rel=0.1)
+    assert "20 rows are zero: their labels mean nothing." in found.warnings
+    with pytest.raises(ValueError, match="All 4 rows of X are zero"):
+        diagnose(np.zeros((4, 2)), [0, 0, 1, 1])
+
+
+def test_without_noise():
+    X, labels = make_ihgmm(60, 20, 3, noise_levels=0.0, random_state=0)
+    found = diagnose(X, labels)
+    assert found.verdict == GOOD
+    assert found.separation_ratio > 1e3
+    assert found.eigenvalue_gap > 10
+
+
+def test_parallel_pair_is_named():
+    rng = np.random.default_rng(0)
+    a, b = np.linalg.qr(rng.standard_normal((50, 2)))[0].T
+    centers = 20 * np.array([a, b, a + 0.2 * b])
+    X, labels = make_ihgmm(
+        300, centers=centers, scale_ratio=3, noise_levels=1.0, random_state=0
+    )
+    found = diagnose(X, np.array(["x", "y", "z"])[labels])
+    cosine = 1 / np.sqrt(1.04)
+    assert found.cosines[0, 2] == pytest.approx(cosine, abs=0.002)
+    assert any(
+        "Clusters x and z have nearly the same pattern" in w for w in found.warnings
+    )
+    # Three centres in a plane: the third eigenvalue is noise.
+    assert any("fewer directions than clusters" in w for w in found.warnings)
+
+
+def test_too_few_and_too_many_clusters():
+    X, truth = make_ihgmm(300, 100, 4, scale_ratio=3, random_state=0)
+    found = diagnose(X, np.minimum(truth, 2))
+    assert any("there may be more clusters" in w for w in found.warnings)
+    split = np.where((truth == 0) & (np.arange(300) % 2 == 0), 4, truth)
+    found = diagnose(X, split)
+    assert any("hardly a cluster" in w for w in found.warnings)
+    assert any("Clusters 0 and 4 have nearly" in w for w in found.warnings)
+    assert any("fewer directions" in w for w in found.warnings)
+    assert diagnose(X, truth).warnings == ()
+
+
+def test_scales_that_hardly_differ_and_rows_that_dominate():
+    X, labels = make_ihgmm(200, 50, 2, scale_ratio=1.0, random_state=0)
+    assert any(
+        w.startswith("Scales hardly differ") for w in diagnose(X, labels).warnings
+    )
+    X, labels = make_ihgmm(200, 50, 2, scale_ratio=5.0, random_state=0)
+    assert diagnose(X, labels).warnings == ()
+    X[3] *= 100
+    found = diagnose(X, labels)
+    assert any("try gram='cosine'" in w for w in found.warnings)
+    assert not any("cosine'" in w for w in diagnose(X, labels, gram="cosine").warnings)
+
+
+def test_summary_is_aligned_and_narrow():
+    X, labels, _ = fitted(120, 60, 3, separation_constant=0.3, scale_ratio=3)
+    found = diagnose(X, labels)
+    lines = str(found).splitlines()
+    assert lines[0].lower().rstrip(".") == found.verdict
+    table = [line for line in lines[1:] if line.startswith("  ") and "  " in line[3:]]
+    assert len(table) == 8
+    start = {line.rindex("  ") for line in table}
+    assert len(start) == 1
+    assert max(map(len, lines)) <= 88
+    assert found.verdict in repr(found)
+
+
+def test_bad_input():
+    X, labels = make_ihgmm(20, 10, 2, random_state=0)
+    with pytest.raises(ValueError, match="labels has 19 entries and X has 20 rows"):
+        diagnose(X, labels[1:])
+    with pytest.raises(ValueError, match="gram='holow' is not known; give one of"):
+        diagnose(X, labels, gram="holow")
+    with pytest.raises(ValueError, match="labels contains NaN"):
+        diagnose(X, np.where(labels == 0, np.nan, 1.0))
+    X[2, 1] = np.nan
+    with pytest.raises(ValueError, match="contains NaN at row 2, column 1"):
+        diagnose(X, labels)
+    with pytest.raises(TypeError, match="random_state='a'"):
+        diagnose(sp.csr_array(np.eye(3)), [0, 1, 1], random_state="a")
+
+
+def test_input_is_left_alone_and_result_is_frozen():
+    X, labels, _ = fitted(60, 20, 2)
+    X.setflags(write=False)
+    labels.setflags(write=False)
+    found = diagnose(X, labels)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.separation = 1.0
+    again = diagnose(X, labels)
+    assert again.expected_error == found.expected_error
+    assert (again.eigenvalues == found.eigenvalues).all()

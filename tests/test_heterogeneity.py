@@ -1,0 +1,346 @@
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import gamma, kstest
+
+from ihgmm import IhSC, make_ihgmm
+from ihgmm._arrays import row_sqnorms
+from ihgmm.heterogeneity import ScaleTest, scale_heterogeneity_test
+from ihgmm.heterogeneity.evidence import cumulants_of
+from ihgmm.heterogeneity.halves import random_halves, row_figures
+
+
+def figures(X, group):
+    return row_figures(X, group, 2, row_sqnorms(X))
+
+
+def naive_half(B, A):
+    """Statistic and cumulants of the rows of B given those of A, by the formulas."""
+
+    def mean(Y):
+        m = len(Y)
+        left = ((Y - Y.mean(axis=0)) ** 2).sum(axis=1)
+        noise = (left - left.sum() / (m - 1) / m) / (1 - 2 / m)
+        w = 1 / np.maximum(noise, left.sum() / (m - 1) / m)
+        return w / w.sum(), w / w.sum() @ Y
+
+    _, toward = mean(A)
+    w, center = mean(B)
+    a = (B - center) * toward / np.linalg.norm(toward)
+    v = (a**2).sum(axis=1)
+    gain = np.linalg.norm(toward) / np.sqrt(v)
+    g = w / (1 - w)
+    M = np.diag(gain * (1 + g)) - np.sqrt(np.outer(gain * g, gain * g))
+    q, h = (a**4).sum(axis=1) / v**2, (a**6).sum(axis=1) / v**3
+    return np.array(
+        [
+            np.sum(gain * (a.sum(axis=1) ** 2 / v - 1)),
+            2 * np.trace(M @ M) * np.average(1 - q, weights=gain**2),
+            8 * np.trace(M @ M @ M) * np.average(1 - 3 * q + 2 * h, weights=gain**3),
+        ]
+    )
+
+
+def test_against_a_naive_computation():
+    X, labels = make_ihgmm(40, 30, 2, scale_ratio=1.2, random_state=0)
+    found = scale_heterogeneity_test(X, labels, random_state=5)
+    half = random_halves(labels, np.random.default_rng(5))
+    total = 0
+    for k in range(2):
+        A, B = (X[(labels == k) & (half == side)] for side in (0, 1))
+        first, variance, third = naive_half(A, B) + naive_half(B, A)
+        total = total + np.array([first, variance, third])
+        assert_allclose(found.statistics[k], first / np.sqrt(variance))
+    z, skewness = total[0] / np.sqrt(total[1]), total[2] / total[1] ** 1.5
+    assert_allclose(found.statistic, z)
+    shape = 4 / skewness**2
+    expected = gamma.sf(z, shape, loc=-np.sqrt(shape), scale=1 / np.sqrt(shape))
+    assert_allclose(found.p_value, expected)
+
+
+def test_halves_are_halves():
+    codes = np.repeat([0, 1, 2], [10, 7, 1])
+    halves = random_halves(codes, np.random.default_rng(0))
+    assert_array_equal(np.bincount(2 * codes + halves), [5, 5, 4, 3, 1])
+
+
+@pytest.mark.parametrize("rows", [2, 3, 6])
+def test_expectation_is_exact_over_all_signs(rows):
+    # Noise of any distribution: with every sign of its columns, t**2 is 1 on average.
+    rng = np.random.default_rng(rows)
+    group = np.repeat([0, 1], [5, rows])
+    X = rng.standard_normal((5 + rows, 8)) + 3
+    noise = rng.exponential(size=(rows, 8)) * rng.uniform(0.2, 5, (rows, 1))
+    statistics = []
+    for signs in product([-1, 1], repeat=8):
+        X[5:] = 3 + noise * signs
+        f = figures(X, group)
+        statistics.append(np.sum((f.gain * (f.y**2 / f.v - 1))[5:]))
+    assert_allclose(np.mean(statistics), 0, atol=1e-10 * np.std(statistics))
+
+
+def test_cumulants_are_exact_for_two_rows():
+    rng = np.random.default_rng(0)
+    group = np.array([0, 0, 1, 1])
+    X = rng.standard_normal((4, 8)) + 3
+    noise = rng.exponential(size=(2, 8))
+    drawn = []
+    for signs in product([-1, 1], repeat=8):
+        X[2:] = 3 + noise * signs
+        f = figures(X, group)
+        drawn.append(np.sum((f.gain * (f.y**2 / f.v - 1))[2:]))
+    # Rows without gain add nothing: what is left is the second half's.
+    second = replace(figures(X, group), gain=np.where(group == 0, 0.0, f.gain))
+    _, variance, third = cumulants_of(second)[0]
+    assert_allclose(np.mean(np.square(drawn)), variance)
+    assert_allclose(np.mean(np.power(drawn, 3)), third)
+
+
+def test_every_kind_of_array(kind):
+    X, labels = make_ihgmm(60, 20, 3, scale_ratio=1.3, random_state=0)
+    X[np.abs(X) < 0.3] = 0
+    kept = X.copy()
+    expected = scale_heterogeneity_test(X, labels)
+    found = scale_heterogeneity_test(kind(X), labels)
+    assert_array_equal(X, kept)
+    for name in ("p_value", "spread", "detectable", "p_values", "spreads"):
+        assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-8)
+    single = scale_heterogeneity_test(kind(X.astype(np.float32)), labels)
+    assert_allclose(single.statistics, expected.statistics, rtol=1e-3)
+
+
+def test_blocks_of_rows_do_not_matter(monkeypatch):
+    X, labels = make_ihgmm(60, 20, 3, scale_ratio=1.3, random_state=0)
+    whole = scale_heterogeneity_test(X, labels)
+    monkeypatch.setattr("ihgmm.heterogeneity.halves.CHUNK", 140)
+    parts = scale_heterogeneity_test(X, labels)
+    assert_allclose(parts.statistics, whole.statistics)
+
+
+@pytest.mark.parametrize("unit", [-7.0, 1e-200, 1e200])
+def test_units_do_not_matter(unit):
+    X, labels = make_ihgmm(60, 20, 3, scale_ratio=1.3, random_state=0)
+    found = scale_heterogeneity_test(unit * X, labels)
+    expected = scale_heterogeneity_test(X, labels)
+    assert_allclose(found.statistics, expected.statistics)
+    assert_allclose(found.spreads, expected.spreads)
+
+
+def test_labels_of_any_kind():
+    X, labels = make_ihgmm(60, 20, 3, random_state=0)
+    plain = scale_heterogeneity_test(X, labels)
+    gaps = scale_heterogeneity_test(X, np.array([-4, 10, 99])[labels])
+    words = scale_heterogeneity_test(X, np.array(["ash", "fir", "oak"])[labels])
+    column = scale_heterogeneity_test(X, labels[:, None])
+    assert_array_equal(gaps.clusters, [-4, 10, 99])
+    assert_array_equal(words.clusters, ["ash", "fir", "oak"])
+    for other in (gaps, words, column):
+        assert_array_equal(other.p_values, plain.p_values)
+        assert_array_equal(other.sizes, [20, 20, 20])
+
+
+def test_seeds():
+    X, labels = make_ihgmm(60, 20, 3, scale_ratio=1.05, random_state=0)
+    one, same, other = (
+        scale_heterogeneity_test(X, labels, random_state=s).p_value for s in (0, 0, 1)
+    )
+    assert one == same
+    assert one != other
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "k", "options"),
+    [
+        (100, 50, 4, {}),
+        (100, 50, 4, {"noise": "rademacher", "noise_levels": (0.5, 4.5)}),
+        (400, 20, 4, {"noise_levels": (0.5, 4.5)}),
+        (20, 60, 4, {"noise": "rademacher"}),
+        (80, 400, 4, {"separation_constant": 0.1}),
+    ],
+)
+def test_level(n, p, k, options):
+    # Rows of small clusters, more features than rows, no signal to speak of.
+    found = [
+        scale_heterogeneity_test(
+            *make_ihgmm(n, p, k, scale_ratio=1.0, random_state=seed, **options)
+        )
+        for seed in range(300)
+    ]
+    each = np.concatenate([test.p_values for test in found])
+    assert 0.03 < np.mean(each < 0.05) < 0.07
+    assert kstest(each, "uniform").pvalue > 1e-3
+    overall = np.array([test.p_value for test in found])
+    assert kstest(overall, "uniform").pvalue > 1e-3
+    assert np.std([test.statistic for test in found]) == pytest.approx(1, abs=0.15)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "rademacher"])
+@pytest.mark.parametrize(("n", "p", "k"), [(500, 200, 4), (200, 1000, 3), (100, 50, 4)])
+def test_power(n, p, k, noise):
+    for seed in range(8):
+        X, labels = make_ihgmm(n, p, k, scale_ratio=1.5, noise=noise, random_state=seed)
+        assert scale_heterogeneity_test(X, labels).p_value < 0.05
+
+
+def test_labels_that_were_found():
+    tests = {}
+    for ratio in (1.0, 1.5):
+        tests[ratio] = []
+        for seed in range(25):
+            X, _ = make_ihgmm(120, 60, 3, scale_ratio=ratio, random_state=seed)
+            labels = IhSC(3, n_init=1, random_state=0).fit_predict(X)
+            tests[ratio].append(scale_heterogeneity_test(X, labels).p_value)
+    assert np.sum(np.array(tests[1.0]) < 0.05) <= 5  # more: once in 800 sweeps
+    assert np.max(tests[1.5]) < 0.05
+
+
+@pytest.mark.parametrize(("n", "p"), [(400, 30), (100, 1000)])
+@pytest.mark.parametrize("ratio", [1.0, 2.0, 8.0])
+def test_spread_tracks_the_truth(n, p, ratio):
+    true = (ratio - 1) ** 2 / 12 / ((ratio + 1) / 2) ** 2
+    errors = []
+    for seed in range(12):
+        sample = make_ihgmm(
+            n, p, 2, scale_ratio=ratio, random_state=seed, return_params=True
+        )
+        found = scale_heterogeneity_test(sample.X, sample.labels).spreads
+        for k in range(2):
+            rows = sample.labels == k
+            length = np.linalg.norm(sample.centers[k]) * (ratio + 1) / 2
+            noise = (sample.noise_levels[rows] / length) ** 2
+            # The variance of the estimate: that of the noise, and of uniform scales.
+            variance = 2 * np.mean(noise**2) + 4 * true * noise.mean()
+            variance += 0.8 * true**2 + 4 * true**3
+            errors.append((found[k] ** 2 - true) / np.sqrt(variance / rows.sum()))
+    assert np.max(np.abs(errors)) < 5
+    if ratio > 1:
+        assert abs(np.mean(errors)) < 4 / np.sqrt(24)
+    else:  # cut off at 0
+        assert np.mean(errors) < 1
+
+
+def test_detectable_spread_is_detected():
+    rng = np.random.default_rng(0)
+    X, labels = make_ihgmm(300, 100, 3, scale_ratio=1.0, random_state=0)
+    reach = scale_heterogeneity_test(X, labels).detectable
+    assert reach < 0.1
+    rejected = {}
+    for share in (1.0, 0.3):
+        width = share * reach * np.sqrt(3)
+        p_values = []
+        for seed in range(60):
+            scales = rng.uniform(1 - width, 1 + width, 300)
+            X, labels = make_ihgmm(300, 100, 3, scales=scales, random_state=seed)
+            p_values.append(scale_heterogeneity_test(X, labels).p_value)
+        rejected[share] = np.mean(np.array(p_values) < 0.05)
+    assert rejected[1.0] > 0.75
+    assert rejected[0.3] < 0.5
+
+
+def test_weak_centers_have_no_spread():
+    X, labels = make_ihgmm(
+        60, 200, 3, scale_ratio=1, separation_constant=0.01, random_state=0
+    )
+    test = scale_heterogeneity_test(X, labels)
+    assert np.isnan(test.spread)
+    assert test.detectable == np.inf
+    assert "too weak for them to show" in test.recommendation
+
+
+def test_small_clusters_are_left_out():
+    X, labels = make_ihgmm(60, 20, 2, scale_ratio=1.5, random_state=0)
+    labels = labels.copy()
+    labels[:6] = [7, 7, 7, 8, 8, 9]
+    X[:6] *= 1000
+    test = scale_heterogeneity_test(X, labels)
+    assert_array_equal(test.clusters, [0, 1, 7, 8, 9])
+    for values in (test.p_values, test.statistics, test.spreads):
+        assert_array_equal(np.isnan(values), [False, False, True, True, True])
+    X[:6] = 0
+    same = scale_heterogeneity_test(X, labels)
+    assert (same.p_value, same.spread) == (test.p_value, test.spread)
+    lines = str(test).splitlines()
+    assert lines[3].split() == ["7", "3", "-", "-"]
+    assert lines[6].startswith("all")
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.zeros((8, 5)),
+        np.full((8, 5), np.pi),
+        np.full((8, 5), np.pi, dtype=np.float32),
+        sp.csr_array((8, 5)),
+        np.arange(1.0, 9.0)[:, None],  # one feature: the noise cannot be told
+    ],
+)
+def test_nothing_to_judge_by(X):
+    test = scale_heterogeneity_test(X, np.zeros(8, dtype=int))
+    assert np.isnan(test.p_value)
+    assert np.isnan(test.p_values).all()
+    assert test.recommendation.startswith("no recommendation")
+
+
+def test_exact_multiples():
+    rng = np.random.default_rng(0)
+    scales = np.arange(1.0, 41.0)
+    X = np.outer(scales, rng.standard_normal(50))
+    test = scale_heterogeneity_test(X, np.zeros(40))
+    assert test.p_value < 1e-6
+    assert test.spread == pytest.approx(scales.std(ddof=1) / scales.mean(), rel=0.02)
+
+
+def verdict(p_value, spread, detectable=0.04):
+    none = np.array([])
+    return ScaleTest(
+        p_value, 1.0, spread, detectable, none, none, none, none, none
+    ).recommendation
+
+
+def test_recommendation():
+    assert verdict(1e-9, 0.18) == (
+        "Ih-GMM: rows of a cluster differ in scale by about 18% (p < 0.0001)."
+    )
+    assert verdict(0.01, 0.021) == (
+        "classical mixture: rows of a cluster do differ in scale (p = 0.01), but by "
+        "about 2.1% only."
+    )
+    assert verdict(0.4, 0.1) == (
+        "classical mixture: no sign of individual scales (p = 0.4), and a spread of "
+        "4.0% would have shown."
+    )
+    assert verdict(0.01, np.nan).endswith("the signal is too weak to say by how much.")
+
+
+def test_shows_itself():
+    test = scale_heterogeneity_test(*make_ihgmm(60, 20, 3, random_state=0))
+    assert repr(test).startswith("ScaleTest(p_value=")
+    assert str(test).splitlines()[0].split() == ["cluster", "rows", "spread", "p-value"]
+    assert str(test).endswith(test.recommendation)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0, 1, 0], "labels has 3 entries and X has 20 rows; give one label"),
+        (np.zeros((20, 2)), r"labels has shape \(20, 2\); give one label"),
+        ([], r"labels has shape \(0,\)"),
+        ([np.nan] * 20, "labels contains NaN; give every row a label"),
+    ],
+)
+def test_bad_labels(labels, message):
+    with pytest.raises(ValueError, match=message):
+        scale_heterogeneity_test(np.ones((20, 3)), labels)
+
+
+def test_bad_data_and_seed():
+    X = np.ones((4, 3))
+    X[2, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN at row 2, column 1"):
+        scale_heterogeneity_test(X, [0, 0, 0, 0])
+    with pytest.raises(TypeError, match="random_state='x' is a str; give"):
+        scale_heterogeneity_test(np.ones((4, 3)), [0, 0, 0, 0], random_state="x")

@@ -1,0 +1,268 @@
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ihgmm import IhGMM, IhSC, make_ihgmm
+from ihgmm.metrics import exact_recovery, match_labels, misclassification_rate
+
+STRUCTURES = ("individual", "class", "common")
+
+
+@pytest.mark.filterwarnings("ignore:.* rows are zero")
+@parametrize_with_checks([IhGMM()])
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return make_ihgmm(
+        300, 150, 3, separation_constant=0.5, balance=0.4, random_state=0,
+        return_params=True,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model(sample):
+    return IhGMM(3, random_state=0).fit(sample.X)
+
+
+def test_attributes(model, sample):
+    assert misclassification_rate(sample.labels, model.labels_) < 0.03
+    assert_allclose(model.memberships_.sum(axis=1), 1)
+    assert_array_equal(model.memberships_.argmax(axis=1), model.labels_)
+    assert (np.diff(np.bincount(model.labels_)) <= 0).all()
+    assert_allclose(model.weights_.sum(), 1)
+    assert_allclose(model.weights_, np.bincount(model.labels_) / 300, atol=0.03)
+    assert model.cluster_centers_.shape == (3, 150)
+    assert model.converged_
+    assert model.scale_errors_.shape == model.noise_levels_.shape == (300,)
+    assert np.isfinite(model.log_likelihood_)
+
+
+def test_parameters_are_near_the_truth():
+    s = make_ihgmm(600, 100, 3, random_state=1, return_params=True)
+    found = IhGMM(3, random_state=0).fit(s.X)
+    assert exact_recovery(s.labels, found.labels_)
+    mean = np.bincount(s.labels, s.scales) / np.bincount(s.labels)
+    assert_allclose(found.scales_, s.scales / mean[s.labels], atol=0.05)
+    assert_allclose(found.noise_levels_, s.noise_levels, rtol=0.35)
+    truth = s.scales[:, None] * s.centers[s.labels]
+    fitted = found.scales_[:, None] * found.cluster_centers_[found.labels_]
+    assert np.linalg.norm(truth - fitted) < 0.05 * np.linalg.norm(truth)
+
+
+def test_predict_and_proba(model, sample):
+    new = make_ihgmm(400, centers=sample.centers, random_state=9, return_params=True)
+    proba = model.predict_proba(new.X)
+    assert_allclose(proba.sum(axis=1), 1)
+    assert_array_equal(proba.argmax(axis=1), model.predict(new.X))
+    assert misclassification_rate(new.labels, model.predict(new.X)) < 0.03
+    assert_allclose(model.predict_proba(new.X * 7), proba, atol=1e-9)  # any scale
+    assert model.score(new.X) == pytest.approx(model.score_samples(new.X).mean())
+    strangers = np.random.default_rng(0).standard_normal((400, 150))
+    strangers *= np.linalg.norm(new.X, axis=1).mean() / np.sqrt(150)
+    assert model.score(strangers) < model.score(new.X)
+
+
+@pytest.mark.parametrize("noise", STRUCTURES)
+def test_memberships_are_calibrated(noise):
+    sure, right = [], []
+    for seed in range(12):
+        s = make_ihgmm(
+            200, (50, 800)[seed % 2], 3, separation_constant=0.12, balance=0.4,
+            noise_levels=(0.9, 1.1), noise_structure=noise, random_state=seed,
+            return_params=True,
+        )  # fmt: skip
+        found = IhGMM(3, noise=noise, random_state=0, tol=1e-2).fit(s.X)
+        sure.append(found.memberships_.max(axis=1))
+        right.append(match_labels(s.labels, found.labels_) == s.labels)
+    sure, right = np.concatenate(sure), np.concatenate(right)
+    assert 0.03 < 1 - right.mean() < 0.3  # the task is hard enough to tell
+    for low, high in [(0.34, 0.6), (0.6, 0.8), (0.8, 0.95), (0.95, 1.01)]:
+        rows = (sure >= low) & (sure < high)
+        error = 3 * np.sqrt(0.25 / rows.sum())
+        assert right[rows].mean() == pytest.approx(sure[rows].mean(), abs=0.07 + error)
+
+
+def test_no_worse_than_refined_labels():
+    rates = []
+    for seed in range(12):
+        X, labels = make_ihgmm(
+            300, 1000, 3, balance=0.2, separation_constant=0.1, random_state=seed
+        )
+        rates.append(
+            [
+                misclassification_rate(labels, found.fit_predict(X))
+                for found in (
+                    IhSC(3, refine=True, random_state=0),
+                    IhGMM(3, random_state=0),
+                )
+            ]
+        )
+    refined, mixture = np.mean(rates, axis=0)
+    assert mixture <= refined
+
+
+@pytest.mark.parametrize("shape", [(200, 50, 2), (200, 1000, 3), (400, 100, 4)])
+def test_bic_finds_the_noise_structure(shape):
+    right = []
+    for seed in range(4):
+        for true in STRUCTURES:
+            X, _ = make_ihgmm(
+                *shape, scale_ratio=5, noise_structure=true, random_state=seed,
+                noise=("gaussian", "rademacher")[seed % 2],
+            )  # fmt: skip
+            values = {
+                noise: IhGMM(shape[2], noise=noise, random_state=0).fit(X).bic(X)
+                for noise in STRUCTURES
+            }
+            right.append(min(values, key=values.get) == true)
+    assert np.mean(right) >= 0.9
+
+
+def test_criteria(model, sample):
+    bic, icl = model.bic(sample.X), model.icl(sample.X)
+    assert icl >= bic
+    # On the rows of the fit, the likelihood behind it is that of the fit.
+    penalty = 2 * np.log(300) + 300 * np.log(150)
+    assert bic == pytest.approx(penalty - 2 * model.log_likelihood_, rel=1e-3)
+
+
+def test_bic_finds_the_number_of_clusters():
+    for seed in range(4):
+        X, _ = make_ihgmm(300, 80, 4, random_state=seed)
+        values = [IhGMM(k, random_state=0).fit(X).bic(X) for k in range(2, 7)]
+        assert np.argmin(values) + 2 == 4
+
+
+@pytest.mark.parametrize("noise", STRUCTURES)
+def test_sample(noise):
+    s = make_ihgmm(
+        400, 60, 3, noise_structure=noise, balance=0.5, random_state=0,
+        return_params=True,
+    )  # fmt: skip
+    model = IhGMM(3, noise=noise, random_state=0).fit(s.X)
+    X, labels = model.sample(2000)
+    assert X.shape == (2000, 60)
+    assert_allclose(np.bincount(labels) / 2000, model.weights_, atol=0.05)
+    assert misclassification_rate(labels, model.predict(X)) < 0.01
+    for k in range(3):
+        old = np.linalg.norm(s.X[model.labels_ == k], axis=1)
+        new = np.linalg.norm(X[labels == k], axis=1)
+        assert np.median(new) == pytest.approx(np.median(old), rel=0.15)
+    with pytest.raises(ValueError, match="n_samples=0 is too small"):
+        model.sample(0)
+
+
+def test_kinds_of_input(model, sample, kind):
+    found = IhGMM(3, random_state=0).fit(kind(sample.X))
+    assert_array_equal(found.labels_, model.labels_)
+    assert_allclose(found.memberships_, model.memberships_, atol=1e-6)
+    proba = found.predict_proba(kind(sample.X))
+    assert_allclose(proba, model.predict_proba(sample.X), atol=1e-6)
+
+
+def test_float32(model, sample):
+    found = IhGMM(3, random_state=0).fit(sample.X.astype(np.float32))
+    assert found.cluster_centers_.dtype == np.float32
+    assert (found.labels_ == model.labels_).mean() > 0.99
+
+
+@pytest.mark.parametrize("unit", [1e-160, 1e-30, 1e30, 1e160])
+@pytest.mark.parametrize("noise", STRUCTURES)
+def test_units(sample, unit, noise):
+    one = IhGMM(3, noise=noise, random_state=0).fit(sample.X)
+    other = IhGMM(3, noise=noise, random_state=0).fit(sample.X * unit)
+    assert_array_equal(one.labels_, other.labels_)
+    assert_allclose(one.memberships_, other.memberships_, atol=1e-6)
+    assert_allclose(other.noise_levels_ / unit, one.noise_levels_, rtol=1e-6)
+    proba = other.predict_proba(sample.X * unit)
+    assert_allclose(proba, one.predict_proba(sample.X), atol=1e-6)
+    shift = 300 * 149 * np.log(unit)
+    got = other.log_likelihood_ + shift
+    assert got == pytest.approx(one.log_likelihood_, abs=1e-6 * abs(shift))
+
+
+@pytest.mark.parametrize("noise", STRUCTURES)
+def test_clusters_of_two_rows_and_many_features(noise):
+    for seed in range(5):
+        X, labels = make_ihgmm(
+            8, 5000, 4, separation_constant=1.0, noise_structure=noise,
+            random_state=seed,
+        )  # fmt: skip
+        model = IhGMM(4, noise=noise, random_state=0).fit(X)
+        assert exact_recovery(labels, model.labels_)
+        assert np.isfinite(model.memberships_).all()
+        assert np.isfinite(model.bic(X))
+
+
+def test_exact_data_and_few_features():
+    X = np.outer(np.arange(1.0, 21), [1, 0, 0])
+    X[10:] = np.outer(np.arange(1.0, 11), [0, 1, 1])
+    for noise in STRUCTURES:
+        model = IhGMM(2, noise=noise, random_state=0).fit(X)
+        assert exact_recovery(np.arange(20) // 10, model.labels_)
+        assert np.isfinite(model.log_likelihood_)
+    one = IhGMM(1, random_state=0).fit(np.arange(1.0, 11)[:, None])
+    assert np.isfinite(one.predict_proba([[3.0], [-2.0]])).all()
+
+
+def test_zero_rows():
+    X, _labels = make_ihgmm(60, 20, 2, random_state=0)
+    X[4] = 0
+    with pytest.warns(UserWarning, match="1 of 60 rows are zero"):
+        model = IhGMM(2, random_state=0).fit(X)
+    assert model.labels_[4] == 0
+    assert_allclose(model.memberships_[4], model.weights_, atol=0.05)
+    assert np.isfinite(model.score_samples(np.zeros((1, 20)))).all()
+
+
+def test_cap_warns_and_is_reported():
+    X = np.random.default_rng(0).standard_normal((100, 30))
+    with pytest.warns(ConvergenceWarning, match="max_iter=2 rounds; tol=1e-06"):
+        model = IhGMM(4, max_iter=2, tol=1e-6, random_state=0).fit(X)
+    assert not model.converged_
+    assert model.n_iter_ == 2
+
+
+def test_clone_pickle_and_seed(model, sample):
+    again = clone(model).fit(sample.X)
+    assert_array_equal(again.memberships_, model.memberships_)
+    loaded = pickle.loads(pickle.dumps(model))
+    assert_array_equal(loaded.predict(sample.X), model.predict(sample.X))
+    matrix = sp.csr_array(sample.X)
+    before = matrix.copy()
+    model.predict_proba(matrix)
+    assert (matrix != before).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"noise": "shared"}, ValueError, "noise='shared' is not known; give one of"),
+        ({"n_clusters": 0}, ValueError, "n_clusters=0 is too small"),
+        ({"n_clusters": 500}, ValueError, "n_clusters=500 is more than n_samples=300"),
+        ({"n_clusters": "many"}, TypeError, "n_clusters='many'"),
+        ({"tol": 0}, ValueError, "tol=0 is out of range"),
+        ({"max_iter": 1.5}, TypeError, "max_iter=1.5"),
+        ({"gram": "cubic"}, ValueError, "gram='cubic' is not known"),
+    ],
+)
+def test_bad_parameters(sample, options, error, message):
+    with pytest.raises(error, match=message):
+        IhGMM(**{"n_clusters": 3, **options}).fit(sample.X)
+
+
+def test_before_fit(sample):
+    for call in ("predict", "predict_proba", "score_samples", "bic", "icl"):
+        with pytest.raises(NotFittedError):
+            getattr(IhGMM(3), call)(sample.X)
+    with pytest.raises(NotFittedError):
+        IhGMM(3).sample()

@@ -99,16 +99,25 @@ def fit_mixture(
     """
     memberships = indicators(labels, n_clusters)
     found = _first_look(X, sqnorms, memberships)
+    # Shares that follow the memberships would feed on themselves: where clusters are
+    # hard to tell apart, the largest would swallow the others.
+    shares = mixing_weights(memberships, sqnorms)
     n_iter, change = 0, np.inf
     while n_iter < max_iter and change > tol:
-        state, found = _round(X, memberships, found, sqnorms, noise)
+        state, found = _round(X, memberships, found, sqnorms, noise, shares)
         likely = _keep_all(state.memberships, memberships)
         n_iter += 1
         if n_iter > SETTLING:
             likely = (likely + memberships) / 2
         change = float(np.abs(likely - memberships).sum(axis=1).mean() / 2)
         memberships = likely
-    return replace(state, memberships=memberships, n_iter=n_iter, change=change)
+    return replace(
+        state,
+        memberships=memberships,
+        mixing_weights=mixing_weights(memberships, sqnorms),
+        n_iter=n_iter,
+        change=change,
+    )
 
 
 def evaluate_mixture(
@@ -116,8 +125,9 @@ def evaluate_mixture(
 ) -> Mixture:
     """Return the mixture that rows with given memberships make, without moving them."""
     found = _first_look(X, sqnorms, memberships)
+    shares = mixing_weights(memberships, sqnorms)
     for _ in range(3):
-        state, found = _round(X, memberships, found, sqnorms, noise)
+        state, found = _round(X, memberships, found, sqnorms, noise, shares)
     return state
 
 
@@ -131,12 +141,12 @@ def _round(
     found: Projections,
     sqnorms: np.ndarray,
     noise: Noise,
+    shares: np.ndarray,
 ) -> tuple[Mixture, Projections]:
     """Sum up the centres from memberships, and look from them at every row."""
     p = X.shape[1]
     weights = _weights(memberships, found, sqnorms, noise)
     found, directions = leave_one_out(X, sqnorms, weights)
-    shares = mixing_weights(memberships, sqnorms)
     variances = _noise_variances(memberships, found, sqnorms, p, noise)
     joint = joint_log_likelihood(found, sqnorms, p, shares, variances)
     total = logsumexp(joint, axis=1, keepdims=True)

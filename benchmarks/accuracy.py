@@ -30,10 +30,9 @@ from ihgmm import (
     scale_heterogeneity_test,
     select_n_clusters,
 )
-from ihgmm._arrays import row_sqnorms
 from ihgmm.eigen import leading_eigenpairs
+from ihgmm.experiments.oracles import label_oracle
 from ihgmm.gram import GramOperator
-from ihgmm.memberships import indicators, leave_one_out, precision_weights, unit_weights
 from ihgmm.metrics import exact_recovery, misclassification_rate
 
 RESULTS = Path(__file__).parent / "results" / "accuracy.md"
@@ -142,17 +141,6 @@ LABELS = [
 ]
 
 
-def label_oracle(X: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
-    """Assign rows by centres learnt from the true labels of all other rows."""
-    sqnorms = row_sqnorms(X)
-    memberships = indicators(labels, k)
-    weights = unit_weights(memberships, sqnorms)
-    for _ in range(4):
-        found, _ = leave_one_out(X, sqnorms, weights)
-        weights = precision_weights(memberships, found, sqnorms)
-    return np.asarray(found.cosines.argmax(axis=1))
-
-
 def labels_one(cell: Any, seed: int) -> list[float]:
     shape, options = cell
     s = draw(seed, *shape, **options)
@@ -161,7 +149,7 @@ def labels_one(cell: Any, seed: int) -> list[float]:
         IhSC(k, random_state=seed).fit_predict(s.X),
         IhSC(k, refine=True, random_state=seed).fit_predict(s.X),
         IhGMM(k, random_state=seed).fit_predict(s.X),
-        label_oracle(s.X, s.labels, k),
+        label_oracle(s),
     )
     return [misclassification_rate(s.labels, labels) for labels in found]
 

@@ -15,41 +15,29 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm._arrays import row_sqnorms
-from ihgmm.memberships import indicators, leave_one_out, precision_weights, unit_weights
+from ihgmm.experiments.oracles import label_oracle
 from ihgmm.metrics import misclassification_rate
-
-
-# What the label oracle does: centres from the true labels, each row left out in turn.
-def label_oracle(X, labels, n_clusters):
-    sqnorms = row_sqnorms(X)
-    memberships = indicators(labels, n_clusters)
-    weights = unit_weights(memberships, sqnorms)
-    for _ in range(3):
-        found, _ = leave_one_out(X, sqnorms, weights)
-        weights = precision_weights(memberships, found, sqnorms)
-    return found.cosines.argmax(axis=1)
-
 
 # 300 rows of 1000 features in three clusters, the smallest of 20 rows. Scales differ
 # twentyfold, noise levels threefold.
 constants = np.geomspace(0.07, 0.6, 7)
 methods = {
-    "IhSC": lambda X, labels: IhSC(3, random_state=0).fit_predict(X),
-    "IhSC, refined": lambda X, labels: IhSC(3, refine=True, random_state=0).fit_predict(
-        X
+    "IhSC": lambda sample: IhSC(3, random_state=0).fit_predict(sample.X),
+    "IhSC, refined": lambda sample: IhSC(3, refine=True, random_state=0).fit_predict(
+        sample.X
     ),
-    "label oracle": lambda X, labels: label_oracle(X, labels, 3),
+    "label oracle": label_oracle,
 }
 errors = {name: np.zeros((len(constants), 12)) for name in methods}
 for i, constant in enumerate(constants):
     for seed in range(12):
-        X, labels = make_ihgmm(
-            300, 1000, 3, balance=0.2, separation_constant=constant, random_state=seed
-        )
+        sample = make_ihgmm(
+            300, 1000, 3, balance=0.2, separation_constant=constant, random_state=seed,
+            return_params=True,
+        )  # fmt: skip
         for name, method in methods.items():
-            rate = misclassification_rate(labels, method(X, labels))
-            errors[name][i, seed] = rate
+            found = method(sample)
+            errors[name][i, seed] = misclassification_rate(sample.labels, found)
 
 styles = {
     "IhSC": ("#0072B2", "o-"),

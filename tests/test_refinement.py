@@ -3,21 +3,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm.memberships import indicators, leave_one_out, precision_weights, unit_weights
+from ihgmm.experiments.oracles import label_oracle
 from ihgmm.metrics import misclassification_rate
 from ihgmm.refinement import refine_labels
-
-
-def label_oracle(X, labels, k):
-    """Assign rows by centres learnt from the true labels of all other rows."""
-    sqnorms = (X**2).sum(axis=1)
-    memberships = indicators(labels, k)
-    weights = unit_weights(memberships, sqnorms)
-    for _ in range(4):
-        found, _ = leave_one_out(X, sqnorms, weights)
-        weights = precision_weights(memberships, found, sqnorms)
-    return found.cosines.argmax(axis=1)
-
 
 NEAR_THRESHOLD = [
     {"n_samples": 300, "n_features": 1000, "n_clusters": 3, "balance": 0.2, "C": 0.1},
@@ -35,16 +23,17 @@ def test_close_to_the_label_oracle(setting):
     rates = []
     for seed in range(16):
         noise = ("gaussian", "rademacher")[seed % 2]
-        X, labels = make_ihgmm(
-            **options, separation_constant=constant, noise=noise, random_state=seed
-        )
-        start = IhSC(k, random_state=seed).fit_predict(X)
-        refined = refine_labels(X, start, k)
+        sample = make_ihgmm(
+            **options, separation_constant=constant, noise=noise, random_state=seed,
+            return_params=True,
+        )  # fmt: skip
+        start = IhSC(k, random_state=seed).fit_predict(sample.X)
+        refined = refine_labels(sample.X, start, k)
         assert refined.converged
         rates.append(
             [
-                misclassification_rate(labels, found)
-                for found in (start, refined.labels, label_oracle(X, labels, k))
+                misclassification_rate(sample.labels, found)
+                for found in (start, refined.labels, label_oracle(sample))
             ]
         )
     before, after, oracle = np.mean(rates, axis=0)

@@ -65,11 +65,16 @@ COUNT = [
 ]
 
 
+def structure_of(seed: int) -> str:
+    """Return the noise structure of a draw, without regard to its cell."""
+    return STRUCTURES[np.random.default_rng(seed).integers(3)]
+
+
 def count_one(cell: Any, seed: int) -> tuple[bool, bool]:
     (n, p), k, balance, ratio, constant = cell
     s = draw(
         seed, n, p, k, C=constant, balance=balance, scale_ratio=ratio,
-        noise_structure=STRUCTURES[seed % 3],
+        noise_structure=structure_of(seed),
     )  # fmt: skip
     found = select_n_clusters(s.X, random_state=seed).n_clusters
     # One who knows the noise sees K clusters if K eigenvalues exceed all of its own.
@@ -89,7 +94,8 @@ def noise_one(cell: Any, seed: int) -> int:
 def count(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
     """Count clusters over the whole grid, one draw after another."""
     reps = max(1, reps // 25)
-    jobs = [(cell, 17 * i + rep) for i, cell in enumerate(COUNT) for rep in range(reps)]
+    seeds = [i + 1000 * rep for rep in range(reps) for i in range(len(COUNT))]
+    jobs = [(COUNT[seed % 1000], seed) for seed in seeds]
     results = list(run(count_one, jobs))
     right = np.array([r[0] for r in results])
     visible = np.array([r[1] for r in results])
@@ -109,8 +115,8 @@ def count(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
         for value in dict.fromkeys(cell[position] for cell in cells):
             rows = np.array([cell[position] == value for cell in cells])
             lines.append(line(f"{name} = {value}", rows))
-    for position, structure in enumerate(STRUCTURES):
-        rows = np.array([seed % 3 == position for _, seed in jobs])
+    for structure in STRUCTURES:
+        rows = np.array([structure_of(seed) == structure for _, seed in jobs])
         lines.append(line(f"noise {structure}", rows))
     lines += ["", "Pure noise: share of draws said to have no structure", ""]
     lines += ["| n, p, noise levels | none |", "|---|---:|"]

@@ -6,6 +6,8 @@ How sure is a label?
 are worth: of rows whose label has probability 0.8, eight in ten should be right. It
 also shows why a row must not vote on its own centre: the same mixture, judging rows by
 centres they are part of, is far too sure.
+
+Run ``python examples/plot_memberships.py picture.png`` to save the picture.
 """
 
 import sys

@@ -7,6 +7,8 @@ takes every row once more and compares it with the centres that the *other* rows
 weighted by how much they have to say. This example draws the error as the separation of
 the centres grows, beside that of a label oracle, who knows the labels of all other rows
 and has only the centres to learn.
+
+Run ``python examples/plot_refinement.py picture.png`` to save the picture.
 """
 
 import sys

@@ -68,6 +68,16 @@ def test_built_in(name, k):
     assert "against the known labels" in done.stdout
 
 
+def test_count_and_refine():
+    done = ihgmm("fit", "demo", "-k", "auto", "--refine")
+    assert done.returncode == 0, done.stderr
+    assert "600 rows, 200 features, 4 clusters" in done.stdout
+    assert "4 eigenvalues stand out from sign-flipped data" in done.stdout
+    assert "0 of 600 rows differ" in done.stdout
+    done = ihgmm("fit", "wine", "-k", "auto")
+    assert "one column holds 98%" in done.stderr.replace("\n", " ")
+
+
 def write(path, X, labels):
     table = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
     if path.name.endswith(".csv"):

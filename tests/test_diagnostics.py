@@ -334,3 +334,9 @@ def test_input_is_left_alone_and_result_is_frozen():
     again = diagnose(X, labels)
     assert again.expected_error == found.expected_error
     assert (again.eigenvalues == found.eigenvalues).all()
+
+
+def test_labels_in_another_order_than_the_rows():
+    X, labels = make_ihgmm(300, 100, 3, random_state=0)
+    wrong = np.random.default_rng(0).permutation(labels)
+    assert "in the same order" in str(diagnose(X, wrong))

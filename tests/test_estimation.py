@@ -321,3 +321,12 @@ def test_bad_level(level):
     found = estimate_parameters(np.ones((4, 3)), [0, 0, 1, 1])
     with pytest.raises(ValueError, match=f"level={level}"):
         found.scale_intervals(level)
+
+
+def test_short_repr_and_labels_of_one_kind():
+    X, labels = make_ihgmm(50, 20, 2, random_state=0)
+    assert len(repr(estimate_parameters(X, labels))) < 200
+    mixed = np.array(labels, dtype=object)
+    mixed[3] = None
+    with pytest.raises(TypeError, match="labels mixes NoneType, int"):
+        estimate_parameters(X, mixed)

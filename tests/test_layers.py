@@ -6,7 +6,7 @@ import sys
 
 # From the bottom: a module may import from its own layer or one below.
 LAYERS = [
-    {"_arrays"},
+    {"_chunks", "_dask", "_arrays"},
     {
         "groups",
         "gram",
@@ -69,6 +69,9 @@ OPTIONAL = (
     "faiss",
     "cvxpy",
     "pooch",
+    "dask",
+    "h5py",
+    "zarr",
 )
 
 

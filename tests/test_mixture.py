@@ -249,7 +249,7 @@ def test_clone_pickle_and_seed(model, sample):
         ({"noise": "shared"}, ValueError, "noise='shared' is not known; give one of"),
         ({"n_clusters": 0}, ValueError, "n_clusters=0 is too small"),
         ({"n_clusters": 500}, ValueError, "n_clusters=500 is more than n_samples=300"),
-        ({"n_clusters": "many"}, TypeError, "n_clusters='many'"),
+        ({"n_clusters": "many"}, TypeError, "n_clusters='many' is a str; give 'auto'"),
         ({"tol": 0}, ValueError, "tol=0 is out of range"),
         ({"max_iter": 1.5}, TypeError, "max_iter=1.5"),
         ({"gram": "cubic"}, ValueError, "gram='cubic' is not known"),
@@ -266,3 +266,31 @@ def test_before_fit(sample):
             getattr(IhGMM(3), call)(sample.X)
     with pytest.raises(NotFittedError):
         IhGMM(3).sample()
+
+
+@pytest.mark.parametrize("noise", STRUCTURES)
+def test_identical_rows_stay_together(noise):
+    model = IhGMM(3, noise=noise, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="X has 1 distinct row, fewer than"):
+        assert (model.fit(np.ones((30, 5))).labels_ == 0).all()
+    X, _ = make_ihgmm(2, 5, 2, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="2 clusters are in use"):
+        labels = model.fit(np.repeat(X, 20, axis=0)).labels_
+    assert_array_equal(np.bincount(labels), [20, 20])
+
+
+def test_clusters_without_rows_are_said():
+    X, _ = make_ihgmm(200, 60, 3, separation_constant=0.6, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="clusters ended without rows"):
+        model = IhGMM(200, random_state=0).fit(X)
+    assert len(np.unique(model.labels_)) < 200
+
+
+def test_auto():
+    X, labels = make_ihgmm(300, 80, 4, random_state=0)
+    model = IhGMM("auto", random_state=0).fit(X)
+    assert model.n_clusters_ == 4
+    assert exact_recovery(labels, model.labels_)
+    assert model.predict_proba(X).shape == (300, 4)
+    assert np.isfinite(model.bic(X))
+    assert model.sample(5)[0].shape == (5, 80)

@@ -303,3 +303,19 @@ def test_nan():
     X[2, 1] = np.nan
     with pytest.raises(ValueError, match="contains NaN at row 2, column 1"):
         select_n_clusters(X)
+
+
+def test_a_column_that_dominates_is_said_to():
+    X, _ = make_ihgmm(400, 100, 4, random_state=0)
+    column = 3000 + 300 * np.random.default_rng(0).standard_normal(400)
+    found = select_n_clusters(np.column_stack([X, column]), random_state=0)
+    assert found.n_clusters == 0
+    assert "Cannot tell: one column holds" in found.summary
+    assert "Standardise" in found.summary
+    assert select_n_clusters(X, random_state=0).largest_column < 0.2
+
+
+def test_the_largest_number_looked_for_is_said():
+    X, _ = make_ihgmm(400, 100, 4, random_state=0)
+    found = select_n_clusters(X, max_clusters=2, random_state=0)
+    assert "stopped at max_clusters=2, there may be more" in found.summary

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from copy import copy
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -17,14 +18,21 @@ import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
+from ihgmm._chunks import RowBlocks, in_unit, open_rows
+
 __all__ = [
+    "RowBlocks",
+    "column_sqnorms",
     "dense_rows",
     "is_sparse",
+    "like_rows",
     "matmul",
     "max_abs",
     "n_entries",
     "one_thread",
+    "open_rows",
     "own_threads",
+    "rescaled",
     "row_ranges",
     "row_sqnorms",
     "take_rows",
@@ -33,7 +41,7 @@ __all__ = [
 ]
 
 Array = Any
-"""An n by p matrix: a NumPy array or a scipy.sparse matrix or array."""
+"""An n by p matrix: a NumPy array, a scipy.sparse matrix or array, or RowBlocks."""
 
 PARTS = 8
 """Ranges of rows that large work is cut into; fixed, so that sums never depend on how
@@ -47,13 +55,15 @@ PARALLEL = 2**22
 
 
 def is_sparse(X: Array) -> bool:
-    """Tell whether ``X`` is a scipy.sparse matrix or array."""
-    return bool(sp.issparse(X))
+    """Tell whether ``X`` is a scipy.sparse matrix or array, or blocks of them."""
+    return X.sparse if isinstance(X, RowBlocks) else bool(sp.issparse(X))
 
 
 def matmul(X: Array, W: np.ndarray) -> np.ndarray:
     """Return ``X @ W`` as a dense array of X's dtype."""
     W = W.astype(X.dtype, copy=False)
+    if isinstance(X, RowBlocks):
+        return np.concatenate(list(X.map(partial(_flipped, matmul, W))))
     if _is_large(X, W):
         if X.format == "csr":
             return _stacked(X, lambda part, _: part @ W)
@@ -64,11 +74,20 @@ def matmul(X: Array, W: np.ndarray) -> np.ndarray:
 def transposed_matmul(X: Array, V: np.ndarray) -> np.ndarray:
     """Return ``X.T @ V`` as a dense array of X's dtype."""
     V = V.astype(X.dtype, copy=False)
+    if isinstance(X, RowBlocks):
+        return _sum(X.map(transposed_matmul, V))
     if _is_large(X, V):
         if X.format == "csr":
             return _added(X, lambda part, rows: part.T @ V[rows])
         return _stacked(X.T, lambda part, _: part @ V)
     return np.asarray(X.T @ V)
+
+
+def _flipped(
+    function: Callable[..., Any], W: np.ndarray, block: Array, *tall: Any
+) -> Any:
+    """Call a function of a block and W, with W first so that it can be bound."""
+    return function(block, W, *tall)
 
 
 def _is_large(X: Array, W: np.ndarray) -> bool:
@@ -99,7 +118,7 @@ def one_thread() -> AbstractContextManager[Any]:
 
 def _is_read_once(X: Array) -> bool:
     """Tell whether dense rows are so many and short that reading them is the cost."""
-    if is_sparse(X) or not X.flags.c_contiguous:
+    if not isinstance(X, np.ndarray) or not X.flags.c_contiguous:
         return False
     return X.size >= LARGE and X.shape[1] <= SHORT
 
@@ -122,6 +141,18 @@ def _sum(results: Iterator[np.ndarray]) -> np.ndarray:
     for result in results:
         total += result
     return total
+
+
+def _stack_and_sum(
+    results: Iterator[tuple[np.ndarray, np.ndarray]],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Put first results below each other and add up the second ones."""
+    first, total = next(results)
+    stack = [first]
+    for part, more in results:
+        stack.append(part)
+        total += more
+    return np.concatenate(stack), total
 
 
 def _of_csr(X: Array, work: Callable[[Array, slice], np.ndarray]) -> Work:
@@ -165,6 +196,9 @@ def there_and_back(
     """
     W = W.astype(X.dtype, copy=False)
     n = X.shape[0]
+    if isinstance(X, RowBlocks):
+        tall = () if row_scale is None else (row_scale,)
+        return _stack_and_sum(X.map(partial(_flipped, there_and_back, W), *tall))
     if not _is_read_once(X):
         Y = matmul(X, W)
         if row_scale is None:
@@ -196,6 +230,8 @@ def row_sqnorms(X: Array) -> np.ndarray:
     Overflow gives ``inf`` and underflow gives 0, both silently; a row with a NaN or
     an infinity gives NaN or ``inf``, so one pass also tells whether X is finite.
     """
+    if isinstance(X, RowBlocks):
+        return np.concatenate(list(X.map(row_sqnorms)))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if is_sparse(X):
             if X.format != "csr":
@@ -228,8 +264,8 @@ def _segment_sums(X: Array) -> np.ndarray:
 
 
 def take_rows(X: Array, index: np.ndarray | slice) -> Array:
-    """Return the rows of ``X`` at ``index`` as a matrix of the same kind."""
-    return X[index]
+    """Return the rows of ``X`` at ``index`` as a matrix in memory."""
+    return X.take(index) if isinstance(X, RowBlocks) else X[index]
 
 
 def dense_rows(X: Array, index: np.ndarray | slice) -> np.ndarray:
@@ -249,8 +285,36 @@ def n_entries(X: Array) -> int:
     return int(X.nnz if is_sparse(X) else X.size)
 
 
+def rescaled(X: Array, factor: float) -> Array:
+    """Return ``factor * X``; nothing is read of data that is not in memory."""
+    if isinstance(X, RowBlocks):
+        other = copy(X)
+        other.factor = X.factor * factor
+        return other
+    return in_unit(X, X.dtype, factor)
+
+
+def like_rows(X: Array, values: np.ndarray) -> Any:
+    """Return one figure for each row of X, in chunks where X is a dask array."""
+    return X.like_rows(values) if hasattr(X, "like_rows") else values
+
+
+def column_sqnorms(X: Array) -> np.ndarray:
+    """Return the squared Euclidean norm of every column, as float64."""
+    if isinstance(X, RowBlocks):
+        return _sum(X.map(column_sqnorms))
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=0), dtype=np.float64).ravel()
+    total = np.zeros(X.shape[1])
+    for rows in row_ranges(X.shape[0], 2**20 // max(X.shape[1], 1)):
+        total += np.einsum("ij,ij->j", X[rows], X[rows], dtype=np.float64)
+    return total
+
+
 def max_abs(X: Array) -> float:
     """Return the largest absolute entry."""
+    if isinstance(X, RowBlocks):
+        return max(X.map(max_abs))
     values = X.data if is_sparse(X) else X
     if values.size == 0:
         return 0.0

@@ -13,10 +13,19 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
-from ihgmm._arrays import Array, is_sparse, max_abs, row_sqnorms
+from ihgmm._arrays import (
+    Array,
+    RowBlocks,
+    is_sparse,
+    max_abs,
+    open_rows,
+    rescaled,
+    row_sqnorms,
+)
 
 __all__ = [
     "CheckedData",
+    "check_blocks",
     "check_choice",
     "check_count",
     "check_data",
@@ -29,6 +38,7 @@ __all__ = [
     "check_weights",
     "generator",
     "identical_rows",
+    "warn_empty_clusters",
     "warn_zero_rows",
 ]
 
@@ -150,32 +160,62 @@ class CheckedData:
 
 
 def check_data(
-    X: Any, estimator: BaseEstimator | None = None, *, reset: bool = True
+    X: Any,
+    estimator: BaseEstimator | None = None,
+    *,
+    reset: bool = True,
+    blocks: bool = False,
+    verbose: bool = False,
 ) -> CheckedData:
     """Validate a data matrix; one pass over it also gives the row norms.
 
     With an estimator, feature names and counts are recorded (``reset``) or compared.
+    With ``blocks``, data that is not in memory stays where it is.
     """
     options = {**FORMATS, "ensure_all_finite": False}
-    if estimator is None:
+    rows = open_rows(X) if blocks else None
+    if rows is not None:
+        rows.verbose = verbose
+        check_blocks(rows, estimator, reset)
+        X = rows
+    elif estimator is None:
         X = check_array(X, input_name="X", **options)
     else:
         X = validate_data(estimator, X, reset=reset, **options)
     sqnorms = row_sqnorms(X)
     total = float(sqnorms.sum())
     info = np.finfo(X.dtype)
-    if np.sqrt(info.tiny) < total < np.sqrt(float(info.max)) * 1e12:
+    if np.sqrt(float(info.tiny)) < total < np.sqrt(float(info.max)) * 1e12:
         return CheckedData(X, sqnorms, 1.0)
     _raise_if_not_finite(X, estimator)
     peak = max_abs(X)
     if peak == 0:
         return CheckedData(X, sqnorms, 1.0)
     unit = 2.0 ** np.clip(np.floor(np.log2(peak)), -1000, 1000)
-    X = X * X.dtype.type(1 / unit) if np.isfinite(X.dtype.type(1 / unit)) else X / unit
+    X = rescaled(X, 1 / unit)
     return CheckedData(X, row_sqnorms(X), float(unit))
 
 
+def check_blocks(X: RowBlocks, estimator: BaseEstimator | None, reset: bool) -> None:
+    """Check the shape of data that is not in memory, as scikit-learn does."""
+    n, p = X.shape
+    if n == 0 or p == 0:
+        raise ValueError(f"Found array with {n} row(s) and {p} feature(s); give some.")
+    if estimator is None:
+        return
+    if reset:
+        estimator.n_features_in_ = p
+    elif p != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {p} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+
+
 def _raise_if_not_finite(X: Array, estimator: BaseEstimator | None) -> None:
+    if isinstance(X, RowBlocks):
+        _raise_if_block_not_finite(X, estimator)
+        return
     values = X.tocoo() if is_sparse(X) else X
     bad = ~np.isfinite(values.data if is_sparse(X) else values)
     if not bad.any():
@@ -193,6 +233,45 @@ def _raise_if_not_finite(X: Array, estimator: BaseEstimator | None) -> None:
         f"entries in all: {int(bad.sum())}). {who} does not accept them: drop those "
         "rows, or fill them in (for NaN, sklearn.impute.SimpleImputer does)."
     )
+
+
+def _raise_if_block_not_finite(X: RowBlocks, estimator: BaseEstimator | None) -> None:
+    who = "ihgmm" if estimator is None else type(estimator).__name__
+    start = 0
+    for bad in X.map(_first_not_finite):
+        if bad.row >= 0:
+            raise ValueError(
+                f"Input X contains {bad.what} at row {start + bad.row}, column "
+                f"{bad.column}. {who} does not accept NaN or infinite entries: drop "
+                "those rows, or fill them in, before they are stored."
+            )
+        start += bad.n_rows
+
+
+@dataclass(frozen=True)
+class _NotFinite:
+    """Where a block has its first entry that is not finite; row -1 for nowhere."""
+
+    n_rows: int
+    row: int = -1
+    column: int = -1
+    what: str = ""
+
+
+def _first_not_finite(block: Array) -> _NotFinite:
+    values = block.tocoo() if is_sparse(block) else block
+    bad = np.flatnonzero(~np.isfinite(values.data if is_sparse(block) else values))
+    if len(bad) == 0:
+        return _NotFinite(block.shape[0])
+    first = int(bad[0])
+    if is_sparse(block):
+        row, column = int(values.row[first]), int(values.col[first])
+        value = values.data[first]
+    else:
+        row, column = divmod(first, block.shape[1])
+        value = values[row, column]
+    what = "NaN" if np.isnan(value) else "infinity"
+    return _NotFinite(block.shape[0], row, column, what)
 
 
 def check_row_count(n_samples: int, n_clusters: int) -> None:
@@ -222,6 +301,18 @@ def warn_zero_rows(sqnorms: np.ndarray) -> None:
         )
 
 
+def warn_empty_clusters(labels: np.ndarray, n_clusters: int) -> None:
+    """Warn when some clusters ended without rows."""
+    used = len(np.unique(labels))
+    if used < n_clusters:
+        warnings.warn(
+            f"{n_clusters - used} of n_clusters={n_clusters} clusters ended without "
+            "rows. The data may hold fewer; select_n_clusters counts them.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
 def identical_rows(X: Array, sqnorms: np.ndarray, n_clusters: int) -> np.ndarray | None:
     """Return labels by identity of rows when there are fewer kinds than clusters.
 
@@ -231,6 +322,8 @@ def identical_rows(X: Array, sqnorms: np.ndarray, n_clusters: int) -> np.ndarray
     few = sqnorms[: 100 * n_clusters]
     if len(np.unique(few)) >= n_clusters or len(np.unique(sqnorms)) >= n_clusters:
         return None
+    if isinstance(X, RowBlocks):  # so many rows are not compared one by one
+        return None
     rows = X.toarray() if is_sparse(X) else X
     _, labels = np.unique(rows, axis=0, return_inverse=True)
     labels = np.ravel(labels)
@@ -238,8 +331,9 @@ def identical_rows(X: Array, sqnorms: np.ndarray, n_clusters: int) -> np.ndarray
     if kinds >= n_clusters:
         return None
     warnings.warn(
-        f"X has {kinds} distinct rows, fewer than n_clusters={n_clusters}; {kinds} "
-        "clusters are returned. Ask for fewer clusters, or look for duplicates in X.",
+        f"X has {kinds} distinct row{'s' * (kinds != 1)}, fewer than n_clusters="
+        f"{n_clusters}; {kinds} cluster{'s' * (kinds != 1)} are in use. Ask for fewer "
+        "clusters, or look for duplicates in X.",
         ConvergenceWarning,
         stacklevel=3,
     )
@@ -277,6 +371,11 @@ def check_labels(name: str, labels: Any) -> np.ndarray:
         raise ValueError(
             f"{name} has shape {array.shape}; give one label for each row, as a "
             "one-dimensional sequence that is not empty."
+        )
+    if array.dtype.kind == "O" and len({type(label) for label in array}) > 1:
+        kinds = sorted({type(label).__name__ for label in array})
+        raise TypeError(
+            f"{name} mixes {', '.join(kinds)}; give every row a label of one kind."
         )
     if array.dtype.kind == "f" and np.isnan(array).any():
         raise ValueError(f"{name} contains NaN; give every row a label.")

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from ihgmm._arrays import is_sparse, own_threads
+from ihgmm._arrays import RowBlocks, is_sparse, n_entries, own_threads
 from ihgmm.blocks import fix_signs
 from ihgmm.gram import GramOperator
 from ihgmm.krylov import (
@@ -26,6 +26,9 @@ __all__ = ["ORDERS", "SOLVERS", "EigenPairs", "Order", "Solver", "leading_eigenp
 
 Solver = Literal["auto", "dense", "lanczos", "block"]
 ORDERS: tuple[Order, ...] = ("algebraic", "magnitude")
+DENSE_BLOCKS = 2**24
+"""Entries up to which data that is not in memory may be read whole."""
+
 SOLVERS: tuple[Solver, ...] = ("auto", "dense", "lanczos", "block")
 
 
@@ -127,7 +130,9 @@ def leading_eigenpairs(
 def _dense_is_cheaper(G: GramOperator, k: int) -> bool:
     """Compare operation counts; LAPACK's reduction runs far below product speed."""
     n = G.shape[0]
-    entries = G.X.nnz if hasattr(G.X, "nnz") else n * G.X.shape[1]
+    entries = n_entries(G.X)
+    if isinstance(G.X, RowBlocks) and entries > DENSE_BLOCKS:
+        return False
     dense = 2.0 * n * n * G.X.shape[1] + 15.0 * n**3
     matrix_free = 6 * 4.0 * entries * block_width(k) + 4e8
     return dense < matrix_free

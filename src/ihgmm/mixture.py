@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.special import entr, logsumexp
@@ -17,18 +18,21 @@ from ihgmm._validation import (
     check_choice,
     check_count,
     check_data,
+    check_n_clusters,
     check_number,
     check_row_count,
     generator,
     identical_rows,
+    warn_empty_clusters,
     warn_zero_rows,
 )
 from ihgmm.em import Mixture, evaluate_mixture, fit_mixture, joint_log_likelihood
 from ihgmm.estimation import estimate_parameters
 from ihgmm.gram import GRAMS, GramKind
-from ihgmm.memberships import NOISES, Directions, Noise, project
+from ihgmm.memberships import NOISES, Directions, Noise, indicators, project
 from ihgmm.refinement import refine_labels
 from ihgmm.rounding import number_by_size
+from ihgmm.selection import resolve
 from ihgmm.spectral import spectral_clustering
 
 __all__ = ["IhGMM"]
@@ -44,8 +48,9 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_clusters : int, default=2
-        Number of clusters.
+    n_clusters : int or "auto", default=2
+        Number of clusters; "auto" counts the directions that stand out from noise, see
+        :func:`~ihgmm.select_n_clusters`.
     noise : {"individual", "class", "common"}, default="individual"
         Whether every row, every cluster or the whole sample has its own noise level.
         ``"individual"`` is the full model; :meth:`bic` tells which one fits.
@@ -76,6 +81,8 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         Standard deviation of the noise: of each row, each cluster or all.
     log_likelihood_ : float
         Log-likelihood of the rows of the fit, each given the others.
+    n_clusters_ : int
+        Number of clusters, given or found.
     converged_ : bool
         Whether the memberships settled before the cap.
     n_iter_ : int
@@ -126,12 +133,13 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
     scale_errors_: np.ndarray
     noise_levels_: np.ndarray
     log_likelihood_: float
+    n_clusters_: int
     converged_: bool
     n_iter_: int
 
     def __init__(
         self,
-        n_clusters: int = 2,
+        n_clusters: int | Literal["auto"] = 2,
         *,
         noise: Noise = "individual",
         gram: GramKind = "hollow",
@@ -169,18 +177,27 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
             The fitted estimator itself.
         """
         self._check_parameters()
-        data = check_data(X, self)
-        check_row_count(len(data.sqnorms), self.n_clusters)
+        data = check_data(X, self, blocks=True)
         warn_zero_rows(data.sqnorms)
-        found = fit_mixture(
-            data.X,
-            self._start(data),
-            self.n_clusters,
-            data.sqnorms,
-            noise=self.noise,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        rng = generator(self.random_state)
+        k, _ = resolve(self.n_clusters, data.X, data.sqnorms, self.gram, rng)
+        check_row_count(len(data.sqnorms), k)
+        kinds = identical_rows(data.X, data.sqnorms, k)
+        if kinds is not None:
+            given = indicators(kinds, k)
+            found = evaluate_mixture(data.X, given, data.sqnorms, self.noise)
+            found = replace(found, memberships=given, change=0.0)
+        else:
+            found = fit_mixture(
+                data.X,
+                self._start(data, k, rng),
+                k,
+                data.sqnorms,
+                noise=self.noise,
+                max_iter=self.max_iter,
+                tol=self.tol,
+            )
+            warn_empty_clusters(found.memberships.argmax(axis=1), k)
         if found.change > self.tol:
             warnings.warn(
                 f"Memberships still moved by {found.change:.1e} a row after "
@@ -192,34 +209,23 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         self._store(found, data)
         return self
 
-    def _start(self, data: CheckedData) -> np.ndarray:
-        labels = identical_rows(data.X, data.sqnorms, self.n_clusters)
-        if labels is not None:
-            return labels
+    def _start(self, data: CheckedData, k: int, rng: np.random.Generator) -> np.ndarray:
         spectral = spectral_clustering(
-            data.X,
-            self.n_clusters,
-            gram=self.gram,
-            sqnorms=data.sqnorms,
-            rng=generator(self.random_state),
+            data.X, k, gram=self.gram, sqnorms=data.sqnorms, rng=rng
         )
-        refined = refine_labels(
-            data.X, spectral.labels, self.n_clusters, sqnorms=data.sqnorms
-        )
-        return refined.labels
+        return refine_labels(data.X, spectral.labels, k, sqnorms=data.sqnorms).labels
 
     def _store(self, found: Mixture, data: CheckedData) -> None:
+        k = found.memberships.shape[1]
         hard = found.memberships.argmax(axis=1)
         hard[data.sqnorms == 0] = np.bincount(hard).argmax()
-        labels = number_by_size(hard, self.n_clusters)
-        order = np.empty(self.n_clusters, dtype=np.intp)
-        first = [np.flatnonzero(hard == k) for k in range(self.n_clusters)]
-        free = iter(sorted(set(range(self.n_clusters)) - set(labels)))
-        for k, rows in enumerate(first):
-            order[labels[rows[0]] if len(rows) else next(free)] = k
-        estimates = estimate_parameters(
-            data.X, labels, self.n_clusters, sqnorms=data.sqnorms
-        )
+        labels = number_by_size(hard, k)
+        order = np.empty(k, dtype=np.intp)
+        first = [np.flatnonzero(hard == j) for j in range(k)]
+        free = iter(sorted(set(range(k)) - set(labels)))
+        for j, rows in enumerate(first):
+            order[labels[rows[0]] if len(rows) else next(free)] = j
+        estimates = estimate_parameters(data.X, labels, k, sqnorms=data.sqnorms)
         unit = estimates.centers.dtype.type(data.unit)
         self.labels_ = labels
         self.memberships_ = found.memberships[:, order]
@@ -235,6 +241,7 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         freedom = max(data.X.shape[1] - 1, 1)
         live = int((data.sqnorms > 0).sum())
         self.log_likelihood_ = found.log_likelihood - live * freedom * np.log(data.unit)
+        self.n_clusters_ = k
         self.converged_ = found.change <= self.tol
         self.n_iter_ = found.n_iter
         self._directions = Directions(
@@ -277,8 +284,9 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         """Return the log-likelihood of each row.
 
         The length of the row's signal is integrated out, and with individual noise the
-        noise level is fitted to the row: values compare rows and models of the same
-        data, and are not densities.
+        noise level is fitted to the row. Values compare models on the same rows; they
+        are not densities, and rows of different size are not comparable. Zero rows
+        have 0.
 
         Parameters
         ----------
@@ -356,11 +364,11 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         live = int((data.sqnorms > 0).sum())
         p = self.n_features_in_
         freedom = max(p - 1, 1)
-        penalty = (self.n_clusters - 1) * np.log(live)
+        penalty = (self.n_clusters_ - 1) * np.log(live)
         if self.noise == "individual":
             penalty += live * np.log(p)
         else:
-            levels = 1 if self.noise == "common" else self.n_clusters
+            levels = 1 if self.noise == "common" else self.n_clusters_
             penalty += levels * np.log(live * p)
         value = found.log_likelihood - live * freedom * np.log(data.unit)
         return float(penalty - 2 * value), found.memberships
@@ -386,9 +394,9 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         n = check_count("n_samples", n_samples)
         rng = generator(self.random_state)
-        used = np.bincount(self.labels_, minlength=self.n_clusters) > 0
+        used = np.bincount(self.labels_, minlength=self.n_clusters_) > 0
         shares = np.where(used, self.weights_, 0.0)
-        labels = rng.choice(self.n_clusters, size=n, p=shares / shares.sum())
+        labels = rng.choice(self.n_clusters_, size=n, p=shares / shares.sum())
         donors = np.empty(n, dtype=np.intp)
         for k in np.unique(labels):
             rows = labels == k
@@ -407,11 +415,11 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
     def _joint(self, X: Any) -> tuple[np.ndarray, CheckedData]:
         """Return log-likelihoods of rows and clusters, in the units of checked data."""
         check_is_fitted(self)
-        data = check_data(X, self, reset=False)
+        data = check_data(X, self, reset=False, blocks=True)
         found = project(data.X, data.sqnorms, self._directions)
         variances = None
         if self.noise != "individual":
-            levels = np.broadcast_to(self.noise_levels_, self.n_clusters)
+            levels = np.broadcast_to(self.noise_levels_, self.n_clusters_)
             variances = (levels / data.unit) ** 2
         joint = joint_log_likelihood(
             found, data.sqnorms, data.X.shape[1], self.weights_, variances
@@ -419,7 +427,7 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         return joint, data
 
     def _check_parameters(self) -> None:
-        check_count("n_clusters", self.n_clusters)
+        check_n_clusters(self.n_clusters)
         check_choice("noise", self.noise, NOISES)
         check_choice("gram", self.gram, GRAMS)
         check_count("max_iter", self.max_iter)

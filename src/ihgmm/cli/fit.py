@@ -122,8 +122,8 @@ def _count(text: str) -> int | str:
     try:
         return int(text)
     except ValueError:
-        if text == "auto":
-            return text
+        if text.lower() == "auto":
+            return "auto"
         raise TableError(f"-k {text}: give a whole number, or auto.") from None
 
 

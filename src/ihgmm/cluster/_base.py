@@ -10,13 +10,14 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     ClusterMixin,
     TransformerMixin,
+    clone,
 )
 from sklearn.metrics import euclidean_distances
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ihgmm._arrays import Array, matmul
-from ihgmm._validation import CheckedData, check_data
+from ihgmm._arrays import Array, matmul, open_rows
+from ihgmm._validation import CheckedData, check_blocks, check_data
 from ihgmm.rounding import normalize_rows
 
 __all__ = ["Clusterer", "CosineClusterer", "DistanceClusterer"]
@@ -39,7 +40,7 @@ class Clusterer(
 
     def _check_new(self, X: Any) -> CheckedData:
         check_is_fitted(self)
-        return check_data(X, self, reset=False)
+        return check_data(X, self, reset=False, blocks=True)
 
 
 class CosineClusterer(Clusterer):
@@ -77,6 +78,17 @@ class CosineClusterer(Clusterer):
         -------
         ndarray of shape (n_samples,)
         """
+        rows = open_rows(X)
+        if rows is not None and hasattr(rows, "lazily"):
+            check_is_fitted(self)
+            check_blocks(rows, self, reset=False)
+            light = clone(self)  # without what the fit knows of its own rows
+            light.cluster_centers_ = self.cluster_centers_
+            light.n_features_in_ = self.n_features_in_
+            return rows.lazily(light._nearest, np.intp)
+        return self._nearest(X)
+
+    def _nearest(self, X: Any) -> np.ndarray:
         cosines = self._cosines(X)
         cosines[:, ~self.cluster_centers_.any(axis=1)] = -2  # empty clusters
         return np.asarray(cosines.argmax(axis=1))

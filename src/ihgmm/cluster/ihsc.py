@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ihgmm._arrays import like_rows
 from ihgmm._validation import (
     CheckedData,
     check_choice,
@@ -20,6 +21,7 @@ from ihgmm._validation import (
     check_row_count,
     generator,
     identical_rows,
+    warn_empty_clusters,
     warn_zero_rows,
 )
 from ihgmm.cluster._base import CosineClusterer
@@ -28,7 +30,7 @@ from ihgmm.estimation import estimate_parameters
 from ihgmm.gram import GRAMS, GramKind
 from ihgmm.refinement import refine_labels
 from ihgmm.rounding import ASSIGNMENTS, Assignment, number_by_size
-from ihgmm.selection import ClusterCount, CountGram, choose
+from ihgmm.selection import ClusterCount, resolve
 from ihgmm.spectral import spectral_clustering
 
 __all__ = ["IhSC"]
@@ -76,6 +78,8 @@ class IhSC(CosineClusterer):
     tol : float, default=1e-2
         Largest angle, in radians, between the computed and the true leading subspace.
         Noise in the data turns that subspace by more.
+    verbose : bool, default=False
+        Show how far each pass over data on disk has come.
     random_state : int, RandomState, Generator or None, default=None
         Seed; the same seed gives the same labels.
 
@@ -152,6 +156,7 @@ class IhSC(CosineClusterer):
         n_init: int | Literal["auto"] = "auto",
         max_iter: int = 300,
         tol: float = 1e-2,
+        verbose: bool = False,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -163,6 +168,7 @@ class IhSC(CosineClusterer):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -181,10 +187,12 @@ class IhSC(CosineClusterer):
             The fitted estimator itself.
         """
         self._check_parameters()
-        data = check_data(X, self)
+        data = check_data(X, self, blocks=True, verbose=self.verbose)
         warn_zero_rows(data.sqnorms)
         rng = generator(self.random_state)
-        k = self._count(data, rng)
+        k, selection = resolve(self.n_clusters, data.X, data.sqnorms, self.gram, rng)
+        if selection is not None:
+            self.selection_ = selection
         check_row_count(len(data.sqnorms), k)
         found = spectral_clustering(
             data.X,
@@ -210,7 +218,7 @@ class IhSC(CosineClusterer):
             data.X, labels, k, scales=scales, sqnorms=data.sqnorms
         )
         self.n_clusters_ = k
-        self.labels_ = labels
+        self.labels_ = like_rows(data.X, labels)
         self.embedding_ = found.embedding
         self.eigenvalues_ = data.restore_squares(found.eigenvalues)
         self.cluster_centers_ = fitted.centers * fitted.centers.dtype.type(data.unit)
@@ -218,21 +226,6 @@ class IhSC(CosineClusterer):
         self.noise_levels_ = fitted.noise_levels * fitted.scales.dtype.type(data.unit)
         self.n_iter_ = found.n_iter
         return self
-
-    def _count(self, data: CheckedData, rng: np.random.Generator) -> int:
-        """Return the number of clusters, found if not given."""
-        if self.n_clusters != "auto":
-            return self.n_clusters
-        gram: CountGram = "cosine" if self.gram == "cosine" else "hollow"
-        self.selection_ = choose(data.X, data.sqnorms, gram, rng)
-        if self.selection_.n_clusters == 0:
-            warnings.warn(
-                "X shows no structure: no direction stands out from noise. All rows "
-                "are put in one cluster; give n_clusters if you know better.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        return max(self.selection_.n_clusters, 1)
 
     def _refined(self, data: CheckedData, labels: np.ndarray, k: int) -> np.ndarray:
         refined = refine_labels(data.X, labels, k, sqnorms=data.sqnorms)
@@ -243,6 +236,7 @@ class IhSC(CosineClusterer):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+        warn_empty_clusters(refined.labels, k)
         return number_by_size(refined.labels, k)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -277,6 +271,7 @@ class IhSC(CosineClusterer):
         check_choice("eigen_solver", self.eigen_solver, SOLVERS)
         check_choice("assign_labels", self.assign_labels, ASSIGNMENTS)
         check_flag("refine", self.refine)
+        check_flag("verbose", self.verbose)
         check_n_init(self.n_init)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, above=0)

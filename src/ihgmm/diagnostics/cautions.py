@@ -48,7 +48,12 @@ def cautions(
     """
     said = [_zero_rows(sqnorms), _dominant_rows(found, sqnorms)]
     hopeless = found.verdict.startswith("no separation")
-    if hopeless:
+    if hopeless and found.eigenvalue_gap > WIDE_GAP:
+        said.append(
+            "The data show clear directions, but these labels do not follow them: are "
+            "rows and labels in the same order?"
+        )
+    elif hopeless:
         said.append(
             "Labels of pure noise look like this; then separation and scales are "
             "those of noise. Try other features, another scaling or fewer clusters; "

@@ -97,7 +97,7 @@ def diagnose(
     """
     check_choice("gram", gram, GRAMS)
     rng = generator(random_state)
-    data = check_data(X)
+    data = check_data(X, blocks=True)
     n, p = data.X.shape
     array = check_labels("labels", labels)
     if len(array) != n:

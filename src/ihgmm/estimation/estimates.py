@@ -21,7 +21,7 @@ from ihgmm.groups import Groups
 __all__ = ["Estimates", "estimate_parameters"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Estimates:
     """Estimates of what generated the data, ``x_i = scale_i * center + noise``.
 
@@ -51,6 +51,14 @@ class Estimates:
     scale_errors: np.ndarray
     center_errors: np.ndarray
     classes: np.ndarray
+
+    def __repr__(self) -> str:
+        k, p = self.centers.shape
+        return (
+            f"Estimates(n_samples={len(self.scales)}, n_features={p}, n_clusters={k}, "
+            f"median scale error={np.median(self.scale_errors):.3g}, "
+            f"median noise level={np.median(self.noise_levels):.3g})"
+        )
 
     def scale_intervals(self, level: float = 0.95) -> np.ndarray:
         """Return a confidence interval for the scale of each row.
@@ -168,7 +176,7 @@ def estimate_parameters(
     """
     unit = 1.0
     if sqnorms is None:
-        data = check_data(X)
+        data = check_data(X, blocks=True)
         X, sqnorms, unit = data.X, data.sqnorms, data.unit
     labels, classes = _check_clusters(labels, n_clusters, X.shape[0])
     if scales is not None:

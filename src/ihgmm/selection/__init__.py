@@ -1,5 +1,5 @@
 """How many clusters there are."""
 
-from ihgmm.selection.count import ClusterCount, CountGram, choose, select_n_clusters
+from ihgmm.selection.count import ClusterCount, choose, resolve, select_n_clusters
 
-__all__ = ["ClusterCount", "CountGram", "choose", "select_n_clusters"]
+__all__ = ["ClusterCount", "choose", "resolve", "select_n_clusters"]

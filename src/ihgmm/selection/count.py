@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._arrays import Array, is_sparse, n_entries, take_rows
+from ihgmm._arrays import (
+    Array,
+    column_sqnorms,
+    is_sparse,
+    n_entries,
+    one_thread,
+    take_rows,
+)
 from ihgmm._validation import check_choice, check_count, check_data, generator
 from ihgmm.eigen import EigenPairs
 from ihgmm.gram import GramOperator
 from ihgmm.selection.parallel import count_above_noise
 from ihgmm.selection.stability import stable_count
 
-__all__ = ["ClusterCount", "choose", "select_n_clusters"]
+__all__ = ["ClusterCount", "choose", "resolve", "select_n_clusters"]
+
+DOMINANT = 0.5
+"""Share of the squared length in one column beyond which flips tell nothing."""
+
+SMALL = 2**22
+"""Entries up to which one thread does best."""
 
 CountGram = Literal["hollow", "cosine"]
 Method = Literal["parallel", "stability"]
@@ -53,6 +69,11 @@ class ClusterCount:
         Rows that were looked at; fewer than in X when there are very many.
     strengths : dict of int to float
         Prediction strength of each number of clusters tried; empty for "parallel".
+    largest_column : float
+        Share of the squared length of X in one column. Signs on a column that
+        dominates flip whole rows, and leave nothing to compare with.
+    max_clusters : int
+        The largest number that was looked for.
     """
 
     n_clusters: int
@@ -64,6 +85,8 @@ class ClusterCount:
     gram: str
     n_rows: int
     strengths: dict[int, float]
+    largest_column: float
+    max_clusters: int
 
     def __repr__(self) -> str:
         return (
@@ -77,6 +100,12 @@ class ClusterCount:
     @property
     def summary(self) -> str:
         """The finding in words."""
+        if self.n_clusters == 0 and self.largest_column > DOMINANT:
+            return (
+                f"Cannot tell: one column holds {self.largest_column:.0%} of the "
+                "squared length of X, and signs on a single column tell nothing. "
+                "Standardise the columns first."
+            )
         if self.n_clusters == 0:
             return "No structure: no eigenvalue stands out from sign-flipped data."
         if self.rank == 0:
@@ -96,6 +125,11 @@ class ClusterCount:
             return f"{start}; {_clusters(self.n_clusters)} in these directions{how}."
         if self.n_clusters == 1:
             return f"{start}: all rows share one direction."
+        if self.rank == self.max_clusters:
+            return (
+                f"{start}: stopped at max_clusters={self.max_clusters}, there may be "
+                "more."
+            )
         return f"{start}: {_clusters(self.n_clusters)}, more if patterns are dependent."
 
     def plot(self, ax: Any = None) -> Any:
@@ -122,7 +156,14 @@ class ClusterCount:
         place = np.arange(1, len(shown) + 1)
         above = place <= self.rank
         low = min(self.null.min(initial=self.edge), self.edge)
-        ax.axhspan(low, self.edge, color="#D55E00", alpha=0.25, lw=0)
+        ax.axhspan(
+            low,
+            self.edge,
+            color="#D55E00",
+            alpha=0.25,
+            lw=0,
+            label="sign-flipped copies",
+        )
         ax.axhline(self.edge, color="#D55E00", lw=1.2, label="edge of noise")
         size = 7 if len(shown) <= 25 else 4
         ax.plot(
@@ -225,8 +266,7 @@ def select_n_clusters(
 
     Examples
     --------
-    >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.selection.count import select_n_clusters
+    >>> from ihgmm import make_ihgmm, select_n_clusters
     >>> X, labels = make_ihgmm(300, 100, 4, random_state=0)
     >>> found = select_n_clusters(X, random_state=0)
     >>> found.n_clusters
@@ -238,7 +278,7 @@ def select_n_clusters(
     if n_flips is not None:
         check_count("n_flips", n_flips)
     rng = generator(random_state)
-    data = check_data(X)
+    data = check_data(X, blocks=True)
     found = choose(
         data.X,
         data.sqnorms,
@@ -272,16 +312,46 @@ def choose(
     eigenvalues are in its units. See :func:`select_n_clusters`.
     """
     X, sqnorms = _fewer_rows(X, sqnorms, rng)
+    # On small data the threads of BLAS cost more than they bring.
+    with one_thread() if n_entries(X) < SMALL else nullcontext():
+        return _choose(X, sqnorms, gram, rng, max_clusters, method, n_flips)
+
+
+def _choose(
+    X: Array,
+    sqnorms: np.ndarray,
+    gram: CountGram,
+    rng: np.random.Generator,
+    max_clusters: int,
+    method: Method,
+    n_flips: int | None,
+) -> ClusterCount:
     n, p = X.shape
+    columns = column_sqnorms(X)
+    largest = float(columns.max() / columns.sum()) if columns.any() else 0.0
     G = GramOperator.of(X, gram, sqnorms)
     most = min(max_clusters, n - 1, p)
     if most < 1 or not sqnorms.any():
         none = np.zeros(0)
-        return ClusterCount(0, 0, np.zeros(1), 0.0, none, method, gram, n, {})
+        return ClusterCount(
+            0, 0, np.zeros(1), 0.0, none, method, gram, n, {}, 0.0, max_clusters
+        )
     pairs, rank, null, edge = count_above_noise(G, most, n_flips, rng)
     if p == 1:
         rank = 1  # flips change nothing, and there is one direction to share
-    found = ClusterCount(rank, rank, pairs.values, edge, null, method, gram, n, {})
+    found = ClusterCount(
+        rank,
+        rank,
+        pairs.values,
+        edge,
+        null,
+        method,
+        gram,
+        n,
+        {},
+        largest,
+        max_clusters,
+    )
     if method == "parallel" or (rank == 0 and p > FEW_FEATURES):
         return found
     embedding = _embedding(pairs, rank, p)[sqnorms > 0]
@@ -309,3 +379,24 @@ def _fewer_rows(
     keep = np.sort(rng.choice(n, rows, replace=False, shuffle=False))
     X = take_rows(X.tocsr() if is_sparse(X) else X, keep)
     return X, sqnorms[keep]
+
+
+def resolve(
+    n_clusters: int | Literal["auto"],
+    X: Array,
+    sqnorms: np.ndarray,
+    gram: str,
+    rng: np.random.Generator,
+) -> tuple[int, ClusterCount | None]:
+    """Return the number of clusters of an estimator, counted if it is "auto"."""
+    if n_clusters != "auto":
+        return n_clusters, None
+    found = choose(X, sqnorms, "cosine" if gram == "cosine" else "hollow", rng)
+    if found.n_clusters == 0:
+        warnings.warn(
+            f"{found.summary} All rows are put in one cluster; give n_clusters if you "
+            "know better.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return max(found.n_clusters, 1), found

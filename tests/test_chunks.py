@@ -1,0 +1,513 @@
+"""Data that is not in memory gives the answers of data that is."""
+
+import os
+import shutil
+
+import dask.array as da
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as pds
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+import zarr
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import DataConversionWarning
+
+from ihgmm import (
+    IhGMM,
+    IhSC,
+    _chunks,
+    diagnose,
+    estimate_parameters,
+    make_ihgmm,
+    scale_heterogeneity_test,
+    select_n_clusters,
+)
+from ihgmm._chunks import open_rows
+
+
+def memory_map(X, folder):
+    np.save(folder / "x.npy", X)
+    return np.load(folder / "x.npy", mmap_mode="r")
+
+
+def hdf5(X, folder, chunks=None):
+    file = h5py.File(folder / "x.h5", "w")
+    return file.create_dataset("X", data=X, chunks=chunks)
+
+
+def hdf5_chunked(X, folder):
+    return hdf5(X, folder, (min(len(X), 70), X.shape[1] // 2))
+
+
+def zarr_array(X, folder):
+    array = zarr.create_array(
+        folder / "x.zarr", shape=X.shape, dtype=X.dtype, chunks=(130, X.shape[1])
+    )
+    array[:] = X
+    return array
+
+
+def write_csr(X, group):
+    X = sp.csr_array(X)
+    for name in ("data", "indices", "indptr"):
+        values = getattr(X, name)
+        create = group.create_array if hasattr(group, "store") else group.create_dataset
+        create(name, data=values, chunks=(min(len(values), 5000),))
+    group.attrs["encoding-type"] = "csr_matrix"
+    group.attrs["shape"] = X.shape
+    return group
+
+
+def csr_hdf5(X, folder):
+    return write_csr(X, h5py.File(folder / "csr.h5", "w").create_group("X"))
+
+
+def csr_zarr(X, folder):
+    return write_csr(X, zarr.create_group(folder / "csr.zarr"))
+
+
+def parquet(X, folder):
+    (folder / "x").mkdir()
+    for i, part in enumerate(np.array_split(X, 2)):
+        table = pa.table({f"f{j}": part[:, j] for j in range(X.shape[1])})
+        pq.write_table(
+            table, folder / "x" / f"{i}.parquet", row_group_size=1 + len(X) // 4
+        )
+    return pds.dataset(folder / "x")
+
+
+def dask_dense(X, folder):
+    return da.from_array(X, chunks=(230, X.shape[1]))
+
+
+def dask_csr(X, folder):
+    return dask_dense(X, folder).map_blocks(sp.csr_array)
+
+
+KINDS = {
+    kind.__name__: kind
+    for kind in (
+        memory_map,
+        hdf5,
+        hdf5_chunked,
+        zarr_array,
+        csr_hdf5,
+        csr_zarr,
+        parquet,
+        dask_dense,
+        dask_csr,
+    )
+}
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(_chunks, "BLOCK_BYTES", 2**15)
+
+
+@pytest.fixture(params=list(KINDS))
+def store(request, tmp_path, monkeypatch):
+    """A way to put a matrix somewhere else than in memory; several blocks of it."""
+    size = 2**16 if "csr" in request.param else 2**15
+    monkeypatch.setattr(_chunks, "BLOCK_BYTES", size)
+
+    def put(X, name="x"):
+        folder = tmp_path / name
+        folder.mkdir()
+        return KINDS[request.param](X, folder)
+
+    return put
+
+
+def sample(dtype=np.float64, n=500, p=40):
+    X, _ = make_ihgmm(n, p, 4, random_state=0)
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = 0
+    return X.astype(dtype)
+
+
+def like(stored, X):
+    """Return X, sparse if it is stored so: sparse data is flipped in other ways."""
+    return sp.csr_array(X) if open_rows(stored).sparse else X
+
+
+TOLERANCE = {"float32": 1e-5, "float64": 1e-9}
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_same_answer_as_in_memory(store, dtype):
+    X = sample(dtype, n=700)
+    stored = store(X)
+    assert len(open_rows(stored).ranges) > 2
+    model, wanted = (IhSC(4, random_state=0).fit(data) for data in (stored, X))
+    rtol = TOLERANCE[dtype]
+    assert_array_equal(model.labels_, wanted.labels_)
+    assert_allclose(model.eigenvalues_, wanted.eigenvalues_, rtol=rtol)
+    assert_allclose(model.scales_, wanted.scales_, rtol=100 * rtol)
+    size = np.abs(wanted.cluster_centers_).max()
+    assert_allclose(
+        model.cluster_centers_, wanted.cluster_centers_, atol=10 * rtol * size
+    )
+    assert_allclose(model.noise_levels_, wanted.noise_levels_, rtol=1e3 * rtol)
+    assert model.cluster_centers_.dtype == dtype
+    assert_array_equal(model.predict(stored), wanted.predict(X))
+    assert_allclose(model.transform(stored), wanted.transform(X), atol=100 * rtol)
+    assert model.score(stored) == pytest.approx(wanted.score(X), rel=10 * rtol)
+    assert_array_equal(open_rows(stored).toarray(), X)
+
+
+OPTIONS = [
+    {"refine": True},
+    {"n_clusters": "auto"},
+    {"gram": "cosine"},
+    {"gram": "full"},
+]
+MORE_OPTIONS = [
+    {"gram": "hetero"},
+    {"assign_labels": "cluster_qr"},
+    {"eigen_solver": "dense"},
+    {"eigen_solver": "lanczos"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_options(store, options):
+    X = sample()
+    check_options(store(X), X, options)
+
+
+@pytest.mark.parametrize("kind", [memory_map, csr_hdf5, dask_dense])
+@pytest.mark.parametrize("options", MORE_OPTIONS, ids=str)
+def test_more_options(kind, tmp_path, small_blocks, options):
+    X = sample()
+    check_options(kind(X, tmp_path), X, options)
+
+
+def check_options(stored, X, options):
+    options = {"n_clusters": 4, "random_state": 0} | options
+    model, wanted = (IhSC(**options).fit(data) for data in (stored, like(stored, X)))
+    assert model.n_clusters_ == wanted.n_clusters_
+    assert_array_equal(model.labels_, wanted.labels_)
+    assert_allclose(model.eigenvalues_, wanted.eigenvalues_, rtol=1e-9)
+
+
+def test_mixture(store):
+    X = sample(n=300)
+    stored = store(X)
+    model, wanted = (IhGMM(4, random_state=0).fit(data) for data in (stored, X))
+    assert_array_equal(model.labels_, wanted.labels_)
+    assert_allclose(model.log_likelihood_, wanted.log_likelihood_, rtol=1e-9)
+    assert_allclose(model.predict_proba(stored), wanted.predict_proba(X), atol=1e-9)
+    assert model.bic(stored) == pytest.approx(wanted.bic(X))
+
+
+def test_functions(store):
+    X = sample(n=300)
+    stored = store(X)
+    labels = IhSC(4, random_state=0).fit_predict(X)
+    found, wanted = (estimate_parameters(data, labels) for data in (stored, X))
+    assert_allclose(found.scales, wanted.scales, rtol=1e-9)
+    assert_allclose(found.scale_errors, wanted.scale_errors, rtol=1e-9)
+    found, wanted = (
+        select_n_clusters(data, random_state=0) for data in (stored, like(stored, X))
+    )
+    assert found.n_clusters == wanted.n_clusters == 4
+    # The signs of sparse rows depend on how the rows are cut into blocks.
+    rtol = 0.1 if open_rows(stored).sparse else 1e-6
+    assert_allclose(found.edge, wanted.edge, rtol=rtol)
+    found, wanted = (
+        scale_heterogeneity_test(data, labels, random_state=0) for data in (stored, X)
+    )
+    assert_allclose(found.statistic, wanted.statistic, rtol=1e-6)
+    assert diagnose(stored, labels).verdict == diagnose(X, labels).verdict
+
+
+def test_integers(store):
+    X = np.random.default_rng(0).poisson(np.abs(sample())).astype(np.int16)
+    model, wanted = (IhSC(4, random_state=0).fit(data) for data in (store(X), X))
+    assert_array_equal(model.labels_, wanted.labels_)
+    assert model.cluster_centers_.dtype == np.float64
+    assert_allclose(model.eigenvalues_, wanted.eigenvalues_, rtol=1e-9)
+
+
+def test_zero_rows(store):
+    X = sample()
+    X[[0, 333, 499]] = 0
+    with pytest.warns(DataConversionWarning, match="3 of 500 rows are zero"):
+        model = IhSC(4, random_state=0).fit(store(X))
+    labels = np.asarray(model.labels_)
+    assert_array_equal(labels[[0, 333, 499]], 0)
+    assert_array_equal(model.scales_[[0, 333, 499]], 0)
+    with pytest.warns(DataConversionWarning):
+        assert_array_equal(labels, IhSC(4, random_state=0).fit(X).labels_)
+
+
+@pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (-np.inf, "infinity")])
+def test_not_finite(store, value, name):
+    X = sample()
+    good = store(X)
+    X[417, 7] = X[420, 1] = value
+    bad = store(X, "bad")
+    message = f"contains {name} at row 417, column 7. IhSC does not accept .*drop"
+    with pytest.raises(ValueError, match=message):
+        IhSC(4).fit(bad)
+    with pytest.raises(ValueError, match=message):
+        IhSC(4, random_state=0).fit(good).transform(bad)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "factor"),
+    [("float64", 1e200), ("float32", 1e-44)],
+)
+def test_huge_and_tiny_values(store, dtype, factor):
+    X = (sample() * factor).astype(dtype)
+    model, wanted = (IhSC(4, random_state=0).fit(data) for data in (store(X), X))
+    assert_array_equal(model.labels_, wanted.labels_)
+    assert_allclose(model.cluster_centers_, wanted.cluster_centers_, rtol=1e-3)
+
+
+def test_wrong_number_of_features(store):
+    model = IhSC(4, random_state=0).fit(store(sample(n=400)))
+    message = "X has 39 features, but IhSC is expecting 40 features as input"
+    with pytest.raises(ValueError, match=message):
+        model.predict(store(sample(n=300)[:, :39], "other"))
+
+
+def test_fewer_rows_than_clusters(store):
+    message = "n_clusters=9 is more than n_samples=5; give at most 5 clusters"
+    with pytest.raises(ValueError, match=message):
+        IhSC(9).fit(store(sample()[:5]))
+
+
+def test_few_rows(store):
+    for rows in (1, 2, 5):
+        X = sample()[:rows]
+        stored, k = store(X, str(rows)), min(rows, 2)
+        model, wanted = (IhSC(k, random_state=0).fit(data) for data in (stored, X))
+        assert_array_equal(model.labels_, wanted.labels_)
+
+
+@pytest.mark.parametrize("kind", [memory_map, csr_hdf5, dask_dense])
+def test_passes(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(_chunks, "BLOCK_BYTES", 2**20)
+    X, _ = make_ihgmm(
+        20_000, 100, 5, separation_constant=0.5, dtype=np.float32, random_state=0
+    )
+    rows = open_rows(kind(X, tmp_path))
+    labels = IhSC(5, random_state=0).fit(rows).labels_
+    assert 3 <= rows.passes <= 6
+    assert_array_equal(labels, IhSC(5, random_state=0).fit(X).labels_)
+
+
+def test_some_rows(store):
+    X = sample(n=1000)
+    rows = open_rows(store(X))
+    for index in (
+        slice(None),
+        slice(250, 700),
+        slice(900, 100, -7),
+        slice(5, 5),
+        np.array([3, 999, 4, 4, 0, 512, -1]),
+        np.array([], dtype=int),
+        np.arange(1000)[::-1],
+        np.arange(0, 1000, 3),
+        np.arange(1000) % 97 == 5,
+    ):
+        found = rows.take(index)
+        found = found.toarray() if sp.issparse(found) else found
+        assert_array_equal(found, X[index])
+
+
+def test_few_rows_are_read_alone(tmp_path, small_blocks):
+    asked = []
+    X = sample(n=1000)
+
+    def read(start, stop):
+        asked.append(stop - start)
+        return X[start:stop]
+
+    rows = _chunks.StoredRows(read, X.shape, X.dtype)
+    assert_array_equal(rows.take(np.array([900, 3, 40])), X[[900, 3, 40]])
+    assert asked == [1, 1, 1]
+    asked.clear()
+    chunked = _chunks.StoredRows(read, X.shape, X.dtype, step=10)
+    assert_array_equal(chunked.take(np.array([905, 3, 7])), X[[905, 3, 7]])
+    assert asked == [5, 1]
+
+
+def test_progress_is_shown(store, capsys):
+    stored = store(sample())
+    if isinstance(stored, da.Array):
+        pytest.skip("dask has progress bars of its own")
+    IhSC(4, random_state=0, verbose=True).fit(stored)
+    shown = capsys.readouterr().err
+    assert "pass 1 " in shown
+    assert "100%" in shown
+
+
+# -- bad input -------------------------------------------------------------------------
+
+
+def break_after(rows, passes, harm):
+    """Do some harm to what is stored once so many passes were made."""
+    mapped = rows.map
+
+    def map_then_harm(*arguments):
+        yield from mapped(*arguments)
+        if rows.passes == passes:
+            harm()
+
+    rows.map = map_then_harm
+    return rows
+
+
+def test_truncated_memory_map(tmp_path, small_blocks):
+    rows = open_rows(memory_map(sample(n=2000), tmp_path))
+    size = (tmp_path / "x.npy").stat().st_size
+
+    def harm():
+        os.truncate(tmp_path / "x.npy", size // 2)
+
+    message = (
+        f"Rows .* of the memory map .*x.npy could not be read .*now ends at byte "
+        f"{size // 2}.*Check that the file is whole"
+    )
+    with pytest.raises(OSError, match=message):
+        IhSC(4, random_state=0).fit(break_after(rows, 1, harm))
+
+
+def test_deleted_memory_map_is_still_there(tmp_path, small_blocks):
+    X = sample()
+    rows = open_rows(memory_map(X, tmp_path))
+    if os.name == "nt":
+        pytest.skip("Windows does not delete files that are mapped")
+    model = IhSC(4, random_state=0).fit(
+        break_after(rows, 1, (tmp_path / "x.npy").unlink)
+    )
+    assert_array_equal(model.labels_, IhSC(4, random_state=0).fit(X).labels_)
+
+
+def test_views_and_copies_of_memory_maps(tmp_path, small_blocks):
+    X = sample(n=1000)
+    stored = memory_map(X, tmp_path)
+    assert_array_equal(open_rows(stored[301:900]).toarray(), X[301:900])
+    assert open_rows(stored.copy()) is None
+    assert open_rows(stored[:, :7]) is None
+    changed = np.load(tmp_path / "x.npy", mmap_mode="c")
+    changed[500] = 1.0
+    rows = open_rows(changed)
+    list(rows.map(len))
+    assert_array_equal(rows.take(slice(500, 502)), np.stack([np.ones(40), X[501]]))
+    assert_array_equal(changed[500], 1.0)
+
+
+@pytest.mark.parametrize("kind", [zarr_array, csr_zarr])
+def test_zarr_that_vanishes(kind, tmp_path, small_blocks):
+    rows = open_rows(kind(sample(), tmp_path))
+    (store,) = tmp_path.iterdir()
+    with pytest.raises(OSError, match=r"zarr array .* now has 0 chunks; it had \d+"):
+        IhSC(4).fit(break_after(rows, 1, lambda: shutil.rmtree(store)))
+
+
+def test_corrupt_zarr_chunk(tmp_path, small_blocks):
+    stored = zarr_array(sample(), tmp_path)
+    (tmp_path / "x.zarr" / "c" / "2" / "0").write_bytes(b"no chunk")
+    message = r"Rows 260 to 389 of the stored array .*x.zarr could not be read \(\w+"
+    with pytest.raises(OSError, match=message):
+        IhSC(4).fit(stored)
+
+
+def test_corrupt_hdf5_chunk(tmp_path, small_blocks):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        chunk = (100, 40)
+        data = file.create_dataset("X", data=sample(), chunks=chunk, fletcher32=True)
+        at = data.id.get_chunk_info(3).byte_offset
+    with open(tmp_path / "x.h5", "r+b") as raw:
+        raw.seek(at)
+        raw.write(b"harm" * 10)
+    message = "Rows 300 to 399 of the stored array /X in .*x.h5 could not be read"
+    with (
+        h5py.File(tmp_path / "x.h5") as file,
+        pytest.raises(OSError, match=message),
+    ):
+        IhSC(4).fit(file["X"])
+
+
+def test_hdf5_file_that_is_closed(tmp_path, small_blocks):
+    stored = hdf5(sample(), tmp_path)
+    rows = open_rows(stored)
+    with pytest.raises(
+        OSError, match=r"array /X in .*x.h5 could not be read.*stays op"
+    ):
+        IhSC(4).fit(break_after(rows, 1, stored.file.close))
+    with pytest.raises(ValueError, match="HDF5 file that is closed; open the file"):
+        IhSC(4).fit(stored)
+
+
+def test_parquet_that_vanishes(tmp_path, small_blocks):
+    rows = open_rows(parquet(sample(), tmp_path))
+    harm = (tmp_path / "x" / "1.parquet").unlink
+    with pytest.raises(OSError, match=r"Rows .* of the Parquet .*FileNotFoundError"):
+        IhSC(4).fit(break_after(rows, 1, harm))
+
+
+def test_stored_array_that_shrinks(tmp_path, small_blocks):
+    file = h5py.File(tmp_path / "x.h5", "w")
+    stored = file.create_dataset("X", data=sample(), maxshape=(None, 40))
+    rows = break_after(open_rows(stored), 1, lambda: stored.resize((450, 40)))
+    with pytest.raises(OSError, match=r"came in shape \(\d+, 40\); it had 500 rows"):
+        IhSC(4).fit(rows)
+
+
+def csr_with(folder, **parts):
+    group = csr_hdf5(sample(), folder)
+    for name, value in parts.items():
+        if name in group:
+            group[name][-1] = value
+        else:
+            group.attrs[name.replace("_", "-")] = value
+    return group
+
+
+@pytest.mark.parametrize(
+    ("stored", "error", "message"),
+    [
+        (lambda f: csr_with(f, encoding_type="csc_matrix"), ValueError, "tocsr"),
+        (lambda f: csr_with(f, encoding_type="array"), ValueError, "kind 'array' with"),
+        (lambda f: csr_with(f, indices=40), OSError, "columns from 0 to 40, with 40 f"),
+        (lambda f: csr_with(f, indptr=7), ValueError, "pointers up to 7. Write it ag"),
+        (lambda f: csr_hdf5(sample(), f).file, ValueError, r"with \['X'\]; give a"),
+        (lambda f: hdf5(np.ones((4, 3, 2)), f), ValueError, r"shape \(4, 3, 2\); giv"),
+        (lambda f: hdf5(np.ones(4), f), ValueError, r"shape \(4,\); give one with two"),
+        (lambda f: hdf5(np.ones((0, 3)), f), ValueError, r"0 row\(s\) and 3 feature"),
+        (lambda f: hdf5(np.ones((3, 0)), f), ValueError, r"3 row\(s\) and 0 feature"),
+        (lambda f: hdf5(np.ones((9, 2), "S3"), f), ValueError, r"type \|S3, not real"),
+        (
+            lambda f: hdf5(np.full((9, 2), "a", object), f),
+            ValueError,
+            "object, not real",
+        ),
+        (lambda f: hdf5(np.ones((9, 2), "c8"), f), ValueError, "complex64, not real"),
+        (lambda f: memory_map(np.ones((9, 2), "M8[s]"), f), ValueError, "datetime64"),
+        (lambda f: memory_map(np.ones(9), f), ValueError, "Expected 2D array, got 1D"),
+    ],
+)
+def test_not_a_matrix_of_numbers(stored, error, message, tmp_path, small_blocks):
+    with pytest.raises(error, match=message):
+        IhSC(2).fit(stored(tmp_path))
+
+
+def test_parquet_with_words(tmp_path):
+    table = pa.table({"x": [1.0, 2.0], "name": ["a", "b"]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match=r"not numbers: name\. Write it"):
+        IhSC(2).fit(pds.dataset(tmp_path / "x.parquet"))
+
+
+def test_parquet_with_nothing_in_a_place(tmp_path):
+    table = pa.table({"x": [1.0, 2.0, None], "y": [3, 4, 5]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match="contains NaN at row 2, column 0"):
+        IhSC(2).fit(pds.dataset(tmp_path / "x.parquet"))

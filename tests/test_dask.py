@@ -1,0 +1,192 @@
+"""dask arrays: bad ones, and a cluster of processes that may be lost."""
+
+import os
+import pickle
+import signal
+import threading
+import time
+
+import dask
+import dask.array as da
+import dask.bag
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from distributed import Client, LocalCluster
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ihgmm import IhSC, make_ihgmm
+from ihgmm._dask import from_dask
+
+X, _ = make_ihgmm(1200, 40, 4, random_state=0)
+
+
+def wanted():
+    return IhSC(4, random_state=0).fit(X)
+
+
+def test_labels_come_in_the_chunks_of_the_data():
+    stored = da.from_array(X, chunks=((500, 0, 300, 400), 40))
+    model = IhSC(4, random_state=0).fit(stored)
+    assert model.labels_.chunks == ((500, 0, 300, 400),)
+    assert_array_equal(model.labels_.compute(), wanted().labels_)
+    found = model.predict(stored)
+    assert isinstance(found, da.Array)
+    assert found.dtype == np.intp
+    assert_array_equal(found.compute(), wanted().predict(X))
+
+
+def test_data_frame():
+    pytest.importorskip("dask.dataframe")
+    import dask.dataframe as dd
+    import pandas as pd
+
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(40)])
+    model = IhSC(4, random_state=0).fit(dd.from_pandas(frame, npartitions=3))
+    assert_array_equal(model.labels_, wanted().labels_)
+
+
+GOOD = da.from_array(X, chunks=(300, 40))
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        (GOOD[GOOD[:, 0] > 0], ValueError, r"unknown chunk sizes .*compute_chunk_size"),
+        (GOOD.rechunk((300, 10)), ValueError, r"columns in 4 chunks; .*rechunk\(\{1: "),
+        (GOOD[:, 0], ValueError, r"of 1 dimension\(s\); give one of two, rows by fea"),
+        (GOOD[:, :, None], ValueError, r"of 3 dimension\(s\)"),
+        (GOOD[:0], ValueError, r"0 row\(s\) and 40 feature\(s\)"),
+        (GOOD.astype(str), ValueError, r"entries of type <U\d+, not real numbers"),
+        (GOOD.astype(object), ValueError, "entries of type object, not real numbers"),
+        (GOOD + 1j, ValueError, "entries of type complex128, not real numbers"),
+        (dask.delayed(X), TypeError, "X is a dask Delayed; give a dask array"),
+        (dask.bag.from_sequence([1, 2]), TypeError, "X is a dask Bag; give a dask arr"),
+        (
+            GOOD.map_blocks(lambda block: block[1:], dtype=X.dtype, meta=X[:0]),
+            ValueError,
+            r"chunk of the dask array X has shape \(299, 40\) where \(300, 40\) was",
+        ),
+        (
+            GOOD.map_blocks(sp.csr_array, dtype=X.dtype, meta=X[:0]),
+            ValueError,
+            "is a csr_array where a dense one was announced; say so: X.map_blocks",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_bad_arrays(bad, error, message):
+    with pytest.raises(error, match=message):
+        IhSC(4).fit(bad)
+
+
+def test_errors_of_the_data_stay_as_they_are():
+    def fail(block):
+        raise KeyError("no such file")
+
+    with pytest.raises(KeyError, match="no such file"):
+        IhSC(4).fit(GOOD.map_blocks(fail, dtype=X.dtype, meta=X[:0]))
+
+
+def test_tasks_get_their_part_only(monkeypatch):
+    """Of tall arrays a task has its rows; what all tasks need is there once."""
+    seen = []
+
+    def spy(*tasks):
+        seen.extend(len(pickle.dumps(dict(task.dask))) for task in tasks)
+        return original(*tasks)
+
+    original = dask.base.compute
+    monkeypatch.setattr("ihgmm._dask.compute", spy)
+    empty = da.zeros((100_000, 10), chunks=(1000, 10))
+    tall = np.ones((100_000, 4))
+    results = list(from_dask(empty).map(_sizes, tall))
+    assert results == [(1000, 1000)] * 100
+    assert len(seen) == 100
+    assert max(seen) < tall.nbytes / 10
+
+
+def _sizes(block, part):
+    return len(block), len(part)
+
+
+# -- a cluster -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        memory_limit="1GB",
+        dashboard_address=None,
+        host="127.0.0.1",
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with Client(cluster) as client:
+        client.wait_for_workers(2, timeout=30)
+        yield client
+
+
+def test_cluster(client):
+    persisted = da.from_array(X, chunks=(150, 40)).persist()
+    model = IhSC(4, random_state=0).fit(persisted)
+    assert_array_equal(model.labels_.compute(), wanted().labels_)
+    assert_allclose(model.eigenvalues_, wanted().eigenvalues_, rtol=1e-9)
+    assert_array_equal(model.predict(persisted).compute(), wanted().predict(X))
+
+
+def test_large_blocks_of_vectors_are_sent_without_a_warning(client):
+    tall = np.ones((400_000, 4))  # more than the 10 MB from which dask warns
+    rows = from_dask(da.zeros((400_000, 2), chunks=(100_000, 2)))
+    assert sum(rows.map(_product, tall)) == 0
+
+
+def _product(block, part):
+    return float((block.T @ part).sum())
+
+
+def slow(block):
+    time.sleep(0.05)
+    return block
+
+
+def test_worker_that_is_killed(client):
+    before = set(client.run(os.getpid).values())
+    killed = []
+
+    def kill():
+        killed.append(before.copy().pop())
+        os.kill(killed[0], signal.SIGKILL)
+
+    lazy = da.from_array(X, chunks=(60, 40)).map_blocks(slow, meta=X[:0])
+    rows = from_dask(lazy.persist())
+    mapped = rows.map
+
+    def map_and_kill(*arguments):
+        yield from mapped(*arguments)
+        if rows.passes == 1:
+            threading.Timer(0.1, kill).start()
+
+    rows.map = map_and_kill
+    model = IhSC(4, random_state=0).fit(rows)
+    assert killed
+    assert_array_equal(model.labels_.compute(), wanted().labels_)
+    client.wait_for_workers(2, timeout=30)
+    after = set(client.run(os.getpid).values())
+    assert killed[0] not in after
+    assert len(after) == 2
+
+
+def test_cluster_that_goes_away(cluster):
+    client = Client(cluster)
+    rows = from_dask(da.from_array(X, chunks=(300, 40)).persist())
+    list(rows.map(len))
+    client.close()
+    with pytest.raises(RuntimeError, match=r"dask lost X, in pass 2 .*cluster runs"):
+        IhSC(4).fit(rows)

@@ -6,7 +6,7 @@ import sys
 
 # From the bottom: a module may import from its own layer or one below.
 LAYERS = [
-    {"_chunks", "_dask", "_arrays"},
+    {"_chunks", "_dask", "_devices", "_arrays", "_tall"},
     {
         "groups",
         "gram",
@@ -72,6 +72,10 @@ OPTIONAL = (
     "dask",
     "h5py",
     "zarr",
+    "torch",
+    "cupy",
+    "array_api_compat",
+    "array_api_strict",
 )
 
 

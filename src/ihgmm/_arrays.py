@@ -19,16 +19,33 @@ import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
 from ihgmm._chunks import RowBlocks, in_unit, open_rows
+from ihgmm._devices import (
+    dtype_of,
+    is_device,
+    kind_of,
+    like,
+    moved,
+    namespace,
+    times,
+    to_host,
+    wide,
+)
 
 __all__ = [
     "RowBlocks",
     "column_sqnorms",
     "dense_rows",
+    "dtype_of",
+    "is_device",
     "is_sparse",
+    "kind_of",
+    "like",
     "like_rows",
     "matmul",
     "max_abs",
+    "moved",
     "n_entries",
+    "namespace",
     "one_thread",
     "open_rows",
     "own_threads",
@@ -37,11 +54,15 @@ __all__ = [
     "row_sqnorms",
     "take_rows",
     "there_and_back",
+    "times",
+    "to_host",
     "transposed_matmul",
+    "wide",
 ]
 
 Array = Any
-"""An n by p matrix: a NumPy array, a scipy.sparse matrix or array, or RowBlocks."""
+"""An n by p matrix: a NumPy array, a scipy.sparse matrix or array, RowBlocks, or an
+array of another library on its device."""
 
 PARTS = 8
 """Ranges of rows that large work is cut into; fixed, so that sums never depend on how
@@ -53,15 +74,20 @@ LARGE, SHORT, CACHED = 10**7, 512, 2**18
 PARALLEL = 2**22
 """Multiplications from which a sparse product is worth threads."""
 
+DEVICE_BLOCK = 2**27
+"""Entries of X worked on at a time on a device where there may be a copy of them."""
+
 
 def is_sparse(X: Array) -> bool:
     """Tell whether ``X`` is a scipy.sparse matrix or array, or blocks of them."""
     return X.sparse if isinstance(X, RowBlocks) else bool(sp.issparse(X))
 
 
-def matmul(X: Array, W: np.ndarray) -> np.ndarray:
-    """Return ``X @ W`` as a dense array of X's dtype."""
-    W = W.astype(X.dtype, copy=False)
+def matmul(X: Array, W: Any) -> Any:
+    """Return ``X @ W`` as a dense array of X's dtype, where X is."""
+    W = like(W, X)
+    if is_device(X):
+        return X @ W
     if isinstance(X, RowBlocks):
         return np.concatenate(list(X.map(partial(_flipped, matmul, W))))
     if _is_large(X, W):
@@ -71,9 +97,11 @@ def matmul(X: Array, W: np.ndarray) -> np.ndarray:
     return np.asarray(X @ W)
 
 
-def transposed_matmul(X: Array, V: np.ndarray) -> np.ndarray:
-    """Return ``X.T @ V`` as a dense array of X's dtype."""
-    V = V.astype(X.dtype, copy=False)
+def transposed_matmul(X: Array, V: Any) -> Any:
+    """Return ``X.T @ V`` as a dense array of X's dtype, where X is."""
+    V = like(V, X)
+    if is_device(X):
+        return X.T @ V
     if isinstance(X, RowBlocks):
         return _sum(X.map(transposed_matmul, V))
     if _is_large(X, V):
@@ -186,15 +214,13 @@ def _in_parts(n: int, work: Work) -> Iterator[Any]:
         yield from pool.map(work, ranges)
 
 
-def there_and_back(
-    X: Array, W: np.ndarray, row_scale: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def there_and_back(X: Array, W: np.ndarray, row_scale: Any = None) -> tuple[Any, Any]:
     """Return ``Y = A @ W`` and ``A.T @ Y``, A being X with its rows rescaled.
 
     Many short dense rows are read once: a few at a time stay in the cache between the
     two products.
     """
-    W = W.astype(X.dtype, copy=False)
+    W = like(W, X)
     n = X.shape[0]
     if isinstance(X, RowBlocks):
         tall = () if row_scale is None else (row_scale,)
@@ -224,8 +250,8 @@ def there_and_back(
         return Y, _sum(_in_parts(n, work))
 
 
-def row_sqnorms(X: Array) -> np.ndarray:
-    """Return the squared Euclidean norm of every row, as float64.
+def row_sqnorms(X: Array) -> Any:
+    """Return the squared Euclidean norm of every row, as float64, where X is.
 
     Overflow gives ``inf`` and underflow gives 0, both silently; a row with a NaN or
     an infinity gives NaN or ``inf``, so one pass also tells whether X is finite.
@@ -233,6 +259,8 @@ def row_sqnorms(X: Array) -> np.ndarray:
     if isinstance(X, RowBlocks):
         return np.concatenate(list(X.map(row_sqnorms)))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        if is_device(X):
+            return _device_sqnorms(X)
         if is_sparse(X):
             if X.format != "csr":
                 squares = np.square(X.data, dtype=np.float64)
@@ -250,6 +278,14 @@ def row_sqnorms(X: Array) -> np.ndarray:
         return norms
 
 
+def _device_sqnorms(X: Array) -> Any:
+    """Return squared row norms; libraries may copy what they take the norms of."""
+    xp = namespace(X)
+    ranges = row_ranges(X.shape[0], DEVICE_BLOCK // X.shape[1])
+    norms = [wide(xp.linalg.vector_norm(X[rows, :], axis=1)) for rows in ranges]
+    return xp.square(norms[0] if len(norms) == 1 else xp.concat(norms))
+
+
 def _segment_sums(X: Array) -> np.ndarray:
     """Return squared row norms of a CSR matrix without a copy as large as it."""
     norms = np.zeros(X.shape[0])
@@ -263,14 +299,20 @@ def _segment_sums(X: Array) -> np.ndarray:
     return norms
 
 
-def take_rows(X: Array, index: np.ndarray | slice) -> Array:
-    """Return the rows of ``X`` at ``index`` as a matrix in memory."""
+def take_rows(X: Array, index: Any) -> Array:
+    """Return the rows of ``X`` at ``index`` as a matrix in memory, or on X's device."""
+    if is_device(X):
+        if isinstance(index, slice):
+            return X[index, ...]
+        return namespace(X).take(X, moved(index, X), axis=0)
     return X.take(index) if isinstance(X, RowBlocks) else X[index]
 
 
 def dense_rows(X: Array, index: np.ndarray | slice) -> np.ndarray:
     """Return the rows of ``X`` at ``index`` as a dense array; for few rows only."""
     rows = take_rows(X, index)
+    if is_device(rows):
+        return to_host(rows)
     return np.asarray(rows.toarray() if is_sparse(rows) else rows)
 
 
@@ -282,6 +324,8 @@ def row_ranges(n_rows: int, step: int) -> list[slice]:
 
 def n_entries(X: Array) -> int:
     """Return how many numbers ``X`` stores."""
+    if is_device(X):
+        return int(X.shape[0] * X.shape[1])
     return int(X.nnz if is_sparse(X) else X.size)
 
 
@@ -291,7 +335,12 @@ def rescaled(X: Array, factor: float) -> Array:
         other = copy(X)
         other.factor = X.factor * factor
         return other
-    return in_unit(X, X.dtype, factor)
+    if not is_device(X):
+        return in_unit(X, X.dtype, factor)
+    kind = dtype_of(X).type
+    if np.isfinite(kind(factor)):
+        return times(X, factor)
+    return X / float(kind(1 / factor))
 
 
 def like_rows(X: Array, values: np.ndarray) -> Any:
@@ -315,6 +364,9 @@ def max_abs(X: Array) -> float:
     """Return the largest absolute entry."""
     if isinstance(X, RowBlocks):
         return max(X.map(max_abs))
+    if is_device(X):
+        xp = namespace(X)
+        return float(max(xp.max(X), -xp.min(X)))
     values = X.data if is_sparse(X) else X
     if values.size == 0:
         return 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -16,12 +16,21 @@ from sklearn.utils.validation import check_array, validate_data
 from ihgmm._arrays import (
     Array,
     RowBlocks,
+    dtype_of,
+    is_device,
     is_sparse,
+    kind_of,
     max_abs,
+    n_entries,
+    namespace,
     open_rows,
     rescaled,
+    row_ranges,
     row_sqnorms,
+    to_host,
+    wide,
 )
+from ihgmm._tall import Tall
 
 __all__ = [
     "CheckedData",
@@ -41,6 +50,9 @@ __all__ = [
     "warn_empty_clusters",
     "warn_zero_rows",
 ]
+
+HOST_ENTRIES = 2**24
+"""Entries of data on a device that may be looked at on the host."""
 
 FORMATS = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 
@@ -142,15 +154,15 @@ class CheckedData:
     ----------
     X : array or sparse matrix
         Finite, float32 or float64. It is the caller's own unless ``unit`` is not 1.
-    sqnorms : ndarray of shape (n_samples,)
-        Squared row norms.
+    sqnorms : array of shape (n_samples,)
+        Squared row norms, where X is.
     unit : float
         The power of two that X was divided by because squares of its entries would
         have overflowed or vanished; 1 for all ordinary data.
     """
 
     X: Array
-    sqnorms: np.ndarray
+    sqnorms: Tall
     unit: float
 
     def restore_squares(self, values: np.ndarray) -> np.ndarray:
@@ -165,12 +177,14 @@ def check_data(
     *,
     reset: bool = True,
     blocks: bool = False,
+    devices: bool = False,
     verbose: bool = False,
 ) -> CheckedData:
     """Validate a data matrix; one pass over it also gives the row norms.
 
     With an estimator, feature names and counts are recorded (``reset``) or compared.
-    With ``blocks``, data that is not in memory stays where it is.
+    With ``blocks``, data that is not in memory stays where it is; with ``devices``,
+    so do arrays of other libraries.
     """
     options = {**FORMATS, "ensure_all_finite": False}
     rows = open_rows(X) if blocks else None
@@ -178,13 +192,19 @@ def check_data(
         rows.verbose = verbose
         check_blocks(rows, estimator, reset)
         X = rows
-    elif estimator is None:
-        X = check_array(X, input_name="X", **options)
+    elif is_device(X) and devices:
+        X = _device_floats(X)
+        check_blocks(X, estimator, reset)
     else:
-        X = validate_data(estimator, X, reset=reset, **options)
+        if is_device(X):
+            X = _host_view(X, estimator)
+        if estimator is None:
+            X = check_array(X, input_name="X", **options)
+        else:
+            X = validate_data(estimator, X, reset=reset, **options)
     sqnorms = row_sqnorms(X)
-    total = float(sqnorms.sum())
-    info = np.finfo(X.dtype)
+    total = float(namespace(sqnorms).sum(sqnorms))
+    info = np.finfo(dtype_of(X))
     if np.sqrt(float(info.tiny)) < total < np.sqrt(float(info.max)) * 1e12:
         return CheckedData(X, sqnorms, 1.0)
     _raise_if_not_finite(X, estimator)
@@ -196,8 +216,47 @@ def check_data(
     return CheckedData(X, row_sqnorms(X), float(unit))
 
 
-def check_blocks(X: RowBlocks, estimator: BaseEstimator | None, reset: bool) -> None:
-    """Check the shape of data that is not in memory, as scikit-learn does."""
+def _device_floats(X: Any) -> Array:
+    """Return an array of another library as two-dimensional float32 or float64."""
+    if hasattr(X, "detach"):
+        X = X.detach()  # torch would keep every step for gradients
+    xp = namespace(X)
+    layout = str(getattr(X, "layout", "torch.strided"))
+    if layout != "torch.strided":
+        raise TypeError(
+            f"X is a torch tensor of layout {layout}; give a dense one (X.to_dense()), "
+            "or a scipy.sparse matrix."
+        )
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D array instead: X has shape "
+            f"{tuple(X.shape)}; give rows by features, for one row "
+            "X.reshape(1, -1)."
+        )
+    if X.dtype in (xp.float32, xp.float64):
+        return X
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError(
+            f"Complex data not supported: X has dtype {X.dtype}; give real numbers."
+        )
+    half = xp.isdtype(X.dtype, "real floating")
+    return xp.astype(X, xp.float32) if half else wide(X)
+
+
+def _host_view(X: Any, estimator: BaseEstimator | None) -> np.ndarray:
+    """Return an array of another library as NumPy's, if it is on the host already."""
+    try:
+        return np.asarray(X)
+    except Exception as error:
+        who = "This function" if estimator is None else type(estimator).__name__
+        raise TypeError(
+            f"X is a {kind_of(X)}. {who} works on the host: give a NumPy copy "
+            "(X.cpu().numpy() of a torch tensor, X.get() of a CuPy array)."
+        ) from error
+
+
+def check_blocks(X: Array, estimator: BaseEstimator | None, reset: bool) -> None:
+    """Check the shape of data that scikit-learn does not know, as it does."""
     n, p = X.shape
     if n == 0 or p == 0:
         raise ValueError(f"Found array with {n} row(s) and {p} feature(s); give some.")
@@ -214,7 +273,13 @@ def check_blocks(X: RowBlocks, estimator: BaseEstimator | None, reset: bool) -> 
 
 def _raise_if_not_finite(X: Array, estimator: BaseEstimator | None) -> None:
     if isinstance(X, RowBlocks):
-        _raise_if_block_not_finite(X, estimator)
+        found = X.map(_first_not_finite)
+        _raise_if_block_not_finite(found, estimator, "before they are stored")
+        return
+    if is_device(X):
+        ranges = row_ranges(X.shape[0], HOST_ENTRIES // X.shape[1])
+        found = (_first_on_device(X[rows, :]) for rows in ranges)
+        _raise_if_block_not_finite(found, estimator, "beforehand")
         return
     values = X.tocoo() if is_sparse(X) else X
     bad = ~np.isfinite(values.data if is_sparse(X) else values)
@@ -235,15 +300,17 @@ def _raise_if_not_finite(X: Array, estimator: BaseEstimator | None) -> None:
     )
 
 
-def _raise_if_block_not_finite(X: RowBlocks, estimator: BaseEstimator | None) -> None:
+def _raise_if_block_not_finite(
+    blocks: Iterable[_NotFinite], estimator: BaseEstimator | None, when: str
+) -> None:
     who = "ihgmm" if estimator is None else type(estimator).__name__
     start = 0
-    for bad in X.map(_first_not_finite):
+    for bad in blocks:
         if bad.row >= 0:
             raise ValueError(
                 f"Input X contains {bad.what} at row {start + bad.row}, column "
                 f"{bad.column}. {who} does not accept NaN or infinite entries: drop "
-                "those rows, or fill them in, before they are stored."
+                f"those rows, or fill them in, {when}."
             )
         start += bad.n_rows
 
@@ -274,6 +341,13 @@ def _first_not_finite(block: Array) -> _NotFinite:
     return _NotFinite(block.shape[0], row, column, what)
 
 
+def _first_on_device(block: Array) -> _NotFinite:
+    xp = namespace(block)
+    if xp.all(xp.isfinite(block)):
+        return _NotFinite(block.shape[0])
+    return _first_not_finite(to_host(block))
+
+
 def check_row_count(n_samples: int, n_clusters: int) -> None:
     """Raise when there are fewer rows than clusters."""
     if n_clusters > n_samples:
@@ -283,18 +357,18 @@ def check_row_count(n_samples: int, n_clusters: int) -> None:
         )
 
 
-def warn_zero_rows(sqnorms: np.ndarray) -> None:
+def warn_zero_rows(sqnorms: Tall) -> None:
     """Warn once when some rows are zero; raise when all are."""
-    zero = int((sqnorms == 0).sum())
-    if zero == len(sqnorms):
+    zero = int(namespace(sqnorms).count_nonzero(sqnorms == 0))
+    if zero == sqnorms.shape[0]:
         raise ValueError(
             f"All {zero} rows of X are zero: they show no pattern to cluster by. Check "
             "how X was read or preprocessed."
         )
     if zero:
         warnings.warn(
-            f"{zero} of {len(sqnorms)} rows are zero. They show no pattern; they get "
-            "a zero embedding and the label of the largest cluster, 0. Drop them "
+            f"{zero} of {sqnorms.shape[0]} rows are zero. They show no pattern; they "
+            "get a zero embedding and the label of the largest cluster, 0. Drop them "
             "beforehand if they should not be labelled.",
             DataConversionWarning,
             stacklevel=3,
@@ -313,18 +387,21 @@ def warn_empty_clusters(labels: np.ndarray, n_clusters: int) -> None:
         )
 
 
-def identical_rows(X: Array, sqnorms: np.ndarray, n_clusters: int) -> np.ndarray | None:
+def identical_rows(X: Array, sqnorms: Tall, n_clusters: int) -> np.ndarray | None:
     """Return labels by identity of rows when there are fewer kinds than clusters.
 
     Rows of different norm differ, so for ordinary data a glance at the norms of a few
     rows answers None. Otherwise the distinct rows are counted, and a warning given.
     """
-    few = sqnorms[: 100 * n_clusters]
-    if len(np.unique(few)) >= n_clusters or len(np.unique(sqnorms)) >= n_clusters:
+    few = sqnorms[: min(100 * n_clusters, X.shape[0])]
+    if len(np.unique(to_host(few))) >= n_clusters:
         return None
-    if isinstance(X, RowBlocks):  # so many rows are not compared one by one
+    if len(np.unique(to_host(sqnorms))) >= n_clusters:
         return None
-    rows = X.toarray() if is_sparse(X) else X
+    # So many rows are not compared one by one.
+    if isinstance(X, RowBlocks) or (is_device(X) and n_entries(X) > HOST_ENTRIES):
+        return None
+    rows = X.toarray() if is_sparse(X) else to_host(X)
     _, labels = np.unique(rows, axis=0, return_inverse=True)
     labels = np.ravel(labels)
     kinds = int(labels.max()) + 1
@@ -364,7 +441,7 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
 
 def check_labels(name: str, labels: Any) -> np.ndarray:
     """Return a one-dimensional, non-empty array of labels of any kind."""
-    array = np.asarray(labels)
+    array = to_host(labels) if is_device(labels) else np.asarray(labels)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or array.size == 0:

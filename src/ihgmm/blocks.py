@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ihgmm._arrays import row_ranges
+from ihgmm._arrays import dtype_of, like, moved, row_ranges
+from ihgmm._tall import (
+    Tall,
+    column_ends,
+    row_step,
+    side_by_side,
+    take_columns,
+    tall_dot,
+)
 
 __all__ = [
     "column_norms",
@@ -20,9 +28,9 @@ __all__ = [
 ]
 
 
-def small_gram(Y: np.ndarray) -> np.ndarray:
+def small_gram(Y: Tall) -> np.ndarray:
     """Return ``Y.T @ Y`` in float64."""
-    return np.asarray(Y.T @ Y, dtype=np.float64)
+    return tall_dot(Y, Y)
 
 
 def whitening(gram: np.ndarray, tiny: float = 0.0) -> tuple[np.ndarray, float]:
@@ -40,58 +48,61 @@ def whitening(gram: np.ndarray, tiny: float = 0.0) -> tuple[np.ndarray, float]:
     return change, float(values[keep][0] / values[-1])
 
 
-def weighted_gram(Y: np.ndarray, weights: np.ndarray, step: int = 2**13) -> np.ndarray:
+def weighted_gram(Y: Tall, weights: Tall, step: int = 2**13) -> np.ndarray:
     """Return ``Y.T @ diag(weights) @ Y`` without another block as large as Y."""
     total = np.zeros((Y.shape[1], Y.shape[1]))
-    for rows in row_ranges(len(Y), step):
-        total += Y[rows].T @ (Y[rows] * weights[rows, None])
+    for rows in row_ranges(Y.shape[0], max(step, row_step(Y, Y.shape[1]))):
+        few = Y[rows, :]
+        total += tall_dot(few, few * weights[rows][:, None])
     return total
 
 
 def orthonormal(
-    Y: np.ndarray, rng: np.random.Generator | None = None, negligible: float = 0.0
-) -> np.ndarray:
+    Y: Tall, rng: np.random.Generator | None = None, negligible: float = 0.0
+) -> Tall:
     """Orthonormalise the columns through their Gram matrix.
 
     Columns that are negligible or depend on others are dropped or, given a generator,
     replaced by random ones so that the width is kept.
     """
-    tiny = 100 * float(np.finfo(Y.dtype).eps)
-    width = Y.shape[1]
+    tiny = 100 * float(np.finfo(dtype_of(Y)).eps)
+    n, width = Y.shape
     for _ in range(4):
         gram = small_gram(Y)
         norms = np.sqrt(np.diag(gram))
         live = norms > negligible
         if not live.all():
-            Y, gram = Y[:, live], gram[np.ix_(live, live)]
+            Y, gram = take_columns(Y, live), gram[np.ix_(live, live)]
         spread = 1.0
         if Y.shape[1]:
             change, spread = whitening(gram, tiny)
-            Y = Y @ change.astype(Y.dtype)
+            Y = Y @ like(change, Y)
         if rng is not None and Y.shape[1] < width:
-            fill = rng.standard_normal((len(Y), width - Y.shape[1])).astype(Y.dtype)
-            Y, spread = np.hstack([Y, fill / np.sqrt(len(Y))]), 0.0
+            fill = rng.standard_normal((n, width - Y.shape[1]))
+            fill = (fill / np.sqrt(n)).astype(dtype_of(Y))
+            Y, spread = side_by_side([Y, moved(fill, Y)]), 0.0
         if spread > 1e-3:
             break
         negligible = 0.0  # the columns have unit norm now
     return Y
 
 
-def project_out(basis: list[np.ndarray], Y: np.ndarray) -> np.ndarray:
-    """Subtract from Y, in place, its part in the basis; return the coefficients."""
-    coefficients = [q.T @ Y for q in basis]
+def project_out(basis: list[Tall], Y: Tall) -> tuple[Tall, np.ndarray]:
+    """Return Y, overwritten, less its part in the basis, and the coefficients of that.
+
+    Arrays of some libraries cannot be overwritten: go on with what is returned.
+    """
+    coefficients = [tall_dot(q, Y) for q in basis]
     for q, c in zip(basis, coefficients, strict=True):
-        Y -= q @ c
-    return np.concatenate(coefficients).astype(np.float64)
+        Y -= q @ like(c, q)
+    return Y, np.concatenate(coefficients)
 
 
-def next_block(
-    basis: list[np.ndarray], rest: np.ndarray, negligible: float
-) -> np.ndarray:
+def next_block(basis: list[Tall], rest: Tall, negligible: float) -> Tall:
     """Turn what is left of a product into a block orthonormal to the basis."""
     block = orthonormal(rest, negligible=negligible)
     if block.shape[1]:
-        project_out(basis, block)
+        block, _ = project_out(basis, block)
         block = orthonormal(block)
     return block
 
@@ -107,13 +118,13 @@ def grow_rayleigh(rayleigh: np.ndarray, column: np.ndarray) -> np.ndarray:
     return grown
 
 
-def combine(basis: list[np.ndarray], coefficients: np.ndarray) -> np.ndarray:
+def combine(basis: list[Tall], coefficients: np.ndarray) -> Tall:
     """Return ``hstack(basis) @ coefficients`` without stacking."""
-    coefficients = coefficients.astype(basis[0].dtype)
-    out = basis[0] @ coefficients[: basis[0].shape[1]]
+    coefficients = like(coefficients, basis[0])
+    out = basis[0] @ coefficients[: basis[0].shape[1], :]
     at = basis[0].shape[1]
     for q in basis[1:]:
-        out += q @ coefficients[at : at + q.shape[1]]
+        out += q @ coefficients[at : at + q.shape[1], :]
         at += q.shape[1]
     return out
 
@@ -124,19 +135,8 @@ def column_norms(columns: np.ndarray, gram: np.ndarray) -> np.ndarray:
     return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
 
-def fix_signs(vectors: np.ndarray) -> np.ndarray:
+def fix_signs(vectors: Tall) -> Tall:
     """Make the entry of largest magnitude of each column positive, in place."""
-    k = vectors.shape[1]
-    # NumPy reduces wide rows much faster than narrow ones: fold 64 rows into one.
-    fold = len(vectors) // 64 * 64
-    folded = vectors[:fold].reshape(-1, 64 * k) if fold else vectors
-    ends = np.vstack(
-        [
-            folded.max(axis=0).reshape(-1, k),
-            folded.min(axis=0).reshape(-1, k),
-            vectors[fold:],
-        ]
-    )
-    flip = -ends.min(axis=0) > ends.max(axis=0)
-    vectors *= np.where(flip, -1, 1).astype(vectors.dtype)
+    low, high = column_ends(vectors)
+    vectors *= like(np.where(-low > high, -1, 1), vectors)
     return vectors

@@ -9,7 +9,16 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from ihgmm._arrays import RowBlocks, is_sparse, n_entries, own_threads
+from ihgmm._arrays import (
+    RowBlocks,
+    is_device,
+    is_sparse,
+    kind_of,
+    like,
+    n_entries,
+    namespace,
+    own_threads,
+)
 from ihgmm.blocks import fix_signs
 from ihgmm.gram import GramOperator
 from ihgmm.krylov import (
@@ -28,6 +37,9 @@ Solver = Literal["auto", "dense", "lanczos", "block"]
 ORDERS: tuple[Order, ...] = ("algebraic", "magnitude")
 DENSE_BLOCKS = 2**24
 """Entries up to which data that is not in memory may be read whole."""
+
+DENSE_DEVICE_ROWS = 2_000
+"""Rows up to which data on a device may come to the host for the dense solver."""
 
 SOLVERS: tuple[Solver, ...] = ("auto", "dense", "lanczos", "block")
 
@@ -59,6 +71,8 @@ def leading_eigenpairs(
         a randomised block Krylov method. ``"auto"`` takes the dense one where
         forming G is cheaper and the block method elsewhere. The matrix-free solvers
         hand a matrix hardly larger than their own working space to the dense one.
+        Data on a device takes the block method; ``"dense"`` works on the host and
+        serves up to 2,000 rows, ``"lanczos"`` none.
     tol : float
         The eigenvectors are accepted when the angle between the computed and the
         true leading subspace is at most ``tol``, as bounded by residual over
@@ -108,6 +122,8 @@ def leading_eigenpairs(
         solver = "dense" if _dense_is_cheaper(G, k) else "block"
     if n <= 3 * block_width(k):
         solver = "dense"
+    if is_device(G.X):
+        _check_device_solver(G, solver)
     # With eigenvalues of order one, products of blocks neither over- nor underflow.
     magnitude = _magnitude(G)
     G = G.scaled(1.0 / magnitude)
@@ -131,16 +147,26 @@ def _dense_is_cheaper(G: GramOperator, k: int) -> bool:
     """Compare operation counts; LAPACK's reduction runs far below product speed."""
     n = G.shape[0]
     entries = n_entries(G.X)
-    if isinstance(G.X, RowBlocks) and entries > DENSE_BLOCKS:
+    elsewhere = isinstance(G.X, RowBlocks) or is_device(G.X)
+    if elsewhere and entries > DENSE_BLOCKS:
         return False
     dense = 2.0 * n * n * G.X.shape[1] + 15.0 * n**3
     matrix_free = 6 * 4.0 * entries * block_width(k) + 4e8
     return dense < matrix_free
 
 
+def _check_device_solver(G: GramOperator, solver: Solver) -> None:
+    n = G.shape[0]
+    if solver == "lanczos" or (solver == "dense" and n > DENSE_DEVICE_ROWS):
+        raise ValueError(
+            f"eigen_solver={solver!r} works on the host, and X is a {kind_of(G.X)} of "
+            f"{n} rows; take 'block' or 'auto', or give a NumPy copy of X."
+        )
+
+
 def _magnitude(G: GramOperator) -> float:
     """Return a power of two near the trace of ``A @ A.T``, a bound on eigenvalues."""
-    trace = float(G.factor * G.sqnorms.sum())
+    trace = G.factor * float(namespace(G.sqnorms).sum(G.sqnorms))
     return float(2.0 ** np.round(np.log2(trace))) if trace > 0 else 1.0
 
 
@@ -149,7 +175,7 @@ def _dense(G: GramOperator, k: int, order: Order) -> EigenPairs:
     subset = (n - k, n - 1) if order == "algebraic" else None
     values, vectors = eigh(G.toarray(), subset_by_index=subset)
     lead = leading_order(values, order)[:k]
-    return EigenPairs(values[lead], vectors[:, lead].astype(G.dtype), 0.0, 0, "dense")
+    return EigenPairs(values[lead], like(vectors[:, lead], G.X), 0.0, 0, "dense")
 
 
 def _lanczos(

@@ -8,18 +8,25 @@ products with ``X``, at a cost linear in the size of ``X``.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ihgmm._arrays import (
     Array,
+    dtype_of,
+    is_device,
+    like,
     matmul,
+    namespace,
     row_sqnorms,
     take_rows,
     there_and_back,
+    times,
+    to_host,
     transposed_matmul,
 )
+from ihgmm._tall import Tall, quotient
 
 __all__ = ["GRAMS", "GramKind", "GramOperator"]
 
@@ -32,7 +39,7 @@ class GramOperator:
     """The symmetric n by n matrix ``factor * (A @ A.T - diag(removed))``, matrix-free.
 
     Build one with :meth:`of`. The operator is immutable and holds a reference to
-    ``X``, never a copy.
+    ``X``, never a copy. What it holds for each row is where X is.
 
     Attributes
     ----------
@@ -49,14 +56,14 @@ class GramOperator:
     """
 
     X: Array
-    sqnorms: np.ndarray
-    row_scale: np.ndarray | None = None
-    removed: np.ndarray | None = None
+    sqnorms: Tall
+    row_scale: Tall | None = None
+    removed: Tall | None = None
     factor: float = 1.0
 
     @classmethod
     def of(
-        cls, X: Array, gram: GramKind = "hollow", sqnorms: np.ndarray | None = None
+        cls, X: Array, gram: GramKind = "hollow", sqnorms: Tall | None = None
     ) -> GramOperator:
         """Build the Gram operator of the rows of ``X``.
 
@@ -88,13 +95,11 @@ class GramOperator:
         if gram == "full":
             return cls(X, sqnorms)
         if gram in ("hollow", "hetero"):
-            return cls(X, sqnorms, removed=sqnorms.astype(X.dtype, copy=False))
+            return cls(X, sqnorms, removed=like(sqnorms, X))
         if gram == "cosine":
-            nonzero = sqnorms > 0
-            scale = np.zeros(len(sqnorms))
-            np.divide(1.0, np.sqrt(sqnorms), out=scale, where=nonzero)
-            ones = nonzero.astype(X.dtype)
-            return cls(X, ones, row_scale=scale.astype(X.dtype), removed=ones)
+            scale = quotient(1.0, namespace(sqnorms).sqrt(sqnorms))
+            ones = like(sqnorms > 0, X)
+            return cls(X, ones, row_scale=like(scale, X), removed=ones)
         raise ValueError(f"gram={gram!r} is not one of {GRAMS}.")
 
     @property
@@ -105,34 +110,34 @@ class GramOperator:
     @property
     def dtype(self) -> np.dtype:
         """The dtype of the data and of every product."""
-        return np.dtype(self.X.dtype)
+        return dtype_of(self.X)
 
-    def __matmul__(self, V: np.ndarray) -> np.ndarray:
+    def __matmul__(self, V: Tall) -> Tall:
         """Return ``G @ V`` for a vector or a block of vectors."""
         if V.ndim == 1:
             return (self @ V[:, None])[:, 0]
-        V = V.astype(self.dtype, copy=False)
+        V = like(V, self.X)
         return self.from_adjoint(self.adjoint(V), V)
 
-    def from_adjoint(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
+    def from_adjoint(self, W: Any, V: Tall) -> Tall:
         """Return ``G @ V`` given ``W = A.T @ V``."""
-        product = self.forward(W * W.dtype.type(self.factor))
+        product = self.forward(times(W, self.factor))
         if self.removed is not None:
-            product -= (self.removed * self.dtype.type(self.factor))[:, None] * V
+            product -= times(self.removed, self.factor)[:, None] * V
         return product
 
-    def there_and_back(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def there_and_back(self, W: Any) -> tuple[Tall, Any]:
         """Return ``A @ W`` and ``A.T @ (A @ W)``, from one reading of X if possible."""
         return there_and_back(self.X, W, self.row_scale)
 
-    def forward(self, W: np.ndarray) -> np.ndarray:
+    def forward(self, W: Any) -> Tall:
         """Return ``A @ W`` for a block W of shape (n_features, m)."""
         product = matmul(self.X, W)
         if self.row_scale is not None:
             product *= self.row_scale[:, None]
         return product
 
-    def adjoint(self, V: np.ndarray) -> np.ndarray:
+    def adjoint(self, V: Tall) -> Any:
         """Return ``A.T @ V`` for a block V of shape (n_samples, m)."""
         if self.row_scale is not None:
             V = V * self.row_scale[:, None]
@@ -143,9 +148,9 @@ class GramOperator:
         return replace(
             self,
             X=take_rows(self.X, index),
-            sqnorms=self.sqnorms[index],
-            row_scale=None if self.row_scale is None else self.row_scale[index],
-            removed=None if self.removed is None else self.removed[index],
+            sqnorms=take_rows(self.sqnorms, index),
+            row_scale=_taken(self.row_scale, index),
+            removed=_taken(self.removed, index),
         )
 
     def scaled(self, factor: float) -> GramOperator:
@@ -154,6 +159,8 @@ class GramOperator:
 
     def toarray(self) -> np.ndarray:
         """Return the n by n matrix itself, in float64; for small n only."""
+        if is_device(self.X):
+            return self._on_host().toarray()
         A = self.X.toarray() if hasattr(self.X, "toarray") else self.X
         A = A.astype(np.float64, copy=False)
         if self.row_scale is not None:
@@ -164,3 +171,16 @@ class GramOperator:
             sqnorms = self.sqnorms.astype(self.removed.dtype)
             np.fill_diagonal(G, sqnorms - self.removed)
         return np.asarray(G * self.factor)
+
+    def _on_host(self) -> GramOperator:
+        return replace(
+            self,
+            X=to_host(self.X),
+            sqnorms=to_host(self.sqnorms),
+            row_scale=None if self.row_scale is None else to_host(self.row_scale),
+            removed=None if self.removed is None else to_host(self.removed),
+        )
+
+
+def _taken(values: Tall | None, index: np.ndarray) -> Tall | None:
+    return None if values is None else take_rows(values, index)

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ihgmm._arrays import Array, matmul, transposed_matmul
+from ihgmm._arrays import Array, matmul, to_host, transposed_matmul, wide
+from ihgmm._tall import (
+    Tall,
+    group_sizes,
+    group_sums,
+    indicators,
+    pick,
+    quotient,
+    spread,
+)
 
 __all__ = ["Groups"]
 
@@ -17,45 +26,45 @@ class Groups:
 
     Attributes
     ----------
-    labels : ndarray of shape (n_samples,)
-        The group of each row, from 0.
+    labels : array of shape (n_samples,)
+        The group of each row, from 0, where the data is.
     size : ndarray of shape (n_groups,)
         Rows in each group.
     """
 
-    labels: np.ndarray
+    labels: Tall
     size: np.ndarray
 
     @classmethod
-    def of(cls, labels: np.ndarray, n_groups: int) -> Groups:
+    def of(cls, labels: Tall, n_groups: int) -> Groups:
         """Return the groups that labels make; some may be empty."""
-        return cls(labels, np.bincount(labels, minlength=n_groups))
+        return cls(labels, group_sizes(labels, n_groups))
 
-    def total(self, values: np.ndarray) -> np.ndarray:
+    def total(self, values: Tall) -> np.ndarray:
         """Return the sum for each group."""
-        return np.bincount(self.labels, values, len(self.size))
+        return group_sums(self.labels, values, len(self.size))
 
-    def sum(self, values: np.ndarray) -> np.ndarray:
+    def spread(self, values: np.ndarray) -> Tall:
+        """Return, for each row, the value of its group."""
+        return spread(values, self.labels)
+
+    def sum(self, values: Tall) -> Tall:
         """Return, for each row, the sum over its group."""
-        return np.asarray(self.total(values)[self.labels])
+        return self.spread(self.total(values))
 
-    def mean(self, values: np.ndarray) -> np.ndarray:
+    def mean(self, values: Tall) -> Tall:
         """Return, for each row, the mean of its group."""
-        return self.sum(values) / self.size[self.labels]
+        return self.sum(values) / self.spread(self.size.astype(np.float64))
 
-    def mean_one(self, values: np.ndarray) -> np.ndarray:
+    def mean_one(self, values: Tall) -> Tall:
         """Divide by the mean of each group; ones where that is zero."""
-        mean = self.mean(values)
-        ones = np.ones(len(mean))
-        return np.divide(values, mean, out=ones, where=mean > 0)
+        return quotient(values, self.mean(values), 1.0)
 
-    def weighted_sums(self, X: Array, weights: np.ndarray) -> np.ndarray:
+    def weighted_sums(self, X: Array, weights: Tall) -> np.ndarray:
         """Return the sum of weight times row for each group, in X's dtype."""
-        membership = np.zeros((len(weights), len(self.size)), dtype=X.dtype)
-        membership[np.arange(len(weights)), self.labels] = weights
-        return transposed_matmul(X, membership).T
+        membership = indicators(self.labels, len(self.size), weights, X)
+        return to_host(transposed_matmul(X, membership)).T
 
-    def inner_products(self, X: Array, centers: np.ndarray) -> np.ndarray:
+    def inner_products(self, X: Array, centers: np.ndarray) -> Tall:
         """Return the inner product of each row with the centre of its group."""
-        inner = matmul(X, centers.T)[np.arange(len(self.labels)), self.labels]
-        return inner.astype(np.float64)
+        return wide(pick(matmul(X, centers.T), self.labels))

@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._arrays import n_entries, own_threads
+from ihgmm._arrays import like, n_entries, own_threads, take_rows, to_host
+from ihgmm._tall import Tall, largest
 from ihgmm.blocks import (
     column_norms,
     combine,
@@ -68,7 +69,7 @@ class EigenPairs:
     ----------
     values : ndarray of shape (k,), float64
         Eigenvalues, leading first.
-    vectors : ndarray of shape (n, k)
+    vectors : array of shape (n, k)
         Orthonormal eigenvectors in columns; in each the entry of largest magnitude
         is positive.
     residual : float
@@ -81,7 +82,7 @@ class EigenPairs:
     """
 
     values: np.ndarray
-    vectors: np.ndarray
+    vectors: Tall
     residual: float
     n_iter: int
     solver: str
@@ -116,7 +117,7 @@ def block_krylov(
     tol: float,
     rng: np.random.Generator,
     *,
-    start: np.ndarray | None = None,
+    start: Tall | None = None,
     max_applications: int | None = None,
     signal_only: bool = False,
 ) -> EigenPairs:
@@ -134,8 +135,8 @@ def block_krylov(
             if pairs is not None:
                 return pairs
         if accurate:
-            change = change.astype(G.dtype)
-            last, adjoint = last @ change, adjoint @ change
+            move = like(change, last)
+            last, adjoint = last @ move, adjoint @ move
         else:
             last = orthonormal(last, rng)
             adjoint = G.adjoint(last)
@@ -147,7 +148,7 @@ def block_krylov(
     rayleigh = np.zeros((0, 0))
     for n_iter in range(1, max_applications + 1):
         rest = G.from_adjoint(adjoint, last)
-        column = project_out(basis, rest)
+        rest, column = project_out(basis, rest)
         rayleigh = grow_rayleigh(rayleigh, column)
         values, ritz = _ritz(rayleigh, order)
         # G @ basis = basis @ rayleigh + rest @ (last rows): what a Ritz pair lacks.
@@ -180,8 +181,8 @@ def block_krylov(
 
 def _start_will_do(
     G: GramOperator,
-    start: np.ndarray,
-    adjoint: np.ndarray,
+    start: Tall,
+    adjoint: Tall,
     change: np.ndarray,
     k: int,
     order: Order,
@@ -202,19 +203,21 @@ def _start_will_do(
     rayleigh = G.factor * (change.T @ rayleigh @ change)
     values, ritz = _ritz((rayleigh + rayleigh.T) / 2, order)
     pairs = change @ ritz[:, :k]
-    largest = np.argpartition(G.sqnorms, n - LARGEST_ROWS)[n - LARGEST_ROWS :]
+    top = largest(G.sqnorms, LARGEST_ROWS)
     others = rng.choice(n, CHECKED_ROWS, replace=False, shuffle=False)
-    others = others[~np.isin(others, largest)]
+    others = others[~np.isin(others, top)]
     shares = (1.0, len(others) / (n - LARGEST_ROWS))
     lacking = np.zeros(k)
-    for rows, share in zip((largest, others), shares, strict=True):
-        vectors = start[rows] @ pairs.astype(G.dtype)
-        product = G.rows(rows).from_adjoint(adjoint @ pairs.astype(G.dtype), vectors)
-        lacking += np.square(product - vectors * values[:k]).sum(axis=0) / share
+    move = like(pairs, start)
+    for rows, share in zip((top, others), shares, strict=True):
+        vectors = take_rows(start, rows) @ move
+        product = to_host(G.rows(rows).from_adjoint(adjoint @ move, vectors))
+        wanted = to_host(vectors) * values[:k]
+        lacking += np.square(product - wanted).sum(axis=0) / share
     residual, goal = _progress(values, np.sqrt(lacking), tol, G.dtype, signal_only)
     if residual > goal / 2:
         return None
-    return EigenPairs(values[:k], start @ pairs.astype(G.dtype), residual, 1, "block")
+    return EigenPairs(values[:k], start @ move, residual, 1, "block")
 
 
 def _ritz(rayleigh: np.ndarray, order: Order) -> tuple[np.ndarray, np.ndarray]:
@@ -257,7 +260,7 @@ def _goal(values: np.ndarray, k: int, tol: float, dtype: np.dtype) -> float:
 
 def start_block(
     G: GramOperator, k: int, order: Order, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Tall, Tall]:
     """Return a block that leans towards the leading eigenvectors, and its adjoint.
 
     ``A @ W`` for a random W is half a product better than a random block. With more
@@ -282,7 +285,7 @@ def _start_directions(
             start = block_krylov(
                 part, k, order, 0.1, rng, start=part.forward(W), max_applications=3
             )
-        lead, _ = np.linalg.qr(part.adjoint(start.vectors))
+        lead, _ = np.linalg.qr(to_host(part.adjoint(start.vectors)))
         found = lead.shape[1]
         # The other columns must not see what these already tell.
         W[:, found:] -= lead @ (lead.T @ W[:, found:])

@@ -11,7 +11,26 @@ from scipy.linalg import qr, svd
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._arrays import one_thread
+from ihgmm._arrays import (
+    dtype_of,
+    is_device,
+    like,
+    moved,
+    namespace,
+    one_thread,
+    row_ranges,
+    take_rows,
+    to_host,
+)
+from ihgmm._tall import (
+    Tall,
+    first_rows,
+    group_sizes,
+    row_norms,
+    row_step,
+    spread,
+    stack,
+)
 
 __all__ = [
     "ASSIGNMENTS",
@@ -58,11 +77,11 @@ class Rounding:
         Iterations of the k-means run that gave them; 0 for cluster-QR.
     """
 
-    labels: np.ndarray
+    labels: Tall
     n_iter: int
 
 
-def normalize_rows(U: np.ndarray) -> np.ndarray:
+def normalize_rows(U: Tall) -> Tall:
     """Return the rows of ``U`` scaled to unit Euclidean norm; zero rows stay zero.
 
     Examples
@@ -73,21 +92,35 @@ def normalize_rows(U: np.ndarray) -> np.ndarray:
            [0. , 0. ],
            [0. , 1. ]])
     """
-    norms = np.sqrt(np.einsum("ij,ij->i", U, U))
-    info = np.finfo(U.dtype)
+    norms = row_norms(U)
+    info = np.finfo(dtype_of(U))
+    low, high = float(np.sqrt(info.tiny / info.eps)), float(np.sqrt(info.max))
     # Squares of rows this small or large under- or overflow: rescale those first.
-    risky = ~((norms > np.sqrt(info.tiny / info.eps)) & (norms < np.sqrt(info.max)))
-    if risky.any():
+    risky = ~((norms > low) & (norms < high))
+    if namespace(U).any(risky):
+        if is_device(U):
+            return _normalize_all(U)
         U = U.copy()
         peak = np.abs(U[risky]).max(axis=1, keepdims=True)
         U[risky] /= np.where(peak > 0, peak, 1)
         norms[risky] = np.linalg.norm(U[risky], axis=1)
         norms[norms == 0] = 1
-    return np.asarray(U / norms[:, None])
+    return U / norms[:, None]
+
+
+def _normalize_all(U: Tall) -> Tall:
+    """Normalise rows on a device, each divided by its largest entry first."""
+    xp = namespace(U)
+
+    def nonzero(sizes: Tall) -> Tall:
+        return xp.where(sizes > 0, sizes, xp.ones_like(sizes))[:, None]
+
+    U = U / nonzero(xp.max(xp.abs(U), axis=1))
+    return U / nonzero(row_norms(U))
 
 
 def assign(
-    embedding: np.ndarray,
+    embedding: Tall,
     n_clusters: int,
     method: Assignment = "kmeans",
     *,
@@ -97,7 +130,8 @@ def assign(
 ) -> Rounding:
     """Label the rows of an embedding by k-means or by cluster-QR."""
     if method == "cluster_qr":
-        return Rounding(cluster_qr(embedding, n_clusters), 0)
+        labels = cluster_qr(to_host(embedding), n_clusters)
+        return Rounding(moved(labels, embedding), 0)
     if method != "kmeans":
         raise ValueError(f"method={method!r} is not one of {ASSIGNMENTS}.")
     return kmeans_labels(
@@ -125,7 +159,7 @@ def cluster_qr(embedding: np.ndarray, n_clusters: int) -> np.ndarray:
 
 
 def kmeans_labels(
-    embedding: np.ndarray,
+    embedding: Tall,
     n_clusters: int,
     *,
     n_init: int | Literal["auto"] = "auto",
@@ -136,7 +170,7 @@ def kmeans_labels(
 
     Parameters
     ----------
-    embedding : ndarray of shape (n, k)
+    embedding : array of shape (n, k)
         Rows to cluster.
     n_clusters : int
         Number of clusters.
@@ -155,13 +189,14 @@ def kmeans_labels(
     Rounding
         On more than 16,384 rows (or 256 for each cluster) the centres are learnt from
         that many of them, drawn at random, and the others are assigned to the nearest.
+        Centres are learnt on the host; rows on a device get their labels there.
     """
     if rng is None:
         rng = np.random.default_rng()
     starts = 1 + RESTARTS if n_init == "auto" else n_init
     # scikit-learn's k-means++ is fastest, and its sums are safest, in float64.
     most = max(FIT_ROWS, FIT_ROWS_PER_CLUSTER * n_clusters)
-    rows = _sample(embedding, most, rng).astype(np.float64, copy=False)
+    rows = to_host(_sample(embedding, most, rng)).astype(np.float64, copy=False)
     trial = rows
     on_sample = len(rows) > FULL_TRIALS
     if on_sample:
@@ -198,11 +233,11 @@ def kmeans_labels(
             # The pivots may know of a cluster too small to show in the trial.
             runs = [run(rows, init, 1e-4) for init in (start, *finals)]
     best = min(runs, key=lambda kmeans: kmeans.inertia_)
-    if len(rows) == len(embedding):
-        labels = best.labels_
+    if len(rows) == embedding.shape[0]:
+        labels = moved(best.labels_.astype(np.intp), embedding)
     else:
         labels = _nearest(embedding, best.cluster_centers_)
-    return Rounding(labels.astype(np.intp), int(best.n_iter_))
+    return Rounding(labels, int(best.n_iter_))
 
 
 def _settled(runs: list[KMeans]) -> bool:
@@ -223,19 +258,20 @@ def _finalists(runs: list[KMeans], n_rows: int) -> list[KMeans]:
     return kept
 
 
-def _nearest(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
+def _nearest(rows: Tall, centers: np.ndarray) -> Tall:
     """Return the nearest centre of each row."""
-    offsets = np.einsum("ij,ij->i", centers, centers) / 2
-    labels = np.empty(len(rows), dtype=np.intp)
-    step = 2**12  # so many at a time stay in the cache
-    for start in range(0, len(rows), step):
-        score = rows[start : start + step] @ centers.T.astype(rows.dtype)
-        score -= offsets.astype(rows.dtype)
-        np.argmax(score, axis=1, out=labels[start : start + step])
-    return labels
+    xp = namespace(rows)
+    offsets = like(np.einsum("ij,ij->i", centers, centers) / 2, rows)
+    directions = like(centers.T, rows)
+    labels = []
+    for block in row_ranges(rows.shape[0], row_step(rows, len(centers))):
+        score = rows[block, :] @ directions
+        score -= offsets
+        labels.append(xp.argmax(score, axis=1))
+    return stack(labels)
 
 
-def number_by_size(labels: np.ndarray, n_clusters: int) -> np.ndarray:
+def number_by_size(labels: Tall, n_clusters: int) -> Tall:
     """Renumber labels by decreasing cluster size; ties by first appearance.
 
     Examples
@@ -244,11 +280,12 @@ def number_by_size(labels: np.ndarray, n_clusters: int) -> np.ndarray:
     >>> number_by_size(np.array([2, 1, 1, 0]), 3)
     array([1, 0, 0, 2])
     """
-    sizes = np.bincount(labels, minlength=n_clusters)
-    first = np.array([(labels == k).argmax() for k in range(n_clusters)])
+    sizes = group_sizes(labels, n_clusters)
+    tied = len(np.unique(sizes)) < n_clusters
+    first = first_rows(labels, n_clusters) if tied else sizes
     rank = np.empty(n_clusters, dtype=np.intp)
     rank[np.lexsort((first, -sizes))] = np.arange(n_clusters)
-    return np.asarray(rank[labels])
+    return spread(rank, labels)
 
 
 def _pivot_rows(rows: np.ndarray, k: int) -> np.ndarray:
@@ -257,7 +294,8 @@ def _pivot_rows(rows: np.ndarray, k: int) -> np.ndarray:
     return np.asarray(order[:k])
 
 
-def _sample(rows: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    if len(rows) <= size:
+def _sample(rows: Tall, size: int, rng: np.random.Generator) -> Tall:
+    n = rows.shape[0]
+    if n <= size:
         return rows
-    return rows[rng.choice(len(rows), size, replace=False, shuffle=False)]
+    return take_rows(rows, rng.choice(n, size, replace=False, shuffle=False))

@@ -7,7 +7,22 @@ from typing import Literal
 
 import numpy as np
 
-from ihgmm._arrays import Array
+from ihgmm._arrays import Array, like, namespace, row_ranges, wide
+from ihgmm._tall import (
+    Tall,
+    blank,
+    group_sums,
+    indicators,
+    pick,
+    placed,
+    positive,
+    quotient,
+    row_norms,
+    row_step,
+    spread,
+    stack,
+    tall_dot,
+)
 from ihgmm.eigen import Order, Solver, leading_eigenpairs
 from ihgmm.gram import GramKind, GramOperator
 from ihgmm.hetero import impute_diagonal
@@ -18,7 +33,7 @@ __all__ = ["Spectral", "spectral_clustering"]
 
 @dataclass(frozen=True)
 class Spectral:
-    """What the recipe finds.
+    """What the recipe finds; what there is one of for each row is where X is.
 
     Attributes
     ----------
@@ -37,9 +52,9 @@ class Spectral:
         Iterations of k-means.
     """
 
-    labels: np.ndarray
-    embedding: np.ndarray
-    scales: np.ndarray
+    labels: Tall
+    embedding: Tall
+    scales: Tall
     eigenvalues: np.ndarray
     n_iter: int
 
@@ -56,7 +71,7 @@ def spectral_clustering(
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
     tol: float = 1e-2,
-    sqnorms: np.ndarray | None = None,
+    sqnorms: Tall | None = None,
     rng: np.random.Generator | None = None,
 ) -> Spectral:
     """Cluster the rows of ``X`` by the leading eigenvectors of a Gram matrix.
@@ -105,20 +120,23 @@ def spectral_clustering(
         )
     vectors = pairs.vectors
     zero = G.sqnorms == 0
-    if zero.any():
-        vectors[zero] = 0
+    any_zero = bool(namespace(zero).any(zero))
+    if any_zero:
+        vectors = blank(vectors, zero)
     if order == "algebraic" and (pairs.values[2:] <= 0).any():
         # The signal part of a Gram matrix is positive semi-definite: a negative
         # eigenvalue says that there are fewer directions than clusters. Two are kept,
         # since unit rows in one dimension are all alike.
-        vectors[:, 2:] *= (pairs.values[2:] > 0).astype(G.dtype)
+        kept = pairs.values > 0
+        kept[:2] = True
+        vectors *= like(kept, vectors)
     if rows == "unit":
         embedding = normalize_rows(vectors)
     else:
-        embedding = vectors * np.sqrt(np.maximum(pairs.values, 0)).astype(G.dtype)
-        zero = np.zeros(len(embedding), dtype=bool)  # the origin is a point too
+        embedding = vectors * like(np.sqrt(np.maximum(pairs.values, 0)), X)
+        any_zero = False  # the origin is a point too
     found = assign(
-        embedding[~zero] if zero.any() else embedding,
+        embedding[~zero] if any_zero else embedding,
         n_clusters,
         assign_labels,
         n_init=n_init,
@@ -127,54 +145,51 @@ def spectral_clustering(
     )
     # A zero row shows no pattern, so it goes where a row most likely belongs: to the
     # largest cluster.
-    labels = np.zeros(len(embedding), dtype=np.intp)
-    labels[~zero] = number_by_size(found.labels, n_clusters)
+    labels = number_by_size(found.labels, n_clusters)
+    if any_zero:
+        labels = placed(labels, ~zero)
     hollow = gram in ("hollow", "cosine")
     scales = _scales(vectors, pairs.values, labels, n_clusters, hollow)
     if G.row_scale is not None:
-        np.divide(scales, G.row_scale, out=scales, where=~zero)
+        scales = quotient(scales, G.row_scale)
     return Spectral(labels, embedding, scales, pairs.values, found.n_iter)
 
 
 def _scales(
-    vectors: np.ndarray,
+    vectors: Tall,
     values: np.ndarray,
-    labels: np.ndarray,
+    labels: Tall,
     n_clusters: int,
     hollow: bool,
-) -> np.ndarray:
+) -> Tall:
     """Return the lengths of rows along their centres, as the leading subspace has them.
 
     The signal part of the Gram matrix is ``U @ diag(values) @ U.T``. With weights w on
     the rows of a cluster, its product with w is ``length_i * sum(w_j * length_j)``, in
     a hollow matrix less the row's own term, which is then put back.
     """
-    step = 2**12  # so many rows at a time stay in the cache
-    blocks = [slice(start, start + step) for start in range(0, len(labels), step)]
+    xp = namespace(vectors)
+    blocks = row_ranges(vectors.shape[0], row_step(vectors, n_clusters))
     sums = np.zeros((n_clusters, vectors.shape[1]))
-    weights = np.empty(len(labels))
+    sizes = []
     for block in blocks:
-        few = vectors[block]
-        membership = np.zeros((len(few), n_clusters), dtype=vectors.dtype)
-        weights[block] = size = np.sqrt(np.einsum("ij,ij->i", few, few))
-        membership[np.arange(len(few)), labels[block]] = size
-        sums += membership.T @ few
-    centers = (sums * np.maximum(values, 0)).astype(vectors.dtype)
-    products = np.empty(len(labels))
-    for block in blocks:
-        inner = vectors[block] @ centers.T
-        products[block] = inner[np.arange(len(inner)), labels[block]]
-    np.maximum(products, 0.0, out=products)
-    total = np.sqrt(np.bincount(labels, weights * products, n_clusters))
+        few = vectors[block, :]
+        sizes.append(size := row_norms(few))
+        sums += tall_dot(indicators(labels[block], n_clusters, size, vectors), few)
+    weights = wide(stack(sizes))
+    centers = like((sums * np.maximum(values, 0)).T, vectors)
+    inner = [pick(vectors[block, :] @ centers, labels[block]) for block in blocks]
+    products = positive(wide(stack(inner)))
+    total = np.sqrt(group_sums(labels, weights * products, n_clusters))
     total[total == 0] = 1.0
-    lengths = products / total[labels]
+    lengths = products / spread(total, labels)
     for _ in range(20 if hollow else 0):
         own = weights * lengths
-        total = np.bincount(labels, own, n_clusters)[labels]
+        total = spread(group_sums(labels, own, n_clusters), labels)
         # A row of more than half of its cluster's weight could take all of it.
-        others = np.maximum(total - own, total / 2)
+        others = xp.maximum(total - own, total / 2)
         before = lengths
-        lengths = np.divide(products, others, out=np.zeros_like(own), where=others > 0)
-        if np.abs(lengths - before).max() <= 1e-3 * lengths.max():
+        lengths = quotient(products, others)
+        if xp.max(xp.abs(lengths - before)) <= 1e-3 * xp.max(lengths):
             break
     return lengths

@@ -16,7 +16,7 @@ from sklearn.metrics import euclidean_distances
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ihgmm._arrays import Array, matmul, open_rows
+from ihgmm._arrays import Array, like, matmul, namespace, open_rows, to_host
 from ihgmm._validation import CheckedData, check_blocks, check_data
 from ihgmm.rounding import normalize_rows
 
@@ -36,11 +36,11 @@ class Clusterer(
 
     @property
     def _n_features_out(self) -> int:
-        return len(self.cluster_centers_)
+        return int(self.cluster_centers_.shape[0])
 
-    def _check_new(self, X: Any) -> CheckedData:
+    def _check_new(self, X: Any, devices: bool = False) -> CheckedData:
         check_is_fitted(self)
-        return check_data(X, self, reset=False, blocks=True)
+        return check_data(X, self, reset=False, blocks=True, devices=devices)
 
 
 class CosineClusterer(Clusterer):
@@ -54,12 +54,13 @@ class CosineClusterer(Clusterer):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
+            Rows, new or old; also a torch tensor or another library's array.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_clusters)
-            Between -1 and 1; zero for zero rows and for empty clusters.
+        array of shape (n_samples, n_clusters)
+            Between -1 and 1, of X's library and on its device; zero for zero rows and
+            for empty clusters.
         """
         return self._cosines(X)
 
@@ -72,11 +73,12 @@ class CosineClusterer(Clusterer):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
+            Rows, new or old; also a torch tensor or another library's array.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        array of shape (n_samples,)
+            Of X's library and on its device.
         """
         rows = open_rows(X)
         if rows is not None and hasattr(rows, "lazily"):
@@ -90,15 +92,22 @@ class CosineClusterer(Clusterer):
 
     def _nearest(self, X: Any) -> np.ndarray:
         cosines = self._cosines(X)
-        cosines[:, ~self.cluster_centers_.any(axis=1)] = -2  # empty clusters
-        return np.asarray(cosines.argmax(axis=1))
+        empty = ~to_host(self.cluster_centers_).any(axis=1)
+        if empty.any():
+            cosines = cosines - like(2 * empty, cosines)
+        return namespace(cosines).argmax(cosines, axis=1)
 
-    def _cosines(self, X: Any) -> np.ndarray:
-        data = self._check_new(X)
-        cosines = matmul(data.X, normalize_rows(self.cluster_centers_).T)
-        norms = np.sqrt(data.sqnorms).astype(cosines.dtype)
-        norms[norms == 0] = 1
-        return np.asarray(np.clip(cosines / norms[:, None], -1, 1))
+    def _cosines(self, X: Any) -> Any:
+        return self._checked_cosines(self._check_new(X, devices=True))
+
+    def _checked_cosines(self, data: CheckedData) -> Any:
+        # The centres are few: they go where the rows are, whoever has fitted them.
+        centers = normalize_rows(to_host(self.cluster_centers_))
+        cosines = matmul(data.X, centers.T)
+        xp = namespace(cosines)
+        norms = like(xp.sqrt(data.sqnorms), cosines)
+        norms = xp.where(norms == 0, xp.ones_like(norms), norms)
+        return xp.clip(cosines / norms[:, None], -1.0, 1.0)
 
 
 class DistanceClusterer(Clusterer):

@@ -8,7 +8,15 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._arrays import like_rows
+from ihgmm._arrays import (
+    is_device,
+    kind_of,
+    like_rows,
+    moved,
+    namespace,
+    times,
+    to_host,
+)
 from ihgmm._validation import (
     CheckedData,
     check_choice,
@@ -121,6 +129,12 @@ class IhSC(CosineClusterer):
     rows that fit no pattern well, a few in a hundred (8% of the digits of
     scikit-learn). Use ``labels_`` or ``fit_predict`` for the rows of the fit.
 
+    X may be a dense array of torch, CuPy or another library that follows the array API
+    standard (``pip install 'ihgmm[gpu]'``). It stays on its device, all attributes but
+    numbers are arrays of that library there, and the same seed starts the same run as
+    with NumPy. Only what is small comes to the host, and the at most 16,384 rows of the
+    embedding (or 256 for each cluster) that k-means learns from.
+
     References
     ----------
     .. [1] H. Qing, Individual-heterogeneous sub-Gaussian mixture models.
@@ -178,6 +192,8 @@ class IhSC(CosineClusterer):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The data. Zero rows get the label of the largest cluster, with a warning.
+            A torch tensor, a CuPy array or any other that follows the array API
+            standard stays on its device, and results are arrays of the same kind.
         y : None
             Ignored.
 
@@ -187,13 +203,15 @@ class IhSC(CosineClusterer):
             The fitted estimator itself.
         """
         self._check_parameters()
-        data = check_data(X, self, blocks=True, verbose=self.verbose)
+        if is_device(X):
+            self._check_device(X)
+        data = check_data(X, self, blocks=True, devices=True, verbose=self.verbose)
         warn_zero_rows(data.sqnorms)
         rng = generator(self.random_state)
         k, selection = resolve(self.n_clusters, data.X, data.sqnorms, self.gram, rng)
         if selection is not None:
             self.selection_ = selection
-        check_row_count(len(data.sqnorms), k)
+        check_row_count(data.X.shape[0], k)
         found = spectral_clustering(
             data.X,
             k,
@@ -211,7 +229,7 @@ class IhSC(CosineClusterer):
         scales: np.ndarray | None = found.scales
         kinds = identical_rows(data.X, data.sqnorms, k)
         if kinds is not None:
-            labels = number_by_size(kinds, k)
+            labels = moved(number_by_size(kinds, k), data.X)
         elif self.refine:
             labels, scales = self._refined(data, labels, k), None
         fitted = estimate_parameters(
@@ -220,10 +238,10 @@ class IhSC(CosineClusterer):
         self.n_clusters_ = k
         self.labels_ = like_rows(data.X, labels)
         self.embedding_ = found.embedding
-        self.eigenvalues_ = data.restore_squares(found.eigenvalues)
-        self.cluster_centers_ = fitted.centers * fitted.centers.dtype.type(data.unit)
+        self.eigenvalues_ = moved(data.restore_squares(found.eigenvalues), data.X)
+        self.cluster_centers_ = times(fitted.centers, data.unit)
         self.scales_ = fitted.scales
-        self.noise_levels_ = fitted.noise_levels * fitted.scales.dtype.type(data.unit)
+        self.noise_levels_ = times(fitted.noise_levels, data.unit)
         self.n_iter_ = found.n_iter
         return self
 
@@ -257,12 +275,24 @@ class IhSC(CosineClusterer):
         float
             Between 0 and 1.
         """
-        data = self._check_new(X)
-        total = data.sqnorms.sum()
+        data = self._check_new(X, devices=True)
+        sqnorms = to_host(data.sqnorms)
+        total = sqnorms.sum()
         if total == 0:
             return 0.0
-        best = np.maximum(self._cosines(X).max(axis=1), 0).astype(np.float64)
-        return float(data.sqnorms @ best**2 / total)
+        cosines = self._checked_cosines(data)
+        best = to_host(namespace(cosines).max(cosines, axis=1))
+        best = np.maximum(best, 0).astype(np.float64)
+        return float(sqnorms @ best**2 / total)
+
+    def _check_device(self, X: Any) -> None:
+        """Raise where the data would have to leave its device."""
+        for name, value in (("n_clusters", "auto"), ("gram", "hetero"), ("refine", 1)):
+            if getattr(self, name) == value:
+                raise TypeError(
+                    f"{name}={getattr(self, name)!r} works on the host, and X is a "
+                    f"{kind_of(X)}; give a NumPy copy of X, or another {name}."
+                )
 
     def _check_parameters(self) -> None:
         check_n_clusters(self.n_clusters)

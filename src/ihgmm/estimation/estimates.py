@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from ihgmm._arrays import Array
+from ihgmm._arrays import Array, is_device, like, moved, namespace
+from ihgmm._tall import Tall, positive
 from ihgmm._validation import check_count, check_data, check_labels, check_number
 from ihgmm.estimation.scale_errors import (
     efficient_weights,
@@ -178,9 +179,14 @@ def estimate_parameters(
     if sqnorms is None:
         data = check_data(X, blocks=True)
         X, sqnorms, unit = data.X, data.sqnorms, data.unit
-    labels, classes = _check_clusters(labels, n_clusters, X.shape[0])
-    if scales is not None:
-        scales = _check_scales(scales, X.shape[0])
+    if is_device(X) and n_clusters is not None and scales is not None:
+        # What an estimator hands on stays where it is and needs no checks.
+        labels, scales = moved(labels, X), positive(moved(scales, X))
+        classes = np.arange(n_clusters)
+    else:
+        labels, classes = _check_clusters(labels, n_clusters, X.shape[0])
+        if scales is not None:
+            scales = _check_scales(scales, X.shape[0])
     found = _estimate(X, labels, classes, scales, sqnorms)
     if unit == 1.0:
         return found
@@ -233,10 +239,10 @@ def _check_scales(scales: Any, n_samples: int) -> np.ndarray:
 
 def _estimate(
     X: Array,
-    labels: np.ndarray,
+    labels: Tall,
     classes: np.ndarray,
-    scales: np.ndarray | None,
-    sqnorms: np.ndarray,
+    scales: Tall | None,
+    sqnorms: Tall,
 ) -> Estimates:
     p = X.shape[1]
     rows = Groups.of(labels, len(classes))
@@ -249,15 +255,15 @@ def _estimate(
     else:
         scales = rows.mean_one(scales)
         fit = fit_centers(X, rows, scales, sqnorms)
-        errors, variances = np.full(len(labels), np.nan), fit.variances
+        variances = fit.variances
+        errors = namespace(scales).full_like(scales, np.nan)
     center_errors = np.sqrt(rows.total(fit.weights**2 * variances))
     center_errors[rows.size < 2] = np.inf
-    kind = X.dtype
     return Estimates(
-        centers=fit.centers,
-        scales=fit.scales.astype(kind),
-        noise_levels=np.sqrt(fit.variances).astype(kind),
-        scale_errors=errors.astype(kind),
-        center_errors=center_errors.astype(kind),
+        centers=moved(fit.centers, X),
+        scales=like(fit.scales, X),
+        noise_levels=like(namespace(fit.variances).sqrt(fit.variances), X),
+        scale_errors=like(errors, X),
+        center_errors=like(center_errors, X),
         classes=classes,
     )

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ihgmm._arrays import Array
+from ihgmm._arrays import Array, namespace
+from ihgmm._tall import Tall
 from ihgmm.groups import Groups
 
 __all__ = ["Fit", "fit_centers", "fit_scales"]
@@ -19,12 +20,12 @@ __all__ = ["Fit", "fit_centers", "fit_scales"]
 class Fit:
     """Centres, scales, noise variances and what their errors are made of."""
 
-    weights: np.ndarray  # divided by A, so that weights @ scales is 1 in a cluster
-    scales: np.ndarray
+    weights: Tall  # divided by A, so that weights @ scales is 1 in a cluster
+    scales: Tall
     centers: np.ndarray
     center_sqnorms: np.ndarray
-    variances: np.ndarray
-    solved: np.ndarray  # whether the equations for a row's cluster have a solution
+    variances: Tall
+    solved: Tall  # whether the equations for a row's cluster have a solution
 
 
 def fit_scales(X: Array, rows: Groups, weights: np.ndarray, sqnorms: np.ndarray) -> Fit:
@@ -40,7 +41,7 @@ def fit_scales(X: Array, rows: Groups, weights: np.ndarray, sqnorms: np.ndarray)
     return replace(_fit(sums, rows, weights, scales, sqnorms), solved=solved)
 
 
-def fit_centers(X: Array, rows: Groups, scales: np.ndarray, sqnorms: np.ndarray) -> Fit:
+def fit_centers(X: Array, rows: Groups, scales: Tall, sqnorms: Tall) -> Fit:
     """Estimate centres by least squares, given the scales."""
     return _fit(rows.weighted_sums(X, scales), rows, scales, scales, sqnorms)
 
@@ -48,22 +49,24 @@ def fit_centers(X: Array, rows: Groups, scales: np.ndarray, sqnorms: np.ndarray)
 def _fit(
     sums: np.ndarray,
     rows: Groups,
-    weights: np.ndarray,
-    scales: np.ndarray,
-    sqnorms: np.ndarray,
+    weights: Tall,
+    scales: Tall,
+    sqnorms: Tall,
 ) -> Fit:
     """Return the fit of given scales and weights."""
     p = sums.shape[1]
     total = rows.total(weights * scales)
     total[rows.size == 0] = 1.0
     centers = sums / total[:, None].astype(sums.dtype)
-    weights = weights / total[rows.labels]
+    weights = weights / rows.spread(total)
     length = _center_sqnorms(centers, rows, weights, scales, sqnorms)
-    left = sqnorms - scales**2 * length[rows.labels]
+    left = sqnorms - scales**2 * rows.spread(length)
     # Less than this is rounding.
-    left[left < 32 * np.finfo(sums.dtype).eps * sqnorms] = 0.0
-    left[rows.size[rows.labels] == 1] = 0.0
-    solved = np.ones(len(scales), dtype=bool)
+    rounding = left < 32 * float(np.finfo(sums.dtype).eps) * sqnorms
+    xp = namespace(left)
+    none = xp.zeros_like(left)
+    left = xp.where(rounding | (rows.spread(rows.size) == 1), none, left)
+    solved = none == 0
     return Fit(weights, scales, centers, length, left / max(p - 1, 1), solved)
 
 
@@ -103,9 +106,9 @@ def _shares(products: np.ndarray, rows: Groups) -> tuple[np.ndarray, np.ndarray]
 def _center_sqnorms(
     centers: np.ndarray,
     rows: Groups,
-    weights: np.ndarray,
-    scales: np.ndarray,
-    sqnorms: np.ndarray,
+    weights: Tall,
+    scales: Tall,
+    sqnorms: Tall,
 ) -> np.ndarray:
     """Return the squared norms of the true centres, free of the noise in ours.
 

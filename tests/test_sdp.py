@@ -216,7 +216,7 @@ def test_fewer_distinct_rows_than_clusters():
     assert exact_recovery(np.arange(12) % 3, model.labels_)
     assert not model.exact_
     assert_array_equal(model.cluster_centers_[3:], 0)
-    with pytest.warns(ConvergenceWarning, match="X has 1 distinct rows"):
+    with pytest.warns(ConvergenceWarning, match="X has 1 distinct row, fewer"):
         model = SDPKMeans(2, random_state=0).fit(np.full((8, 2), 3.0))
     assert_array_equal(model.labels_, 0)
 

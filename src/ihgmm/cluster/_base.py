@@ -38,9 +38,10 @@ class Clusterer(
     def _n_features_out(self) -> int:
         return int(self.cluster_centers_.shape[0])
 
-    def _check_new(self, X: Any, devices: bool = False) -> CheckedData:
+    def _check_new(self, X: Any, *, anywhere: bool = False) -> CheckedData:
+        """Check rows, new or old; they may stay on disk or on a device if told so."""
         check_is_fitted(self)
-        return check_data(X, self, reset=False, blocks=True, devices=devices)
+        return check_data(X, self, reset=False, blocks=anywhere, devices=anywhere)
 
 
 class CosineClusterer(Clusterer):
@@ -98,7 +99,7 @@ class CosineClusterer(Clusterer):
         return namespace(cosines).argmax(cosines, axis=1)
 
     def _cosines(self, X: Any) -> Any:
-        return self._checked_cosines(self._check_new(X, devices=True))
+        return self._checked_cosines(self._check_new(X, anywhere=True))
 
     def _checked_cosines(self, data: CheckedData) -> Any:
         # The centres are few: they go where the rows are, whoever has fitted them.

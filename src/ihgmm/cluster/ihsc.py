@@ -275,7 +275,7 @@ class IhSC(CosineClusterer):
         float
             Between 0 and 1.
         """
-        data = self._check_new(X, devices=True)
+        data = self._check_new(X, anywhere=True)
         sqnorms = to_host(data.sqnorms)
         total = sqnorms.sum()
         if total == 0:

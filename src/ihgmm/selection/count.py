@@ -172,7 +172,7 @@ class ClusterCount:
             "o",
             color="#0072B2",
             ms=size,
-            label=f"above: {self.rank}",
+            label=f"above: {self.rank}" if self.rank else None,
         )
         ax.plot(
             place[~above],
@@ -185,8 +185,10 @@ class ClusterCount:
         )
         positive = shown[shown > 0]
         if self.edge > 0 and len(positive) and positive[0] > 20 * self.edge:
-            # Far apart: logarithms, but straight around zero, where noise may lie.
-            ax.set_yscale("symlog", linthresh=self.edge)
+            if min(shown.min(), low) > 0:
+                ax.set_yscale("log")
+            else:  # straight around zero, where the noise lies
+                ax.set_yscale("symlog", linthresh=self.edge)
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_xlabel("eigenvalue number")
         ax.set_ylabel(f"eigenvalue of the {self.gram} Gram matrix")

@@ -120,7 +120,7 @@ def cluster():
         threads_per_worker=1,
         processes=True,
         memory_limit="1GB",
-        dashboard_address=None,
+        dashboard_address=":0",  # any free port: others may run a cluster too
         host="127.0.0.1",
     ) as cluster:
         yield cluster

@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -29,7 +30,7 @@ Block = Any
 """Some rows in memory: a NumPy array or a scipy.sparse CSR array."""
 
 
-class RowBlocks:
+class RowBlocks(ABC):
     """Rows in blocks.
 
     Attributes
@@ -62,17 +63,17 @@ class RowBlocks:
         """Numbers stored."""
         return self.nnz
 
+    @abstractmethod
     def map(self, work: Callable[..., T], *tall: np.ndarray) -> Iterator[T]:
         """Yield the results of some work on each block, in order.
 
         The work gets the block and, of each tall array, the part that belongs to the
         rows of the block.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self, index: np.ndarray | slice) -> Block:
         """Return some rows, in memory."""
-        raise NotImplementedError
 
     def tocsr(self) -> RowBlocks:
         """Return the rows as they are: blocks that are sparse are CSR."""

@@ -94,6 +94,12 @@ def matmul(X: Array, W: Any) -> Any:
         if X.format == "csr":
             return _stacked(X, lambda part, _: part @ W)
         return _added(X.T, lambda part, rows: part.T @ W[rows])
+    if _is_read_once(X) and W.ndim == 2:
+        Y = np.empty((X.shape[0], W.shape[1]), dtype=X.dtype)
+        with own_threads(X):
+            for _ in _in_parts(len(Y), lambda rows: np.matmul(X[rows], W, out=Y[rows])):
+                pass
+        return Y
     return np.asarray(X @ W)
 
 
@@ -108,7 +114,25 @@ def transposed_matmul(X: Array, V: Any) -> Any:
         if X.format == "csr":
             return _added(X, lambda part, rows: part.T @ V[rows])
         return _stacked(X.T, lambda part, _: part @ V)
+    if _is_read_once(X) and V.ndim == 2:
+        with own_threads(X):
+            return _sum(_in_parts(X.shape[0], lambda part: _adjoint(X, V, part)))
     return np.asarray(X.T @ V)
+
+
+def _adjoint(X: np.ndarray, V: np.ndarray, part: slice) -> np.ndarray:
+    """Return ``X.T @ V`` of a part of the rows, a few at a time."""
+    total = np.zeros((V.shape[1], X.shape[1]), dtype=X.dtype)
+    for rows in _few(X, part):
+        total += V[rows].T @ X[rows]
+    return total.T
+
+
+def _few(X: np.ndarray, part: slice) -> list[slice]:
+    """Cut a part of the rows into ranges that stay in the cache."""
+    step = max(1, CACHED // X.shape[1])
+    starts = range(part.start, part.stop, step)
+    return [slice(start, min(start + step, part.stop)) for start in starts]
 
 
 def _flipped(
@@ -233,18 +257,15 @@ def there_and_back(X: Array, W: np.ndarray, row_scale: Any = None) -> tuple[Any,
         return Y, transposed_matmul(X, Y * row_scale[:, None])
     Y = np.empty((n, W.shape[1]), dtype=X.dtype)
 
-    step = CACHED // X.shape[1]
-
     def work(part: slice) -> np.ndarray:
-        total = np.zeros_like(W)
-        for start in range(part.start, part.stop, step):
-            rows = slice(start, min(start + step, part.stop))
+        total = np.zeros((W.shape[1], W.shape[0]), dtype=X.dtype)
+        for rows in _few(X, part):
             few = np.matmul(X[rows], W, out=Y[rows])
             if row_scale is not None:
                 few *= row_scale[rows, None]
                 few = few * row_scale[rows, None]
-            total += X[rows].T @ few
-        return total
+            total += few.T @ X[rows]
+        return total.T
 
     with own_threads(X):
         return Y, _sum(_in_parts(n, work))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Literal
 
 import numpy as np
@@ -12,7 +11,6 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from ihgmm._arrays import (
     RowBlocks,
     is_device,
-    is_sparse,
     kind_of,
     like,
     n_entries,
@@ -127,7 +125,7 @@ def leading_eigenpairs(
     # With eigenvalues of order one, products of blocks neither over- nor underflow.
     magnitude = _magnitude(G)
     G = G.scaled(1.0 / magnitude)
-    with own_threads(G.X) if is_sparse(G.X) else nullcontext():
+    with own_threads(G.X):
         if solver == "dense":
             pairs = _dense(G, k, order)
         elif solver == "lanczos":

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import qr, svd
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances_argmin
 
 from ihgmm._arrays import (
     dtype_of,
@@ -57,6 +58,9 @@ FIT_ROWS, FIT_ROWS_PER_CLUSTER = 2**14, 256
 
 FINALS = 2**16
 """Rows that the finalists of a trial on a sample may see in total."""
+
+SHOWN = 8
+"""Rows of a trial that show a cluster: with fewer, its centre is not to be trusted."""
 
 SAME = 1e-9
 """Runs whose inertias differ by less than this share ended in the same place."""
@@ -230,13 +234,14 @@ def kmeans_labels(
             runs.append(run(trial, "k-means++", tol))
         if on_sample:
             finals = [final.cluster_centers_ for final in _finalists(runs, len(rows))]
-            # The pivots may know of a cluster too small to show in the trial.
-            runs = [run(rows, init, 1e-4) for init in (start, *finals)]
+            if not (_settled(runs) and _all_shown(trial, start)):
+                finals.append(start)
+            runs = [run(rows, init, 1e-4) for init in finals]
     best = min(runs, key=lambda kmeans: kmeans.inertia_)
     if len(rows) == embedding.shape[0]:
         labels = moved(best.labels_.astype(np.intp), embedding)
     else:
-        labels = _nearest(embedding, best.cluster_centers_)
+        labels = _nearest(embedding, best)
     return Rounding(labels, int(best.n_iter_))
 
 
@@ -244,6 +249,15 @@ def _settled(runs: list[KMeans]) -> bool:
     """Tell whether three starts have ended in the best place: no other is likely."""
     best = min(run.inertia_ for run in runs)
     return sum(run.inertia_ <= best * (1 + SAME) for run in runs) >= 3
+
+
+def _all_shown(trial: np.ndarray, pivots: np.ndarray) -> bool:
+    """Tell whether each pivot is nearest to a few rows of the trial.
+
+    If not, it may know of a cluster too small to show there.
+    """
+    nearest = pairwise_distances_argmin(trial, pivots)
+    return bool(np.bincount(nearest, minlength=len(pivots)).min() >= SHOWN)
 
 
 def _finalists(runs: list[KMeans], n_rows: int) -> list[KMeans]:
@@ -258,8 +272,13 @@ def _finalists(runs: list[KMeans], n_rows: int) -> list[KMeans]:
     return kept
 
 
-def _nearest(rows: Tall, centers: np.ndarray) -> Tall:
+def _nearest(rows: Tall, kmeans: KMeans) -> Tall:
     """Return the nearest centre of each row."""
+    centers = kmeans.cluster_centers_
+    if not is_device(rows):
+        kmeans.cluster_centers_ = centers.astype(rows.dtype)
+        with one_thread():
+            return kmeans.predict(rows).astype(np.intp)
     xp = namespace(rows)
     offsets = like(np.einsum("ij,ij->i", centers, centers) / 2, rows)
     directions = like(centers.T, rows)

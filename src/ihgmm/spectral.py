@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from ihgmm._arrays import Array, like, namespace, row_ranges, wide
+from ihgmm._arrays import Array, like, namespace, one_thread, row_ranges, wide
 from ihgmm._tall import (
     Tall,
     blank,
@@ -29,6 +29,10 @@ from ihgmm.hetero import impute_diagonal
 from ihgmm.rounding import Assignment, assign, normalize_rows, number_by_size
 
 __all__ = ["Spectral", "spectral_clustering"]
+
+SHARE = 1e-3
+"""Share of its cluster's weight up to which a row's own term is not put back, and of
+the largest length up to which lengths may still change."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,8 @@ def spectral_clustering(
     if any_zero:
         labels = placed(labels, ~zero)
     hollow = gram in ("hollow", "cosine")
-    scales = _scales(vectors, pairs.values, labels, n_clusters, hollow)
+    with one_thread():  # blocks this small do not wait for threads to meet
+        scales = _scales(vectors, pairs.values, labels, n_clusters, hollow)
     if G.row_scale is not None:
         scales = quotient(scales, G.row_scale)
     return Spectral(labels, embedding, scales, pairs.values, found.n_iter)
@@ -180,16 +185,19 @@ def _scales(
     centers = like((sums * np.maximum(values, 0)).T, vectors)
     inner = [pick(vectors[block, :] @ centers, labels[block]) for block in blocks]
     products = positive(wide(stack(inner)))
-    total = np.sqrt(group_sums(labels, weights * products, n_clusters))
-    total[total == 0] = 1.0
-    lengths = products / spread(total, labels)
+    totals = np.sqrt(group_sums(labels, weights * products, n_clusters))
+    totals[totals == 0] = 1.0
+    lengths = products / spread(totals, labels)
     for _ in range(20 if hollow else 0):
         own = weights * lengths
-        total = spread(group_sums(labels, own, n_clusters), labels)
+        if float(xp.max(own)) <= SHARE * totals.min():
+            break
+        total = spread(totals, labels)
         # A row of more than half of its cluster's weight could take all of it.
         others = xp.maximum(total - own, total / 2)
         before = lengths
         lengths = quotient(products, others)
-        if xp.max(xp.abs(lengths - before)) <= 1e-3 * xp.max(lengths):
+        if xp.max(xp.abs(lengths - before)) <= SHARE * xp.max(lengths):
             break
+        totals = group_sums(labels, weights * lengths, n_clusters)
     return lengths

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,7 +83,7 @@ def spherical_kmeans(
     """
     inverse = np.zeros(len(sqnorms))
     np.divide(1.0, np.sqrt(sqnorms), out=inverse, where=sqnorms > 0)
-    with own_threads(X) if is_sparse(X) else nullcontext():
+    with own_threads(X):
         if init is not None:
             return _lloyd(X, normalize_rows(init), inverse, weights, max_iter, tol)
         starts = [

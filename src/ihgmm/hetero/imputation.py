@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ihgmm._arrays import is_sparse, own_threads
+from ihgmm._arrays import own_threads
 from ihgmm.blocks import fix_signs, orthonormal
 from ihgmm.eigen import ORDERS, SOLVERS, Solver
 from ihgmm.gram import GramOperator
@@ -149,7 +148,7 @@ def impute_diagonal(
     unit = float(G.sqnorms.sum()) or 1.0
     hollow = replace(G, removed=G.sqnorms.astype(G.dtype), factor=1.0 / unit)
     few = n <= max(3 * block_width(k), DENSE if solver == "auto" else 0)
-    with own_threads(G.X) if is_sparse(G.X) else nullcontext():
+    with own_threads(G.X):
         if few or solver == "dense":
             matrix = hollow.toarray()
             space = Subspace(None, matrix, matrix, 0)

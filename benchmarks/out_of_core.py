@@ -51,7 +51,7 @@ def write(folder: Path, gigabytes: float) -> None:
 def fit(folder: Path) -> None:
     """Fit the file and print figures as JSON."""
     from ihgmm import IhSC
-    from ihgmm._chunks import open_rows
+    from ihgmm._readers import open_rows
 
     rows = open_rows(np.load(folder / "x.npy", mmap_mode="r"))
     before = peak_memory()

@@ -18,14 +18,14 @@ from sklearn.exceptions import DataConversionWarning
 from ihgmm import (
     IhGMM,
     IhSC,
-    _chunks,
+    _stored,
     diagnose,
     estimate_parameters,
     make_ihgmm,
     scale_heterogeneity_test,
     select_n_clusters,
 )
-from ihgmm._chunks import open_rows
+from ihgmm._readers import open_rows
 
 
 def memory_map(X, folder):
@@ -105,14 +105,14 @@ KINDS = {
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(_chunks, "BLOCK_BYTES", 2**15)
+    monkeypatch.setattr(_stored, "BLOCK_BYTES", 2**15)
 
 
 @pytest.fixture(params=list(KINDS))
 def store(request, tmp_path, monkeypatch):
     """A way to put a matrix somewhere else than in memory; several blocks of it."""
     size = 2**16 if "csr" in request.param else 2**15
-    monkeypatch.setattr(_chunks, "BLOCK_BYTES", size)
+    monkeypatch.setattr(_stored, "BLOCK_BYTES", size)
 
     def put(X, name="x"):
         folder = tmp_path / name
@@ -291,7 +291,7 @@ def test_few_rows(store):
 
 @pytest.mark.parametrize("kind", [memory_map, csr_hdf5, dask_dense])
 def test_passes(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(_chunks, "BLOCK_BYTES", 2**20)
+    monkeypatch.setattr(_stored, "BLOCK_BYTES", 2**20)
     X, _ = make_ihgmm(
         20_000, 100, 5, separation_constant=0.5, dtype=np.float32, random_state=0
     )
@@ -328,11 +328,11 @@ def test_few_rows_are_read_alone(tmp_path, small_blocks):
         asked.append(stop - start)
         return X[start:stop]
 
-    rows = _chunks.StoredRows(read, X.shape, X.dtype)
+    rows = _stored.StoredRows(read, X.shape, X.dtype)
     assert_array_equal(rows.take(np.array([900, 3, 40])), X[[900, 3, 40]])
     assert asked == [1, 1, 1]
     asked.clear()
-    chunked = _chunks.StoredRows(read, X.shape, X.dtype, step=10)
+    chunked = _stored.StoredRows(read, X.shape, X.dtype, step=10)
     assert_array_equal(chunked.take(np.array([905, 3, 7])), X[[905, 3, 7]])
     assert asked == [5, 1]
 

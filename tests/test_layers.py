@@ -6,7 +6,7 @@ import sys
 
 # From the bottom: a module may import from its own layer or one below.
 LAYERS = [
-    {"_chunks", "_dask", "_devices", "_arrays", "_tall"},
+    {"_chunks", "_stored", "_readers", "_dask", "_devices", "_arrays", "_tall"},
     {
         "groups",
         "gram",

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
-from ihgmm._chunks import RowBlocks, in_unit, open_rows
+from ihgmm._chunks import RowBlocks, in_unit
 from ihgmm._devices import (
     dtype_of,
     is_device,
@@ -30,6 +30,7 @@ from ihgmm._devices import (
     to_host,
     wide,
 )
+from ihgmm._readers import open_rows
 
 __all__ = [
     "RowBlocks",

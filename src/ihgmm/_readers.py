@@ -1,0 +1,228 @@
+"""The kinds of data that are not in memory, and how their rows are read."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ihgmm._chunks import RowBlocks
+from ihgmm._stored import StoredRows
+
+__all__ = ["open_rows"]
+
+
+def open_rows(X: Any) -> RowBlocks | None:
+    """Return X as blocks of rows if it is not in memory, and None if it is.
+
+    Recognised without importing their libraries: NumPy memory maps, HDF5 data sets,
+    zarr arrays, CSR matrices in HDF5 or zarr groups as AnnData stores them, Parquet
+    data sets of pyarrow, and dask arrays.
+    """
+    if isinstance(X, RowBlocks):
+        return X
+    if isinstance(X, np.memmap):
+        return _from_memmap(X)
+    home = type(X).__module__.partition(".")[0]
+    if home == "h5py" and not X:
+        raise ValueError(
+            "X is in an HDF5 file that is closed; open the file, and close it when "
+            "the work is done."
+        )
+    if home in ("h5py", "zarr"):
+        return _from_group(X) if hasattr(X, "keys") else _from_dataset(X)
+    if home == "anndata" and hasattr(X, "group"):
+        return _from_group(X.group)
+    if home == "pyarrow" and hasattr(X, "to_batches"):
+        return _from_parquet(X)
+    if home == "dask":
+        from ihgmm._dask import from_dask
+
+        return from_dask(X)
+    return None
+
+
+def _from_memmap(X: np.memmap) -> StoredRows | None:
+    pages = getattr(X, "_mmap", None)  # None for a copy, which is in memory
+    if pages is None or X.ndim != 2 or X.size == 0 or not X.flags.c_contiguous:
+        return None
+    row = X.strides[0]
+    at = X.ctypes.data - np.frombuffer(pages, np.uint8).ctypes.data
+    offset = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY
+    name = f"memory map {X.filename}" if X.filename else "memory map"
+
+    def read(start: int, stop: int) -> np.ndarray:
+        # To touch pages beyond the end of a file would end the process.
+        end, size = offset + at + stop * row, pages.size()
+        if size < end:
+            raise EOFError(f"the file now ends at byte {size}, these rows at {end}")
+        block = np.array(X[start:stop])
+        # Pages that were read would count as ours; dropped, they stay in the cache of
+        # the system. Copies on write must stay: they are changes nobody else has.
+        if X.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
+            first = (at + start * row) // mmap.PAGESIZE * mmap.PAGESIZE
+            pages.madvise(mmap.MADV_DONTNEED, first, at + stop * row - first)
+        return block
+
+    return StoredRows(read, X.shape, X.dtype, name=name)
+
+
+def _from_dataset(X: Any) -> StoredRows:
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"X is a stored array of shape {tuple(X.shape)}; give one with two "
+            "dimensions, rows by features."
+        )
+    return StoredRows(
+        lambda start, stop: np.asarray(X[start:stop]),
+        X.shape,
+        X.dtype,
+        step=_chunk(X),
+        check=_still_there(X),
+        name=_named("stored array", X),
+    )
+
+
+def _chunk(X: Any) -> int:
+    return int(X.chunks[0]) if getattr(X, "chunks", None) else 1
+
+
+def _named(what: str, X: Any) -> str:
+    """Name a data set or group by its file, if it has one, and its place in it."""
+    file = getattr(getattr(X, "file", None), "filename", None)
+    if file is None:
+        file = getattr(X, "store", "")
+    return f"{what} {getattr(X, 'name', '') or ''} in {file}"
+
+
+def _still_there(*arrays: Any) -> Callable[[], None] | None:
+    """Return a check that no chunk of zarr arrays is lost: they would read as zeros."""
+    if not all(hasattr(array, "nchunks_initialized") for array in arrays):
+        return None
+    before = [array.nchunks_initialized for array in arrays]
+
+    def check() -> None:
+        for array, count in zip(arrays, before, strict=True):
+            now = array.nchunks_initialized
+            if now < count:
+                raise OSError(
+                    f"The {_named('zarr array', array)} now has {now} chunks; it had "
+                    f"{count} before. Leave it unchanged until the work is done."
+                )
+
+    return check
+
+
+def _from_group(group: Any) -> StoredRows:
+    """Return the rows of a CSR matrix in a group of three arrays."""
+    kind = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", ""))
+    parts = sorted(group.keys())
+    if "csc" in str(kind):
+        raise ValueError(
+            f"X is a group of kind {str(kind)!r}, which is stored by columns; store it "
+            "by rows: X.tocsr()."
+        )
+    if "csr" not in str(kind) or not {"data", "indices", "indptr"} <= set(parts):
+        raise ValueError(
+            f"X is a group of kind {str(kind)!r} with {parts[:5]}; give a data set, or "
+            "a CSR matrix as AnnData stores it (data, indices, indptr)."
+        )
+    n, p = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
+    data, indices = group["data"], group["indices"]
+    indptr = np.asarray(group["indptr"][:], dtype=np.int64)
+    nnz = data.shape[0]
+    whole = len(indptr) == n + 1 and indptr[0] == 0 and indptr[-1] == nnz
+    if not whole or indices.shape[0] != nnz or (np.diff(indptr) < 0).any():
+        raise ValueError(
+            f"X is a CSR matrix of {n} rows whose parts do not fit: {nnz} data, "
+            f"{indices.shape[0]} indices, {len(indptr)} row pointers up to "
+            f"{indptr[-1] if len(indptr) else 'none'}. Write it again."
+        )
+
+    def read(start: int, stop: int) -> Any:
+        first, last = int(indptr[start]), int(indptr[stop])
+        columns = np.asarray(indices[first:last])
+        # Products trust the columns, and would read anywhere in memory.
+        if len(columns) and not (columns.min() >= 0 and columns.max() < p):
+            raise IndexError(
+                f"columns from {columns.min()} to {columns.max()}, with {p} features"
+            )
+        values = np.asarray(data[first:last])
+        pointers = indptr[start : stop + 1] - first
+        return sp.csr_array((values, columns, pointers), shape=(stop - start, int(p)))
+
+    return StoredRows(
+        read,
+        (n, p),
+        data.dtype,
+        nnz=nnz,
+        sparse=True,
+        step=max(1, int(_chunk(data) * int(n) // max(nnz, 1))),
+        check=_still_there(data, indices),
+        name=_named("CSR matrix", group),
+    )
+
+
+def _from_parquet(X: Any) -> StoredRows:
+    """Return the rows of a Parquet data set, one row group after another."""
+    import pyarrow as pa
+
+    names = list(X.schema.names)
+    wrong = [
+        field.name
+        for field in X.schema
+        if not (pa.types.is_floating(field.type) or pa.types.is_integer(field.type))
+    ]
+    if wrong:
+        raise ValueError(
+            f"X has columns that are not numbers: {', '.join(wrong[:5])}. Write it to "
+            "Parquet without these."
+        )
+    narrow = all(pa.types.is_float32(field.type) for field in X.schema)
+    kind = np.dtype(np.float32 if narrow else np.float64)
+    pieces = [
+        (piece, rows)
+        for fragment in X.get_fragments()
+        for piece in fragment.split_by_row_group()
+        if (rows := sum(group.num_rows for group in piece.row_groups))
+    ]
+    edges = np.concatenate([[0], np.cumsum([count for _, count in pieces])]).astype(int)
+    last: tuple[int, Any] = (-1, None)
+
+    def decoded(i: int) -> np.ndarray:
+        """Return a row group; the last one is kept, since blocks may be smaller."""
+        nonlocal last
+        if last[0] != i:
+            last = (-1, None)  # not two at a time
+            (batch,) = (
+                pieces[i][0].to_table(columns=names).combine_chunks().to_batches()
+            )
+            # Nothing in a place is NaN, which the checks of the data will name.
+            tensor = batch.to_tensor(null_to_nan=True, row_major=True)
+            last = (i, tensor.to_numpy().astype(kind, copy=False))
+        return np.asarray(last[1])
+
+    def read(start: int, stop: int) -> np.ndarray:
+        parts = []
+        first = int(np.searchsorted(edges, start, side="right")) - 1
+        for i in range(first, len(pieces)):
+            if edges[i] >= stop:
+                break
+            rows = slice(max(start - edges[i], 0), min(stop, edges[i + 1]) - edges[i])
+            # A copy, unless all is asked for: a view would keep the whole group.
+            whole = rows == slice(0, pieces[i][1])
+            parts.append(decoded(i) if whole else decoded(i)[rows].copy())
+        if not parts:
+            return np.empty((0, len(names)), dtype=kind)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    return StoredRows(
+        read,
+        (int(edges[-1]), len(names)),
+        kind,
+        step=max((count for _, count in pieces), default=1),
+        name=f"Parquet data set {', '.join(map(str, X.files[:2]))}",
+    )

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 import zarr
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import DataConversionWarning
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 from ihgmm import (
     IhGMM,
@@ -26,6 +26,8 @@ from ihgmm import (
     select_n_clusters,
 )
 from ihgmm._readers import open_rows
+from ihgmm.eigen import leading_eigenpairs
+from ihgmm.gram import GramOperator
 
 
 def memory_map(X, folder):
@@ -511,3 +513,29 @@ def test_parquet_with_nothing_in_a_place(tmp_path):
     pq.write_table(table, tmp_path / "x.parquet")
     with pytest.raises(ValueError, match="contains NaN at row 2, column 0"):
         IhSC(2).fit(pds.dataset(tmp_path / "x.parquet"))
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_a_hard_spectrum_is_read_about_once_for_each_product(tmp_path, dtype):
+    X = np.random.default_rng(0).standard_normal((3000, 300)).astype(dtype)
+    rows = open_rows(memory_map(X, tmp_path))
+    found, wanted = (
+        leading_eigenpairs(
+            GramOperator.of(data),
+            5,
+            solver="block",
+            tol=1e-3,
+            rng=np.random.default_rng(1),
+        )
+        for data in (rows, X)
+    )
+    assert found.n_iter > 5
+    assert rows.passes <= 1.5 * found.n_iter + 3
+    assert_allclose(found.values, wanted.values, rtol=TOLERANCE[dtype])
+
+
+def test_identical_rows_are_found_on_disk(store):
+    X = np.eye(40)[np.random.default_rng(0).integers(3, size=700)]
+    with pytest.warns(ConvergenceWarning, match="3 distinct rows"):
+        labels = IhSC(4, random_state=0).fit_predict(store(X))
+    assert_array_equal(np.asarray(labels)[:, None] == np.asarray(labels), X @ X.T == 1)

@@ -190,3 +190,12 @@ def test_cluster_that_goes_away(cluster):
     client.close()
     with pytest.raises(RuntimeError, match=r"dask lost X, in pass 2 .*cluster runs"):
         IhSC(4).fit(rows)
+
+
+def test_a_lazy_error_names_the_rows_of_its_chunk():
+    X, _ = make_ihgmm(300, 20, 3, random_state=0)
+    model = IhSC(3, random_state=0).fit(X)
+    X[202, 3] = np.nan
+    labels = model.predict(da.from_array(X, chunks=(100, 20)))
+    with pytest.raises(ValueError, match="rows 200 to 299: Input X contains NaN at"):
+        labels.compute()

@@ -239,23 +239,28 @@ def _in_parts(n: int, work: Work) -> Iterator[Any]:
         yield from pool.map(work, ranges)
 
 
-def there_and_back(X: Array, W: np.ndarray, row_scale: Any = None) -> tuple[Any, Any]:
-    """Return ``Y = A @ W`` and ``A.T @ Y``, A being X with its rows rescaled.
+def there_and_back(
+    X: Array, W: np.ndarray, row_scale: Any = None, minus: Any = None
+) -> tuple[Any, Any]:
+    """Return ``Y = A @ W - minus`` and ``A.T @ Y``, A being X with its rows rescaled.
 
     Many short dense rows are read once: a few at a time stay in the cache between the
-    two products.
+    two products. So is data that is not in memory.
     """
     W = like(W, X)
     n = X.shape[0]
     if isinstance(X, RowBlocks):
-        tall = () if row_scale is None else (row_scale,)
-        return _stack_and_sum(X.map(partial(_flipped, there_and_back, W), *tall))
+        given = {"row_scale": row_scale, "minus": minus}
+        given = {name: tall for name, tall in given.items() if tall is not None}
+        return _stack_and_sum(X.map(partial(_back, W, list(given)), *given.values()))
     if not _is_read_once(X):
         Y = matmul(X, W)
-        if row_scale is None:
-            return Y, transposed_matmul(X, Y)
-        Y *= row_scale[:, None]
-        return Y, transposed_matmul(X, Y * row_scale[:, None])
+        if row_scale is not None:
+            Y *= row_scale[:, None]
+        if minus is not None:
+            Y -= minus
+        back = Y if row_scale is None else Y * row_scale[:, None]
+        return Y, transposed_matmul(X, back)
     Y = np.empty((n, W.shape[1]), dtype=X.dtype)
 
     def work(part: slice) -> np.ndarray:
@@ -264,12 +269,20 @@ def there_and_back(X: Array, W: np.ndarray, row_scale: Any = None) -> tuple[Any,
             few = np.matmul(X[rows], W, out=Y[rows])
             if row_scale is not None:
                 few *= row_scale[rows, None]
+            if minus is not None:
+                few -= minus[rows]
+            if row_scale is not None:
                 few = few * row_scale[rows, None]
             total += few.T @ X[rows]
         return total.T
 
     with own_threads(X):
         return Y, _sum(_in_parts(n, work))
+
+
+def _back(W: np.ndarray, names: list[str], block: Array, *tall: Any) -> Any:
+    """Call ``there_and_back`` for a block of rows and its parts of tall arrays."""
+    return there_and_back(block, W, **dict(zip(names, tall, strict=True)))
 
 
 def row_sqnorms(X: Array) -> Any:

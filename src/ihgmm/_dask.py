@@ -141,8 +141,18 @@ def _is_lost(error: BaseException) -> bool:
     return missing or isinstance(error, CancelledError) or home == "distributed"
 
 
-def _unless_empty(block: Any, work: Callable[[Any], np.ndarray]) -> np.ndarray:
-    return work(block) if block.shape[0] else np.empty(0, dtype=np.intp)
+def _unless_empty(
+    block: Any, work: Callable[[Any], np.ndarray], block_info: Any = None
+) -> np.ndarray:
+    if not block.shape[0]:
+        return np.empty(0, dtype=np.intp)
+    try:
+        return work(block)
+    except ValueError as error:
+        first, last = block_info[0]["array-location"][0]
+        raise ValueError(
+            f"In the chunk of rows {first} to {last - 1}: {error}"
+        ) from error
 
 
 def _pick(block: Block, index: np.ndarray) -> Block:

@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_array, validate_data
 from ihgmm._arrays import (
     Array,
     RowBlocks,
+    dense_rows,
     dtype_of,
     is_device,
     is_sparse,
     kind_of,
     max_abs,
-    n_entries,
     namespace,
     open_rows,
     rescaled,
@@ -50,6 +50,9 @@ __all__ = [
     "warn_empty_clusters",
     "warn_zero_rows",
 ]
+
+COMPARED = 2**20
+"""Entries of X whose rows are compared at a time."""
 
 HOST_ENTRIES = 2**24
 """Entries of data on a device that may be looked at on the host."""
@@ -375,9 +378,9 @@ def warn_zero_rows(sqnorms: Tall) -> None:
         )
 
 
-def warn_empty_clusters(labels: np.ndarray, n_clusters: int) -> None:
+def warn_empty_clusters(labels: Tall, n_clusters: int) -> None:
     """Warn when some clusters ended without rows."""
-    used = len(np.unique(labels))
+    used = len(np.unique(to_host(labels)))
     if used < n_clusters:
         warnings.warn(
             f"{n_clusters - used} of n_clusters={n_clusters} clusters ended without "
@@ -398,15 +401,16 @@ def identical_rows(X: Array, sqnorms: Tall, n_clusters: int) -> np.ndarray | Non
         return None
     if len(np.unique(to_host(sqnorms))) >= n_clusters:
         return None
-    # So many rows are not compared one by one.
-    if isinstance(X, RowBlocks) or (is_device(X) and n_entries(X) > HOST_ENTRIES):
-        return None
-    rows = X.toarray() if is_sparse(X) else to_host(X)
-    _, labels = np.unique(rows, axis=0, return_inverse=True)
-    labels = np.ravel(labels)
-    kinds = int(labels.max()) + 1
-    if kinds >= n_clusters:
-        return None
+    found: dict[bytes, int] = {}
+    labels = np.empty(X.shape[0], dtype=np.intp)
+    for rows in row_ranges(X.shape[0], COMPARED // X.shape[1]):
+        block = dense_rows(X, rows) + 0.0  # one zero, not two
+        distinct, which = np.unique(block, axis=0, return_inverse=True)
+        codes = [found.setdefault(row.tobytes(), len(found)) for row in distinct]
+        if len(found) >= n_clusters:
+            return None
+        labels[rows] = np.array(codes)[np.ravel(which)]
+    kinds = len(found)
     warnings.warn(
         f"X has {kinds} distinct row{'s' * (kinds != 1)}, fewer than n_clusters="
         f"{n_clusters}; {kinds} cluster{'s' * (kinds != 1)} are in use. Ask for fewer "
@@ -414,7 +418,7 @@ def identical_rows(X: Array, sqnorms: Tall, n_clusters: int) -> np.ndarray | Non
         ConvergenceWarning,
         stacklevel=3,
     )
-    return np.asarray(labels)
+    return labels
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:

@@ -19,7 +19,9 @@ __all__ = [
     "combine",
     "fix_signs",
     "grow_rayleigh",
+    "less",
     "next_block",
+    "next_pair",
     "orthonormal",
     "project_out",
     "small_gram",
@@ -105,6 +107,35 @@ def next_block(basis: list[Tall], rest: Tall, negligible: float) -> Tall:
         block, _ = project_out(basis, block)
         block = orthonormal(block)
     return block
+
+
+def next_pair(
+    basis: list[Tall],
+    adjoints: list[np.ndarray],
+    rest: Tall,
+    back: np.ndarray,
+) -> tuple[Tall, np.ndarray] | None:
+    """Do as ``next_block``, and to the adjoint of the product what is done to it.
+
+    None where columns depend on others so nearly that their adjoint would be lost in
+    rounding.
+    """
+    for again in (False, True):
+        change, spread = whitening(small_gram(rest))
+        if spread <= 1e-3:
+            return None
+        rest, back = rest @ like(change, rest), back @ like(change, back)
+        if not again:
+            rest, column = project_out(basis, rest)
+            back = less(back, adjoints, column)
+    return rest, back
+
+
+def less(
+    back: np.ndarray, adjoints: list[np.ndarray], column: np.ndarray
+) -> np.ndarray:
+    """Return the adjoint of a block from which its part in the basis was taken."""
+    return back - combine(adjoints, column)
 
 
 def grow_rayleigh(rayleigh: np.ndarray, column: np.ndarray) -> np.ndarray:

@@ -123,8 +123,20 @@ class GramOperator:
         """Return ``G @ V`` given ``W = A.T @ V``."""
         product = self.forward(times(W, self.factor))
         if self.removed is not None:
-            product -= times(self.removed, self.factor)[:, None] * V
+            product -= self._diagonal(V)
         return product
+
+    def with_adjoint(self, W: Any, V: Tall) -> tuple[Tall, Any]:
+        """Return ``G @ V`` and ``A.T @ (G @ V)`` given ``W = A.T @ V``.
+
+        Data that is not in memory is read once for both.
+        """
+        minus = None if self.removed is None else self._diagonal(V)
+        return there_and_back(self.X, times(W, self.factor), self.row_scale, minus)
+
+    def _diagonal(self, V: Tall) -> Tall:
+        """Return the part of V that is taken off a product."""
+        return times(self.removed, self.factor)[:, None] * V
 
     def there_and_back(self, W: Any) -> tuple[Tall, Any]:
         """Return ``A @ W`` and ``A.T @ (A @ W)``, from one reading of X if possible."""

@@ -9,13 +9,15 @@ from typing import Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._arrays import like, n_entries, own_threads, take_rows, to_host
+from ihgmm._arrays import RowBlocks, like, n_entries, own_threads, take_rows, to_host
 from ihgmm._tall import Tall, largest
 from ihgmm.blocks import (
     column_norms,
     combine,
     grow_rayleigh,
+    less,
     next_block,
+    next_pair,
     orthonormal,
     project_out,
     small_gram,
@@ -143,11 +145,19 @@ def block_krylov(
     else:
         last = orthonormal(start, rng)
         adjoint = G.adjoint(last)
-    most = most_blocks(G.shape[0], width)
+    # A product of data that is not in memory is read for once if its adjoint is taken
+    # along; in memory that would be in vain after the last one.
+    along = isinstance(G.X, RowBlocks)
+    most = most_blocks(max(G.X.shape) if along else G.shape[0], width)
     basis = [last]
+    adjoints = [adjoint] if along else []
     rayleigh = np.zeros((0, 0))
+    drift = 0.0
     for n_iter in range(1, max_applications + 1):
-        rest = G.from_adjoint(adjoint, last)
+        if along:
+            rest, back = G.with_adjoint(adjoint, last)
+        else:
+            rest = G.from_adjoint(adjoint, last)
         rest, column = project_out(basis, rest)
         rayleigh = grow_rayleigh(rayleigh, column)
         values, ritz = _ritz(rayleigh, order)
@@ -156,15 +166,31 @@ def block_krylov(
         residual, goal = _progress(values, residuals, tol, G.dtype, signal_only)
         if residual <= goal or n_iter == max_applications:
             break
-        following = next_block(basis, rest, rounding_error(values, G.dtype))
-        if following.shape[1] == 0:  # the basis spans an invariant subspace
-            residual = 0.0
-            break
+        noise = rounding_error(values, G.dtype)
+        pair = None
+        if along:
+            # Errors of an adjoint grow as a product shrinks to what is new in it.
+            new = float(np.sqrt(np.diag(small_gram(rest)).min()))
+            drift = (drift * abs(values[0]) + noise) / max(new, noise)
+        if along and drift < 0.1 * tol:
+            back = less(back, adjoints, column)
+            pair = next_pair(basis, adjoints, rest, back)
+        if pair is None:
+            drift = 0.0
+            following = next_block(basis, rest, noise)
+            if following.shape[1] == 0:  # the basis spans an invariant subspace
+                residual = 0.0
+                break
+            pair = following, G.adjoint(following)
+        last, adjoint = pair
         if len(basis) == most:
-            basis = [combine(basis, ritz[:, :width])]
+            best = ritz[:, :width]
+            basis = [combine(basis, best)]
+            adjoints = [combine(adjoints, best)] if along else []
             rayleigh = np.diag(values[:width])
-        basis.append(last := following)
-        adjoint = G.adjoint(last)
+        basis.append(last)
+        if along:
+            adjoints.append(adjoint)
     if residual > goal:
         warnings.warn(
             f"The {k} leading eigenpairs did not converge in {n_iter} products: "

@@ -1,0 +1,375 @@
+"""Measure IhSC over a grid of sizes and compare with what ``ihgmm.planning`` says.
+
+    python benchmarks/scaling.py measure   # minutes; writes results/scaling.json
+    python benchmarks/scaling.py fit       # constants of the cost model from it
+    python benchmarks/scaling.py report    # writes results/scaling.md
+    python benchmarks/scaling_plot.py      # draws docs/images/scaling.png
+
+Each case runs in a process of its own, so that its largest resident memory is its own,
+and is fitted several times; the shortest time counts. On a shared machine the time that
+the processor was busy, with one thread, tells more than the clock; both are stored.
+Files go to the temporary folder and are deleted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+RESULTS = Path(__file__).parent / "results"
+STORE = RESULTS / "scaling.json"
+
+GRID = [
+    ("memory", 100_000, 100, 10, None),
+    ("memory", 1_000_000, 100, 10, None),
+    ("memory", 1_000_000, 100, 50, None),
+    ("memory", 500_000, 400, 20, None),
+    ("memory", 200_000, 1_000, 10, None),
+    ("memory", 200_000, 1_000, 50, None),
+    ("memory", 20_000, 2_000, 20, None),
+    ("memory", 2_000, 20_000, 8, None),
+    ("memory", 50_000, 20_000, 10, 0.01),
+    ("disk", 1_000_000, 100, 50, None),
+    ("dask", 200_000, 200, 10, None),
+    ("dask", 100_000, 100, 10, None),
+]
+"""Where the data are, rows, features, clusters, and the density of sparse data."""
+
+ROUNDS, PIECE, CHUNKS = 2, 50_000, (50_000, 5_000)
+"""Fits of a case, rows made at a time, and rows in a chunk of dask."""
+
+
+def centers(p: int, k: int, rng: np.random.Generator) -> np.ndarray:
+    Q, _ = np.linalg.qr(rng.standard_normal((p, k)))
+    return (4.0 * Q.T).astype(np.float32)
+
+
+def dense(n: int, p: int, k: int, out: np.ndarray) -> np.ndarray:
+    """Fill an array with rows of the model: centres of length 4, noise of level 1."""
+    rng = np.random.default_rng(0)
+    theta = centers(p, k, rng)
+    for start in range(0, n, PIECE):
+        few = out[start : start + PIECE]
+        scales = rng.uniform(1, 20, len(few)).astype(np.float32)
+        part = rng.standard_normal(few.shape, dtype=np.float32)
+        part += scales[:, None] * theta[rng.integers(k, size=len(few))]
+        few[:] = part
+    return out
+
+
+def sparse(n: int, p: int, k: int, density: float) -> Any:
+    """Return counts of words: topics prefer a share of the words tenfold."""
+    import scipy.sparse as sp
+
+    rng = np.random.default_rng(0)
+    drawn = int(n * p * density)
+    rows = np.sort(rng.integers(n, size=drawn))
+    labels = rng.integers(k, size=n)
+    share = max(p // k, 1)
+    own = labels[rows] * share + rng.integers(share, size=drawn)
+    columns = np.where(rng.random(drawn) < 0.5, own, rng.integers(p, size=drawn))
+    X = sp.csr_array((np.ones(drawn, np.float32), (rows, columns)), shape=(n, p))
+    X.sum_duplicates()
+    return X
+
+
+def memory(kind: str) -> int:
+    """Return the resident memory ("VmRSS") or its peak ("VmHWM"), in bytes; Linux."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(status.partition(f"{kind}:")[2].split()[0]) * 1024
+
+
+def fitted(X: Any, k: int) -> dict[str, Any]:
+    """Fit some rounds; return the least times, the passes and the memory."""
+    from ihgmm import IhSC
+    from ihgmm._arrays import open_rows
+
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
+    before = memory("VmRSS")
+    times, busy = [], []
+    for seed in range(ROUNDS):
+        started, worked = time.perf_counter(), time.process_time()
+        IhSC(k, random_state=seed).fit(X)
+        busy.append(time.process_time() - worked)
+        times.append(time.perf_counter() - started)
+    found = {
+        "seconds": min(times),
+        "busy": min(busy),
+        "beyond": memory("VmHWM") - before,
+        "before": before,
+    }
+    rows = open_rows(X) or in_blocks(X)
+    IhSC(k, random_state=0).fit(rows)
+    return found | {"passes": rows.passes}
+
+
+def in_blocks(X: Any) -> Any:
+    """Return data in memory as blocks that count passes."""
+    import scipy.sparse as sp
+
+    from ihgmm._stored import StoredRows
+
+    def read(start: int, stop: int) -> Any:
+        return X[start:stop]
+
+    return StoredRows(read, X.shape, X.dtype, nnz=X.size, sparse=sp.issparse(X))
+
+
+def one(where: str, n: int, p: int, k: int, density: float | None) -> list[dict]:
+    """Measure one case; on dask it is several, by the size of chunks."""
+    if where == "memory":
+        if density is None:
+            X = dense(n, p, k, np.empty((n, p), np.float32))
+        else:
+            X = sparse(n, p, k, density)
+            density = X.nnz / (n * p)
+        return [{"density": density} | fitted(X, k)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.npy"
+        X = np.lib.format.open_memmap(path, "w+", np.float32, (n, p))
+        dense(n, p, k, X).flush()
+        del X
+        if where == "disk":
+            # What was written does not count as memory of the fit.
+            code = [sys.executable, __file__, "stored", str(path), str(k)]
+            done = subprocess.run(code, check=True, stdout=subprocess.PIPE)
+            return [json.loads(done.stdout)]
+        return [on_cluster(path, k, rows) for rows in CHUNKS]
+
+
+def on_cluster(path: Path, k: int, rows: int) -> dict[str, Any]:
+    """Measure two worker processes of one thread, chunks in their memory."""
+    import dask.array as da
+    from distributed import Client, LocalCluster, wait
+
+    from ihgmm import IhSC
+    from ihgmm._dask import DaskRows
+
+    X = np.load(path, mmap_mode="r")
+    n = X.shape[0]
+    with (
+        LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        parts = [
+            da.from_delayed(
+                _read(str(path), i, min(i + rows, n)), (min(rows, n - i), X.shape[1]),
+                X.dtype,
+            )
+            for i in range(0, n, rows)
+        ]  # fmt: skip
+        stored = da.concatenate(parts).persist()
+        wait(stored)
+        times, sent = [], []
+        for seed in range(ROUNDS):
+            data = DaskRows(stored)
+            moved = traffic()
+            started = time.perf_counter()
+            IhSC(k, random_state=seed).fit(data)
+            times.append(time.perf_counter() - started)
+            sent.append(traffic() - moved)
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        held = max(worker["metrics"]["memory"] for worker in workers)
+    return {
+        "chunk": rows,
+        "seconds": min(times),
+        "passes": data.passes,
+        "traffic": float(np.median(sent)),
+        "worker": held,
+    }
+
+
+def _read(path: str, start: int, stop: int) -> Any:
+    from dask.delayed import delayed
+
+    def read() -> np.ndarray:
+        return np.array(np.load(path, mmap_mode="r")[start:stop])
+
+    return delayed(read)()
+
+
+def traffic() -> int:
+    """Return the bytes that went over this machine's own network so far."""
+    for line in Path("/proc/net/dev").read_text(encoding="utf-8").splitlines():
+        name, _, figures = line.partition(":")
+        if name.strip() == "lo":
+            return int(figures.split()[0])
+    return 0
+
+
+def measure() -> None:
+    """Measure the grid and store what was found."""
+    runs = []
+    for where, n, p, k, density in GRID:
+        case = {"where": where, "n": n, "p": p, "k": k, "density": density}
+        code = [sys.executable, __file__, "one", json.dumps(list(case.values()))]
+        done = subprocess.run(code, check=True, stdout=subprocess.PIPE)
+        for found in json.loads(done.stdout):
+            runs.append(case | found)
+            print(json.dumps(runs[-1]), flush=True)
+    STORE.write_text("[\n" + ",\n".join(map(json.dumps, runs)) + "\n]\n")
+
+
+def stored_runs() -> list[dict[str, Any]]:
+    return json.loads(STORE.read_text(encoding="utf-8"))
+
+
+def multiply_rate() -> float:
+    """Return the multiplications and additions a second that more columns cost.
+
+    Over the grid that cost cannot be told from reading; here the data stay the same.
+    """
+    X = np.ones((50_000, 1_000), dtype=np.float32)
+
+    def busy(columns: int) -> float:
+        W = np.ones((X.shape[1], columns), dtype=np.float32)
+        times = []
+        for _ in range(5):
+            started = time.process_time()
+            X.T @ (X @ W)
+            times.append(time.process_time() - started)
+        return min(times)
+
+    return 4.0 * X.size * (256 - 16) / (busy(256) - busy(16))
+
+
+def fit() -> None:
+    """Print the rates of one core that explain the runs in memory best.
+
+    Squares of relative errors are least, and no rate is negative.
+    """
+    from scipy.optimize import nnls
+
+    from ihgmm.planning.counts import Problem
+
+    rate = multiply_rate()
+    rows, seconds, known = [], [], []
+    for run in stored_runs():
+        if run["where"] != "memory":
+            continue
+        problem = Problem(run["n"], run["p"], run["k"], run["density"])
+        work = problem.work(run["passes"] - 3)
+        dense = run["density"] is None
+        known.append(work.multiplied / rate if dense else 0.0)
+        sparse = 0.0 if dense else work.multiplied
+        rows.append([1, work.read, sparse, work.tall, work.kmeans])
+        seconds.append(run["busy"])
+    relative = np.array(rows) / np.array(seconds)[:, None]
+    share = np.array(known) / seconds
+    unit = relative.max(axis=0)
+    found = nnls(relative / unit, 1 - share)[0] / unit
+    names = ("start", "read", "multiply_sparse", "tall", "kmeans")
+    print(f"multiply: 1 / {rate:.3g}")
+    for name, value in zip(names, found, strict=True):
+        inverse = f", 1 / {1 / value:.3g}" if value else ""
+        print(f"{name}: {value:.3g}{inverse}")
+    ratios = np.exp(np.abs(np.log(relative @ found + share)))
+    print(f"ratios: median {np.median(ratios):.2f}, largest {ratios.max():.2f}")
+
+
+def predicted(run: dict[str, Any]) -> tuple[float, float, Any]:
+    """Return the time and memory beyond the data that the plan has, and its passes."""
+    from ihgmm.planning import Machines, plan
+    from ihgmm.planning.rates import PROCESS_BYTES
+
+    # Memory for all or for none of the data, and a disk that never holds anything up.
+    held = run["where"] == "memory"
+    machines = Machines(memory=1e15 if held else 1.0, disk=1e15, cores=1)
+    found = plan(
+        run["n"], run["p"], run["k"], density=run["density"], machines=machines
+    )
+    beyond = found.laptop.memory - PROCESS_BYTES - (found.data_bytes if held else 0)
+    return found.laptop.seconds, beyond, found.laptop.passes
+
+
+def report() -> None:
+    """Write the table of what was measured and what is predicted."""
+    lines = [
+        "# Measured and predicted",
+        "",
+        "`python benchmarks/scaling.py measure`, then `fit` and `report`. "
+        "One thread, float32; the least of two or three rounds on a shared machine, so "
+        "that time is that of the processor (with data on disk: of reading as well), "
+        "not of the clock. The stored runs come from several calls. "
+        "Memory is what the fit takes beyond the process and the data.",
+        "",
+        "| X | n x p, K | measured s | predicted s | ratio | measured memory "
+        "| predicted | passes | predicted |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    ratios = []
+    for run in stored_runs():
+        if run["where"] == "dask":
+            continue
+        seconds, beyond, passes = predicted(run)
+        ratios.append(seconds / run["busy"])
+        kind = "" if run["density"] is None else f", {run['density']:.1%} filled"
+        lines.append(
+            f"| {run['where']}{kind} | {run['n']:,} x {run['p']:,}, {run['k']} "
+            f"| {run['busy']:.2f} | {seconds:.2f} | {ratios[-1]:.2f} "
+            f"| {run['beyond'] / 1e6:.0f} MB | {beyond / 1e6:.0f} MB "
+            f"| {run['passes']} | {passes} |"
+        )
+    spread = np.exp(np.abs(np.log(ratios)))
+    lines += [
+        "",
+        f"Predicted time is off by a factor of {np.median(spread):.2f} in the median "
+        f"and {spread.max():.2f} at most; constants were fitted to the runs in memory.",
+        "",
+        *dask_table(),
+    ]
+    (RESULTS / "scaling.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def dask_table() -> list[str]:
+    """Return the lines on dask: traffic, and time for each task."""
+    from ihgmm.planning.counts import Problem
+    from ihgmm.planning.rates import HOPS
+
+    lines = [
+        "dask, two worker processes of one thread on the same machine, chunks in their "
+        "memory; time by the clock. While the larger one ran, others kept the machine "
+        "busy (load of 10 to 15 on two cores): only its traffic tells something.",
+        "",
+        "| n x p, K | rows in a chunk | measured s | measured traffic | predicted |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for run in stored_runs():
+        if run["where"] != "dask":
+            continue
+        problem = Problem(run["n"], run["p"], run["k"])
+        chunks = -(-run["n"] // run["chunk"])
+        sent = HOPS * problem.sent(problem.work(stored=True), chunks, 2)
+        lines.append(
+            f"| {run['n']:,} x {run['p']:,}, {run['k']} | {run['chunk']:,} "
+            f"| {run['seconds']:.2f} | {run['traffic'] / 1e6:.0f} MB "
+            f"| {sent / 1e6:.0f} MB |"
+        )
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    tasks = {"measure": measure, "fit": fit, "report": report}
+    parser.add_argument("what", choices=[*tasks, "one", "stored"])
+    parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.what == "one":
+        print(json.dumps(one(*json.loads(options.rest[0]))))
+    elif options.what == "stored":
+        path, k = options.rest
+        print(json.dumps(fitted(np.load(path, mmap_mode="r"), int(k))))
+    else:
+        tasks[options.what]()
+
+
+if __name__ == "__main__":
+    main()

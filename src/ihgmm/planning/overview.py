@@ -1,0 +1,127 @@
+"""The plan of a fit: what it takes on a laptop, on a GPU and on a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ihgmm._validation import check_count, check_number
+from ihgmm.planning.counts import Problem
+from ihgmm.planning.estimates import Estimate, on_cluster, on_gpu, on_laptop
+from ihgmm.planning.machines import Machines
+
+__all__ = ["Plan", "plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fit of IhSC takes, by kind of machine.
+
+    Attributes
+    ----------
+    n_samples, n_features, n_clusters : int
+        The sizes.
+    density : float or None
+        Share of entries stored, of sparse data.
+    dtype : str
+        "float32" or "float64".
+    data_bytes : float
+        Bytes of the data.
+    machines : Machines
+        What the machines were taken to be.
+    laptop, gpu, cluster : Estimate
+        Memory, traffic, time, and what to do where it does not fit.
+    """
+
+    n_samples: int
+    n_features: int
+    n_clusters: int
+    density: float | None
+    dtype: str
+    data_bytes: float
+    machines: Machines
+    laptop: Estimate
+    gpu: Estimate
+    cluster: Estimate
+
+
+def plan(
+    n_samples: int,
+    n_features: int,
+    n_clusters: int,
+    *,
+    density: float | None = None,
+    dtype: Any = np.float32,
+    machines: Machines | None = None,
+) -> Plan:
+    """Tell what ``IhSC(n_clusters).fit(X)`` will take, before there is an X.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_clusters : int
+        The sizes.
+    density : float, optional
+        Share of the entries that are not zero, for sparse data; dense by default.
+    dtype : {"float32", "float64"} or numpy.dtype
+        Type of the numbers.
+    machines : Machines, optional
+        Memory, cores, bandwidths and number of workers.
+
+    Returns
+    -------
+    Plan
+
+    Notes
+    -----
+    Passes, products, memory and traffic are counted from the algorithm; time comes
+    from a few rates that were fitted to measured runs, see :mod:`ihgmm.planning.rates`.
+    The expected case is that of clusters which a sample of the rows shows; the bound is
+    that of a solver which gives up after 100 products. Times are for float32; float64
+    is taken to need twice as long for all that goes through memory or is multiplied.
+
+    Examples
+    --------
+    >>> from ihgmm.planning import plan
+    >>> found = plan(10_000_000, 1_000, 10)
+    >>> found.laptop.fits, found.laptop.data, found.laptop.passes
+    (True, 'on disk, in blocks', 3)
+    >>> found.gpu.fits
+    True
+    >>> large = plan(10**9, 2_000, 50)
+    >>> large.gpu.fits, large.laptop.fits
+    (False, False)
+    """
+    n = check_count("n_samples", n_samples)
+    p = check_count("n_features", n_features)
+    k = check_count("n_clusters", n_clusters)
+    if k > n:
+        raise ValueError(
+            f"n_clusters={k} is more than n_samples={n}; ask for fewer clusters."
+        )
+    if density is not None:
+        density = check_number("density", density, above=0, most=1)
+    kind = _float(dtype)
+    problem = Problem(n, p, k, density, kind.itemsize)
+    machines = machines or Machines()
+    return Plan(
+        n_samples=n,
+        n_features=p,
+        n_clusters=k,
+        density=density,
+        dtype=kind.name,
+        data_bytes=problem.data_bytes,
+        machines=machines,
+        laptop=on_laptop(problem, machines),
+        gpu=on_gpu(problem, machines),
+        cluster=on_cluster(problem, machines),
+    )
+
+
+def _float(dtype: Any) -> np.dtype:
+    """Return float32 or float64, or say that it must be one of them."""
+    for kind in (np.float32, np.float64):
+        if dtype in (kind, kind.__name__, np.dtype(kind)):
+            return np.dtype(kind)
+    raise ValueError(f"dtype={dtype!r} is not known; give float32 or float64.")

@@ -12,21 +12,15 @@ growth of the resident set of a fresh process that holds nothing but the data.
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
-import os
-import platform
-import resource
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from cases import CASES, Case, dense
+from measure import environment, markdown, peak, reset_peak, resident, timed
 from methods import METHODS, Method
 from rich.console import Console
 from rich.progress import Progress
@@ -35,14 +29,8 @@ from ihgmm import IhSC
 from ihgmm.metrics import misclassification_rate
 
 HERE = Path(__file__).parent
+PACKAGES = ("ihgmm", "numpy", "scipy", "scikit-learn", "faiss-cpu")
 GROWTH = (50_000, 200_000, 800_000)
-
-
-def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    time.sleep(0.15)  # let the threads of the method before go to sleep
-    start = time.perf_counter()
-    value = call()
-    return time.perf_counter() - start, value
 
 
 def product_time(case: Case) -> float:
@@ -119,22 +107,6 @@ def measure_memory(key: str, name: str) -> None:
     print((peak() - baseline) / size)
 
 
-def resident() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize()
-
-
-def reset_peak() -> None:
-    Path("/proc/self/clear_refs").write_text("5")
-
-
-def peak() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) * 1024
-    raise RuntimeError("no VmHWM in /proc/self/status")
-
-
 def growth(rounds: int) -> list[list[str]]:
     medians = []
     for n in GROWTH:
@@ -166,28 +138,6 @@ def memory_table() -> list[list[str]]:
     ]
 
 
-def environment() -> str:
-    packages = ("ihgmm", "numpy", "scipy", "scikit-learn", "faiss-cpu")
-    versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in packages)
-    cpu = platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [x for x in info.read_text().splitlines() if x.startswith("model name")]
-        cpu = names[0].split(": ")[1] + f" ({cpu})" if names else cpu
-    return (
-        f"Python {platform.python_version()}, {versions}; "
-        f"{os.cpu_count()} cores, {cpu}; {time.strftime('%Y-%m-%d')}"
-    )
-
-
-def markdown(table: list[list[str]]) -> str:
-    (title,), head, *rows = table
-    lines = [f"### {title}", "", "| " + " | ".join(head) + " |"]
-    lines.append("|---|" + "---:|" * (len(head) - 1))
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compare IhSC with its peers.")
     names = [*CASES, "growth", "memory"]
@@ -215,11 +165,11 @@ def main() -> None:
                 table = compare(name, options.rounds, progress)
             texts.append(markdown(table))
             progress.console.print(texts[-1], markup=False, highlight=False)
-    console.print(environment(), highlight=False)
+    console.print(environment(PACKAGES), highlight=False)
     if options.save:
         target = HERE / "results" / "cpu.md"
         target.parent.mkdir(exist_ok=True)
-        text = f"# Benchmark\n\n{environment()}\n\n" + "\n".join(texts)
+        text = f"# Benchmark\n\n{environment(PACKAGES)}\n\n" + "\n".join(texts)
         target.write_text(text, encoding="utf-8")
     return None
 

@@ -1,0 +1,75 @@
+"""What every benchmark needs: time, memory, versions, tables."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import resource
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    time.sleep(0.15)  # let the threads of the method before go to sleep
+    start = time.perf_counter()
+    value = call()
+    return time.perf_counter() - start, value
+
+
+def measured(call: Callable[[], Any]) -> tuple[dict[str, float], Any]:
+    """Return seconds, and GB resident before and at most, with what the call gives."""
+    before = resident()
+    reset_peak()
+    seconds, value = timed(call)
+    figures = {"seconds": seconds, "before": before / 1e9, "peak": peak() / 1e9}
+    return figures, value
+
+
+def resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def reset_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("no VmHWM in /proc/self/status")
+
+
+def version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def environment(packages: Sequence[str], device: str = "") -> str:
+    """Name the versions of the packages that are there, the machine and the day."""
+    found = {package: version(package) for package in packages}
+    versions = ", ".join(f"{name} {number}" for name, number in found.items() if number)
+    cpu = platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [x for x in info.read_text().splitlines() if x.startswith("model name")]
+        cpu = names[0].split(": ")[1] + f" ({cpu})" if names else cpu
+    return (
+        f"Python {platform.python_version()}, {versions}; "
+        f"{os.cpu_count()} cores, {cpu}; {device + '; ' if device else ''}"
+        f"{time.strftime('%Y-%m-%d')}"
+    )
+
+
+def markdown(table: list[list[str]]) -> str:
+    (title,), head, *rows = table
+    lines = [f"### {title}", "", "| " + " | ".join(head) + " |"]
+    lines.append("|---|" + "---:|" * (len(head) - 1))
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"

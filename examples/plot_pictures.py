@@ -1,0 +1,65 @@
+"""
+Pictures of a clustering
+========================
+
+A fit is a few arrays. ``ihgmm.plotting`` draws them: how many clusters stand out, how
+far they are apart, how sure the labels are, and what tells one cluster from another.
+
+Run ``python examples/plot_pictures.py picture.png`` to save the picture.
+"""
+
+import sys
+
+import matplotlib.pyplot as plt
+
+from ihgmm import IhSC, make_ihgmm, select_n_clusters
+from ihgmm.plotting import (
+    plot_centers,
+    plot_confidence,
+    plot_confusion,
+    plot_embedding,
+    plot_embedding_3d,
+    plot_scales,
+    plot_scree,
+    plot_silhouette,
+    plot_sizes,
+)
+
+# Six patterns, so close that a few rows are hard to place, at tenfold scales.
+X, truth = make_ihgmm(
+    600, 120, 6, separation_constant=0.45, scale_ratio=10, balance=0.7, random_state=0
+)
+count = select_n_clusters(X, random_state=0)
+model = IhSC(count.n_clusters, random_state=0).fit(X)
+
+# Every function draws on the axes it is given and returns them; without ``ax`` it makes
+# a figure of its own, as wide as the number of clusters needs.
+figure = plt.figure(figsize=(13.5, 11), layout="constrained")
+places = [
+    figure.add_subplot(3, 3, i, projection="3d" if i == 3 else None)
+    for i in range(1, 10)
+]
+scree, flat, deep, scales, centers, sizes, confusion, confidence, silhouette = places
+
+# Above: six eigenvalues rise from the noise; the rows on the sphere, seen so that each
+# cluster has a place of its own, in the plane and in space.
+plot_scree(model, count, ax=scree)
+plot_embedding(model, ax=flat)
+plot_embedding_3d(model, ax=deep)
+
+# In the middle: what the fit says of rows and of clusters. A centre is bright in a
+# feature where it is above the others by so many noise levels.
+plot_scales(model, ax=scales)
+plot_centers(model, n_features=12, ax=centers)
+plot_sizes(model, ax=sizes)
+
+# Below: can the labels be trusted? Known labels tell, where there are any. Without them
+# there is the certainty of each label and, by angle alone, the silhouette.
+plot_confusion(truth, model.labels_, ax=confusion)
+plot_confidence(model, X, ax=confidence)
+plot_silhouette(model, ax=silhouette)
+
+if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
+    figure.savefig(sys.argv[1], dpi=110)
+else:
+    plt.show()

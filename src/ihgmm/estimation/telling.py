@@ -1,0 +1,159 @@
+"""Which features tell a cluster from the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ihgmm._arrays import is_device, to_host
+from ihgmm._validation import check_count
+from ihgmm.rounding import normalize_rows
+
+__all__ = ["TellingFeatures", "telling_features"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TellingFeatures:
+    """The features in which each centre differs most from the others.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n_clusters, n_shown)
+        Columns of the centres, the most telling first.
+    scores : ndarray of shape (n_clusters, n_shown)
+        Their contrasts: above 0 where the cluster has more of a feature than the
+        others, below 0 where it has less.
+    contrasts : ndarray of shape (n_clusters, n_features)
+        The contrasts of all features.
+    """
+
+    features: np.ndarray
+    scores: np.ndarray
+    contrasts: np.ndarray
+
+    def __repr__(self) -> str:
+        k, p = self.contrasts.shape
+        return (
+            f"TellingFeatures(n_clusters={k}, n_features={p}, "
+            f"shown={self.features.shape[1]})"
+        )
+
+
+def telling_features(
+    centers: Any, noise_levels: Any = None, *, n_features: int = 10
+) -> TellingFeatures:
+    """Rank the features of each cluster by how far its centre is from the others.
+
+    Parameters
+    ----------
+    centers : array-like of shape (n_clusters, n_features)
+        Centres, such as ``cluster_centers_`` of :class:`ihgmm.IhSC`. A zero centre, as
+        an empty cluster has, is left out.
+    noise_levels : array-like, optional
+        Standard deviation of the noise in an entry of a row, in units of the centres:
+        a number for all, or shape (n_clusters,), or (1, n_features) or
+        (n_clusters, n_features) where features differ in noise.
+    n_features : int, default=10
+        How many features to return for each cluster; all, if there are fewer.
+
+    Returns
+    -------
+    TellingFeatures
+        Columns, scores and all contrasts.
+
+    Notes
+    -----
+    Clusters differ in pattern and also in size, and size is no pattern: in a cluster of
+    large rows every feature is large. So the other centres are first stretched to the
+    length of the one that they are compared with. With ``u_k`` the centre ``c_k`` at
+    length one, the contrast of cluster k is
+
+        ``c_k - |c_k| * mean(u_l for l != k)``, over the noise level:
+
+    by how many noise levels a row of scale 1 is expected to stand out in a feature
+    among rows of the other clusters that are as large. It does not grow with the number
+    of rows. Without noise levels the contrast is divided by ``|c_k|`` instead, and is
+    between -2 and 2. Every other cluster counts the same, whatever its size. The ranks
+    go by the absolute contrast; of equal ones the first column leads.
+
+    A single cluster has no others; its own entries are ranked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> centers = np.array([[5.0, 1.0, 0.0], [100.0, 20.0, 60.0]])
+    >>> found = telling_features(centers, n_features=1)
+    >>> found.features.ravel(), found.scores.ravel().round(2)
+    (array([2, 2]), array([-0.51,  0.51]))
+    """
+    count = check_count("n_features", n_features)
+    array = _check_centers(centers)
+    noise = _check_noise(noise_levels, array.shape)
+    contrasts = _contrasts(array)
+    if noise is not None:
+        lengths = np.linalg.norm(array, axis=1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            contrasts = contrasts * lengths / noise
+        # No noise and no difference: nothing to tell. No noise alone: infinite.
+        contrasts = np.where(np.isnan(contrasts), 0.0, contrasts)
+    features = np.array([_largest(row, count) for row in np.abs(contrasts)])
+    scores = np.take_along_axis(contrasts, features, axis=1)
+    return TellingFeatures(features, scores, contrasts)
+
+
+def _contrasts(centers: np.ndarray) -> np.ndarray:
+    """Return each unit centre less the mean of the others; zero for zero centres."""
+    unit = normalize_rows(centers)
+    live = unit.any(axis=1)
+    others = int(live.sum()) - 1
+    if others < 1:
+        return unit
+    mean = (unit.sum(axis=0) - unit) / others
+    return np.where(live[:, None], unit - mean, 0.0)
+
+
+def _largest(values: np.ndarray, count: int) -> np.ndarray:
+    """Return the places of the largest values, the first of equal ones first."""
+    count = min(count, len(values))
+    least = np.partition(values, len(values) - count)[len(values) - count]
+    places = np.flatnonzero(values >= least)
+    return places[np.argsort(-values[places], kind="stable")[:count]]
+
+
+def _check_centers(centers: Any) -> np.ndarray:
+    array = to_host(centers) if is_device(centers) else np.asarray(centers)
+    array = array.astype(np.float64)
+    if array.ndim != 2 or array.size == 0:
+        raise ValueError(
+            f"centers has shape {array.shape}; give a row for each cluster and a "
+            "column for each feature."
+        )
+    if not np.isfinite(array).all():
+        raise ValueError("centers contains NaN or infinite entries; give finite ones.")
+    return array
+
+
+def _check_noise(levels: Any, shape: tuple[int, ...]) -> np.ndarray | None:
+    if levels is None:
+        return None
+    array = to_host(levels) if is_device(levels) else np.asarray(levels)
+    array = array.astype(np.float64)
+    if array.shape == (shape[0],):
+        array = array[:, None]
+    if array.ndim not in (0, 2) or not _fits(array.shape, shape):
+        raise ValueError(
+            f"noise_levels has shape {array.shape}; give one number, {shape[0]} of "
+            f"them, or an array of shape (1, {shape[1]}) or {shape}."
+        )
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise ValueError(
+            "noise_levels has entries that are negative or not finite; give standard "
+            "deviations."
+        )
+    return array
+
+
+def _fits(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    return all(g in (1, s) for g, s in zip(given, shape, strict=False))

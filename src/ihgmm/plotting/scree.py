@@ -1,0 +1,107 @@
+"""Eigenvalues: how far the signal stands out from the noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ihgmm.diagnostics import Diagnosis
+from ihgmm.plotting._colors import COLORS
+from ihgmm.plotting._fitted import fitted
+from ihgmm.plotting._frame import axes, ink, quiet
+from ihgmm.selection import ClusterCount
+
+__all__ = ["plot_scree"]
+
+
+def plot_scree(
+    source: Any, count: ClusterCount | None = None, *, ax: Any = None
+) -> Any:
+    """Draw the leading eigenvalues, the noise they rise from, and the gap.
+
+    Parameters
+    ----------
+    source : fitted estimator, ClusterCount or Diagnosis
+        A model with ``eigenvalues_``, what :func:`ihgmm.select_n_clusters` returned or
+        what :func:`ihgmm.diagnose` returned.
+    count : ClusterCount, optional
+        With a model: the evidence to draw, with the gap at the model's number of
+        clusters. A model fitted with ``n_clusters="auto"`` has it as ``selection_``.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Notes
+    -----
+    A count brings the band of sign-flipped data, which is noise, and eigenvalues
+    beyond the clusters; a diagnosis brings one eigenvalue beyond. With either the gap
+    is marked: eigenvalue K over the next one. A model alone knows its K leading
+    eigenvalues only, so it has no gap to show.
+
+    Examples
+    --------
+    >>> from ihgmm import IhSC, make_ihgmm, select_n_clusters
+    >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
+    >>> ax = plot_scree(select_n_clusters(X, random_state=0))
+    >>> ax.get_title()
+    '3 clusters, rank 3'
+    """
+    if isinstance(source, ClusterCount):
+        ax = source.plot(axes(ax))
+        _mark_gap(ax, source.eigenvalues, source.rank)
+    elif isinstance(source, Diagnosis):
+        ax = axes(ax)
+        _draw(ax, source.eigenvalues, source.n_clusters, source.gram)
+    else:
+        values = fitted(source, "eigenvalues_", "plot_scree").astype(np.float64)
+        count = getattr(source, "selection_", None) if count is None else count
+        if count is None:
+            ax = axes(ax)
+            _draw(ax, values, len(values), getattr(source, "gram", ""))
+        else:
+            ax = count.plot(axes(ax))
+            _mark_gap(ax, count.eigenvalues, len(values))
+    quiet(ax)
+    return ax
+
+
+def _draw(ax: Any, values: np.ndarray, k: int, gram: str) -> None:
+    """Draw eigenvalues, those of the clusters filled."""
+    place = np.arange(1, len(values) + 1)
+    size = 7 if len(values) <= 25 else 4
+    ax.plot(
+        place[:k], values[:k], "o", color=COLORS[0], ms=size, label=f"clusters: {k}"
+    )
+    if len(values) > k:
+        ax.plot(place[k:], values[k:], "o", mfc="none", color="#888888", ms=size,
+                label="the next")  # fmt: skip
+    if values.min() > 0 and values.max() > 20 * values.min():
+        ax.set_yscale("log")
+    else:
+        ax.set_ylim(min(0.0, 1.1 * values.min()), 1.08 * max(values.max(), 0) or None)
+    ax.set_xlim(0.4, len(values) + 0.6)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.set_xlabel("eigenvalue number")
+    ax.set_ylabel(f"eigenvalue ({gram} Gram)" if gram else "eigenvalue")
+    _mark_gap(ax, values, k)
+
+
+def _mark_gap(ax: Any, values: np.ndarray, k: int) -> None:
+    """Mark the drop from eigenvalue k to the next, if both are there and above 0."""
+    if 0 < k < len(values) and values[k] > 0:
+        ends = values[k - 1 : k + 1]
+        ax.plot(
+            [k + 0.5, k + 0.5],
+            ends,
+            color=ink(ax),
+            lw=1.2,
+            marker="_",
+            ms=8,
+            label=f"gap: {ends[0] / ends[1]:.1f}-fold",
+        )
+    # The legend is where the gap is named, and keeps clear of what is drawn.
+    ax.legend(frameon=False, fontsize="small")

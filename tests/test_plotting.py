@@ -1,0 +1,636 @@
+"""Pictures: drawn for real, then read back from the artists."""
+
+import subprocess
+import sys
+from itertools import pairwise
+
+import matplotlib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import silhouette_samples
+
+from ihgmm import (
+    PSC,
+    IhGMM,
+    IhSC,
+    SphericalKMeans,
+    diagnose,
+    make_ihgmm,
+    select_n_clusters,
+)
+from ihgmm.estimation import telling_features
+from ihgmm.plotting import (
+    plot_centers,
+    plot_confidence,
+    plot_confusion,
+    plot_embedding,
+    plot_embedding_3d,
+    plot_scales,
+    plot_scree,
+    plot_silhouette,
+    plot_sizes,
+)
+from ihgmm.plotting._colors import COLORS, color, marker, thin
+from ihgmm.plotting._fitted import Clusters
+from ihgmm.plotting._frame import shortened
+from ihgmm.plotting.silhouette import cosine_silhouettes
+
+matplotlib.use("Agg")
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    plt.close("all")  # what examples in docstrings have left open
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ihgmm(240, 60, 4, scale_ratio=8, separation_constant=2, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return IhSC(4, random_state=0).fit(data[0])
+
+
+def made_up(n, k, p=60, seed=0):
+    """A model that looks fitted, of any size at no cost."""
+    rng = np.random.default_rng(seed)
+    found = IhSC(k)
+    found.labels_ = np.sort(np.r_[np.arange(k), rng.integers(0, k, n - k)])
+    rows = np.eye(k)[found.labels_] + 0.3 * rng.standard_normal((n, k)) / np.sqrt(k)
+    found.embedding_ = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    found.eigenvalues_ = np.linspace(90.0, 50.0, k)
+    found.cluster_centers_ = rng.standard_normal((k, p))
+    found.scales_ = rng.lognormal(0, 0.5, n)
+    found.noise_levels_ = rng.uniform(0.5, 1.5, n)
+    return found
+
+
+PICTURES = {
+    "scree": lambda m, X, ax: plot_scree(m, ax=ax),
+    "embedding": lambda m, X, ax: plot_embedding(m, ax=ax),
+    "embedding_3d": lambda m, X, ax: plot_embedding_3d(m, ax=ax),
+    "scales": lambda m, X, ax: plot_scales(m, ax=ax),
+    "centers": lambda m, X, ax: plot_centers(m, ax=ax),
+    "sizes": lambda m, X, ax: plot_sizes(m, ax=ax),
+    "confusion": lambda m, X, ax: plot_confusion(m.labels_[::-1], m.labels_, ax=ax),
+    "confidence": lambda m, X, ax: plot_confidence(
+        m, X, certainty=np.linspace(0.5, 1, len(m.labels_)), ax=ax
+    ),
+    "silhouette": lambda m, X, ax: plot_silhouette(m, ax=ax),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_draws_on_the_axes_given_and_changes_no_array(name, data, model):
+    before = {
+        k: np.copy(v) for k, v in vars(model).items() if isinstance(v, np.ndarray)
+    }
+    X = data[0].copy()
+    kind = "3d" if name == "embedding_3d" else None
+    figure, ax = plt.subplots(subplot_kw={"projection": kind})
+    assert PICTURES[name](model, X, ax) is ax
+    assert plt.get_fignums() == [figure.number]
+    other = PICTURES[name](model, X, None)
+    assert other.figure is not figure
+    assert len(plt.get_fignums()) == 2
+    assert_array_equal(X, data[0])
+    for key, value in before.items():
+        assert_array_equal(getattr(model, key), value)
+
+
+def tick_labels(axis):
+    """The labels that are drawn: those of ticks within the limits."""
+    low, high = sorted(axis.get_view_interval())
+    places = zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=True)
+    return [label for place, label in places if low <= place <= high]
+
+
+def check_texts(figure, ax):
+    """No text leaves the figure, no two labels along an axis overlap."""
+    figure.canvas.draw()
+    page = figure.bbox.padded(1)
+    words = [ax.xaxis.label, ax.yaxis.label, ax.title, *ax.texts]
+    for axis in (ax.xaxis, ax.yaxis):
+        labels = tick_labels(axis)
+        for one, two in pairwise(label.get_window_extent() for label in labels):
+            assert not one.padded(-1).overlaps(two.padded(-1))
+        words += labels
+    for text in words:
+        box = text.get_window_extent()
+        if text.get_text():
+            assert page.x0 <= box.x0 < box.x1 <= page.x1, text
+            assert page.y0 <= box.y0 < box.y1 <= page.y1, text
+
+
+FLAT = [name for name in PICTURES if name != "embedding_3d"]
+
+
+@pytest.mark.parametrize("name", FLAT)
+@pytest.mark.parametrize(("n", "k"), [(20, 3), (3000, 50)])
+def test_texts_keep_apart_and_inside(name, n, k):
+    ax = PICTURES[name](made_up(n, k), None, None)
+    check_texts(ax.figure, ax)
+
+
+@pytest.mark.parametrize("name", ["scales", "sizes", "centers", "confusion"])
+def test_ticks_are_thinned_on_small_axes(name):
+    figure, ax = plt.subplots(figsize=(4, 3), layout="constrained")
+    PICTURES[name](made_up(3000, 50), None, ax)
+    check_texts(figure, ax)
+    assert 5 <= len(ax.get_xticks()) < 50
+    assert [t.get_text() for t in ax.get_xticklabels()] == [
+        str(place) for place in ax.get_xticks()
+    ] or name == "confusion"
+
+
+@pytest.mark.parametrize("k", [3, 50])
+def test_figures_above_bars_stay_on_the_axes(k):
+    ax = plot_sizes(made_up(9000, k))
+    ax.figure.canvas.draw()
+    assert len(ax.texts) == k
+    for text in ax.texts:
+        assert text.get_window_extent().y1 <= ax.bbox.y1
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_dark_style_has_light_text(name, model):
+    with plt.style.context("dark_background"):
+        ax = PICTURES[name](model, None, None)
+        words = [t for t in (*ax.texts, ax.xaxis.label, ax.title) if t.get_text()]
+        on_cells = name == "confusion"  # whose text goes by the colour of the cell
+        assert on_cells or {to_hex(t.get_color()) for t in words} <= {"#ffffff"}
+        assert on_cells or "#000000" not in {to_hex(x.get_color()) for x in ax.lines}
+
+
+def test_needs_matplotlib_only_when_drawing(model, monkeypatch):
+    code = "import ihgmm.plotting, sys; print('matplotlib' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"pip install 'ihgmm\[plot\]'"):
+        plot_sizes(model)
+
+
+def test_color_and_marker_are_a_clusters_own():
+    assert len({(color(k), marker(k)) for k in range(70)}) == 70
+    assert len(set(COLORS)) == 10
+
+
+def test_thinning_keeps_shares_and_small_clusters():
+    sizes = [60_000, 30_000, 40, 10]
+    clusters = Clusters(np.repeat(np.arange(4), sizes), list("abcd"))
+    kept = thin(clusters)
+    assert [len(rows) for rows in kept] == [13_326, 6_663, 30, 10]
+    for k, rows in enumerate(kept):
+        assert len(np.unique(rows)) == len(rows)
+        assert set(clusters.codes[rows]) == {k}
+    assert_array_equal(kept[0], thin(clusters)[0])
+
+
+# The scree.
+
+
+def legend(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_scree_marks_the_gap(data, model):
+    count = select_n_clusters(data[0], random_state=0)
+    gap = count.eigenvalues[3] / count.eigenvalues[4]
+    for ax in (plot_scree(count), plot_scree(model, count)):
+        assert f"gap: {gap:.1f}-fold" in legend(ax)
+        assert "sign-flipped copies" in legend(ax)
+        assert_allclose(ax.lines[-1].get_ydata(), count.eigenvalues[3:5])
+        assert_array_equal(ax.lines[-1].get_xdata(), 4.5)
+    found = diagnose(*data)
+    ax = plot_scree(found)
+    assert legend(ax) == [
+        "clusters: 4",
+        "the next",
+        f"gap: {found.eigenvalue_gap:.1f}-fold",
+    ]
+    assert_allclose(ax.lines[0].get_ydata(), found.eigenvalues[:4])
+
+
+def test_scree_of_a_model_alone_and_of_one_that_counted(data, model):
+    ax = plot_scree(model)
+    assert legend(ax) == ["clusters: 4"]
+    assert_allclose(ax.lines[0].get_ydata(), model.eigenvalues_)
+    counted = IhSC("auto", random_state=0).fit(data[0])
+    assert any(word.startswith("gap") for word in legend(plot_scree(counted)))
+
+
+# The embedding.
+
+
+def points(ax):
+    return [np.asarray(c.get_offsets()) for c in ax.collections]
+
+
+def test_the_view_sends_each_cluster_to_a_corner():
+    found = made_up(200, 5)
+    found.embedding_ = np.eye(5)[found.labels_]
+    ax = plot_embedding(found)
+    corners = np.array([one[0] for one in points(ax)])
+    assert_allclose(np.linalg.norm(corners, axis=1), 1)
+    apart = np.linalg.norm(corners[:, None] - corners, axis=2)[~np.eye(5, dtype=bool)]
+    assert_allclose(apart.min(), 2 * np.sin(np.pi / 5))
+    assert ax.get_aspect() == 1.0
+    assert [t.get_text() for t in ax.texts] == list("01234")
+    # The number of a cluster is in its direction.
+    for text, corner in zip(ax.texts, corners, strict=True):
+        place = np.array(text.get_position())
+        assert_allclose(place / np.linalg.norm(place), corner, atol=1e-12)
+
+
+def test_the_view_is_linear_and_puts_like_clusters_side_by_side():
+    found = made_up(600, 6)
+    rows = np.eye(6)[found.labels_]
+    for one, two in [(0, 3), (3, 1), (1, 4)]:  # rows between these
+        rows[np.flatnonzero(found.labels_ == one)[:20], two] = 1
+    found.embedding_ = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    ax = plot_embedding(found)
+    angle = [np.arctan2(*t.get_position()) % (2 * np.pi) for t in ax.texts]
+    for one, two in [(0, 3), (3, 1), (1, 4)]:
+        turn = abs(angle[one] - angle[two])
+        assert_allclose(min(turn, 2 * np.pi - turn), np.pi / 3)
+
+
+def test_plain_coordinates(model):
+    ax = plot_embedding(model, dims=(2, 0))
+    for k, shown in enumerate(points(ax)):
+        assert_allclose(shown, model.embedding_[model.labels_ == k][:, [2, 0]])
+    assert ax.get_xlabel() == "coordinate 2"
+    two = made_up(50, 2)
+    assert_allclose(points(plot_embedding(two))[0], two.embedding_[two.labels_ == 0])
+
+
+def test_clusters_that_coincide_share_a_label():
+    ax = plot_embedding(made_up(2000, 30), dims=(0, 1))
+    assert sorted(t.get_text() for t in ax.texts) == ["0", "1", "28 clusters"]
+
+
+def test_many_rows_are_thinned_and_the_axes_say_so():
+    found = made_up(50_000, 3)
+    for ax in (plot_embedding(found), plot_embedding(found, dims=(0, 1))):
+        shown = sum(len(one) for one in points(ax))
+        assert 19_990 < shown < 20_010
+        assert f"{shown:,} of 50,000 rows shown" in ax.get_xlabel()
+        assert all(c.get_rasterized() for c in ax.collections)
+    deep = plot_embedding_3d(found)
+    assert f"{shown:,} of 50,000 rows shown" in [t.get_text() for t in deep.texts]
+
+
+def test_models_without_embedding_are_drawn_with_their_data(data):
+    X = data[0]
+    for fit in (SphericalKMeans(4, random_state=0), IhGMM(4, random_state=0)):
+        fit.fit(X)
+        with pytest.raises(
+            TypeError, match=r"no embedding_; give .* plot_embedding\(m"
+        ):
+            plot_embedding(fit)
+        ax = plot_embedding(fit, sp.csr_array(X))
+        assert [len(one) for one in points(ax)] == np.bincount(fit.labels_).tolist()
+    assert len(plot_embedding(PSC(4, random_state=0).fit(X)).collections) == 4
+
+
+def test_three_dimensions():
+    three = made_up(90, 3)
+    ax = plot_embedding_3d(three)
+    assert ax.get_zlabel() == "coordinate 2"
+    found = np.array(ax.collections[1]._offsets3d)
+    assert_allclose(found.T, three.embedding_[three.labels_ == 1])
+    many = made_up(300, 9)
+    many.embedding_ = np.eye(9)[many.labels_]
+    corners = np.array([np.ravel(c._offsets3d)[:: len(c._offsets3d[0])]
+                        for c in plot_embedding_3d(many).collections])  # fmt: skip
+    assert_allclose(np.linalg.norm(corners, axis=1), 1)
+    apart = np.linalg.norm(corners[:, None] - corners, axis=2)[~np.eye(9, dtype=bool)]
+    assert apart.min() > 0.7
+
+
+@pytest.mark.parametrize(
+    ("dims", "error", "message"),
+    [
+        ((0, 4), ValueError, r"dims=\(0, 4\) does not fit; give 2 different numbers"),
+        ((1, 1), ValueError, "does not fit"),
+        ((0, 1, 2), ValueError, "does not fit"),
+        ((0, -1), ValueError, "dims=-1 is too small"),
+        (3, TypeError, "dims=3 is not known; give 2 whole numbers"),
+        ("01", TypeError, "dims='01' is not known"),
+    ],
+)
+def test_bad_dims(dims, error, message, model):
+    with pytest.raises(error, match=message):
+        plot_embedding(model, dims=dims)
+
+
+def test_too_few_coordinates(data):
+    with pytest.raises(ValueError, match="have 2 coordinates, too few for 3 axes"):
+        plot_embedding_3d(made_up(30, 2))
+    with pytest.raises(ValueError, match="have 1 coordinate, too few for 2 axes"):
+        plot_embedding(made_up(30, 1))
+    with pytest.raises(TypeError, match="make them with projection='3d'"):
+        plot_embedding_3d(made_up(30, 3), ax=plt.subplots()[1])
+    with pytest.raises(ValueError, match="X has 240 rows and there are 30 labels"):
+        plot_embedding(made_up(30, 3), data[0])
+
+
+# Scales and sizes.
+
+
+def test_scales_are_violins_on_a_log_axis(model):
+    ax = plot_scales(model)
+    assert ax.get_yscale() == "log"
+    assert len(ax.collections) == 4
+    for k, violin in enumerate(ax.collections):
+        y = violin.get_paths()[0].vertices[:, 1]
+        scales = model.scales_[model.labels_ == k]
+        assert_allclose([y.min(), y.max()], [scales.min(), scales.max()])
+    medians = [line.get_ydata()[0] for line in ax.lines if len(line.get_ydata()) == 1]
+    assert_allclose(medians, [np.median(model.scales_[model.labels_ == k])
+                              for k in range(4)])  # fmt: skip
+
+
+def test_scales_of_few_rows_are_points_and_zeros_are_counted():
+    found = made_up(100, 3)
+    found.labels_ = np.r_[np.zeros(93, int), np.full(6, 1), 2]
+    found.scales_[:2] = 0
+    found.scales_[99] = 1
+    ax = plot_scales(found)
+    assert len(ax.collections) == 1
+    assert [len(x.get_ydata()) for x in ax.lines if x.get_linestyle() == "None"] == [
+        1,
+        6,
+        1,
+    ]
+    assert ax.get_xlabel() == "cluster\n2 rows of scale 0 are not shown"
+
+
+def test_sizes():
+    found = made_up(5000, 4)
+    found.labels_[found.labels_ == 3] = 0
+    ax = plot_sizes(found)
+    heights = [bar.get_height() for bar in ax.patches]
+    assert heights == np.bincount(found.labels_, minlength=4).tolist()
+    assert [t.get_text() for t in ax.texts] == [f"{h:,}" for h in heights]
+    assert heights[3] == 0
+    named = plot_sizes(["$ox", "cow", "$ox"])
+    assert [t.get_text() for t in named.get_xticklabels()] == [r"\$ox", "cow"]
+
+
+def test_shortened_names_keep_start_and_end():
+    name = shortened("gene " * 10 + "number 12", 20)
+    assert len(name) == 20
+    assert name.startswith("gene gene")
+    assert name.endswith("mber 12")
+    assert shortened("two\nlines") == "two lines"
+
+
+# Centres and telling features.
+
+
+def test_contrasts_by_their_definition():
+    rng = np.random.default_rng(0)
+    centers, noise = rng.standard_normal((4, 30)), rng.uniform(0.5, 2, 4)
+    found = telling_features(centers, noise, n_features=5)
+    unit = centers / np.linalg.norm(centers, axis=1, keepdims=True)
+    for k in range(4):
+        others = np.delete(unit, k, axis=0).mean(axis=0)
+        contrast = (centers[k] - np.linalg.norm(centers[k]) * others) / noise[k]
+        assert_allclose(found.contrasts[k], contrast)
+        order = np.argsort(-np.abs(contrast))[:5]
+        assert_array_equal(found.features[k], order)
+        assert_allclose(found.scores[k], contrast[order])
+    assert repr(found) == "TellingFeatures(n_clusters=4, n_features=30, shown=5)"
+
+
+def test_contrasts_know_nothing_of_size():
+    centers = np.random.default_rng(1).standard_normal((3, 8))
+    larger = centers * [[1.0], [50.0], [0.1]]
+    found = telling_features(centers), telling_features(larger)
+    assert_allclose(found[0].contrasts, found[1].contrasts)
+    assert_array_equal(found[0].features, found[1].features)
+    assert found[0].features.shape == (3, 8)
+
+
+def test_noise_of_features_changes_ranks_and_a_zero_centre_counts_for_nothing():
+    centers = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
+    assert telling_features(centers, n_features=1).features[0] == 0
+    noisy = telling_features(centers, [[100.0, 1.0, 1.0]], n_features=1)
+    assert noisy.features[0] == 2
+    more = telling_features(np.vstack([centers, np.zeros(3)]))
+    assert_allclose(more.contrasts[:2], telling_features(centers).contrasts)
+    assert not more.contrasts[2].any()
+    one = telling_features([[1.0, -4.0, 2.0]], 0.5, n_features=2)
+    assert one.features.tolist() == [[1, 2]]
+    assert_allclose(one.scores, [[-8.0, 4.0]])
+    exact = telling_features([[1.0, 0.0, 2.0], [1.0, 0.0, 0.0]], 0.0)
+    assert exact.contrasts[0].tolist() == [-np.inf, 0.0, np.inf]
+
+
+@pytest.mark.parametrize(
+    ("centers", "options", "message"),
+    [
+        (np.ones(3), {}, r"centers has shape \(3,\); give a row for each cluster"),
+        ([[np.nan, 1.0]], {}, "centers contains NaN"),
+        (np.eye(3), {"n_features": 0}, "n_features=0 is too small"),
+        (np.eye(3), {"noise_levels": np.ones(2)}, r"noise_levels has shape \(2,\)"),
+        (np.eye(3), {"noise_levels": np.ones((2, 3))}, "give one number, 3 of them"),
+        (np.eye(3), {"noise_levels": -1.0}, "negative or not finite"),
+    ],
+)
+def test_bad_centers(centers, options, message):
+    with pytest.raises(ValueError, match=message):
+        telling_features(centers, **options)
+
+
+def test_centers_show_contrasts_of_named_features(model):
+    names = [f"a long name that never seems to end {j}" for j in range(60)]
+    ax = plot_centers(model, n_features=9, feature_names=names)
+    cells = ax.images[0].get_array()
+    assert cells.shape == (9, 4)
+    labels = [t.get_text() for t in ax.get_yticklabels()]
+    shown = [int(label.split()[-1]) for label in labels]
+    assert all("…" in label for label in labels)
+    noise = [np.sqrt(np.mean(model.noise_levels_[model.labels_ == k] ** 2))
+             for k in range(4)]  # fmt: skip
+    told = telling_features(model.cluster_centers_, noise)
+    assert_allclose(cells, told.contrasts[:, shown].T)
+    # Each cluster's best feature is there, in the order of the clusters.
+    assert set(told.features[:, 0]) <= set(shown)
+    owner = np.abs(cells).argmax(axis=1)
+    assert_array_equal(owner, np.sort(owner))
+
+
+def test_centers_take_names_and_units_from_the_model(data):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(data[0], columns=[f"gene{j}" for j in range(60)])
+    ax = plot_centers(SphericalKMeans(4, random_state=0).fit(frame))
+    labels = [t.get_text() for t in ax.get_yticklabels()]
+    assert len(labels) == 20
+    assert all(label.startswith("gene") for label in labels)
+    assert "share of the centre" in ax.figure.axes[1].get_ylabel()
+    for noise in ("class", "common"):
+        fit = IhGMM(4, noise=noise, random_state=0).fit(data[0])
+        bar = plot_centers(fit).figure.axes[1]
+        assert "noise levels" in bar.get_ylabel()
+
+
+def test_many_clusters_have_a_feature_each():
+    assert plot_centers(made_up(500, 30)).images[0].get_array().shape == (30, 30)
+    with pytest.raises(ValueError, match=r"feature_names has 2 entries and .* 60 feat"):
+        plot_centers(made_up(30, 3), feature_names=["a", "b"])
+    with pytest.raises(TypeError, match=r"n_features=2.5 is a float"):
+        plot_centers(made_up(30, 3), n_features=2.5)
+
+
+# Trust.
+
+
+def test_confusion_is_matched_and_framed():
+    true = np.repeat(["ant", "bee", "cat"], [5, 4, 3])
+    pred = np.array([7, 7, 7, 7, 9, 3, 3, 3, 7, 5, 5, 3])
+    ax = plot_confusion(true, pred)
+    # 7 goes with ant, 3 with bee, 5 with cat, and 9 finds no partner.
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["7", "3", "5", "9"]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["ant", "bee", "cat"]
+    table = np.array([[4, 0, 0, 1], [1, 3, 0, 0], [0, 1, 2, 0]])
+    assert_allclose(ax.images[0].get_array(), table / [[5], [4], [3]])
+    cells = {t.get_position(): t.get_text() for t in ax.texts}
+    assert cells == {(j, i): str(table[i, j] or "") for i in range(3) for j in range(4)}
+    assert [p.get_xy() for p in ax.patches] == [(i - 0.5, i - 0.5) for i in range(3)]
+    assert ax.get_title() == "25.0% of rows misplaced"
+
+
+def test_confusion_with_fewer_clusters_than_labels():
+    ax = plot_confusion([-1, 0, 0, 1], [0, 1, 1, 1])
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["0", "1"]
+    assert len(ax.patches) == 2
+    with pytest.raises(ValueError, match="labels_true has 2 entries and labels_pred"):
+        plot_confusion([0, 1], [0])
+
+
+def test_confidence_is_that_of_the_diagnosis(data, model):
+    found = diagnose(data[0], model.labels_)
+    ax = plot_confidence(model, data[0])
+    for k in range(4):
+        shown = ax.patches[2 * k].get_data().values
+        rows = np.sort(found.certainty[model.labels_ == k])[::-1]
+        assert_allclose(shown, rows)
+    assert ax.get_title().startswith(f"{found.uncertain_share:.1%} of rows")
+    known = plot_confidence(model.labels_, certainty=found.certainty)
+    assert known.get_title() == ax.get_title()
+
+
+def test_confidence_of_memberships(data):
+    fit = IhGMM(4, random_state=0).fit(data[0])
+    shown = plot_confidence(fit).patches[0].get_data().values
+    assert_allclose(shown, -np.sort(-fit.memberships_[fit.labels_ == 0, 0]))
+
+
+def test_confidence_of_many_rows_keeps_the_ends():
+    certainty = np.random.default_rng(0).uniform(0.2, 1, 9000)
+    shown = plot_confidence(np.zeros(9000, int), certainty=certainty).patches[0]
+    values = shown.get_data().values
+    assert len(values) == 400
+    assert values[0] == certainty.max()
+    assert values[-1] == certainty.min()
+
+
+def test_confidence_errors(data, model):
+    with pytest.raises(TypeError, match=r"call plot_confidence\(model, X\)"):
+        plot_confidence(model)
+    with pytest.raises(ValueError, match=r"certainty has shape \(3,\); give 240"):
+        plot_confidence(model, certainty=[0.5, 0.5, 1.0])
+    with pytest.raises(ValueError, match="numbers between 0 and 1"):
+        plot_confidence([0, 1], certainty=[0.5, np.nan])
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_silhouettes_are_those_of_all_pairs(storage):
+    X, labels = make_ihgmm(150, 12, 3, separation_constant=0.3, random_state=0)
+    labels[0] = 3  # a row alone
+    clusters = Clusters(labels, list("abcde"))  # the last without rows
+    found = cosine_silhouettes(storage(X), clusters)
+    assert_allclose(found, silhouette_samples(X, labels, metric="cosine"), atol=1e-12)
+
+
+def test_silhouette_of_zero_rows_and_of_the_embedding(model):
+    X = np.vstack([np.eye(2), np.eye(2), np.zeros(2)])
+    values = cosine_silhouettes(X, Clusters(np.array([0, 1, 0, 1, 0]), ["0", "1"]))
+    assert_allclose(values, [1, 1, 1, 1, np.nan])
+    ax = plot_silhouette(model)
+    expected = silhouette_samples(model.embedding_, model.labels_, metric="cosine")
+    assert ax.get_title() == f"mean silhouette {expected.mean():.2f}"
+    assert ax.get_ylim()[0] <= expected.min()
+
+
+def test_silhouette_errors(data):
+    fit = SphericalKMeans(4, random_state=0).fit(data[0])
+    with pytest.raises(TypeError, match=r"plot_silhouette\(model, X\)"):
+        plot_silhouette(fit)
+    assert plot_silhouette(fit, data[0]).get_title().startswith("mean silhouette")
+    with pytest.raises(ValueError, match="All rows are in one cluster"):
+        plot_silhouette(np.zeros(240), data[0])
+    with pytest.raises(ValueError, match="X has 240 rows and there are 3 labels"):
+        plot_silhouette([0, 1, 1], data[0])
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (plot_scales, "plot_scales needs scales_, and SphericalKMeans has none"),
+        (plot_scree, "plot_scree needs eigenvalues_, and SphericalKMeans has none"),
+    ],
+)
+def test_a_model_that_lacks_what_is_drawn(draw, message, data):
+    with pytest.raises(TypeError, match=message):
+        draw(SphericalKMeans(4, random_state=0).fit(data[0]))
+
+
+@pytest.mark.parametrize("draw", [plot_scales, plot_scree, plot_centers, plot_sizes,
+                                  plot_embedding, plot_silhouette])  # fmt: skip
+def test_a_model_that_is_not_fitted(draw):
+    with pytest.raises(ValueError, match="This IhSC is not fitted yet; call fit"):
+        draw(IhSC(3))
+
+
+def test_one_cluster():
+    one = made_up(40, 1)
+    for draw in (plot_scales, plot_centers, plot_sizes, plot_scree):
+        ax = draw(one)
+        check_texts(ax.figure, ax)
+    assert len(plot_centers(one).images[0].get_array()) == 20
+
+
+def test_results_of_another_array_library(data):
+    strict = pytest.importorskip("array_api_strict")
+    X = strict.asarray(data[0])
+    fit = IhSC(4, random_state=0).fit(X)
+    known = IhSC(4, random_state=0).fit(data[0])
+    found, same = points(plot_embedding(fit)), points(plot_embedding(known))
+    for one, two in zip(found, same, strict=True):
+        assert_allclose(one, two, atol=1e-6)
+    for draw in (plot_scales, plot_centers, plot_sizes, plot_scree, plot_silhouette):
+        assert draw(fit).has_data()
+
+
+def test_numbers_on_the_ring_keep_apart_on_small_axes():
+    figure, ax = plt.subplots(figsize=(4, 3), layout="constrained")
+    plot_embedding(made_up(500, 50), ax=ax)
+    figure.canvas.draw()
+    boxes = [text.get_window_extent().padded(-0.5) for text in ax.texts]
+    assert len(boxes) == 50
+    for i, one in enumerate(boxes):
+        assert not any(one.overlaps(two) for two in boxes[:i])

@@ -1,8 +1,13 @@
-"""The command line, run as a user runs it: a process, real files."""
+"""The command line, run as a user runs it: real files, the real commands."""
 
+import contextlib
 import csv
 import gzip
+import json
+import os
+import pty
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,26 +17,48 @@ import pandas as pd
 import pytest
 import scipy.io
 import scipy.sparse as sp
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import StandardScaler
+from typer.testing import CliRunner
 
-from ihgmm import make_ihgmm
+from ihgmm import IhGMM, IhSC, make_ihgmm, select_n_clusters
+from ihgmm.cli import app
 from ihgmm.metrics import exact_recovery
+from ihgmm.storage import load_model, save_model
 
 COMMAND = shutil.which("ihgmm", path=str(Path(sys.executable).parent)) or "ihgmm"
 
 
-def ihgmm(*arguments, cwd=None):
+def process(*arguments, **options):
+    """Run the installed command."""
     return subprocess.run(
         [COMMAND, *map(str, arguments)],
-        capture_output=True, text=True, cwd=cwd, timeout=120,
+        capture_output=True, text=True, timeout=120, **options,
     )  # fmt: skip
 
 
-def fail(*arguments, cwd=None):
-    done = ihgmm(*arguments, cwd=cwd)
-    assert done.returncode == 2
+def ihgmm(*arguments):
+    """Run the command in this process, which saves two seconds of imports."""
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def good(*arguments):
+    done = ihgmm(*arguments)
+    assert done.exit_code == 0, done.stderr or done.exception
+    assert done.stderr == ""
+    return done.stdout
+
+
+def document(*arguments):
+    return json.loads(good(*arguments, "--json"))
+
+
+def fail(*arguments, code=2):
+    done = ihgmm(*arguments)
+    assert done.exit_code == code
     assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    return done.stderr
+    assert isinstance(done.exception, SystemExit)  # told, not thrown
+    return " ".join(done.stderr.split())
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +67,40 @@ def sample():
     return np.round(X, 6), labels
 
 
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 def read(path):
     with open(path, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
+def write(name, X, labels):
+    table = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
+    if name.endswith(".csv"):
+        table.to_csv(name, index=False)
+    elif name.endswith(".csv.gz"):
+        with gzip.open(name, "wt") as file:
+            table.to_csv(file, index=False)
+    elif name.endswith(".tsv"):
+        table.to_csv(name, index=False, sep="\t")
+    elif name.endswith(".parquet"):
+        table.to_parquet(name)
+    elif name.endswith(".npy"):
+        np.save(name, X)
+    elif name == "dense.npz":
+        np.savez(name, X=X, labels=labels)
+    elif name == "sparse.npz":
+        sp.save_npz(name, sp.csr_matrix(X))
+    else:
+        scipy.io.mmwrite(name, sp.coo_matrix(X))
+
+
 def test_main_command():
-    done = ihgmm("fit", "iris", "-k", 3)
+    done = process("fit", "iris", "-k", 3)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     for words in (
@@ -62,41 +116,16 @@ def test_main_command():
 
 @pytest.mark.parametrize(("name", "k"), [("wine", 3), ("digits", 10), ("demo", 4)])
 def test_built_in(name, k):
-    done = ihgmm("fit", name, "-k", k)
-    assert done.returncode == 0, done.stderr
-    assert f"{k} clusters" in done.stdout
-    assert "against the known labels" in done.stdout
+    text = good("fit", name, "-k", k)
+    assert f"{k} clusters" in text
+    assert "against the known labels" in text
 
 
 def test_count_and_refine():
-    done = ihgmm("fit", "demo", "-k", "auto", "--refine")
-    assert done.returncode == 0, done.stderr
-    assert "600 rows, 200 features, 4 clusters" in done.stdout
-    assert "4 eigenvalues stand out from sign-flipped data" in done.stdout
-    assert "0 of 600 rows differ" in done.stdout
-    done = ihgmm("fit", "wine", "-k", "auto")
-    assert "one column holds 98%" in done.stderr.replace("\n", " ")
-
-
-def write(path, X, labels):
-    table = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
-    if path.name.endswith(".csv"):
-        table.to_csv(path, index=False)
-    elif path.name.endswith(".csv.gz"):
-        with gzip.open(path, "wt") as file:
-            table.to_csv(file, index=False)
-    elif path.name.endswith(".tsv"):
-        table.to_csv(path, index=False, sep="\t")
-    elif path.name.endswith(".parquet"):
-        table.to_parquet(path)
-    elif path.name.endswith(".npy"):
-        np.save(path, X)
-    elif path.name == "dense.npz":
-        np.savez(path, X=X, labels=labels)
-    elif path.name == "sparse.npz":
-        sp.save_npz(path, sp.csr_matrix(X))
-    else:
-        scipy.io.mmwrite(path, sp.coo_matrix(X))
+    text = good("fit", "demo", "-k", "auto", "--refine")
+    assert "600 rows, 200 features, 4 clusters" in text
+    assert "4 eigenvalues stand out from sign-flipped data" in text
+    assert "0 of 600 rows differ" in text
 
 
 @pytest.mark.parametrize(
@@ -104,97 +133,178 @@ def write(path, X, labels):
     ["a.csv", "a.csv.gz", "a.tsv", "a.parquet", "a.npy", "dense.npz", "sparse.npz",
      "a.mtx"],
 )  # fmt: skip
-def test_every_format_gives_the_labels(tmp_path, sample, name):
+def test_every_format_gives_the_labels(folder, sample, name):
     X, labels = sample
-    write(tmp_path / name, X, labels)
-    done = ihgmm("fit", name, "-k", 3, "-o", "labels.csv", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "labels written to labels.csv" in done.stdout
-    rows = read(tmp_path / "labels.csv")
+    write(name, X, labels)
+    assert "labels written to labels.csv" in good(
+        "fit", name, "-k", 3, "-o", "labels.csv"
+    )
+    rows = read("labels.csv")
     assert list(rows[0]) == ["row", "cluster", "scale"]
     assert [row["row"] for row in rows] == [str(i) for i in range(1, 121)]
     assert exact_recovery(labels, [row["cluster"] for row in rows])
     assert np.mean([float(row["scale"]) for row in rows]) == pytest.approx(1, abs=1e-4)
-    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([name, "labels.csv"])
+    assert sorted(p.name for p in folder.iterdir()) == sorted([name, "labels.csv"])
 
 
-def test_table_as_people_have_them(tmp_path, sample):
-    # A header, ids with commas, quotes and newlines, text, known labels, gaps.
+def test_labels_in_an_npz(sample):
+    write("dense.npz", *sample)
+    text = good("fit", "dense.npz", "-k", 3, "--label-column", "labels")
+    assert "0 of 120 rows differ" in text
+    message = fail("fit", "dense.npz", "-k", 3, "--label-column", "y")
+    assert "has no such array; it has 'X', 'labels'" in message
+
+
+HOSTILE = [
+    '<script>alert(1)</script>"',
+    "a,b;c\td",
+    "two\nlines\r\n",
+    "👩‍🔬 émile",
+    "שלום עולם",
+    "\u202egnp.exe\u2066",
+    "\x1b[31mred\x1b]0;title\x07",
+    "[bold]markup[/] {braces} %s",
+    "=1+1",
+    " 007 ",
+    "NA",
+    "",
+    "x" * 10_000,
+]
+
+
+def test_customers(sample):
+    # A header, ids with everything in them, text, known labels, gaps.
     X, labels = sample
-    ids = [f'cell "{i}", batch\n{i % 3} é✓' for i in range(120)]
-    table = pd.DataFrame(X, columns=[f"gene {i}" for i in range(12)])
+    ids = [f"{HOSTILE[i % len(HOSTILE)]}{i:03d}" for i in range(118)] + ["NA", "007"]
+    table = pd.DataFrame(X.copy(), columns=[f"gene {i}" for i in range(12)])
     table.insert(0, "barcode", ids)
     table["city"] = "Chongqing"
+    table["nothing"] = ""
     table["type"] = np.array(["T", "B", "NK"])[labels]
     table.loc[[4, 9], "gene 3"] = np.nan
-    table.to_csv(tmp_path / "cells.csv", index=False)
+    table.to_csv("cells.csv", index=False)
     options = ["cells.csv", "-k", 3, "--id-column", "barcode", "--label-column", "type"]
-    message = fail("fit", *options, cwd=tmp_path)
-    assert "2 of 120 rows have missing cells" in message
-    assert "column 'gene 3', the first in row 5" in message
-    assert "--drop-missing" in message
-    done = ihgmm("fit", *options, "--drop-missing", "-o", "out.tsv", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "Left out column 'city': it does not hold numbers." in done.stdout
-    assert "Left out 2 rows with missing cells" in done.stdout
-    assert "0 of 118 rows differ" in done.stdout
-    with open(tmp_path / "out.tsv", newline="", encoding="utf-8") as file:
+    message = fail("fit", *options)
+    assert "2 of 120 rows have missing cells, all of them in column 'gene 3'" in message
+    assert "the first in row 5" in message
+    assert "--drop-missing to leave those rows out, --drop-columns to" in message
+    text = good("fit", *options, "--drop-missing", "-o", "out.tsv")
+    assert "Left out column 'city': it does not hold numbers but text such as" in text
+    assert "Left out column 'nothing': it is empty." in text
+    assert "Left out 2 rows with missing cells" in text
+    assert "0 of 118 rows differ" in text
+    with open("out.tsv", newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file, delimiter="\t"))
     assert rows[0] == ["barcode", "cluster", "scale"]
     assert [row[0] for row in rows[1:]] == [
         x for i, x in enumerate(ids) if i not in (4, 9)
     ]
+    text = good("fit", *options, "--drop-columns", "gene 3")
+    assert "120 rows, 11 features" in text
 
 
-def test_semicolons_and_bad_cells(tmp_path, sample):
+def test_names_cannot_steer_the_terminal(sample):
+    names = [f"{name}{i}" for i, name in enumerate(HOSTILE[:12])]
+    table = pd.DataFrame(sample[0], columns=names)
+    table["\x1b[2J" + "y" * 10_000] = "\x1b[2Jtext\u202e"
+    table["kind"] = np.resize(["\x1b[2J\u202eA", "B\nC", "z" * 10_000], 120)
+    table.to_csv("a.csv", index=False)
+    for command in (
+        ["fit", "a.csv", "-k", 3, "--label-column", "kind"],
+        ["choose-k", "a.csv"],
+        ["test-scales", "a.csv", "--label-column", "kind"],
+    ):
+        text = good(*command)
+        assert all(c.isprintable() or c in "\n\u200d" for c in text)
+        assert max(map(len, text.splitlines())) < 500
+    assert "\\x1b[2J\\u202eA" in text
+    assert "B\\nC" in text
+    assert "zzz…" in text
+    message = fail("fit", "a.csv", "-k", 3, "--id-column", "\x1b[31m")
+    assert message.isprintable()
+    # In JSON and in the model they are what they are.
+    document("fit", "a.csv", "-k", 3, "--save", "model.npz")
+    assert list(load_model("model.npz").feature_names_in_) == names
+
+
+def test_what_looks_like_ids_is_not_clustered_by(sample):
+    table = pd.DataFrame(sample[0], columns=[f"f{i}" for i in range(12)])
+    table.insert(0, "customer_id", np.arange(120) + 9_000_000_000_000_000_000)
+    table["name"] = [f"customer {i}" for i in range(120)]
+    table.to_csv("a.csv", index=False)
+    text = good("fit", "a.csv", "-k", 3)
+    assert "120 rows, 12 features" in text
+    assert "column 'customer_id': it looks like ids: whole numbers, no two" in text
+    assert "If it names the rows, add --id-column 'name'." in text
+    columns = ["--columns", "customer_id,f1", "--columns", "f2"]
+    assert "120 rows, 3 features" in good("fit", "a.csv", "-k", 3, *columns)
+    assert "column 'name' does not hold numbers" in fail(
+        "fit", "a.csv", "-k", 3, "--columns", "f1,name"
+    )
+    table.rename(columns={"customer_id": "acid", "f1": "a,b"}).to_csv("b.csv")
+    text = good("fit", "b.csv", "-k", 3)  # with the numbers that pandas writes
+    assert "120 rows, 13 features" in text
+    assert "Left out column ''" in text
+    assert "2 features" in good("fit", "b.csv", "-k", 2, "--columns", '"a,b",f2')
+
+
+def test_semicolons_commas_and_bad_cells(sample):
     names = [f"f{i}" for i in range(12)]
     table = pd.DataFrame(sample[0], columns=names).astype(object)
     table.loc[7, "f3"] = "oops"
-    table.to_csv(tmp_path / "a.csv", index=False, sep=";")
-    done = ihgmm("fit", "a.csv", "-k", 3, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    text = " ".join(done.stdout.split())
-    assert "Clustered by 11 columns: 'f0', 'f1', 'f2', 'f4'" in text
-    assert "column 'f3': 1 of 120 cells are not numbers, the first is 'oops' in" in text
-
-
-def test_module_can_be_run():
-    done = subprocess.run(
-        [sys.executable, "-m", "ihgmm", "--version"], capture_output=True, text=True
+    table.to_csv("a.csv", index=False, sep=";")
+    text = good("fit", "a.csv", "-k", 3)
+    assert "Used 11 columns: 'f0', 'f1', 'f2', 'f4'" in text
+    assert (
+        "'f3': it has 1 of 120 cells that are not numbers, the first is 'oops' in row 8"
+        in text
     )
-    assert done.stdout.startswith("ihgmm ")
+    pd.DataFrame(*sample[:1]).to_csv("b.csv", index=False, sep=";", decimal=",")
+    assert "12 features" in good("fit", "b.csv", "-k", 3)
+    table.loc[7, "f3"] = "?"
+    table.to_csv("c.csv", index=False)
+    assert "column 'f3', the first in row 8" in fail("fit", "c.csv", "-k", 3)
 
 
-def test_file_without_header(tmp_path, sample):
-    np.savetxt(tmp_path / "plain.csv", sample[0], delimiter=",")
-    done = ihgmm("fit", "plain.csv", "-k", 3, cwd=tmp_path)
-    assert "120 rows, 12 features" in done.stdout
+def test_files_of_old_spreadsheets(sample):
+    table = pd.DataFrame(sample[0], columns=[f"größe {i}" for i in range(12)])
+    table["name"] = [f"José {i}" for i in range(120)]
+    table.to_csv("a.csv", index=False, encoding="cp1252")
+    text = good("fit", "a.csv", "-k", 3, "--id-column", "name", "-o", "b.csv")
+    assert "read as Windows-1252" in text
+    assert "'größe 0'" in text
+    assert read("b.csv")[3]["name"] == "José 3"
+    table.to_csv("c.csv", index=False, encoding="utf-16")
+    assert "stored as UTF-16; save it as UTF-8" in fail("fit", "c.csv", "-k", 3)
+    table.to_csv("d.csv", index=False, encoding="utf-8-sig")
+    assert "Used 12 columns: 'größe 0'" in good("fit", "d.csv", "-k", 3)
+
+
+def test_file_without_header(sample):
+    np.savetxt("plain.csv", sample[0], delimiter=",")
+    assert "120 rows, 12 features" in good("fit", "plain.csv", "-k", 3)
 
 
 def test_standardize_is_the_z_score():
-    done = ihgmm("fit", "wine", "-k", 3, "--standardize")
-    wrong = int(done.stdout.split("classes): ")[1].split(" of")[0])
-    assert wrong <= 10  # the paper has 9; without it there are many more
+    found = document("fit", "wine", "-k", 3, "--standardize")
+    assert found["known_labels"]["misplaced"] <= 10  # the paper has 9; else many more
 
 
-def test_output_is_whole_or_not_at_all(tmp_path, sample):
-    X, labels = sample
-    write(tmp_path / "a.csv", X, labels)
-    before = (tmp_path / "a.csv").read_bytes()
-    assert "is the data itself" in fail(
-        "fit", "a.csv", "-k", 3, "-o", "a.csv", cwd=tmp_path
-    )
-    assert (tmp_path / "a.csv").read_bytes() == before
-    (tmp_path / "old.csv").write_text("kept")
-    fail("fit", "a.csv", "-k", 500, "-o", "old.csv", cwd=tmp_path)
-    assert (tmp_path / "old.csv").read_text() == "kept"
-    assert "there is no folder" in fail(
-        "fit", "a.csv", "-k", 3, "-o", "no/x.csv", cwd=tmp_path
-    )
-    assert "ends in .csv or .tsv" in fail(
-        "fit", "a.csv", "-k", 3, "-o", "x.png", cwd=tmp_path
-    )
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.csv", "old.csv"]
+def test_output_is_whole_or_not_at_all(folder, sample):
+    write("a.csv", *sample)
+    before = Path("a.csv").read_bytes()
+    for option in ("-o", "--save"):
+        assert "is a file that is read" in fail(
+            "fit", "a.csv", "-k", 3, option, "a.csv"
+        )
+    assert Path("a.csv").read_bytes() == before
+    Path("old.csv").write_text("kept")
+    fail("fit", "a.csv", "-k", 500, "-o", "old.csv", "--save", "m.npz")
+    assert Path("old.csv").read_text() == "kept"
+    assert "there is no folder" in fail("fit", "a.csv", "-k", 3, "-o", "no/x.csv")
+    assert "ends in .csv or .tsv" in fail("fit", "a.csv", "-k", 3, "-o", "x.png")
+    assert "is a folder" in fail("fit", "a.csv", "-k", 3, "--save", "..")
+    assert sorted(p.name for p in folder.iterdir()) == ["a.csv", "old.csv"]
 
 
 BROKEN = {
@@ -203,21 +313,25 @@ BROKEN = {
     "ragged.csv": (b"a,b\n1,2\n3\n", "cannot be read as csv"),
     "text.csv": (b"a,b\nx,y\n", "no numeric columns"),
     "twice.csv": (b"a,a\n1,2\n", "several columns named 'a'"),
-    "gap.csv": (b"a,b\n1,\n2,\n", "2 of 2 rows have missing cells"),
+    "gap.csv": (b"a,b\n1,\n,2\n", "2 of 2 rows have missing cells"),
     "cut.parquet": (b"PAR1 no", "cannot be read as parquet"),
     "bad.npy": (b"\x93NUMPY nothing", "cannot be read as npy"),
     "bad.npz": (b"PK nothing", "cannot be read as npz"),
     "bad.mtx": (b"%%MatrixMarket nonsense\n", "cannot be read as mtx"),
+    "cut.mtx": (
+        b"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 1 -1.3E",
+        "it ends in the middle of a number",
+    ),
     "data.xyz": (b"1", "unknown format '.xyz'; give one of .csv"),
     "binary.csv": (b"\xff\xfe\x00\x01", "cannot be read as csv"),
 }
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_files(tmp_path, name):
+def test_broken_files(name):
     content, message = BROKEN[name]
-    (tmp_path / name).write_bytes(content)
-    assert message in fail("fit", name, "-k", 2, cwd=tmp_path)
+    Path(name).write_bytes(content)
+    assert message in fail("fit", name, "-k", 2)
 
 
 @pytest.mark.parametrize(
@@ -234,11 +348,24 @@ def test_broken_files(tmp_path, name):
         (["fit", "iris"], "--n-clusters"),
         (["fit", "iris", "-k", 3, "--gram", "wavy"], "gram='wavy' is not known"),
         (["fit", "iris", "-k", 3, "--id-column", "x"], "iris has no named columns"),
+        (["fit", "iris", "-k", 3, "--columns", "x"], "iris has no named columns"),
         (["explode"], "No such command"),
+        (["choose-k", "iris", "--plot", "a.txt"], "ends in .png or .pdf or .svg"),
+        (["choose-k", "iris", "--method", "magic"], "method='magic' is not known"),
+        (["test-scales", "demo", "-k", "x"], "-k x: give a whole number"),
+        (["predict", "no.npz", "iris"], "no.npz: no such file; ihgmm fit --save"),
+        (["sample", "a.txt"], "ends in .csv or .tsv or .parquet"),
+        (["sample", "a.csv", "--noise-levels", "a,b"], "give one number, or two"),
+        (["sample", "a.csv", "--balance", 2], "balance=2.0"),
+        (["sample", "a.csv", "--dtype", "int8"], "give float64 or float32"),
+        (["bench", "iris", "--repeats", 0], "--repeats 0 is too small"),
+        (["datasets", "fetch", "moon"], "name='moon' is not known"),
+        (["datasets", "--json", "fetch", "iris"], "Give options after fetch"),
     ],
 )
-def test_wrong_use(arguments, message):
-    assert message in " ".join(fail(*arguments).split())
+def test_wrong_use(folder, arguments, message):
+    assert message in fail(*arguments)
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -250,39 +377,319 @@ def test_wrong_use(arguments, message):
         (np.array([[1.0, np.inf], [1.0, 2.0]]), "contains infinity at row 0, column 1"),
     ],
 )
-def test_bad_arrays(tmp_path, array, message):
-    np.save(tmp_path / "a.npy", array)
-    assert message in fail("fit", "a.npy", "-k", 2, cwd=tmp_path)
+def test_bad_arrays(array, message):
+    np.save("a.npy", array)
+    assert message in fail("fit", "a.npy", "-k", 2)
 
 
-def test_pickles_are_never_loaded(tmp_path):
-    np.save(tmp_path / "a.npy", np.array([{"x": 1}], dtype=object), allow_pickle=True)
-    assert "cannot be read as npy" in fail("fit", "a.npy", "-k", 2, cwd=tmp_path)
+def test_damaged_files_are_refused(sample):
+    write("sparse.npz", *sample)
+    good = Path("sparse.npz").read_bytes()
+    Path("cut.npz").write_bytes(good[: len(good) // 2])
+    assert "cut.npz cannot be read as npz" in fail("fit", "cut.npz", "-k", 2)
+    beyond = sp.csr_matrix(sample[0])
+    beyond.indices[5] = 1_000_000_000
+    sp.save_npz("beyond.npz", beyond)
+    assert "beyond.npz cannot be read as npz" in fail("fit", "beyond.npz", "-k", 2)
 
 
-def test_sparse_cannot_be_standardized(tmp_path, sample):
-    write(tmp_path / "sparse.npz", *sample)
-    message = fail("fit", "sparse.npz", "-k", 3, "--standardize", cwd=tmp_path)
-    assert "fills sparse data up" in message
+def test_pickles_are_never_loaded():
+    np.save("a.npy", np.array([{"x": 1}], dtype=object), allow_pickle=True)
+    assert "cannot be read as npy" in fail("fit", "a.npy", "-k", 2)
 
 
-def test_unknown_column_lists_those_there_are(tmp_path, sample):
-    write(tmp_path / "a.csv", *sample)
-    message = fail("fit", "a.csv", "-k", 3, "--id-column", "name", cwd=tmp_path)
+def test_sparse_cannot_be_standardized(sample):
+    write("sparse.npz", *sample)
+    for command in ("fit", "test-scales"):
+        message = fail(command, "sparse.npz", "-k", 3, "--standardize")
+        assert "fills sparse data up" in message
+
+
+def test_unknown_column_lists_those_there_are(sample):
+    write("a.csv", *sample)
+    message = fail("fit", "a.csv", "-k", 3, "--id-column", "name")
     assert "no such column; it has 'f0', 'f1'" in message
     assert "and 4 more" in message
 
 
-def test_warnings_are_one_line(tmp_path, sample):
+def test_predict_finds_columns_by_name(sample):
+    X, labels = sample
+    write("a.csv", X, labels)
+    good("fit", "a.csv", "-k", 3, "--standardize", "--save", "model.npz")
+    table = pd.read_csv("a.csv")
+    table["kind"] = labels
+    table["id"] = [f"<{i}>" for i in range(120)]
+    table[table.columns[::-1]].to_parquet("new.parquet")
+    options = ["--id-column", "id", "--label-column", "kind", "-o", "out.csv"]
+    text = good("predict", "model.npz", "new.parquet", *options)
+    assert "120 rows placed by model.npz (IhSC)" in text
+    assert "(3 classes): 0 of 120 rows differ" in text
+    model = IhSC(3, random_state=0).fit(StandardScaler().fit_transform(X))
+    expected = model.predict(StandardScaler().fit_transform(X))
+    rows = read("out.csv")
+    assert [row["id"] for row in rows] == list(table["id"])
+    assert [int(row["cluster"]) for row in rows] == list(expected)
+    # Fewer rows: what was learnt at the fit is applied, not learnt again.
+    table[:7].to_csv("few.csv", index=False)
+    good("predict", "model.npz", "few.csv", "-o", "few-out.csv")
+    assert [int(r["cluster"]) for r in read("few-out.csv")] == list(expected[:7])
+    np.save("few.npy", X[:7])
+    found = document("predict", "model.npz", "few.npy")
+    assert [c["rows"] for c in found["clusters"]] == list(
+        np.bincount(expected[:7], minlength=3)
+    )
+
+
+def test_predict_says_what_does_not_fit(sample):
+    X, labels = sample
+    write("a.csv", X, labels)
+    good("fit", "a.csv", "-k", 3, "--save", "model.npz", "--quiet")
+    table = pd.read_csv("a.csv")
+    table.drop(columns=["f3", "f5"]).to_csv("less.csv", index=False)
+    message = fail("predict", "model.npz", "less.csv")
+    assert (
+        "lacks 2 of the 12 columns that the model was fitted on: 'f3', 'f5'" in message
+    )
+    table.assign(f3="text").to_csv("text.csv", index=False)
+    assert "column 'f3' does not hold numbers" in fail(
+        "predict", "model.npz", "text.csv"
+    )
+    table.loc[2, "f1"] = np.nan
+    table.to_csv("gap.csv", index=False)
+    assert "1 of 120 rows have missing cells" in fail("predict", "model.npz", "gap.csv")
+    good("predict", "model.npz", "gap.csv", "--drop-missing", "-o", "out.csv")
+    assert [row["row"] for row in read("out.csv")][:3] == ["1", "2", "4"]
+    np.save("narrow.npy", X[:, :5])
+    message = fail("predict", "model.npz", "narrow.npy")
+    assert "has 5 columns of numbers and model.npz was fitted on 12" in message
+    assert "iris lacks 12 of the 12 columns" in fail("predict", "model.npz", "iris")
+    Path("cut.npz").write_bytes(Path("model.npz").read_bytes()[:999])
+    assert "no model, or only a part" in fail("predict", "cut.npz", "a.csv")
+    assert "is a file that is read" in fail(
+        "predict", "model.npz", "a.csv", "-o", "a.csv"
+    )
+
+
+def test_predict_with_a_model_from_python(sample):
+    X, labels = sample
+    model = IhGMM(3, random_state=0).fit(X)
+    save_model(model, "model.npz")
+    write("a.csv", X, labels)
+    assert "(IhGMM)" in good("predict", "model.npz", "a.csv", "-o", "out.csv")
+    clusters = [int(row["cluster"]) for row in read("out.csv")]
+    np.testing.assert_array_equal(clusters, model.predict(X))
+
+
+def test_choose_k():
+    text = good("choose-k", "demo", "--plot", "a.png")
+    assert "4 clusters" in text
+    assert "over the edge" in text
+    assert text.count("yes") == 4
+    assert Path("a.png").read_bytes()[:4] == b"\x89PNG"
+    found = document(
+        "choose-k", "wine", "--standardize", "--method", "stability", "--plot", "a.svg"
+    )
+    X = StandardScaler().fit_transform(load_wine().data)
+    expected = select_n_clusters(X, method="stability", random_state=0)
+    assert found["n_clusters"] == expected.n_clusters
+    assert found["strengths"] == {str(k): v for k, v in expected.strengths.items()}
+    np.testing.assert_allclose(found["eigenvalues"], expected.eigenvalues)
+    assert found["plot_file"] == "a.svg"
+    assert Path("a.svg").read_text().startswith("<?xml")
+
+
+def test_test_scales(sample):
+    X, labels = sample
+    pd.DataFrame(X).assign(kind=labels).to_csv("a.csv", index=False)
+    text = good("test-scales", "a.csv", "--label-column", "kind")
+    assert "Ih-GMM: rows of a cluster differ in scale by about" in text
+    found = document("test-scales", "a.csv", "--drop-columns", "kind", "-k", 3)
+    assert found["p_value"] < 1e-6
+    assert found["labels"] == "found by IhSC"
+    assert sum(c["rows"] for c in found["clusters"]) == 120
+    message = fail("test-scales", "a.csv")
+    assert "name their column with --label-column, or give -k" in message
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "npy", "npz"])
+def test_sample(folder, suffix):
+    name = f"s.{suffix}"
+    options = ["-n", 60, "-p", 8, "-k", 2, "--seed", 5, "--noise", "uniform",
+               "--noise-levels", 2, "--scale-ratio", 3, "--separation", 9,
+               "--balance", 0.5, "--noise-structure", "class"]  # fmt: skip
+    found = document("sample", name, *options)
+    drawn = make_ihgmm(
+        60, 8, 2, scale_ratio=3.0, balance=0.5, separation=9.0, noise="uniform",
+        noise_levels=2.0, noise_structure="class", random_state=5, return_params=True,
+    )  # fmt: skip
+    assert found["sizes"] == [45, 15]
+    assert found["files"] == sorted(p.name for p in folder.iterdir())[::-1]
+    with np.load(found["files"][-1]) as parameters:
+        for key in ("labels", "scales", "noise_levels", "centers", "separation"):
+            np.testing.assert_array_equal(parameters[key], getattr(drawn, key))
+        if suffix == "npz":
+            np.testing.assert_array_equal(parameters["X"], drawn.X)
+    exactly = {"float_precision": "round_trip"}
+    if suffix == "npy":
+        np.testing.assert_array_equal(np.load(name), drawn.X)
+    elif suffix in ("csv", "parquet"):
+        read = pd.read_parquet if suffix == "parquet" else pd.read_csv
+        table = read(name, **({} if suffix == "parquet" else exactly))
+        np.testing.assert_array_equal(table.pop("label"), drawn.labels)
+        np.testing.assert_array_equal(table, drawn.X)
+    label = {"npz": "labels", "npy": None}.get(suffix, "label")
+    if label:
+        text = good("fit", name, "-k", 2, "--label-column", label)
+        assert "60 rows, 8 features" in text
+        assert "rows differ" in text
+    before = Path(name).read_bytes()
+    assert "add --force to replace it" in fail("sample", name, *options, "--seed", 6)
+    assert Path(name).read_bytes() == before
+    good("sample", name, *options, "--seed", 6, "--force")
+    assert Path(name).read_bytes() != before
+
+
+def test_datasets(folder, monkeypatch):
+    monkeypatch.setenv("IHGMM_DATA", str(folder / "kept"))
+    text = good("datasets")
+    assert "dermatology    358        34        6  not downloaded" in text
+    assert f"folder: {folder / 'kept'}" in text
+    found = {entry["name"]: entry for entry in document("datasets")["datasets"]}
+    assert len(found) == 9
+    assert found["iris"]["where"] == "scikit-learn"
+    assert (found["usps"]["rows"], found["usps"]["features"]) == (7291, 256)
+    assert "Wine: 178 rows, 13 features, 3 classes" in good("datasets", "fetch", "wine")
+    # A file that is there and is something else is a failure of the work.
+    (folder / "kept").mkdir()
+    (folder / "kept" / "dna.scale").write_text("1 1:1\n")
+    assert "is not the DNA data" in fail("datasets", "fetch", "dna", code=1)
+    assert "dna.scale" in good("datasets")
+
+
+def test_bench(sample):
+    X, labels = sample
+    pd.DataFrame(X).assign(kind=labels).to_csv("a.csv", index=False)
+    found = document("bench", "a.csv", "--label-column", "kind", "--repeats", 1)
+    methods = {run["method"]: run for run in found["methods"]}
+    assert methods["IhSC"]["ratio"] == 1
+    assert methods["IhSC"]["error"] == 0
+    assert methods["KMeans"]["error"] > 0
+    assert {"SphericalKMeans", "KMeans on unit rows"} < set(methods)
+    assert found["n_clusters"] == 3
+    write("sparse.npz", *sample)
+    text = good("bench", "sparse.npz", "-k", 3, "--repeats", 1)
+    assert "x IhSC" in text
+    assert "faiss" not in text
+    assert "give the number of clusters, -k" in fail("bench", "sparse.npz")
+
+
+def test_reproduce_for_machines():
+    found = document("reproduce", "table", "--only", "iris", "--reps", 1, "-o", "out")
+    (ours,) = (c for c in found["studies"]["table"]["cells"] if c["method"] == "IhSC")
+    assert ours["paper"] == 7
+    assert len(ours["counts"]) == 1
+    assert Path("out", "table.md").exists()
+
+
+def test_plan_is_there():
+    assert document("plan", "--n", "1e9", "--p", "2000", "-k", 50)
+
+
+def test_json_is_one_document_and_quiet_is_silent(sample):
+    X, labels = sample
+    write("a.csv", X, labels)
+    found = document("fit", "a.csv", "-k", 3, "-o", "b.csv", "--quiet")
+    assert found["n_clusters"] == 3
+    assert [c["rows"] for c in found["clusters"]] == [40, 40, 40]
+    assert found["labels_file"] == "b.csv"
+    for command in (
+        ["fit", "iris", "-k", 3],
+        ["choose-k", "iris"],
+        ["test-scales", "iris"],
+        ["datasets"],
+        ["bench", "iris", "--repeats", 1],
+        ["sample", "s.npy"],
+    ):
+        assert good(*command, "-q") == ""
+
+
+def test_help_has_examples_and_codes():
+    text = good("--help")
+    assert "130 interrupted" in " ".join(text.split())
+    names = ["fit", "predict", "choose-k", "sample", "test-scales", "bench", "plan",
+             "report", "reproduce", "datasets"]  # fmt: skip
+    for name in names:
+        assert name in text
+        shown = good(name, "--help")
+        assert "Examples" in shown
+        assert f"ihgmm {name} " in shown
+        assert "--json" in shown
+    assert good("--version").startswith("ihgmm ")
+
+
+def test_completion():
+    # What a shell asks for after: ihgmm fit w<TAB>
+    environment = dict(os.environ, _IHGMM_COMPLETE="complete_bash",
+                       COMP_WORDS="ihgmm fit w", COMP_CWORD="2")  # fmt: skip
+    assert process(env=environment).stdout.split() == ["wine"]
+
+
+def test_warnings_are_one_line(sample):
     X = sample[0].copy()
     X[7] = 0
-    np.save(tmp_path / "a.npy", X)
-    done = ihgmm("fit", "a.npy", "-k", 3, cwd=tmp_path)
+    np.save("a.npy", X)
+    done = subprocess.run(
+        [sys.executable, "-m", "ihgmm", "fit", "a.npy", "-k", "3", "--json"],
+        capture_output=True, text=True,
+    )  # fmt: skip
     assert done.returncode == 0
     assert done.stderr.startswith("warning: 1 of 120 rows are zero.")
     assert done.stderr.count("\n") == 1
+    assert json.loads(done.stdout)["n_clusters"] == 3
 
 
-def test_help_and_version():
-    assert "ihgmm fit iris -k 3" in ihgmm("fit", "--help").stdout
-    assert ihgmm("--version").stdout.startswith("ihgmm ")
+def test_failures_of_the_work_end_with_1(monkeypatch):
+    message = fail("sample", "a.npy", "-p", 10**13, code=1)
+    assert "not enough memory: Unable to allocate" in message
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    message = fail("choose-k", "iris", "--plot", "a.png", code=1)
+    assert 'pip install "ihgmm[plot]"' in message
+
+
+def on_terminal(*arguments, until="", **environment):
+    """Return the exit code and what a user sees of standard error on a terminal.
+
+    The command is interrupted as soon as ``until`` is seen.
+    """
+    leader, follower = pty.openpty()
+    seen = ""
+    with subprocess.Popen(
+        [COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=follower,
+        env=dict(os.environ, TERM="xterm-256color", **environment),
+    ) as running:  # fmt: skip
+        os.close(follower)
+        with contextlib.suppress(OSError):  # what Linux says at the end of a terminal
+            while part := os.read(leader, 65536):
+                seen += part.decode(errors="replace")
+                if until and until in seen:
+                    running.send_signal(signal.SIGINT)
+                    until = ""
+    os.close(leader)
+    return running.returncode, seen
+
+
+def test_progress_on_a_terminal_and_interrupt(folder):
+    code, seen = on_terminal("bench", "iris", "--repeats", "99999", until="comparing")
+    assert code == 130
+    assert "━" in seen
+    assert "\x1b[33mstopped:" in seen
+    assert seen.endswith(" no file was left half written.\r\n")
+    assert list(folder.iterdir()) == []
+
+
+def test_colours_can_be_turned_off(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as if on a terminal
+    assert "\x1b[31merror:\x1b[0m nowhere" in fail("predict", "nowhere", "iris")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "error: nowhere: no such file" in fail("predict", "nowhere", "iris")

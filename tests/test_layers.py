@@ -6,7 +6,16 @@ import sys
 
 # From the bottom: a module may import from its own layer or one below.
 LAYERS = [
-    {"_chunks", "_stored", "_readers", "_dask", "_devices", "_arrays", "_tall"},
+    {
+        "_chunks",
+        "_stored",
+        "_readers",
+        "_dask",
+        "_devices",
+        "_arrays",
+        "_tall",
+        "_progress",
+    },
     {
         "groups",
         "gram",
@@ -22,6 +31,7 @@ LAYERS = [
         "hetero",
     },
     {
+        "_callbacks",
         "_validation",
         "model",
         "metrics",
@@ -32,11 +42,21 @@ LAYERS = [
         "selection",
         "heterogeneity",
         "diagnostics",
+        "planning",
         "theory",
         "datasets",
     },
     {"cluster", "mixture"},
-    {"_tables", "experiments", "cli", "__main__"},
+    {
+        "_tables",
+        "anndata",
+        "cli",
+        "experiments",
+        "plotting",
+        "report",
+        "storage",
+        "__main__",
+    },
 ]
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 
@@ -72,6 +92,7 @@ OPTIONAL = (
     "dask",
     "h5py",
     "zarr",
+    "anndata",
     "torch",
     "cupy",
     "array_api_compat",

@@ -3,48 +3,57 @@
 from __future__ import annotations
 
 import sys
-import warnings
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated
 
 try:
+    import rich  # noqa: F401
     import typer
-    from rich.markup import escape
 except ImportError:
     sys.exit('The command line needs its extra: pip install "ihgmm[cli]"')
 
-from rich.console import Console
-
 from ihgmm import __version__
-from ihgmm._tables import TableError
+from ihgmm.cli._group import EXIT_CODES, Commands
+from ihgmm.cli.bench import bench
+from ihgmm.cli.choose_k import choose_k
+from ihgmm.cli.datasets import datasets
 from ihgmm.cli.fit import fit
+from ihgmm.cli.plan import plan
+from ihgmm.cli.predict import predict
+from ihgmm.cli.report import report
 from ihgmm.cli.reproduce import reproduce
+from ihgmm.cli.sample import sample
+from ihgmm.cli.scales import scale_test
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
-    add_completion=False,
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Cluster observations that share a pattern but differ in scale.",
+    epilog=EXIT_CODES,
 )
-app.command(no_args_is_help=True)(fit)
-app.command(no_args_is_help=True)(reproduce)
+COMMANDS: dict[str, Callable[..., None]] = {
+    "fit": fit,
+    "predict": predict,
+    "choose-k": choose_k,
+    "report": report,
+    "sample": sample,
+    "test-scales": scale_test,
+    "plan": plan,
+    "reproduce": reproduce,
+}
+for name, command in COMMANDS.items():
+    app.command(name, no_args_is_help=True)(command)
+app.command("bench")(bench)  # runs without arguments
+app.add_typer(datasets, name="datasets")
 
 
 def main() -> None:
-    """Run the command line; errors in the input end it with one line and status 2."""
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        console.print(f"[yellow]warning:[/] {escape(str(message))}")
-
-    warnings.showwarning = show
-    try:
-        app()
-    except (TableError, ValueError, TypeError, ImportError, OSError) as error:
-        console.print(f"[red]error:[/] {escape(str(error))}")
-        sys.exit(2)
+    """Run the command line."""
+    app()
 
 
 def _show_version(wanted: bool) -> None:

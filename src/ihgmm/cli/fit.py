@@ -3,83 +3,63 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table as Grid
 
 from ihgmm import IhSC
-from ihgmm._tables import (
-    BUILT_IN,
-    TEXT,
-    Table,
-    TableError,
-    read_table,
-    standardize,
-    write_csv,
+from ihgmm._tables import TEXT, Table, check_output, write_csv
+from ihgmm.cli._data import load, parse_n_clusters, with_scaler
+from ihgmm.cli._options import (
+    OUTPUT,
+    AsJson,
+    Columns,
+    Data,
+    DropColumns,
+    DropMissing,
+    Gram,
+    IdColumn,
+    LabelColumn,
+    Labels,
+    NClusters,
+    Order,
+    Quiet,
+    Refine,
+    Seed,
+    Standardize,
 )
-from ihgmm.eigen import ORDERS
-from ihgmm.gram import GRAMS
-from ihgmm.metrics import misclassification_loss
+from ihgmm.cli._screen import Screen
+from ihgmm.cli._words import compared, comparison
+from ihgmm.storage import save_model
 
 __all__ = ["fit"]
 
 
 def fit(
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="DATA",
-            help="A CSV, TSV, Parquet, NPY, NPZ or MTX file, rows being observations; "
-            f"or a built-in data set: {', '.join(BUILT_IN)}, or one of the paper's "
-            "that are downloaded: seeds, dermatology, dna, segment, satimage, usps, "
-            "pendigits.",
-        ),
-    ],
-    n_clusters: Annotated[
-        str,
-        typer.Option(
-            "-k",
-            "--n-clusters",
-            help='Number of clusters, or "auto" to count the directions in the data.',
-        ),
-    ],
-    output: Annotated[
+    data: Data,
+    n_clusters: NClusters,
+    output: Labels = None,
+    save: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Write id, cluster and scale to this CSV."),
-    ] = None,
-    zscore: Annotated[
-        bool,
         typer.Option(
-            "--standardize", help="Give every column mean 0 and deviation 1 first."
+            rich_help_panel=OUTPUT,
+            help="Write the model to this file, for ihgmm predict; an old one is "
+            "replaced.",
         ),
-    ] = False,
-    label_column: Annotated[
-        str | None,
-        typer.Option(help="Column with known labels: not used, but compared with."),
     ] = None,
-    id_column: Annotated[
-        str | None, typer.Option(help="Column with names of rows, for the output.")
-    ] = None,
-    drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Leave out rows with missing cells.")
-    ] = False,
-    gram: Annotated[
-        str, typer.Option(help=f"Similarity of rows: {', '.join(GRAMS)}.")
-    ] = "hollow",
-    order: Annotated[
-        str, typer.Option(help=f"Which eigenvalues lead: {', '.join(ORDERS)}.")
-    ] = "algebraic",
-    refine: Annotated[
-        bool,
-        typer.Option(
-            "--refine", help="Reassign rows to the centres that the other rows give."
-        ),
-    ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the random starts.")] = 0,
+    gram: Gram = "hollow",
+    order: Order = "algebraic",
+    refine: Refine = False,
+    seed: Seed = 0,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
+    columns: Columns = None,
+    drop_columns: DropColumns = None,
+    drop_missing: DropMissing = False,
+    standardize: Standardize = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Cluster the rows of DATA with IhSC.
 
@@ -89,106 +69,131 @@ def fit(
 
       ihgmm fit cells.csv -k 8 --id-column barcode --label-column type -o labels.csv
 
-      ihgmm fit wine -k 3 --standardize
+      ihgmm fit customers.csv -k 5 --standardize --drop-missing --save model.npz
 
-      ihgmm fit demo -k auto --refine
+      ihgmm fit demo -k auto --refine --json
     """
-    count = _count(n_clusters)
+    count = parse_n_clusters(n_clusters)
     if output is not None:
-        _check_output(output, data)
-    table = read_table(
-        data, label_column=label_column, id_column=id_column, drop_missing=drop_missing
-    )
-    X = standardize(table.X) if zscore else table.X
-    model = IhSC(
-        count,  # type: ignore[arg-type]
+        check_output(output, "-o", suffixes=TEXT, sources=[data])
+    if save is not None:
+        check_output(save, "--save", sources=[data])
+    screen = Screen(as_json=as_json, quiet=quiet)
+    with screen.working(f"reading {data}"):
+        table = load(
+            data,
+            label_column=label_column,
+            id_column=id_column,
+            columns=columns,
+            drop_columns=drop_columns,
+            drop_missing=drop_missing,
+        )
+    estimator = IhSC(
+        count,
         gram=gram,  # type: ignore[arg-type]
         order=order,  # type: ignore[arg-type]
         refine=refine,
         random_state=seed,
     )
-    model.fit(X)
+    model = with_scaler(estimator, table, standardize)
+    with screen.working("clustering"):
+        model.fit(table.X)
+    if save is not None:
+        save_model(model, save, feature_names=table.names)
     if output is not None:
         write_csv(
             output,
             [table.id_name, "cluster", "scale"],
-            [table.ids, model.labels_, [f"{s:.6g}" for s in model.scales_]],
+            [table.ids, estimator.labels_, [f"{s:.6g}" for s in estimator.scales_]],
         )
-    _summarize(Console(), data, table, model, output)
+    found = _describe(data, table, estimator, standardize)
+    found |= {"labels_file": output, "model_file": save}
+    screen.document(found)
+    _tell(screen, found)
 
 
-def _count(text: str) -> int | str:
-    """Return the number of clusters as it is written on the command line."""
-    try:
-        return int(text)
-    except ValueError:
-        if text.lower() == "auto":
-            return "auto"
-        raise TableError(f"-k {text}: give a whole number, or auto.") from None
-
-
-def _check_output(output: Path, data: str) -> None:
-    """Refuse an output that could not be written, before any work is done."""
-    if output.suffix not in TEXT:
-        raise TableError(f"-o {output}: give a name that ends in .csv or .tsv.")
-    if not output.parent.is_dir():
-        raise TableError(f"-o {output}: there is no folder {output.parent}.")
-    if output.is_dir():
-        raise TableError(f"-o {output} is a folder; give a file name.")
-    if output.exists() and Path(data).exists() and output.samefile(data):
-        raise TableError(f"-o {output} is the data itself; give another name.")
-
-
-def _summarize(
-    console: Console, data: str, table: Table, model: IhSC, output: Path | None
-) -> None:
+def _describe(data: str, table: Table, model: IhSC, scaled: bool) -> dict[str, Any]:
+    """Return all that is said about a fit."""
     n, p = table.X.shape
-    k = model.n_clusters_
-    console.print(
-        f"[bold]{escape(data)}[/]: {n:,} rows, {p:,} features, "
-        f"{k} cluster{'s' * (k != 1)}",
-        highlight=False,
-    )
-    if model.n_clusters == "auto":
-        console.print(escape(str(model.selection_)), highlight=False)
-    for note in table.notes:
-        console.print(escape(note), style="yellow", highlight=False)
-    grid = Grid(box=None, pad_edge=False, header_style="bold")
-    for name in ("cluster", "rows", "share", "scale: median", "5%", "95%"):
-        grid.add_column(name, justify="right")
-    for cluster in range(k):
+    clusters = []
+    for cluster in range(model.n_clusters_):
         scales = model.scales_[model.labels_ == cluster]
-        if len(scales) == 0:
-            grid.add_row(str(cluster), "0", "0.0%", "-", "-", "-")
-            continue
-        low, middle, high = np.quantile(scales, [0.05, 0.5, 0.95])
-        grid.add_row(
-            str(cluster),
-            f"{len(scales):,}",
-            f"{len(scales) / n:.1%}",
-            *(f"{value:.2f}" for value in (middle, low, high)),
+        low, middle, high = (
+            np.quantile(scales, [0.05, 0.5, 0.95]) if len(scales) else [np.nan] * 3
         )
-    console.print(grid)
-    values = "  ".join(f"{value:.4g}" for value in model.eigenvalues_)
-    console.print(f"leading eigenvalues: {values}", highlight=False)
-    positive = int((model.eigenvalues_ > 0).sum())
+        clusters.append(
+            {
+                "cluster": cluster,
+                "rows": len(scales),
+                "share": len(scales) / n,
+                "scale_median": middle,
+                "scale_5%": low,
+                "scale_95%": high,
+            }
+        )
+    counted = model.n_clusters == "auto"
+    return {
+        "command": "fit",
+        "data": data,
+        "n_samples": n,
+        "n_features": p,
+        "n_clusters": model.n_clusters_,
+        "standardized": scaled,
+        "count": str(model.selection_) if counted else None,
+        "clusters": clusters,
+        "eigenvalues": model.eigenvalues_,
+        "known_labels": comparison(table.labels, model.labels_),
+        "notes": table.notes,
+    }
+
+
+def _tell(screen: Screen, found: dict[str, Any]) -> None:
+    """Say it to people."""
+    n, k = found["n_samples"], found["n_clusters"]
+    screen.say(
+        f"{found['data']}: {n:,} rows, {found['n_features']:,} features, "
+        f"{k} cluster{'s' * (k != 1)}",
+        "bold",
+    )
+    if found["count"] is not None:
+        screen.say(found["count"])
+    for note in found["notes"]:
+        screen.say(note, "yellow")
+    screen.grid(
+        ("cluster", "rows", "share", "scale: median", "5%", "95%"),
+        [
+            (
+                str(c["cluster"]),
+                f"{c['rows']:,}",
+                f"{c['share']:.1%}",
+                *(
+                    f"{c[name]:.2f}" if c["rows"] else "-"
+                    for name in ("scale_median", "scale_5%", "scale_95%")
+                ),
+            )
+            for c in found["clusters"]
+        ],
+    )
+    values = found["eigenvalues"]
+    screen.say("leading eigenvalues: " + "  ".join(f"{value:.4g}" for value in values))
+    positive = int((values > 0).sum())
     if positive < k:
-        console.print(
+        advice = (
+            "."
+            if found["standardized"]
+            else ("; if columns are in different units, add --standardize.")
+        )
+        screen.say(
             f"only {positive} of {k} leading eigenvalues are positive: the data show "
-            "fewer directions than clusters. Ask for fewer clusters; if columns are "
-            "in different units, add --standardize.",
-            style="yellow",
-            highlight=False,
+            f"fewer directions than clusters. Ask for fewer clusters{advice}",
+            "yellow",
         )
-    if table.labels is not None:
-        classes = len(set(table.labels.astype(str)))
-        wrong = misclassification_loss(table.labels.astype(str), model.labels_)
-        console.print(
-            f"against the known labels ({classes} classes): {wrong:,} of {n:,} rows "
-            f"differ ({wrong / n:.1%})",
-            highlight=False,
-        )
-    if output is None:
-        console.print("labels were not saved; add -o labels.csv", highlight=False)
+    if found["known_labels"] is not None:
+        screen.say(compared(found["known_labels"], n))
+    if found["labels_file"] is None:
+        screen.say("labels were not saved; add -o labels.csv")
     else:
-        console.print(f"labels written to {escape(str(output))}", highlight=False)
+        screen.say(f"labels written to {found['labels_file']}")
+    if found["model_file"] is not None:
+        name = found["model_file"]
+        screen.say(f"model written to {name}; use it with: ihgmm predict {name} DATA")

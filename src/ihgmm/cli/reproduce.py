@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from dataclasses import astuple, fields
+from dataclasses import asdict, astuple, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
 from ihgmm._tables import write_csv, write_whole
+from ihgmm.cli._options import AsJson, DataHome, Quiet, one_of
+from ihgmm.cli._screen import Screen, clean
 from ihgmm.experiments import STUDIES, Experiment, Setting, real_data_table
 from ihgmm.experiments.figures import draw_experiment
 from ihgmm.experiments.heatmaps import draw_map
@@ -39,6 +32,7 @@ def reproduce(
         str,
         typer.Argument(
             metavar="WHAT",
+            autocompletion=one_of([*STUDIES, "table", "all"]),
             help=f"{', '.join(STUDIES)}, table, or all of them: all.",
         ),
     ],
@@ -66,9 +60,9 @@ def reproduce(
         bool,
         typer.Option("--quick", help="A few repetitions, without the largest samples."),
     ] = False,
-    data_home: Annotated[
-        Path | None, typer.Option(help="Folder with the downloaded data sets.")
-    ] = None,
+    data_home: DataHome = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run the experiments of the paper, or its table of real data.
 
@@ -82,7 +76,7 @@ def reproduce(
 
     [bold]Examples[/]
 
-      ihgmm reproduce table
+      ihgmm reproduce table --json
 
       ihgmm reproduce exp4 --quick
 
@@ -101,31 +95,26 @@ def reproduce(
         raise ValueError(f"--jobs {jobs} is too small; give 1 or more.")
     _check_extras(names)
     output.mkdir(parents=True, exist_ok=True)
-    console = Console()
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
-        try:
-            for name in names:
-                if name == "table":
-                    seeds = reps or (QUICK_SEEDS if quick else 10)
-                    _table(output, seeds, only, data_home, progress)
-                else:
-                    workers = jobs or os.cpu_count() or 1
-                    _experiment(
-                        STUDIES[name], output, reps, workers, only, quick, progress
-                    )
-        except KeyboardInterrupt:
-            console.print(
-                f"stopped; what is finished is kept in {escape(str(output))}. Give the "
-                "same command again to go on.",
-                highlight=False,
-            )
-            raise typer.Exit(130) from None
+    screen = Screen(as_json=as_json, quiet=quiet)
+    done: dict[str, Any] = {}
+    try:
+        for name in names:
+            if name == "table":
+                seeds = reps or (QUICK_SEEDS if quick else 10)
+                done[name] = _table(output, seeds, only, data_home, screen)
+            else:
+                workers = jobs or os.cpu_count() or 1
+                done[name] = _experiment(
+                    STUDIES[name], output, reps, workers, only, quick, screen
+                )
+    except KeyboardInterrupt:
+        typer.echo(
+            f"stopped; what is finished is kept in {clean(str(output))}. Give the same "
+            "command again to go on.",
+            err=True,
+        )
+        raise typer.Exit(130) from None
+    screen.document({"command": "reproduce", "folder": output, "studies": done})
 
 
 def _check_extras(names: list[str]) -> None:
@@ -141,8 +130,9 @@ def _experiment(
     jobs: int,
     only: str | None,
     quick: bool,
-    progress: Progress,
-) -> None:
+    screen: Screen,
+) -> dict[str, Any]:
+    """Run a study; write and tell what came out, and return it."""
     name = experiment.name
     usual = max(1, experiment.reps // QUICK_SHARE) if quick else experiment.reps
 
@@ -159,31 +149,36 @@ def _experiment(
             f"--only {only!r} matches nothing in {name}; settings are named like "
             f"{experiment.settings()[0].key!r}."
         )
-    task = progress.add_task(experiment.title, total=None)
-    results = run_experiment(
-        experiment,
-        output / f"{name}-runs.csv",
-        reps=reps or usual,
-        jobs=jobs,
-        only=chosen,
-        progress=lambda done, total: progress.update(task, completed=done, total=total),
-    )
+    with screen.working(experiment.title, len(settings)) as update:
+        results = run_experiment(
+            experiment,
+            output / f"{name}-runs.csv",
+            reps=reps or usual,
+            jobs=jobs,
+            only=chosen,
+            progress=update,
+        )
     summary = summarize(results)
     _write_summary(output / f"{name}-summary.csv", summary)
     pictures = _draw(experiment, summary, output)
-    console = progress.console
+    written = [*pictures, f"{name}-summary.csv", f"{name}-runs.csv"]
+    methods = []
     for method in dict.fromkeys(s.method for s in summary):
         mine = [s for s in summary if s.method == method]
-        rate = sum(s.rate for s in mine) / len(mine)
-        exact = sum(s.exact_share for s in mine) / len(mine)
-        worst = min(s.exact_share for s in mine)
-        console.print(
-            f"  {method:<19} mean error {rate:.3f}   exact recovery {exact:.3f} "
-            f"(least {worst:.2f})",
-            highlight=False,
+        figures = {
+            "method": method,
+            "mean_error": sum(s.rate for s in mine) / len(mine),
+            "exact_recovery": sum(s.exact_share for s in mine) / len(mine),
+            "least_exact_recovery": min(s.exact_share for s in mine),
+        }
+        methods.append(figures)
+        screen.say(
+            f"  {method:<19} mean error {figures['mean_error']:.3f}   exact recovery "
+            f"{figures['exact_recovery']:.3f} "
+            f"(least {figures['least_exact_recovery']:.2f})"
         )
-    written = ", ".join([*pictures, f"{name}-summary.csv", f"{name}-runs.csv"])
-    console.print(f"  written to {escape(str(output))}: {written}", highlight=False)
+    screen.say(f"  written to {output}: {', '.join(written)}")
+    return {"methods": methods, "files": written}
 
 
 def _draw(experiment: Experiment, summary: list[Summary], output: Path) -> list[str]:
@@ -206,33 +201,30 @@ def _table(
     seeds: int,
     only: str | None,
     data_home: Path | None,
-    progress: Progress,
-) -> None:
+    screen: Screen,
+) -> dict[str, Any]:
+    """Make the table; write and tell what came out, and return it."""
     names = [n for n in PAPER_COUNTS if only is None or only in n]
     if not names:
         raise ValueError(
             f"--only {only!r} matches no data set; there are {', '.join(PAPER_COUNTS)}."
         )
-    task = progress.add_task("Table of real data", total=None)
-    cells = real_data_table(
-        output / "table.csv",
-        seeds=seeds,
-        data_home=data_home,
-        only=names,
-        progress=lambda done, total: progress.update(task, completed=done, total=total),
-    )
+    with screen.working("Table of real data", len(names)) as update:
+        cells = real_data_table(
+            output / "table.csv",
+            seeds=seeds,
+            data_home=data_home,
+            only=names,
+            progress=update,
+        )
     texts = {".md": to_markdown(cells), ".tex": to_latex(cells)}
     for suffix, text in texts.items():
         write_whole(output / f"table{suffix}", text)
-    progress.console.print(
-        "misclassified rows, median over seeds (range); the paper's beside:",
-        highlight=False,
-    )
-    progress.console.print(texts[".md"], markup=False, highlight=False, soft_wrap=True)
-    progress.console.print(
-        f"  written to {escape(str(output))}: table.csv, table.md, table.tex",
-        highlight=False,
-    )
+    screen.say("misclassified rows, median over seeds (range); the paper's beside:")
+    screen.say(texts[".md"])
+    files = ["table.csv", "table.md", "table.tex"]
+    screen.say(f"  written to {output}: {', '.join(files)}")
+    return {"cells": [asdict(cell) for cell in cells], "files": files}
 
 
 def _write_summary(path: Path, summary: list[Summary]) -> None:

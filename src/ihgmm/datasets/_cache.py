@@ -17,7 +17,7 @@ import numpy as np
 from ihgmm.datasets._catalog import Entry
 from ihgmm.datasets._content import ContentError, read
 
-__all__ = ["DatasetError", "fetch"]
+__all__ = ["DatasetError", "cache_folder", "fetch"]
 
 VARIABLE = "IHGMM_DATA"
 
@@ -33,7 +33,7 @@ def fetch(
     timeout: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return data and classes from the cache, filling it first where needed."""
-    path = _folder(entry, data_home) / entry.file
+    path = cache_folder(entry, data_home) / entry.file
     if path.exists():
         try:
             return read(entry, path)
@@ -51,7 +51,7 @@ def fetch(
     return _download(entry, path, timeout)
 
 
-def _folder(entry: Entry, data_home: str | os.PathLike[str] | None) -> Path:
+def cache_folder(entry: Entry, data_home: str | os.PathLike[str] | None) -> Path:
     chosen = data_home if data_home is not None else os.environ.get(VARIABLE)
     if chosen:
         return Path(chosen).expanduser().absolute()

@@ -1,0 +1,62 @@
+"""The group of commands: how errors, warnings and interrupts end them.
+
+Exit codes: 0 success, 1 the work could not be done (a download, a disk, memory, a
+package that is not installed), 2 wrong use or data that cannot be used, 130
+interrupted.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import typer
+from numpy.linalg import LinAlgError
+from rich.console import Console
+from rich.text import Text
+from typer.core import TyperGroup
+
+from ihgmm._tables import TableError
+from ihgmm.cli._screen import clean
+
+__all__ = ["EXIT_CODES", "Commands"]
+
+EXIT_CODES = (
+    "Exit codes: 0 success; 1 the work could not be done: a download, a disk, memory, "
+    "a package that is not installed; 2 wrong use, or data that cannot be used; 130 "
+    "interrupted."
+)
+
+
+class Commands(TyperGroup):
+    """Commands that end with one line and a status that means something."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt:
+                _tell("stopped", "no file was left half written.", "yellow")
+                raise typer.Exit(130) from None
+            except BrokenPipeError:
+                raise  # the reader has gone: nobody to tell
+            except MemoryError as error:
+                _tell("error", f"not enough memory: {error}")
+                raise typer.Exit(1) from None
+            except (LinAlgError, ArithmeticError, ImportError, OSError) as error:
+                _tell("error", str(error))
+                raise typer.Exit(1) from None
+            except (TableError, ValueError, TypeError) as error:
+                _tell("error", str(error))
+                raise typer.Exit(2) from None
+
+
+def _tell(kind: str, message: str, style: str = "red") -> None:
+    line = Text.assemble((f"{kind}:", style), " ", clean(message))
+    Console(stderr=True).print(line, soft_wrap=True, highlight=False)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    _tell("warning", " ".join(str(message).split()), "yellow")

@@ -1,0 +1,179 @@
+"""The command ``ihgmm choose-k``."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ihgmm import select_n_clusters
+from ihgmm._tables import check_output, write_whole
+from ihgmm.cli._data import load, standardized
+from ihgmm.cli._options import (
+    OUTPUT,
+    AsJson,
+    Columns,
+    Data,
+    DropColumns,
+    DropMissing,
+    IdColumn,
+    LabelColumn,
+    Quiet,
+    Seed,
+    Standardize,
+    one_of,
+)
+from ihgmm.cli._screen import Screen
+from ihgmm.selection import ClusterCount
+from ihgmm.selection.count import COUNT_GRAMS, METHODS
+
+__all__ = ["choose_k"]
+
+PICTURES = (".png", ".pdf", ".svg")
+BEYOND = 5
+"""Eigenvalues shown after those that count."""
+
+
+def choose_k(
+    data: Data,
+    method: Annotated[
+        str,
+        typer.Option(
+            autocompletion=one_of(METHODS),
+            help="parallel: count directions that stand out from noise; stability: "
+            "the largest number of clusters that halves of the data agree on.",
+        ),
+    ] = "parallel",
+    gram: Annotated[
+        str,
+        typer.Option(
+            autocompletion=one_of(COUNT_GRAMS),
+            help=f"Similarity of rows: {', '.join(COUNT_GRAMS)}.",
+        ),
+    ] = "auto",
+    max_clusters: Annotated[
+        int, typer.Option(help="The largest number to look for.")
+    ] = 50,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=OUTPUT,
+            help="Draw the eigenvalues and the edge of noise: a PNG, PDF or SVG file.",
+        ),
+    ] = None,
+    seed: Seed = 0,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
+    columns: Columns = None,
+    drop_columns: DropColumns = None,
+    drop_missing: DropMissing = False,
+    standardize: Standardize = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find the number of clusters in DATA, and show on what evidence.
+
+    [bold]Examples[/]
+
+      ihgmm choose-k demo
+
+      ihgmm choose-k wine --standardize --method stability --plot eigenvalues.png
+
+      ihgmm choose-k cells.csv --id-column barcode --json
+    """
+    if plot is not None:
+        check_output(plot, "--plot", suffixes=PICTURES, sources=[data])
+    screen = Screen(as_json=as_json, quiet=quiet)
+    with screen.working(f"reading {data}"):
+        table = load(
+            data,
+            label_column=label_column,
+            id_column=id_column,
+            columns=columns,
+            drop_columns=drop_columns,
+            drop_missing=drop_missing,
+        )
+    X = standardized(table, standardize)
+    with screen.working("counting"):
+        found = select_n_clusters(
+            X,
+            max_clusters=max_clusters,
+            gram=gram,  # type: ignore[arg-type]
+            method=method,  # type: ignore[arg-type]
+            random_state=seed,
+        )
+    if plot is not None:
+        _draw(found, plot)
+    screen.document(
+        {
+            "command": "choose-k",
+            "data": data,
+            "n_samples": X.shape[0],
+            "n_features": X.shape[1],
+            "n_clusters": found.n_clusters,
+            "rank": found.rank,
+            "summary": found.summary,
+            "eigenvalues": found.eigenvalues,
+            "edge": found.edge,
+            "strengths": found.strengths,
+            "method": found.method,
+            "gram": found.gram,
+            "notes": table.notes,
+            "plot_file": plot,
+        }
+    )
+    _tell(screen, data, X, found, table.notes, plot)
+
+
+def _tell(
+    screen: Screen,
+    data: str,
+    X: Any,
+    found: ClusterCount,
+    notes: list[str],
+    plot: Path | None,
+) -> None:
+    n, p = X.shape
+    k = found.n_clusters
+    screen.say(
+        f"{data}: {n:,} rows, {p:,} features: {k} cluster{'s' * (k != 1)}", "bold"
+    )
+    for note in notes:
+        screen.say(note, "yellow")
+    screen.say(found.summary)
+    shown = found.eigenvalues[: found.rank + BEYOND]
+    screen.grid(
+        ("number", "eigenvalue", "over the edge", "counts"),
+        [
+            (
+                str(i),
+                f"{value:.4g}",
+                f"{value / found.edge:.2f}" if found.edge > 0 else "-",
+                "yes" if i <= found.rank else "no",
+            )
+            for i, value in enumerate(shown, 1)
+        ],
+    )
+    if found.strengths:
+        screen.grid(
+            ("clusters", "prediction strength"),
+            [(str(i), f"{value:.2f}") for i, value in found.strengths.items()],
+        )
+    if plot is not None:
+        screen.say(f"drawn in {plot}")
+
+
+def _draw(found: ClusterCount, path: Path) -> None:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            '--plot needs matplotlib: pip install "ihgmm[plot]"'
+        ) from error
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    found.plot(figure.subplots())
+    picture = io.BytesIO()
+    figure.savefig(picture, format=path.suffix[1:].lower(), dpi=150)
+    write_whole(path, picture.getvalue())

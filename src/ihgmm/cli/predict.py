@@ -1,0 +1,134 @@
+"""The command ``ihgmm predict``."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from sklearn.pipeline import Pipeline
+
+from ihgmm._tables import TEXT, Table, TableError, check_output, write_csv
+from ihgmm.cli._data import load
+from ihgmm.cli._options import (
+    AsJson,
+    Data,
+    DropMissing,
+    IdColumn,
+    LabelColumn,
+    Labels,
+    Quiet,
+)
+from ihgmm.cli._screen import Screen
+from ihgmm.cli._words import compared, comparison
+from ihgmm.storage import load_model
+
+__all__ = ["predict"]
+
+
+def predict(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="A model that ihgmm fit --save or ihgmm.storage.save_model has "
+            "written. Nothing in it is executed.",
+        ),
+    ],
+    data: Data,
+    output: Labels = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
+    drop_missing: DropMissing = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Place the rows of DATA in the clusters of a saved model.
+
+    Columns are found by name, in whatever order they are; columns that the model does
+    not know are left out. Columns are standardised as they were for the fit.
+
+    [bold]Examples[/]
+
+      ihgmm predict model.npz new.csv -o labels.csv
+
+      ihgmm predict model.npz new.parquet --id-column barcode -o labels.csv --quiet
+    """
+    if not model.is_file():
+        raise TableError(f"{model}: no such file; ihgmm fit --save writes models.")
+    if output is not None:
+        check_output(output, "-o", suffixes=TEXT, sources=[data, model])
+    screen = Screen(as_json=as_json, quiet=quiet)
+    fitted = load_model(model)
+    names = getattr(fitted, "feature_names_in_", None)
+    with screen.working(f"reading {data}"):
+        table = load(
+            data,
+            label_column=label_column,
+            id_column=id_column,
+            drop_missing=drop_missing,
+            features=None if names is None else list(names),
+        )
+    labels = _place(fitted, model, data, table)
+    if output is not None:
+        write_csv(output, [table.id_name, "cluster"], [table.ids, labels])
+    estimator = fitted[-1] if isinstance(fitted, Pipeline) else fitted
+    sizes = np.bincount(labels, minlength=len(estimator.cluster_centers_))
+    found = {
+        "command": "predict",
+        "model": model,
+        "class": type(estimator).__name__,
+        "data": data,
+        "n_samples": len(labels),
+        "n_features": table.X.shape[1],
+        "clusters": [
+            {"cluster": i, "rows": size, "share": size / len(labels)}
+            for i, size in enumerate(sizes)
+        ],
+        "known_labels": comparison(table.labels, labels),
+        "notes": table.notes,
+        "labels_file": output,
+    }
+    screen.document(found)
+    _tell(screen, found)
+
+
+def _place(fitted: Any, model: Path, data: str, table: Table) -> np.ndarray:
+    wanted, given = fitted.n_features_in_, table.X.shape[1]
+    if given != wanted:
+        names = getattr(fitted, "feature_names_in_", None)
+        nameless = "has no names for them" if names is None else "finds them by name"
+        raise TableError(
+            f"{data} has {given} columns of numbers and {model} was fitted on "
+            f"{wanted}; the model {nameless}. Give a file with those columns alone."
+        )
+    with warnings.catch_warnings():
+        # Columns were matched by name when they were read.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        return np.asarray(fitted.predict(table.X))
+
+
+def _tell(screen: Screen, found: dict[str, Any]) -> None:
+    """Say it to people."""
+    n = found["n_samples"]
+    screen.say(
+        f"{found['data']}: {n:,} rows placed by {found['model']} ({found['class']})",
+        "bold",
+    )
+    for note in found["notes"]:
+        screen.say(note, "yellow")
+    screen.grid(
+        ("cluster", "rows", "share"),
+        [
+            (str(c["cluster"]), f"{c['rows']:,}", f"{c['share']:.1%}")
+            for c in found["clusters"]
+        ],
+    )
+    if found["known_labels"] is not None:
+        screen.say(compared(found["known_labels"], n))
+    if found["labels_file"] is None:
+        screen.say("labels were not saved; add -o labels.csv")
+    else:
+        screen.say(f"labels written to {found['labels_file']}")

@@ -1,0 +1,191 @@
+"""The command ``ihgmm sample``."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from ihgmm import make_ihgmm
+from ihgmm._tables import TEXT, TableError, check_output, write_whole
+from ihgmm.cli._options import OUTPUT, AsJson, Quiet, Seed, one_of
+from ihgmm.cli._screen import Screen
+from ihgmm.model import NOISES, STRUCTURES, IhGMMSample
+
+__all__ = ["sample"]
+
+FORMATS = (*TEXT, ".parquet", ".npy", ".npz")
+TYPES = ("float64", "float32")
+
+
+def sample(
+    output: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Where to write: CSV, TSV, Parquet, NPY or NPZ, by the end of the "
+            "name.",
+        ),
+    ],
+    n_samples: Annotated[int, typer.Option("-n", help="Number of rows.")] = 500,
+    n_features: Annotated[int, typer.Option("-p", help="Number of features.")] = 200,
+    n_clusters: Annotated[
+        int, typer.Option("-k", "--n-clusters", help="Number of clusters.")
+    ] = 4,
+    scale_ratio: Annotated[
+        float, typer.Option(help="Scales are uniform between 1 and this number.")
+    ] = 20.0,
+    balance: Annotated[
+        float, typer.Option(help="The smallest cluster over an even share, up to 1.")
+    ] = 1.0,
+    separation: Annotated[
+        float | None, typer.Option(help="Distance between any two centres.")
+    ] = None,
+    separation_constant: Annotated[
+        float,
+        typer.Option(help="The same in units of the paper's, if it is not given."),
+    ] = 3.0,
+    noise: Annotated[
+        str,
+        typer.Option(
+            autocompletion=one_of(NOISES), help=f"Noise: {', '.join(NOISES)}."
+        ),
+    ] = "gaussian",
+    noise_levels: Annotated[
+        str,
+        typer.Option(
+            metavar="LOW,HIGH", help="Range of the noise levels, or one number."
+        ),
+    ] = "0.5,1.5",
+    noise_structure: Annotated[
+        str,
+        typer.Option(
+            autocompletion=one_of(STRUCTURES),
+            help=f"What has a noise level of its own: {', '.join(STRUCTURES)}.",
+        ),
+    ] = "individual",
+    dtype: Annotated[
+        str,
+        typer.Option(
+            autocompletion=one_of(TYPES), help=f"Type of X: {', '.join(TYPES)}."
+        ),
+    ] = "float64",
+    seed: Seed = 0,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", rich_help_panel=OUTPUT, help="Replace files that are there."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a sample of the model, with its labels and parameters.
+
+    An NPZ file holds all: X, labels, scales, noise_levels, centers, separation. Other
+    files hold the rows (tables also a column "label"), and all but X goes to a second
+    file whose name ends in -parameters.npz.
+
+    [bold]Examples[/]
+
+      ihgmm sample sample.csv -n 300 -p 50 -k 3
+
+      ihgmm sample sample.npz -n 100000 -p 500 -k 10 --dtype float32 --balance 0.3
+
+      ihgmm fit sample.csv -k 3 --label-column label
+    """
+    check_output(output, "FILE", suffixes=FORMATS)
+    suffix = output.suffix.lower()
+    beside = output.with_name(f"{output.stem}-parameters.npz")
+    files = [output] if suffix == ".npz" else [output, beside]
+    for path in files:
+        if path.exists() and not force:
+            raise TableError(f"{path} is there already; add --force to replace it.")
+    if dtype not in TYPES:
+        raise TableError(f"--dtype {dtype}: give float64 or float32.")
+    screen = Screen(as_json=as_json, quiet=quiet)
+    with screen.working("drawing and writing"):
+        drawn = make_ihgmm(
+            n_samples,
+            n_features,
+            n_clusters,
+            scale_ratio=scale_ratio,
+            balance=balance,
+            separation=separation,
+            separation_constant=separation_constant,
+            noise=noise,  # type: ignore[arg-type]
+            noise_levels=_levels(noise_levels),
+            noise_structure=noise_structure,  # type: ignore[arg-type]
+            dtype=dtype,
+            random_state=seed,
+            return_params=True,
+        )
+        parameters = {
+            name: getattr(drawn, name)
+            for name in ("labels", "scales", "noise_levels", "centers", "separation")
+        }
+        if suffix == ".npz":
+            write_whole(output, _archive(X=drawn.X, **parameters))
+        else:
+            write_whole(beside, _archive(**parameters))
+            write_whole(output, _content(drawn, suffix))
+    n, p = drawn.X.shape
+    screen.document(
+        {
+            "command": "sample",
+            "n_samples": n,
+            "n_features": p,
+            "n_clusters": n_clusters,
+            "sizes": np.bincount(drawn.labels, minlength=n_clusters),
+            "separation": drawn.separation,
+            "seed": seed,
+            "files": files,
+        }
+    )
+    k = f"{n_clusters} cluster{'s' * (n_clusters != 1)}"
+    screen.say(f"{n:,} rows, {p:,} features, {k}", "bold")
+    screen.say(f"distance of the centres: {drawn.separation:.4g}")
+    screen.say(f"written to {' and '.join(map(str, files))}")
+
+
+def _levels(text: str) -> float | tuple[float, ...]:
+    try:
+        values = tuple(float(word) for word in text.split(","))
+    except ValueError:
+        values = ()
+    if len(values) not in (1, 2):
+        raise TableError(
+            f"--noise-levels {text}: give one number, or two as in 0.5,1.5."
+        )
+    return values[0] if len(values) == 1 else values
+
+
+def _archive(**arrays: Any) -> bytes:
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    return content.getvalue()
+
+
+def _content(drawn: IhGMMSample, suffix: str) -> bytes:
+    """Return the file with the rows; tables have their labels in the last column."""
+    content = io.BytesIO()
+    if suffix == ".npy":
+        np.save(content, drawn.X)
+        return content.getvalue()
+    import pyarrow as pa
+
+    columns = {f"x{i}": column for i, column in enumerate(drawn.X.T, 1)}
+    table = pa.table({**columns, "label": drawn.labels})
+    if suffix == ".parquet":
+        import pyarrow.parquet
+
+        pa.parquet.write_table(table, content)
+    else:
+        import pyarrow.csv
+
+        options = pa.csv.WriteOptions(delimiter=TEXT[suffix], quoting_style="needed")
+        pa.csv.write_csv(table, content, options)
+    return content.getvalue()

@@ -1,0 +1,135 @@
+"""The command ``ihgmm test-scales``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from ihgmm import IhSC, scale_heterogeneity_test
+from ihgmm._tables import TableError
+from ihgmm.cli._data import load, parse_n_clusters, standardized
+from ihgmm.cli._options import (
+    AsJson,
+    Columns,
+    Data,
+    DropColumns,
+    DropMissing,
+    Gram,
+    IdColumn,
+    LabelColumn,
+    Quiet,
+    Seed,
+    Standardize,
+)
+from ihgmm.cli._screen import Screen
+from ihgmm.heterogeneity.scale_test import ScaleTest
+
+__all__ = ["scale_test"]
+
+
+def scale_test(
+    data: Data,
+    n_clusters: Annotated[
+        str | None,
+        typer.Option(
+            "-k",
+            "--n-clusters",
+            help='Test within so many clusters that IhSC finds, or "auto"; without it '
+            "within the known labels.",
+        ),
+    ] = None,
+    gram: Gram = "hollow",
+    seed: Seed = 0,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
+    columns: Columns = None,
+    drop_columns: DropColumns = None,
+    drop_missing: DropMissing = False,
+    standardize: Standardize = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Test whether the rows of a cluster differ in scale at all.
+
+    A small p-value speaks for individual scales, a large one for the classical mixture.
+
+    [bold]Examples[/]
+
+      ihgmm test-scales iris
+
+      ihgmm test-scales cells.csv --label-column type
+
+      ihgmm test-scales cells.csv -k 8 --drop-columns batch,plate --json
+    """
+    screen = Screen(as_json=as_json, quiet=quiet)
+    with screen.working(f"reading {data}"):
+        table = load(
+            data,
+            label_column=label_column,
+            id_column=id_column,
+            columns=columns,
+            drop_columns=drop_columns,
+            drop_missing=drop_missing,
+        )
+    X = standardized(table, standardize)
+    with screen.working("testing"):
+        if n_clusters is not None:
+            model = IhSC(
+                parse_n_clusters(n_clusters),
+                gram=gram,  # type: ignore[arg-type]
+                random_state=seed,
+            )
+            labels, source = model.fit_predict(X), "found by IhSC"
+        elif table.labels is not None:
+            labels, source = table.labels.astype(str), "known"
+        else:
+            raise TableError(
+                f"{data} has no known labels: name their column with --label-column, "
+                "or give -k to test within clusters that are found."
+            )
+        found = scale_heterogeneity_test(X, labels, random_state=seed)
+    names = ("p_value", "statistic", "spread", "detectable", "recommendation")
+    clusters = zip(
+        found.clusters,
+        found.sizes,
+        found.spreads,
+        found.statistics,
+        found.p_values,
+        strict=True,
+    )
+    keys = ("cluster", "rows", "spread", "statistic", "p_value")
+    screen.document(
+        {
+            "command": "test-scales",
+            "data": data,
+            "labels": source,
+            **{name: getattr(found, name) for name in names},
+            "clusters": [dict(zip(keys, row, strict=True)) for row in clusters],
+            "notes": table.notes,
+        }
+    )
+    n, p = X.shape
+    screen.say(f"{data}: {n:,} rows, {p:,} features, labels {source}", "bold")
+    for note in table.notes:
+        screen.say(note, "yellow")
+    _tell(screen, found)
+
+
+def _tell(screen: Screen, found: ScaleTest) -> None:
+    each = zip(found.clusters, found.sizes, found.spreads, found.p_values, strict=True)
+    total = ("all", found.sizes.sum(), found.spread, found.p_value)
+    screen.grid(
+        ("cluster", "rows", "spread", "p-value"),
+        [
+            (
+                str(name),
+                f"{size:,}",
+                "-" if np.isnan(spread) else f"{spread:.1%}",
+                "-" if np.isnan(p) else "<1e-300" if p < 1e-300 else f"{p:.2g}",
+            )
+            for name, size, spread, p in (*each, total)
+        ],
+    )
+    screen.say(found.recommendation)

@@ -1,0 +1,302 @@
+"""Models on disk: what was saved comes back, and nothing else gets in."""
+
+import io
+import json
+import os
+import pickle
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+
+from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, make_ihgmm
+from ihgmm.storage import StorageError, load_model, save_model
+
+X, LABELS = make_ihgmm(90, 15, 3, separation_constant=1.0, random_state=0)
+NEW, _ = make_ihgmm(50, 15, 3, separation_constant=1.0, random_state=1)
+MODELS = {
+    "IhSC": IhSC(3, random_state=0),
+    "auto": IhSC("auto", gram="cosine", random_state=0),
+    "IhGMM": IhGMM(3, random_state=0),
+    "class": IhGMM(3, noise="class", random_state=0),
+    "common": IhGMM(np.int64(3), noise="common", random_state=0),
+    "PSC": PSC(3, random_state=np.random.RandomState(0)),
+    "SphericalKMeans": SphericalKMeans(3, init=X[:3]),
+    "scaled": make_pipeline(StandardScaler(), IhSC(3, random_state=0)),
+    "centred": make_pipeline(StandardScaler(with_std=False), PSC(3, random_state=0)),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.npz"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", MODELS)
+def test_round_trip(path, name, dtype):
+    model = MODELS[name].fit(X.astype(dtype))
+    save_model(model, path)
+    again = load_model(path)
+    assert type(again) is type(model)
+    rows = NEW.astype(dtype)
+    np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
+    for method in ("transform", "predict_proba", "score_samples"):
+        if hasattr(model, method):
+            one, two = (getattr(m, method)(rows) for m in (model, again))
+            np.testing.assert_array_equal(one, two)
+            assert one.dtype == two.dtype
+    one, two = (m[-1] if hasattr(m, "steps") else m for m in (model, again))
+    for key, value in vars(one).items():
+        if key.endswith("_") and key != "selection_":
+            np.testing.assert_array_equal(getattr(two, key), value)
+            assert type(getattr(two, key)) in (type(value), float)
+    before, after = one.get_params(), two.get_params()
+    for key in set(before) - {"random_state", "init"}:
+        assert after[key] == before[key]
+
+
+def test_mixture_can_sample_again(path):
+    model = IhGMM(3, random_state=0).fit(X)
+    save_model(model, path)
+    one, two = model.sample(20), load_model(path).sample(20)
+    np.testing.assert_array_equal(one[0], two[0])
+
+
+def test_feature_names(path):
+    names = [f"gene {i}, <b>" for i in range(14)] + ["é\u202e" + "x" * 10_000]
+    table = pd.DataFrame(X, columns=names)
+    for model in (MODELS["IhSC"], MODELS["scaled"]):
+        save_model(model.fit(table), path)
+        again = load_model(path)
+        assert list(again.feature_names_in_) == names
+        np.testing.assert_array_equal(again.predict(table), model.predict(table))
+        with pytest.raises(ValueError, match="feature names"):
+            again.predict(table[names[::-1]])
+    save_model(IhSC(3, random_state=0).fit(X), path, feature_names=names)
+    assert list(load_model(path).feature_names_in_) == names
+    for wrong in (names[:-1], [names[0]] * 15):
+        with pytest.raises(StorageError, match="the model has 15 features"):
+            save_model(IhSC(3, random_state=0).fit(X), path, feature_names=wrong)
+
+
+def test_sparse_fit_predicts_the_same(path):
+    rows = sp.csr_matrix(np.where(abs(X) > 2, X, 0))
+    model = IhSC(3, random_state=0).fit(rows)
+    save_model(model, path)
+    np.testing.assert_array_equal(load_model(path).predict(rows), model.predict(rows))
+
+
+def test_same_model_same_bytes_and_a_plain_file(path):
+    model = IhSC(3, random_state=0).fit(X)
+    save_model(model, path)
+    first = path.read_bytes()
+    save_model(model, path)
+    assert path.read_bytes() == first
+    assert os.listdir(path.parent) == ["model.npz"]
+    with np.load(path, allow_pickle=False) as archive:  # also without ihgmm
+        np.testing.assert_array_equal(
+            archive["cluster_centers_"], model.cluster_centers_
+        )
+    with zipfile.ZipFile(path) as archive:
+        header = json.loads(archive.read("header.json"))
+    assert header["format"] == "ihgmm-model"
+    assert header["class"] == "IhSC"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KMeans(3, n_init=1),
+        make_pipeline(Normalizer(), IhSC(3)),
+        make_pipeline(StandardScaler(), KMeans(3, n_init=1)),
+        type("IhSC", (IhSC,), {})(3),
+        "model",
+    ],
+)
+def test_other_models_are_refused(path, model):
+    with pytest.raises(StorageError, match="cannot be saved; give one of IhSC, IhGMM"):
+        save_model(model.fit(X) if hasattr(model, "fit") else model, path)
+    assert not path.exists()
+
+
+def test_not_fitted(path):
+    with pytest.raises(NotFittedError, match="call fit before saving"):
+        save_model(IhSC(3), path)
+
+
+def test_nothing_is_left_where_writing_fails(path, monkeypatch):
+    path.write_text("kept")
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        save_model(IhSC(3, random_state=0).fit(X), path)
+    assert path.read_text() == "kept"
+    assert os.listdir(path.parent) == ["model.npz"]
+
+
+def npy(array, **options):
+    stream = io.BytesIO()
+    np.save(stream, array, **options)
+    return stream.getvalue()
+
+
+def rewritten(path, change, compression=zipfile.ZIP_STORED):
+    """Write the saved model again with its parts changed."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(parts.pop("header.json"))
+    change(header, parts)
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr("header.json", json.dumps(header))
+        for name, content in parts.items():
+            archive.writestr(name, content)
+
+
+class Evil:
+    def __reduce__(self):
+        return os.mkdir, ("executed",)
+
+
+def lie(shape):
+    """An array file that claims a shape."""
+    stream = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, header)
+    return stream.getvalue() + b"\0" * 8
+
+
+def put(where, key, value):
+    return lambda header, parts: (header if where == "header" else parts).update(
+        {key: value}
+    )
+
+
+NAN = np.full((3, 15), np.nan)
+CODE = b"__import__('os').mkdir('executed')+1}"
+WRONG = {
+    "newer": (put("header", "version", 2), "format 2, written by ihgmm '0.1.0'"),
+    "other": (put("header", "format", "x"), "is no model of ihgmm"),
+    "class": (put("header", "class", "os.system"), "class 'os.system'; known are IhSC"),
+    "unhashable": (put("header", "class", []), r"class \[\]; known are"),
+    "parameter": (put("header", "parameters", {"shell": 1}), "no parameter shell=1"),
+    "nested": (put("header", "parameters", {"gram": [1]}), "no parameter gram="),
+    "numbers": (put("header", "numbers", {"n_iter_": "3"}), "n_clusters_=None is no"),
+    "names": (put("header", "feature_names", ["a"]), "not 15 different names"),
+    "features": (put("header", "n_features", 10**12), "does not fit the other arrays"),
+    "scaler": (put("header", "scaler", {"with_mean": 1}), "its scaler is"),
+    "no mean": (
+        put(
+            "header",
+            "scaler",
+            {"with_mean": True, "with_std": True, "n_samples_seen_": 3},
+        ),
+        "'scaler.mean_' is missing",
+    ),
+    "missing": (lambda _, parts: parts.pop("labels_.npy"), "'labels_' is missing"),
+    "extra": (put("parts", "more.npy", npy(X)), "'more' does not belong in it"),
+    "object": (
+        put("parts", "labels_.npy", npy(np.array([Evil()] * 90), allow_pickle=True)),
+        "'labels_.npy' holds object entries; models hold numbers only",
+    ),
+    "pickle": (put("parts", "labels_.npy", pickle.dumps(Evil())), "is not an array"),
+    "syntax": (
+        put("parts", "labels_.npy", npy(LABELS).replace(b"shape", b"((((")),
+        "'labels_.npy' is not an array",
+    ),
+    "code": (
+        put("parts", "labels_.npy", npy(LABELS).replace(b"(90,), }" + b" " * 29, CODE)),
+        "'labels_.npy' is not an array",
+    ),
+    "text": (put("parts", "labels_.npy", npy(np.array(["a"] * 90))), "holds <U1"),
+    "shape": (put("parts", "scales_.npy", npy(np.ones(3))), "shape .3,., which does"),
+    "huge": (put("parts", "scales_.npy", lie((2**62,))), "says that its shape is"),
+    "overflow": (put("parts", "scales_.npy", lie((2**40, 2**40))), "says that its"),
+    "negative": (put("parts", "scales_.npy", lie((-1, -1))), "says that its shape"),
+    "labels": (put("parts", "labels_.npy", npy(np.full(90, 7))), "beyond its 3"),
+    "floats": (put("parts", "labels_.npy", npy(np.zeros(90))), "labels_ holds float64"),
+    "nan": (put("parts", "cluster_centers_.npy", npy(NAN)), "are not finite"),
+    "many": (
+        lambda _, parts: parts.update({f"{i}.npy": npy(X) for i in range(70)}),
+        "it has 77 members",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_not_a_model_is_refused(path, name, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    save_model(IhSC(3, random_state=0).fit(X), path)
+    change, message = WRONG[name]
+    rewritten(path, change)
+    with pytest.raises(StorageError, match=message):
+        load_model(path)
+    assert not os.path.exists("executed")
+
+
+def test_unknown_noise(path):
+    save_model(IhGMM(3, random_state=0).fit(X), path)
+    rewritten(path, lambda header, _: header["parameters"].update(noise="loud"))
+    with pytest.raises(StorageError, match="noise='loud' is not known"):
+        load_model(path)
+
+
+def test_bombs(path):
+    save_model(IhSC(3, random_state=0).fit(X), path)
+    rewritten(path, lambda *_: None, zipfile.ZIP_DEFLATED)
+    with pytest.raises(StorageError, match="compressed, which models never are"):
+        load_model(path)
+    # A directory that names the same bytes again and again, or more than there are.
+    save_model(IhSC(3, random_state=0).fit(X), path)
+    raw = path.read_bytes()
+    size = len(npy(IhSC(3, random_state=0).fit(X).labels_))
+    claimed = raw.replace(size.to_bytes(4, "little"), (10**9).to_bytes(4, "little"))
+    assert claimed != raw
+    path.write_bytes(claimed)
+    with pytest.raises(StorageError, match="claims to hold more than its"):
+        load_model(path)
+
+
+def test_every_cut_is_noticed(path):
+    save_model(IhSC(3, random_state=0).fit(X), path)
+    raw = path.read_bytes()
+    for length in range(0, len(raw), 997):
+        path.write_bytes(raw[:length])
+        with pytest.raises(StorageError, match="is no model, or only a part of one"):
+            load_model(path)
+
+
+def test_every_flipped_byte_is_noticed_or_harmless(path):
+    # A checksum stands over every array and the header.
+    model = SphericalKMeans(3, random_state=0).fit(X)
+    save_model(model, path)
+    raw = path.read_bytes()
+    for place in range(5, len(raw), 211):
+        path.write_bytes(raw[:place] + bytes([raw[place] ^ 255]) + raw[place + 1 :])
+        try:
+            again = load_model(path)
+        except StorageError:
+            continue
+        np.testing.assert_array_equal(again.predict(NEW), model.predict(NEW))
+
+
+def test_header_that_cannot_be_read(path):
+    for header in (b"{", b"[1]", b"\xff", b"[" * 10**6):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("header.json", header)
+        with pytest.raises(StorageError, match=r"header\.json"):
+            load_model(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.npy", npy(X))
+    with pytest.raises(StorageError, match=r"it has no header\.json"):
+        load_model(path)
+
+
+def test_no_such_file(path):
+    with pytest.raises(FileNotFoundError, match=r"model\.npz"):
+        load_model(path)

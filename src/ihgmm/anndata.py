@@ -1,0 +1,249 @@
+"""IhSC on AnnData objects, by the conventions of scverse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ihgmm import IhSC, __version__
+from ihgmm._arrays import to_host
+from ihgmm.diagnostics import Diagnosis, diagnose
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+
+__all__ = ["ihsc"]
+
+METHOD = "ihgmm.anndata.ihsc"
+"""By this name a run knows the results of an earlier one."""
+
+
+def ihsc(
+    adata: AnnData,
+    n_clusters: int | Literal["auto"],
+    *,
+    layer: str | None = None,
+    use_rep: str | None = None,
+    key_added: str = "ihsc",
+    random_state: Any = 0,
+    copy: bool = False,
+    **options: Any,
+) -> AnnData | None:
+    """Cluster the observations of an AnnData object that differ in scale.
+
+    How deep a cell was sequenced is its scale, which :class:`~ihgmm.IhSC` does not
+    cluster by: counts need not be normalised by depth, nor their logarithms taken.
+    Genes, though, should weigh about the same; divide each by the root of its mean, see
+    Notes.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Observations by variables. ``X`` of a file that is opened with ``backed="r"`` or
+        ``"r+"`` stays on disk and is read block by block.
+    n_clusters : int or "auto"
+        Number of clusters; "auto" counts the directions that stand out from noise.
+    layer : str, optional
+        Cluster by this layer instead of ``X``.
+    use_rep : str, optional
+        Cluster by this key of ``obsm``; ``"X"``, as the default, is ``X`` itself. Rows
+        whose columns were centred, as PCA does, are no longer multiples of a pattern;
+        prefer ``X``.
+    key_added : str, default="ihsc"
+        Name of the results. They replace those of an earlier run of the same name, and
+        nothing else.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed; the same seed gives the same labels.
+    copy : bool, default=False
+        Return a copy with the results instead of writing them to ``adata``.
+    **options
+        Further parameters of :class:`~ihgmm.IhSC`, such as ``refine=True``.
+
+    Returns
+    -------
+    AnnData or None
+        None, or the copy if ``copy=True``. Fields, with ``key`` for ``key_added``:
+
+        ``obs[key]`` : categorical
+            The cluster, as a string; ``"0"`` is the largest.
+        ``obs[f"{key}_scale"]`` : float
+            The scale; in each cluster their mean is 1.
+        ``obs[f"{key}_confidence"]`` : float
+            Probability of the label, given all other rows and their labels; see
+            ``certainty`` of :func:`~ihgmm.diagnose`.
+        ``obsm[f"X_{key}"]`` : array of shape (n_obs, n_clusters)
+            The embedding that was clustered.
+        ``varm[f"{key}_centers"]`` : array of shape (n_vars, n_clusters)
+            The pattern of each cluster. Centres of a representation in ``obsm`` are in
+            ``uns[key]["centers"]`` instead, clusters by columns of it.
+        ``uns[key]`` : dict
+            ``method``, ``version``, ``params``, ``n_clusters``, ``eigenvalues``,
+            ``verdict`` and ``expected_error`` of :func:`~ihgmm.diagnose`, and with
+            ``n_clusters="auto"`` in ``selection`` how they were counted.
+
+    Notes
+    -----
+    The method takes noise to be about as large in all variables. In counts it grows
+    with the mean: a few genes that are everywhere drown all others. Dividing each gene
+    by the root of its mean evens that out, and cells of a type still are multiples of
+    one pattern, as they are not after a logarithm::
+
+        mean = np.asarray(adata.X.mean(axis=0)).ravel()
+        adata.layers["even"] = adata.X @ scipy.sparse.diags_array(
+            np.divide(1, np.sqrt(mean), out=np.zeros_like(mean), where=mean > 0)
+        )
+        ihsc(adata, n_clusters=8, layer="even", refine=True)
+
+    A view becomes an object of its own, as always when something is written to a view.
+    Results for a file on disk are in memory until you write them.
+
+    Examples
+    --------
+    >>> import anndata
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.anndata import ihsc
+    >>> X, kinds = make_ihgmm(n_samples=300, n_features=100, random_state=0)
+    >>> adata = anndata.AnnData(X)
+    >>> ihsc(adata, n_clusters=4)
+    >>> adata.obs["ihsc"].cat.categories.tolist()
+    ['0', '1', '2', '3']
+    >>> adata.varm["ihsc_centers"].shape
+    (100, 4)
+    >>> adata.uns["ihsc"]["verdict"]
+    'well separated'
+    """
+    _check_object(adata, copy)
+    _check_key(adata, key_added, use_rep)
+    X = _chosen(adata, layer, use_rep)
+    model = IhSC(n_clusters, random_state=random_state, **options).fit(X)
+    judged = diagnose(X, np.asarray(model.labels_), gram=model.gram)
+    place = {"layer": layer, "use_rep": use_rep}
+    found = _summary(model, judged, place)
+    if copy:
+        adata = adata.copy()
+    _write(adata, key_added, model, judged, found, in_obsm=use_rep not in (None, "X"))
+    return adata if copy else None
+
+
+def _check_object(adata: Any, copy: bool) -> None:
+    try:
+        from anndata import AnnData
+    except ImportError as error:
+        raise ImportError(
+            "ihgmm.anndata needs the package anndata: pip install 'ihgmm[anndata]'."
+        ) from error
+    if not isinstance(adata, AnnData):
+        raise TypeError(
+            f"adata is a {type(adata).__name__}; give an AnnData object. For arrays "
+            "there is ihgmm.IhSC."
+        )
+    if adata.isbacked and (copy or adata.is_view):
+        what = "copy=True" if copy else "a view"
+        raise ValueError(
+            f"adata is on disk, and {what} cannot hold the results of a file; give "
+            "adata.to_memory(), or the whole file without copy."
+        )
+
+
+def _check_key(adata: AnnData, key: Any, use_rep: str | None) -> None:
+    """Refuse a name that files cannot hold, or under which there is something else."""
+    if not isinstance(key, str) or not key or "/" in key:
+        raise ValueError(
+            f"key_added={key!r} cannot name results; give a word without a slash."
+        )
+    earlier = adata.uns.get(key)
+    ours = isinstance(earlier, Mapping) and earlier.get("method") == METHOD
+    for home, name in (
+        ("uns", key),
+        ("obs", key),
+        ("obs", f"{key}_scale"),
+        ("obs", f"{key}_confidence"),
+        ("obsm", f"X_{key}"),
+        ("varm", f"{key}_centers"),
+    ):
+        taken = name in getattr(adata, home) and not ours
+        if taken or (home == "obsm" and name == use_rep):
+            raise ValueError(
+                f"key_added={key!r} would overwrite adata.{home}[{name!r}]; give "
+                "another key_added."
+            )
+
+
+def _chosen(adata: AnnData, layer: str | None, use_rep: str | None) -> Any:
+    """Return the matrix to cluster, wherever it is."""
+    if layer is not None and use_rep is not None:
+        raise ValueError(
+            f"layer={layer!r} and use_rep={use_rep!r} name two matrices; give one."
+        )
+    if layer is not None:
+        return _named(adata.layers, "layer", layer, "layers")
+    if use_rep not in (None, "X"):
+        return _named(adata.obsm, "use_rep", use_rep, "obsm")
+    if adata.X is None:
+        raise ValueError("adata.X is None; give a layer, or a key of obsm as use_rep.")
+    return adata.X
+
+
+def _named(fields: Any, option: str, key: Any, home: str) -> Any:
+    if key in fields:
+        return fields[key]
+    known = ", ".join(repr(name) for name in fields) or "nothing"
+    raise ValueError(f"{option}={key!r} is not in adata.{home}, which has {known}.")
+
+
+def _summary(
+    model: IhSC, judged: Diagnosis, place: dict[str, str | None]
+) -> dict[str, Any]:
+    """Return what there is to say of the fit as a whole, in types that files hold."""
+    params = {**model.get_params(), **place}
+    found: dict[str, Any] = {
+        "method": METHOD,
+        "version": __version__,
+        # A generator cannot be stored, and None says nothing.
+        "params": {
+            name: value
+            for name, value in params.items()
+            if isinstance(value, (str, bool, int, float, np.number))
+        },
+        "n_clusters": model.n_clusters_,
+        "eigenvalues": to_host(model.eigenvalues_),
+        "verdict": judged.verdict,
+        "expected_error": judged.expected_error,
+    }
+    if model.n_clusters == "auto":
+        count = model.selection_
+        found["selection"] = {
+            "rank": count.rank,
+            "edge": count.edge,
+            "summary": count.summary,
+        }
+    return found
+
+
+def _write(
+    adata: AnnData,
+    key: str,
+    model: IhSC,
+    judged: Diagnosis,
+    found: dict[str, Any],
+    *,
+    in_obsm: bool,
+) -> None:
+    import pandas as pd
+
+    used, codes = np.unique(np.asarray(model.labels_), return_inverse=True)
+    words = [str(label) for label in used]
+    adata.obs[key] = pd.Categorical.from_codes(codes, categories=words)
+    adata.obs[f"{key}_scale"] = to_host(model.scales_)
+    adata.obs[f"{key}_confidence"] = judged.certainty
+    adata.obsm[f"X_{key}"] = to_host(model.embedding_)
+    centers = to_host(model.cluster_centers_)
+    if in_obsm:
+        found["centers"] = centers
+        # What an earlier run left would pass for centres of this one.
+        adata.varm.pop(f"{key}_centers", None)
+    else:
+        adata.varm[f"{key}_centers"] = centers.T
+    adata.uns[key] = found

@@ -1,0 +1,337 @@
+"""IhSC on AnnData objects gives what IhSC gives, and files keep it."""
+
+import sys
+
+import anndata
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from anndata import AnnData
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+
+from ihgmm import IhSC, __version__, _stored, diagnose, make_ihgmm
+from ihgmm._arrays import open_rows
+from ihgmm.anndata import ihsc
+from ihgmm.metrics import exact_recovery
+
+STORES = {
+    "dense": np.asarray,
+    "csr_matrix": sp.csr_matrix,
+    "csr_array": sp.csr_array,
+    "csc_matrix": sp.csc_matrix,
+}
+
+
+def counts(n=150, p=60, seed=0):
+    """Return counts of three kinds of cells whose depths differ 20-fold, and kinds."""
+    rng = np.random.default_rng(seed)
+    patterns = rng.dirichlet(np.full(p, 0.3), size=3)
+    kinds = rng.integers(3, size=n)
+    depths = np.exp(rng.uniform(np.log(100), np.log(2000), n))
+    return rng.poisson(depths[:, None] * patterns[kinds]).astype(np.float32), kinds
+
+
+def cells(store=np.asarray, **options):
+    X, kinds = counts(**options)
+    names = [f"cell{i}" for i in range(len(X))]
+    adata = AnnData(store(X), obs=pd.DataFrame({"kind": kinds}, index=names))
+    adata.layers["counts"] = adata.X.astype(np.int64)
+    adata.obsm["X_half"] = X[:, ::2]
+    return adata
+
+
+def results(adata, key="ihsc"):
+    """Return all that a run writes but the summary, as arrays."""
+    return {
+        "labels": adata.obs[key].astype(int).to_numpy(),
+        "scales": adata.obs[f"{key}_scale"].to_numpy(),
+        "confidence": adata.obs[f"{key}_confidence"].to_numpy(),
+        "embedding": adata.obsm[f"X_{key}"],
+        "centers": adata.varm[f"{key}_centers"],
+    }
+
+
+def assert_same(found, wanted, rtol=1e-4):
+    for name, values in wanted.items():
+        assert_allclose(found[name], values, rtol=rtol, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("store", STORES.values(), ids=STORES)
+def test_what_is_written_is_what_the_estimator_finds(store):
+    adata = cells(store)
+    before = adata.copy()
+    assert ihsc(adata, 3) is None
+    X = before.X
+    model = IhSC(3, random_state=0).fit(X)
+    assert exact_recovery(adata.obs["kind"], model.labels_)
+    assert adata.obs["ihsc"].dtype == pd.CategoricalDtype(["0", "1", "2"])
+    assert_array_equal(adata.obs["ihsc"].astype(int), model.labels_)
+    assert_array_equal(adata.obs["ihsc_scale"], model.scales_)
+    certainty = diagnose(X, model.labels_).certainty
+    assert_array_equal(adata.obs["ihsc_confidence"], certainty)
+    assert_array_equal(adata.obsm["X_ihsc"], model.embedding_)
+    assert_array_equal(adata.varm["ihsc_centers"], model.cluster_centers_.T)
+    summary = adata.uns["ihsc"]
+    assert_array_equal(summary["eigenvalues"], model.eigenvalues_)
+    assert summary["n_clusters"] == 3
+    assert summary["version"] == __version__
+    assert summary["verdict"] == "well separated"
+    assert_array_equal(_dense(adata.X), _dense(before.X))
+    assert next(iter(adata.obs)) == "kind"
+    assert list(adata.layers) == list(before.layers)
+
+
+def _dense(X):
+    return X.toarray() if sp.issparse(X) else np.asarray(X)
+
+
+def test_layer_and_representation():
+    adata = cells(sp.csr_matrix)
+    adata.layers["tenfold"] = adata.X * 10
+    ihsc(adata, 3)
+    ihsc(adata, 3, use_rep="X", key_added="same")
+    assert_same(results(adata, "same"), results(adata))
+    ihsc(adata, 3, layer="tenfold", key_added="ten")
+    assert_allclose(
+        adata.varm["ten_centers"], 10 * adata.varm["ihsc_centers"], rtol=1e-3
+    )
+    assert adata.uns["ten"]["params"]["layer"] == "tenfold"
+    ihsc(adata, 3, layer="counts", key_added="whole")
+    assert_same(results(adata, "whole"), results(adata), rtol=1e-3)
+    ihsc(adata, 3, use_rep="X_half", key_added="part")
+    model = IhSC(3, random_state=0).fit(adata.obsm["X_half"])
+    assert_array_equal(adata.obs["part"].astype(int), model.labels_)
+    assert_array_equal(adata.uns["part"]["centers"], model.cluster_centers_)
+    assert "part_centers" not in adata.varm
+
+
+def test_a_frame_as_representation():
+    adata = cells()
+    names = [f"f{i}" for i in range(30)]
+    frame = pd.DataFrame(adata.obsm["X_half"], index=adata.obs_names, columns=names)
+    adata.obsm["frame"] = frame
+    ihsc(adata, 3, use_rep="frame", key_added="a")
+    ihsc(adata, 3, use_rep="X_half", key_added="b")
+    assert_array_equal(adata.obs["a"], adata.obs["b"])
+
+
+def test_a_second_run_replaces_the_first():
+    adata = cells()
+    ihsc(adata, 3)
+    ihsc(adata, 2, use_rep="X_half")
+    assert adata.obsm["X_ihsc"].shape == (150, 2)
+    assert adata.uns["ihsc"]["n_clusters"] == 2
+    assert "ihsc_centers" not in adata.varm
+    with pytest.raises(ValueError, match="would overwrite"):
+        ihsc(adata, 3, use_rep="X_ihsc")
+    ihsc(adata, 3)
+    assert adata.varm["ihsc_centers"].shape == (60, 3)
+    assert "centers" not in adata.uns["ihsc"]
+
+
+def test_number_of_clusters_is_counted():
+    adata = cells()
+    ihsc(adata, "auto")
+    assert adata.uns["ihsc"]["n_clusters"] == 3
+    assert adata.uns["ihsc"]["params"]["n_clusters"] == "auto"
+    assert adata.uns["ihsc"]["selection"]["rank"] == 3
+    assert "3 clusters" in adata.uns["ihsc"]["selection"]["summary"]
+
+
+def test_options_reach_the_estimator():
+    adata = cells()
+    ihsc(adata, 3, gram="cosine", refine=True, random_state=5)
+    model = IhSC(3, gram="cosine", refine=True, random_state=5).fit(adata.X)
+    assert_allclose(adata.uns["ihsc"]["eigenvalues"], model.eigenvalues_)
+    assert_array_equal(adata.obs["ihsc"].astype(int), model.labels_)
+    assert adata.uns["ihsc"]["params"]["gram"] == "cosine"
+    with pytest.raises(TypeError, match="resolution"):
+        ihsc(adata, 3, resolution=0.5)
+
+
+def test_more_than_ten_clusters_are_in_order_of_number():
+    X, _ = make_ihgmm(240, 60, 12, random_state=0)
+    adata = AnnData(X)
+    ihsc(adata, 12)
+    assert list(adata.obs["ihsc"].cat.categories) == [str(k) for k in range(12)]
+    sizes = adata.obs["ihsc"].value_counts(sort=False)
+    assert (np.diff(sizes) <= 0).all()
+
+
+def test_a_copy_leaves_the_original_alone():
+    adata = cells()
+    other = ihsc(adata, 3, copy=True)
+    assert list(adata.obs) == ["kind"]
+    assert list(adata.obsm) == ["X_half"]
+    assert not adata.varm
+    assert not adata.uns
+    ihsc(adata, 3)
+    assert_same(results(other), results(adata))
+
+
+def test_a_view_becomes_an_object_of_its_own():
+    adata = cells(sp.csr_matrix)
+    view = adata[adata.obs["kind"] != 2, 10:]
+    with pytest.warns(anndata.ImplicitModificationWarning, match="view"):
+        ihsc(view, 2)
+    assert not view.is_view
+    assert view.varm["ihsc_centers"].shape == (50, 2)
+    assert list(adata.obs) == ["kind"]
+    assert not adata.uns
+    assert exact_recovery(view.obs["kind"], view.obs["ihsc"].astype(int))
+    view = adata[:100]
+    other = ihsc(view, 3, copy=True)
+    assert view.is_view
+    assert len(other) == 100
+
+
+@pytest.mark.parametrize("seed", [0, np.random.RandomState(0)], ids=["int", "state"])
+@pytest.mark.filterwarnings("ignore:Writing zarr v2:UserWarning")
+def test_files_keep_all_of_it(tmp_path, seed):
+    adata = cells(sp.csr_matrix)
+    ihsc(adata, "auto", random_state=seed)
+    ihsc(adata, 3, use_rep="X_half", key_added="part", random_state=seed)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    adata.write_zarr(tmp_path / "cells.zarr")
+    for back in (
+        anndata.read_h5ad(tmp_path / "cells.h5ad"),
+        anndata.read_zarr(tmp_path / "cells.zarr"),
+    ):
+        assert_same(results(back), results(adata), rtol=0)
+        assert back.obs["ihsc"].dtype == adata.obs["ihsc"].dtype
+        assert back.uns["ihsc"]["params"] == adata.uns["ihsc"]["params"]
+        assert back.uns["ihsc"]["selection"] == adata.uns["ihsc"]["selection"]
+        assert_array_equal(back.uns["part"]["centers"], adata.uns["part"]["centers"])
+    assert ("random_state" in adata.uns["ihsc"]["params"]) == (seed == 0)
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])
+def test_a_file_is_read_in_blocks(tmp_path, store, mode, monkeypatch):
+    monkeypatch.setattr(_stored, "BLOCK_BYTES", 2**13)
+    adata = cells(store)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed=mode)
+    assert len(open_rows(backed.X).ranges) > 1
+    ihsc(backed, 3)
+    assert backed.isbacked
+    ihsc(adata, 3)
+    assert_same(results(backed), results(adata))
+    backed.file.close()
+    assert "ihsc" not in anndata.read_h5ad(tmp_path / "cells.h5ad").obs
+
+
+def test_results_of_a_file_can_be_written_to_it(tmp_path):
+    cells(sp.csr_matrix).write_h5ad(tmp_path / "cells.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r+")
+    ihsc(backed, 3)
+    wanted = results(backed)
+    backed.write()
+    backed.file.close()
+    back = anndata.read_h5ad(tmp_path / "cells.h5ad")
+    assert_same(results(back), wanted, rtol=0)
+
+
+def test_zero_rows_are_warned_of_once():
+    adata = cells()
+    adata.X[7] = 0
+    with pytest.warns(DataConversionWarning, match="1 of 150 rows are zero") as seen:
+        ihsc(adata, 3)
+    assert len(seen) == 1
+    assert adata.obs["ihsc"].iloc[7] == "0"
+    assert adata.obs["ihsc_scale"].iloc[7] == 0
+
+
+def test_clusters_without_rows_are_no_categories():
+    adata = AnnData(np.repeat(np.eye(3), 5, axis=0) + 1)
+    with pytest.warns(ConvergenceWarning, match="3 distinct rows"):
+        ihsc(adata, 5)
+    assert list(adata.obs["ihsc"].cat.categories) == ["0", "1", "2"]
+    assert adata.varm["ihsc_centers"].shape == (3, 5)
+
+
+def test_one_cluster():
+    adata = cells()
+    ihsc(adata, 1)
+    assert set(adata.obs["ihsc"]) == {"0"}
+    assert_array_equal(adata.obs["ihsc_confidence"], 1)
+
+
+def with_nan():
+    adata = cells()
+    adata.X[4, 5] = np.nan
+    return adata
+
+
+def without_x():
+    adata = cells()
+    return AnnData(None, obs=adata.obs, layers=adata.layers)
+
+
+def on_disk(folder, store=np.asarray):
+    cells(store).write_h5ad(folder / "cells.h5ad")
+    return anndata.read_h5ad(folder / "cells.h5ad", backed="r")
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "error", "message"),
+    [
+        (cells, {"layer": "logs"}, ValueError, "layer='logs' .* which has 'counts'"),
+        (cells, {"use_rep": "X_pca"}, ValueError, "'X_pca' .*obsm, which has 'X_half'"),
+        (
+            cells,
+            {"use_rep": "X_half", "layer": "counts"},
+            ValueError,
+            "layer='counts' and use_rep='X_half' name two matrices; give one",
+        ),
+        (cells, {"key_added": ""}, ValueError, "key_added='' cannot name results"),
+        (cells, {"key_added": "a/b"}, ValueError, "key_added='a/b' cannot name"),
+        (cells, {"key_added": 3}, ValueError, "key_added=3 cannot name results"),
+        (
+            cells,
+            {"key_added": "half"},
+            ValueError,
+            r"key_added='half' would overwrite adata.obsm\['X_half'\]; give another",
+        ),
+        (cells, {"key_added": "kind"}, ValueError, r"overwrite adata.obs\['kind'\]"),
+        (with_nan, {}, ValueError, "contains NaN at row 4, column 5"),
+        (without_x, {}, ValueError, "adata.X is None; give a layer, or a key of obsm"),
+        (lambda: cells()[:0].copy(), {}, ValueError, r"0 sample\(s\)"),
+        (lambda: cells()[:, :0].copy(), {}, ValueError, r"0 feature\(s\)"),
+        (lambda: counts()[0], {}, TypeError, "adata is a ndarray; give an AnnData"),
+        (lambda: "cells.h5ad", {}, TypeError, "adata is a str; give an AnnData"),
+        (cells, {"n_clusters": 0}, ValueError, "n_clusters=0 is too small"),
+        (cells, {"n_clusters": 151}, ValueError, "more than n_samples=150"),
+    ],
+)
+def test_bad_input(make, options, error, message):
+    adata = make()
+    with pytest.raises(error, match=message):
+        ihsc(adata, **{"n_clusters": 3, **options})
+    if isinstance(adata, AnnData):
+        assert list(adata.obs) == ["kind"]
+        assert not adata.uns
+
+
+def test_what_a_file_cannot_hold(tmp_path):
+    adata = on_disk(tmp_path)
+    with pytest.raises(ValueError, match=r"copy=True cannot hold .*to_memory\(\)"):
+        ihsc(adata, 3, copy=True)
+    with pytest.raises(ValueError, match=r"a view cannot hold .*to_memory\(\)"):
+        ihsc(adata[:50], 3)
+    adata.file.close()
+
+
+def test_a_file_stored_by_columns(tmp_path):
+    adata = on_disk(tmp_path, sp.csc_matrix)
+    with pytest.raises(ValueError, match="stored by columns; store it by rows"):
+        ihsc(adata, 3)
+    adata.file.close()
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "anndata", None)
+    with pytest.raises(ImportError, match=r"pip install 'ihgmm\[anndata\]'"):
+        ihsc(None, 3)

@@ -6,11 +6,12 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
-from ihgmm import make_ihgmm
+from ihgmm import IhSC, make_ihgmm
 from ihgmm._validation import check_data
 from ihgmm.flips import FlippedLanczos, Residual, Signs, run_on_kept, run_together
 from ihgmm.gram import GramOperator
 from ihgmm.selection import ClusterCount, choose, select_n_clusters
+from ihgmm.selection.parallel import count_above_noise
 
 matplotlib.use("Agg")
 
@@ -158,6 +159,34 @@ def test_a_strong_cluster_does_not_hide_a_weak_one():
         assert select_n_clusters(E, random_state=seed).n_clusters == 2
 
 
+@pytest.mark.parametrize(("n", "p", "k"), [(200, 600, 3), (400, 150, 4)])
+def test_noisy_rows_do_not_hide_a_cluster(n, p, k):
+    for seed in range(3):
+        X, _ = make_ihgmm(
+            n, p, k, scale_ratio=1, separation_constant=1.1, noise_levels=(0.3, 3.0),
+            random_state=seed,
+        )  # fmt: skip
+        assert select_n_clusters(X, gram="hollow", random_state=seed).n_clusters < k
+        found = select_n_clusters(X, random_state=seed)
+        assert (found.n_clusters, found.rank, found.gram) == (k, k, "cosine")
+        assert (found.eigenvalues > found.edge).sum() == k
+        other = select_n_clusters(1e5 * X, random_state=seed)
+        assert_allclose(other.edge, found.edge)  # cosines have no units
+        assert IhSC("auto", random_state=seed).fit(X).selection_.n_clusters == k
+
+
+def test_the_second_look_starts_from_what_is_known():
+    # Of four clusters in the cosines, those known are taken out and still count.
+    G = GramOperator.of(make_ihgmm(300, 100, 4, random_state=0)[0], "cosine")
+    for known in (None, 0, 2, 4, 6):
+        _, rank, null, edge = count_above_noise(
+            G, 10, 3, np.random.default_rng(0), known=known
+        )
+        assert rank == max(known or 0, 4)
+        assert null.max() < edge
+        assert len(null) <= 3
+
+
 @pytest.mark.parametrize(
     ("centers", "count"),
     [
@@ -228,9 +257,10 @@ def test_units_storage_and_seed():
 def test_private_twin():
     X, _ = make_ihgmm(200, 60, 3, random_state=0)
     data = check_data(X)
-    twin = choose(data.X, data.sqnorms, "hollow", np.random.default_rng(0))
+    twin = choose(data.X, data.sqnorms, "auto", np.random.default_rng(0))
     public = select_n_clusters(X, random_state=0)
     assert isinstance(twin, ClusterCount)
+    assert public.gram == "hollow"  # where the cosines show no more
     assert (twin.n_clusters, twin.edge) == (public.n_clusters, public.edge)
 
 
@@ -282,7 +312,7 @@ def test_limit_words_and_picture():
         (
             {"gram": "full"},
             ValueError,
-            "gram='full' is not known; give one of 'hollow'",
+            "gram='full' is not known; give one of 'auto', 'hollow'",
         ),
         (
             {"method": "gap"},

@@ -15,12 +15,15 @@ from ihgmm._arrays import (
     column_sqnorms,
     is_sparse,
     n_entries,
+    namespace,
     one_thread,
     take_rows,
+    to_host,
 )
 from ihgmm._validation import check_choice, check_count, check_data, generator
 from ihgmm.eigen import EigenPairs
-from ihgmm.gram import GramOperator
+from ihgmm.flips import MEDIUM
+from ihgmm.gram import GramKind, GramOperator
 from ihgmm.selection.parallel import count_above_noise
 from ihgmm.selection.stability import stable_count
 
@@ -32,9 +35,9 @@ DOMINANT = 0.5
 SMALL = 2**22
 """Entries up to which one thread does best."""
 
-CountGram = Literal["hollow", "cosine"]
+CountGram = Literal["auto", "hollow", "cosine"]
 Method = Literal["parallel", "stability"]
-COUNT_GRAMS: tuple[CountGram, ...] = ("hollow", "cosine")
+COUNT_GRAMS: tuple[CountGram, ...] = ("auto", "hollow", "cosine")
 METHODS: tuple[Method, ...] = ("parallel", "stability")
 
 MOST_ENTRIES = 2**22
@@ -64,7 +67,7 @@ class ClusterCount:
     method : str
         "parallel" or "stability".
     gram : str
-        "hollow" or "cosine".
+        The Gram matrix that shows them, "hollow" or "cosine".
     n_rows : int
         Rows that were looked at; fewer than in X when there are very many.
     strengths : dict of int to float
@@ -205,7 +208,7 @@ def select_n_clusters(
     X: Any,
     *,
     max_clusters: int = 50,
-    gram: CountGram = "hollow",
+    gram: CountGram = "auto",
     method: Method = "parallel",
     n_flips: int | None = None,
     random_state: Any = None,
@@ -215,11 +218,13 @@ def select_n_clusters(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The data.
+        The data; also a torch tensor or another library's array, on its device.
     max_clusters : int
         The largest number to look for.
-    gram : {"hollow", "cosine"}
-        The similarity of rows, as in :class:`ihgmm.IhSC`.
+    gram : {"auto", "hollow", "cosine"}
+        The similarity of rows, as in :class:`ihgmm.IhSC`. ``"auto"`` counts in the
+        hollow Gram matrix and then, in up to 8 million entries, looks whether the
+        cosines show more.
     method : {"parallel", "stability"}
         ``"parallel"`` counts the directions that stand out from noise. Trust it when
         the patterns are linearly independent, which takes more features than clusters;
@@ -243,9 +248,10 @@ def select_n_clusters(
     Random signs on the entries of X destroy a low-rank signal and leave symmetric
     independent noise as it was, with every row's own level. Eigenvalues of the Gram
     matrix of X above those of flipped copies are signal [1]_. The edge is the mean of
-    the copies' *largest* eigenvalues plus 2.5 standard deviations. What a strong signal
-    leaves in the copies could hide a small cluster; so the directions found are taken
-    out of X before it is flipped again, until no more are found.
+    the copies' *largest* eigenvalues plus 2.5 standard deviations, or 3 for the second
+    look of ``gram="auto"``. What a strong signal leaves in the copies could hide a
+    small cluster; so the directions found are taken out of X before it is flipped
+    again, until no more are found. What the new flips do not confirm does not count.
 
     A cluster is invisible, to this and to any other spectral method, when its signal is
     lost in the noise, or when it has one row only. A pattern that lies in a single
@@ -280,7 +286,7 @@ def select_n_clusters(
     if n_flips is not None:
         check_count("n_flips", n_flips)
     rng = generator(random_state)
-    data = check_data(X, blocks=True)
+    data = check_data(X, blocks=True, devices=True)
     found = choose(
         data.X,
         data.sqnorms,
@@ -292,7 +298,7 @@ def select_n_clusters(
     )
     edge = float(data.restore_squares(np.asarray(found.edge)))
     values = data.restore_squares(found.eigenvalues)
-    if gram == "cosine" or edge == 0 or not np.isfinite(values).all():
+    if found.gram == "cosine" or edge == 0 or not np.isfinite(values).all():
         return found  # no squares, or squares that no float can hold
     null = data.restore_squares(found.null)
     return replace(found, eigenvalues=values, null=null, edge=edge)
@@ -331,14 +337,21 @@ def _choose(
     n, p = X.shape
     columns = column_sqnorms(X)
     largest = float(columns.max() / columns.sum()) if columns.any() else 0.0
-    G = GramOperator.of(X, gram, sqnorms)
+    kind: GramKind = "cosine" if gram == "cosine" else "hollow"
+    G = GramOperator.of(X, kind, sqnorms)
     most = min(max_clusters, n - 1, p)
-    if most < 1 or not sqnorms.any():
+    if most < 1 or not namespace(sqnorms).any(sqnorms):
         none = np.zeros(0)
         return ClusterCount(
-            0, 0, np.zeros(1), 0.0, none, method, gram, n, {}, 0.0, max_clusters
+            0, 0, np.zeros(1), 0.0, none, method, kind, n, {}, 0.0, max_clusters
         )
     pairs, rank, null, edge = count_above_noise(G, most, n_flips, rng)
+    if gram == "auto" and rank < most and n_entries(X) <= MEDIUM:
+        # Noisy rows can hide a cluster; among unit rows they are no louder than others.
+        G = GramOperator.of(X, "cosine", sqnorms)
+        cosine = count_above_noise(G, most, n_flips, rng, known=rank)
+        if cosine[1] > rank:
+            kind, (pairs, rank, null, edge) = "cosine", cosine
     if p == 1:
         rank = 1  # flips change nothing, and there is one direction to share
     found = ClusterCount(
@@ -348,7 +361,7 @@ def _choose(
         edge,
         null,
         method,
-        gram,
+        kind,
         n,
         {},
         largest,
@@ -356,7 +369,7 @@ def _choose(
     )
     if method == "parallel" or (rank == 0 and p > FEW_FEATURES):
         return found
-    embedding = _embedding(pairs, rank, p)[sqnorms > 0]
+    embedding = _embedding(pairs, rank, p)[to_host(sqnorms) > 0]
     count, strengths = stable_count(embedding, rank, max_clusters, rng)
     return replace(found, n_clusters=count, strengths=strengths)
 
@@ -364,10 +377,10 @@ def _choose(
 def _embedding(pairs: EigenPairs, rank: int, p: int) -> np.ndarray:
     """Return the rows whose directions are clustered for stability."""
     if p > FEW_FEATURES:
-        return pairs.vectors[:, :rank]
+        return to_host(pairs.vectors[:, :rank])
     # Flips tell little about so few features: all of them, by what they weigh.
     weights = np.sqrt(np.maximum(pairs.values[:p], 0))
-    return np.asarray(pairs.vectors[:, :p] * weights)
+    return np.asarray(to_host(pairs.vectors[:, :p]) * weights)
 
 
 def _fewer_rows(
@@ -380,7 +393,7 @@ def _fewer_rows(
         return X, sqnorms
     keep = np.sort(rng.choice(n, rows, replace=False, shuffle=False))
     X = take_rows(X.tocsr() if is_sparse(X) else X, keep)
-    return X, sqnorms[keep]
+    return X, take_rows(sqnorms, keep)
 
 
 def resolve(
@@ -393,7 +406,7 @@ def resolve(
     """Return the number of clusters of an estimator, counted if it is "auto"."""
     if n_clusters != "auto":
         return n_clusters, None
-    found = choose(X, sqnorms, "cosine" if gram == "cosine" else "hollow", rng)
+    found = choose(X, sqnorms, "cosine" if gram == "cosine" else "auto", rng)
     if found.n_clusters == 0:
         warnings.warn(
             f"{found.summary} All rows are put in one cluster; give n_clusters if you "

@@ -7,14 +7,16 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ihgmm._arrays import to_host
 from ihgmm.eigen import EigenPairs, leading_eigenpairs
 from ihgmm.flips import Residual, default_flips, null_eigenvalues
 from ihgmm.gram import GramOperator
 
 __all__ = ["count_above_noise"]
 
-MARGIN = 2.5
-"""Standard deviations above the mean of the null eigenvalues where the edge lies."""
+MARGIN, MARGIN_AGAIN = 2.5, 3.0
+"""Standard deviations above the mean of the null eigenvalues where the edge lies, and
+where it lies for a second look, so that looking twice hardly finds more in noise."""
 
 PRIOR = 4
 """Flips that the Tracy-Widom law counts for in the standard deviation."""
@@ -23,32 +25,43 @@ TRACY_WIDOM_SD = 1.268
 
 
 def count_above_noise(
-    G: GramOperator, most: int, n_flips: int | None, rng: np.random.Generator
+    G: GramOperator,
+    most: int,
+    n_flips: int | None,
+    rng: np.random.Generator,
+    *,
+    known: int | None = None,
 ) -> tuple[EigenPairs, int, np.ndarray, float]:
     """Count eigenvalues above the edge of flipped data, taking strong ones out first.
+
+    Where another Gram matrix has shown directions already, ``known`` says how many:
+    the count starts from there, and ends at the first flip that reaches the next.
 
     Returns the eigenpairs, how many are above, the null eigenvalues and the edge.
     """
     n_flips = n_flips or default_flips(G.X)
-    pairs = _eigenpairs(G, min(11, most + 1, G.shape[0]), rng)
-    rank = 0
+    margin = MARGIN if known is None else MARGIN_AGAIN
+    rank = start = known or 0
+    pairs = _eigenpairs(G, min(max(11, start + 6), most + 1, G.shape[0]), rng)
     while True:
         found = rank
         null: list[float] = []
         residual = Residual(G, pairs.vectors[:, :rank])
         # A first look with one flip is enough when components stand out clearly.
-        for flips in (1, n_flips) if rank == 0 else (n_flips,):
+        for flips in (1, n_flips) if rank == start else (n_flips,):
             while len(null) < flips:
                 null += null_eigenvalues(residual, flips - len(null), rng)
-            edge = _edge(G, np.array(null), first_look=flips < n_flips)
+            edge = _edge(G, np.array(null), margin * (4 if flips < n_flips else 1))
             edge = max(edge, 20 * float(np.finfo(G.dtype).eps) * pairs.values[0])
             found, pairs = _count_above(G, pairs, edge, most, rng)
-            if found > rank:
+            # Noise hardly ever exceeds the edge if a copy of it is larger still.
+            if found > rank or (known is not None and pairs.values[rank] <= max(null)):
                 break
         if found <= rank or found == most:
             break
         rank = found
-    return pairs, max(found, rank), np.array(null), edge
+    # What new flips do not confirm does not count.
+    return pairs, max(found, start), np.array(null), edge
 
 
 def _count_above(
@@ -72,12 +85,11 @@ def _eigenpairs(G: GramOperator, k: int, rng: np.random.Generator) -> EigenPairs
         return leading_eigenpairs(G, k, tol=5.0, signal_only=True, rng=rng)
 
 
-def _edge(G: GramOperator, null: np.ndarray, first_look: bool) -> float:
+def _edge(G: GramOperator, null: np.ndarray, margin: float) -> float:
     """Put the edge some standard deviations above the mean of the null eigenvalues."""
     spread = _tracy_widom_share(G) * null.mean()
     squares = PRIOR * spread**2 + ((null - null.mean()) ** 2).sum()
     sd = np.sqrt(squares / (PRIOR + len(null) - 1))
-    margin = MARGIN * (4.0 if first_look else 1.0)
     return float(null.mean() + margin * sd * np.sqrt(1 + 1 / len(null)))
 
 
@@ -87,7 +99,8 @@ def _tracy_widom_share(G: GramOperator) -> float:
     Rows of unequal norm count for fewer rows.
     """
     p = G.X.shape[1]
-    n = G.sqnorms.sum() ** 2 / np.square(G.sqnorms).sum()
+    sqnorms = to_host(G.sqnorms)
+    n = sqnorms.sum() ** 2 / np.square(sqnorms).sum()
     root = np.sqrt(n) + np.sqrt(p)
     scale = root * (1 / np.sqrt(n) + 1 / np.sqrt(p)) ** (1 / 3)
     return float(TRACY_WIDOM_SD * scale / (root**2 - p))

@@ -17,6 +17,7 @@ from ihgmm._arrays import (
     namespace,
     own_threads,
 )
+from ihgmm._progress import Say
 from ihgmm.blocks import fix_signs
 from ihgmm.gram import GramOperator
 from ihgmm.krylov import (
@@ -51,6 +52,7 @@ def leading_eigenpairs(
     tol: float = 1e-6,
     signal_only: bool = False,
     rng: np.random.Generator | None = None,
+    say: Say | None = None,
 ) -> EigenPairs:
     """Return the k leading eigenpairs of a Gram operator.
 
@@ -80,6 +82,8 @@ def leading_eigenpairs(
         solver then returns them as they are.
     rng : numpy.random.Generator, optional
         Source of the random start.
+    say : callable, optional
+        Takes a few words on the progress, after each product of the block method.
 
     Returns
     -------
@@ -131,7 +135,9 @@ def leading_eigenpairs(
         elif solver == "lanczos":
             pairs = _lanczos(G, k, order, tol, rng)
         else:
-            pairs = block_krylov(G, k, order, tol, rng, signal_only=signal_only)
+            pairs = block_krylov(
+                G, k, order, tol, rng, signal_only=signal_only, say=say
+            )
     return EigenPairs(
         pairs.values * magnitude,
         fix_signs(pairs.vectors),

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._arrays import RowBlocks, like, n_entries, own_threads, take_rows, to_host
+from ihgmm._progress import Say
 from ihgmm._tall import Tall, largest
 from ihgmm.blocks import (
     column_norms,
@@ -122,6 +123,7 @@ def block_krylov(
     start: Tall | None = None,
     max_applications: int | None = None,
     signal_only: bool = False,
+    say: Say | None = None,
 ) -> EigenPairs:
     """Run the restarted block Krylov method."""
     max_applications = max_applications or MAX_APPLICATIONS
@@ -164,6 +166,8 @@ def block_krylov(
         # G @ basis = basis @ rayleigh + rest @ (last rows): what a Ritz pair lacks.
         residuals = column_norms(ritz[-last.shape[1] :, :k], small_gram(rest))
         residual, goal = _progress(values, residuals, tol, G.dtype, signal_only)
+        if say is not None:
+            say(_words(n_iter, residual, goal))
         if residual <= goal or n_iter == max_applications:
             break
         noise = rounding_error(values, G.dtype)
@@ -203,6 +207,12 @@ def block_krylov(
     return EigenPairs(
         values[:k], combine(basis, ritz[:, :k]), residual, n_iter, "block"
     )
+
+
+def _words(n_iter: int, residual: float, goal: float) -> str:
+    """Say how far the eigenvectors are from what was asked for, in units of that."""
+    far = residual / goal if goal > 0 else 0.0
+    return f"{n_iter} product{'s' * (n_iter != 1)}, residual {far:.2g} of the goal"
 
 
 def _start_will_do(

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from ihgmm._arrays import Array, like, namespace, one_thread, row_ranges, wide
+from ihgmm._progress import Steps
 from ihgmm._tall import (
     Tall,
     blank,
@@ -77,6 +78,7 @@ def spectral_clustering(
     tol: float = 1e-2,
     sqnorms: Tall | None = None,
     rng: np.random.Generator | None = None,
+    steps: Steps | None = None,
 ) -> Spectral:
     """Cluster the rows of ``X`` by the leading eigenvectors of a Gram matrix.
 
@@ -100,6 +102,8 @@ def spectral_clustering(
         Squared row norms of X, if known already.
     rng : numpy.random.Generator, optional
         Source of all randomness.
+    steps : Steps, optional
+        Is told of two steps, "eigenvectors" and "labels".
 
     Returns
     -------
@@ -107,21 +111,25 @@ def spectral_clustering(
     """
     if rng is None:
         rng = np.random.default_rng()
+    if steps is None:
+        steps = Steps()
     G = GramOperator.of(X, gram, sqnorms)
-    if gram == "hetero":
-        pairs = impute_diagonal(
-            G, n_clusters, order=order, solver=eigen_solver, tol=tol, rng=rng
-        ).pairs
-    else:
-        pairs = leading_eigenpairs(
-            G,
-            n_clusters,
-            order=order,
-            solver=eigen_solver,
-            tol=tol,
-            signal_only=order == "algebraic",
-            rng=rng,
-        )
+    with steps.step("eigenvectors") as say:
+        if gram == "hetero":
+            pairs = impute_diagonal(
+                G, n_clusters, order=order, solver=eigen_solver, tol=tol, rng=rng
+            ).pairs
+        else:
+            pairs = leading_eigenpairs(
+                G,
+                n_clusters,
+                order=order,
+                solver=eigen_solver,
+                tol=tol,
+                signal_only=order == "algebraic",
+                rng=rng,
+                say=say,
+            )
     vectors = pairs.vectors
     zero = G.sqnorms == 0
     any_zero = bool(namespace(zero).any(zero))
@@ -139,14 +147,16 @@ def spectral_clustering(
     else:
         embedding = vectors * like(np.sqrt(np.maximum(pairs.values, 0)), X)
         any_zero = False  # the origin is a point too
-    found = assign(
-        embedding[~zero] if any_zero else embedding,
-        n_clusters,
-        assign_labels,
-        n_init=n_init,
-        max_iter=max_iter,
-        rng=rng,
-    )
+    with steps.step("labels") as say:
+        found = assign(
+            embedding[~zero] if any_zero else embedding,
+            n_clusters,
+            assign_labels,
+            n_init=n_init,
+            max_iter=max_iter,
+            rng=rng,
+        )
+        say(f"{assign_labels}, {found.n_iter} iterations")
     # A zero row shows no pattern, so it goes where a row most likely belongs: to the
     # largest cluster.
     labels = number_by_size(found.labels, n_clusters)

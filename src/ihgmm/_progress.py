@@ -1,0 +1,75 @@
+"""How far a fit has come: lines for those who ask, tasks for scikit-learn's callbacks.
+
+The numerics are handed :class:`Steps` and know neither a screen nor an estimator.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["Say", "Steps"]
+
+Say = Callable[[str], None]
+"""Takes what there is to say of a step, while it runs or at its end."""
+
+WIDTH = 79
+"""Columns of a line, all of which are written so that nothing of the last one stays."""
+
+
+class Steps:
+    """The steps of a fit, timed.
+
+    Parameters
+    ----------
+    shown : bool, default=False
+        Whether to write a line for each step to the standard error.
+    task : sklearn.callback.CallbackContext, optional
+        The task of the fit, of which each step becomes a part.
+    estimator : estimator, optional
+        Whose task that is.
+
+    Examples
+    --------
+    >>> steps = Steps()
+    >>> with steps.step("eigenvectors") as say:
+    ...     say("6 products")
+    """
+
+    def __init__(
+        self, shown: bool = False, task: Any = None, estimator: Any = None
+    ) -> None:
+        self._shown = shown
+        self._task = task
+        self._estimator = estimator
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Say]:
+        """Time a step; what was said last stays on its line."""
+        started = time.monotonic()
+        last = ""
+
+        def say(words: str) -> None:
+            nonlocal last
+            last = words
+            self._write(name, started, last, "\r")
+
+        part = None
+        if self._task is not None:
+            part = self._task.subcontext(task_name=name)
+            part.call_on_fit_task_begin(estimator=self._estimator)
+        yield say
+        if part is not None:
+            part.call_on_fit_task_end(estimator=self._estimator)
+        self._write(name, started, last, "\n")
+
+    def _write(self, name: str, started: float, words: str, end: str) -> None:
+        # A line that will be overwritten is of no use in a file.
+        if self._shown and (end == "\n" or sys.stderr.isatty()):
+            spent = time.monotonic() - started
+            line = f"{name:<12} {spent:7.1f} s  {words}".rstrip()
+            sys.stderr.write(f"{line:<{WIDTH}}{end}")
+            sys.stderr.flush()

@@ -6,7 +6,6 @@ arrays NumPy cannot read: whatever is moved, is moved on purpose.
 
 import subprocess
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -17,23 +16,34 @@ from ihgmm import (
     PSC,
     IhGMM,
     IhSC,
+    SDPKMeans,
     SphericalKMeans,
+    TwoComponentLloyd,
     _arrays,
     _tall,
     _validation,
+    diagnose,
+    estimate_parameters,
+    flips,
     krylov,
     make_ihgmm,
+    scale_heterogeneity_test,
+    select_n_clusters,
 )
 from ihgmm._devices import is_device, to_host
 from ihgmm.blocks import orthonormal, weighted_gram
 from ihgmm.eigen import leading_eigenpairs
 from ihgmm.gram import GramOperator
+from ihgmm.hetero import impute_diagonal
 from ihgmm.metrics import misclassification_rate
+from ihgmm.refinement import refine_labels
 from ihgmm.rounding import FIT_ROWS, normalize_rows, number_by_size
+from ihgmm.selection import count
 
 # With NumPy 1, array_api_strict cannot move arrays between its devices.
 NUMPY_2 = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
 STRICT_DEVICE = "device1" if NUMPY_2 else "CPU_DEVICE"
+OTHERS = (PSC, SphericalKMeans, SDPKMeans, TwoComponentLloyd)
 RESULTS = ("embedding_", "cluster_centers_", "scales_", "noise_levels_")
 
 
@@ -111,7 +121,7 @@ def check_like_numpy(X, to_device, k=4, *, noise=0.1, **options):
     return got
 
 
-@pytest.mark.parametrize("gram", ["hollow", "full", "cosine"])
+@pytest.mark.parametrize("gram", ["hollow", "full", "cosine", "hetero"])
 @pytest.mark.parametrize("order", ["algebraic", "magnitude"])
 @pytest.mark.parametrize("shape", [(600, 80), (200, 700)], ids=["tall", "wide"])
 def test_the_same_answers_as_numpy(to_device, dtype, shape, gram, order):
@@ -123,7 +133,8 @@ def test_the_same_answers_as_numpy(to_device, dtype, shape, gram, order):
 def test_small_data_may_be_solved_on_the_host(to_device, dtype, solver):
     X = sample(100, 30, dtype=dtype)
     check_like_numpy(X, to_device, eigen_solver=solver)
-    check_like_numpy(X, to_device, eigen_solver=solver, gram="cosine")
+    for gram in ("cosine", "hetero"):
+        check_like_numpy(X, to_device, eigen_solver=solver, gram=gram)
 
 
 def test_cluster_qr(to_device, dtype):
@@ -266,6 +277,10 @@ def test_rows_and_models_of_different_libraries(to_device, dtype):
     assert_array_equal(to_host(here.predict(A)), here.predict(X))
     other = SphericalKMeans(4, random_state=0).fit(X)
     assert_array_equal(to_host(other.predict(A)), other.predict(X))
+    weights = np.linspace(1, 2, len(X))
+    assert other.score(A, sample_weight=to_device(weights)) == pytest.approx(
+        other.score(X, sample_weight=weights), rel=1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -312,19 +327,6 @@ def test_sparse_tensors():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_clusters": "auto"}, "n_clusters='auto' works on the host.*NumPy copy"),
-        ({"gram": "hetero"}, "gram='hetero' works on the host.*NumPy copy"),
-        ({"refine": True}, "refine=True works on the host.*NumPy copy"),
-    ],
-)
-def test_what_needs_the_host(to_device, options, message):
-    with pytest.raises(TypeError, match=message):
-        IhSC(**options).fit(to_device(sample()))
-
-
-@pytest.mark.parametrize(
     ("solver", "n"), [("lanczos", 600), ("dense", 2_001)], ids=["lanczos", "dense"]
 )
 def test_solvers_that_need_the_host(to_device, solver, n):
@@ -333,11 +335,285 @@ def test_solvers_that_need_the_host(to_device, solver, n):
         IhSC(4, eigen_solver=solver).fit(to_device(sample(n, 20)))
 
 
+def test_the_dense_solver_fills_in_the_diagonal_of_few_rows(to_device):
+    message = "eigen_solver='dense' works on the host.*take 'block' or 'auto'"
+    with pytest.raises(ValueError, match=message):
+        IhSC(4, eigen_solver="dense", gram="hetero").fit(to_device(sample(2_001, 5)))
+
+
 @pytest.mark.skipif(not NUMPY_2, reason="needs a device that NumPy cannot read")
-@pytest.mark.parametrize("Estimator", [PSC, SphericalKMeans, partial(IhGMM, 3)])
+@pytest.mark.parametrize("Estimator", OTHERS)
 def test_other_estimators_ask_for_a_numpy_copy(Estimator):
-    with pytest.raises(TypeError, match=r"X is a array_api_strict .*give a NumPy copy"):
-        Estimator().fit(strict_array(sample()))
+    X = sample(40, 6, 2)
+    message = r"X is a array_api_strict .*give a NumPy copy"
+    with pytest.raises(TypeError, match=message):
+        Estimator().fit(strict_array(X))
+
+
+def compare(got, wanted, names, tol):
+    """Check figures by name, on a device or not, against those of NumPy."""
+    for name in names:
+        a, b = getattr(got, name), np.asarray(getattr(wanted, name))
+        a = to_host(a) if is_device(a) else np.asarray(a)
+        assert a.dtype == b.dtype, name
+        peak = np.abs(b[np.isfinite(b)]).max(initial=0.0)
+        assert_allclose(a, b, rtol=tol, atol=tol * peak, err_msg=name)
+
+
+@pytest.mark.parametrize("shape", [(400, 50), (150, 300)], ids=["tall", "wide"])
+def test_refined_labels(to_device, dtype, shape):
+    X = sample(*shape, dtype=dtype, separation_constant=0.15)
+    got = check_like_numpy(X, to_device, refine=True)
+    plain = IhSC(4, random_state=0).fit(X)
+    assert (to_host(got.labels_) != plain.labels_).any()
+    found = refine_labels(to_device(X), to_device(plain.labels_), 4)
+    wanted = refine_labels(X, plain.labels_, 4)
+    assert_array_equal(to_host(found.labels), wanted.labels)
+    assert (found.n_iter, found.converged) == (wanted.n_iter, wanted.converged)
+
+
+def test_refined_labels_of_zero_rows_and_of_one_cluster(to_device):
+    X = sample()
+    X[[0, 7]] = 0
+    with pytest.warns(DataConversionWarning, match="2 of 600 rows are zero"):
+        check_like_numpy(X, to_device, refine=True)
+    check_like_numpy(sample(), to_device, 1, refine=True)
+
+
+def test_refinement_of_noise_that_is_stopped(to_device):
+    X = np.random.default_rng(0).standard_normal((200, 30))
+    start = np.arange(200) % 5
+    found, wanted = (refine_labels(Y, start, 5, max_iter=3) for Y in (to_device(X), X))
+    assert_array_equal(to_host(found.labels), wanted.labels)
+    assert (found.n_iter, found.converged) == (3, False)
+
+
+def check_count(X, to_device, **options):
+    A = to_device(X)
+    got, wanted = (select_n_clusters(Y, random_state=0, **options) for Y in (A, X))
+    assert_array_equal(to_host(A), X)
+    for name in ("n_clusters", "rank", "n_rows", "max_clusters"):
+        assert getattr(got, name) == getattr(wanted, name)
+    # The eigenvalues of noise are settled to a percent or so only.
+    tol = 1e-3 if X.dtype == np.float32 else 1e-8
+    compare(got, wanted, ("eigenvalues", "null", "edge", "largest_column"), tol)
+    assert isinstance(got.null, np.ndarray)
+    assert str(got) == str(wanted)
+    return got
+
+
+@pytest.mark.parametrize("gram", ["hollow", "cosine"])
+@pytest.mark.parametrize("method", ["parallel", "stability"])
+@pytest.mark.parametrize("shape", [(300, 60), (100, 300)], ids=["tall", "wide"])
+def test_the_number_of_clusters(to_device, dtype, shape, gram, method):
+    X = sample(*shape, dtype=dtype, separation_constant=1.0)
+    found = check_count(X, to_device, gram=gram, method=method)
+    assert found.n_clusters == 4
+
+
+def test_the_number_of_clusters_in_odd_data(to_device, dtype):
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((100, 50)).astype(dtype)
+    assert check_count(noise, to_device).n_clusters == 0
+    one = rng.random((30, 1)).astype(dtype)
+    assert check_count(one, to_device).n_clusters == 1
+    holes = sample(200, 40, dtype=dtype)
+    holes[::50] = 0
+    for method in ("parallel", "stability"):
+        assert check_count(holes, to_device, method=method).n_clusters == 4
+    plane = rng.integers(0, 2, (200, 2)) + rng.normal(1, 0.01, (200, 2))
+    check_count(plane.astype(dtype), to_device, method="stability")
+    check_count(np.zeros((5, 3), dtype=dtype), to_device)
+    large = (sample(200, 40) * 1e25).astype(np.float32)
+    assert check_count(large, to_device).n_clusters == 4
+
+
+@pytest.mark.parametrize("gram", ["hollow", "cosine"])
+def test_the_number_of_clusters_in_large_data(monkeypatch, to_device, dtype, gram):
+    """Of a sample of rows; flips are made again for every pass, block by block."""
+    monkeypatch.setattr(count, "MOST_ENTRIES", 20_000)
+    monkeypatch.setattr(flips, "SMALL", 1_000)
+    monkeypatch.setattr(flips, "MEDIUM", 2_000)
+    monkeypatch.setattr(flips, "BLOCK", 3_000)
+    monkeypatch.setattr(_tall, "DEVICE_ENTRIES", 5_000)
+    X = sample(2_000, 40, dtype=dtype)
+    found = check_count(X, to_device, gram=gram)
+    assert (found.n_clusters, found.n_rows) == (4, 500)
+
+
+def test_fit_with_the_number_of_clusters_found(to_device, dtype):
+    X = sample(dtype=dtype)
+    for gram in ("hollow", "cosine"):
+        got = check_like_numpy(X, to_device, "auto", gram=gram)
+        assert (got.n_clusters_, got.selection_.gram) == (4, gram)
+    noise = np.random.default_rng(0).standard_normal((100, 50)).astype(dtype)
+    with pytest.warns(ConvergenceWarning, match="All rows are put in one cluster"):
+        check_like_numpy(noise, to_device, "auto")
+
+
+ESTIMATES = ("centers", "scales", "noise_levels", "scale_errors", "center_errors")
+
+
+@pytest.mark.parametrize("shape", [(300, 40), (100, 300)], ids=["tall", "wide"])
+def test_parameters(to_device, dtype, shape):
+    X, labels = make_ihgmm(*shape, 3, random_state=0, dtype=dtype)
+    labels[:3] = [3, 4, 4]  # one row, two rows
+    X[10] = 0
+    A = to_device(X)
+    tol = 1e-3 if dtype == np.float32 else 1e-9
+    names = np.array(list("abcde"))
+    for given in (labels, names[labels], to_device(labels)):
+        got = estimate_parameters(A, given)
+        wanted = estimate_parameters(X, to_host(given))
+        assert_array_equal(got.classes, wanted.classes)
+        for name in ESTIMATES:
+            same_kind(getattr(got, name), A, dtype)
+        compare(got, wanted, ESTIMATES, tol)
+        same_kind(got.scale_intervals(), A, dtype)
+        assert_allclose(
+            to_host(got.scale_intervals()), wanted.scale_intervals(), tol, tol
+        )
+        assert repr(got) == repr(wanted)
+    scales = np.linspace(-1, 2, len(X))
+    for k in (None, 6):
+        wanted = estimate_parameters(X, labels, k, scales=scales)
+        for given in (scales, to_device(scales)):
+            got = estimate_parameters(A, labels, k, scales=given)
+            compare(got, wanted, ESTIMATES, tol)
+    with pytest.raises(ValueError, match="labels has 2 entries and X has"):
+        estimate_parameters(A, [0, 1], 2, scales=to_device(scales))
+
+
+def test_parameters_whose_squares_float32_cannot_hold(to_device):
+    X = (sample() * 1e25).astype(np.float32)
+    labels = np.arange(600) % 4
+    got, wanted = (estimate_parameters(Y, labels) for Y in (to_device(X), X))
+    compare(got, wanted, ESTIMATES, 1e-4)
+
+
+@pytest.mark.parametrize("factor", [1, 30], ids=["alike", "far apart"])
+def test_an_imputed_diagonal(to_device, dtype, factor):
+    X = sample(400, 50, dtype=dtype)
+    X[:200] *= factor
+    A = to_device(X)
+    # Five eigenpairs of four clusters: the last is slow, and the subspace grows.
+    found, wanted = (
+        impute_diagonal(GramOperator.of(Y), 5, tol=1e-2, rng=np.random.default_rng(0))
+        for Y in (A, X)
+    )
+    tol = 1e-3 if dtype == np.float32 else 1e-6
+    same_kind(found.diagonal, A, np.float64)
+    peak = wanted.diagonal.max()
+    assert_allclose(to_host(found.diagonal), wanted.diagonal, tol, tol * peak)
+    assert_allclose(found.pairs.values, wanted.pairs.values, tol)
+    assert found.ranks == wanted.ranks
+    assert len(found.ranks) > 1
+    vectors = to_host(found.pairs.vectors)
+    assert_allclose(vectors.T @ vectors, np.eye(5), atol=1e-4)
+    product = to_host(found.gram @ found.pairs.vectors)
+    lack = np.linalg.norm(product - vectors * found.pairs.values, axis=0)
+    assert lack.max() < 1e-3 * found.pairs.values[0]
+
+
+MIXTURE = ("memberships_", "weights_", "cluster_centers_", "scales_", "scale_errors_")
+
+
+@pytest.mark.parametrize("noise", ["individual", "class", "common"])
+def test_a_mixture(to_device, dtype, noise):
+    X = sample(200, 40, 3, dtype=dtype, separation_constant=0.5)
+    X[5] = 0
+    A = to_device(X)
+    tol = 1e-3 if dtype == np.float32 else 1e-7
+    with pytest.warns(DataConversionWarning, match="1 of 200 rows are zero"):
+        got, wanted = (IhGMM(3, noise=noise, random_state=0).fit(Y) for Y in (A, X))
+    same_kind(got.labels_, A, np.intp)
+    assert_array_equal(to_host(got.labels_), wanted.labels_)
+    for name in MIXTURE:
+        same_kind(getattr(got, name), A, getattr(wanted, name).dtype)
+    compare(got, wanted, (*MIXTURE, "noise_levels_", "log_likelihood_"), tol)
+    assert got.n_iter_ == wanted.n_iter_
+    for name in ("predict", "predict_proba", "score_samples"):
+        figures, others = getattr(got, name)(A), getattr(wanted, name)(X)
+        same_kind(figures, A, others.dtype)
+        assert_allclose(to_host(figures), others, tol, tol * np.abs(others).max())
+        # Rows and models may be of different libraries.
+        assert_allclose(getattr(got, name)(X), to_host(figures), tol, tol)
+        same_kind(getattr(wanted, name)(A), A, others.dtype)
+    for name in ("score", "bic", "icl"):
+        assert getattr(got, name)(A) == pytest.approx(getattr(wanted, name)(X), rel=tol)
+    (rows, labels), (others, own) = got.sample(20), wanted.sample(20)
+    same_kind(rows, A, dtype)
+    assert_array_equal(to_host(labels), own)
+    assert_allclose(to_host(rows), others, atol=tol * np.abs(others).max())
+
+
+def test_a_mixture_of_fewer_kinds_of_rows_than_clusters(to_device):
+    X = np.repeat(np.array([[2.0, 0.0], [0.0, 1.0]]), 10, axis=0)
+    with pytest.warns(ConvergenceWarning, match="2 distinct rows"):
+        got = IhGMM(3, random_state=0).fit(to_device(X))
+    assert_array_equal(to_host(got.labels_), np.repeat([0, 1], 10))
+
+
+@pytest.mark.parametrize("gram", ["hollow", "cosine", "hetero"])
+def test_a_diagnosis(to_device, dtype, gram):
+    X, labels = make_ihgmm(
+        400, 40, 3, random_state=0, dtype=dtype, separation_constant=0.7
+    )
+    X[5] = 0
+    A = to_device(X)
+    got = diagnose(A, to_device(labels), gram=gram)
+    wanted = diagnose(X, labels, gram=gram)
+    same_kind(got.certainty, A, np.float64)
+    figures = "expected_error certainty eigenvalues separation scale_ratio cosines"
+    compare(got, wanted, figures.split(), 1e-3 if dtype == np.float32 else 1e-7)
+    assert str(got) == str(wanted)
+    with pytest.raises(ValueError, match="All 9 rows of X are zero"):
+        diagnose(to_device(np.zeros((9, 2))), np.zeros(9))
+
+
+def test_whether_scales_differ(monkeypatch, to_device, dtype):
+    monkeypatch.setattr(_tall, "DEVICE_ENTRIES", 0)
+    monkeypatch.setattr("ihgmm.heterogeneity.halves.CHUNK", 2_000)
+    X, labels = make_ihgmm(200, 60, 2, scale_ratio=1.2, random_state=0, dtype=dtype)
+    labels[:3] = 2  # too few to be tested
+    X[10] = X[11]
+    got = scale_heterogeneity_test(to_device(X), to_device(labels))
+    wanted = scale_heterogeneity_test(X, labels)
+    assert wanted.p_value > 1e-6  # so that there is something to compare
+    figures = "p_value statistic spread detectable p_values statistics spreads"
+    compare(got, wanted, figures.split(), 1e-3 if dtype == np.float32 else 1e-8)
+    assert str(got) == str(wanted)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda A: IhSC(4, refine=True, random_state=0).fit(A),
+        lambda A: IhSC("auto", random_state=0).fit(A),
+        lambda A: IhSC("auto", gram="cosine", random_state=0).fit(A),
+        lambda A: IhSC(4, gram="hetero", random_state=0).fit(A),
+        lambda A: IhGMM(4, random_state=0).fit(A).bic(A),
+        lambda A: estimate_parameters(A, np.arange(2_000) % 4),
+        lambda A: diagnose(A, np.arange(2_000) % 4),
+        lambda A: scale_heterogeneity_test(A, np.arange(2_000) % 4),
+    ],
+    ids=["refine", "auto", "cosine", "hetero", "mixture", "fit", "diagnose", "test"],
+)
+def test_the_data_do_not_leave_their_device(monkeypatch, work):
+    """What comes to the host has a few numbers for each row or for each column."""
+    A = strict_array(sample(2_000, 120))
+    compat = pytest.importorskip("array_api_compat")
+    seen = []
+    real = compat.to_device
+
+    def spy(a, device, **options):
+        seen.append(a.size)
+        return real(a, device, **options)
+
+    monkeypatch.setattr(compat, "to_device", spy)
+    work(A)
+    assert seen
+    assert max(seen) <= 16 * 2_000
 
 
 def test_operators_on_a_device_are_those_of_numpy(to_device, dtype):

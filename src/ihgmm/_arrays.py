@@ -389,9 +389,20 @@ def column_sqnorms(X: Array) -> np.ndarray:
         return _sum(X.map(column_sqnorms))
     if is_sparse(X):
         return np.asarray(X.multiply(X).sum(axis=0), dtype=np.float64).ravel()
+    if is_device(X):
+        return _device_column_sqnorms(X)
     total = np.zeros(X.shape[1])
     for rows in row_ranges(X.shape[0], 2**20 // max(X.shape[1], 1)):
         total += np.einsum("ij,ij->j", X[rows], X[rows], dtype=np.float64)
+    return total
+
+
+def _device_column_sqnorms(X: Array) -> np.ndarray:
+    """Return squared column norms, a block of rows squared at a time."""
+    xp = namespace(X)
+    total = np.zeros(X.shape[1])
+    for rows in row_ranges(X.shape[0], DEVICE_BLOCK // X.shape[1]):
+        total += to_host(xp.sum(xp.square(X[rows, :]), axis=0))
     return total
 
 

@@ -6,6 +6,7 @@ number or a row for each cluster or column, is always a NumPy array on the host.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ihgmm._devices import is_device, like, moved, namespace, to_host, wide
 __all__ = [
     "Tall",
     "blank",
+    "block_entries",
     "column_ends",
     "first_rows",
     "group_sizes",
@@ -26,6 +28,7 @@ __all__ = [
     "placed",
     "positive",
     "quotient",
+    "row_dots",
     "row_norms",
     "row_step",
     "side_by_side",
@@ -33,6 +36,7 @@ __all__ = [
     "stack",
     "take_columns",
     "tall_dot",
+    "windows",
 ]
 
 Tall = Any
@@ -49,6 +53,11 @@ def row_step(rows: Tall, width: int = 1) -> int:
     if not is_device(rows):
         return CACHED_ROWS
     return max(CACHED_ROWS, DEVICE_ENTRIES // max(width, 1))
+
+
+def block_entries(X: Any, on_host: int) -> int:
+    """Return how many entries of X to work on at a time."""
+    return max(on_host, DEVICE_ENTRIES) if is_device(X) else on_host
 
 
 def stack(parts: list[Tall]) -> Tall:
@@ -107,6 +116,13 @@ def row_norms(rows: Tall) -> Tall:
         return np.sqrt(np.einsum("ij,ij->i", rows, rows))
     with np.errstate(over="ignore", under="ignore"):  # for libraries over NumPy
         return namespace(rows).linalg.vector_norm(rows, axis=1)
+
+
+def row_dots(A: Tall, B: Tall) -> Tall:
+    """Return the inner product of each row of A with that of B."""
+    if not is_device(A):
+        return np.einsum("ij,ij->i", A, B)
+    return namespace(A).sum(A * B, axis=1)
 
 
 def column_ends(block: Tall) -> tuple[np.ndarray, np.ndarray]:
@@ -190,6 +206,21 @@ def spread(values: np.ndarray, labels: Tall) -> Tall:
     if not is_device(labels):
         return np.asarray(values[labels])
     return namespace(labels).take(moved(values, labels), labels)
+
+
+def windows(values: Tall, width: int) -> Callable[[np.ndarray], Tall]:
+    """Return what gives, in rows, stretches of a long vector from some places on."""
+    if not is_device(values):
+        return np.lib.stride_tricks.sliding_window_view(values, width).__getitem__
+    xp = namespace(values)
+
+    def stretches(places: np.ndarray) -> Tall:
+        starts = moved(places, values)
+        steps = xp.arange(width, dtype=starts.dtype, device=values.device)
+        index = xp.reshape(starts[:, None] + steps[None, :], (-1,))
+        return xp.reshape(xp.take(values, index), (len(places), width))
+
+    return stretches
 
 
 def indicators(labels: Tall, n_groups: int, weights: Tall, X: Any) -> Tall:

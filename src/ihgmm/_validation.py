@@ -427,6 +427,8 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
         return np.ones(n_samples)
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n_samples, float(sample_weight))
+    if is_device(sample_weight):
+        sample_weight = to_host(sample_weight)
     weights = check_array(
         sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
     )

@@ -215,6 +215,7 @@ def _summary(
     if model.n_clusters == "auto":
         count = model.selection_
         found["selection"] = {
+            "gram": count.gram,
             "rank": count.rank,
             "edge": count.edge,
             "summary": count.summary,

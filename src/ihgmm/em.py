@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import logsumexp
 
-from ihgmm._arrays import Array
+from ihgmm._arrays import Array, to_host
+from ihgmm._progress import Say
+from ihgmm._tall import Tall
 from ihgmm.memberships import (
     Directions,
     Noise,
@@ -59,13 +61,14 @@ class Mixture:
 
 def fit_mixture(
     X: Array,
-    labels: np.ndarray,
+    labels: Tall,
     n_clusters: int,
-    sqnorms: np.ndarray,
+    sqnorms: Tall,
     *,
     noise: Noise = "individual",
     max_iter: int = 100,
     tol: float = 1e-4,
+    say: Say | None = None,
 ) -> Mixture:
     """Fit centres, shares and noise from a start that is given by labels.
 
@@ -73,11 +76,11 @@ def fit_mixture(
     ----------
     X : array or sparse matrix of shape (n_samples, n_features)
         The data.
-    labels : ndarray of shape (n_samples,)
+    labels : array of shape (n_samples,)
         The start: integers from 0 to ``n_clusters - 1``.
     n_clusters : int
         Number of clusters.
-    sqnorms : ndarray of shape (n_samples,)
+    sqnorms : array of shape (n_samples,)
         Squared row norms of X.
     noise : {"common", "class", "individual"}
         Whether the noise has one variance, one for each cluster or one for each row.
@@ -85,6 +88,8 @@ def fit_mixture(
         Cap on the number of rounds.
     tol : float
         Memberships that move less than this, on average over rows, have converged.
+    say : callable, optional
+        Takes a few words on the progress, after each round.
 
     Returns
     -------
@@ -97,7 +102,8 @@ def fit_mixture(
     centres learnt without it, which has no such flaw, and which keeps memberships
     honest where features outnumber rows.
     """
-    memberships = indicators(labels, n_clusters)
+    sqnorms = to_host(sqnorms)
+    memberships = indicators(to_host(labels), n_clusters)
     found = _first_look(X, sqnorms, memberships)
     # Shares that follow the memberships would feed on themselves: where clusters are
     # hard to tell apart, the largest would swallow the others.
@@ -111,6 +117,9 @@ def fit_mixture(
             likely = (likely + memberships) / 2
         change = float(np.abs(likely - memberships).sum(axis=1).mean() / 2)
         memberships = likely
+        if say is not None:
+            rounds = f"{n_iter} round{'s' * (n_iter != 1)}"
+            say(f"{rounds}, memberships moved by {change:.2g}")
     return replace(
         state,
         memberships=memberships,
@@ -121,9 +130,10 @@ def fit_mixture(
 
 
 def evaluate_mixture(
-    X: Array, memberships: np.ndarray, sqnorms: np.ndarray, noise: Noise
+    X: Array, memberships: np.ndarray, sqnorms: Tall, noise: Noise
 ) -> Mixture:
     """Return the mixture that rows with given memberships make, without moving them."""
+    sqnorms = to_host(sqnorms)
     found = _first_look(X, sqnorms, memberships)
     shares = mixing_weights(memberships, sqnorms)
     for _ in range(3):

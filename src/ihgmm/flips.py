@@ -9,12 +9,21 @@ import numpy as np
 
 from ihgmm._arrays import (
     Array,
+    dtype_of,
+    is_device,
     is_sparse,
+    like,
+    matmul,
+    moved,
     n_entries,
     one_thread,
     row_ranges,
+    row_sqnorms,
     take_rows,
+    to_host,
+    transposed_matmul,
 )
+from ihgmm._tall import Tall, block_entries, windows
 from ihgmm.gram import GramOperator
 
 __all__ = [
@@ -42,7 +51,7 @@ STEPS, FEWER_STEPS, ACCURACY = 60, 10, 0.02
 that ends them earlier."""
 
 BLOCK = 2**18
-"""Entries of flipped data that are made at a time: they stay in the cache."""
+"""Entries of flipped data that are made at a time on a host: they stay in the cache."""
 
 
 def default_flips(X: Array) -> int:
@@ -100,15 +109,18 @@ class Residual:
     directions; ``gain`` gives it back.
     """
 
-    def __init__(self, G: GramOperator, vectors: np.ndarray) -> None:
+    def __init__(self, G: GramOperator, vectors: Tall) -> None:
         self.G = G
         X = G.X
-        self.directions = np.linalg.qr(G.adjoint(np.ascontiguousarray(vectors)))[0]
+        if not is_device(vectors):
+            vectors = np.ascontiguousarray(vectors)
+        self.directions = np.linalg.qr(to_host(G.adjoint(vectors)))[0]
         self.parts = G.forward(self.directions)
         taken = np.einsum("ij,ij->i", self.directions, self.directions)
         self.gain = (1 / np.sqrt(1 - np.minimum(taken, LARGEST_SHARE))).astype(G.dtype)
         n = X.shape[0]
-        self.ranges = row_ranges(n, BLOCK * n // max(n_entries(X), 1))
+        entries = block_entries(X, BLOCK)
+        self.ranges = row_ranges(n, entries * n // max(n_entries(X), 1))
         if is_sparse(X) and vectors.shape[1]:
             self.gain *= self._sparse_gain().astype(G.dtype)
 
@@ -118,13 +130,15 @@ class Residual:
             return self._sparse(block.tocsr(), rows)
         if scale is None and self.directions.shape[1] == 0:
             return block
-        left = self.parts[rows] @ self.directions.T
-        if scale is None:
-            np.subtract(block, left, out=left)
+        left = self.parts[rows, :] @ like(self.directions.T, self.parts)
+        if scale is not None:
+            block = block * scale[rows][:, None]
+        if is_device(left):
+            left = block - left
         else:
-            np.subtract(block * scale[rows, None], left, out=left)
+            np.subtract(block, left, out=left)
         if self.gain.max(initial=1.0) > 1.005:
-            left *= self.gain
+            left *= like(self.gain, left)
         return left
 
     def _sparse(self, block: Array, rows: slice) -> Array:
@@ -162,7 +176,7 @@ class Signs:
     """Random signs for blocks of rows, the same on every pass.
 
     Row i of a dense block takes a window, at a random place, of one long vector of
-    signs: as good as independent, and much cheaper.
+    signs: as good as independent, and much cheaper. Only that vector goes to a device.
     """
 
     def __init__(self, X: Array, rng: np.random.Generator) -> None:
@@ -171,14 +185,14 @@ class Signs:
         if is_sparse(X):
             return
         length = max(2**14, 4 * n)
-        signs = _random_signs(rng, length + p, X.dtype)
-        self.windows = np.lib.stride_tricks.sliding_window_view(signs, p)
+        signs = _random_signs(rng, length + p, dtype_of(X))
+        self.windows = windows(moved(signs, X), p)
         self.places = rng.integers(length + 1, size=n)
 
     def flip(self, block: Array, rows: slice) -> Array:
         """Return a block of rows with its signs flipped."""
         if not is_sparse(block):
-            return block * self.windows[self.places[rows]]
+            return block * self.windows(self.places[rows])
         rng = np.random.default_rng((self.seed, rows.start))
         data = block.data * _random_signs(rng, block.nnz, block.dtype)
         return type(block)((data, block.indices, block.indptr), shape=block.shape)
@@ -196,7 +210,7 @@ class FlippedLanczos:
     """Lanczos for the hollowed Gram matrix of one flipped matrix F.
 
     Beside each basis vector it keeps its product with ``F.T``, so that a step reads F
-    once.
+    once. Vectors are on the host, wherever F is.
     """
 
     def __init__(
@@ -221,16 +235,12 @@ class FlippedLanczos:
     def read(self, block: Array, rows: slice) -> None:
         """Do a step's part for a block of flipped rows."""
         if self.done < 0:
-            squares = block.multiply(block) if is_sparse(block) else np.square(block)
-            self.removed[rows] = np.asarray(squares.sum(axis=1)).ravel()
-            u = block @ self.direction
-        else:
-            u = (
-                block @ self.direction
-                - self.removed[rows] * self.basis[self.done, rows]
-            )
+            self.removed[rows] = to_host(row_sqnorms(block))
+        u = to_host(matmul(block, self.direction))
+        if self.done >= 0:
+            u -= self.removed[rows] * self.basis[self.done, rows]
         self.u[rows] = u
-        self.w += block.T @ u
+        self.w += to_host(transposed_matmul(block, u))
 
     def step(self) -> None:
         """End a step: make the new vector orthogonal and look at the top Ritz value."""

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ihgmm._arrays import Array, matmul, to_host, transposed_matmul, wide
+from ihgmm._arrays import (
+    Array,
+    is_device,
+    matmul,
+    moved,
+    to_host,
+    transposed_matmul,
+    wide,
+)
 from ihgmm._tall import (
     Tall,
     group_sizes,
@@ -27,7 +35,8 @@ class Groups:
     Attributes
     ----------
     labels : array of shape (n_samples,)
-        The group of each row, from 0, where the data is.
+        The group of each row, from 0, where the data is or on the host. What is
+        given and returned for each row is where these are.
     size : ndarray of shape (n_groups,)
         Rows in each group.
     """
@@ -62,9 +71,11 @@ class Groups:
 
     def weighted_sums(self, X: Array, weights: Tall) -> np.ndarray:
         """Return the sum of weight times row for each group, in X's dtype."""
-        membership = indicators(self.labels, len(self.size), weights, X)
+        labels, weights = moved(self.labels, X), moved(weights, X)
+        membership = indicators(labels, len(self.size), weights, X)
         return to_host(transposed_matmul(X, membership)).T
 
     def inner_products(self, X: Array, centers: np.ndarray) -> Tall:
         """Return the inner product of each row with the centre of its group."""
-        return wide(pick(matmul(X, centers.T), self.labels))
+        inner = wide(pick(matmul(X, centers.T), moved(self.labels, X)))
+        return inner if is_device(self.labels) else to_host(inner)

@@ -4,6 +4,8 @@ A centre estimated from a cluster carries the noise of its own rows. With many m
 features than rows this noise makes every row fit its own cluster best, right or wrong.
 Here a row is compared with the centres that the *other* rows give: the sums over a
 cluster are formed once, and the row's own part is taken off.
+
+What there is of each row and cluster is on the host, wherever the data is.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import log_ndtr
 
-from ihgmm._arrays import Array, matmul, transposed_matmul
+from ihgmm._arrays import Array, matmul, to_host, transposed_matmul
 
 __all__ = [
     "NOISES",
@@ -143,8 +145,8 @@ def leave_one_out(
     Directions
         The sums with all rows.
     """
-    sums = transposed_matmul(X, weights).astype(np.float64)
-    inner = matmul(X, sums).astype(np.float64)
+    sums = to_host(transposed_matmul(X, weights)).astype(np.float64)
+    inner = to_host(matmul(X, sums)).astype(np.float64)
     total = np.einsum("jk,jk->k", sums, sums)
     own = weights * sqnorms[:, None]
     squares = total - 2 * weights * inner + weights * own
@@ -158,7 +160,7 @@ def leave_one_out(
 
 def project(X: Array, sqnorms: np.ndarray, directions: Directions) -> Projections:
     """Compare new rows with the centres."""
-    inner = matmul(X, directions.sums).astype(np.float64)
+    inner = to_host(matmul(X, directions.sums)).astype(np.float64)
     squares = np.broadcast_to(directions.sqnorms, inner.shape)
     loads = np.broadcast_to(directions.loads, inner.shape)
     return Projections(_cosines(inner, squares, sqnorms), squares, loads)

@@ -13,11 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ihgmm._arrays import like, moved, times, to_host
+from ihgmm._callbacks import InSteps, with_callbacks
+from ihgmm._progress import Steps
+from ihgmm._tall import Tall
 from ihgmm._validation import (
     CheckedData,
     check_choice,
     check_count,
     check_data,
+    check_flag,
     check_n_clusters,
     check_number,
     check_row_count,
@@ -38,7 +43,7 @@ from ihgmm.spectral import spectral_clustering
 __all__ = ["IhGMM"]
 
 
-class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
+class IhGMM(InSteps, ClusterMixin, DensityMixin, BaseEstimator):
     """Mixture of patterns at individual scales, fitted by likelihood.
 
     IhGMM stands beside :class:`~ihgmm.IhSC` as ``GaussianMixture`` stands beside
@@ -60,6 +65,9 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         Cap on the rounds.
     tol : float, default=1e-3
         Memberships that move less than this, on average over rows, have converged.
+    verbose : bool, default=False
+        Write a line for each step of the fit, with its time, and show how far each
+        pass over data on disk has come.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the start.
 
@@ -110,6 +118,10 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
     :meth:`predict` and :meth:`predict_proba` judge rows by all rows of the fit; for the
     rows of the fit themselves use ``labels_`` and ``memberships_``.
 
+    X may be an array of torch, CuPy or another library that follows the array API
+    standard (``pip install 'ihgmm[gpu]'``). It stays on its device, and so do arrays
+    among the results; what there is of each row and cluster is worked on on the host.
+
     Examples
     --------
     >>> from ihgmm import IhGMM, make_ihgmm
@@ -145,6 +157,7 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         gram: GramKind = "hollow",
         max_iter: int = 200,
         tol: float = 1e-3,
+        verbose: bool = False,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -152,6 +165,7 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         self.gram = gram
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Tags:
@@ -161,6 +175,7 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         tags.classifier_tags = ClassifierTags(multi_class=self.n_clusters != 2)
         return tags
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the mixture.
 
@@ -168,6 +183,8 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The data. Zero rows get the label of the largest cluster, with a warning.
+            A torch tensor, a CuPy array or any other that follows the array API
+            standard stays on its device, and results are arrays of the same kind.
         y : None
             Ignored.
 
@@ -177,26 +194,41 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
             The fitted estimator itself.
         """
         self._check_parameters()
-        data = check_data(X, self, blocks=True)
-        warn_zero_rows(data.sqnorms)
+        with self._steps(6 + (self.n_clusters == "auto"), X, y, self.verbose) as steps:
+            self._fit(X, steps)
+        return self
+
+    def _fit(self, X: Any, steps: Steps) -> None:
+        with steps.step("check") as say:
+            data = check_data(X, self, blocks=True, devices=True, verbose=self.verbose)
+            n, p = data.X.shape
+            say(f"{n:,} rows, {p:,} features")
+            warn_zero_rows(data.sqnorms)
         rng = generator(self.random_state)
-        k, _ = resolve(self.n_clusters, data.X, data.sqnorms, self.gram, rng)
-        check_row_count(len(data.sqnorms), k)
+        k = self.n_clusters
+        if k == "auto":
+            with steps.step("count") as say:
+                k, _ = resolve(k, data.X, data.sqnorms, self.gram, rng)
+                say(f"{k} cluster{'s' * (k != 1)}")
+        check_row_count(data.X.shape[0], k)
         kinds = identical_rows(data.X, data.sqnorms, k)
         if kinds is not None:
             given = indicators(kinds, k)
             found = evaluate_mixture(data.X, given, data.sqnorms, self.noise)
             found = replace(found, memberships=given, change=0.0)
         else:
-            found = fit_mixture(
-                data.X,
-                self._start(data, k, rng),
-                k,
-                data.sqnorms,
-                noise=self.noise,
-                max_iter=self.max_iter,
-                tol=self.tol,
-            )
+            start = self._start(data, k, rng, steps)
+            with steps.step("rounds") as say:
+                found = fit_mixture(
+                    data.X,
+                    start,
+                    k,
+                    data.sqnorms,
+                    noise=self.noise,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    say=say,
+                )
             warn_empty_clusters(found.memberships.argmax(axis=1), k)
         if found.change > self.tol:
             warnings.warn(
@@ -206,40 +238,46 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        self._store(found, data)
-        return self
+        with steps.step("centers"):
+            self._store(found, data)
 
-    def _start(self, data: CheckedData, k: int, rng: np.random.Generator) -> np.ndarray:
+    def _start(
+        self, data: CheckedData, k: int, rng: np.random.Generator, steps: Steps
+    ) -> Tall:
         spectral = spectral_clustering(
-            data.X, k, gram=self.gram, sqnorms=data.sqnorms, rng=rng
+            data.X, k, gram=self.gram, sqnorms=data.sqnorms, rng=rng, steps=steps
         )
-        return refine_labels(data.X, spectral.labels, k, sqnorms=data.sqnorms).labels
+        with steps.step("refine"):
+            return refine_labels(
+                data.X, spectral.labels, k, sqnorms=data.sqnorms
+            ).labels
 
     def _store(self, found: Mixture, data: CheckedData) -> None:
         k = found.memberships.shape[1]
+        sqnorms = to_host(data.sqnorms)
         hard = found.memberships.argmax(axis=1)
-        hard[data.sqnorms == 0] = np.bincount(hard).argmax()
+        hard[sqnorms == 0] = np.bincount(hard).argmax()
         labels = number_by_size(hard, k)
         order = np.empty(k, dtype=np.intp)
         first = [np.flatnonzero(hard == j) for j in range(k)]
         free = iter(sorted(set(range(k)) - set(labels)))
         for j, rows in enumerate(first):
             order[labels[rows[0]] if len(rows) else next(free)] = j
-        estimates = estimate_parameters(data.X, labels, k, sqnorms=data.sqnorms)
-        unit = estimates.centers.dtype.type(data.unit)
-        self.labels_ = labels
-        self.memberships_ = found.memberships[:, order]
-        self.weights_ = found.mixing_weights[order]
-        self.cluster_centers_ = estimates.centers * unit
+        estimates = estimate_parameters(data.X, labels, k, sqnorms=sqnorms)
+        self.labels_ = moved(labels, data.X)
+        self.memberships_ = moved(found.memberships[:, order], data.X)
+        self.weights_ = moved(found.mixing_weights[order], data.X)
+        self.cluster_centers_ = times(estimates.centers, data.unit)
         self.scales_ = estimates.scales
         self.scale_errors_ = estimates.scale_errors
         if found.noise_variances is None:
-            self.noise_levels_ = estimates.noise_levels * unit
+            self.noise_levels_ = times(estimates.noise_levels, data.unit)
         else:
             levels = np.sqrt(found.noise_variances[order]) * data.unit
-            self.noise_levels_ = levels[:1] if self.noise == "common" else levels
+            levels = levels[:1] if self.noise == "common" else levels
+            self.noise_levels_ = moved(levels, data.X)
         freedom = max(data.X.shape[1] - 1, 1)
-        live = int((data.sqnorms > 0).sum())
+        live = int((sqnorms > 0).sum())
         self.log_likelihood_ = found.log_likelihood - live * freedom * np.log(data.unit)
         self.n_clusters_ = k
         self.converged_ = found.change <= self.tol
@@ -262,7 +300,8 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return np.asarray(self._joint(X)[0].argmax(axis=1))
+        joint, data = self._joint(X)
+        return moved(joint.argmax(axis=1), data.X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each cluster for each row.
@@ -277,8 +316,9 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         ndarray of shape (n_samples, n_clusters)
             Rows sum to 1.
         """
-        joint, _ = self._joint(X)
-        return np.asarray(np.exp(joint - logsumexp(joint, axis=1, keepdims=True)))
+        joint, data = self._joint(X)
+        likely = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        return moved(likely, data.X)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-likelihood of each row.
@@ -298,8 +338,7 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         joint, data = self._joint(X)
-        freedom = max(self.n_features_in_ - 1, 1)
-        return np.asarray(logsumexp(joint, axis=1) - freedom * np.log(data.unit))
+        return moved(self._log_likelihoods(joint, data), data.X)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log-likelihood of the rows.
@@ -315,7 +354,7 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         -------
         float
         """
-        return float(self.score_samples(X).mean())
+        return float(self._log_likelihoods(*self._joint(X)).mean())
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion; smaller is better.
@@ -360,8 +399,9 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
     def _criteria(self, X: Any) -> tuple[float, np.ndarray]:
         joint, data = self._joint(X)
         likely = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-        found = evaluate_mixture(data.X, likely, data.sqnorms, self.noise)
-        live = int((data.sqnorms > 0).sum())
+        sqnorms = to_host(data.sqnorms)
+        found = evaluate_mixture(data.X, likely, sqnorms, self.noise)
+        live = int((sqnorms > 0).sum())
         p = self.n_features_in_
         freedom = max(p - 1, 1)
         penalty = (self.n_clusters_ - 1) * np.log(live)
@@ -394,35 +434,42 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         n = check_count("n_samples", n_samples)
         rng = generator(self.random_state)
-        used = np.bincount(self.labels_, minlength=self.n_clusters_) > 0
-        shares = np.where(used, self.weights_, 0.0)
+        own = to_host(self.labels_)
+        used = np.bincount(own, minlength=self.n_clusters_) > 0
+        shares = np.where(used, to_host(self.weights_), 0.0)
         labels = rng.choice(self.n_clusters_, size=n, p=shares / shares.sum())
         donors = np.empty(n, dtype=np.intp)
         for k in np.unique(labels):
             rows = labels == k
-            own = np.flatnonzero(self.labels_ == k)
-            donors[rows] = rng.choice(own, size=int(rows.sum()))
+            donors[rows] = rng.choice(np.flatnonzero(own == k), size=int(rows.sum()))
+        levels = to_host(self.noise_levels_)
         if self.noise == "individual":
-            sigma = self.noise_levels_[donors]
+            sigma = levels[donors]
         elif self.noise == "class":
-            sigma = self.noise_levels_[labels]
+            sigma = levels[labels]
         else:
-            sigma = np.full(n, self.noise_levels_[0])
+            sigma = np.full(n, levels[0])
+        centers, scales = to_host(self.cluster_centers_), to_host(self.scales_)
         X = rng.standard_normal((n, self.n_features_in_)) * sigma[:, None]
-        X += self.scales_[donors, None] * self.cluster_centers_[labels]
-        return X.astype(self.cluster_centers_.dtype), labels
+        X += scales[donors, None] * centers[labels]
+        return like(X, self.cluster_centers_), moved(labels, self.cluster_centers_)
+
+    def _log_likelihoods(self, joint: np.ndarray, data: CheckedData) -> np.ndarray:
+        freedom = max(self.n_features_in_ - 1, 1)
+        return np.asarray(logsumexp(joint, axis=1) - freedom * np.log(data.unit))
 
     def _joint(self, X: Any) -> tuple[np.ndarray, CheckedData]:
         """Return log-likelihoods of rows and clusters, in the units of checked data."""
         check_is_fitted(self)
-        data = check_data(X, self, reset=False, blocks=True)
-        found = project(data.X, data.sqnorms, self._directions)
+        data = check_data(X, self, reset=False, blocks=True, devices=True)
+        sqnorms = to_host(data.sqnorms)
+        found = project(data.X, sqnorms, self._directions)
         variances = None
         if self.noise != "individual":
-            levels = np.broadcast_to(self.noise_levels_, self.n_clusters_)
+            levels = np.broadcast_to(to_host(self.noise_levels_), self.n_clusters_)
             variances = (levels / data.unit) ** 2
         joint = joint_log_likelihood(
-            found, data.sqnorms, data.X.shape[1], self.weights_, variances
+            found, sqnorms, data.X.shape[1], to_host(self.weights_), variances
         )
         return joint, data
 
@@ -432,3 +479,4 @@ class IhGMM(ClusterMixin, DensityMixin, BaseEstimator):
         check_choice("gram", self.gram, GRAMS)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, above=0)
+        check_flag("verbose", self.verbose)

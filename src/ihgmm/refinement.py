@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import softmax
 
-from ihgmm._arrays import Array, row_sqnorms
+from ihgmm._arrays import Array, moved, row_sqnorms, to_host
+from ihgmm._tall import Tall
 from ihgmm.memberships import (
     Projections,
     indicators,
@@ -32,8 +33,8 @@ class Refinement:
 
     Attributes
     ----------
-    labels : ndarray of shape (n_samples,)
-        The cluster of each row.
+    labels : array of shape (n_samples,)
+        The cluster of each row, where the data is.
     n_iter : int
         Rounds that were run.
     converged : bool
@@ -41,17 +42,17 @@ class Refinement:
         came back that had been there before.
     """
 
-    labels: np.ndarray
+    labels: Tall
     n_iter: int
     converged: bool
 
 
 def refine_labels(
     X: Array,
-    labels: np.ndarray,
+    labels: Tall,
     n_clusters: int,
     *,
-    sqnorms: np.ndarray | None = None,
+    sqnorms: Tall | None = None,
     max_iter: int = 100,
 ) -> Refinement:
     """Reassign rows to the centres that the other rows give, until nothing changes.
@@ -60,11 +61,11 @@ def refine_labels(
     ----------
     X : array or sparse matrix of shape (n_samples, n_features)
         The data.
-    labels : ndarray of shape (n_samples,)
+    labels : array of shape (n_samples,)
         Where to start: integers from 0 to ``n_clusters - 1``, every one in use.
     n_clusters : int
         Number of clusters; none of them is ever emptied.
-    sqnorms : ndarray of shape (n_samples,), optional
+    sqnorms : array of shape (n_samples,), optional
         Squared row norms of X, if known already.
     max_iter : int
         Cap on the number of rounds.
@@ -92,8 +93,19 @@ def refine_labels(
     >>> bool((refine_labels(X, start, 2).labels == labels).all())
     True
     """
-    if sqnorms is None:
-        sqnorms = row_sqnorms(X)
+    sqnorms = to_host(row_sqnorms(X) if sqnorms is None else sqnorms)
+    found = _refine(X, to_host(labels), n_clusters, sqnorms, max_iter)
+    return replace(found, labels=moved(found.labels, X))
+
+
+def _refine(
+    X: Array,
+    labels: np.ndarray,
+    n_clusters: int,
+    sqnorms: np.ndarray,
+    max_iter: int,
+) -> Refinement:
+    """Refine labels that are on the host, wherever X is."""
     if n_clusters == 1:
         return Refinement(np.zeros(len(labels), dtype=np.intp), 0, True)
     p = X.shape[1]
@@ -108,9 +120,9 @@ def refine_labels(
         n_iter += 1
         if soft:
             likely = softmax(TEMPER * log_evidence(found, sqnorms, p), axis=1)
-            moved = np.abs(likely - memberships).max()
+            change = np.abs(likely - memberships).max()
             memberships = likely
-            soft = moved > 1e-2 and n_iter <= SOFT_ROUNDS
+            soft = change > 1e-2 and n_iter <= SOFT_ROUNDS
             if soft:
                 continue
         new = _largest(found, labels, sqnorms, n_clusters)

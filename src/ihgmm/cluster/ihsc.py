@@ -9,14 +9,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._arrays import (
-    is_device,
-    kind_of,
     like_rows,
     moved,
     namespace,
     times,
     to_host,
 )
+from ihgmm._callbacks import InSteps, with_callbacks
+from ihgmm._progress import Steps
+from ihgmm._tall import Tall
 from ihgmm._validation import (
     CheckedData,
     check_choice,
@@ -44,7 +45,7 @@ from ihgmm.spectral import spectral_clustering
 __all__ = ["IhSC"]
 
 
-class IhSC(CosineClusterer):
+class IhSC(InSteps, CosineClusterer):
     """Cluster rows that share a pattern but differ in scale.
 
     Individual-heterogeneity spectral clustering [1]_: the Gram matrix of the rows with
@@ -87,7 +88,8 @@ class IhSC(CosineClusterer):
         Largest angle, in radians, between the computed and the true leading subspace.
         Noise in the data turns that subspace by more.
     verbose : bool, default=False
-        Show how far each pass over data on disk has come.
+        Write a line for each step of the fit, with its time, and show how far each
+        pass over data on disk has come.
     random_state : int, RandomState, Generator or None, default=None
         Seed; the same seed gives the same labels.
 
@@ -133,7 +135,8 @@ class IhSC(CosineClusterer):
     standard (``pip install 'ihgmm[gpu]'``). It stays on its device, all attributes but
     numbers are arrays of that library there, and the same seed starts the same run as
     with NumPy. Only what is small comes to the host, and the at most 16,384 rows of the
-    embedding (or 256 for each cluster) that k-means learns from.
+    embedding (or 256 for each cluster) that k-means learns from; with ``refine``, a few
+    numbers for each row and cluster.
 
     References
     ----------
@@ -185,6 +188,7 @@ class IhSC(CosineClusterer):
         self.verbose = verbose
         self.random_state = random_state
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the clusters, their centres and the scale of each row.
 
@@ -203,12 +207,23 @@ class IhSC(CosineClusterer):
             The fitted estimator itself.
         """
         self._check_parameters()
-        if is_device(X):
-            self._check_device(X)
-        data = check_data(X, self, blocks=True, devices=True, verbose=self.verbose)
-        warn_zero_rows(data.sqnorms)
+        count = 4 + (self.n_clusters == "auto") + bool(self.refine)
+        with self._steps(count, X, y, self.verbose) as steps:
+            self._fit(X, steps)
+        return self
+
+    def _fit(self, X: Any, steps: Steps) -> None:
+        with steps.step("check") as say:
+            data = check_data(X, self, blocks=True, devices=True, verbose=self.verbose)
+            n, p = data.X.shape
+            say(f"{n:,} rows, {p:,} features")
+            warn_zero_rows(data.sqnorms)
         rng = generator(self.random_state)
-        k, selection = resolve(self.n_clusters, data.X, data.sqnorms, self.gram, rng)
+        k, selection = self.n_clusters, None
+        if k == "auto":
+            with steps.step("count") as say:
+                k, selection = resolve(k, data.X, data.sqnorms, self.gram, rng)
+                say(f"{k} cluster{'s' * (k != 1)}")
         if selection is not None:
             self.selection_ = selection
         check_row_count(data.X.shape[0], k)
@@ -224,6 +239,7 @@ class IhSC(CosineClusterer):
             tol=self.tol,
             sqnorms=data.sqnorms,
             rng=rng,
+            steps=steps,
         )
         labels = found.labels
         scales: np.ndarray | None = found.scales
@@ -231,10 +247,12 @@ class IhSC(CosineClusterer):
         if kinds is not None:
             labels = moved(number_by_size(kinds, k), data.X)
         elif self.refine:
-            labels, scales = self._refined(data, labels, k), None
-        fitted = estimate_parameters(
-            data.X, labels, k, scales=scales, sqnorms=data.sqnorms
-        )
+            with steps.step("refine"):
+                labels, scales = self._refined(data, labels, k), None
+        with steps.step("centers"):
+            fitted = estimate_parameters(
+                data.X, labels, k, scales=scales, sqnorms=data.sqnorms
+            )
         self.n_clusters_ = k
         self.labels_ = like_rows(data.X, labels)
         self.embedding_ = found.embedding
@@ -243,9 +261,8 @@ class IhSC(CosineClusterer):
         self.scales_ = fitted.scales
         self.noise_levels_ = times(fitted.noise_levels, data.unit)
         self.n_iter_ = found.n_iter
-        return self
 
-    def _refined(self, data: CheckedData, labels: np.ndarray, k: int) -> np.ndarray:
+    def _refined(self, data: CheckedData, labels: Tall, k: int) -> Tall:
         refined = refine_labels(data.X, labels, k, sqnorms=data.sqnorms)
         if not refined.converged:
             warnings.warn(
@@ -284,15 +301,6 @@ class IhSC(CosineClusterer):
         best = to_host(namespace(cosines).max(cosines, axis=1))
         best = np.maximum(best, 0).astype(np.float64)
         return float(sqnorms @ best**2 / total)
-
-    def _check_device(self, X: Any) -> None:
-        """Raise where the data would have to leave its device."""
-        for name, value in (("n_clusters", "auto"), ("gram", "hetero"), ("refine", 1)):
-            if getattr(self, name) == value:
-                raise TypeError(
-                    f"{name}={getattr(self, name)!r} works on the host, and X is a "
-                    f"{kind_of(X)}; give a NumPy copy of X, or another {name}."
-                )
 
     def _check_parameters(self) -> None:
         check_n_clusters(self.n_clusters)

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ihgmm._arrays import namespace, to_host
 from ihgmm._validation import (
     check_count,
     check_data,
@@ -190,7 +191,8 @@ class SphericalKMeans(CosineClusterer):
         float
             At most 0; larger is better.
         """
-        best = self._cosines(X).max(axis=1).astype(np.float64)
+        cosines = self._cosines(X)
+        best = to_host(namespace(cosines).max(cosines, axis=1)).astype(np.float64)
         return -float(check_weights(sample_weight, len(best)) @ (1.0 - best))
 
     def _initial_centers(self, X: Any) -> np.ndarray | None:

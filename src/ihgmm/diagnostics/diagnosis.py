@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ihgmm._arrays import moved, to_host
 from ihgmm._validation import (
     CheckedData,
     check_choice,
@@ -38,7 +39,8 @@ def diagnose(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The data that was clustered.
+        The data that was clustered; also a torch tensor or another library's array,
+        which stays on its device.
     labels : array-like of shape (n_samples,)
         The cluster of each row: labels of any kind, from any method, such as
         ``labels_`` of :class:`ihgmm.IhSC`.
@@ -97,7 +99,8 @@ def diagnose(
     """
     check_choice("gram", gram, GRAMS)
     rng = generator(random_state)
-    data = check_data(X, blocks=True)
+    data = check_data(X, blocks=True, devices=True)
+    sqnorms = to_host(data.sqnorms)
     n, p = data.X.shape
     array = check_labels("labels", labels)
     if len(array) != n:
@@ -105,22 +108,22 @@ def diagnose(
             f"labels has {len(array)} entries and X has {n} rows; give one label for "
             "each row of X."
         )
-    if not data.sqnorms.any():
-        warn_zero_rows(data.sqnorms)
+    if not sqnorms.any():
+        warn_zero_rows(sqnorms)
     classes, codes = np.unique(array, return_inverse=True)
     codes = np.ravel(codes)
     k = len(classes)
     sizes = np.bincount(codes)
-    live = data.sqnorms > 0
+    live = sqnorms > 0
     values = _eigenvalues(data, k, gram, rng)
     shown = values[: k + 1]
     if gram != "cosine":
         shown = data.restore_squares(shown)
     memberships = evaluate_mixture(
-        data.X, indicators(codes, k), data.sqnorms, "individual"
+        data.X, indicators(codes, k), sqnorms, "individual"
     ).memberships
     certainty = memberships[np.arange(n), codes]
-    centers = center_figures(data, codes, k)
+    centers = center_figures(replace(data, sqnorms=sqnorms), codes, k)
     conditions = _conditions(n, p, k, centers.separation)
     disputed = memberships.argmax(axis=1) != codes
     found = Diagnosis(
@@ -144,7 +147,8 @@ def diagnose(
         conditions=conditions,
         warnings=(),
     )
-    return replace(found, warnings=cautions(found, codes, data.sqnorms, values))
+    said = cautions(found, codes, sqnorms, values)
+    return replace(found, certainty=moved(certainty, data.X), warnings=said)
 
 
 def _eigenvalues(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ihgmm._arrays import to_host
 from ihgmm._validation import CheckedData
 from ihgmm.estimation import estimate_parameters
 from ihgmm.groups import Groups
@@ -34,9 +35,9 @@ def center_figures(data: CheckedData, codes: np.ndarray, k: int) -> CenterFigure
     """
     p = data.X.shape[1]
     fit = estimate_parameters(data.X, codes, k, sqnorms=data.sqnorms)
-    scales = fit.scales.astype(np.float64)
-    variances = fit.noise_levels.astype(np.float64) ** 2
-    theta = fit.centers.astype(np.float64)
+    scales = to_host(fit.scales).astype(np.float64)
+    variances = to_host(fit.noise_levels).astype(np.float64) ** 2
+    theta = to_host(fit.centers).astype(np.float64)
     inner = theta @ theta.T
     rows = Groups.of(codes, k)
     signal = rows.total(data.sqnorms - max(p - 1, 1) * variances)

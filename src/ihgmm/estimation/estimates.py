@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from ihgmm._arrays import Array, is_device, like, moved, namespace
+from ihgmm._arrays import Array, is_device, like, moved, namespace, times, to_host
 from ihgmm._tall import Tall, positive
 from ihgmm._validation import check_count, check_data, check_labels, check_number
 from ihgmm.estimation.scale_errors import (
@@ -56,9 +56,10 @@ class Estimates:
     def __repr__(self) -> str:
         k, p = self.centers.shape
         return (
-            f"Estimates(n_samples={len(self.scales)}, n_features={p}, n_clusters={k}, "
-            f"median scale error={np.median(self.scale_errors):.3g}, "
-            f"median noise level={np.median(self.noise_levels):.3g})"
+            f"Estimates(n_samples={self.scales.shape[0]}, n_features={p}, "
+            f"n_clusters={k}, "
+            f"median scale error={np.median(to_host(self.scale_errors)):.3g}, "
+            f"median noise level={np.median(to_host(self.noise_levels)):.3g})"
         )
 
     def scale_intervals(self, level: float = 0.95) -> np.ndarray:
@@ -86,9 +87,10 @@ class Estimates:
                 "as 0.95."
             )
         freedom = max(self.centers.shape[1] - 1, 1)
-        reach = self.scale_errors * stdtrit(freedom, (1 + level) / 2)
-        ends = np.column_stack([self.scales - reach, self.scales + reach])
-        return np.maximum(ends, 0).astype(self.scales.dtype)
+        scales = to_host(self.scales)
+        reach = to_host(self.scale_errors) * stdtrit(freedom, (1 + level) / 2)
+        ends = np.column_stack([scales - reach, scales + reach])
+        return like(np.maximum(ends, 0), self.scales)
 
 
 def estimate_parameters(
@@ -97,14 +99,14 @@ def estimate_parameters(
     n_clusters: int | None = None,
     *,
     scales: Any = None,
-    sqnorms: np.ndarray | None = None,
+    sqnorms: Tall | None = None,
 ) -> Estimates:
     """Estimate centres, scales and noise levels, with errors, from labelled data.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The data.
+        The data. Another library's array stays on its device, and so do results.
     labels : array-like of shape (n_samples,)
         The cluster of each row: labels of any kind, from any method. With
         ``n_clusters``, integers from 0 to ``n_clusters - 1``.
@@ -176,26 +178,28 @@ def estimate_parameters(
     0.95
     """
     unit = 1.0
-    if sqnorms is None:
-        data = check_data(X, blocks=True)
+    checked = sqnorms is not None
+    if not checked:
+        data = check_data(X, blocks=True, devices=True)
         X, sqnorms, unit = data.X, data.sqnorms, data.unit
-    if is_device(X) and n_clusters is not None and scales is not None:
+    if checked and is_device(scales) and n_clusters is not None:
         # What an estimator hands on stays where it is and needs no checks.
-        labels, scales = moved(labels, X), positive(moved(scales, X))
+        labels, scales = moved(labels, X), positive(scales)
         classes = np.arange(n_clusters)
     else:
+        # Figures of the rows are on the host; X need not be.
+        sqnorms = to_host(sqnorms)
         labels, classes = _check_clusters(labels, n_clusters, X.shape[0])
         if scales is not None:
             scales = _check_scales(scales, X.shape[0])
     found = _estimate(X, labels, classes, scales, sqnorms)
     if unit == 1.0:
         return found
-    kind = found.centers.dtype.type
     return replace(
         found,
-        centers=found.centers * kind(unit),
-        noise_levels=found.noise_levels * kind(unit),
-        center_errors=found.center_errors * kind(unit),
+        centers=times(found.centers, unit),
+        noise_levels=times(found.noise_levels, unit),
+        center_errors=times(found.center_errors, unit),
     )
 
 
@@ -228,7 +232,8 @@ def _check_clusters(
 
 
 def _check_scales(scales: Any, n_samples: int) -> np.ndarray:
-    array = np.asarray(scales, dtype=np.float64)
+    array = to_host(scales) if is_device(scales) else np.asarray(scales)
+    array = array.astype(np.float64, copy=False)
     if array.shape != (n_samples,) or not np.isfinite(array).all():
         raise ValueError(
             f"scales has shape {array.shape}; give {n_samples} finite numbers, one for "

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ihgmm._arrays import own_threads
+from ihgmm._arrays import is_device, kind_of, like, moved, own_threads, to_host
+from ihgmm._tall import Tall
 from ihgmm.blocks import fix_signs, orthonormal
-from ihgmm.eigen import ORDERS, SOLVERS, Solver
+from ihgmm.eigen import DENSE_DEVICE_ROWS, ORDERS, SOLVERS, Solver
 from ihgmm.gram import GramOperator
 from ihgmm.hetero.stages import impute_in_stages
 from ihgmm.hetero.subspace import Subspace
@@ -31,7 +32,7 @@ class Imputed:
     ----------
     gram : GramOperator
         The matrix.
-    diagonal : ndarray of shape (n_samples,), float64
+    diagonal : array of shape (n_samples,), float64
         Its diagonal: for each row an estimate of the squared norm without noise.
     pairs : EigenPairs
         Its leading eigenpairs.
@@ -44,7 +45,7 @@ class Imputed:
     """
 
     gram: GramOperator
-    diagonal: np.ndarray
+    diagonal: Tall
     pairs: EigenPairs
     ranks: tuple[int, ...]
     n_updates: int
@@ -142,11 +143,17 @@ def impute_diagonal(
         raise ValueError(f"solver={solver!r} is not one of {SOLVERS}.")
     if max_iter < 1:
         raise ValueError(f"max_iter={max_iter} is too small; give 1 or more.")
+    if is_device(G.X) and solver == "dense" and n > DENSE_DEVICE_ROWS:
+        raise ValueError(
+            f"eigen_solver='dense' works on the host, and X is a {kind_of(G.X)} of {n} "
+            "rows; take 'block' or 'auto', or give a NumPy copy of X."
+        )
     if rng is None:
         rng = np.random.default_rng()
+    sqnorms = to_host(G.sqnorms)
     # With a trace of one, products of blocks neither over- nor underflow.
-    unit = float(G.sqnorms.sum()) or 1.0
-    hollow = replace(G, removed=G.sqnorms.astype(G.dtype), factor=1.0 / unit)
+    unit = float(sqnorms.sum()) or 1.0
+    hollow = replace(G, removed=like(G.sqnorms, G.X), factor=1.0 / unit)
     few = n <= max(3 * block_width(k), DENSE if solver == "auto" else 0)
     with own_threads(G.X):
         if few or solver == "dense":
@@ -155,19 +162,18 @@ def impute_diagonal(
         else:
             start = orthonormal(start_block(hollow, k, order, rng)[0], rng)
             space = Subspace.of(hollow, start)
-        bound = G.sqnorms / unit
+        bound = sqnorms / unit
         ranks, state = impute_in_stages(space, hollow, k, order, tol, max_iter, bound)
     ritz = state.ritz
     own = unit * G.factor
     pairs = EigenPairs(
         ritz.values[:k] * own,
-        fix_signs(ritz.vectors(k).astype(G.dtype)),
+        fix_signs(like(ritz.vectors(k), G.X)),
         ritz.residual(k) * own,
         ritz.space.n_products,
         "dense" if space.basis is None else "block",
     )
     diagonal = state.diagonal * unit
-    gram = replace(G, removed=(G.sqnorms - diagonal).astype(G.dtype))
-    return Imputed(
-        gram, diagonal * G.factor, pairs, ranks, state.n_updates, state.change
-    )
+    gram = replace(G, removed=like(sqnorms - diagonal, G.X))
+    diagonal = moved(diagonal * G.factor, G.X)
+    return Imputed(gram, diagonal, pairs, ranks, state.n_updates, state.change)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm.blocks import next_block
+from ihgmm.blocks import next_block, project_out
 from ihgmm.gram import GramOperator
 from ihgmm.hetero.subspace import RitzPairs, Subspace, largest_norm
 from ihgmm.krylov import (
@@ -98,12 +98,11 @@ def _settle(
     diagonal, change, before, last = ritz.diagonal, state.change, np.inf, None
     while n_updates < max_iter:
         n_updates += 1
-        squares = np.square(ritz.vectors(rank), dtype=np.float64)
-        diagonal = np.clip(squares @ ritz.used(rank), 0.0, most)
+        diagonal, leverages = ritz.fitted(rank)
+        diagonal = np.clip(diagonal, 0.0, most)
         step = diagonal - ritz.diagonal
         # A change E of the matrix turns the leading subspace U by norm(E @ U) / gap.
-        leverage = squares[:, : ritz.signal(rank)].sum(axis=1)
-        change = float(np.sqrt(step**2 @ leverage)) / ritz.gap(rank)
+        change = float(np.sqrt(step**2 @ leverages)) / ritz.gap(rank)
         # Steps shrink at a steady rate, which tells what is still to come.
         rate = min(change / before, SLOWEST) if before < np.inf else SLOWEST
         if change * max(1.0, rate / (1.0 - rate)) <= accuracy:
@@ -135,6 +134,8 @@ def _enlarged(
     if largest_norm(rest[:, : ritz.signal(rank)]) <= max(goal, floor):
         return None
     n, width = rest.shape
+    # Once more than in exact arithmetic: in float32 the basis would degenerate.
+    rest, _ = project_out([space.basis], rest)
     block = next_block([space.basis], rest, floor)
     if block.shape[1] == 0:
         return None

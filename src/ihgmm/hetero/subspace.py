@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
+from ihgmm._arrays import like, moved, namespace, to_host, wide
+from ihgmm._tall import Tall, side_by_side, tall_dot
 from ihgmm.blocks import weighted_gram
 from ihgmm.gram import GramOperator
 from ihgmm.krylov import SMALLEST_GAP, Order, leading_order
@@ -23,9 +25,9 @@ class Subspace:
 
     Attributes
     ----------
-    basis : ndarray of shape (n_samples, m) or None
-        Orthonormal columns; None for the identity.
-    product : ndarray of shape (n_samples, m)
+    basis : array of shape (n_samples, m) or None
+        Orthonormal columns, where the data is; None for the identity.
+    product : array of shape (n_samples, m)
         The hollow matrix times the basis.
     rayleigh : ndarray of shape (m, m)
         The transposed basis times the product.
@@ -33,22 +35,22 @@ class Subspace:
         Blocks that the hollow matrix was multiplied with.
     """
 
-    basis: np.ndarray | None
-    product: np.ndarray
+    basis: Tall | None
+    product: Tall
     rayleigh: np.ndarray
     n_products: int
 
     @classmethod
-    def of(cls, hollow: GramOperator, basis: np.ndarray) -> Subspace:
+    def of(cls, hollow: GramOperator, basis: Tall) -> Subspace:
         """Return the subspace of some orthonormal columns."""
         product = hollow @ basis
-        return cls(basis, product, (basis.T @ product).astype(np.float64), 1)
+        return cls(basis, product, tall_dot(basis, product), 1)
 
-    def times(self, coefficients: np.ndarray) -> np.ndarray:
+    def times(self, coefficients: np.ndarray) -> Tall:
         """Return the basis times some coefficients."""
         if self.basis is None:
             return coefficients
-        return np.asarray(self.basis @ coefficients.astype(self.basis.dtype))
+        return self.basis @ like(coefficients, self.basis)
 
     def ritz(self, diagonal: np.ndarray, count: int, order: Order) -> RitzPairs:
         """Return leading eigenpairs, within the subspace, given the diagonal."""
@@ -56,8 +58,7 @@ class Subspace:
         if self.basis is None:
             np.fill_diagonal(matrix, diagonal)
         else:
-            weights = diagonal.astype(self.basis.dtype)
-            matrix += weighted_gram(self.basis, weights)
+            matrix += weighted_gram(self.basis, like(diagonal, self.basis))
         m = len(matrix)
         count = min(count, m)
         subset = (m - count, m - 1) if order == "algebraic" else None
@@ -69,7 +70,7 @@ class Subspace:
         """Return the subspace of some orthonormal vectors in this one."""
         return Subspace(
             self.times(coefficients),
-            self.product @ coefficients.astype(self.product.dtype),
+            self.product @ like(coefficients, self.product),
             coefficients.T @ self.rayleigh @ coefficients,
             self.n_products,
         )
@@ -78,10 +79,10 @@ class Subspace:
         """Return the sum of two orthogonal subspaces."""
         if self.basis is None or other.basis is None:
             raise ValueError("The whole space has nothing orthogonal to it.")
-        side = (self.basis.T @ other.product).astype(np.float64)
+        side = tall_dot(self.basis, other.product)
         return Subspace(
-            np.hstack([self.basis, other.basis]),
-            np.hstack([self.product, other.product]),
+            side_by_side([self.basis, other.basis]),
+            side_by_side([self.product, other.product]),
             np.block([[self.rayleigh, side], [side.T, other.rayleigh]]),
             self.n_products + other.n_products,
         )
@@ -89,7 +90,7 @@ class Subspace:
 
 @dataclass(frozen=True, eq=False)
 class RitzPairs:
-    """Leading eigenpairs within a subspace, given the diagonal."""
+    """Leading eigenpairs within a subspace, given the diagonal, on the host."""
 
     space: Subspace
     diagonal: np.ndarray
@@ -106,9 +107,21 @@ class RitzPairs:
         """Return the last of the leading eigenvalues that count."""
         return float(self.sizes[self.signal(rank) - 1])
 
-    def vectors(self, k: int) -> np.ndarray:
+    def vectors(self, k: int) -> Tall:
         """Return the first k eigenvectors."""
         return self.space.times(self.coefficients[:, :k])
+
+    def fitted(self, rank: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the diagonal of the approximation of some rank, and the leverages.
+
+        A leverage is a row's squared length in the leading eigenvectors that count.
+        """
+        vectors = wide(self.vectors(rank))
+        counts = np.arange(rank) < self.signal(rank)
+        weights = np.column_stack([self.used(rank), counts])
+        squares = namespace(vectors).square(vectors)
+        diagonal, leverages = to_host(squares @ moved(weights, squares)).T
+        return diagonal, leverages
 
     def again(self, diagonal: np.ndarray) -> RitzPairs:
         """Return the eigenpairs with another diagonal."""
@@ -134,22 +147,22 @@ class RitzPairs:
         gap = max(sizes[last] - sizes[last + 1], SMALLEST_GAP * sizes[last])
         return float(gap) or 1.0
 
-    def lacking(self) -> np.ndarray:
+    def lacking(self) -> Tall:
         """Return ``G @ u - value * u`` for every pair."""
         if self.space.basis is None:
             return np.zeros_like(self.coefficients)
-        dtype = self.space.basis.dtype
         vectors = self.space.times(self.coefficients)
-        rest = self.space.product @ self.coefficients.astype(dtype)
-        rest += vectors * self.diagonal[:, None].astype(dtype)
-        rest -= vectors * self.values.astype(dtype)
-        return np.asarray(rest)
+        rest = self.space.product @ like(self.coefficients, vectors)
+        rest += vectors * like(self.diagonal, vectors)[:, None]
+        rest -= vectors * like(self.values, vectors)
+        return rest
 
     def residual(self, rank: int) -> float:
         """Return the largest norm of what leading pairs that count lack."""
         return largest_norm(self.lacking()[:, : self.signal(rank)])
 
 
-def largest_norm(columns: np.ndarray) -> float:
+def largest_norm(columns: Tall) -> float:
     """Return the largest norm of a column."""
-    return float(np.sqrt(np.square(columns, dtype=np.float64).sum(axis=0).max()))
+    xp = namespace(columns)
+    return float(np.sqrt(float(xp.max(xp.sum(xp.square(wide(columns)), axis=0)))))

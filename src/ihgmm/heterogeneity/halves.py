@@ -6,7 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ihgmm._arrays import Array, dense_rows, row_ranges
+from ihgmm._arrays import (
+    Array,
+    dense_rows,
+    dtype_of,
+    is_device,
+    moved,
+    namespace,
+    row_ranges,
+    take_rows,
+    to_host,
+    wide,
+)
+from ihgmm._tall import Tall, block_entries, row_dots
 from ihgmm.groups import Groups
 
 __all__ = ["LEAST", "RowFigures", "random_halves", "row_figures"]
@@ -15,7 +27,7 @@ LEAST = 4
 """Rows that a cluster must have: a difference in each half takes two."""
 
 CHUNK = 2**18
-"""Entries of X that are worked on at a time."""
+"""Entries of X that are worked on at a time on a host."""
 
 
 @dataclass(frozen=True)
@@ -64,23 +76,17 @@ def row_figures(
     cube = u**3
     power = np.einsum("ij,ij->i", cube, u)
     # A row nearer to the mean than rounding tells nothing.
-    rounding = (64 * np.finfo(X.dtype).eps) ** 2 * ((u * means) ** 2).sum(axis=1)
-    y, v, fourth, sixth, noise = np.zeros((5, n))
-    for at in row_ranges(n, CHUNK // p):
-        g = group[at]
-        d = dense_rows(X, at) - means[g]
-        a = d * u[g]
-        y[at] = a.sum(axis=1)
-        a *= a
-        v[at] = a.sum(axis=1)
-        # sum(u**2 * (d - y * u)**2), free of the row's own scale
-        noise[at] = v[at] - 2 * y[at] * np.einsum("ij,ij->i", cube[g], d)
-        noise[at] += y[at] ** 2 * power[g]
-        v[at] *= v[at] > rounding[g]
-        a /= np.where(v[at] > 0, v[at], 1.0)[:, None]
-        square = a * a
-        fourth[at] = square.sum(axis=1)
-        sixth[at] = np.einsum("ij,ij->i", square, a)
+    rounding = (64 * np.finfo(dtype_of(X)).eps) ** 2 * ((u * means) ** 2).sum(axis=1)
+    y, v, fourth, sixth, cross = figures = np.zeros((5, n))
+    there = [moved(rows, X) for rows in (means, u, cube)]
+    for at in row_ranges(n, block_entries(X, CHUNK) // p):
+        # Only figures of rows leave a device.
+        block = wide(take_rows(X, at)) if is_device(X) else dense_rows(X, at)
+        g = moved(group[at], X)
+        figures[:, at] = _seen_from(block, *(take_rows(rows, g) for rows in there))
+    # sum(u**2 * (d - y * u)**2), free of the row's own scale
+    noise = v - 2 * y * cross + y**2 * power[group]
+    v *= v > rounding[group]
     # What y * u and the mean took of the noise; with one feature, all of it.
     rest = (1 - power[group]) * (1 - weight)
     noise = np.divide(noise, rest, out=np.full(n, np.inf), where=rest > 1e-9)
@@ -90,6 +96,20 @@ def row_figures(
     return RowFigures(
         groups, weight, y, v, fourth, sixth, np.maximum(noise, 0.0), gain, level
     )
+
+
+def _seen_from(block: Tall, means: Tall, u: Tall, cube: Tall) -> np.ndarray:
+    """Return y, v, fourth, sixth and ``sum(u**3 * d)`` of rows, on the host."""
+    xp = namespace(block)
+    d = block - means
+    a = d * u
+    y = xp.sum(a, axis=1)
+    a *= a
+    v = xp.sum(a, axis=1)
+    a /= xp.where(v > 0, v, xp.ones_like(v))[:, None]
+    square = a * a
+    fourth, sixth = xp.sum(square, axis=1), row_dots(square, a)
+    return to_host(xp.stack([y, v, fourth, sixth, row_dots(cube, d)]))
 
 
 def _weights(X: Array, groups: Groups, sqnorms: np.ndarray) -> np.ndarray:

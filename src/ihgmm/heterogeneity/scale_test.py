@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._arrays import is_sparse
+from ihgmm._arrays import is_sparse, to_host
 from ihgmm._validation import check_data, check_labels, generator
 from ihgmm.heterogeneity.evidence import (
     cumulants_of,
@@ -131,7 +131,7 @@ def scale_heterogeneity_test(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The data.
+        The data; also a torch tensor or another library's array, on its device.
     labels : array-like of shape (n_samples,)
         The cluster of each row: labels of any kind, known or found by
         :class:`ihgmm.IhSC`.
@@ -180,9 +180,9 @@ def scale_heterogeneity_test(
     >>> scale_heterogeneity_test(X, labels).p_value > 0.05
     True
     """
-    data = check_data(X, blocks=True)
+    data = check_data(X, blocks=True, devices=True)
     array = check_labels("labels", labels)
-    n = len(data.sqnorms)
+    n = data.X.shape[0]
     if len(array) != n:
         raise ValueError(
             f"labels has {len(array)} entries and X has {n} rows; give one label for "
@@ -193,7 +193,7 @@ def scale_heterogeneity_test(
     group = 2 * codes + random_halves(codes, generator(random_state))
     # Rows are slow to pick from a matrix stored by columns.
     rows = data.X.tocsr() if is_sparse(data.X) else data.X
-    figures = row_figures(rows, group, 2 * len(sizes), data.sqnorms)
+    figures = row_figures(rows, group, 2 * len(sizes), to_host(data.sqnorms))
     cumulants = cumulants_of(figures)
     statistics, p_values = judge(cumulants)
     variance, square, usable = effects(figures)

@@ -46,7 +46,7 @@ LAYERS = [
         "theory",
         "datasets",
     },
-    {"cluster", "mixture"},
+    {"_reporting", "cluster", "mixture"},
     {
         "_tables",
         "anndata",
@@ -58,6 +58,8 @@ LAYERS = [
         "__main__",
     },
 ]
+# Estimators write reports of themselves: the one look upwards, when it is asked for.
+UPWARDS = {("_reporting", "report")}
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 
 
@@ -76,6 +78,8 @@ def test_every_module_has_a_layer_and_imports_point_down(root):
         if module == "__init__":
             continue
         for name in imported(ast.parse(path.read_text(encoding="utf-8"))):
+            if (module, name) in UPWARDS:
+                continue
             assert HEIGHT[name] <= HEIGHT[module], f"{path.name} imports {name}"
 
 

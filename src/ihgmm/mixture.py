@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ihgmm._arrays import like, moved, times, to_host
 from ihgmm._callbacks import InSteps, with_callbacks
 from ihgmm._progress import Steps
+from ihgmm._reporting import Reporting
 from ihgmm._tall import Tall
 from ihgmm._validation import (
     CheckedData,
@@ -43,7 +44,7 @@ from ihgmm.spectral import spectral_clustering
 __all__ = ["IhGMM"]
 
 
-class IhGMM(InSteps, ClusterMixin, DensityMixin, BaseEstimator):
+class IhGMM(InSteps, Reporting, ClusterMixin, DensityMixin, BaseEstimator):
     """Mixture of patterns at individual scales, fitted by likelihood.
 
     IhGMM stands beside :class:`~ihgmm.IhSC` as ``GaussianMixture`` stands beside

@@ -21,13 +21,13 @@ from ihgmm.cli._options import (
     IdColumn,
     LabelColumn,
     NClusters,
+    Order,
     Quiet,
+    Refine,
     Seed,
     Standardize,
-    one_of,
 )
 from ihgmm.cli._screen import Screen
-from ihgmm.eigen import ORDERS
 from ihgmm.report import write_report
 
 __all__ = ["report"]
@@ -49,19 +49,8 @@ def report(
         str | None, typer.Option(rich_help_panel=OUTPUT, help="Heading of the page.")
     ] = None,
     gram: Gram = "hollow",
-    order: Annotated[
-        str,
-        typer.Option(
-            autocompletion=one_of(ORDERS),
-            help=f"Which eigenvalues lead: {', '.join(ORDERS)}.",
-        ),
-    ] = "algebraic",
-    refine: Annotated[
-        bool,
-        typer.Option(
-            "--refine", help="Reassign rows to the centres that the other rows give."
-        ),
-    ] = False,
+    order: Order = "algebraic",
+    refine: Refine = False,
     seed: Seed = 0,
     label_column: LabelColumn = None,
     id_column: IdColumn = None,

@@ -17,6 +17,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._arrays import Array, like, matmul, namespace, open_rows, to_host
+from ihgmm._reporting import Reporting
 from ihgmm._validation import CheckedData, check_blocks, check_data
 from ihgmm.rounding import normalize_rows
 
@@ -24,7 +25,11 @@ __all__ = ["Clusterer", "CosineClusterer", "DistanceClusterer"]
 
 
 class Clusterer(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+    Reporting,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
 ):
     """A clusterer of dense or sparse rows with one output column per cluster."""
 

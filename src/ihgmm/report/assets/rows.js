@@ -1,0 +1,47 @@
+// The rows of the page. Texts from the data only ever become text of the page.
+const byId = (name) => document.getElementById(name);
+const raw = JSON.parse(byId("data").textContent);
+const KINDS = { u2: Uint16Array, u4: Uint32Array, f4: Float32Array };
+
+function unpack(packed) {
+  const text = atob(packed.data);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return new KINDS[packed.type](bytes.buffer);
+}
+
+const cluster = unpack(raw.cluster);
+const nRows = cluster.length;
+const nClusters = raw.nClusters;
+const scale = unpack(raw.scale);
+const confidence = Float32Array.from(unpack(raw.confidence), (v) => v / 65535);
+const placeX = unpack(raw.x);
+const placeY = unpack(raw.y);
+const known = raw.known ? unpack(raw.known) : null;
+const numbers = raw.numbers ? unpack(raw.numbers) : null;
+
+function nameOf(i) {
+  if (raw.ids) return raw.ids[i];
+  return String(numbers ? numbers[i] : i + 1);
+}
+const knownOf = (i) => raw.classes[known[i]];
+const count = (n) => n.toLocaleString("en");
+const percent = (share) => (share > 0.9995 && share < 1 ? "> 99.9%" : (100 * share).toFixed(1) + "%");
+const figure = (v) => (v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(v >= 0.1 || v === 0 ? 2 : 3));
+// A very long name would be laid out in full behind its ellipsis.
+const short = (text) => (text.length > 300 ? text.slice(0, 299) + "…" : text);
+
+function element(tag, text, className) {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  if (className) made.className = className;
+  return made;
+}
+
+// The cluster that is singled out, or null; the map, legend and table follow.
+let singled = null;
+const followers = [];
+function singleOut(k) {
+  singled = k;
+  for (const follow of followers) follow();
+}

@@ -1,0 +1,159 @@
+// The table of rows: a page at a time, so that any number of rows stays fast.
+const PAGE = 25;
+const columns = [
+  { title: "Id", key: nameKeys },
+  { title: "Cluster", key: () => cluster },
+  { title: "Scale", key: () => scale },
+  { title: "Confidence", key: () => confidence },
+];
+if (known) columns.push({ title: "Known label", key: () => known });
+let found = null;
+let lowered = null;
+let sorted = { column: -1, down: false };
+let page = 0;
+
+// The rank of every name, numbers in names counting as numbers; made on demand.
+let ranks = null;
+function nameKeys() {
+  if (!raw.ids) return Float64Array.from(cluster, (_, i) => i);
+  if (ranks === null) {
+    const compare = new Intl.Collator("en", { numeric: true }).compare;
+    // Only the start of a very long name is looked at.
+    const names = raw.ids.map((name) => name.slice(0, 200));
+    const order = Uint32Array.from(names, (_, i) => i).sort((a, b) => compare(names[a], names[b]) || a - b);
+    ranks = new Uint32Array(nRows);
+    order.forEach((i, rank) => (ranks[i] = rank));
+  }
+  return ranks;
+}
+
+function refresh() {
+  const wanted = byId("search").value.toLowerCase();
+  if (wanted && lowered === null) lowered = Array.from({ length: nRows }, (_, i) => nameOf(i).toLowerCase());
+  const rows = [];
+  for (let i = 0; i < nRows; i++) {
+    if (singled !== null && cluster[i] !== singled) continue;
+    if (wanted && !lowered[i].includes(wanted)) continue;
+    rows.push(i);
+  }
+  if (sorted.column >= 0) {
+    const key = columns[sorted.column].key();
+    const sign = sorted.down ? -1 : 1;
+    rows.sort((a, b) => sign * (key[a] - key[b]) || a - b);
+  }
+  found = rows;
+  page = 0;
+  showPage();
+}
+
+function showPage() {
+  const pages = Math.max(1, Math.ceil(found.length / PAGE));
+  page = Math.min(Math.max(page, 0), pages - 1);
+  const rows = found.slice(page * PAGE, (page + 1) * PAGE).map((i) => {
+    const row = element("tr");
+    const name = element("td");
+    name.append(element("bdi", short(nameOf(i))));
+    const kind = element("td");
+    kind.append(element("span", String(cluster[i]), `chip c${cluster[i]}`));
+    row.append(name, kind, element("td", figure(scale[i]), "number"), element("td", percent(confidence[i]), "number"));
+    if (known) {
+      const label = element("td");
+      label.append(element("bdi", short(knownOf(i))));
+      row.append(label);
+    }
+    return row;
+  });
+  if (!rows.length) {
+    const cell = element("td", "No row matches.");
+    cell.colSpan = columns.length;
+    const row = element("tr");
+    row.append(cell);
+    rows.push(row);
+  }
+  byId("cells").replaceChildren(...rows);
+  const all = found.length === nRows;
+  byId("count").textContent = all ? `${count(nRows)} rows` : `${count(found.length)} of ${count(nRows)} rows`;
+  byId("page").textContent = `Page ${count(page + 1)} of ${count(pages)}`;
+  byId("first").disabled = byId("back").disabled = page === 0;
+  byId("next").disabled = byId("last").disabled = page === pages - 1;
+}
+
+function sortBy(column) {
+  sorted = { column, down: sorted.column === column && !sorted.down };
+  [...byId("heads").children].forEach((head, j) => {
+    if (j === column) head.setAttribute("aria-sort", sorted.down ? "descending" : "ascending");
+    else head.removeAttribute("aria-sort");
+  });
+  refresh();
+}
+
+// What a spreadsheet would take for a formula; plain numbers are harmless.
+const RISKY = /^[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/;
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+const isRisky = (text) => {
+  const bare = text.replace(/^'+/, "");
+  return RISKY.test(bare) && !(bare === text && NUMBER.test(text));
+};
+
+function csvCell(text, exact) {
+  const safe = !exact && isRisky(text) ? `'${text}` : text;
+  return /[",;\t\r\n]|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+function csv() {
+  const exact = byId("exact").checked;
+  const lines = [`id,cluster,scale,confidence${known ? ",known" : ""}`];
+  for (let i = 0; i < nRows; i++) {
+    let line = `${csvCell(nameOf(i), exact)},${cluster[i]},${Number(scale[i].toPrecision(6))},${confidence[i].toFixed(4)}`;
+    if (known) line += `,${csvCell(knownOf(i), exact)}`;
+    lines.push(line);
+  }
+  return lines.join("\r\n") + "\r\n";
+}
+
+function save() {
+  const link = element("a");
+  link.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv;charset=utf-8" }));
+  link.download = "labels.csv";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+function startTable() {
+  columns.forEach((column, j) => {
+    const head = element("th", undefined, j === 2 || j === 3 ? "number" : "");
+    head.scope = "col";
+    const button = element("button", column.title);
+    button.type = "button";
+    button.addEventListener("click", () => sortBy(j));
+    head.append(button);
+    byId("heads").append(head);
+  });
+  for (let k = 0; k < nClusters; k++) {
+    const option = element("option", String(k));
+    option.value = String(k);
+    byId("filter").append(option);
+  }
+  byId("filter").addEventListener("change", (event) => {
+    singleOut(event.target.value === "" ? null : Number(event.target.value));
+  });
+  let waiting = 0;
+  byId("search").addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(refresh, 120);
+  });
+  const turn = (name, to) => byId(name).addEventListener("click", () => {
+    page = to();
+    showPage();
+  });
+  turn("first", () => 0);
+  turn("back", () => page - 1);
+  turn("next", () => page + 1);
+  turn("last", () => Infinity);
+  byId("save").addEventListener("click", save);
+  byId("guard").hidden = !(raw.ids || []).some(isRisky) && !(raw.classes || []).some(isRisky);
+  followers.push(() => {
+    byId("filter").value = singled === null ? "" : String(singled);
+    refresh();
+  });
+}

@@ -1,0 +1,238 @@
+"""The parts of the page that are written out: words, figures, tables, charts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ihgmm.diagnostics.verdict import SURE, figure_table
+from ihgmm.metrics import misclassification_loss
+from ihgmm.report.charts import ScaleAxis, bar, scree
+from ihgmm.report.facts import Facts
+from ihgmm.report.markup import Element, child, node, shown
+from ihgmm.report.words import parameter_words, story
+
+__all__ = [
+    "cluster_table",
+    "diagnosis_part",
+    "done_part",
+    "eigenvalue_part",
+    "feature_cards",
+    "known_part",
+    "method_part",
+]
+
+MANY_CLUSTERS, FEWER_FEATURES = 12, 4
+"""With more clusters than this, fewer features of each are shown."""
+
+MOST_CLASSES = 30
+"""Known classes that have a column; the largest ones, if there are more."""
+
+MINUS = "\N{MINUS SIGN}"
+
+TONES = {
+    "well": "good",
+    "separated": "good",
+    "at": "fair",
+    "no": "bad",
+    "one": "plain",
+}
+"""What the verdict looks like, by its first word."""
+
+
+def done_part(facts: Facts) -> list[Element]:
+    """Return what was done, in paragraphs."""
+    return [node("p", text) for text in story(facts)]
+
+
+def diagnosis_part(facts: Facts) -> list[Element]:
+    """Return the verdict, its figures with their meaning, and what to look at."""
+    found = facts.diagnosis
+    tone = TONES[found.verdict.replace(",", " ").split()[0]]
+    words = f"{found.verdict[0].upper()}{found.verdict[1:]}."
+    parts = [node("p", words, class_=f"verdict {tone}")]
+    figures = node("dl", class_="figures")
+    for name, figure, meaning in figure_table(found):
+        group = child(figures, "div")
+        child(group, "dt", name[0].upper() + name[1:])
+        child(group, "dd", figure.replace("inf", "∞"), class_="figure")
+        child(group, "dd", meaning, class_="meaning")
+    parts.append(figures)
+    if found.warnings:
+        notes = node("ul", class_="cautions")
+        for text in found.warnings:
+            child(notes, "li", text)
+        parts += [node("h3", "To look at"), notes]
+    return parts
+
+
+def cluster_table(facts: Facts) -> Element:
+    """Return sizes, confidence and scales of the clusters as a table."""
+    axis = ScaleAxis(facts.scales)
+    table = node("table", class_="clusters")
+    child(table, "caption", "Size, confidence and scales of each cluster")
+    head = child(child(table, "thead"), "tr")
+    for name, kind in (("Cluster", ""), ("Rows", "number"), ("Share", "share")):
+        child(head, "th", name, scope="col", class_=kind)
+    child(head, "th", "Sure rows", scope="col", class_="number sure")
+    child(head, "th", "Median scale", scope="col", class_="number")
+    child(head, "th", "5% to 95%", scope="col", class_="number range")
+    last = child(head, "th", "Scales", scope="col", class_="scales")
+    last.append(axis.header())
+    body = child(table, "tbody")
+    sizes = facts.sizes
+    for k in range(facts.n_clusters):
+        mine = facts.labels == k
+        _cluster_row(body, k, facts, mine, float(sizes[k] / sizes.max()), axis)
+    return table
+
+
+def _cluster_row(
+    body: Element,
+    k: int,
+    facts: Facts,
+    mine: np.ndarray,
+    length: float,
+    axis: ScaleAxis,
+) -> None:
+    scales, n = facts.scales[mine], int(mine.sum())
+    row = child(body, "tr")
+    name = child(row, "th", scope="row")
+    name.append(chip(k))
+    child(row, "td", f"{n:,}", class_="number")
+    share = child(row, "td", class_="share")
+    child(share, "span", f"{n / len(mine):.1%}")
+    share.append(bar(length, k))
+    if n == 0:
+        for kind in ("number sure", "number", "number range", "scales"):
+            child(row, "td", "-", class_=kind)
+        return
+    low, middle, high = np.quantile(scales, [0.05, 0.5, 0.95])
+    sure = float((facts.certainty[mine] >= SURE).mean())
+    child(row, "td", f"{sure:.0%}", class_="number sure")
+    child(row, "td", f"{middle:.2f}", class_="number")
+    child(row, "td", f"{low:.2f} to {high:.2f}", class_="number range")
+    child(row, "td", class_="scales").append(axis.spread(scales, k))
+
+
+def chip(k: int, text: str = "") -> Element:
+    """Return the number of a cluster, or a text, with its colour."""
+    return node("span", text or str(k), class_=f"chip c{k}")
+
+
+def feature_cards(facts: Facts) -> list[Element]:
+    """Return the most telling features of each cluster, a card each."""
+    found = facts.telling
+    count = found.features.shape[1]
+    if facts.n_clusters > MANY_CLUSTERS:
+        count = min(count, FEWER_FEATURES)
+    finite = np.abs(found.scores[np.isfinite(found.scores)])
+    longest = float(finite.max(initial=0.0)) or 1.0
+    cards = []
+    for k in np.flatnonzero(facts.sizes):
+        card = node("article", class_="card")
+        child(card, "h3").append(chip(int(k), f"Cluster {k}"))
+        rows = child(card, "ol")
+        for feature, score in zip(
+            found.features[k, :count], found.scores[k, :count], strict=True
+        ):
+            item = child(rows, "li")
+            name = shown(facts.features[feature])
+            child(item, "bdi", name, class_="name", title=name)
+            item.append(_diverging(float(np.clip(score / longest, -1, 1)), int(k)))
+            child(item, "span", _signed(float(score)), class_="number")
+        cards.append(card)
+    return cards
+
+
+def _diverging(share: float, k: int) -> Element:
+    svg = node(
+        "svg",
+        class_=f"diverging c{k}",
+        viewBox="-50 0 100 10",
+        preserveAspectRatio="none",
+        aria_hidden="true",
+    )
+    child(svg, "line", class_="grid", x1=0, x2=0, y1=0, y2=10)
+    wide = max(abs(share) * 49, 0.5)
+    child(
+        svg,
+        "rect",
+        class_="fill" if share >= 0 else "fill less",
+        x=0 if share >= 0 else -wide,
+        y=2,
+        width=wide,
+        height=6,
+    )
+    return svg
+
+
+def _signed(score: float) -> str:
+    text = f"{abs(score):.2g}" if abs(score) < 100 else f"{abs(score):,.0f}"
+    return ("+" if score >= 0 else MINUS) + text
+
+
+def eigenvalue_part(facts: Facts) -> list[Element]:
+    """Return the chart of the eigenvalues and what to look for in it."""
+    k, values = facts.n_clusters, facts.eigenvalues
+    text = "The eigenvalues of the similarities of rows, largest first. "
+    if k < len(values):
+        text += (
+            f"{'The first one belongs' if k == 1 else f'The first {k} belong'} to the "
+            "clusters, noise begins beyond: the sharper the drop at the dashed line, "
+            "the clearer the clusters."
+        )
+    else:
+        text += "There are no more of them than clusters."
+    if facts.edge is not None:
+        text += " Those above the edge of noise stand out from sign-flipped data."
+    return [node("p", text), scree(facts)]
+
+
+def known_part(facts: Facts) -> list[Element]:
+    """Return how clusters and known labels agree; nothing without such labels."""
+    if facts.known is None:
+        return []
+    names, codes = np.unique(facts.known.astype(str), return_inverse=True)
+    n = len(facts.labels)
+    wrong = misclassification_loss(codes, facts.labels)
+    text = (
+        f"With each cluster matched to the class that fits best, {wrong:,} of {n:,} "
+        f"rows ({wrong / n:.1%}) are in another one. Known labels were not used to "
+        "find the clusters."
+    )
+    counts = np.zeros((facts.n_clusters, len(names)), dtype=np.intp)
+    np.add.at(counts, (facts.labels, np.ravel(codes)), 1)
+    order = np.argsort(-counts.sum(axis=0), kind="stable")[:MOST_CLASSES]
+    if len(order) < len(names):
+        text += f" The table shows the {len(order)} largest of {len(names)} classes."
+    shades = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    wrap = node(
+        "div",
+        class_="wide",
+        tabindex="0",
+        role="region",
+        aria_label="Table of known labels",
+    )
+    table = child(wrap, "table", class_="known")
+    child(table, "caption", "Rows of each cluster by known label")
+    head = child(child(table, "thead"), "tr")
+    child(head, "th", "Cluster", scope="col")
+    for j in order:
+        name = shown(str(names[j]))
+        cell = child(head, "th", scope="col", class_="number")
+        child(cell, "bdi", name, title=name)
+    body = child(table, "tbody")
+    for k in range(facts.n_clusters):
+        row = child(body, "tr")
+        child(row, "th", scope="row").append(chip(k))
+        for j in order:
+            kind = "number most" if shades[k, j] >= 0.5 else "number"
+            child(row, "td", f"{counts[k, j]:,}" if counts[k, j] else "·", class_=kind)
+    return [node("p", text), wrap]
+
+
+def method_part(facts: Facts, version: str) -> list[Element]:
+    """Return the call and the version that made the clusters."""
+    code = node("pre")
+    child(code, "code", parameter_words(facts))
+    return [node("p", f"ihgmm {version}, with the model"), code]

@@ -1,0 +1,354 @@
+"""The report: what is in the file, without looking at it in a browser."""
+
+import base64
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from itertools import combinations
+
+import array_api_strict as xp
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from ihgmm import (
+    PSC,
+    IhGMM,
+    IhSC,
+    SphericalKMeans,
+    TwoComponentLloyd,
+    diagnose,
+    make_ihgmm,
+)
+from ihgmm.report import write_report
+from ihgmm.report.charts import ScaleAxis
+from ihgmm.report.colors import GROUND, cluster_style, contrast
+from ihgmm.report.payload import inline_json
+from ihgmm.report.thinning import MOST_ROWS, kept_rows
+
+KINDS = {"u2": "<u2", "u4": "<u4", "f4": "<f4"}
+
+
+def payload(page):
+    text = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1]
+    data = json.loads(text)
+    for name, value in data.items():
+        if isinstance(value, dict):
+            raw = base64.b64decode(value["data"])
+            data[name] = np.frombuffer(raw, KINDS[value["type"]])
+    return data
+
+
+class Tables(HTMLParser):
+    """Cells of the tables of a page, by the class of the table."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tables, self.cell = {}, None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "table":
+            self.rows = self.tables[dict(attributes)["class"]] = []
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+            self.cell = tag
+
+    def handle_endtag(self, tag):
+        if tag == self.cell:
+            self.cell = None
+
+    def handle_data(self, text):
+        if self.cell:
+            self.rows[-1][-1] += text
+
+
+@pytest.fixture(scope="module")
+def sample():
+    X, labels = make_ihgmm(150, 30, 3, balance=0.5, random_state=0)
+    return X, labels, IhSC(3, random_state=0).fit(X)
+
+
+@pytest.fixture(scope="module")
+def page(sample, tmp_path_factory):
+    X, labels, model = sample
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    assert write_report(model, X, str(path), labels_true=labels) == path
+    return path.read_text(encoding="utf-8")
+
+
+def written(model, X, folder, **options):
+    file = write_report(model, X, folder / "r.html", **options)
+    return file.read_text(encoding="utf-8")
+
+
+def test_figures_are_those_of_the_model(page, sample):
+    X, labels, model = sample
+    tables = Tables(page).tables
+    clusters = tables["clusters"][1:]
+    assert [row[0] for row in clusters] == ["0", "1", "2"]
+    sizes = np.bincount(model.labels_)
+    assert [row[1] for row in clusters] == [str(n) for n in sizes]
+    medians = [np.median(model.scales_[model.labels_ == k]) for k in range(3)]
+    assert [row[4] for row in clusters] == [f"{m:.2f}" for m in medians]
+    counts = [[str(n) if n else "·" for n in row] for row in confusion(sample)]
+    order = np.argsort(-np.bincount(labels), kind="stable")
+    assert tables["known"][0][1:] == [str(c) for c in order]
+    assert [row[1:] for row in tables["known"][1:]] == [
+        [row[j] for j in order] for row in counts
+    ]
+    found = diagnose(X, model.labels_)
+    assert f"{found.verdict.capitalize()}." in page
+    assert "IhSC sorted 150 rows of 30 features into 3 clusters." in page
+    assert "0 of 150 rows (0.0%) are in another one" in page
+
+
+def confusion(sample):
+    _, labels, model = sample
+    table = np.zeros((3, 3), dtype=int)
+    np.add.at(table, (model.labels_, labels), 1)
+    return table
+
+
+def test_embedded_rows_are_those_of_the_model(page, sample):
+    X, labels, model = sample
+    data = payload(page)
+    np.testing.assert_array_equal(data["cluster"], model.labels_)
+    np.testing.assert_array_equal(data["scale"], model.scales_.astype(np.float32))
+    certainty = diagnose(X, model.labels_).certainty
+    np.testing.assert_allclose(data["confidence"] / 65535, certainty, atol=1e-5)
+    known = np.array(data["classes"])[data["known"]]
+    np.testing.assert_array_equal(known, labels.astype(str))
+    # On the map every row is nearest to the middle of its own cluster.
+    places = np.column_stack([data["x"] * data["aspect"], data["y"]]) / 65535
+    middles = np.array([places[model.labels_ == k].mean(axis=0) for k in range(3)])
+    far = np.linalg.norm(places[:, None] - middles, axis=2)
+    assert (far.argmin(axis=1) == model.labels_).mean() > 0.98
+
+
+def test_policy_allows_own_script_and_style_only(page):
+    policy = re.search(r'Security-Policy" content="([^"]*)"', page)[1]
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules.pop("default-src") == "'none'"
+    assert rules.pop("base-uri") == rules.pop("form-action") == "'none'"
+    for tag in ("script", "style"):
+        (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert rules.pop(f"{tag}-src") == f"'sha256-{digest}'"
+    assert not rules
+    assert not re.search(r"(?:src|href)=\"(?!#)", page)
+    assert not re.search(r"@import|url\(|\son\w+=\"|innerHTML|style=\"", page)
+
+
+def test_names_stay_data(sample, tmp_path):
+    X, _, model = sample
+    evil = "</script><script>alert(1)</script><!--&\u2028\u2029'\"{{script}}"
+    ids = [evil, "\ud800", "\x00", "", None, *range(145)]
+    names = [evil] * 30
+    page = written(model, X, tmp_path, ids=ids, feature_names=names, title=evil)
+    assert "<script>alert" not in page
+    assert page.count("</script>") == 2
+    assert "&lt;/script&gt;" in page
+    data = payload(page)
+    assert data["ids"][:5] == [evil, "\ud800", "\x00", "", ""]
+    assert data["ids"][5:] == [str(i) for i in range(145)]
+    text = inline_json([evil])
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == [evil]
+
+
+def test_same_input_same_file_and_data_untouched(sample, tmp_path):
+    X, _, model = sample
+    before = X.copy()
+    assert written(model, X, tmp_path) == written(model, X, tmp_path)
+    np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        IhGMM(3, random_state=0),
+        PSC(3, random_state=0),
+        SphericalKMeans(3, random_state=0),
+        IhSC(3, gram="hetero", random_state=0),
+        IhSC(3, gram="cosine", refine=True, random_state=0),
+        IhSC("auto", random_state=0),
+        IhSC(1, random_state=0),
+        IhSC(30, random_state=0),
+    ],
+    ids=repr,
+)
+def test_models(model, sample, tmp_path):
+    X = sample[0]
+    model.fit(X)
+    page = written(model, X, tmp_path)
+    assert f"{type(model).__name__} sorted 150 rows" in page
+    assert ("edge of noise" in page) == (model.n_clusters == "auto")
+    data = payload(page)
+    np.testing.assert_array_equal(data["cluster"], model.labels_)
+    used = len(set(model.labels_))
+    assert page.count('<article class="card">') == used
+    assert len(Tables(page).tables["clusters"]) == len(model.cluster_centers_) + 1
+    assert not re.search(r"\bnan\b|\binf\b", page.split("<script")[0])
+
+
+def test_two_components(tmp_path):
+    X, _ = make_ihgmm(60, 20, 2, random_state=0)
+    model = TwoComponentLloyd().fit(X)
+    assert "TwoComponentLloyd sorted 60 rows" in written(model, X, tmp_path)
+
+
+def test_kinds_of_data(sample, tmp_path):
+    X, _, model = sample
+    plain = payload(written(model, X, tmp_path))
+    sparse = payload(written(model, sp.csr_array(X), tmp_path))
+    np.testing.assert_allclose(plain["confidence"], sparse["confidence"], atol=1)
+    device = xp.asarray(X)
+    there = IhSC(3, random_state=0).fit(device)
+    moved = payload(written(there, device, tmp_path))
+    np.testing.assert_array_equal(moved["cluster"], plain["cluster"])
+    frame = pd.DataFrame(X.astype(np.float32), columns=[f"g{j}" for j in range(30)])
+    named = IhSC(3, random_state=0).fit(frame)
+    page = written(named, frame, tmp_path)
+    assert re.search(r'<bdi class="name" title="g\d+">', page)
+    page = written(named, frame, tmp_path, feature_names=range(100, 130))
+    assert re.search(r'<bdi class="name" title="1\d\d">', page)
+
+
+def test_zero_rows_and_rows_alone(tmp_path):
+    X = np.array([[1.0, 0, 0]] * 4 + [[0, 2.0, 0]] + [[0, 0, 0.0]])
+    X[:4] *= np.array([[1.0], [2], [3], [4]])
+    with pytest.warns(UserWarning, match="1 of 6 rows are zero"):
+        model = IhSC(2, random_state=0).fit(X)
+    page = written(model, X, tmp_path)
+    assert "1 row is zero throughout" in page
+    rows = Tables(page).tables["clusters"][1:]
+    assert [row[1] for row in rows] == ["5", "1"]
+    assert payload(page)["scale"][5] == 0
+
+
+def test_very_many_rows_are_thinned():
+    rng = np.random.default_rng(0)
+    labels = rng.choice(3, size=300_000, p=[0.7, 0.29995, 0.00005])
+    sizes = np.bincount(labels)
+    kept = kept_rows(labels, None)
+    assert len(kept) <= MOST_ROWS + 20
+    assert (np.diff(kept) > 0).all()
+    shown = np.bincount(labels[kept])
+    assert shown[2] == min(sizes[2], 20)
+    np.testing.assert_allclose(shown[:2] / sizes[:2], 1 / 3, atol=1e-3)
+    assert len(kept_rows(labels[:MOST_ROWS], None)) == MOST_ROWS
+    long = kept_rows(labels[:2000], ["x" * 10_000] * 2000)
+    assert 400 < len(long) < 500
+
+
+def test_thinned_page_says_so(sample, tmp_path):
+    X, _, model = sample
+    page = written(model, X, tmp_path, ids=["é" * 50_000] * 150)
+    kept = len(payload(page)["cluster"])
+    assert kept < 150
+    assert page.count(f"hold {kept} of 150 rows, drawn at random") == 2
+    assert len(page.encode()) < 8e6
+    assert sum(int(r[1]) for r in Tables(page).tables["clusters"][1:]) == 150
+
+
+@pytest.mark.parametrize("k", [3, 10, 11, 50])
+def test_colors_stand_out_in_both_themes(k):
+    light, dark, switched, _ = cluster_style(k).split("\n", 3)
+    for rules, theme in ((light, "light"), (dark, "dark"), (switched, "dark")):
+        found = re.findall(r"--c\d+:(#\w{6});", rules)
+        assert len(set(found)) == k
+        assert min(contrast(color, GROUND[theme]) for color in found) >= 3
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+
+
+# What is seen without one kind of cones (Machado, Oliveira and Fernandes 2009).
+BLIND = {
+    "none": np.eye(3),
+    "red": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998]],
+    "green": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+              [-0.011820, 0.042940, 0.968881]],
+    "blue": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602],
+             [0.004733, 0.691367, 0.303900]],
+}  # fmt: skip
+TO_XYZ = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+
+
+def cielab(color, seen):
+    c = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+    xyz = TO_XYZ @ np.clip(seen @ linear, 0, 1) / np.array([0.9505, 1, 1.089])
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("cones", list(BLIND))
+def test_ten_colors_stay_apart_for_the_color_blind(cones):
+    for rules in cluster_style(10).split("\n")[:2]:
+        colors = re.findall(r"--c\d+:(#\w{6});", rules)
+        seen = [cielab(color, np.array(BLIND[cones])) for color in colors]
+        assert min(np.linalg.norm(a - b) for a, b in combinations(seen, 2)) >= 15
+
+
+@pytest.mark.parametrize("span", [0.0, 0.1, 1.0, 3.0, 8.0])
+def test_scale_axis_has_few_round_ticks(span):
+    axis = ScaleAxis(10 ** np.linspace(-span, span, 101))
+    ticks = axis.ticks()
+    assert 1 <= len(ticks) <= 5
+    places = axis.place(np.array(ticks))
+    assert (np.diff(places) > 0).all()
+    assert (places >= 0).all()
+    assert (places <= 260).all()
+
+
+def test_bad_input_is_named_and_leaves_the_old_file(sample, tmp_path):
+    X, labels, model = sample
+    file = tmp_path / "r.html"
+    file.write_text("old")
+    for options, error, words in (
+        ({"ids": range(3)}, ValueError, "ids has 3 entries and X has 150 rows"),
+        ({"ids": "abc"}, TypeError, "ids='abc' is one name"),
+        ({"feature_names": ["a"]}, ValueError, "feature_names has 1 entries"),
+        ({"labels_true": labels[:9]}, ValueError, "labels_true has 9 entries"),
+        ({"title": 3}, TypeError, "title=3 is a int"),
+    ):
+        with pytest.raises(error, match=re.escape(words)):
+            write_report(model, X, file, **options)
+    with pytest.raises(ValueError, match="X has 140 rows and the model was fitted"):
+        write_report(model, X[:140], file)
+    with pytest.raises(ValueError, match="X has 29 features"):
+        write_report(model, X[:, 1:], file)
+    with pytest.raises(ValueError, match="IhSC has no labels_"):
+        write_report(IhSC(3), X, file)
+    with pytest.raises(ValueError, match=r"ends in \.html"):
+        write_report(model, X, tmp_path / "r.txt")
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        write_report(model, X, tmp_path / "no" / "r.html")
+    assert [f.name for f in tmp_path.iterdir()] == ["r.html"]
+    assert file.read_text() == "old"
+
+
+def test_command(tmp_path):
+    data = tmp_path / "cells.csv"
+    X, labels = make_ihgmm(60, 5, 2, random_state=0)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    frame = frame.assign(cell=[f"=c{i}" for i in range(60)], kind=labels)
+    frame.to_csv(data, index=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "ihgmm", "report", data, "-k", "2", "--id-column",
+         "cell", "--label-column", "kind", "-o", tmp_path / "r.html"],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "r.html" in done.stdout
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert '<h1 dir="auto">Clusters of cells</h1>' in page
+    assert payload(page)["ids"][7] == "=c7"
+    assert "of 60 rows" in page

@@ -1,0 +1,368 @@
+"""The report in a real browser: seen, pointed at, searched, sorted, saved, printed."""
+
+import csv
+import io
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect, sync_playwright
+
+from ihgmm import IhSC, make_ihgmm
+from ihgmm.report import write_report
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
+    None,
+)
+pytestmark = pytest.mark.skipif(
+    BROWSER is None, reason="no Chromium or Chrome on the path"
+)
+
+HOSTILE = [
+    "<script>window.pwned = 1</script>",
+    "<img src=x onerror='window.pwned=1'>",
+    "quote \" and ' quote",
+    "comma, semicolon; tab\tend",
+    "two\r\nlines\nthree",
+    "emoji 👩🏽‍🔬 🧬",
+    "\u202eright to left \u05d0\u05d1\u05d2 عربى",
+    "x" * 10_000,
+    '=HYPERLINK("http://a.example")',
+    "+1+1",
+    "-2",
+    "-2+3",
+    "@SUM(A1)",
+    "'=already",
+    "\t=tab",
+    "",
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as driver:
+        found = driver.chromium.launch(
+            executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def sample():
+    X, labels = make_ihgmm(160, 30, 3, separation_constant=0.8, random_state=0)
+    return X, labels, IhSC(3, random_state=0).fit(X)
+
+
+@pytest.fixture(scope="module")
+def report(sample, tmp_path_factory):
+    X, labels, model = sample
+    ids = [*HOSTILE, *(f"row {i}" for i in range(len(HOSTILE), 160))]
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    names = [*HOSTILE, *(f"gene {j}" for j in range(14))]
+    write_report(
+        model, X, file, ids=ids, feature_names=names, title=HOSTILE[0],
+        labels_true=np.array(["kind 0", "=kind 1", "<b>kind 2"])[labels],
+    )  # fmt: skip
+    return file, ids
+
+
+@pytest.fixture
+def open_page(browser):
+    """Open a page that must neither complain nor ask for anything else."""
+    contexts = []
+
+    def start(file, **options):
+        context = browser.new_context(
+            **{"viewport": {"width": 1280, "height": 900}, **options}
+        )
+        page = context.new_page()
+        trouble = []
+        page.on("console", lambda message: trouble.append(message.text))
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("dialog", lambda dialog: trouble.append(dialog.message))
+        page.on(
+            "request",
+            lambda request: (
+                request.url.startswith(("file:", "blob:"))
+                or trouble.append(request.url)
+            ),
+        )
+        page.goto(file.as_uri())
+        page.wait_for_selector("#cells tr")
+        contexts.append((context, page, trouble))
+        return page
+
+    yield start
+    for context, page, trouble in contexts:
+        assert trouble == []
+        assert page.evaluate("window.pwned") is None
+        context.close()
+
+
+def embedded(page):
+    """Return the data in the page, arrays unpacked."""
+    data = json.loads(page.locator("#data").text_content())
+    unpack = """([type, text]) => {
+        const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+        const kinds = {u2: Uint16Array, u4: Uint32Array, f4: Float32Array};
+        return Array.from(new kinds[type](bytes.buffer));
+    }"""
+    return {
+        name: np.array(page.evaluate(unpack, [value["type"], value["data"]]))
+        if isinstance(value, dict)
+        else value
+        for name, value in data.items()
+    }
+
+
+def place_of(page, data, row):
+    """Return where a row is drawn, in the page, going by its coordinates."""
+    box = page.locator("#points").bounding_box()
+    pad = 34
+    unit = min(box["height"] - 2 * pad, (box["width"] - 2 * pad) / data["aspect"])
+    across = (data["x"][row] / 65535 - 0.5) * unit * data["aspect"]
+    up = (data["y"][row] / 65535 - 0.5) * unit
+    return box["x"] + box["width"] / 2 + across, box["y"] + box["height"] / 2 - up
+
+
+def cells(page, column):
+    return page.locator(f"#cells td:nth-child({column + 1})").all_text_contents()
+
+
+def search(page, text, count):
+    page.locator("#search").fill(text)
+    expect(page.locator("#count")).to_have_text(count)
+
+
+def ink(page, k):
+    """Return how many pixels of the map have the colour of a cluster."""
+    return page.evaluate(
+        """(k) => {
+        const style = getComputedStyle(document.documentElement);
+        const hex = style.getPropertyValue(`--c${k}`).trim();
+        const want = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+        const canvas = document.getElementById("points");
+        const copy = new OffscreenCanvas(canvas.width, canvas.height);
+        const pen = copy.getContext("2d", {willReadFrequently: true});
+        pen.drawImage(canvas, 0, 0);
+        const {data} = pen.getImageData(0, 0, canvas.width, canvas.height);
+        const near = (i) => want.every((w, c) => Math.abs(data[i + c] - w) < 4);
+        let found = 0;
+        for (let i = 0; i < data.length; i += 4)
+            if (data[i + 3] > 150 && near(i)) found++;
+        return found;
+    }""",
+        k,
+    )
+
+
+def test_point_at_a_row(open_page, report):
+    page = open_page(report[0])
+    page.locator("#stage").scroll_into_view_if_needed()
+    data = embedded(page)
+    # A row far from all others, so that no other one is nearer to the pointer.
+    x, y = data["x"] * data["aspect"], data["y"]
+    far = np.hypot(x[:, None] - x, y[:, None] - y) + 1e9 * np.eye(len(x))
+    row = int(far.min(axis=1).argmax())
+    assert page.locator("#tip").is_hidden()
+    page.mouse.move(*place_of(page, data, row))
+    words = page.locator("#tip").inner_text().split("\n")
+    name = report[1][row]
+    assert page.locator("#tip b").text_content() == name
+    assert f"Cluster {int(data['cluster'][row])}" in words
+    assert any(re.fullmatch(r"Scale \d+\.\d+", word) for word in words)
+    assert any(re.fullmatch(r"Confidence [> ]*\d+\.\d%", word) for word in words)
+    page.mouse.move(2, 2)
+    assert page.locator("#tip").is_hidden()
+
+
+def test_single_out_a_cluster(open_page, report, sample):
+    page = open_page(report[0])
+    sizes = np.bincount(sample[2].labels_)
+    assert all(ink(page, k) > 50 for k in range(3))
+    keys = page.locator("#legend button")
+    assert keys.count() == 3
+    keys.nth(1).click()
+    assert keys.nth(1).get_attribute("aria-pressed") == "true"
+    assert ink(page, 1) > 50
+    assert ink(page, 0) == ink(page, 2) == 0
+    assert page.locator("#count").inner_text() == f"{sizes[1]} of 160 rows"
+    assert set(cells(page, 1)) == {"1"}
+    assert page.locator("#filter").input_value() == "1"
+    page.locator("#filter").select_option("2")
+    assert ink(page, 1) == 0
+    assert keys.nth(2).get_attribute("aria-pressed") == "true"
+    page.locator("#all").click()
+    assert page.locator("#count").inner_text() == "160 rows"
+    assert ink(page, 0) > 50
+
+
+def test_keyboard(open_page, report):
+    page = open_page(report[0])
+    page.locator("#stage").focus()
+    page.keyboard.press("ArrowRight")
+    first = page.locator("#reading").inner_text()
+    data = embedded(page)
+    assert re.search(r", Cluster \d, Scale [\d.]+, Confidence ", first)
+    page.keyboard.press("ArrowRight")
+    second = page.locator("#reading").inner_text()
+    assert second != first
+    page.keyboard.press("Enter")
+    k = int(re.search(r"Cluster (\d)", second)[1])
+    rows = int((data["cluster"] == k).sum())
+    assert page.locator("#count").inner_text() == f"{rows} of 160 rows"
+    page.keyboard.press("Escape")
+    assert page.locator("#count").inner_text() == "160 rows"
+    page.keyboard.press("+")
+    assert page.locator("#whole").is_enabled()
+    page.keyboard.press("0")
+    assert page.locator("#whole").is_disabled()
+    # Every control is reached with the tab key, and shows it.
+    page.locator("body").click(position={"x": 1, "y": 1})
+    seen = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        tag, name, outline = page.evaluate(
+            "(at => [at.tagName, at.id, getComputedStyle(at).outlineStyle])"
+            "(document.activeElement)"
+        )
+        if tag == "BODY":  # once around
+            break
+        seen.add(name)
+        assert outline == "solid", (tag, name)
+    assert {"theme", "stage", "closer", "search", "filter", "save", "next"} <= seen
+
+
+def test_search_sort_and_turn_pages(open_page, report, sample):
+    page = open_page(report[0])
+    labels, scales = sample[2].labels_, sample[2].scales_
+    search(page, "ROW 15", "10 of 160 rows")
+    assert cells(page, 0) == [f"row {i}" for i in range(150, 160)]
+    search(page, "nothing like this", "0 of 160 rows")
+    assert cells(page, 0) == ["No row matches."]
+    search(page, "", "160 rows")
+    heads = page.locator("#heads th")
+    heads.nth(2).locator("button").click()
+    assert heads.nth(2).get_attribute("aria-sort") == "ascending"
+    smallest = np.argsort(scales, kind="stable")[:25]
+    assert cells(page, 1) == [str(k) for k in labels[smallest]]
+    heads.nth(2).locator("button").click()
+    assert heads.nth(2).get_attribute("aria-sort") == "descending"
+    assert cells(page, 1) == [str(k) for k in labels[np.argsort(-scales)[:25]]]
+    page.locator("#last").click()
+    assert len(cells(page, 0)) == 160 - 6 * 25
+    assert page.locator("#page").inner_text() == "Page 7 of 7"
+    assert page.locator("#next").is_disabled()
+    page.locator("#first").click()
+    heads.nth(0).locator("button").click()
+    names = [name for name in cells(page, 0) if name.startswith("row")]
+    assert names == sorted(names, key=lambda name: int(name[4:]))
+
+
+def saved(page):
+    with page.expect_download() as download:
+        page.locator("#save").click()
+    assert download.value.suggested_filename == "labels.csv"
+    return download.value.path().read_bytes().decode("utf-8")
+
+
+def test_download(open_page, report, sample):
+    page = open_page(report[0])
+    text = saved(page)
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    model = sample[2]
+    assert [int(row["cluster"]) for row in rows] == list(model.labels_)
+    scales = np.array([float(row["scale"]) for row in rows])
+    np.testing.assert_allclose(scales, model.scales_, rtol=1e-5)
+    names = [row["id"] for row in rows]
+    for name, given in zip(names, report[1], strict=True):
+        formula = given.lstrip("'").startswith(tuple("=+-@\t\r\n")) and given != "-2"
+        assert name == ("'" + given if formula else given)
+    assert {row["known"] for row in rows} == {"kind 0", "'=kind 1", "<b>kind 2"}
+    page.locator("#exact").check()
+    rows = list(csv.DictReader(io.StringIO(saved(page), newline="")))
+    assert [row["id"] for row in rows] == report[1]
+
+
+def test_hostile_names_are_text(open_page, report):
+    page = open_page(report[0])
+    shown = [name if len(name) <= 300 else name[:299] + "…" for name in report[1][:25]]
+    assert cells(page, 0) == shown
+    assert page.locator("h1").text_content() == HOSTILE[0]
+    assert page.title() == HOSTILE[0]
+    assert page.locator("script").count() == 2
+    assert page.locator("img, b:not(#tip b)").count() == 0
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 1280
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_accessibility(open_page, report, scheme):
+    page = open_page(report[0], color_scheme=scheme, bypass_csp=True)
+    page.locator("#legend button").first.click()
+    found = Axe().run(page)
+    bad = [
+        (v["id"], [n["html"][:120] for n in v["nodes"][:3]])
+        for v in found.response["violations"]
+        if v["impact"] in ("serious", "critical")
+    ]
+    assert bad == []
+
+
+def test_themes(open_page, report):
+    page = open_page(report[0], color_scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(ground) == "rgb(22, 25, 31)"
+    page.get_by_role("button", name="Light theme").click()
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+    assert ink(page, 0) > 50
+    page.get_by_role("button", name="Dark theme").click()
+    assert page.evaluate(ground) == "rgb(22, 25, 31)"
+    assert ink(page, 0) > 50
+
+
+def test_narrow_screen_calm_motion_and_print(open_page, report):
+    page = open_page(
+        report[0], viewport={"width": 390, "height": 800}, reduced_motion="reduce"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    smooth = "getComputedStyle(document.documentElement).scrollBehavior"
+    assert page.evaluate(smooth) == "auto"
+    page.emulate_media(color_scheme="dark", media="print")
+    assert page.locator("header nav").is_hidden()
+    assert page.locator("#rows").is_hidden()
+    assert page.locator("#points").is_visible()
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == "rgb(255, 255, 255)"
+    assert page.pdf().startswith(b"%PDF")
+
+
+def test_without_script(browser, report):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report[0].as_uri())
+    assert page.get_by_text("need JavaScript").is_visible()
+    assert page.locator("#plot").is_hidden()
+    assert page.locator("table.clusters").is_visible()
+    context.close()
+
+
+def test_hundred_thousand_rows(open_page, tmp_path):
+    n = 100_000
+    X, _ = make_ihgmm(n, 5, 3, separation_constant=1.0, random_state=0)
+    model = IhSC(3, random_state=0).fit(X)
+    file = tmp_path / "large.html"
+    write_report(model, X, file, ids=[f"AAACCTGAGCATTC{i:06d}-1" for i in range(n)])
+    assert file.stat().st_size < 8e6
+    page = open_page(file)
+    assert page.locator("#count").inner_text() == "100,000 rows"
+    page.locator("#heads button").nth(0).click()
+    page.locator("#heads button").nth(0).click()
+    assert cells(page, 0)[0] == "AAACCTGAGCATTC099999-1"
+    search(page, "099998-1", "1 of 100,000 rows")
+    assert saved(page).count("\r\n") == n + 1

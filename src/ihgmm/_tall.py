@@ -6,7 +6,6 @@ number or a row for each cluster or column, is always a NumPy array on the host.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ __all__ = [
     "stack",
     "take_columns",
     "tall_dot",
-    "windows",
+    "times_windows",
 ]
 
 Tall = Any
@@ -46,6 +45,10 @@ CACHED_ROWS, DEVICE_ENTRIES, BATCH = 2**12, 2**24, 2**12
 """Rows worked on at a time: so many stay in the cache of a host; a device does best
 with many, as long as what they are turned into is small. Long sums are cut into
 batches of so many terms."""
+
+
+LONG = 2**11
+"""Entries of a row from which it is worked on by itself."""
 
 
 def row_step(rows: Tall, width: int = 1) -> int:
@@ -208,19 +211,22 @@ def spread(values: np.ndarray, labels: Tall) -> Tall:
     return namespace(labels).take(moved(values, labels), labels)
 
 
-def windows(values: Tall, width: int) -> Callable[[np.ndarray], Tall]:
-    """Return what gives, in rows, stretches of a long vector from some places on."""
-    if not is_device(values):
-        return np.lib.stride_tricks.sliding_window_view(values, width).__getitem__
+def times_windows(rows: Tall, values: Tall, places: np.ndarray) -> Tall:
+    """Return rows times stretches of a long vector, from a place on for each row."""
+    width = rows.shape[1]
+    if not is_device(rows):
+        if width < LONG:
+            stretches = np.lib.stride_tricks.sliding_window_view(values, width)
+            return rows * stretches[places]
+        out = np.empty_like(rows)
+        for row, place, product in zip(rows, places, out, strict=True):
+            np.multiply(row, values[place : place + width], out=product)
+        return out
     xp = namespace(values)
-
-    def stretches(places: np.ndarray) -> Tall:
-        starts = moved(places, values)
-        steps = xp.arange(width, dtype=starts.dtype, device=values.device)
-        index = xp.reshape(starts[:, None] + steps[None, :], (-1,))
-        return xp.reshape(xp.take(values, index), (len(places), width))
-
-    return stretches
+    starts = moved(places, values)
+    steps = xp.arange(width, dtype=starts.dtype, device=values.device)
+    index = xp.reshape(starts[:, None] + steps[None, :], (-1,))
+    return rows * xp.reshape(xp.take(values, index), (len(places), width))
 
 
 def indicators(labels: Tall, n_groups: int, weights: Tall, X: Any) -> Tall:

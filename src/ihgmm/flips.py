@@ -23,7 +23,7 @@ from ihgmm._arrays import (
     to_host,
     transposed_matmul,
 )
-from ihgmm._tall import Tall, block_entries, windows
+from ihgmm._tall import Tall, block_entries, times_windows
 from ihgmm.gram import GramOperator
 
 __all__ = [
@@ -186,13 +186,13 @@ class Signs:
             return
         length = max(2**14, 4 * n)
         signs = _random_signs(rng, length + p, dtype_of(X))
-        self.windows = windows(moved(signs, X), p)
+        self.signs = moved(signs, X)
         self.places = rng.integers(length + 1, size=n)
 
     def flip(self, block: Array, rows: slice) -> Array:
         """Return a block of rows with its signs flipped."""
         if not is_sparse(block):
-            return block * self.windows(self.places[rows])
+            return times_windows(block, self.signs, self.places[rows])
         rng = np.random.default_rng((self.seed, rows.start))
         data = block.data * _random_signs(rng, block.nnz, block.dtype)
         return type(block)((data, block.indices, block.indptr), shape=block.shape)

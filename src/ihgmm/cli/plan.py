@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table as Grid
 
+from ihgmm.cli._options import AsJson, Quiet
+from ihgmm.cli._screen import Screen
 from ihgmm.planning import Estimate, Machines, Plan, size
 from ihgmm.planning import plan as planned
 from ihgmm.planning.machines import GB
@@ -54,9 +53,8 @@ def plan(
     network: Annotated[
         float, typer.Option(help="GB a second between client and cluster.")
     ] = USUAL.network / GB,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON: bytes and seconds.")
-    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Tell what a fit will take on a laptop, on one GPU and on a cluster.
 
@@ -84,10 +82,9 @@ def plan(
             network=network * GB,
         ),
     )
-    if as_json:
-        typer.echo(json.dumps(asdict(found), indent=1))
-    else:
-        _show(Console(highlight=False), found)
+    screen = Screen(as_json=as_json, quiet=quiet)
+    screen.document({"command": "plan", **asdict(found)})
+    _show(screen, found)
 
 
 def _whole(option: str, text: str) -> int:
@@ -104,29 +101,28 @@ def _whole(option: str, text: str) -> int:
     )
 
 
-def _show(console: Console, found: Plan) -> None:
+def _show(screen: Screen, found: Plan) -> None:
     """Print the plan as a table, what it rests on, and what to do."""
     kind = "" if found.density is None else f"sparse ({found.density:.3g}) "
-    console.print(
-        f"[bold]{found.n_samples:,} x {found.n_features:,}[/] {kind}{found.dtype}, "
-        f"{found.n_clusters:,} clusters: {size(found.data_bytes)}"
+    screen.say(
+        f"{found.n_samples:,} x {found.n_features:,} {kind}{found.dtype}, "
+        f"{found.n_clusters:,} clusters: {size(found.data_bytes)}",
+        "bold",
     )
     estimates = (found.laptop, found.gpu, found.cluster)
-    grid = Grid(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("", "laptop", "one GPU", "cluster"):
-        grid.add_column(name, overflow="fold")
-    for name, cell in ROWS:
-        grid.add_row(name, *(cell(estimate) for estimate in estimates))
-    console.print(grid)
+    screen.grid(
+        ("", "laptop", "one GPU", "cluster"),
+        [(name, *(cell(estimate) for estimate in estimates)) for name, cell in ROWS],
+    )
     for name, estimate in zip(("laptop", "one GPU", "cluster"), estimates, strict=True):
         if estimate.note:
             style = "yellow" if not estimate.fits else ""
             text = f"{name}: {estimate.note}"
             if estimate.sample_seconds is not None:
                 text += f" Together about {_time(estimate.sample_seconds)}."
-            console.print(text, style=style)
+            screen.say(text, style)
     m = found.machines
-    console.print(
+    screen.say(
         f"Taken for granted: laptop {m.cores} cores, {size(m.memory)}, reads "
         f"{size(m.disk)}/s; GPU like an H200, {size(m.gpu_memory)}, data already "
         f"there; cluster {m.workers:,} workers of {m.cores} cores and "
@@ -134,8 +130,8 @@ def _show(console: Console, found: Plan) -> None:
         f"{size(m.network)}/s. The bound is a solver that gives up. Times where "
         "memory does not suffice are what they would be if it did. On one machine "
         "measured times were within a factor of 1.5; those of a cluster, of more "
-        "cores than two and of a GPU beyond ten clusters are extrapolated.",
-        style="dim",
+        "cores than two and of a GPU beyond fifty clusters are extrapolated.",
+        "dim",
     )
 
 
@@ -154,7 +150,7 @@ def _maybe(bytes_: float | None) -> str:
 
 
 def _fits(estimate: Estimate) -> str:
-    return "[green]yes[/]" if estimate.fits else "[red]no[/]"
+    return "yes" if estimate.fits else "no"
 
 
 ROWS = (

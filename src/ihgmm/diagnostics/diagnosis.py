@@ -30,6 +30,10 @@ from ihgmm.theory.conditions import CorollaryConditions, corollary_conditions
 
 __all__ = ["Diagnosis", "Verdict", "diagnose"]
 
+NOISE_TOL = 5.0
+"""Accuracy of the eigenvectors: so little puts eigenvalues of noise, which are close to
+each other, within a few percent, and others to many digits."""
+
 
 def diagnose(
     X: Any, labels: Any, *, gram: GramKind = "hollow", random_state: Any = 0
@@ -161,9 +165,9 @@ def _eigenvalues(
         # Without clusters there is no gap to converge to, and that is the finding.
         warnings.simplefilter("ignore", ConvergenceWarning)
         if gram == "hetero":
-            pairs = impute_diagonal(G, count, tol=1e-2, rng=rng).pairs
+            pairs = impute_diagonal(G, count, tol=NOISE_TOL, rng=rng).pairs
         else:
-            pairs = leading_eigenpairs(G, count, tol=1e-2, rng=rng)
+            pairs = leading_eigenpairs(G, count, tol=NOISE_TOL, rng=rng)
     return np.asarray(pairs.values, dtype=np.float64)
 
 

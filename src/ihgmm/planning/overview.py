@@ -93,9 +93,9 @@ def plan(
     >>> large.gpu.fits, large.laptop.fits
     (False, False)
     """
-    n = check_count("n_samples", n_samples)
-    p = check_count("n_features", n_features)
-    k = check_count("n_clusters", n_clusters)
+    n = _count("n_samples", n_samples)
+    p = _count("n_features", n_features)
+    k = _count("n_clusters", n_clusters)
     if k > n:
         raise ValueError(
             f"n_clusters={k} is more than n_samples={n}; ask for fewer clusters."
@@ -125,3 +125,9 @@ def _float(dtype: Any) -> np.dtype:
         if dtype in (kind, kind.__name__, np.dtype(kind)):
             return np.dtype(kind)
     raise ValueError(f"dtype={dtype!r} is not known; give float32 or float64.")
+
+
+def _count(name: str, value: Any) -> int:
+    """Return a whole number, also if it is written as 1e9."""
+    whole = isinstance(value, float) and value.is_integer()
+    return check_count(name, int(value) if whole else value)

@@ -18,6 +18,7 @@ import numpy as np
 from ihgmm import make_ihgmm
 from ihgmm.selection import select_n_clusters
 
+# %%
 # Five patterns over 200 features, in sizes from 1 to 10; the smallest cluster is small.
 X, _ = make_ihgmm(
     500, 200, 5, scale_ratio=10, balance=0.2, separation_constant=1, random_state=0
@@ -25,12 +26,14 @@ X, _ = make_ihgmm(
 many_features = select_n_clusters(X, random_state=0)
 print("200 features:", many_features)
 
+# %%
 # Pure noise, with a different level in every row, has no structure.
 rng = np.random.default_rng(0)
 noise = rng.standard_normal((500, 200)) * rng.uniform(0.5, 1.5, (500, 1))
 nothing = select_n_clusters(noise, random_state=0)
 print("noise:", nothing)
 
+# %%
 # Four patterns that are mixtures of two: the rank is 2, the clusters are 4. Counting
 # directions gives a lower bound, halves of the data agree on four clusters.
 basis = rng.standard_normal((2, 60)) / 4

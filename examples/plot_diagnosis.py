@@ -19,6 +19,7 @@ from ihgmm import IhSC, make_ihgmm
 from ihgmm.diagnostics import diagnose
 from ihgmm.metrics import misclassification_rate
 
+# %%
 # Three samples that differ only in how far apart their four patterns are. In the last
 # one they are so close that the rows are noise.
 samples = {
@@ -28,6 +29,7 @@ samples = {
     for name, constant in [("easy", 1.0), ("hard", 0.3), ("hopeless", 0.01)]
 }
 
+# %%
 # The diagnosis sees data and labels, never the truth. We do, and compare.
 found, errors = {}, {}
 for name, (X, truth) in samples.items():
@@ -37,6 +39,7 @@ for name, (X, truth) in samples.items():
     print(f"--- {name}: in truth {errors[name]:.1%} of labels are wrong ---")
     print(found[name], end="\n\n")
 
+# %%
 # Above: how certain the label of each row is, from the other rows alone. On noise few
 # labels are certain, though k-means gave one to every row. Below: the leading
 # eigenvalues of the Gram matrix. Four stand out where there are four patterns; without

@@ -28,6 +28,7 @@ styles = {
 }
 
 
+# %%
 # Three patterns with cosine 0.8 over 1,000 features, scales from 1 to 20, and one row
 # in five with nine times the noise of the others.
 def draw(n_samples, seed):
@@ -44,6 +45,7 @@ def draw(n_samples, seed):
     )
 
 
+# %%
 # Two errors: the share of rows in the wrong cluster, and how far the scales are off.
 # Scales are known up to a factor for each cluster, so the true ones get mean 1 too.
 def errors(sample, gram):

@@ -18,6 +18,7 @@ from sklearn.cluster import KMeans
 from ihgmm import IhSC, make_ihgmm
 from ihgmm.metrics import match_labels, misclassification_rate
 
+# %%
 # Three patterns over two features, and 600 rows that are noisy multiples of them.
 angles = np.deg2rad([12, 45, 78])
 centers = np.column_stack([np.cos(angles), np.sin(angles)])

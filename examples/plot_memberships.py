@@ -18,6 +18,7 @@ import numpy as np
 from ihgmm import IhGMM, make_ihgmm
 from ihgmm.metrics import match_labels
 
+# %%
 # Samples near the limit, with many more features than rows.
 sure, right, naive_sure, naive_right = [], [], [], []
 for seed in range(60):

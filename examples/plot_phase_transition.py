@@ -20,6 +20,7 @@ from ihgmm.experiments.oracles import label_oracle
 from ihgmm.metrics import misclassification_rate
 from ihgmm.mixture import IhGMM
 
+# %%
 # The separation is measured in units of the paper's condition for exact recovery:
 # C = 1 meets it with constant 1. Scales vary fivefold.
 constants = np.array([0.12, 0.2, 0.3, 0.5, 0.8, 1.2])
@@ -57,6 +58,7 @@ for row, levels in enumerate(noises.values()):
                 errors[k, row, column] += misclassification_rate(sample.labels, found)
 errors /= draws
 
+# %%
 # Bright is good. The numbers are percentages of misplaced rows.
 figure, axes = plt.subplots(
     1, len(methods), figsize=(13, 2.6), sharey=True, layout="constrained"

@@ -25,6 +25,7 @@ from ihgmm.plotting import (
     plot_sizes,
 )
 
+# %%
 # Six patterns, so close that a few rows are hard to place, at tenfold scales.
 X, truth = make_ihgmm(
     600, 120, 6, separation_constant=0.45, scale_ratio=10, balance=0.7, random_state=0
@@ -32,6 +33,7 @@ X, truth = make_ihgmm(
 count = select_n_clusters(X, random_state=0)
 model = IhSC(count.n_clusters, random_state=0).fit(X)
 
+# %%
 # Every function draws on the axes it is given and returns them; without ``ax`` it makes
 # a figure of its own, as wide as the number of clusters needs.
 figure = plt.figure(figsize=(13.5, 11), layout="constrained")

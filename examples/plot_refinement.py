@@ -20,6 +20,7 @@ from ihgmm import IhSC, make_ihgmm
 from ihgmm.experiments.oracles import label_oracle
 from ihgmm.metrics import misclassification_rate
 
+# %%
 # 300 rows of 1000 features in three clusters, the smallest of 20 rows. Scales differ
 # twentyfold, noise levels threefold.
 constants = np.geomspace(0.07, 0.6, 7)

@@ -18,6 +18,7 @@ from ihgmm import IhSC, make_ihgmm
 from ihgmm.estimation import estimate_parameters
 from ihgmm.metrics import misclassification_rate
 
+# %%
 # 150 rows of 5,000 features; the noise of some rows is three times that of others.
 sample = make_ihgmm(
     150, 5000, 3, scale_ratio=2.5, separation_constant=1.0, random_state=0,
@@ -38,6 +39,7 @@ found = estimate_parameters(X, labels)
 lower, upper = found.scale_intervals(level=0.95).T
 covered = (lower <= truth) & (truth <= upper)
 
+# %%
 # The obvious estimate: project each row on the mean of its cluster. The row's own noise
 # is in that mean, and over 5,000 features its square adds up.
 means = np.array([X[labels == k].mean(axis=0) for k in range(3)])

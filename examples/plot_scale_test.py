@@ -4,7 +4,7 @@ Are individual scales there at all?
 
 The classical mixture gives all rows of a cluster the same scale. Before using a model
 with a scale for each row, ask the data: the test of
-:func:`ihgmm.heterogeneity.scale_heterogeneity_test` gives a p-value for equal scales
+:func:`ihgmm.scale_heterogeneity_test` gives a p-value for equal scales
 and says how far apart they are.
 
 Run ``python examples/plot_scale_test.py picture.png`` to save the picture.
@@ -18,11 +18,13 @@ import numpy as np
 from ihgmm import IhSC, make_ihgmm
 from ihgmm.heterogeneity import scale_heterogeneity_test
 
+# %%
 # The test needs the data and labels, here those that IhSC finds. Printed, it is a
 # table with a recommendation.
 X, _ = make_ihgmm(n_samples=200, n_features=100, scale_ratio=1.5, random_state=0)
 print(scale_heterogeneity_test(X, IhSC(4, random_state=0).fit_predict(X)))
 
+# %%
 # Without individual scales its p-values are uniform, whatever the distribution of the
 # noise, and though it is up to nine times as large in some rows as in others.
 levels = (0.5, 4.5)
@@ -37,6 +39,7 @@ for noise in ("gaussian", "rademacher"):
         for s in range(400)
     ]
 
+# %%
 # With them, it rejects once they are farther apart than noise hides.
 ratios = np.array([1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5])
 true = (ratios - 1) / np.sqrt(12) / ((ratios + 1) / 2)

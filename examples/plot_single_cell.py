@@ -27,6 +27,7 @@ from ihgmm.anndata import ihsc
 SCANPY = find_spec("scanpy") is not None and find_spec("igraph") is not None
 
 
+# %%
 # Each type has a few marker genes with a multiple of their usual share. A gamma factor
 # on every mean makes the counts negative binomial.
 def simulate(
@@ -54,6 +55,7 @@ def simulate(
     return adata
 
 
+# %%
 # The way of this package: genes that weigh alike, then IhSC.
 def even(adata):
     mean = np.asarray(adata.X.mean(axis=0)).ravel()
@@ -70,6 +72,7 @@ def ours(adata):
     ihsc(adata, "auto", layer="even", key_added="auto")
 
 
+# %%
 # The usual way, with and without a choice of 500 genes, once counting communities of
 # near cells, once by k-means with the true number of types.
 def usual(adata):
@@ -145,6 +148,7 @@ def table():
             print("  Leiden:", [run.obs["leiden_chosen"].nunique() for run in runs])
 
 
+# %%
 # Left: where all genes take part, depth moves cells along the components. Middle: the
 # embedding of IhSC, where cells of a type are on one spot whatever their depth. Right:
 # the scale of a cell and its true depth.

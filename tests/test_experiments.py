@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -370,14 +371,19 @@ def test_interrupt_keeps_what_is_done(tmp_path):
     running = subprocess.Popen(
         [COMMAND, "reproduce", "exp1", "--only", "n=p", "-o", str(tmp_path)],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        # Where these tests run in the background, interrupts may be ignored.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     path = tmp_path / "exp1-runs.csv"
     deadline = time.monotonic() + 120
-    while not (path.exists() and len(path.read_text().splitlines()) > 20):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=60)
+    try:
+        while not (path.exists() and len(path.read_text().splitlines()) > 20):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=60)
+    finally:
+        running.kill()
     assert running.returncode not in (0, None)
     assert "Traceback" not in errors
     assert len(read_results(path, EXPERIMENTS["exp1"].methods)) >= 12

@@ -98,7 +98,7 @@ class IhGMM(InSteps, Reporting, ClusterMixin, DensityMixin, BaseEstimator):
         Rounds that were run.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, where X had any.
 
     See Also

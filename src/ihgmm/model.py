@@ -112,7 +112,7 @@ def make_ihgmm(
         rows, beta in the paper; the others share the rest as evenly as possible.
     separation : float, optional
         Distance between any two centres, Delta in the paper. Default:
-        :func:`default_separation`.
+        :func:`~ihgmm.model.default_separation`.
     separation_constant : float
         The constant C of the default separation.
     noise : {"gaussian", "rademacher", "uniform"}
@@ -134,7 +134,7 @@ def make_ihgmm(
     random_state : int, RandomState, Generator or None
         Seed for a reproducible sample.
     return_params : bool
-        Return an :class:`IhGMMSample` with all parameters instead of ``(X, labels)``.
+        Return :class:`~ihgmm.model.IhGMMSample`, with all parameters, not ``(X, labels)``.
 
     Returns
     -------

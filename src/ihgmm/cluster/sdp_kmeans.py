@@ -75,7 +75,7 @@ class SDPKMeans(DistanceClusterer):
         Iterations of the solver.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features, if X had names.
 
     See Also

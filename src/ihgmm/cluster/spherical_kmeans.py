@@ -56,7 +56,7 @@ class SphericalKMeans(CosineClusterer):
         Iterations.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features, if X had names.
 
     See Also

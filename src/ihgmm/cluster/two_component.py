@@ -58,7 +58,7 @@ class TwoComponentLloyd(DistanceClusterer):
         Iterations after the spectral start; the last one changes nothing.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features, if X had names.
 
     See Also

@@ -1,0 +1,182 @@
+"""The pages keep their word: commands run, options exist, all public names are listed.
+
+Python examples (``>>>``) are run by pytest itself, as doctests of the pages. Here are
+the blocks of shell commands. All lines of a page are run in one new folder, but for
+those that begin as ``NOT_RUN`` says; the options of these are checked too.
+"""
+
+import csv
+import importlib
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ihgmm import make_ihgmm
+
+ROOT = Path(__file__).parent.parent
+if not (ROOT / "docs").exists():
+    pytest.skip("source archives hold no pages", allow_module_level=True)
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
+
+NOT_RUN = {
+    "pip install": "changes the environment the tests run in",
+    "pytest": "these are the tests",
+    "git clone": "needs a network",
+    "python -m venv": "part of a developer's setup",
+    ". .venv": "part of a developer's setup",
+    "cd ihgmm": "part of a developer's setup",
+    "pre-commit": "part of a developer's setup",
+    "ihgmm reproduce": "takes minutes to hours; tests of experiments run parts",
+}
+READERS = ("cells.csv", "customers.csv", "new.csv")
+"""Files that pages take the reader to have."""
+
+WITHOUT_PROMPT = {"tutorial-single-cell.md": "shows what scanpy does, for comparison"}
+
+
+def blocks(page, *languages):
+    """Return the fenced blocks of a page in one of the languages."""
+    fence = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    found = fence.findall(page.read_text(encoding="utf-8"))
+    return [text for language, text in found if language in languages]
+
+
+def commands(page):
+    """Return the shell commands of a page, one by one, without comments."""
+    for block in blocks(page, "bash", "console", "sh", "shell"):
+        for line in block.replace("\\\n", " ").splitlines():
+            for part in line.removeprefix("$ ").split(" && "):
+                words = shlex.split(part, comments=True)
+                if words:
+                    yield words
+
+
+def reason(words):
+    """Return why a command is not run, or None."""
+    line = " ".join(words)
+    return next((NOT_RUN[key] for key in NOT_RUN if line.startswith(key)), None)
+
+
+ALL = [(page, words) for page in PAGES for words in commands(page)]
+RUN = {page: [w for p, w in ALL if p == page and not reason(w)] for page in PAGES}
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if RUN[page]], ids=lambda page: page.name
+)
+def test_commands_run(page, tmp_path, monkeypatch):
+    testing = pytest.importorskip("typer.testing")
+    from ihgmm.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    X, kinds = make_ihgmm(80, 12, 8, random_state=0)
+    header = ["barcode", "type", *(f"feature {j}" for j in range(12))]
+    lines = [
+        [f"r{i}", f"t{k}", *row]
+        for i, (k, row) in enumerate(zip(kinds, X, strict=True))
+    ]
+    for name in READERS:
+        with open(name, "w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([header, *lines])
+    for words in RUN[page]:
+        assert words[0] == "ihgmm", f"{page.name}: say in NOT_RUN why not {words}"
+        done = testing.CliRunner().invoke(app, words[1:])
+        assert done.exit_code == 0, f"{page.name}: {words}\n{done.output}"
+        for name in words:
+            if name.endswith((".csv", ".html", ".npz")):
+                assert (tmp_path / name).stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    "words", [w for _, w in ALL if w[0] == "ihgmm"], ids=lambda words: " ".join(words)
+)
+def test_options_exist(words):
+    typer = pytest.importorskip("typer")
+    from ihgmm.cli import app
+
+    group = typer.main.get_command(app)
+    with group.make_context("ihgmm", words[1:2], resilient_parsing=True) as context:
+        name, command, _ = group.resolve_command(context, words[1:])
+        assert command is not None, f"no command {words[1]}"
+        command.make_context(name, words[2:], parent=context)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_blocks_are_doctests(page):
+    for block in blocks(page, "python", "py", "pycon"):
+        assert block.startswith(">>> ") or page.name in WITHOUT_PROMPT, block
+
+
+def test_skipped_commands_are_still_there():
+    lines = [" ".join(words) for _, words in ALL]
+    for key in NOT_RUN:
+        assert any(line.startswith(key) for line in lines), f"{key} is in no page"
+
+
+LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_local_links_lead_somewhere(page):
+    for target, _ in LINK.findall(page.read_text(encoding="utf-8")):
+        if not target.startswith("auto_examples/"):  # made when pages are built
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def listed():
+    """Return the public names that the reference lists, by module."""
+    names, module = {}, None
+    for line in (ROOT / "docs" / "api.rst").read_text(encoding="utf-8").splitlines():
+        if found := re.match(r"\.\. (?:currentmodule|automodule):: (\S+)", line):
+            module = found[1]
+            names.setdefault(module, set())
+        elif found := re.match(r"   (\w+)$", line):
+            names[module].add(found[1])
+        elif module:
+            for pair in re.findall(r"``(\w+)``|py:data:: (\w+)", line):
+                names[module].update(filter(None, pair))
+    return names
+
+
+# They take data that has been checked, and serve the estimators.
+INTERNAL = {"choose", "resolve"}
+
+
+def test_reference_lists_every_public_name():
+    names = listed()
+    top = names["ihgmm"]
+    assert len(names) > 20
+    for module, found in names.items():
+        public = {
+            name
+            for name in importlib.import_module(module).__all__
+            if not name.startswith("__")
+        }
+        assert public - found - top <= INTERNAL, f"{module}: {public - found - top}"
+
+
+def test_reference_lists_every_public_package():
+    source = ROOT / "src" / "ihgmm"
+    packages = {path.parent.name for path in source.glob("[!_]*/__init__.py")}
+    named = {module.removeprefix("ihgmm.") for module in listed()}
+    assert packages - named <= {"cli", "cluster"}  # pages and estimators tell of these
+
+
+def test_pictures_of_how_it_works_are_those_that_are_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    page = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    script = ROOT / "docs" / "how_pictures.py"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(script), str(tmp_path)],
+        env={**os.environ, "MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    drawn = sorted(path.name for path in tmp_path.iterdir())
+    assert sorted(re.findall(r"images/(how-\S+?\.png)", page)) == drawn

@@ -53,7 +53,12 @@ def test_not_finite(Estimator, storage, value, name):
         ),
         (GOOD + 1j, ValueError, "Complex data not supported"),
         ([[1.0, 2.0], [3.0]], ValueError, "inhomogeneous"),
-        (pd.DataFrame({"x": ["u", "v"]}), ValueError, "could not convert string"),
+        (
+            pd.DataFrame({"x": ["u", "v"], "y": [1, 2]}),
+            ValueError,
+            "columns that do not hold numbers: 'x'. Leave them out",
+        ),
+        (PSC(2), TypeError, "X is of type PSC, not data; give the data first"),
         (None, ValueError, "Expected 2D array"),
     ],
 )

@@ -349,3 +349,10 @@ def test_the_largest_number_looked_for_is_said():
     X, _ = make_ihgmm(400, 100, 4, random_state=0)
     found = select_n_clusters(X, max_clusters=2, random_state=0)
     assert "stopped at max_clusters=2, there may be more" in found.summary
+
+
+def test_few_features_are_said_to_hide_clusters():
+    X, _ = make_ihgmm(300, 12, 3, random_state=0)
+    assert "compare the method 'stability'" in select_n_clusters(X).summary
+    X, _ = make_ihgmm(300, 100, 3, random_state=0)
+    assert "stability" not in select_n_clusters(X).summary

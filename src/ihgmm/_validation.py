@@ -57,6 +57,9 @@ COMPARED = 2**20
 HOST_ENTRIES = 2**24
 """Entries of data on a device that may be looked at on the host."""
 
+NO_NUMBERS = ("object", "string", "str", "category", "categorical")
+"""Types of a column of a data frame that may be text."""
+
 FORMATS = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
 
 
@@ -201,6 +204,7 @@ def check_data(
     else:
         if is_device(X):
             X = _host_view(X, estimator)
+        _check_columns(X)
         if estimator is None:
             X = check_array(X, input_name="X", **options)
         else:
@@ -217,6 +221,36 @@ def check_data(
     unit = 2.0 ** np.clip(np.floor(np.log2(peak)), -1000, 1000)
     X = rescaled(X, 1 / unit)
     return CheckedData(X, row_sqnorms(X), float(unit))
+
+
+def _check_columns(X: Any) -> None:
+    """Raise if a data frame has columns of text, or X is no data but a model."""
+    if isinstance(X, BaseEstimator):
+        raise TypeError(
+            f"X is of type {type(X).__name__}, not data; give the data first and then, where "
+            "it is asked for, model.labels_."
+        )
+    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+        return
+    text = [
+        repr(name)
+        for name, kind in zip(X.columns, X.dtypes, strict=True)
+        if str(kind).lower() in NO_NUMBERS and not _holds_numbers(X[name])
+    ]
+    if text:
+        raise ValueError(
+            f"X has columns that do not hold numbers: {', '.join(text[:5])}"
+            f"{' and more' * (len(text) > 5)}. Leave them out, X.drop(columns=[...]), "
+            "or turn them into numbers first."
+        )
+
+
+def _holds_numbers(column: Any) -> bool:
+    try:
+        np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _device_floats(X: Any) -> Array:

@@ -79,13 +79,16 @@ class ScaleTest:
                 "to judge by."
             )
         p = "p < 0.0001" if self.p_value < 1e-4 else f"p = {self.p_value:.2g}"
-        if self.p_value >= LEVEL:
-            reach = (
-                f"and a spread of {self.detectable:.1%} would have shown"
-                if self.detectable < 1
-                else "but the signal is too weak for them to show"
+        if self.p_value >= LEVEL and self.detectable >= 1:
+            return (
+                f"no recommendation: no sign of individual scales ({p}), but the "
+                "signal is too weak for them to show."
             )
-            return f"classical mixture: no sign of individual scales ({p}), {reach}."
+        if self.p_value >= LEVEL:
+            return (
+                f"classical mixture: no sign of individual scales ({p}), and a spread "
+                f"of {self.detectable:.1%} would have shown."
+            )
         if np.isnan(self.spread):
             return (
                 f"Ih-GMM: rows of a cluster differ in scale ({p}); the signal is too "

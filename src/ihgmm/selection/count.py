@@ -43,6 +43,9 @@ METHODS: tuple[Method, ...] = ("parallel", "stability")
 MOST_ENTRIES = 2**22
 """With many more rows than features, rows are drawn down to so many entries."""
 
+HIDING_FEATURES = 20
+"""Features up to which what signs leave of one pattern may hide another."""
+
 FEW_FEATURES = 10
 """Up to so many features, stability looks at all of them."""
 
@@ -77,6 +80,8 @@ class ClusterCount:
         dominates flip whole rows, and leave nothing to compare with.
     max_clusters : int
         The largest number that was looked for.
+    n_features : int
+        Features of X. Signs on few of them leave much of a pattern.
     """
 
     n_clusters: int
@@ -90,6 +95,7 @@ class ClusterCount:
     strengths: dict[int, float]
     largest_column: float
     max_clusters: int
+    n_features: int
 
     def __repr__(self) -> str:
         return (
@@ -107,7 +113,7 @@ class ClusterCount:
             return (
                 f"Cannot tell: one column holds {self.largest_column:.0%} of the "
                 "squared length of X, and signs on a single column tell nothing. "
-                "Standardise the columns first."
+                "Divide the columns by their deviation first."
             )
         if self.n_clusters == 0:
             return "No structure: no eigenvalue stands out from sign-flipped data."
@@ -132,6 +138,12 @@ class ClusterCount:
             return (
                 f"{start}: stopped at max_clusters={self.max_clusters}, there may be "
                 "more."
+            )
+        if self.n_features <= HIDING_FEATURES:
+            return (
+                f"{start}: {_clusters(self.n_clusters)} or more. Signs on "
+                f"{self.n_features} features leave much of a pattern and can hide "
+                "others; compare the method 'stability'."
             )
         return f"{start}: {_clusters(self.n_clusters)}, more if patterns are dependent."
 
@@ -343,7 +355,7 @@ def _choose(
     if most < 1 or not namespace(sqnorms).any(sqnorms):
         none = np.zeros(0)
         return ClusterCount(
-            0, 0, np.zeros(1), 0.0, none, method, kind, n, {}, 0.0, max_clusters
+            0, 0, np.zeros(1), 0.0, none, method, kind, n, {}, 0.0, max_clusters, p
         )
     pairs, rank, null, edge = count_above_noise(G, most, n_flips, rng)
     if gram == "auto" and rank < most and n_entries(X) <= MEDIUM:
@@ -366,6 +378,7 @@ def _choose(
         {},
         largest,
         max_clusters,
+        p,
     )
     if method == "parallel" or (rank == 0 and p > FEW_FEATURES):
         return found

@@ -199,3 +199,18 @@ def test_a_lazy_error_names_the_rows_of_its_chunk():
     labels = model.predict(da.from_array(X, chunks=(100, 20)))
     with pytest.raises(ValueError, match="rows 200 to 299: Input X contains NaN at"):
         labels.compute()
+
+
+def test_lazy_chunks_of_another_height():
+    model = IhSC(4, random_state=0).fit(X)
+    stored = da.from_array(X, chunks=(400, 40))
+    wrong = stored.map_blocks(lambda block: block[:-1], chunks=stored.chunks)
+    with pytest.raises(
+        ValueError, match="of the dask array X has 399 rows"
+    ):
+        model.predict(wrong).compute()
+
+
+def test_tiny_chunks_are_said_to_be_slow():
+    with pytest.warns(UserWarning, match="in 300 chunks of 1 kB; dask takes longer"):
+        from_dask(da.from_array(X, chunks=(4, 40)))

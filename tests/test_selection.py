@@ -341,7 +341,7 @@ def test_a_column_that_dominates_is_said_to():
     found = select_n_clusters(np.column_stack([X, column]), random_state=0)
     assert found.n_clusters == 0
     assert "Cannot tell: one column holds" in found.summary
-    assert "Standardise" in found.summary
+    assert "Divide the columns by their deviation" in found.summary
     assert select_n_clusters(X, random_state=0).largest_column < 0.2
 
 

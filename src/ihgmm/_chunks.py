@@ -39,6 +39,8 @@ class RowBlocks(ABC):
         Numbers stored.
     passes : int
         How often all blocks were gone through so far.
+    names : list of str or None
+        Names of features, where the data have names.
     """
 
     shape: tuple[int, int]
@@ -49,6 +51,7 @@ class RowBlocks(ABC):
     passes: int = 0
     factor: float = 1.0
     verbose: bool = False
+    names: list[str] | None = None
 
     @property
     def size(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from itertools import pairwise
@@ -19,6 +20,9 @@ from ihgmm._chunks import Block, RowBlocks, T, check_kind, in_unit
 
 __all__ = ["DaskRows", "from_dask"]
 
+MANY, TINY = 200, 2**20
+"""Chunks that are many, and bytes of a chunk that are few."""
+
 LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
 """A block of vectors is as long as X. It is in the graph on purpose: from there it is
 sent again to another worker when one is lost."""
@@ -26,6 +30,7 @@ sent again to another worker when one is lost."""
 
 def from_dask(X: Any) -> DaskRows:
     """Return the blocks of a dask array or data frame, checked for their shape."""
+    given = X
     if hasattr(X, "to_dask_array"):
         X = X.to_dask_array(lengths=True)
     if not isinstance(X, da.Array):
@@ -47,7 +52,19 @@ def from_dask(X: Any) -> DaskRows:
             f"X is a dask array with its columns in {len(X.chunks[1])} chunks; put "
             "whole rows in a chunk: X.rechunk({1: -1})."
         )
-    return DaskRows(X)
+    rows = DaskRows(X)
+    if hasattr(given, "columns"):
+        rows.names = [str(name) for name in given.columns]
+    size = rows.shape[0] * rows.shape[1] * rows.dtype.itemsize / len(rows.ranges)
+    if len(rows.ranges) > MANY and size < TINY:
+        warnings.warn(
+            f"X is a dask array in {len(rows.ranges)} chunks of {size / 1e3:.0f} kB; "
+            "dask takes longer for each than the work on it. Make them larger: "
+            "X.rechunk({0: 'auto', 1: -1}).",
+            UserWarning,
+            stacklevel=2,
+        )
+    return rows
 
 
 class DaskRows(RowBlocks):
@@ -144,12 +161,17 @@ def _is_lost(error: BaseException) -> bool:
 def _unless_empty(
     block: Any, work: Callable[[Any], np.ndarray], block_info: Any = None
 ) -> np.ndarray:
-    if not block.shape[0]:
+    first, last = block_info[0]["array-location"][0]
+    if block.shape[0] != last - first:
+        raise ValueError(
+            f"The chunk of rows {first} to {last - 1} of the dask array X has "
+            f"{block.shape[0]} rows; call X.compute_chunk_sizes() first."
+        )
+    if first == last:
         return np.empty(0, dtype=np.intp)
     try:
         return work(block)
     except ValueError as error:
-        first, last = block_info[0]["array-location"][0]
         raise ValueError(
             f"In the chunk of rows {first} to {last - 1}: {error}"
         ) from error

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import mmap
+import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -36,7 +38,12 @@ def open_rows(X: Any) -> RowBlocks | None:
         return _from_group(X) if hasattr(X, "keys") else _from_dataset(X)
     if home == "anndata" and hasattr(X, "group"):
         return _from_group(X.group)
-    if home == "pyarrow" and hasattr(X, "to_batches"):
+    if home == "pyarrow":
+        if not hasattr(X, "get_fragments"):
+            raise TypeError(
+                f"X is a {type(X).__name__} of pyarrow; give the data set, "
+                "pyarrow.dataset.dataset(path), or a data frame, X.to_pandas()."
+            )
         return _from_parquet(X)
     if home == "dask":
         from ihgmm._dask import from_dask
@@ -51,23 +58,38 @@ def _from_memmap(X: np.memmap) -> StoredRows | None:
         return None
     row = X.strides[0]
     at = X.ctypes.data - np.frombuffer(pages, np.uint8).ctypes.data
-    offset = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY
+    begin = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + at
     name = f"memory map {X.filename}" if X.filename else "memory map"
+    same_file = _identity(X.filename, pages) if X.mode in ("r", "r+") else None
 
     def read(start: int, stop: int) -> np.ndarray:
+        if same_file is not None and _identity(X.filename, pages) == same_file:
+            return _from_file(X, begin + start * row, stop - start)
         # To touch pages beyond the end of a file would end the process.
-        end, size = offset + at + stop * row, pages.size()
+        end, size = begin + stop * row, pages.size()
         if size < end:
             raise EOFError(f"the file now ends at byte {size}, these rows at {end}")
-        block = np.array(X[start:stop])
-        # Pages that were read would count as ours; dropped, they stay in the cache of
-        # the system. Copies on write must stay: they are changes nobody else has.
-        if X.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
-            first = (at + start * row) // mmap.PAGESIZE * mmap.PAGESIZE
-            pages.madvise(mmap.MADV_DONTNEED, first, at + stop * row - first)
-        return block
+        return np.array(X[start:stop])
 
     return StoredRows(read, X.shape, X.dtype, name=name)
+
+
+def _identity(path: Any, pages: mmap.mmap) -> tuple[int, int] | None:
+    """Tell which file is at a path, if it can be the one that is mapped."""
+    try:
+        found = os.stat(path)
+    except (OSError, TypeError):  # a file that was deleted, or has no name
+        return None
+    return (found.st_dev, found.st_ino) if found.st_size == pages.size() else None
+
+
+def _from_file(X: np.memmap, begin: int, n_rows: int) -> np.ndarray:
+    """Read rows of a memory map from its file, which may be cut short meanwhile."""
+    count = n_rows * X.shape[1]
+    found = np.fromfile(str(X.filename), X.dtype, count, offset=begin)
+    if found.size < count:
+        raise EOFError(f"the file now ends {count - found.size} numbers too early")
+    return found.reshape(n_rows, X.shape[1])
 
 
 def _from_dataset(X: Any) -> StoredRows:
@@ -132,6 +154,7 @@ def _from_group(group: Any) -> StoredRows:
         )
     n, p = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
     data, indices = group["data"], group["indices"]
+    _warn_of_gaps(data, indices)
     indptr = np.asarray(group["indptr"][:], dtype=np.int64)
     nnz = data.shape[0]
     whole = len(indptr) == n + 1 and indptr[0] == 0 and indptr[-1] == nnz
@@ -166,6 +189,22 @@ def _from_group(group: Any) -> StoredRows:
     )
 
 
+def _warn_of_gaps(*arrays: Any) -> None:
+    """Warn of chunks of zarr arrays that are not stored: they read as zeros."""
+    for array in arrays:
+        if not hasattr(array, "nchunks_initialized"):
+            continue
+        lost = array.nchunks - array.nchunks_initialized
+        if lost > 0:
+            warnings.warn(
+                f"{lost} of {array.nchunks} chunks of the {_named('zarr array', array)}"
+                " are not stored and read as zeros. If it was written whole, they "
+                "are lost: write it again.",
+                UserWarning,
+                stacklevel=2,
+            )
+
+
 def _from_parquet(X: Any) -> StoredRows:
     """Return the rows of a Parquet data set, one row group after another."""
     import pyarrow as pa
@@ -183,9 +222,12 @@ def _from_parquet(X: Any) -> StoredRows:
         )
     narrow = all(pa.types.is_float32(field.type) for field in X.schema)
     kind = np.dtype(np.float32 if narrow else np.float64)
+    fragments = list(X.get_fragments())
+    for fragment in fragments:
+        _check_fragment(fragment, X.schema)
     pieces = [
         (piece, rows)
-        for fragment in X.get_fragments()
+        for fragment in fragments
         for piece in fragment.split_by_row_group()
         if (rows := sum(group.num_rows for group in piece.row_groups))
     ]
@@ -224,5 +266,19 @@ def _from_parquet(X: Any) -> StoredRows:
         (int(edges[-1]), len(names)),
         kind,
         step=max((count for _, count in pieces), default=1),
-        name=f"Parquet data set {', '.join(map(str, X.files[:2]))}",
+        names=names,
+        name=f"Parquet data set {X.files[0]}{' and others' * (len(X.files) > 1)}",
     )
+
+
+def _check_fragment(fragment: Any, schema: Any) -> None:
+    """Raise if a file of a data set has other columns than the first one."""
+    found = {field.name: field.type for field in fragment.physical_schema}
+    for field in schema:
+        if found.get(field.name) != field.type:
+            kind = found.get(field.name, "not there")
+            raise ValueError(
+                f"X is a Parquet data set whose files differ: column {field.name!r} is "
+                f"{field.type} in the first and {kind} in {fragment.path}. Write it "
+                "again with the same columns."
+            )

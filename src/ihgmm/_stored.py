@@ -35,6 +35,8 @@ class StoredRows(RowBlocks):
         Rows of a chunk of the file, which are decoded together.
     check : callable, optional
         Called before each pass; raises if the file is not what it was.
+    names : list of str, optional
+        Names of features.
     name : str
         What is read, for messages.
     """
@@ -49,10 +51,12 @@ class StoredRows(RowBlocks):
         sparse: bool = False,
         step: int = 1,
         check: Callable[[], None] | None = None,
+        names: list[str] | None = None,
         name: str = "X",
     ) -> None:
         self._read = read
         self._check = check
+        self.names = names
         self.name = name
         self.shape = (int(shape[0]), int(shape[1]))
         self.dtype = check_kind(dtype)
@@ -79,7 +83,9 @@ class StoredRows(RowBlocks):
                 if i + 1 < len(self.ranges):
                     ahead = reader.submit(self._get, self.ranges[i + 1])
                 yield work(block, *(array[rows] for array in tall))
-                if self.verbose:
+                # A line that will be overwritten is of no use in a file.
+                last = i + 1 == len(self.ranges)
+                if self.verbose and (last or sys.stderr.isatty()):
                     _show(self.passes, i + 1, len(self.ranges), started)
 
     def _get(self, rows: slice) -> Block:

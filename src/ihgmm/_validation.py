@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -225,10 +226,15 @@ def check_data(
 
 def _check_columns(X: Any) -> None:
     """Raise if a data frame has columns of text, or X is no data but a model."""
+    if isinstance(X, str | os.PathLike):
+        raise TypeError(
+            f"X is the path {os.fspath(X)!r}; open it first, for example by "
+            "numpy.load(path, mmap_mode='r') or pyarrow.dataset.dataset(path)."
+        )
     if isinstance(X, BaseEstimator):
         raise TypeError(
-            f"X is of type {type(X).__name__}, not data; give the data first and then, where "
-            "it is asked for, model.labels_."
+            f"X is of type {type(X).__name__}, not data; give the data first and then, "
+            "where it is asked for, model.labels_."
         )
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
@@ -299,13 +305,27 @@ def check_blocks(X: Array, estimator: BaseEstimator | None, reset: bool) -> None
         raise ValueError(f"Found array with {n} row(s) and {p} feature(s); give some.")
     if estimator is None:
         return
+    names = getattr(X, "names", None)
     if reset:
         estimator.n_features_in_ = p
-    elif p != estimator.n_features_in_:
+        if names is not None:
+            estimator.feature_names_in_ = np.asarray(names, dtype=object)
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+        return
+    if p != estimator.n_features_in_:
         raise ValueError(
             f"X has {p} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
+    fitted = list(getattr(estimator, "feature_names_in_", ()))
+    if names is None or not fitted or names == fitted:
+        return
+    at = next(i for i in range(p) if names[i] != fitted[i])
+    raise ValueError(
+        "The feature names should match those that were passed during fit: feature "
+        f"{at} is {names[at]!r} and was {fitted[at]!r}. Put the columns in that order."
+    )
 
 
 def _raise_if_not_finite(X: Array, estimator: BaseEstimator | None) -> None:

@@ -134,7 +134,8 @@ def make_ihgmm(
     random_state : int, RandomState, Generator or None
         Seed for a reproducible sample.
     return_params : bool
-        Return :class:`~ihgmm.model.IhGMMSample`, with all parameters, not ``(X, labels)``.
+        Return :class:`~ihgmm.model.IhGMMSample`, with all parameters, instead of
+        ``(X, labels)``.
 
     Returns
     -------

@@ -227,7 +227,7 @@ def on_cluster(problem: Problem, machines: Machines) -> Estimate:
         estimate,
         few,
         f"The client gathers what is kept for rows: {size(client)}, more than its "
-        f"{size(machines.worker_memory)}.{more}",
+        f"{size(machines.worker_memory)}; more workers do not change that.",
         0.0 if few is None else seconds(few, few.work(stored=True)),
         placing if held else max(placing, reading),
     )

@@ -10,6 +10,9 @@ __all__ = ["GB", "Machines"]
 
 GB = 1e9
 
+LEAST = 1e6
+"""Bytes, or bytes a second, below which another unit must be meant."""
+
 
 @dataclass(frozen=True)
 class Machines:
@@ -53,3 +56,8 @@ class Machines:
                 check_count(field.name, value)
             else:
                 check_number(field.name, value, above=0)
+                if value < LEAST:
+                    raise ValueError(
+                        f"{field.name}={value} is given in bytes; for gigabytes write "
+                        f"{value:g}e9."
+                    )

@@ -21,7 +21,7 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-from ihgmm import IhGMM, IhSC, make_ihgmm, select_n_clusters
+from ihgmm import IhGMM, IhSC, SphericalKMeans, make_ihgmm, select_n_clusters
 from ihgmm.cli import app
 from ihgmm.metrics import exact_recovery
 from ihgmm.storage import load_model, save_model
@@ -106,7 +106,8 @@ def test_main_command():
     for words in (
         "150 rows, 4 features, 3 clusters",
         "scale: median",
-        "only 2 of 3 leading eigenvalues are positive",
+        "2 of 3 leading eigenvalues are positive: the clusters are told apart by fewer",
+        "try --scale-columns.",
         "leading eigenvalues: 9136  263.9",
         "known labels (3 classes): 7 of 150 rows differ (4.7%)",
         "labels were not saved; add -o labels.csv",
@@ -186,8 +187,11 @@ def test_customers(sample):
     options = ["cells.csv", "-k", 3, "--id-column", "barcode", "--label-column", "type"]
     message = fail("fit", *options)
     assert "2 of 120 rows have missing cells, all of them in column 'gene 3'" in message
-    assert "the first in row 5" in message
-    assert "--drop-missing to leave those rows out, --drop-columns to" in message
+    assert "the first is in row 5" in message
+    assert (
+        "--drop-missing to leave those rows out, --drop-columns to leave out "
+        "'gene 3', or fill them in."
+    ) in message
     text = good("fit", *options, "--drop-missing", "-o", "out.tsv")
     assert "Left out column 'city': it does not hold numbers but text such as" in text
     assert "Left out column 'nothing': it is empty." in text
@@ -263,7 +267,7 @@ def test_semicolons_commas_and_bad_cells(sample):
     assert "12 features" in good("fit", "b.csv", "-k", 3)
     table.loc[7, "f3"] = "?"
     table.to_csv("c.csv", index=False)
-    assert "column 'f3', the first in row 8" in fail("fit", "c.csv", "-k", 3)
+    assert "column 'f3'; the first is in row 8" in fail("fit", "c.csv", "-k", 3)
 
 
 def test_files_of_old_spreadsheets(sample):
@@ -288,6 +292,124 @@ def test_file_without_header(sample):
 def test_standardize_is_the_z_score():
     found = document("fit", "wine", "-k", 3, "--standardize")
     assert found["known_labels"]["misplaced"] <= 10  # the paper has 9; else many more
+
+
+def test_scaled_columns_keep_the_patterns():
+    # Customers of very different sizes, columns in very different units.
+    rng = np.random.default_rng(0)
+    kinds = np.repeat([0, 1, 2], 60)
+    X = 10 ** rng.uniform(0, 2, (180, 1)) * rng.exponential(1, (3, 8))[kinds]
+    X = (X + rng.normal(0, 0.01, X.shape)) * 10.0 ** np.arange(8)
+    table = pd.DataFrame(X, columns=[f"f{i}" for i in range(8)]).assign(kind=kinds)
+    table.to_csv("a.csv", index=False)
+    options = ["a.csv", "-k", 3, "--label-column", "kind"]
+    for option in ("--gram=hollow", "--standardize"):  # as they are, and z-scores
+        done = ihgmm("fit", *options, option, "--json")
+        assert json.loads(done.stdout)["known_labels"]["misplaced"] > 10
+    found = document("fit", *options, "--scale-columns", "--save", "model.npz")
+    assert found["known_labels"]["misplaced"] == 0
+    assert found["columns_scaled"]
+    assert not found["standardized"]
+    assert "Divided every column by its deviation." in found["notes"]
+    again = document("predict", "model.npz", "a.csv", "--label-column", "kind")
+    assert again["known_labels"]["misplaced"] == 0
+    centers = load_model("model.npz")[-1].cluster_centers_
+    expected = IhSC(3, random_state=0).fit(X / X.std(axis=0)).cluster_centers_
+    np.testing.assert_allclose(centers, expected, rtol=1e-6)
+    for command in (["choose-k"], ["test-scales"], ["bench", "--repeats", 1]):
+        found = document(*command, "a.csv", "--label-column", "kind", "--scale-columns")
+        assert "Divided every column by its deviation." in found["notes"]
+
+
+def test_sparse_columns_can_be_scaled(sample):
+    X, labels = sample
+    units = X * 10.0 ** np.arange(12)
+    write("sparse.npz", units, labels)
+    found = good("fit", "sparse.npz", "-k", 3, "--scale-columns", "--save", "m.npz")
+    assert "Divided every column" in found
+    model = load_model("m.npz")
+    expected = IhSC(3, random_state=0).fit(units / units.std(axis=0))
+    assert exact_recovery(model[-1].labels_, expected.labels_)
+    good("predict", "m.npz", "sparse.npz", "-o", "out.csv")
+    clusters = [int(row["cluster"]) for row in read("out.csv")]
+    assert clusters == list(expected.predict(units / units.std(axis=0)))
+    assert exact_recovery(labels, clusters)
+
+
+@pytest.mark.parametrize(
+    "command", ["fit", "report", "choose-k", "test-scales", "bench"]
+)
+def test_scaling_is_one_or_the_other(folder, command):
+    options = {"fit": ["-k", 3], "report": ["-k", 3, "-o", "r.html"]}.get(command, [])
+    both = ["--standardize", "--scale-columns"]
+    message = fail(command, "iris", *options, *both)
+    assert "--standardize and --scale-columns exclude each other" in message
+    assert list(folder.iterdir()) == []
+
+
+def test_missing_cells_are_told_where_they_are(sample):
+    table = pd.DataFrame(sample[0].copy(), columns=[f"f{i}" for i in range(12)])
+    table.to_csv("whole.csv", index=False)
+    good("fit", "whole.csv", "-k", 3, "--save", "model.npz")
+    table.loc[:4, "f1"] = np.nan
+    table.loc[:2, "f2"] = np.nan
+    table.to_csv("a.csv", index=False)
+    message = fail("fit", "a.csv", "-k", 3)
+    assert "5 of 120 rows have missing cells, most of them in column 'f1'" in message
+    assert "--drop-columns" not in message  # 'f1' alone would not do
+    table.loc[:3, "f3"] = np.nan
+    table.to_csv("b.csv", index=False)
+    message = fail("fit", "b.csv", "-k", 3)
+    assert "the most of them in columns 'f1' (5), 'f3' (4), 'f2' (3);" in message
+    assert "--drop-columns to leave out 'f1', 'f3', 'f2', or fill them in" in message
+    good("fit", "b.csv", "-k", 3, "--drop-columns", "f1,f3,f2")
+    message = fail("predict", "model.npz", "b.csv")
+    assert "out, or fill them in." in message
+    assert "--drop-columns" not in message  # predict has no such option
+    table.loc[:3, "f4"] = np.nan
+    table.to_csv("c.csv", index=False)
+    message = fail("fit", "c.csv", "-k", 3)
+    assert "columns 'f1' (5), 'f3' (4), 'f4' (4); the first" in message
+    assert "--drop-columns" not in message
+    table["f5"] = [np.nan if i % 2 else 1.0 for i in range(120)]
+    table["f6"] = [1.0 if i % 2 else np.nan for i in range(120)]
+    table.to_csv("d.csv", index=False)
+    message = fail("fit", "d.csv", "-k", 3, "--drop-missing")
+    assert message.endswith(
+        "every row has a missing cell, the most of them in columns 'f5' (60), "
+        "'f6' (60), 'f1' (5). Fill them in."
+    )
+
+
+def test_thousands_separators_are_named(sample):
+    table = pd.DataFrame(sample[0], columns=[f"f{i}" for i in range(12)])
+    for i, text in enumerate(["1,{:03d}.50", "1.{:03d},50", "1 {:03d}", "2'{:03d}.5"]):
+        table[f"t{i}"] = [text.format(j) for j in range(120)]
+    table["few"] = ["7" if i < 90 else "1,234" for i in range(120)]
+    table["names"] = [f"c{i},000" for i in range(120)]
+    table.to_csv("a.csv", index=False)
+    notes = document("fit", "a.csv", "-k", 3)["notes"]
+    told = {note.split("'")[1]: note for note in notes if note.startswith("Left out")}
+    for name in ("t0", "t1", "t2", "t3", "few"):
+        assert told[name].endswith("write them without thousands separators.")
+        assert "--id-column" not in told[name]
+    assert "such as '1,000.50'" in told["t0"]
+    assert "the first is '1,234' in row 91" in told["few"]
+    assert "--id-column 'names'" in told["names"]
+
+
+def test_labels_among_the_features_are_noted(sample):
+    X, labels = sample
+    table = pd.DataFrame(X, columns=[f"f{i}" for i in range(12)])
+    table.assign(true_class=labels, subclass=labels).to_csv("a.csv", index=False)
+    note = (
+        "Column 'true_class' is used as a feature. If it holds known labels, add "
+        "--label-column 'true_class'."
+    )
+    notes = document("fit", "a.csv", "-k", 3)["notes"]
+    assert [n for n in notes if "used as a feature" in n] == [note]
+    for options in (["--label-column"], ["--drop-columns"]):
+        assert note not in good("fit", "a.csv", "-k", 3, *options, "true_class")
 
 
 def test_output_is_whole_or_not_at_all(folder, sample):
@@ -402,7 +524,7 @@ def test_sparse_cannot_be_standardized(sample):
     write("sparse.npz", *sample)
     for command in ("fit", "test-scales"):
         message = fail(command, "sparse.npz", "-k", 3, "--standardize")
-        assert "fills sparse data up" in message
+        assert "fills sparse data up; take --scale-columns" in message
 
 
 def test_unknown_column_lists_those_there_are(sample):
@@ -429,6 +551,10 @@ def test_predict_finds_columns_by_name(sample):
     rows = read("out.csv")
     assert [row["id"] for row in rows] == list(table["id"])
     assert [int(row["cluster"]) for row in rows] == list(expected)
+    for row, x in zip(rows, StandardScaler().fit_transform(X), strict=True):
+        center = model.cluster_centers_[int(row["cluster"]), None]
+        nearest = np.linalg.lstsq(center.T, x)[0]
+        np.testing.assert_allclose(float(row["scale"]), nearest.clip(0), rtol=1e-4)
     # Fewer rows: what was learnt at the fit is applied, not learnt again.
     table[:7].to_csv("few.csv", index=False)
     good("predict", "model.npz", "few.csv", "-o", "few-out.csv")
@@ -478,11 +604,18 @@ def test_predict_with_a_model_from_python(sample):
     assert "(IhGMM)" in good("predict", "model.npz", "a.csv", "-o", "out.csv")
     clusters = [int(row["cluster"]) for row in read("out.csv")]
     np.testing.assert_array_equal(clusters, model.predict(X))
+    scales = [float(row["scale"]) for row in read("out.csv")]
+    np.testing.assert_allclose(scales, model.scales_, atol=0.1)
+    model = SphericalKMeans(3, random_state=0).fit(X)  # tells no scales
+    save_model(model, "model.npz")
+    good("predict", "model.npz", "a.csv", "-o", "out.csv")
+    assert list(read("out.csv")[0]) == ["row", "cluster"]
 
 
 def test_choose_k():
     text = good("choose-k", "demo", "--plot", "a.png")
     assert "4 clusters" in text
+    assert good("choose-k", "demo", "-q") == "4\n"
     assert "over the edge" in text
     assert text.count("yes") == 4
     assert Path("a.png").read_bytes()[:4] == b"\x89PNG"
@@ -503,6 +636,7 @@ def test_test_scales(sample):
     pd.DataFrame(X).assign(kind=labels).to_csv("a.csv", index=False)
     text = good("test-scales", "a.csv", "--label-column", "kind")
     assert "Ih-GMM: rows of a cluster differ in scale by about" in text
+    assert good("test-scales", "a.csv", "--label-column", "kind", "-q") == "Ih-GMM\n"
     found = document("test-scales", "a.csv", "--drop-columns", "kind", "-k", 3)
     assert found["p_value"] < 1e-6
     assert found["labels"] == "found by IhSC"
@@ -545,8 +679,10 @@ def test_sample(folder, suffix):
     before = Path(name).read_bytes()
     assert "add --force to replace it" in fail("sample", name, *options, "--seed", 6)
     assert Path(name).read_bytes() == before
-    good("sample", name, *options, "--seed", 6, "--force")
+    text = good("sample", name, *options, "--seed", 6, "--force")
     assert Path(name).read_bytes() != before
+    how = f" --label-column {label}" if label else ""
+    assert text.endswith(f"cluster it with: ihgmm fit {name} -k 2{how}\n")
 
 
 def test_datasets(folder, monkeypatch):
@@ -554,6 +690,8 @@ def test_datasets(folder, monkeypatch):
     text = good("datasets")
     assert "dermatology    358        34        6  not downloaded" in text
     assert f"folder: {folder / 'kept'}" in text
+    assert good("datasets", "list") == text
+    assert document("datasets", "list") == document("datasets")
     found = {entry["name"]: entry for entry in document("datasets")["datasets"]}
     assert len(found) == 9
     assert found["iris"]["where"] == "scikit-learn"
@@ -564,6 +702,17 @@ def test_datasets(folder, monkeypatch):
     (folder / "kept" / "dna.scale").write_text("1 1:1\n")
     assert "is not the DNA data" in fail("datasets", "fetch", "dna", code=1)
     assert "dna.scale" in good("datasets")
+
+
+def test_datasets_are_listed_without_what_downloads_them(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    monkeypatch.delenv("IHGMM_DATA", raising=False)
+    for name in ("HOME", "USERPROFILE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(name, str(folder))
+    text = good("datasets")
+    assert text.count("not downloaded") == 7
+    assert f"folder: {folder}" in text
+    assert 'pip install "ihgmm[data]"' in fail("datasets", "fetch", "dna", code=1)
 
 
 def test_bench(sample):
@@ -603,14 +752,34 @@ def test_json_is_one_document_and_quiet_is_silent(sample):
     assert [c["rows"] for c in found["clusters"]] == [40, 40, 40]
     assert found["labels_file"] == "b.csv"
     for command in (
-        ["fit", "iris", "-k", 3],
-        ["choose-k", "iris"],
-        ["test-scales", "iris"],
+        ["fit", "iris", "-k", 2],
         ["datasets"],
         ["bench", "iris", "--repeats", 1],
         ["sample", "s.npy"],
     ):
         assert good(*command, "-q") == ""
+
+
+def test_few_directions_are_told_also_where_little_is():
+    for option in ("-q", "--json"):
+        done = ihgmm("fit", "iris", "-k", 3, option)
+        assert done.exit_code == 0
+        assert done.stderr.startswith("warning: 2 of 3 leading eigenvalues are pos")
+        assert done.stderr.count("\n") == 1
+    assert json.loads(done.stdout)["notes"][0].startswith("2 of 3 leading")
+    text = good("fit", "iris", "-k", 3, "--scale-columns")
+    assert "2 of 3 leading eigenvalues" in text
+    assert "try --scale-columns" not in text  # it is there
+
+
+def test_the_report_tells_what_was_done_to_the_data(sample):
+    table = pd.DataFrame(sample[0], columns=[f"f{i}" for i in range(12)])
+    table.assign(city="Bonn").to_csv("a.csv", index=False)
+    good("report", "a.csv", "-k", 3, "--scale-columns", "-o", "r.html")
+    page = Path("r.html").read_text(encoding="utf-8")
+    done = page[page.index("What was done") : page.index("Map of the rows")]
+    assert "Left out column 'city'" in done
+    assert "Divided every column by its deviation." in done
 
 
 def test_help_has_examples_and_codes():

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import datasets
 from ihgmm.datasets import DatasetError, _catalog, _content, list_datasets, load_dataset
+from ihgmm.datasets._cache import cache_folder
 
 NAMES = [
     *("iris", "wine", "seeds", "dermatology", "dna"),
@@ -405,10 +407,10 @@ def test_place_that_is_no_folder(toy, server, tmp_path):
 
 
 def test_order_of_places(toy, server, tmp_path, monkeypatch):
-    pooch = pytest.importorskip("pooch")
     server.answer = lambda handler: handler.body(TOY)
     argument, variable, default = (tmp_path / name for name in "abc")
-    monkeypatch.setattr(pooch, "os_cache", lambda project: default / project)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(default))
     load_dataset("toy")
     assert (default / "ihgmm" / "toy.txt").exists()
     monkeypatch.setenv("IHGMM_DATA", str(variable))
@@ -420,6 +422,28 @@ def test_order_of_places(toy, server, tmp_path, monkeypatch):
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     load_dataset("toy", data_home="~/a")
     assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "folder"),
+    [
+        ("linux", {}, ".cache/ihgmm"),
+        ("linux", {"XDG_CACHE_HOME": "not/absolute"}, ".cache/ihgmm"),
+        ("darwin", {}, "Library/Caches/ihgmm"),
+        ("win32", {}, "AppData/Local/ihgmm"),
+        ("win32", {"LOCALAPPDATA": "D:/cache"}, "D:/cache/ihgmm"),
+    ],
+)
+def test_place_of_each_system(platform, variables, folder, tmp_path, monkeypatch):
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "platform", platform)
+    expected = Path(folder) if "LOCALAPPDATA" in variables else tmp_path / folder
+    assert cache_folder(None) == expected
 
 
 def test_without_pooch(toy, tmp_path, monkeypatch):

@@ -132,6 +132,31 @@ def test_embedded_rows_are_those_of_the_model(page, sample):
     assert (far.argmin(axis=1) == model.labels_).mean() > 0.98
 
 
+def test_notes_and_the_name_of_ids(sample, tmp_path):
+    X, _, model = sample
+    notes = ["Left out column '<b>'.", "Divided every column by its deviation."]
+    page = written(model, X, tmp_path, notes=notes, id_name="barcode")
+    done = page[page.index("What was done") : page.index("Map of the rows")]
+    assert "<li dir=\"auto\">Left out column '&lt;b&gt;'.</li>" in done
+    assert notes[1] in done
+    assert payload(page)["idName"] == "barcode"
+    path = model.report(X, tmp_path / "s.html", notes=notes, id_name="barcode")
+    assert path.read_text(encoding="utf-8") == page
+    assert "<h3>The data</h3>" not in written(model, X, tmp_path)
+
+
+def test_eigenvalue_labels_fit_in(sample, tmp_path):
+    X, _, _ = sample
+    for unit in (1e-9, 1.0, 1e5, 1e9):
+        model = IhSC(3, random_state=0).fit(X * unit)
+        page = written(model, X * unit, tmp_path)
+        chart = page[page.index('<svg class="scree"') :].partition("</svg>")[0]
+        labels = re.findall(r'<text x="([\d.]+)"[^>]*"end">([^<]+)<', chart)
+        assert len(labels) >= 3
+        for x, text in labels:  # with the widest digits, at the size of narrow screens
+            assert float(x) >= 13.4 * len(text)
+
+
 def test_policy_allows_own_script_and_style_only(page):
     policy = re.search(r'Security-Policy" content="([^"]*)"', page)[1]
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
@@ -318,6 +343,8 @@ def test_bad_input_is_named_and_leaves_the_old_file(sample, tmp_path):
         ({"feature_names": ["a"]}, ValueError, "feature_names has 1 entries"),
         ({"labels_true": labels[:9]}, ValueError, "labels_true has 9 entries"),
         ({"title": 3}, TypeError, "title=3 is a int"),
+        ({"notes": "abc"}, TypeError, "notes='abc' is one note"),
+        ({"id_name": 3}, TypeError, "id_name=3 is no text"),
     ):
         with pytest.raises(error, match=re.escape(words)):
             write_report(model, X, file, **options)
@@ -351,4 +378,5 @@ def test_command(tmp_path):
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert '<h1 dir="auto">Clusters of cells</h1>' in page
     assert payload(page)["ids"][7] == "=c7"
+    assert payload(page)["idName"] == "cell"
     assert "of 60 rows" in page

@@ -93,6 +93,18 @@ def test_sparse_fit_predicts_the_same(path):
     np.testing.assert_array_equal(load_model(path).predict(rows), model.predict(rows))
 
 
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_scaler_that_leaves_zero_alone(path, make):
+    rows = make(np.where(abs(X) > 2, X, 0) * 10.0 ** np.arange(X.shape[1]))
+    scaler = StandardScaler(with_mean=False)
+    model = make_pipeline(scaler, IhSC(3, random_state=0)).fit(rows)
+    save_model(model, path)
+    again = load_model(path)
+    assert not again[0].with_mean
+    np.testing.assert_array_equal(again[0].scale_, scaler.scale_)
+    np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
+
+
 def test_same_model_same_bytes_and_a_plain_file(path):
     model = IhSC(3, random_state=0).fit(X)
     save_model(model, path)

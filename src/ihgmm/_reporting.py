@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ class Reporting:
         path: Any,
         *,
         ids: Any = None,
+        id_name: str = "id",
         feature_names: Any = None,
         title: str | None = None,
         labels_true: Any = None,
+        notes: Iterable[str] = (),
     ) -> Path:
         """Write what was found as one page of HTML that opens in any browser.
 
@@ -31,12 +34,17 @@ class Reporting:
             The file to write, ending in .html.
         ids : sequence of length n_samples, optional
             Names of rows; their numbers from 1 by default.
+        id_name : str, optional
+            What the names are called in the file that the page lets you save.
         feature_names : sequence of length n_features, optional
             Names of features; by default those of the fit or of the columns of X.
         title : str, optional
             Heading of the page.
         labels_true : sequence of length n_samples, optional
             Known labels to compare with.
+        notes : iterable of str, optional
+            What was done to the data before: rows and columns left out, columns
+            scaled. The page tells it.
 
         Returns
         -------
@@ -50,7 +58,9 @@ class Reporting:
             X,
             path,
             ids=ids,
+            id_name=id_name,
             feature_names=feature_names,
             title=title,
             labels_true=labels_true,
+            notes=notes,
         )

@@ -23,6 +23,13 @@ MOST_NOTES = 8
 """Columns left out that are named one by one."""
 
 LIKE_AN_ID = re.compile(r"((?i:^|.*[ _.\-])(?i:u?u?id|key)|.*[a-z]I[Dd])$")
+LIKE_A_LABEL = re.compile(r"(?i)(.*[ _.\-])?(label|class|cluster|type|target)s?$")
+GROUPED = re.compile(
+    r"[+-]?\d{1,3}"
+    r"(([,'\u2019 \u00a0\u202f]\d{3})+(\.\d+)?|([.'\u2019 \u00a0\u202f]\d{3})+(,\d+)?)"
+)
+"""Numbers with thousands apart, in the ways they are written."""
+
 NO_NAME = {"", "index", "unnamed: 0"}
 """What programs call a column of row numbers."""
 
@@ -112,13 +119,14 @@ def read_columns(source: str, path: Path, suffix: str, wanted: Wanted) -> Table:
     if len(notes) > MOST_NOTES:
         more = len(notes) - MOST_NOTES
         notes = [*notes[:MOST_NOTES], f"Left out {more} more such columns."]
+    labels = [] if chosen else [_label_note(n) for n in used if _like_labels(arrow, n)]
     return Table(
         np.column_stack(list(used.values())),
         special[wanted.ids] if wanted.ids else np.arange(1, arrow.num_rows + 1),
         wanted.ids or "row",
         special[wanted.label] if wanted.label else None,
         list(used),
-        [f"Used {len(used)} columns: {listed(list(used))}.", *notes],
+        [f"Used {len(used)} columns: {listed(list(used))}.", *labels, *notes],
     )
 
 
@@ -224,22 +232,40 @@ def _like_ids(name: str, column: Any) -> bool:
     )
 
 
+def _like_labels(arrow: Any, name: str) -> bool:
+    import pyarrow as pa
+
+    kind = arrow.column(name).type
+    return bool(LIKE_A_LABEL.match(name) and pa.types.is_integer(kind))
+
+
+def _label_note(name: str) -> str:
+    return (
+        f"Column {quoted(name)} is used as a feature. If it holds known labels, add "
+        f"--label-column {quoted(name)}."
+    )
+
+
 def _text_reason(name: str, column: Any) -> str:
     """Say what is in a column without numbers; a few bad cells are named."""
     values = ["" if cell is None else str(cell) for cell in column.to_pylist()]
     missing = {"", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", *MISSING}
     cells = [(i, cell) for i, cell in enumerate(values, 1) if cell not in missing]
     bad = [(i, cell) for i, cell in cells if not _is_number(cell)]
+    grouped = bool(bad) and all(GROUPED.fullmatch(cell) for _, cell in bad)
+    remedy = ". If these are numbers, write them without thousands separators"
     if 0 < len(bad) <= len(cells) // 2:
         row, cell = bad[0]
         return (
             f"has {len(bad):,} of {len(cells):,} cells that are not numbers, the first "
-            f"is {quoted(cell)} in row {row}"
+            f"is {quoted(cell)} in row {row}{remedy if grouped else ''}"
         )
     what = "does not hold numbers"
     if cells:
-        what += f" but text such as {quoted(cells[0][1])}"
-    if len(set(values)) == len(values) > 1:
+        what += f" but text such as {quoted((bad or cells)[0][1])}"
+    if grouped:
+        what += remedy
+    elif len(set(values)) == len(values) > 1:
         what += f". If it names the rows, add --id-column {quoted(name)}"
     return what
 

@@ -127,7 +127,7 @@ def read_table(
         raise TableError(
             f"{source} cannot be read as {suffix[1:]}: {reason}"
         ) from error
-    return without_missing(source, table, drop_missing)
+    return without_missing(source, table, drop_missing, fixed=features is not None)
 
 
 def _named(source: str) -> Table:

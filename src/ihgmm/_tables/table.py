@@ -14,6 +14,9 @@ __all__ = ["Table", "TableError", "listed", "plain", "quoted", "without_missing"
 LONGEST = 40
 """Characters of a name that messages show."""
 
+MOST_COLUMNS = 3
+"""Columns with missing cells that messages name."""
+
 
 class TableError(Exception):
     """Data that cannot be used as it is; the message says what to do."""
@@ -54,8 +57,13 @@ def plain(
     return Table(X, np.arange(1, X.shape[0] + 1), labels=labels, names=names)
 
 
-def without_missing(source: str, table: Table, drop: bool) -> Table:
-    """Refuse missing cells, or leave out the rows that have them."""
+def without_missing(
+    source: str, table: Table, drop: bool, *, fixed: bool = False
+) -> Table:
+    """Refuse missing cells, or leave out the rows that have them.
+
+    Where the columns are ``fixed``, none can be left out.
+    """
     if sp.issparse(table.X):
         return table  # the estimator names the place of a NaN
     missing = np.isnan(table.X)
@@ -63,22 +71,17 @@ def without_missing(source: str, table: Table, drop: bool) -> Table:
     count = int(rows.sum())
     if count == 0:
         return table
-    cells = missing.sum(axis=0)
-    column = int(cells.argmax())
-    names = table.names
-    where = quoted(names[column]) if names else f"number {column + 1}"
-    most = "all of them" if cells[column] == cells.sum() else "most of them"
-    other = "" if names is None else f", --drop-columns to leave out {where}"
+    where, cure = _missing_words(table.names, missing.sum(axis=0))
+    remedy = "" if fixed or not cure else f", {cure}"
     if not drop:
         raise TableError(
-            f"{source}: {count:,} of {len(rows):,} rows have missing cells, {most} in "
-            f"column {where}, the first in row {int(rows.argmax()) + 1}. Add "
-            f"--drop-missing to leave those rows out{other}, or fill them in."
+            f"{source}: {count:,} of {len(rows):,} rows have missing cells, {where}; "
+            f"the first is in row {int(rows.argmax()) + 1}. Add --drop-missing to "
+            f"leave those rows out{remedy}, or fill them in."
         )
     if count == len(rows):
         raise TableError(
-            f"{source}: every row has a missing cell, {most} in column {where}; leave "
-            f"that column out{'' if names is None else ' with --drop-columns'}."
+            f"{source}: every row has a missing cell, {where}. Fill them in{remedy}."
         )
     keep = ~rows
     return replace(
@@ -91,6 +94,29 @@ def without_missing(source: str, table: Table, drop: bool) -> Table:
             f"Left out {count:,} row{'s' * (count != 1)} with missing cells.",
         ],
     )
+
+
+def _missing_words(names: list[str] | None, cells: np.ndarray) -> tuple[str, str]:
+    """Return where cells are missing, and the option that cures it, if one does."""
+    total = int(cells.sum())
+    worst = np.argsort(-cells, kind="stable")[:MOST_COLUMNS]
+    worst = worst[cells[worst] > 0]
+    if 2 * cells[worst[0]] > total:
+        worst = worst[:1]
+
+    def name(column: int) -> str:
+        return quoted(names[column]) if names else f"number {column + 1}"
+
+    if len(worst) == 1:
+        share = "all" if cells[worst[0]] == total else "most"
+        where = f"{share} of them in column {name(worst[0])}"
+    else:
+        counts = ", ".join(f"{name(j)} ({cells[j]:,})" for j in worst)
+        where = f"the most of them in columns {counts}"
+    # Columns without a name cannot be left out, nor can all of them.
+    if names is None or cells[worst].sum() < total or len(worst) == len(cells):
+        return where, ""
+    return where, f"--drop-columns to leave out {', '.join(map(name, worst))}"
 
 
 def quoted(name: object) -> str:

@@ -30,6 +30,16 @@ def write_csv(path: Path, names: Sequence[str], columns: Sequence[Any]) -> None:
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file so that no reader ever sees, or is left with, a part of it."""
     raw = content.encode() if isinstance(content, str) else content
+    try:
+        _write(path, raw)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise type(error)(
+            f"{path} could not be written ({why}); what was there before is unchanged."
+        ) from error
+
+
+def _write(path: Path, raw: bytes) -> None:
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
     try:
         with open(handle, "wb") as file:

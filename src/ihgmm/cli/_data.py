@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import scipy.sparse as sp
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ihgmm._tables import Table, TableError, read_table
 
-__all__ = ["load", "parse_n_clusters", "standardized", "with_scaler"]
+__all__ = ["column_scaler", "load", "parse_n_clusters", "scaled"]
 
 
 def load(
@@ -52,25 +52,30 @@ def parse_n_clusters(text: str) -> Any:
         raise TableError(f"-k {text}: give a whole number, or auto.") from None
 
 
-def with_scaler(model: Any, table: Table, standardize: bool) -> Any:
-    """Return the model, after a scaler of the columns where one is asked for."""
-    if not standardize:
-        return model
-    _check_dense(table)
-    return make_pipeline(StandardScaler(), model)
-
-
-def standardized(table: Table, standardize: bool) -> Any:
-    """Return X, its columns with mean 0 and deviation 1 where that is asked for."""
-    if not standardize:
-        return table.X
-    _check_dense(table)
-    return StandardScaler().fit_transform(table.X)
-
-
-def _check_dense(table: Table) -> None:
-    if sp.issparse(table.X):
+def column_scaler(standardize: bool, scale_columns: bool) -> StandardScaler | None:
+    """Return what is to be done to the columns; None if nothing."""
+    if standardize and scale_columns:
         raise TableError(
-            "--standardize subtracts column means, which fills sparse data up; leave "
-            "it out, or store the data as a dense array."
+            "--standardize and --scale-columns exclude each other: the first subtracts "
+            "column means, the second leaves zero where it is. Give one of them."
         )
+    if not (standardize or scale_columns):
+        return None
+    return StandardScaler(with_mean=standardize)
+
+
+def scaled(table: Table, scaler: StandardScaler | None) -> Table:
+    """Return the table with its columns scaled, which a note then says."""
+    if scaler is None:
+        return table
+    if not scaler.with_mean:
+        note = "Divided every column by its deviation."
+    elif sp.issparse(table.X):
+        raise TableError(
+            "--standardize subtracts column means, which fills sparse data up; take "
+            "--scale-columns, or store the data as a dense array."
+        )
+    else:
+        note = "Gave every column mean 0 and deviation 1."
+    X = scaler.fit_transform(table.X)
+    return replace(table, X=X, notes=[*table.notes, note])

@@ -12,12 +12,10 @@ from typing import Any
 
 import typer
 from numpy.linalg import LinAlgError
-from rich.console import Console
-from rich.text import Text
 from typer.core import TyperGroup
 
 from ihgmm._tables import TableError
-from ihgmm.cli._screen import clean
+from ihgmm.cli._screen import tell
 
 __all__ = ["EXIT_CODES", "Commands"]
 
@@ -38,25 +36,20 @@ class Commands(TyperGroup):
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt:
-                _tell("stopped", "no file was left half written.", "yellow")
+                tell("stopped", "no file was left half written.", "yellow")
                 raise typer.Exit(130) from None
             except BrokenPipeError:
                 raise  # the reader has gone: nobody to tell
             except MemoryError as error:
-                _tell("error", f"not enough memory: {error}")
+                tell("error", f"not enough memory: {error}")
                 raise typer.Exit(1) from None
             except (LinAlgError, ArithmeticError, ImportError, OSError) as error:
-                _tell("error", str(error))
+                tell("error", str(error))
                 raise typer.Exit(1) from None
             except (TableError, ValueError, TypeError) as error:
-                _tell("error", str(error))
+                tell("error", str(error))
                 raise typer.Exit(2) from None
 
 
-def _tell(kind: str, message: str, style: str = "red") -> None:
-    line = Text.assemble((f"{kind}:", style), " ", clean(message))
-    Console(stderr=True).print(line, soft_wrap=True, highlight=False)
-
-
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    _tell("warning", " ".join(str(message).split()), "yellow")
+    tell("warning", " ".join(str(message).split()), "yellow")

@@ -18,6 +18,7 @@ __all__ = [
     "OUTPUT",
     "READING",
     "AsJson",
+    "Bare",
     "Columns",
     "Data",
     "DataHome",
@@ -31,6 +32,7 @@ __all__ = [
     "Order",
     "Quiet",
     "Refine",
+    "ScaleColumns",
     "Seed",
     "Standardize",
     "one_of",
@@ -84,7 +86,17 @@ Standardize = Annotated[
     typer.Option(
         "--standardize",
         rich_help_panel=READING,
-        help="Give every column mean 0 and deviation 1 first.",
+        help="Give every column mean 0 and deviation 1, for columns whose zero means "
+        "nothing; rows are then no multiples of a pattern any more.",
+    ),
+]
+ScaleColumns = Annotated[
+    bool,
+    typer.Option(
+        "--scale-columns",
+        rich_help_panel=READING,
+        help="Divide every column by its deviation, for columns in different units; "
+        "zero stays zero, so rows stay multiples of a pattern.",
     ),
 ]
 LabelColumn = Annotated[
@@ -159,6 +171,15 @@ Quiet = Annotated[
         "--quiet",
         rich_help_panel=OUTPUT,
         help="Print nothing but warnings and errors.",
+    ),
+]
+Bare = Annotated[
+    bool,
+    typer.Option(
+        "-q",
+        "--quiet",
+        rich_help_panel=OUTPUT,
+        help="Print nothing but the bare answer, warnings and errors.",
     ),
 ]
 DataHome = Annotated[

@@ -24,7 +24,7 @@ from rich.progress import (
 from rich.table import Table as Grid
 from rich.text import Text
 
-__all__ = ["Screen", "clean"]
+__all__ = ["Screen", "clean", "tell"]
 
 LONGEST = 40
 """Characters of a cell in a table."""
@@ -47,6 +47,12 @@ def clean(text: str) -> str:
     )
 
 
+def tell(kind: str, message: str, style: str = "red") -> None:
+    """Print one line about what went wrong to standard error."""
+    line = Text.assemble((f"{kind}:", style), " ", clean(message))
+    Console(stderr=True).print(line, soft_wrap=True, highlight=False)
+
+
 class Screen:
     """Where a command prints.
 
@@ -65,6 +71,18 @@ class Screen:
         if not self.silent:
             line = Text(clean(text), style=style)
             self._out.print(line, soft_wrap=not self._out.is_terminal)
+
+    def caution(self, text: str) -> None:
+        """Print a sentence that is a warning where no others are printed."""
+        if self.silent:
+            tell("warning", text, "yellow")
+        else:
+            self.say(text, "yellow")
+
+    def answer(self, text: str) -> None:
+        """Print the answer alone, where ``--quiet`` asks for nothing else."""
+        if self._quiet and not self.as_json:
+            typer.echo(clean(text))
 
     def grid(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Print a table; the first column is on the left, the others on the right."""

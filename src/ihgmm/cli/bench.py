@@ -16,7 +16,7 @@ from sklearn.preprocessing import normalize
 
 from ihgmm import IhSC, SphericalKMeans, make_ihgmm
 from ihgmm._tables import BUILT_IN, Table, TableError
-from ihgmm.cli._data import load, standardized
+from ihgmm.cli._data import column_scaler, load, scaled
 from ihgmm.cli._options import (
     FETCHED,
     AsJson,
@@ -26,6 +26,7 @@ from ihgmm.cli._options import (
     IdColumn,
     LabelColumn,
     Quiet,
+    ScaleColumns,
     Seed,
     Standardize,
     one_of,
@@ -74,6 +75,7 @@ def bench(
     drop_columns: DropColumns = None,
     drop_missing: DropMissing = False,
     standardize: Standardize = False,
+    scale_columns: ScaleColumns = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -93,6 +95,7 @@ def bench(
     """
     if repeats < 1:
         raise TableError(f"--repeats {repeats} is too small; give 1 or more.")
+    scaler = column_scaler(standardize, scale_columns)
     screen = Screen(as_json=as_json, quiet=quiet)
     with screen.working(f"reading {data}"):
         named = any((label_column, id_column, columns, drop_columns))
@@ -109,7 +112,8 @@ def bench(
                 drop_columns=drop_columns,
                 drop_missing=drop_missing,
             )
-    X, labels, notes = standardized(table, standardize), table.labels, table.notes
+    table = scaled(table, scaler)
+    X, labels, notes = table.X, table.labels, table.notes
     if labels is not None:
         labels = np.asarray(labels).astype(str)
     if n_clusters is None and labels is None:

@@ -10,17 +10,18 @@ import typer
 
 from ihgmm import select_n_clusters
 from ihgmm._tables import check_output, write_whole
-from ihgmm.cli._data import load, standardized
+from ihgmm.cli._data import column_scaler, load, scaled
 from ihgmm.cli._options import (
     OUTPUT,
     AsJson,
+    Bare,
     Columns,
     Data,
     DropColumns,
     DropMissing,
     IdColumn,
     LabelColumn,
-    Quiet,
+    ScaleColumns,
     Seed,
     Standardize,
     one_of,
@@ -70,8 +71,9 @@ def choose_k(
     drop_columns: DropColumns = None,
     drop_missing: DropMissing = False,
     standardize: Standardize = False,
+    scale_columns: ScaleColumns = False,
     as_json: AsJson = False,
-    quiet: Quiet = False,
+    quiet: Bare = False,
 ) -> None:
     """Find the number of clusters in DATA, and show on what evidence.
 
@@ -85,6 +87,7 @@ def choose_k(
     """
     if plot is not None:
         check_output(plot, "--plot", suffixes=PICTURES, sources=[data])
+    scaler = column_scaler(standardize, scale_columns)
     screen = Screen(as_json=as_json, quiet=quiet)
     with screen.working(f"reading {data}"):
         table = load(
@@ -95,7 +98,8 @@ def choose_k(
             drop_columns=drop_columns,
             drop_missing=drop_missing,
         )
-    X = standardized(table, standardize)
+    table = scaled(table, scaler)
+    X = table.X
     with screen.working("counting"):
         found = select_n_clusters(
             X,
@@ -125,6 +129,7 @@ def choose_k(
         }
     )
     _tell(screen, data, X, found, table.notes, plot)
+    screen.answer(str(found.n_clusters))
 
 
 def _tell(

@@ -1,4 +1,4 @@
-"""The commands ``ihgmm datasets`` and ``ihgmm datasets fetch``."""
+"""The commands ``ihgmm datasets list`` and ``ihgmm datasets fetch``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def show(
 
       ihgmm datasets
 
-      ihgmm datasets --json
+      ihgmm datasets list --json
 
       ihgmm datasets fetch dna
     """
@@ -44,9 +44,24 @@ def show(
         if data_home or as_json or quiet:
             raise TableError(f"Give options after {context.invoked_subcommand}.")
         return
+    list_all(data_home, as_json, quiet)
+
+
+@datasets.command("list")
+def list_all(
+    data_home: DataHome = None, as_json: AsJson = False, quiet: Quiet = False
+) -> None:
+    """List the paper's data sets and where they are kept.
+
+    [bold]Examples[/]
+
+      ihgmm datasets list
+
+      ihgmm datasets list --json
+    """
     screen = Screen(as_json=as_json, quiet=quiet)
     found = [_known(name, data_home) for name in list_datasets()]
-    home = str(cache_folder(CATALOG["dna"], data_home))
+    home = str(cache_folder(data_home))
     screen.document({"command": "datasets", "folder": home, "datasets": found})
     screen.grid(
         ("name", "rows", "features", "classes", "where"),
@@ -111,7 +126,7 @@ def _known(name: str, data_home: Path | None) -> dict[str, Any]:
             "classes": 3,
             "where": "scikit-learn",
         }
-    path = cache_folder(entry, data_home) / entry.file
+    path = cache_folder(data_home) / entry.file
     return {
         "name": name,
         "rows": sum(entry.counts),

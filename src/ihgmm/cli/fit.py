@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from sklearn.pipeline import make_pipeline
 
 from ihgmm import IhSC
 from ihgmm._tables import TEXT, Table, check_output, write_csv
-from ihgmm.cli._data import load, parse_n_clusters, with_scaler
+from ihgmm.cli._data import column_scaler, load, parse_n_clusters, scaled
 from ihgmm.cli._options import (
     OUTPUT,
     AsJson,
@@ -26,6 +27,7 @@ from ihgmm.cli._options import (
     Order,
     Quiet,
     Refine,
+    ScaleColumns,
     Seed,
     Standardize,
 )
@@ -58,6 +60,7 @@ def fit(
     drop_columns: DropColumns = None,
     drop_missing: DropMissing = False,
     standardize: Standardize = False,
+    scale_columns: ScaleColumns = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -69,7 +72,7 @@ def fit(
 
       ihgmm fit cells.csv -k 8 --id-column barcode --label-column type -o labels.csv
 
-      ihgmm fit customers.csv -k 5 --standardize --drop-missing --save model.npz
+      ihgmm fit customers.csv -k 5 --scale-columns --drop-missing --save model.npz
 
       ihgmm fit demo -k auto --refine --json
     """
@@ -78,6 +81,7 @@ def fit(
         check_output(output, "-o", suffixes=TEXT, sources=[data])
     if save is not None:
         check_output(save, "--save", sources=[data])
+    scaler = column_scaler(standardize, scale_columns)
     screen = Screen(as_json=as_json, quiet=quiet)
     with screen.working(f"reading {data}"):
         table = load(
@@ -88,31 +92,48 @@ def fit(
             drop_columns=drop_columns,
             drop_missing=drop_missing,
         )
-    estimator = IhSC(
+    table = scaled(table, scaler)
+    model = IhSC(
         count,
         gram=gram,  # type: ignore[arg-type]
         order=order,  # type: ignore[arg-type]
         refine=refine,
         random_state=seed,
     )
-    model = with_scaler(estimator, table, standardize)
     with screen.working("clustering"):
         model.fit(table.X)
     if save is not None:
-        save_model(model, save, feature_names=table.names)
+        whole = model if scaler is None else make_pipeline(scaler, model)
+        save_model(whole, save, feature_names=table.names)
     if output is not None:
         write_csv(
             output,
             [table.id_name, "cluster", "scale"],
-            [table.ids, estimator.labels_, [f"{s:.6g}" for s in estimator.scales_]],
+            [table.ids, model.labels_, [f"{s:.6g}" for s in model.scales_]],
         )
-    found = _describe(data, table, estimator, standardize)
+    found = _describe(data, table, model)
+    found |= {"standardized": standardize, "columns_scaled": scale_columns}
     found |= {"labels_file": output, "model_file": save}
-    screen.document(found)
-    _tell(screen, found)
+    caution = _few_directions(model, scaler is not None)
+    screen.document(found | {"notes": [*table.notes, *caution]})
+    _tell(screen, found, caution)
 
 
-def _describe(data: str, table: Table, model: IhSC, scaled: bool) -> dict[str, Any]:
+def _few_directions(model: IhSC, scaled: bool) -> list[str]:
+    """Return what there is to say about eigenvalues that are not positive."""
+    k, positive = model.n_clusters_, int((model.eigenvalues_ > 0).sum())
+    if positive >= k:
+        return []
+    text = (
+        f"{positive} of {k} leading eigenvalues {'is' if k == 1 else 'are'} positive: "
+        "the clusters are told apart by fewer directions than there are clusters."
+    )
+    if not scaled:
+        text += " If columns are in different units, try --scale-columns."
+    return [text]
+
+
+def _describe(data: str, table: Table, model: IhSC) -> dict[str, Any]:
     """Return all that is said about a fit."""
     n, p = table.X.shape
     clusters = []
@@ -138,7 +159,6 @@ def _describe(data: str, table: Table, model: IhSC, scaled: bool) -> dict[str, A
         "n_samples": n,
         "n_features": p,
         "n_clusters": model.n_clusters_,
-        "standardized": scaled,
         "count": str(model.selection_) if counted else None,
         "clusters": clusters,
         "eigenvalues": model.eigenvalues_,
@@ -147,7 +167,7 @@ def _describe(data: str, table: Table, model: IhSC, scaled: bool) -> dict[str, A
     }
 
 
-def _tell(screen: Screen, found: dict[str, Any]) -> None:
+def _tell(screen: Screen, found: dict[str, Any], caution: list[str]) -> None:
     """Say it to people."""
     n, k = found["n_samples"], found["n_clusters"]
     screen.say(
@@ -176,18 +196,8 @@ def _tell(screen: Screen, found: dict[str, Any]) -> None:
     )
     values = found["eigenvalues"]
     screen.say("leading eigenvalues: " + "  ".join(f"{value:.4g}" for value in values))
-    positive = int((values > 0).sum())
-    if positive < k:
-        advice = (
-            "."
-            if found["standardized"]
-            else ("; if columns are in different units, add --standardize.")
-        )
-        screen.say(
-            f"only {positive} of {k} leading eigenvalues are positive: the data show "
-            f"fewer directions than clusters. Ask for fewer clusters{advice}",
-            "yellow",
-        )
+    for text in caution:
+        screen.caution(text)
     if found["known_labels"] is not None:
         screen.say(compared(found["known_labels"], n))
     if found["labels_file"] is None:

@@ -48,7 +48,8 @@ def predict(
     """Place the rows of DATA in the clusters of a saved model.
 
     Columns are found by name, in whatever order they are; columns that the model does
-    not know are left out. Columns are standardised as they were for the fit.
+    not know are left out. Columns are scaled or standardised as they were for the
+    fit.
 
     [bold]Examples[/]
 
@@ -71,10 +72,19 @@ def predict(
             drop_missing=drop_missing,
             features=None if names is None else list(names),
         )
-    labels = _place(fitted, model, data, table)
+    _check_width(fitted, model, data, table)
+    scaler, estimator = fitted if isinstance(fitted, Pipeline) else (None, fitted)
+    with warnings.catch_warnings():
+        # Columns were matched by name when they were read.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        X = table.X if scaler is None else scaler.transform(table.X)
+        labels = np.asarray(estimator.predict(X))
     if output is not None:
-        write_csv(output, [table.id_name, "cluster"], [table.ids, labels])
-    estimator = fitted[-1] if isinstance(fitted, Pipeline) else fitted
+        columns: dict[str, Any] = {table.id_name: table.ids, "cluster": labels}
+        if hasattr(estimator, "scales_"):
+            scales = _scales(estimator, X, labels)
+            columns["scale"] = [f"{scale:.6g}" for scale in scales]
+        write_csv(output, list(columns), list(columns.values()))
     sizes = np.bincount(labels, minlength=len(estimator.cluster_centers_))
     found = {
         "command": "predict",
@@ -95,7 +105,7 @@ def predict(
     _tell(screen, found)
 
 
-def _place(fitted: Any, model: Path, data: str, table: Table) -> np.ndarray:
+def _check_width(fitted: Any, model: Path, data: str, table: Table) -> None:
     wanted, given = fitted.n_features_in_, table.X.shape[1]
     if given != wanted:
         names = getattr(fitted, "feature_names_in_", None)
@@ -104,10 +114,14 @@ def _place(fitted: Any, model: Path, data: str, table: Table) -> np.ndarray:
             f"{data} has {given} columns of numbers and {model} was fitted on "
             f"{wanted}; the model {nameless}. Give a file with those columns alone."
         )
-    with warnings.catch_warnings():
-        # Columns were matched by name when they were read.
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        return np.asarray(fitted.predict(table.X))
+
+
+def _scales(estimator: Any, X: Any, labels: np.ndarray) -> np.ndarray:
+    """Return the multiple of its centre that is nearest to each row, 0 or more."""
+    centers = np.asarray(estimator.cluster_centers_, dtype=np.float64)
+    products = np.asarray(X @ centers.T)[np.arange(len(labels)), labels]
+    lengths = (centers**2).sum(axis=1)[labels]
+    return np.maximum(products / np.where(lengths > 0, lengths, 1.0), 0.0)
 
 
 def _tell(screen: Screen, found: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from ihgmm import IhSC
 from ihgmm._tables import check_output
-from ihgmm.cli._data import load, parse_n_clusters, standardized
+from ihgmm.cli._data import column_scaler, load, parse_n_clusters, scaled
 from ihgmm.cli._options import (
     OUTPUT,
     AsJson,
@@ -24,6 +24,7 @@ from ihgmm.cli._options import (
     Order,
     Quiet,
     Refine,
+    ScaleColumns,
     Seed,
     Standardize,
 )
@@ -58,6 +59,7 @@ def report(
     drop_columns: DropColumns = None,
     drop_missing: DropMissing = False,
     standardize: Standardize = False,
+    scale_columns: ScaleColumns = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -76,6 +78,7 @@ def report(
     """
     count = parse_n_clusters(n_clusters)
     check_output(output, "-o", suffixes=(".html", ".htm"), sources=[data])
+    scaler = column_scaler(standardize, scale_columns)
     screen = Screen(as_json=as_json, quiet=quiet)
     with screen.working(f"reading {data}"):
         table = load(
@@ -86,7 +89,7 @@ def report(
             drop_columns=drop_columns,
             drop_missing=drop_missing,
         )
-    X = standardized(table, standardize)
+    table = scaled(table, scaler)
     model = IhSC(
         count,
         gram=gram,  # type: ignore[arg-type]
@@ -95,16 +98,18 @@ def report(
         random_state=seed,
     )
     with screen.working("clustering"):
-        model.fit(X)
+        model.fit(table.X)
     with screen.working("writing the report"):
         write_report(
             model,
-            X,
+            table.X,
             output,
             ids=table.ids,
+            id_name=id_column or "id",
             feature_names=table.names,
             title=title or f"Clusters of {Path(data).stem}",
             labels_true=table.labels,
+            notes=table.notes,
         )
     n, p = table.X.shape
     screen.document(

@@ -149,6 +149,10 @@ def sample(
     screen.say(f"{n:,} rows, {p:,} features, {k}", "bold")
     screen.say(f"distance of the centres: {drawn.separation:.4g}")
     screen.say(f"written to {' and '.join(map(str, files))}")
+    label = {".npz": " --label-column labels", ".npy": ""}.get(
+        suffix, " --label-column label"
+    )
+    screen.say(f"cluster it with: ihgmm fit {output} -k {n_clusters}{label}")
 
 
 def _levels(text: str) -> float | tuple[float, ...]:

@@ -9,9 +9,10 @@ import typer
 
 from ihgmm import IhSC, scale_heterogeneity_test
 from ihgmm._tables import TableError
-from ihgmm.cli._data import load, parse_n_clusters, standardized
+from ihgmm.cli._data import column_scaler, load, parse_n_clusters, scaled
 from ihgmm.cli._options import (
     AsJson,
+    Bare,
     Columns,
     Data,
     DropColumns,
@@ -19,7 +20,7 @@ from ihgmm.cli._options import (
     Gram,
     IdColumn,
     LabelColumn,
-    Quiet,
+    ScaleColumns,
     Seed,
     Standardize,
 )
@@ -48,8 +49,9 @@ def scale_test(
     drop_columns: DropColumns = None,
     drop_missing: DropMissing = False,
     standardize: Standardize = False,
+    scale_columns: ScaleColumns = False,
     as_json: AsJson = False,
-    quiet: Quiet = False,
+    quiet: Bare = False,
 ) -> None:
     """Test whether the rows of a cluster differ in scale at all.
 
@@ -63,6 +65,7 @@ def scale_test(
 
       ihgmm test-scales cells.csv -k 8 --drop-columns batch,plate --json
     """
+    scaler = column_scaler(standardize, scale_columns)
     screen = Screen(as_json=as_json, quiet=quiet)
     with screen.working(f"reading {data}"):
         table = load(
@@ -73,7 +76,8 @@ def scale_test(
             drop_columns=drop_columns,
             drop_missing=drop_missing,
         )
-    X = standardized(table, standardize)
+    table = scaled(table, scaler)
+    X = table.X
     with screen.working("testing"):
         if n_clusters is not None:
             model = IhSC(
@@ -115,6 +119,7 @@ def scale_test(
     for note in table.notes:
         screen.say(note, "yellow")
     _tell(screen, found)
+    screen.answer(found.recommendation.partition(":")[0])
 
 
 def _tell(screen: Screen, found: ScaleTest) -> None:

@@ -33,7 +33,7 @@ def fetch(
     timeout: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return data and classes from the cache, filling it first where needed."""
-    path = cache_folder(entry, data_home) / entry.file
+    path = cache_folder(data_home) / entry.file
     if path.exists():
         try:
             return read(entry, path)
@@ -51,12 +51,23 @@ def fetch(
     return _download(entry, path, timeout)
 
 
-def cache_folder(entry: Entry, data_home: str | os.PathLike[str] | None) -> Path:
+def cache_folder(data_home: str | os.PathLike[str] | None) -> Path:
+    """Return the folder that data are kept in."""
     chosen = data_home if data_home is not None else os.environ.get(VARIABLE)
     if chosen:
         return Path(chosen).expanduser().absolute()
-    where = f"save it in a folder and give that folder as data_home or as {VARIABLE}"
-    return Path(_pooch(entry, where).os_cache("ihgmm"))
+    return _user_cache() / "ihgmm"
+
+
+def _user_cache() -> Path:
+    """Return where the system wants programs to keep what they can get again."""
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return Path(local) if local else Path.home() / "AppData" / "Local"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return chosen if chosen.is_absolute() else Path.home() / ".cache"
 
 
 def _pooch(entry: Entry, remedy: str) -> ModuleType:

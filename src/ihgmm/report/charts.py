@@ -105,9 +105,12 @@ def bar(share: float, cluster: int) -> Element:
 def scree(facts: Facts) -> Element:
     """Return the chart of the eigenvalues, the gap marked."""
     values, k = facts.eigenvalues, facts.n_clusters
-    wide, high, left, bottom = 720.0, 260.0, 64.0, 34.0
+    wide, high, bottom = 720.0, 260.0, 34.0
     top = max(values.max(), facts.edge or 0, 0) or 1.0
     floor = min(values.min(), 0)
+    ticks = {tick: _compact(tick) for tick in _round_ticks(floor, top)}
+    # On narrow screens text is large beside the chart: 13 units a character.
+    left = 24.0 + 13 * max(map(len, ticks.values()))
     step = (wide - left - 16) / len(values)
 
     def x(i: float) -> float:
@@ -123,11 +126,9 @@ def scree(facts: Facts) -> Element:
         role="img",
         aria_label=_scree_words(facts),
     )
-    for tick in _round_ticks(floor, top):
+    for tick, text in ticks.items():
         child(svg, "line", class_="grid", x1=left, x2=wide, y1=y(tick), y2=y(tick))
-        child(
-            svg, "text", _compact(tick), x=left - 10, y=y(tick) + 4, text_anchor="end"
-        )
+        child(svg, "text", text, x=left - 10, y=y(tick) + 4, text_anchor="end")
     if k < len(values):
         gap = left + k * step
         child(svg, "line", class_="gap", x1=gap, x2=gap, y1=8, y2=high - bottom)

@@ -59,6 +59,8 @@ class Facts:
         Names of features.
     known : ndarray of shape (n_samples,) or None
         Known labels.
+    notes : list of str
+        What was done to the data before the fit.
     """
 
     method: str
@@ -77,6 +79,7 @@ class Facts:
     ids: list[str] | None
     features: list[str]
     known: np.ndarray | None
+    notes: list[str]
 
     @property
     def sizes(self) -> np.ndarray:
@@ -84,7 +87,9 @@ class Facts:
         return np.bincount(self.labels, minlength=self.n_clusters)
 
 
-def gather(model: Any, X: Any, ids: Any, feature_names: Any, labels_true: Any) -> Facts:
+def gather(
+    model: Any, X: Any, ids: Any, feature_names: Any, labels_true: Any, notes: Any
+) -> Facts:
     """Check what was given and work out what the report tells."""
     labels = _fitted_labels(model)
     if is_device(X):
@@ -118,6 +123,7 @@ def gather(model: Any, X: Any, ids: Any, feature_names: Any, labels_true: Any) -
         ids=None if ids is None else _names("ids", ids, n, "row"),
         features=_features(model, X, feature_names, p),
         known=None if labels_true is None else _known(labels_true, n),
+        notes=_sentences(notes),
     )
 
 
@@ -160,6 +166,12 @@ def _names(what: str, given: Any, count: int, thing: str) -> list[str]:
             f"each {thing}."
         )
     return names
+
+
+def _sentences(notes: Any) -> list[str]:
+    if isinstance(notes, str | bytes):
+        raise TypeError(f"notes={notes!r} is one note; give a list of them.")
+    return [_text(note) for note in notes]
 
 
 def _text(name: Any) -> str:

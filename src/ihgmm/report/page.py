@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Iterable
 from html import escape
 from importlib.metadata import version
 from importlib.resources import files
@@ -34,9 +35,11 @@ def write_report(
     path: Any,
     *,
     ids: Any = None,
+    id_name: str = "id",
     feature_names: Any = None,
     title: str | None = None,
     labels_true: Any = None,
+    notes: Iterable[str] = (),
 ) -> Path:
     """Write a fitted clustering as one page of HTML.
 
@@ -55,12 +58,17 @@ def write_report(
         The file to write, ending in .html or .htm. It is written whole or not at all.
     ids : sequence of length n_samples, optional
         Names of rows; their numbers from 1 by default.
+    id_name : str, optional
+        What the names are called in the file that the page lets you save.
     feature_names : sequence of length n_features, optional
         Names of features; by default those of the fit or of the columns of X.
     title : str, optional
         Heading of the page.
     labels_true : sequence of length n_samples, optional
         Known labels to compare with. They are shown for each row.
+    notes : iterable of str, optional
+        What was done to the data before: rows and columns left out, columns scaled.
+        The page tells it.
 
     Returns
     -------
@@ -96,12 +104,15 @@ def write_report(
     target = _check_path(path)
     if title is not None and not isinstance(title, str):
         raise TypeError(f"title={title!r} is a {type(title).__name__}; give a text.")
-    facts = gather(model, X, ids, feature_names, labels_true)
-    write_whole(target, render(facts, title or f"Clusters found by {facts.method}"))
+    if not isinstance(id_name, str):
+        raise TypeError(f"id_name={id_name!r} is no text; give what ids are called.")
+    facts = gather(model, X, ids, feature_names, labels_true, notes)
+    heading = title or f"Clusters found by {facts.method}"
+    write_whole(target, render(facts, heading, id_name))
     return target
 
 
-def render(facts: Facts, title: str) -> str:
+def render(facts: Facts, title: str, id_name: str) -> str:
     """Return the page as text."""
     kept = kept_rows(facts.labels, facts.ids)
     n, p = len(facts.labels), len(facts.features)
@@ -130,7 +141,7 @@ def render(facts: Facts, title: str) -> str:
         ),
         "style": style,
         "script": script,
-        "data": inline_json(_payload(facts, kept)),
+        "data": inline_json(_payload(facts, kept, id_name)),
         "done": to_html(*sections.done_part(facts)),
         "diagnosis": to_html(*sections.diagnosis_part(facts)),
         "view": escape(facts.view.words),
@@ -147,12 +158,13 @@ def render(facts: Facts, title: str) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda m: slots[m[1]], _asset("page.html"))
 
 
-def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
+def _payload(facts: Facts, kept: np.ndarray, id_name: str) -> dict[str, Any]:
     places = facts.view.places
     low, high = places.min(axis=0), places.max(axis=0)
     span = np.maximum(high - low, 1e-12)
     data: dict[str, Any] = {
         "nClusters": facts.n_clusters,
+        "idName": id_name,
         "sizes": [int(size) for size in facts.sizes],
         "aspect": float(span[0] / span[1]) if facts.view.square else None,
         "x": packed(quantised(places[kept, 0], low[0], high[0])),

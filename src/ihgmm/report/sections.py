@@ -40,8 +40,14 @@ TONES = {
 
 
 def done_part(facts: Facts) -> list[Element]:
-    """Return what was done, in paragraphs."""
-    return [node("p", text) for text in story(facts)]
+    """Return what was done, in paragraphs, and what was done to the data before."""
+    parts = [node("p", text) for text in story(facts)]
+    if facts.notes:
+        notes = node("ul", class_="notes")
+        for text in facts.notes:
+            child(notes, "li", text, dir="auto")
+        parts += [node("h3", "The data"), notes]
+    return parts
 
 
 def diagnosis_part(facts: Facts) -> list[Element]:

@@ -102,7 +102,7 @@ function csvCell(text, exact) {
 
 function csv() {
   const exact = byId("exact").checked;
-  const lines = [`id,cluster,scale,confidence${known ? ",known" : ""}`];
+  const lines = [`${csvCell(raw.idName, exact)},cluster,scale,confidence${known ? ",known" : ""}`];
   for (let i = 0; i < nRows; i++) {
     let line = `${csvCell(nameOf(i), exact)},${cluster[i]},${Number(scale[i].toPrecision(6))},${confidence[i].toFixed(4)}`;
     if (known) line += `,${csvCell(knownOf(i), exact)}`;
@@ -151,7 +151,7 @@ function startTable() {
   turn("next", () => page + 1);
   turn("last", () => Infinity);
   byId("save").addEventListener("click", save);
-  byId("guard").hidden = !(raw.ids || []).some(isRisky) && !(raw.classes || []).some(isRisky);
+  byId("guard").hidden = !isRisky(raw.idName) && !(raw.ids || []).some(isRisky) && !(raw.classes || []).some(isRisky);
   followers.push(() => {
     byId("filter").value = singled === null ? "" : String(singled);
     refresh();

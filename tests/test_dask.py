@@ -205,9 +205,7 @@ def test_lazy_chunks_of_another_height():
     model = IhSC(4, random_state=0).fit(X)
     stored = da.from_array(X, chunks=(400, 40))
     wrong = stored.map_blocks(lambda block: block[:-1], chunks=stored.chunks)
-    with pytest.raises(
-        ValueError, match="of the dask array X has 399 rows"
-    ):
+    with pytest.raises(ValueError, match="of the dask array X has 399 rows"):
         model.predict(wrong).compute()
 
 

@@ -17,7 +17,7 @@ from ihgmm.krylov import EigenPairs, Order, block_width, start_block
 
 __all__ = ["Imputed", "impute_diagonal"]
 
-MAX_UPDATES = 300
+MAX_UPDATES = 1000
 """Updates of the diagonal after which a warning is given."""
 
 DENSE = 300

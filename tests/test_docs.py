@@ -12,8 +12,10 @@ import re
 import shlex
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ihgmm import make_ihgmm
@@ -36,7 +38,7 @@ NOT_RUN = {
 READERS = ("cells.csv", "customers.csv", "new.csv")
 """Files that pages take the reader to have."""
 
-WITHOUT_PROMPT = {"tutorial-single-cell.md": "shows what scanpy does, for comparison"}
+WITHOUT_PROMPT = {"tutorial-single-cell.md": "needs scanpy, see below"}
 
 
 def blocks(page, *languages):
@@ -110,6 +112,20 @@ def test_options_exist(words):
 def test_python_blocks_are_doctests(page):
     for block in blocks(page, "python", "py", "pycon"):
         assert block.startswith(">>> ") or page.name in WITHOUT_PROMPT, block
+
+
+def test_the_usual_way_runs():
+    # scanpy is large, so it is no part of the extra for tests.
+    sc = pytest.importorskip("scanpy", reason="scanpy is not installed")
+    pytest.importorskip("igraph", reason="igraph is not installed")
+    anndata = importlib.import_module("anndata")
+    page = ROOT / "docs" / "tutorial-single-cell.md"
+    (block,) = (b for b in blocks(page, "python") if not b.startswith(">>> "))
+    adata = anndata.AnnData(np.random.default_rng(0).poisson(1.0, (120, 600)) * 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # theirs
+        exec(block, {"sc": sc, "adata": adata})
+    assert len(adata.obs["leiden"]) == 120
 
 
 def test_skipped_commands_are_still_there():

@@ -305,7 +305,7 @@ def check_blocks(X: Array, estimator: BaseEstimator | None, reset: bool) -> None
         raise ValueError(f"Found array with {n} row(s) and {p} feature(s); give some.")
     if estimator is None:
         return
-    names = getattr(X, "names", None)
+    names = X.names if isinstance(X, RowBlocks) else None
     if reset:
         estimator.n_features_in_ = p
         if names is not None:

@@ -110,11 +110,7 @@ def test_the_answers_of_numpy(backend, dtype, solver, options, tmp_path):
         for data in (stored, X)
     )
     tolerance = 1e-5 if dtype == "float32" else 1e-9
-    assert_array_equal(host(found.labels_), wanted.labels_)
-    assert_allclose(host(found.eigenvalues_), wanted.eigenvalues_, rtol=tolerance)
-    assert_allclose(host(found.scales_), wanted.scales_, rtol=100 * tolerance)
-    assert_array_equal(host(found.predict(stored)), wanted.predict(X))
-
-
-def host(values):
-    return np.asarray(to_host(values))
+    assert_array_equal(to_host(found.labels_), wanted.labels_)
+    assert_allclose(to_host(found.eigenvalues_), wanted.eigenvalues_, rtol=tolerance)
+    assert_allclose(to_host(found.scales_), wanted.scales_, rtol=100 * tolerance)
+    assert_array_equal(to_host(found.predict(stored)), wanted.predict(X))

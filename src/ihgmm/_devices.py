@@ -77,8 +77,8 @@ def dtype_of(a: Any) -> np.dtype:
 
 def to_host(a: Any) -> np.ndarray:
     """Return ``a`` as a NumPy array; waits for the device."""
-    if isinstance(a, np.ndarray):
-        return a
+    if not is_device(a):
+        return np.asarray(a)
     if hasattr(a, "detach"):  # torch
         return np.asarray(a.detach().cpu().numpy())
     if isinstance(a, _type("cupy", "ndarray")):

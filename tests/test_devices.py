@@ -19,17 +19,17 @@ from ihgmm import (
     SDPKMeans,
     SphericalKMeans,
     TwoComponentLloyd,
-    _arrays,
+    _norms,
     _tall,
-    _validation,
     diagnose,
     estimate_parameters,
     flips,
-    krylov,
     make_ihgmm,
     scale_heterogeneity_test,
     select_n_clusters,
+    starts,
 )
+from ihgmm._checks import finite
 from ihgmm._devices import is_device, to_host
 from ihgmm.blocks import orthonormal, weighted_gram
 from ihgmm.eigen import leading_eigenpairs
@@ -110,7 +110,7 @@ def check_like_numpy(X, to_device, k=4, *, noise=0.1, **options):
     variances, others = (
         to_host(m.noise_levels_).astype(np.float64) ** 2 for m in (got, wanted)
     )
-    size = _arrays.row_sqnorms(X) / (X.shape[1] - 1)
+    size = _norms.row_sqnorms(X) / (X.shape[1] - 1)
     assert_array_less(np.abs(variances - others), noise * tol * size + 1e-300)
     same_kind(got.predict(A), A, np.intp)
     assert_array_equal(to_host(got.predict(A)), wanted.predict(X))
@@ -158,9 +158,9 @@ def test_zero_rows(to_device, dtype, gram):
 @pytest.fixture
 def small_limits(monkeypatch):
     """Take the ways of large data on small data, in many blocks of rows."""
-    monkeypatch.setattr(krylov, "LARGE", 10_000)
-    monkeypatch.setattr(krylov, "CHECKED_ROWS", 256)
-    monkeypatch.setattr(_arrays, "DEVICE_BLOCK", 10_000)
+    monkeypatch.setattr(starts, "LARGE", 10_000)
+    monkeypatch.setattr(starts, "CHECKED_ROWS", 256)
+    monkeypatch.setattr(_norms, "DEVICE_BLOCK", 10_000)
     monkeypatch.setattr(_tall, "DEVICE_ENTRIES", 20_000)
     monkeypatch.setattr(_tall, "BATCH", 1_000)
 
@@ -170,13 +170,13 @@ def small_limits(monkeypatch):
 def test_large_data(monkeypatch, small_limits, to_device, dtype, gram, p):
     """A start from a sample of rows, checked on others; centres from a sample."""
     taken = []
-    real = krylov._start_will_do
+    real = starts._start_will_do
 
     def spy(*arguments):
         taken.append(real(*arguments))
         return taken[-1]
 
-    monkeypatch.setattr(krylov, "_start_will_do", spy)
+    monkeypatch.setattr(starts, "_start_will_do", spy)
     n = FIT_ROWS + 3_000 if p == 20 else 3_000
     X = sample(n, p, dtype=dtype, separation_constant=1.0)
     check_like_numpy(X, to_device, gram=gram)
@@ -287,7 +287,7 @@ def test_rows_and_models_of_different_libraries(to_device, dtype):
     ("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")]
 )
 def test_not_finite(monkeypatch, to_device, dtype, value, name):
-    monkeypatch.setattr(_validation, "HOST_ENTRIES", 20)  # three rows at a time
+    monkeypatch.setattr(finite, "HOST_ENTRIES", 20)  # three rows at a time
     X = sample(50, 6, dtype=dtype)
     fitted = IhSC(2, random_state=0).fit(to_device(X))
     X[5, 2] = value
@@ -326,6 +326,14 @@ def test_sparse_tensors():
         IhSC(2).fit(A)
 
 
+@pytest.mark.parametrize("work", [IhSC(2).fit, IhGMM(2).fit, PSC(2).fit])
+def test_tensors_without_numbers(work):
+    A = torch_array(np.eye(5)).to("meta")
+    message = r"torch array on meta: it has a shape, \(5, 5\), and no numbers; give"
+    with pytest.raises(ValueError, match=message):
+        work(A)
+
+
 @pytest.mark.parametrize(
     ("solver", "n"), [("lanczos", 600), ("dense", 2_001)], ids=["lanczos", "dense"]
 )
@@ -341,13 +349,21 @@ def test_the_dense_solver_fills_in_the_diagonal_of_few_rows(to_device):
         IhSC(4, eigen_solver="dense", gram="hetero").fit(to_device(sample(2_001, 5)))
 
 
-@pytest.mark.skipif(not NUMPY_2, reason="needs a device that NumPy cannot read")
 @pytest.mark.parametrize("Estimator", OTHERS)
-def test_other_estimators_ask_for_a_numpy_copy(Estimator):
-    X = sample(40, 6, 2)
-    message = r"X is a array_api_strict .*give a NumPy copy"
+def test_other_estimators_ask_for_a_numpy_copy(to_device, Estimator):
+    """Also of a tensor that NumPy could read: labels would be of another library."""
+    A = to_device(sample(40, 6, 2))
+    message = rf" array on .*{Estimator.__name__} works on the host: give a NumPy copy"
     with pytest.raises(TypeError, match=message):
-        Estimator().fit(strict_array(X))
+        Estimator().fit(A)
+
+
+def test_distances_are_taken_on_the_host(to_device):
+    X = sample(40, 6, 2)
+    fitted = PSC(2, random_state=0).fit(X)
+    for work in (fitted.predict, fitted.transform, fitted.score):
+        with pytest.raises(TypeError, match="PSC works on the host: give a NumPy copy"):
+            work(to_device(X))
 
 
 def compare(got, wanted, names, tol):

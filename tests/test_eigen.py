@@ -4,7 +4,9 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm import krylov, make_ihgmm
+from ihgmm import krylov, make_ihgmm, starts
+from ihgmm._readers import open_rows
+from ihgmm.blocks import orthonormal
 from ihgmm.eigen import ORDERS, SOLVERS, leading_eigenpairs
 from ihgmm.gram import GRAMS, GramOperator
 
@@ -119,8 +121,8 @@ def test_extreme_units(scale):
 
 
 def test_start_from_a_sample_of_rows_agrees():
-    X, _ = make_ihgmm(4000, 12, 3, separation=2.0, scale_ratio=3, random_state=0)
-    assert len(X) >= 2 * krylov.SAMPLE * max(X.shape[1], 8)  # this path is taken
+    X, _ = make_ihgmm(800, 12, 3, separation=2.0, scale_ratio=3, random_state=0)
+    assert len(X) >= 2 * starts.SAMPLE * max(X.shape[1], 8)  # this path is taken
     G = GramOperator.of(X)
     rng = np.random.default_rng(0)
     found = leading_eigenpairs(G, 3, solver="block", tol=1e-10, rng=rng)
@@ -129,10 +131,10 @@ def test_start_from_a_sample_of_rows_agrees():
 
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 def test_start_from_a_sample_of_large_data_agrees(monkeypatch, storage):
-    monkeypatch.setattr(krylov, "LARGE", 1)
+    monkeypatch.setattr(starts, "LARGE", 1)
     X, _ = make_ihgmm(600, 100, 3, separation=4.0, scale_ratio=3, random_state=0)
     G = GramOperator.of(storage(X))
-    assert krylov._sample_size(G, 8) == 75
+    assert starts._sample_size(G, 8) == 75
     rng = np.random.default_rng(0)
     found = leading_eigenpairs(G, 3, solver="block", tol=1e-10, rng=rng)
     assert_eigenpairs(found, G, 3, "algebraic", 1e-8)
@@ -140,15 +142,15 @@ def test_start_from_a_sample_of_large_data_agrees(monkeypatch, storage):
 
 @pytest.mark.parametrize("gram", ["hollow", "full", "cosine"])
 def test_a_sample_of_rows_may_end_the_search(monkeypatch, gram):
-    monkeypatch.setattr(krylov, "LARGE", 1)
-    monkeypatch.setattr(krylov, "CHECKED_ROWS", 200)
-    look, verdicts, tol = krylov._start_will_do, [], 1e-2
+    monkeypatch.setattr(starts, "LARGE", 1)
+    monkeypatch.setattr(starts, "CHECKED_ROWS", 200)
+    look, verdicts, tol = starts._start_will_do, [], 1e-2
 
     def watched(*args):
         verdicts.append(look(*args))
         return verdicts[-1]
 
-    monkeypatch.setattr(krylov, "_start_will_do", watched)
+    monkeypatch.setattr(starts, "_start_will_do", watched)
     for seed, large_row in enumerate([1, 1, 300, 1]):
         # Less and less noise: at first the start is too rough, in the end it will do.
         X, _ = make_ihgmm(
@@ -163,6 +165,38 @@ def test_a_sample_of_rows_may_end_the_search(monkeypatch, gram):
         assert np.sqrt(max(1 - cosines.min() ** 2, 0)) <= tol
     assert verdicts[0] is None
     assert verdicts[-1] is not None
+
+
+@pytest.mark.parametrize("place", ["memory", "disk"])
+@pytest.mark.parametrize("gram", ["hollow", "cosine"])
+def test_a_basis_knows_the_matrix_in_it(tmp_path, gram, place):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 30))
+    G = GramOperator.of(X, gram)
+    matrix = G.toarray()
+    if place == "disk":
+        np.save(tmp_path / "x.npy", X)
+        rows = open_rows(np.load(tmp_path / "x.npy", mmap_mode="r"))
+        G = GramOperator.of(rows, gram)
+    basis = krylov.Basis(G, orthonormal(rng.standard_normal((90, 4))))
+    assert basis.along == (place == "disk")
+    sizes = []
+    for condensed in (False, False, True, False):
+        product = basis.multiply()
+        Q = np.hstack(basis.blocks)
+        sizes.append(Q.shape[1])
+        assert_allclose(Q.T @ Q, np.eye(Q.shape[1]), atol=1e-12)
+        assert_allclose(basis.rayleigh, Q.T @ matrix @ Q, atol=1e-11)
+        assert_allclose(Q.T @ product.rest, 0, atol=1e-11)
+        inside = Q @ basis.rayleigh[:, -4:]
+        assert_allclose(inside + product.rest, matrix @ Q[:, -4:], atol=1e-11)
+        values, ritz = krylov.ritz_pairs(basis.rayleigh, "algebraic")
+        block, adjoint = basis.following(product, values, tol=1e-2)
+        assert_allclose(adjoint, G.adjoint(block), atol=1e-11)
+        if condensed:
+            basis.condense(values[:6], ritz[:, :6])
+        basis.append(block, adjoint)
+    assert sizes == [4, 8, 12, 10]
 
 
 def test_tolerance_bounds_the_angle():

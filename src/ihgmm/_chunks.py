@@ -1,7 +1,7 @@
 """Data that is not in memory: rows that are read, or worked on elsewhere, in blocks.
 
 A :class:`RowBlocks` stands in for the matrix X. It hands blocks of rows to some work,
-in order, and knows its shape and type; the functions of ``_arrays`` need no more.
+in order, and knows its shape and type; products and norms need no more.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ihgmm import IhSC, __version__
-from ihgmm._arrays import to_host
+from ihgmm._devices import to_host
 from ihgmm.diagnostics import Diagnosis, diagnose
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ihgmm._arrays import dtype_of, like, moved, row_ranges
+from ihgmm._arrays import row_ranges
+from ihgmm._devices import dtype_of, like, moved
 from ihgmm._tall import (
     Tall,
     column_ends,

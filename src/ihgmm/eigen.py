@@ -8,27 +8,24 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from ihgmm._arrays import (
-    RowBlocks,
-    is_device,
-    kind_of,
-    like,
-    n_entries,
-    namespace,
-    own_threads,
-)
+from ihgmm._arrays import n_entries
+from ihgmm._chunks import RowBlocks
+from ihgmm._devices import is_device, kind_of, like, namespace
 from ihgmm._progress import Say
-from ihgmm.blocks import fix_signs
+from ihgmm._threads import own_threads
+from ihgmm.blocks import fix_signs, orthonormal
 from ihgmm.gram import GramOperator
 from ihgmm.krylov import (
     MAX_APPLICATIONS,
     SMALLEST_GAP,
+    Basis,
     EigenPairs,
     Order,
     block_krylov,
     block_width,
     leading_order,
 )
+from ihgmm.starts import first_basis
 
 __all__ = ["ORDERS", "SOLVERS", "EigenPairs", "Order", "Solver", "leading_eigenpairs"]
 
@@ -135,9 +132,7 @@ def leading_eigenpairs(
         elif solver == "lanczos":
             pairs = _lanczos(G, k, order, tol, rng)
         else:
-            pairs = block_krylov(
-                G, k, order, tol, rng, signal_only=signal_only, say=say
-            )
+            pairs = _block(G, k, order, tol, rng, signal_only, say)
     return EigenPairs(
         pairs.values * magnitude,
         fix_signs(pairs.vectors),
@@ -182,6 +177,21 @@ def _dense(G: GramOperator, k: int, order: Order) -> EigenPairs:
     return EigenPairs(values[lead], like(vectors[:, lead], G.X), 0.0, 0, "dense")
 
 
+def _block(
+    G: GramOperator,
+    k: int,
+    order: Order,
+    tol: float,
+    rng: np.random.Generator,
+    signal_only: bool,
+    say: Say | None,
+) -> EigenPairs:
+    first = first_basis(G, k, order, tol, rng, signal_only)
+    if isinstance(first, EigenPairs):
+        return first
+    return block_krylov(first, k, order, tol, signal_only=signal_only, say=say)
+
+
 def _lanczos(
     G: GramOperator, k: int, order: Order, tol: float, rng: np.random.Generator
 ) -> EigenPairs:
@@ -210,10 +220,8 @@ def _lanczos(
         # What has converged, completed at random and improved by a Ritz step.
         found = np.asarray(error.eigenvectors).reshape(n, -1)
         rest = rng.standard_normal((n, block_width(k) - found.shape[1]))
-        start_block = np.hstack([found, rest]).astype(G.dtype)
-        return block_krylov(
-            G, k, order, tol, rng, start=start_block, max_applications=1
-        )
+        block = orthonormal(np.hstack([found, rest]).astype(G.dtype), rng)
+        return block_krylov(Basis(G, block), k, order, tol, max_applications=1)
     vectors = np.ascontiguousarray(vectors)
     lead = leading_order(values, order)
     values, vectors = values[lead].astype(np.float64), vectors[:, lead]

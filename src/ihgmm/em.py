@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import logsumexp
 
-from ihgmm._arrays import Array, to_host
+from ihgmm._arrays import Array
+from ihgmm._devices import to_host
 from ihgmm._progress import Say
 from ihgmm._tall import Tall
 from ihgmm.memberships import (
@@ -57,6 +58,21 @@ class Mixture:
     log_likelihood: float
     n_iter: int
     change: float
+
+    def in_order(self, order: np.ndarray) -> Mixture:
+        """Return the mixture with its clusters in another order."""
+        variances, directions = self.noise_variances, self.directions
+        return replace(
+            self,
+            memberships=self.memberships[:, order],
+            mixing_weights=self.mixing_weights[order],
+            noise_variances=None if variances is None else variances[order],
+            directions=Directions(
+                directions.sums[:, order],
+                directions.sqnorms[order],
+                directions.loads[order],
+            ),
+        )
 
 
 def fit_mixture(

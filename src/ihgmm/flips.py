@@ -7,23 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ihgmm._arrays import (
-    Array,
-    dtype_of,
-    is_device,
-    is_sparse,
-    like,
-    matmul,
-    moved,
-    n_entries,
-    one_thread,
-    row_ranges,
-    row_sqnorms,
-    take_rows,
-    to_host,
-    transposed_matmul,
-)
+from ihgmm._arrays import Array, is_sparse, n_entries, row_ranges, take_rows
+from ihgmm._devices import dtype_of, is_device, like, moved, to_host
+from ihgmm._norms import row_sqnorms
+from ihgmm._products import matmul, transposed_matmul
 from ihgmm._tall import Tall, block_entries, times_windows
+from ihgmm._threads import one_thread
 from ihgmm.gram import GramOperator
 
 __all__ = [
@@ -46,9 +35,9 @@ LARGEST_SHARE = 0.9
 LARGEST_RATIO = 3.0
 """Energy at entries not stored, over that at stored ones, that is made up for."""
 
-STEPS, FEWER_STEPS, ACCURACY = 60, 10, 0.02
-"""Lanczos steps at most, on small data and on other, and the error of an eigenvalue
-that ends them earlier."""
+STEPS, FEWER_STEPS, ROUGH_STEPS, ACCURACY = 60, 10, 5, 0.02
+"""Lanczos steps at most, on small data, on other and for a first look at other, and
+the error of an eigenvalue that ends them earlier."""
 
 BLOCK = 2**18
 """Entries of flipped data that are made at a time on a host: they stay in the cache."""
@@ -61,12 +50,16 @@ def default_flips(X: Array) -> int:
 
 
 def null_eigenvalues(
-    residual: Residual, n_flips: int, rng: np.random.Generator
+    residual: Residual, n_flips: int, rng: np.random.Generator, *, rough: bool = False
 ) -> list[float]:
-    """Return the top eigenvalues of the hollowed Gram matrices of flipped copies."""
+    """Return the top eigenvalues of the hollowed Gram matrices of flipped copies.
+
+    Those of large data are meant for a first look only if they are ``rough``.
+    """
     G = residual.G
     entries = n_entries(G.X)
-    steps = min(STEPS if entries <= SMALL else FEWER_STEPS, G.shape[0])
+    few = ROUGH_STEPS if rough else FEWER_STEPS
+    steps = min(STEPS if entries <= SMALL else few, G.shape[0])
     runs = [FlippedLanczos(Signs(G.X, rng), G, steps, rng) for _ in range(n_flips)]
     # Products with single vectors are too short for threads.
     with one_thread():

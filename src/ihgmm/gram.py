@@ -12,20 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ihgmm._arrays import (
-    Array,
-    dtype_of,
-    is_device,
-    like,
-    matmul,
-    namespace,
-    row_sqnorms,
-    take_rows,
-    there_and_back,
-    times,
-    to_host,
-    transposed_matmul,
-)
+from ihgmm._arrays import Array, take_rows
+from ihgmm._devices import dtype_of, is_device, like, namespace, times, to_host
+from ihgmm._norms import row_sqnorms
+from ihgmm._products import matmul, there_and_back, transposed_matmul
 from ihgmm._tall import Tall, quotient
 
 __all__ = ["GRAMS", "GramKind", "GramOperator"]

@@ -6,15 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ihgmm._arrays import (
-    Array,
-    is_device,
-    matmul,
-    moved,
-    to_host,
-    transposed_matmul,
-    wide,
-)
+from ihgmm._arrays import Array
+from ihgmm._devices import is_device, moved, to_host, wide
+from ihgmm._products import matmul, transposed_matmul
 from ihgmm._tall import (
     Tall,
     group_sizes,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._arrays import RowBlocks, like, n_entries, own_threads, take_rows, to_host
+from ihgmm._chunks import RowBlocks
 from ihgmm._progress import Say
-from ihgmm._tall import Tall, largest
+from ihgmm._tall import Tall
 from ihgmm.blocks import (
     column_norms,
     combine,
@@ -19,23 +19,22 @@ from ihgmm.blocks import (
     less,
     next_block,
     next_pair,
-    orthonormal,
     project_out,
     small_gram,
-    weighted_gram,
-    whitening,
 )
 from ihgmm.gram import GramOperator
 
 __all__ = [
+    "Basis",
     "EigenPairs",
     "Order",
     "block_krylov",
     "block_width",
     "leading_order",
     "most_blocks",
+    "progress",
+    "ritz_pairs",
     "rounding_error",
-    "start_block",
 ]
 
 Order = Literal["algebraic", "magnitude"]
@@ -51,17 +50,6 @@ MAX_APPLICATIONS = 100
 
 SMALLEST_GAP = 1e-2
 """Gaps below this share of the K-th eigenvalue are not resolved any further."""
-
-SAMPLE = 16
-"""Where there are many more rows than features, one in so many makes the start, up to
-twice so many rows for each feature."""
-
-LARGE = 10**7
-"""Entries of X from which a product is dear enough to sample twice as many rows, and
-to look at a sample of them before the first."""
-
-LARGEST_ROWS, CHECKED_ROWS = 64, 2048
-"""Rows that tell whether the first block will do: the largest and some at random."""
 
 
 @dataclass(frozen=True)
@@ -113,88 +101,139 @@ def rounding_error(values: np.ndarray, dtype: np.dtype) -> float:
     return 20 * float(np.finfo(dtype).eps * np.abs(values).max())
 
 
+@dataclass(frozen=True, eq=False)
+class Product:
+    """A product of G with the last block of a basis.
+
+    Attributes
+    ----------
+    rest : array of shape (n_samples, width)
+        What of it lies outside the basis.
+    column : ndarray
+        The coefficients of what lies in the basis.
+    back : array of shape (n_features, width) or None
+        The adjoint of the whole, where it is taken along.
+    """
+
+    rest: Tall
+    column: np.ndarray
+    back: Any
+
+
+class Basis:
+    """An orthonormal basis of a Krylov space of G, which grows block by block.
+
+    Parameters
+    ----------
+    G : GramOperator
+        The matrix.
+    block : array of shape (n_samples, width)
+        The first block, orthonormal.
+    adjoint : array of shape (n_features, width), optional
+        ``A.T @ block``, if known already.
+
+    Attributes
+    ----------
+    blocks : list of array
+        The blocks, orthonormal to each other.
+    rayleigh : ndarray
+        G in this basis, as far as products have been taken.
+    along : bool
+        Whether adjoints of products are taken along. Data that is not in memory is
+        then read once for both; in memory that would be in vain after the last one.
+    """
+
+    def __init__(self, G: GramOperator, block: Tall, adjoint: Any = None) -> None:
+        if adjoint is None:
+            adjoint = G.adjoint(block)
+        self.G = G
+        self.blocks = [block]
+        self.rayleigh = np.zeros((0, 0))
+        self.along = isinstance(G.X, RowBlocks)
+        self._adjoint = adjoint
+        self._adjoints = [adjoint] if self.along else []
+        self._drift = 0.0
+
+    def multiply(self) -> Product:
+        """Multiply the last block by G, and take the product up in ``rayleigh``."""
+        last, back = self.blocks[-1], None
+        if self.along:
+            rest, back = self.G.with_adjoint(self._adjoint, last)
+        else:
+            rest = self.G.from_adjoint(self._adjoint, last)
+        rest, column = project_out(self.blocks, rest)
+        self.rayleigh = grow_rayleigh(self.rayleigh, column)
+        return Product(rest, column, back)
+
+    def following(
+        self, product: Product, values: np.ndarray, tol: float
+    ) -> tuple[Tall, Any] | None:
+        """Return the block after the last, orthonormal to all, and its adjoint.
+
+        None where a product has brought nothing new. ``values`` are those of Ritz.
+        """
+        noise = rounding_error(values, self.G.dtype)
+        if self.along:
+            # Errors of an adjoint grow as a product shrinks to what is new in it.
+            new = float(np.sqrt(np.diag(small_gram(product.rest)).min()))
+            self._drift = (self._drift * abs(values[0]) + noise) / max(new, noise)
+            if self._drift < 0.1 * tol:
+                back = less(product.back, self._adjoints, product.column)
+                pair = next_pair(self.blocks, self._adjoints, product.rest, back)
+                if pair is not None:
+                    return pair
+        self._drift = 0.0
+        block = next_block(self.blocks, product.rest, noise)
+        return (block, self.G.adjoint(block)) if block.shape[1] else None
+
+    def append(self, block: Tall, adjoint: Any) -> None:
+        """Take up another block, orthonormal to all."""
+        self.blocks.append(block)
+        self._adjoint = adjoint
+        if self.along:
+            self._adjoints.append(adjoint)
+
+    def condense(self, values: np.ndarray, ritz: np.ndarray) -> None:
+        """Keep only some Ritz vectors, as one block."""
+        self.blocks = [combine(self.blocks, ritz)]
+        if self.along:
+            self._adjoints = [combine(self._adjoints, ritz)]
+        self.rayleigh = np.diag(values)
+
+
 def block_krylov(
-    G: GramOperator,
+    basis: Basis,
     k: int,
     order: Order,
     tol: float,
-    rng: np.random.Generator,
     *,
-    start: Tall | None = None,
     max_applications: int | None = None,
     signal_only: bool = False,
     say: Say | None = None,
 ) -> EigenPairs:
-    """Run the restarted block Krylov method."""
+    """Run the restarted block Krylov method from the first block of a basis."""
+    G = basis.G
     max_applications = max_applications or MAX_APPLICATIONS
     width = block_width(k)
-    if start is None:
-        last, adjoint = start_block(G, k, order, rng)
-        change, spread = whitening(small_gram(last))
-        accurate = spread > 1e-3 and len(change) == change.shape[1]
-        if accurate and n_entries(G.X) >= LARGE and G.shape[0] > 4 * CHECKED_ROWS:
-            pairs = _start_will_do(
-                G, last, adjoint, change, k, order, tol, rng, signal_only
-            )
-            if pairs is not None:
-                return pairs
-        if accurate:
-            move = like(change, last)
-            last, adjoint = last @ move, adjoint @ move
-        else:
-            last = orthonormal(last, rng)
-            adjoint = G.adjoint(last)
-    else:
-        last = orthonormal(start, rng)
-        adjoint = G.adjoint(last)
-    # A product of data that is not in memory is read for once if its adjoint is taken
-    # along; in memory that would be in vain after the last one.
-    along = isinstance(G.X, RowBlocks)
-    most = most_blocks(max(G.X.shape) if along else G.shape[0], width)
-    basis = [last]
-    adjoints = [adjoint] if along else []
-    rayleigh = np.zeros((0, 0))
-    drift = 0.0
+    most = most_blocks(max(G.X.shape) if basis.along else G.shape[0], width)
     for n_iter in range(1, max_applications + 1):
-        if along:
-            rest, back = G.with_adjoint(adjoint, last)
-        else:
-            rest = G.from_adjoint(adjoint, last)
-        rest, column = project_out(basis, rest)
-        rayleigh = grow_rayleigh(rayleigh, column)
-        values, ritz = _ritz(rayleigh, order)
+        product = basis.multiply()
+        values, ritz = ritz_pairs(basis.rayleigh, order)
         # G @ basis = basis @ rayleigh + rest @ (last rows): what a Ritz pair lacks.
-        residuals = column_norms(ritz[-last.shape[1] :, :k], small_gram(rest))
-        residual, goal = _progress(values, residuals, tol, G.dtype, signal_only)
+        last_rows = ritz[-basis.blocks[-1].shape[1] :, :k]
+        residuals = column_norms(last_rows, small_gram(product.rest))
+        residual, goal = progress(values, residuals, tol, G.dtype, signal_only)
         if say is not None:
             say(_words(n_iter, residual, goal))
         if residual <= goal or n_iter == max_applications:
             break
-        noise = rounding_error(values, G.dtype)
-        pair = None
-        if along:
-            # Errors of an adjoint grow as a product shrinks to what is new in it.
-            new = float(np.sqrt(np.diag(small_gram(rest)).min()))
-            drift = (drift * abs(values[0]) + noise) / max(new, noise)
-        if along and drift < 0.1 * tol:
-            back = less(back, adjoints, column)
-            pair = next_pair(basis, adjoints, rest, back)
-        if pair is None:
-            drift = 0.0
-            following = next_block(basis, rest, noise)
-            if following.shape[1] == 0:  # the basis spans an invariant subspace
-                residual = 0.0
-                break
-            pair = following, G.adjoint(following)
-        last, adjoint = pair
-        if len(basis) == most:
-            best = ritz[:, :width]
-            basis = [combine(basis, best)]
-            adjoints = [combine(adjoints, best)] if along else []
-            rayleigh = np.diag(values[:width])
-        basis.append(last)
-        if along:
-            adjoints.append(adjoint)
+        following = basis.following(product, values, tol)
+        if following is None:  # the basis spans an invariant subspace
+            residual = 0.0
+            break
+        if len(basis.blocks) == most:
+            basis.condense(values[:width], ritz[:, :width])
+        basis.append(*following)
     if residual > goal:
         warnings.warn(
             f"The {k} leading eigenpairs did not converge in {n_iter} products: "
@@ -205,7 +244,7 @@ def block_krylov(
             stacklevel=2,
         )
     return EigenPairs(
-        values[:k], combine(basis, ritz[:, :k]), residual, n_iter, "block"
+        values[:k], combine(basis.blocks, ritz[:, :k]), residual, n_iter, "block"
     )
 
 
@@ -215,55 +254,14 @@ def _words(n_iter: int, residual: float, goal: float) -> str:
     return f"{n_iter} product{'s' * (n_iter != 1)}, residual {far:.2g} of the goal"
 
 
-def _start_will_do(
-    G: GramOperator,
-    start: Tall,
-    adjoint: Tall,
-    change: np.ndarray,
-    k: int,
-    order: Order,
-    tol: float,
-    rng: np.random.Generator,
-    signal_only: bool,
-) -> EigenPairs | None:
-    """Return the Ritz pairs of the first block if a sample of rows finds them right.
-
-    The block is ``start @ change``. Its Ritz pairs need no product with G beyond the
-    adjoint of the start, and their residuals are estimated from the rows of largest
-    norm and others drawn at random; None if those are not clearly small enough.
-    """
-    n = G.shape[0]
-    rayleigh = small_gram(adjoint)
-    if G.removed is not None:
-        rayleigh -= weighted_gram(start, G.removed)
-    rayleigh = G.factor * (change.T @ rayleigh @ change)
-    values, ritz = _ritz((rayleigh + rayleigh.T) / 2, order)
-    pairs = change @ ritz[:, :k]
-    top = largest(G.sqnorms, LARGEST_ROWS)
-    others = rng.choice(n, CHECKED_ROWS, replace=False, shuffle=False)
-    others = others[~np.isin(others, top)]
-    shares = (1.0, len(others) / (n - LARGEST_ROWS))
-    lacking = np.zeros(k)
-    move = like(pairs, start)
-    for rows, share in zip((top, others), shares, strict=True):
-        vectors = take_rows(start, rows) @ move
-        product = to_host(G.rows(rows).from_adjoint(adjoint @ move, vectors))
-        wanted = to_host(vectors) * values[:k]
-        lacking += np.square(product - wanted).sum(axis=0) / share
-    residual, goal = _progress(values, np.sqrt(lacking), tol, G.dtype, signal_only)
-    if residual > goal / 2:
-        return None
-    return EigenPairs(values[:k], start @ move, residual, 1, "block")
-
-
-def _ritz(rayleigh: np.ndarray, order: Order) -> tuple[np.ndarray, np.ndarray]:
+def ritz_pairs(rayleigh: np.ndarray, order: Order) -> tuple[np.ndarray, np.ndarray]:
     """Return the eigenpairs of a small symmetric matrix, leading first."""
     values, vectors = np.linalg.eigh(rayleigh)
     lead = leading_order(values, order)
     return values[lead], vectors[:, lead]
 
 
-def _progress(
+def progress(
     values: np.ndarray,
     residuals: np.ndarray,
     tol: float,
@@ -292,48 +290,3 @@ def _goal(values: np.ndarray, k: int, tol: float, dtype: np.dtype) -> float:
     smallest = SMALLEST_GAP * size[k - 1]
     gap = abs(values[k - 1] - values[k]) if len(values) > k else size[k - 1]
     return float(max(tol * max(gap, smallest), rounding_error(values, dtype)))
-
-
-def start_block(
-    G: GramOperator, k: int, order: Order, rng: np.random.Generator
-) -> tuple[Tall, Tall]:
-    """Return a block that leans towards the leading eigenvectors, and its adjoint.
-
-    ``A @ W`` for a random W is half a product better than a random block. With more
-    rows than features, a sample of the rows tells a much better W.
-    """
-    with own_threads(G.X):
-        return G.there_and_back(_start_directions(G, k, order, rng))
-
-
-def _start_directions(
-    G: GramOperator, k: int, order: Order, rng: np.random.Generator
-) -> np.ndarray:
-    """Return the W of the start, a block of shape (n_features, width)."""
-    n, p = G.X.shape
-    W = rng.standard_normal((p, block_width(k))).astype(G.dtype)
-    size = _sample_size(G, W.shape[1])
-    if size:
-        sample = np.sort(rng.choice(n, size, replace=False, shuffle=False))
-        part = G.rows(sample)
-        with warnings.catch_warnings():  # one digit is enough here
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            start = block_krylov(
-                part, k, order, 0.1, rng, start=part.forward(W), max_applications=3
-            )
-        lead, _ = np.linalg.qr(to_host(part.adjoint(start.vectors)))
-        found = lead.shape[1]
-        # The other columns must not see what these already tell.
-        W[:, found:] -= lead @ (lead.T @ W[:, found:])
-        W[:, :found] = lead
-    return W
-
-
-def _sample_size(G: GramOperator, width: int) -> int:
-    """Return how many rows to start from; 0 where that would not pay."""
-    n, p = G.X.shape
-    if n >= 2 * SAMPLE * max(p, width):
-        return min(n // SAMPLE, 2 * SAMPLE * max(p, width))
-    if n >= 2 * max(p, width) and n_entries(G.X) >= LARGE:
-        return 2 * n // SAMPLE
-    return 0

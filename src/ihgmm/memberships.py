@@ -16,7 +16,9 @@ from typing import Literal
 import numpy as np
 from scipy.special import log_ndtr
 
-from ihgmm._arrays import Array, matmul, to_host, transposed_matmul
+from ihgmm._arrays import Array
+from ihgmm._devices import to_host
+from ihgmm._products import matmul, transposed_matmul
 
 __all__ = [
     "NOISES",

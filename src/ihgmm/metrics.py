@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ihgmm._validation import check_labels
+from ihgmm._checks.rows import check_labels
 
 __all__ = [
     "exact_recovery",

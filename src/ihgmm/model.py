@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ihgmm._validation import check_choice, check_count, check_number, generator
+from ihgmm._checks.parameters import check_choice, check_count, check_number, generator
 
 __all__ = ["IhGMMSample", "default_separation", "make_ihgmm"]
 

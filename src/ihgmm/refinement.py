@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import softmax
 
-from ihgmm._arrays import Array, moved, row_sqnorms, to_host
+from ihgmm._arrays import Array
+from ihgmm._devices import moved, to_host
+from ihgmm._norms import row_sqnorms
 from ihgmm._tall import Tall
 from ihgmm.memberships import (
     Projections,

@@ -12,17 +12,8 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 
-from ihgmm._arrays import (
-    dtype_of,
-    is_device,
-    like,
-    moved,
-    namespace,
-    one_thread,
-    row_ranges,
-    take_rows,
-    to_host,
-)
+from ihgmm._arrays import row_ranges, take_rows
+from ihgmm._devices import dtype_of, is_device, like, moved, namespace, to_host
 from ihgmm._tall import (
     Tall,
     first_rows,
@@ -32,6 +23,7 @@ from ihgmm._tall import (
     spread,
     stack,
 )
+from ihgmm._threads import one_thread
 
 __all__ = [
     "ASSIGNMENTS",

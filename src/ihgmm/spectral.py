@@ -7,7 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from ihgmm._arrays import Array, like, namespace, one_thread, row_ranges, wide
+from ihgmm._arrays import Array, row_ranges
+from ihgmm._devices import like, namespace, wide
 from ihgmm._progress import Steps
 from ihgmm._tall import (
     Tall,
@@ -24,6 +25,7 @@ from ihgmm._tall import (
     stack,
     tall_dot,
 )
+from ihgmm._threads import one_thread
 from ihgmm.eigen import Order, Solver, leading_eigenpairs
 from ihgmm.gram import GramKind, GramOperator
 from ihgmm.hetero import impute_diagonal

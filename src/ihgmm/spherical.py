@@ -6,14 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ihgmm._arrays import (
-    Array,
-    is_sparse,
-    matmul,
-    own_threads,
-    take_rows,
-    transposed_matmul,
-)
+from ihgmm._arrays import Array, is_sparse, take_rows
+from ihgmm._products import matmul, transposed_matmul
+from ihgmm._threads import own_threads
 from ihgmm.rounding import normalize_rows
 
 __all__ = ["Spherical", "spherical_kmeans"]

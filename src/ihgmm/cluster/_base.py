@@ -16,9 +16,12 @@ from sklearn.metrics import euclidean_distances
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ihgmm._arrays import Array, like, matmul, namespace, open_rows, to_host
+from ihgmm._arrays import Array
+from ihgmm._checks.data import CheckedData, check_blocks, check_data
+from ihgmm._devices import like, namespace, to_host
+from ihgmm._products import matmul
+from ihgmm._readers import open_rows
 from ihgmm._reporting import Reporting
-from ihgmm._validation import CheckedData, check_blocks, check_data
 from ihgmm.rounding import normalize_rows
 
 __all__ = ["Clusterer", "CosineClusterer", "DistanceClusterer"]

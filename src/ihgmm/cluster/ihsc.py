@@ -8,31 +8,27 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._arrays import (
-    like_rows,
-    moved,
-    namespace,
-    times,
-    to_host,
-)
+from ihgmm._arrays import like_rows
 from ihgmm._callbacks import InSteps, with_callbacks
-from ihgmm._progress import Steps
-from ihgmm._tall import Tall
-from ihgmm._validation import (
-    CheckedData,
+from ihgmm._checks.data import CheckedData, check_data
+from ihgmm._checks.parameters import (
     check_choice,
     check_count,
-    check_data,
     check_flag,
     check_n_clusters,
     check_n_init,
     check_number,
-    check_row_count,
     generator,
+)
+from ihgmm._checks.rows import (
+    check_row_count,
     identical_rows,
     warn_empty_clusters,
     warn_zero_rows,
 )
+from ihgmm._devices import moved, namespace, times, to_host
+from ihgmm._progress import Steps
+from ihgmm._tall import Tall
 from ihgmm.cluster._base import CosineClusterer
 from ihgmm.eigen import ORDERS, SOLVERS, Order, Solver
 from ihgmm.estimation import estimate_parameters

@@ -6,17 +6,17 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from ihgmm._arrays import Array, matmul, transposed_matmul
-from ihgmm._validation import (
+from ihgmm._arrays import Array
+from ihgmm._checks.data import check_data
+from ihgmm._checks.parameters import (
     check_choice,
     check_count,
-    check_data,
     check_n_init,
     check_number,
-    check_row_count,
     generator,
-    identical_rows,
 )
+from ihgmm._checks.rows import check_row_count, identical_rows
+from ihgmm._products import matmul, transposed_matmul
 from ihgmm.cluster._base import DistanceClusterer
 from ihgmm.eigen import SOLVERS, Solver
 from ihgmm.rounding import ASSIGNMENTS, Assignment, number_by_size

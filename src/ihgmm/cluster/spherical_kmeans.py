@@ -8,17 +8,10 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._arrays import namespace, to_host
-from ihgmm._validation import (
-    check_count,
-    check_data,
-    check_n_init,
-    check_number,
-    check_row_count,
-    check_weights,
-    generator,
-    warn_zero_rows,
-)
+from ihgmm._checks.data import check_data
+from ihgmm._checks.parameters import check_count, check_n_init, check_number, generator
+from ihgmm._checks.rows import check_row_count, check_weights, warn_zero_rows
+from ihgmm._devices import namespace, to_host
 from ihgmm.cluster._base import CosineClusterer
 from ihgmm.spherical import spherical_kmeans
 

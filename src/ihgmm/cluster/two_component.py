@@ -8,15 +8,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._arrays import matmul, transposed_matmul
-from ihgmm._validation import (
-    check_choice,
-    check_count,
-    check_data,
-    check_number,
-    generator,
-    warn_zero_rows,
-)
+from ihgmm._checks.data import check_data
+from ihgmm._checks.parameters import check_choice, check_count, check_number, generator
+from ihgmm._checks.rows import warn_zero_rows
+from ihgmm._products import matmul, transposed_matmul
 from ihgmm.cluster._base import DistanceClusterer
 from ihgmm.eigen import SOLVERS, Solver
 from ihgmm.rounding import normalize_rows

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn import datasets as bundled
 from sklearn.utils import Bunch
 
-from ihgmm._validation import check_choice, check_number
+from ihgmm._checks.parameters import check_choice, check_number
 from ihgmm.datasets._cache import DatasetError, fetch
 from ihgmm.datasets._catalog import CATALOG, Entry
 

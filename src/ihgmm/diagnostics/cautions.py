@@ -14,6 +14,7 @@ from ihgmm.diagnostics.verdict import (
     counted,
     eigenvalue_gap,
     eigenvalue_ratio,
+    percent,
 )
 from ihgmm.groups import Groups
 
@@ -57,7 +58,8 @@ def cautions(
         said.append(
             "Labels of pure noise look like this; then separation and scales are "
             "those of noise. Try other features, another scaling or fewer clusters; "
-            "select_n_clusters tells whether there is any structure."
+            "counting the clusters (select_n_clusters) tells whether there is any "
+            "structure."
         )
     if found.n_clusters > 1:
         said.append(_small_cluster(found))
@@ -65,8 +67,8 @@ def cautions(
         said += [_vague_cluster(found, codes, sqnorms), _parallel_pair(found)]
         if found.disputed_share > EASY:
             said.append(
-                f"{found.disputed_share:.1%} of rows fit another cluster better; "
-                "IhSC(refine=True) would move them."
+                f"{percent(found.disputed_share)} of rows fit another cluster "
+                "better; refining the fit (refine=True) would move them."
             )
     if not hopeless:
         said.append(_eigenvalue_words(values, found.n_clusters))
@@ -95,8 +97,8 @@ def _dominant_rows(found: Diagnosis, sqnorms: np.ndarray) -> str:
         return ""
     rows = "one row has" if few == 1 else f"{few:,} rows have"
     return (
-        f"Only {rows} {share:.0%} of the squared length of all rows and may "
-        "dominate the Gram matrix; try gram='cosine'."
+        f"Only {rows} {percent(share)} of the squared length of all rows and may "
+        "drown the others; to compare rows by their angles alone, try gram='cosine'."
     )
 
 
@@ -121,8 +123,8 @@ def _vague_cluster(found: Diagnosis, codes: np.ndarray, sqnorms: np.ndarray) -> 
     if doubt[worst] < VAGUE:
         return ""
     return (
-        f"Cluster {found.classes[worst]} is hardly a cluster: {doubt[worst]:.0%} of "
-        "its rows are expected to belong elsewhere."
+        f"Cluster {found.classes[worst]} is hardly a cluster: "
+        f"{percent(doubt[worst])} of its rows are expected to belong elsewhere."
     )
 
 
@@ -154,6 +156,6 @@ def _eigenvalue_words(values: np.ndarray, k: int) -> str:
     if gap < NO_GAP or (beyond and gap < WIDE_GAP):
         return (
             f"Eigenvalue {k + 1} is {1 / gap:.0%} of eigenvalue {k}: there may be more "
-            "clusters. See select_n_clusters."
+            "clusters. Counting them (select_n_clusters) tells."
         )
     return ""

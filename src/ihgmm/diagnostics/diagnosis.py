@@ -9,15 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._arrays import moved, to_host
-from ihgmm._validation import (
-    CheckedData,
-    check_choice,
-    check_data,
-    check_labels,
-    generator,
-    warn_zero_rows,
-)
+from ihgmm._checks.data import CheckedData, check_data
+from ihgmm._checks.parameters import check_choice, generator
+from ihgmm._checks.rows import check_labels, warn_zero_rows
+from ihgmm._devices import moved, to_host
 from ihgmm.diagnostics.cautions import cautions
 from ihgmm.diagnostics.geometry import center_figures
 from ihgmm.diagnostics.verdict import SURE, Diagnosis, Verdict, eigenvalue_gap

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ihgmm._arrays import to_host
-from ihgmm._validation import CheckedData
+from ihgmm._checks.data import CheckedData
+from ihgmm._devices import to_host
 from ihgmm.estimation import estimate_parameters
 from ihgmm.groups import Groups
 

@@ -20,6 +20,8 @@ __all__ = [
     "counted",
     "eigenvalue_gap",
     "eigenvalue_ratio",
+    "figure_table",
+    "percent",
 ]
 
 Verdict = Literal[
@@ -172,12 +174,13 @@ def figure_table(found: Diagnosis) -> list[tuple[str, str, str]]:
         lines += [
             (
                 "expected error",
-                _percent(found.expected_error),
+                # A probability: not none, however near to it.
+                percent(max(found.expected_error, 1e-9)),
                 f"{more}of the labels are wrong, going by all other rows",
             ),
             (
                 "uncertain rows",
-                _percent(found.uncertain_share),
+                percent(found.uncertain_share),
                 f"have a label that is less than {SURE:.0%} certain",
             ),
         ]
@@ -193,7 +196,7 @@ def figure_table(found: Diagnosis) -> list[tuple[str, str, str]]:
                 "noise levels between the closest centres, in small rows",
             ),
             (
-                "over threshold",
+                "over theory",
                 _figure(found.separation_ratio),
                 _threshold_words(found),
             ),
@@ -218,12 +221,23 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}" + ("" if number == 1 else "s")
 
 
-def _percent(share: float) -> str:
-    return "< 0.1%" if 0 < share < 0.001 else f"{share:.1%}"
+def percent(share: float) -> str:
+    """Return a share as people read it: none and all are nothing but that.
+
+    Examples
+    --------
+    >>> [percent(share) for share in (0, 0.0004, 0.125, 0.9996, 1)]
+    ['0%', '< 0.1%', '12.5%', '> 99.9%', '100%']
+    """
+    if share in (0, 1):
+        return f"{share:.0%}"
+    if share < 0.001 or share > 0.999:
+        return "< 0.1%" if share < 0.5 else "> 99.9%"
+    return f"{share:.1%}"
 
 
 def _figure(value: float) -> str:
-    return f"{value:.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
+    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
 
 
 def _gap_words(found: Diagnosis) -> str:
@@ -239,7 +253,7 @@ def _gap_words(found: Diagnosis) -> str:
 def _threshold_words(found: Diagnosis) -> str:
     c = found.conditions
     if c is None or c.separation < 1:
-        return "separation over what theory asks for; below 1 it is silent"
+        return "separation over what theory asks for; below 1 data decide"
     if c.features < 1:
         return "separation over what theory asks for; it wants more features"
     return "separation over what theory asks for: met, up to constants"

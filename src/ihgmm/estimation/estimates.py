@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from ihgmm._arrays import Array, is_device, like, moved, namespace, times, to_host
+from ihgmm._arrays import Array
+from ihgmm._checks.data import check_data
+from ihgmm._checks.parameters import check_count, check_number
+from ihgmm._checks.rows import check_labels
+from ihgmm._devices import is_device, like, moved, namespace, times, to_host
 from ihgmm._tall import Tall, positive
-from ihgmm._validation import check_count, check_data, check_labels, check_number
 from ihgmm.estimation.scale_errors import (
     efficient_weights,
     scale_variances,

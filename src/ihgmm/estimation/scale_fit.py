@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ihgmm._arrays import Array, namespace
+from ihgmm._arrays import Array
+from ihgmm._devices import namespace
 from ihgmm._tall import Tall
 from ihgmm.groups import Groups
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._arrays import is_device, to_host
-from ihgmm._validation import check_count
+from ihgmm._checks.parameters import check_count
+from ihgmm._devices import is_device, to_host
 from ihgmm.rounding import normalize_rows
 
 __all__ = ["TellingFeatures", "telling_features"]

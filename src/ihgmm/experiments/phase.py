@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._validation import check_number, generator
+from ihgmm._checks.parameters import check_number, generator
 from ihgmm.experiments.grids import Experiment, Map, Panel
 from ihgmm.model import default_separation, make_ihgmm
 

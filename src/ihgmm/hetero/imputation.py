@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ihgmm._arrays import is_device, kind_of, like, moved, own_threads, to_host
+from ihgmm._devices import is_device, kind_of, like, moved, to_host
 from ihgmm._tall import Tall
+from ihgmm._threads import own_threads
 from ihgmm.blocks import fix_signs, orthonormal
 from ihgmm.eigen import DENSE_DEVICE_ROWS, ORDERS, SOLVERS, Solver
 from ihgmm.gram import GramOperator
 from ihgmm.hetero.stages import impute_in_stages
 from ihgmm.hetero.subspace import Subspace
-from ihgmm.krylov import EigenPairs, Order, block_width, start_block
+from ihgmm.krylov import EigenPairs, Order, block_width
+from ihgmm.starts import start_block
 
 __all__ = ["Imputed", "impute_diagonal"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from ihgmm._arrays import like, moved, namespace, to_host, wide
+from ihgmm._devices import like, moved, namespace, to_host, wide
 from ihgmm._tall import Tall, side_by_side, tall_dot
 from ihgmm.blocks import weighted_gram
 from ihgmm.gram import GramOperator

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._validation import check_labels
+from ihgmm._checks.rows import check_labels
 from ihgmm.theory.quantities import (
     balance,
     check_centers,

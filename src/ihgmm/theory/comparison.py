@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._validation import check_count
+from ihgmm._checks.parameters import check_count
 from ihgmm.model import default_separation
 
 __all__ = [

@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from ihgmm._validation import check_count, check_number
+from ihgmm._checks.parameters import check_count, check_number
 from ihgmm.model import default_separation
 from ihgmm.theory.parameters import ModelParameters, check_size
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ihgmm._validation import check_number
+from ihgmm._checks.parameters import check_number
 from ihgmm.theory.parameters import ModelParameters
 
 __all__ = ["ErrorTerms", "error_bound", "explicit_error_bound", "kmeans_radius"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._validation import check_number
+from ihgmm._checks.parameters import check_number
 from ihgmm.theory.quantities import balance, condition_number, separation, size_ratio
 from ihgmm.theory.signals import (
     check_model,

@@ -9,7 +9,8 @@ from scipy.optimize import brentq
 from scipy.spatial.distance import pdist
 from scipy.special import erfi
 
-from ihgmm._validation import check_choice, check_labels, check_number
+from ihgmm._checks.parameters import check_choice, check_number
+from ihgmm._checks.rows import check_labels
 from ihgmm.model import NOISES
 
 __all__ = [

@@ -1,0 +1,1 @@
+"""Checks of what users give: parameters, data, and what goes with its rows."""

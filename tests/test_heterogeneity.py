@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import gamma, kstest
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm._arrays import row_sqnorms
+from ihgmm._norms import row_sqnorms
 from ihgmm.heterogeneity import ScaleTest, scale_heterogeneity_test
 from ihgmm.heterogeneity.evidence import cumulants_of
 from ihgmm.heterogeneity.halves import random_halves, row_figures
@@ -295,9 +295,9 @@ def test_exact_multiples():
 
 
 def verdict(p_value, spread, detectable=0.04):
-    none = np.array([])
+    one = np.array([p_value])
     return ScaleTest(
-        p_value, 1.0, spread, detectable, none, none, none, none, none
+        p_value, 1.0, spread, detectable, one, one, one, one, one
     ).recommendation
 
 
@@ -314,6 +314,25 @@ def test_recommendation():
         "4.0% would have shown."
     )
     assert verdict(0.01, np.nan).endswith("the signal is too weak to say by how much.")
+
+
+def test_a_cluster_that_others_drown():
+    spread = [np.linspace(0.9, 1.1, 30), np.ones(200)]
+    drowned = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows = [
+            np.outer(scales, rng.standard_normal(100)) * size
+            + rng.standard_normal((len(scales), 100))
+            for scales, size in zip(spread, (1.0, 3.0), strict=True)
+        ]
+        labels = np.repeat(["few", "many"], [30, 200])
+        test = scale_heterogeneity_test(np.vstack(rows), labels)
+        if test.p_value > 0.05 > 2 * test.p_values[0]:
+            drowned.append(test.recommendation)
+    assert drowned
+    for words in drowned:
+        assert words.startswith("Ih-GMM: rows of cluster few differ in scale")
 
 
 def test_shows_itself():

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm._arrays import open_rows
+from ihgmm._readers import open_rows
 from ihgmm.cli.plan import _whole as whole
 from ihgmm.gram import GramOperator
-from ihgmm.krylov import MAX_APPLICATIONS, _sample_size, block_width
+from ihgmm.krylov import MAX_APPLICATIONS, block_width
 from ihgmm.planning import Machines, plan, size
 from ihgmm.planning.counts import Problem
+from ihgmm.starts import _sample_size
 
 COMMAND = shutil.which("ihgmm", path=str(Path(sys.executable).parent)) or "ihgmm"
 
@@ -218,4 +219,17 @@ def test_command_ends_with_one_line_on_bad_input():
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("error: --n 1e5x: give a whole number")
+    done = ihgmm_plan("--n", 10, "--p", 5, "-k", 2, "--gpu-memory", -1)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: --gpu-memory -1: give a number of GB")
     assert "Traceback" not in done.stderr
+
+
+def test_a_plan_is_printed_as_a_table():
+    found = plan(10**9, 2_000, 50)
+    assert repr(found).startswith("<Plan 1,000,000,000 x 2,000 float32, 50 clusters")
+    lines = str(found).splitlines()
+    assert lines[1].split() == ["laptop", "one", "GPU", "cluster"]
+    assert lines[3].split() == ["fits", "no", "no", "no"]
+    assert any(line.startswith("laptop: ") and "sample" in line for line in lines)
+    assert lines[-1].startswith("Taken for granted")

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm._validation import check_data
+from ihgmm._checks.data import check_data
 from ihgmm.flips import FlippedLanczos, Residual, Signs, run_on_kept, run_together
 from ihgmm.gram import GramOperator
 from ihgmm.selection import ClusterCount, choose, select_n_clusters

@@ -9,7 +9,7 @@ import typer
 
 from ihgmm.cli._options import AsJson, Quiet
 from ihgmm.cli._screen import Screen
-from ihgmm.planning import Estimate, Machines, Plan, size
+from ihgmm.planning import Machines, Plan, words
 from ihgmm.planning import plan as planned
 from ihgmm.planning.machines import GB
 
@@ -48,7 +48,8 @@ def plan(
         int, typer.Option(help="Workers of the cluster.")
     ] = USUAL.workers,
     worker_memory: Annotated[
-        float, typer.Option(help="GB of memory of the client and of each worker.")
+        float,
+        typer.Option(help="GB of memory of the client and of each worker."),
     ] = USUAL.worker_memory / GB,
     network: Annotated[
         float, typer.Option(help="GB a second between client and cluster.")
@@ -73,13 +74,13 @@ def plan(
         density=density,
         dtype=dtype,
         machines=Machines(
-            memory=memory * GB,
+            memory=_bytes("--memory", memory),
             cores=cores,
-            disk=disk * GB,
-            gpu_memory=gpu_memory * GB,
+            disk=_bytes("--disk", disk),
+            gpu_memory=_bytes("--gpu-memory", gpu_memory),
             workers=workers,
-            worker_memory=worker_memory * GB,
-            network=network * GB,
+            worker_memory=_bytes("--worker-memory", worker_memory),
+            network=_bytes("--network", network),
         ),
     )
     screen = Screen(as_json=as_json, quiet=quiet)
@@ -101,68 +102,18 @@ def _whole(option: str, text: str) -> int:
     )
 
 
+def _bytes(option: str, gigabytes: float) -> float:
+    if not 0.001 <= gigabytes < float("inf"):
+        raise ValueError(
+            f"{option} {gigabytes:g}: give a number of GB from 0.001 on, such as 16."
+        )
+    return gigabytes * GB
+
+
 def _show(screen: Screen, found: Plan) -> None:
-    """Print the plan as a table, what it rests on, and what to do."""
-    kind = "" if found.density is None else f"sparse ({found.density:.3g}) "
-    screen.say(
-        f"{found.n_samples:,} x {found.n_features:,} {kind}{found.dtype}, "
-        f"{found.n_clusters:,} clusters: {size(found.data_bytes)}",
-        "bold",
-    )
-    estimates = (found.laptop, found.gpu, found.cluster)
-    screen.grid(
-        ("", "laptop", "one GPU", "cluster"),
-        [(name, *(cell(estimate) for estimate in estimates)) for name, cell in ROWS],
-    )
-    for name, estimate in zip(("laptop", "one GPU", "cluster"), estimates, strict=True):
-        if estimate.note:
-            style = "yellow" if not estimate.fits else ""
-            text = f"{name}: {estimate.note}"
-            if estimate.sample_seconds is not None:
-                text += f" Together about {_time(estimate.sample_seconds)}."
-            screen.say(text, style)
-    m = found.machines
-    screen.say(
-        f"Taken for granted: laptop {m.cores} cores, {size(m.memory)}, reads "
-        f"{size(m.disk)}/s; GPU like an H200, {size(m.gpu_memory)}, data already "
-        f"there; cluster {m.workers:,} workers of {m.cores} cores and "
-        f"{size(m.worker_memory)}, a client of {size(m.worker_memory)}, network "
-        f"{size(m.network)}/s. The bound is a solver that gives up. Times where "
-        "memory does not suffice are what they would be if it did. On one machine "
-        "measured times were within a factor of 1.5; those of a cluster, of more "
-        "cores than two and of a GPU beyond fifty clusters are extrapolated.",
-        "dim",
-    )
-
-
-def _time(seconds: float) -> str:
-    """Return a time for people to read."""
-    if seconds < 1:
-        return f"{seconds:.1g} s"
-    for unit, name, upto in ((1, "s", 100), (60, "min", 100), (3600, "hours", 72)):
-        if seconds < upto * unit:
-            return f"{seconds / unit:.2g} {name}"
-    return f"{seconds / 86400:,.3g} days"
-
-
-def _maybe(bytes_: float | None) -> str:
-    return "-" if bytes_ is None else size(bytes_)
-
-
-def _fits(estimate: Estimate) -> str:
-    return "yes" if estimate.fits else "no"
-
-
-ROWS = (
-    ("data", lambda e: e.data),
-    ("fits", _fits),
-    ("time", lambda e: _time(e.seconds)),
-    ("  bound", lambda e: _time(e.seconds_bound)),
-    ("passes", lambda e: f"{e.passes}"),
-    ("  bound", lambda e: f"{e.passes_bound}"),
-    ("memory", lambda e: size(e.memory)),
-    ("  bound", lambda e: size(e.memory_bound)),
-    ("each worker", lambda e: _maybe(e.worker_memory)),
-    ("traffic", lambda e: _maybe(e.traffic)),
-    ("  bound", lambda e: _maybe(e.traffic_bound)),
-)
+    """Print the plan as a table, what to do, and what it rests on."""
+    screen.say(words.heading(found), "bold")
+    screen.grid(words.MACHINES, words.table(found))
+    for text, fits in words.notes(found):
+        screen.say(text, "" if fits else "yellow")
+    screen.say(words.assumptions(found), "dim")

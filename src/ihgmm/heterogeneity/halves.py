@@ -6,18 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ihgmm._arrays import (
-    Array,
-    dense_rows,
-    dtype_of,
-    is_device,
-    moved,
-    namespace,
-    row_ranges,
-    take_rows,
-    to_host,
-    wide,
-)
+from ihgmm._arrays import Array, dense_rows, row_ranges, take_rows
+from ihgmm._devices import dtype_of, is_device, moved, namespace, to_host, wide
 from ihgmm._tall import Tall, block_entries, row_dots
 from ihgmm.groups import Groups
 

@@ -7,19 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ihgmm._arrays import LARGE as READ_ONCE_ENTRIES
-from ihgmm._arrays import SHORT
 from ihgmm._stored import BLOCK_BYTES
-from ihgmm.krylov import (
-    CHECKED_ROWS,
-    LARGE,
-    LARGEST_ROWS,
-    MAX_APPLICATIONS,
-    MIN_BLOCKS,
-    SAMPLE,
-    block_width,
-)
+from ihgmm._threads import LARGE as READ_ONCE_ENTRIES
+from ihgmm._threads import SHORT
+from ihgmm.krylov import MAX_APPLICATIONS, MIN_BLOCKS, block_width
 from ihgmm.rounding import FIT_ROWS, FIT_ROWS_PER_CLUSTER, FULL_TRIALS
+from ihgmm.starts import CHECKED_ROWS, LARGE, LARGEST_ROWS, SAMPLE
 
 __all__ = ["Problem", "Work"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from ihgmm._validation import check_count, check_number
+from ihgmm._checks.parameters import check_count, check_number
 
 __all__ = ["GB", "Machines"]
 

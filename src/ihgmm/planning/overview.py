@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._validation import check_count, check_number
+from ihgmm._checks.parameters import check_count, check_number
+from ihgmm.planning import words
 from ihgmm.planning.counts import Problem
 from ihgmm.planning.estimates import Estimate, on_cluster, on_gpu, on_laptop
 from ihgmm.planning.machines import Machines
@@ -15,9 +16,11 @@ from ihgmm.planning.machines import Machines
 __all__ = ["Plan", "plan"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """What a fit of IhSC takes, by kind of machine.
+
+    Print it for a table, what to do, and what was taken for granted.
 
     Attributes
     ----------
@@ -45,6 +48,22 @@ class Plan:
     laptop: Estimate
     gpu: Estimate
     cluster: Estimate
+
+    def __repr__(self) -> str:
+        fits = ", ".join(
+            f"{name} {'fits' if estimate.fits else 'does not fit'}"
+            for name, estimate in zip(
+                words.MACHINES[1:], (self.laptop, self.gpu, self.cluster), strict=True
+            )
+        )
+        return f"<Plan {words.heading(self)}; {fits}>"
+
+    def __str__(self) -> str:
+        rows = [words.MACHINES, *words.table(self)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        notes = [text for text, _ in words.notes(self)]
+        return "\n".join([words.heading(self), *lines, *notes, words.assumptions(self)])
 
 
 def plan(

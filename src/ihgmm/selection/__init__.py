@@ -1,5 +1,6 @@
 """How many clusters there are."""
 
-from ihgmm.selection.count import ClusterCount, choose, resolve, select_n_clusters
+from ihgmm.selection.count import choose, resolve, select_n_clusters
+from ihgmm.selection.found import ClusterCount
 
 __all__ = ["ClusterCount", "choose", "resolve", "select_n_clusters"]

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._arrays import to_host
+from ihgmm._devices import to_host
 from ihgmm.eigen import EigenPairs, leading_eigenpairs
 from ihgmm.flips import Residual, default_flips, null_eigenvalues
 from ihgmm.gram import GramOperator
@@ -45,23 +45,22 @@ def count_above_noise(
     pairs = _eigenpairs(G, min(max(11, start + 6), most + 1, G.shape[0]), rng)
     while True:
         found = rank
-        null: list[float] = []
         residual = Residual(G, pairs.vectors[:, :rank])
-        # A first look with one flip is enough when components stand out clearly.
-        for flips in (1, n_flips) if rank == start else (n_flips,):
-            while len(null) < flips:
-                null += null_eigenvalues(residual, flips - len(null), rng)
-            edge = _edge(G, np.array(null), margin * (4 if flips < n_flips else 1))
+        # A first rough look is enough when components stand out clearly.
+        for rough in (True, False) if rank == start else (False,):
+            flips = 1 if rough else n_flips
+            null = np.array(null_eigenvalues(residual, flips, rng, rough=rough))
+            edge = _edge(G, null, margin * (4 if rough else 1))
             edge = max(edge, 20 * float(np.finfo(G.dtype).eps) * pairs.values[0])
             found, pairs = _count_above(G, pairs, edge, most, rng)
             # Noise hardly ever exceeds the edge if a copy of it is larger still.
-            if found > rank or (known is not None and pairs.values[rank] <= max(null)):
+            if found > rank or (known is not None and pairs.values[rank] <= null.max()):
                 break
         if found <= rank or found == most:
             break
         rank = found
     # What new flips do not confirm does not count.
-    return pairs, max(found, start), np.array(null), edge
+    return pairs, max(found, start), null, edge
 
 
 def _count_above(

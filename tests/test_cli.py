@@ -192,7 +192,10 @@ def test_customers(sample):
         "--drop-missing to leave those rows out, --drop-columns to leave out "
         "'gene 3', or fill them in."
     ) in message
-    text = good("fit", *options, "--drop-missing", "-o", "out.tsv")
+    done = ihgmm("fit", *options, "--drop-missing", "-o", "out.tsv")
+    assert done.exit_code == 0
+    assert "9 cells of column 'barcode' in out.tsv begin like a formula" in done.stderr
+    text = done.stdout
     assert "Left out column 'city': it does not hold numbers but text such as" in text
     assert "Left out column 'nothing': it is empty." in text
     assert "Left out 2 rows with missing cells" in text
@@ -730,6 +733,8 @@ def test_bench(sample):
     assert "x IhSC" in text
     assert "faiss" not in text
     assert "give the number of clusters, -k" in fail("bench", "sparse.npz")
+    options = ["--label-column", "kind", "-k", 0]
+    assert "n_clusters=0 is too small" in fail("bench", "a.csv", *options)
 
 
 def test_reproduce_for_machines():
@@ -794,6 +799,12 @@ def test_help_has_examples_and_codes():
         assert f"ihgmm {name} " in shown
         assert "--json" in shown
     assert good("--version").startswith("ihgmm ")
+
+
+def test_help_breaks_lines_where_the_terminal_ends(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    text = good("predict", "--help")
+    assert "columns that the model does not know are left out. Columns are" in text
 
 
 def test_completion():

@@ -17,6 +17,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, make_ihgmm
 from ihgmm.storage import StorageError, load_model, save_model
+from ihgmm.storage.models import load_saved
 
 X, LABELS = make_ihgmm(90, 15, 3, separation_constant=1.0, random_state=0)
 NEW, _ = make_ihgmm(50, 15, 3, separation_constant=1.0, random_state=1)
@@ -84,6 +85,31 @@ def test_feature_names(path):
     for wrong in (names[:-1], [names[0]] * 15):
         with pytest.raises(StorageError, match="the model has 15 features"):
             save_model(IhSC(3, random_state=0).fit(X), path, feature_names=wrong)
+
+
+@pytest.mark.parametrize("name", ["customer", "", "é\u202e\x1b[2J" + "x" * 10_000])
+def test_columns_of_the_fit(path, name):
+    model = MODELS["scaled"].fit(X)
+    save_model(model, path, id_column=name, label_column=name[::-1])
+    saved = load_saved(path)
+    assert (saved.id_column, saved.label_column) == (name, name[::-1])
+    np.testing.assert_array_equal(saved.model.predict(NEW), model.predict(NEW))
+    save_model(model, path)
+    assert (load_saved(path).id_column, load_saved(path).label_column) == (None, None)
+    with pytest.raises(StorageError, match="id_column is 3; the name of a column is"):
+        save_model(model, path, id_column=3)
+
+
+def test_files_without_columns_of_the_fit(path):
+    # As they were written before these were kept, in the same format.
+    model = IhSC(3, random_state=0).fit(X)
+    save_model(model, path, id_column="customer", label_column="kind")
+    rewritten(
+        path, lambda header, _: [header.pop("id_column"), header.pop("label_column")]
+    )
+    saved = load_saved(path)
+    assert (saved.id_column, saved.label_column) == (None, None)
+    np.testing.assert_array_equal(saved.model.predict(NEW), model.predict(NEW))
 
 
 def test_sparse_fit_predicts_the_same(path):
@@ -200,6 +226,8 @@ WRONG = {
     "nested": (put("header", "parameters", {"gram": [1]}), "no parameter gram="),
     "numbers": (put("header", "numbers", {"n_iter_": "3"}), "n_clusters_=None is no"),
     "names": (put("header", "feature_names", ["a"]), "not 15 different names"),
+    "ids": (put("header", "id_column", ["a"]), "its id_column is .'a'.; the name of"),
+    "known": (put("header", "label_column", 7), "its label_column is 7; the name of"),
     "features": (put("header", "n_features", 10**12), "does not fit the other arrays"),
     "scaler": (put("header", "scaler", {"with_mean": 1}), "its scaler is"),
     "no mean": (

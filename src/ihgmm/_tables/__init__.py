@@ -1,8 +1,14 @@
 """Reading data as users have it, and writing files whole or not at all."""
 
 from ihgmm._tables.reading import BUILT_IN, read_table
-from ihgmm._tables.table import Table, TableError
-from ihgmm._tables.writing import TEXT, check_output, write_csv, write_whole
+from ihgmm._tables.table import Table, TableError, quoted
+from ihgmm._tables.writing import (
+    TEXT,
+    check_output,
+    like_a_formula,
+    write_csv,
+    write_whole,
+)
 
 __all__ = [
     "BUILT_IN",
@@ -10,6 +16,8 @@ __all__ = [
     "Table",
     "TableError",
     "check_output",
+    "like_a_formula",
+    "quoted",
     "read_table",
     "write_csv",
     "write_whole",

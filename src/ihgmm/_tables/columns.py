@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ihgmm._tables.table import Table, TableError, listed, quoted
+from ihgmm._tables.table import Note, Table, TableError, listed, quoted
+from ihgmm._tables.wanted import Wanted
 from ihgmm._tables.writing import TEXT
 
-__all__ = ["Wanted", "read_columns"]
+__all__ = ["read_columns"]
 
 MISSING = ("?", "-", "None", "none", "missing")
 """What people write into cells without a number, beside what pyarrow knows."""
@@ -34,59 +33,11 @@ NO_NAME = {"", "index", "unnamed: 0"}
 """What programs call a column of row numbers."""
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What is asked of the columns of a table; see :func:`ihgmm._tables.read_table`."""
-
-    label: str | None
-    ids: str | None
-    columns: Sequence[str]
-    dropped: Sequence[str]
-    features: Sequence[str] | None
-
-    def refuse_names(self, source: str, *, also_label: bool) -> None:
-        """Raise if a column is named of data whose columns have no names."""
-        given = {
-            "--label-column": self.label if also_label else None,
-            "--id-column": self.ids,
-            "--columns": ",".join(self.columns) or None,
-            "--drop-columns": ",".join(self.dropped) or None,
-        }
-        for option, name in given.items():
-            if name is not None:
-                raise TableError(
-                    f"{option} {quoted(name)}: {source} has no named columns; that "
-                    "option is for CSV, TSV and Parquet files."
-                )
-
-    def check(self, source: str, names: list[str]) -> None:
-        """Raise if the table has not the columns that are named."""
-        given = {
-            "--label-column": [] if self.label is None else [self.label],
-            "--id-column": [] if self.ids is None else [self.ids],
-            "--columns": self.columns,
-            "--drop-columns": self.dropped,
-        }
-        for option, chosen in given.items():
-            for name in chosen:
-                if name not in names:
-                    raise TableError(
-                        f"{option} {quoted(name)}: {source} has no such column; it has "
-                        f"{listed(names)}."
-                    )
-        missing = [name for name in self.features or () if name not in names]
-        if missing:
-            raise TableError(
-                f"{source} lacks {len(missing)} of the {len(self.features or ())} "
-                f"columns that the model was fitted on: {listed(missing)}. It has "
-                f"{listed(names)}."
-            )
-
-
 def read_columns(source: str, path: Path, suffix: str, wanted: Wanted) -> Table:
     """Read a table; say which columns are used and which are not, and why."""
     arrow, notes = _open(path, suffix, wanted)
     names = arrow.column_names
+    asked, wanted = wanted, wanted.settled(names)
     if arrow.num_rows == 0:
         raise TableError(f"{source} has a header but no rows.")
     wanted.check(source, names)
@@ -99,18 +50,19 @@ def read_columns(source: str, path: Path, suffix: str, wanted: Wanted) -> Table:
         if name is not None
     }
     chosen = list(wanted.features or wanted.columns)
-    used = {}
+    used: dict[str, Any] = {}
     for name in chosen or names:
         if not chosen and (name in special or name in wanted.dropped):
             continue
         values = _numbers(arrow.column(name))
         reason = _reason(name, arrow.column(name), values, bool(chosen))
-        if reason is None and values is not None:
+        if reason is None:
             used[name] = values
         elif chosen:
             raise TableError(f"{source}: column {quoted(name)} {reason}.")
         else:
-            notes.append(f"Left out column {quoted(name)}: it {reason}.")
+            start = f"Left out column {quoted(name)}: it"
+            notes.append(Note(f"{start} {reason}.", f"{start} {reason.in_words}."))
     if not used:
         raise TableError(
             f"{source} has no numeric columns beside those named; it has "
@@ -119,14 +71,16 @@ def read_columns(source: str, path: Path, suffix: str, wanted: Wanted) -> Table:
     if len(notes) > MOST_NOTES:
         more = len(notes) - MOST_NOTES
         notes = [*notes[:MOST_NOTES], f"Left out {more} more such columns."]
-    labels = [] if chosen else [_label_note(n) for n in used if _like_labels(arrow, n)]
+    said = asked.notes(wanted)
+    if not chosen:
+        said += [_label_note(name) for name in used if _like_labels(arrow, name)]
     return Table(
         np.column_stack(list(used.values())),
-        special[wanted.ids] if wanted.ids else np.arange(1, arrow.num_rows + 1),
-        wanted.ids or "row",
-        special[wanted.label] if wanted.label else None,
+        np.arange(1, arrow.num_rows + 1) if wanted.ids is None else special[wanted.ids],
+        "row" if wanted.ids is None else wanted.ids,
+        None if wanted.label is None else special[wanted.label],
         list(used),
-        [f"Used {len(used)} columns: {listed(list(used))}.", *labels, *notes],
+        [f"Used {len(used)} columns: {listed(list(used))}.", *said, *notes],
     )
 
 
@@ -162,7 +116,8 @@ def _open_text(path: Path, suffix: str, wanted: Wanted, encoding: str) -> Any:
     delimiter = _delimiter(path, TEXT[suffix])
     parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     # Ids and labels stay as they are written: 007 is not 7, and NA may be a name.
-    kept = {n: pa.string() for n in (wanted.label, wanted.ids) if n is not None}
+    special = (wanted.label, wanted.ids, *wanted.usual())
+    kept = {name: pa.string() for name in special if name is not None}
 
     def read(names: list[str] | None = None, point: str = ".") -> Any:
         options = pa.csv.ReadOptions(column_names=names, encoding=encoding)
@@ -207,16 +162,18 @@ def _is_number(word: str) -> bool:
 
 def _reason(
     name: str, column: Any, values: np.ndarray | None, chosen: bool
-) -> str | None:
+) -> Note | None:
     """Say in words why a column is not used; None if it is."""
     if values is None:
         return _text_reason(name, column)
     if np.isnan(values).all():
-        return "is empty"
+        return Note("is empty")
     if not chosen and _like_ids(name, column):
-        return (
-            "looks like ids: whole numbers, no two alike. If so, add --id-column "
-            f"{quoted(name)}; to cluster by it, name it in --columns"
+        what = "looks like ids: whole numbers, no two alike"
+        return Note(
+            f"{what}. If so, add --id-column {quoted(name)}; to cluster by it, name it "
+            "in --columns",
+            what,
         )
     return None
 
@@ -239,14 +196,15 @@ def _like_labels(arrow: Any, name: str) -> bool:
     return bool(LIKE_A_LABEL.match(name) and pa.types.is_integer(kind))
 
 
-def _label_note(name: str) -> str:
-    return (
-        f"Column {quoted(name)} is used as a feature. If it holds known labels, add "
-        f"--label-column {quoted(name)}."
+def _label_note(name: str) -> Note:
+    what = f"Column {quoted(name)} is used as a feature. If it holds known labels,"
+    return Note(
+        f"{what} add --label-column {quoted(name)}.",
+        f"{what} it should be named as such and not be clustered by.",
     )
 
 
-def _text_reason(name: str, column: Any) -> str:
+def _text_reason(name: str, column: Any) -> Note:
     """Say what is in a column without numbers; a few bad cells are named."""
     values = ["" if cell is None else str(cell) for cell in column.to_pylist()]
     missing = {"", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", *MISSING}
@@ -256,7 +214,7 @@ def _text_reason(name: str, column: Any) -> str:
     remedy = ". If these are numbers, write them without thousands separators"
     if 0 < len(bad) <= len(cells) // 2:
         row, cell = bad[0]
-        return (
+        return Note(
             f"has {len(bad):,} of {len(cells):,} cells that are not numbers, the first "
             f"is {quoted(cell)} in row {row}{remedy if grouped else ''}"
         )
@@ -266,8 +224,12 @@ def _text_reason(name: str, column: Any) -> str:
     if grouped:
         what += remedy
     elif len(set(values)) == len(values) > 1:
-        what += f". If it names the rows, add --id-column {quoted(name)}"
-    return what
+        hint = ". If it names the rows,"
+        return Note(
+            f"{what}{hint} add --id-column {quoted(name)}",
+            f"{what}{hint} it could be shown beside them",
+        )
+    return Note(what)
 
 
 def _numbers(column: Any) -> np.ndarray | None:

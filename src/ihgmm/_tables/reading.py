@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from sklearn import datasets as bundled
 
-from ihgmm._tables.columns import Wanted, read_columns
+from ihgmm._tables.columns import read_columns
 from ihgmm._tables.matrices import MATRICES, read_matrix
 from ihgmm._tables.table import Table, TableError, listed, plain, without_missing
+from ihgmm._tables.wanted import Wanted
 from ihgmm._tables.writing import TEXT
 from ihgmm.datasets import list_datasets, load_dataset
 from ihgmm.model import make_ihgmm
@@ -68,6 +69,8 @@ def read_table(
     drop_columns: Sequence[str] = (),
     drop_missing: bool = False,
     features: Sequence[str] | None = None,
+    usual_label: str | None = None,
+    usual_ids: str | None = None,
 ) -> Table:
     """Read a built-in data set or a file.
 
@@ -89,6 +92,9 @@ def read_table(
     features : sequence of str, optional
         Columns that a model was fitted on. They are taken in that order, whatever
         their order in the file. Data without names pass as they are.
+    usual_label, usual_ids : str, optional
+        Columns with labels and names of rows that are taken where the data have them
+        and no others are given.
 
     Returns
     -------
@@ -99,7 +105,9 @@ def read_table(
     TableError
         If the file is missing, empty or malformed, or has no numeric columns.
     """
-    wanted = Wanted(label_column, id_column, columns, drop_columns, features)
+    wanted = Wanted(
+        label_column, id_column, columns, drop_columns, features, usual_label, usual_ids
+    )
     path = Path(source)
     if not path.exists():
         wanted.refuse_names(source, also_label=True)
@@ -117,7 +125,7 @@ def read_table(
     try:
         if suffix in MATRICES:
             wanted.refuse_names(source, also_label=suffix != ".npz")
-            table = read_matrix(source, path, suffix, label_column)
+            table = read_matrix(source, path, suffix, wanted)
         else:
             table = read_columns(source, path, suffix, wanted)
     except DAMAGED as error:

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Table", "TableError", "listed", "plain", "quoted", "without_missing"]
+__all__ = [
+    "Note",
+    "Table",
+    "TableError",
+    "listed",
+    "plain",
+    "quoted",
+    "without_missing",
+]
 
 LONGEST = 40
 """Characters of a name that messages show."""
@@ -20,6 +28,23 @@ MOST_COLUMNS = 3
 
 class TableError(Exception):
     """Data that cannot be used as it is; the message says what to do."""
+
+
+class Note(str):
+    """What is said of data at a terminal, where it may name options.
+
+    Attributes
+    ----------
+    in_words : str
+        The same without options, for pages that are read elsewhere.
+    """
+
+    in_words: str
+
+    def __new__(cls, text: str, in_words: str | None = None) -> Note:
+        made = super().__new__(cls, text)
+        made.in_words = text if in_words is None else in_words
+        return made
 
 
 @dataclass(frozen=True)
@@ -48,6 +73,11 @@ class Table:
     labels: np.ndarray | None = None
     names: list[str] | None = None
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def notes_in_words(self) -> list[str]:
+        """The notes without options of the command line."""
+        return [n.in_words if isinstance(n, Note) else n for n in self.notes]
 
 
 def plain(

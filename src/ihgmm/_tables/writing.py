@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,16 +13,27 @@ from typing import Any
 
 from ihgmm._tables.table import TableError
 
-__all__ = ["TEXT", "check_output", "write_csv", "write_whole"]
+__all__ = ["TEXT", "check_output", "like_a_formula", "write_csv", "write_whole"]
 
 TEXT = {".csv": ",", ".tsv": "\t"}
 """Suffixes of tables as text, and what stands between their cells."""
+
+NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+FORMULA = re.compile(rf"(?!{NUMBER}\Z)[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]", re.ASCII)
+"""How a formula begins, also in the wide letters of East Asia; numbers are none."""
+
+
+def like_a_formula(cell: object) -> bool:
+    """Tell whether a spreadsheet would run a cell, where it is not told otherwise."""
+    return isinstance(cell, str) and FORMULA.match(cell) is not None
 
 
 def write_csv(path: Path, names: Sequence[str], columns: Sequence[Any]) -> None:
     """Write columns to a CSV or TSV file, whole or not at all."""
     text = io.StringIO()
-    writer = csv.writer(text, delimiter=TEXT.get(path.suffix, ","), lineterminator="\n")
+    writer = csv.writer(
+        text, delimiter=TEXT.get(path.suffix.lower(), ","), lineterminator="\n"
+    )
     writer.writerow(names)
     writer.writerows(zip(*columns, strict=True))
     write_whole(path, text.getvalue())

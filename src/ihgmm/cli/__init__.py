@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Annotated
@@ -45,9 +46,17 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "plan": plan,
     "reproduce": reproduce,
 }
+
+
+def _flowing(command: Callable[..., None]) -> str:
+    """Return what a command says of itself, with lines to break at any width."""
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    return "\n\n".join(text.replace("\n", " ") for text in paragraphs)
+
+
 for name, command in COMMANDS.items():
-    app.command(name, no_args_is_help=True)(command)
-app.command("bench")(bench)  # runs without arguments
+    app.command(name, help=_flowing(command), no_args_is_help=True)(command)
+app.command("bench", help=_flowing(bench))(bench)  # runs without arguments
 app.add_typer(datasets, name="datasets")
 
 

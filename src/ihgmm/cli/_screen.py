@@ -48,7 +48,7 @@ def clean(text: str) -> str:
 
 
 def tell(kind: str, message: str, style: str = "red") -> None:
-    """Print one line about what went wrong to standard error."""
+    """Print one line to standard error."""
     line = Text.assemble((f"{kind}:", style), " ", clean(message))
     Console(stderr=True).print(line, soft_wrap=True, highlight=False)
 
@@ -56,8 +56,9 @@ def tell(kind: str, message: str, style: str = "red") -> None:
 class Screen:
     """Where a command prints.
 
-    Sentences and tables go to standard output unless ``--json`` or ``--quiet`` is
-    given; progress goes to standard error, and only to a terminal.
+    Sentences and tables go to standard output, notes to standard error, unless
+    ``--json`` or ``--quiet`` is given; progress goes to standard error, and only to a
+    terminal.
     """
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
@@ -71,6 +72,11 @@ class Screen:
         if not self.silent:
             line = Text(clean(text), style=style)
             self._out.print(line, soft_wrap=not self._out.is_terminal)
+
+    def note(self, text: str) -> None:
+        """Print a sentence about a file that was written, beside what was found."""
+        if not self.silent:
+            tell("note", text, "yellow")
 
     def caution(self, text: str) -> None:
         """Print a sentence that is a warning where no others are printed."""

@@ -26,7 +26,8 @@ def comparison(known: Any, found: np.ndarray) -> dict[str, Any] | None:
 
 def compared(figures: dict[str, Any], n: int) -> str:
     """Return a comparison in words."""
+    classes = figures["classes"]
     return (
-        f"against the known labels ({figures['classes']} classes): "
+        f"against the known labels ({classes} class{'es' * (classes != 1)}): "
         f"{figures['misplaced']:,} of {n:,} rows differ ({figures['rate']:.1%})"
     )

@@ -16,7 +16,7 @@ from sklearn.preprocessing import normalize
 
 from ihgmm import IhSC, SphericalKMeans, make_ihgmm
 from ihgmm._tables import BUILT_IN, Table, TableError
-from ihgmm.cli._data import column_scaler, load, scaled
+from ihgmm.cli._data import Source
 from ihgmm.cli._options import (
     FETCHED,
     AsJson,
@@ -44,30 +44,34 @@ SHAPES = {
 """Samples of the model: rows, features, clusters."""
 
 Method = Callable[[Any, int, int], np.ndarray]
+Runs = dict[str, tuple[float, np.ndarray]]
+
+
+DataOrSample = Annotated[
+    str,
+    typer.Argument(
+        metavar="[DATA]",
+        autocompletion=one_of([*SHAPES, *BUILT_IN, *FETCHED]),
+        help="Data as for ihgmm fit; or a sample of the model: "
+        + ", ".join(f"{name} ({n:,} x {p:,})" for name, (n, p, _) in SHAPES.items())
+        + ".",
+    ),
+]
+KnownClusters = Annotated[
+    int | None,
+    typer.Option(
+        "-k",
+        "--n-clusters",
+        help="Number of clusters; that of the known labels by default.",
+    ),
+]
+Repeats = Annotated[int, typer.Option(help="Runs of each method; the fastest counts.")]
 
 
 def bench(
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="[DATA]",
-            autocompletion=one_of([*SHAPES, *BUILT_IN, *FETCHED]),
-            help="Data as for ihgmm fit; or a sample of the model: "
-            + ", ".join(f"{name} ({n:,} x {p:,})" for name, (n, p, _) in SHAPES.items())
-            + ".",
-        ),
-    ] = "rows",
-    n_clusters: Annotated[
-        int | None,
-        typer.Option(
-            "-k",
-            "--n-clusters",
-            help="Number of clusters; that of the known labels by default.",
-        ),
-    ] = None,
-    repeats: Annotated[
-        int, typer.Option(help="Runs of each method; the fastest counts.")
-    ] = 3,
+    data: DataOrSample = "rows",
+    n_clusters: KnownClusters = None,
+    repeats: Repeats = 3,
     seed: Seed = 0,
     label_column: LabelColumn = None,
     id_column: IdColumn = None,
@@ -95,65 +99,84 @@ def bench(
     """
     if repeats < 1:
         raise TableError(f"--repeats {repeats} is too small; give 1 or more.")
-    scaler = column_scaler(standardize, scale_columns)
+    source = Source(
+        data=data,
+        label_column=label_column,
+        id_column=id_column,
+        columns=columns,
+        drop_columns=drop_columns,
+        drop_missing=drop_missing,
+        standardize=standardize,
+        scale_columns=scale_columns,
+    )
     screen = Screen(as_json=as_json, quiet=quiet)
-    with screen.working(f"reading {data}"):
-        named = any((label_column, id_column, columns, drop_columns))
-        if data in SHAPES and not named and not Path(data).exists():
-            n, p, k = SHAPES[data]
-            X, labels = make_ihgmm(n, p, k, dtype=np.float32, random_state=seed)
-            table = Table(X, np.arange(n), labels=labels)
-        else:
-            table = load(
-                data,
-                label_column=label_column,
-                id_column=id_column,
-                columns=columns,
-                drop_columns=drop_columns,
-                drop_missing=drop_missing,
-            )
-    table = scaled(table, scaler)
-    X, labels, notes = table.X, table.labels, table.notes
-    if labels is not None:
-        labels = np.asarray(labels).astype(str)
-    if n_clusters is None and labels is None:
+    table = _drawn_or_read(screen, source, seed)
+    known = None if table.labels is None else table.labels.astype(str)
+    if n_clusters is not None:
+        count = n_clusters
+    elif known is not None:
+        count = len(set(known))
+    else:
         raise TableError(
             f"{data} has no known labels; give the number of clusters, -k."
         )
-    count = n_clusters or len(set(labels))
-    runs = _race(screen, X, count, seed, repeats)
+    runs = _race(screen, table.X, count, seed, repeats)
+    n, p = table.X.shape
+    found = {
+        "command": "bench",
+        "data": data,
+        "n_samples": n,
+        "n_features": p,
+        "n_clusters": count,
+        "dtype": str(table.X.dtype),
+        "repeats": repeats,
+        "methods": _figures(runs, known),
+        "notes": table.notes,
+    }
+    screen.document(found)
+    _tell(screen, found)
+
+
+def _drawn_or_read(screen: Screen, source: Source, seed: int) -> Table:
+    """Return a sample of the model, or the data; a file of that name comes first."""
+    named = (
+        source.label_column,
+        source.id_column,
+        source.columns,
+        source.drop_columns,
+    )
+    if source.data not in SHAPES or any(named) or Path(source.data).exists():
+        return source.load(screen)[0]
+    with screen.working(f"drawing {source.data}"):
+        n, p, k = SHAPES[source.data]
+        X, labels = make_ihgmm(n, p, k, dtype=np.float32, random_state=seed)
+    return source.scaled(Table(X, np.arange(n), labels=labels))[0]
+
+
+def _figures(runs: Runs, known: np.ndarray | None) -> list[dict[str, Any]]:
+    """Return time and error of each method."""
     base = runs["IhSC"][0]
-    found: list[dict[str, Any]] = [
+    return [
         {
             "method": name,
             "seconds": seconds,
             "ratio": seconds / base,
-            "error": None
-            if labels is None
-            else misclassification_rate(labels, clusters),
+            "error": None if known is None else misclassification_rate(known, clusters),
         }
         for name, (seconds, clusters) in runs.items()
     ]
-    n, p = X.shape
-    screen.document(
-        {
-            "command": "bench",
-            "data": data,
-            "n_samples": n,
-            "n_features": p,
-            "n_clusters": count,
-            "dtype": str(X.dtype),
-            "repeats": repeats,
-            "methods": found,
-            "notes": notes,
-        }
-    )
+
+
+def _tell(screen: Screen, found: dict[str, Any]) -> None:
+    """Say it to people."""
+    k = found["n_clusters"]
     screen.say(
-        f"{data}: {n:,} rows, {p:,} features, {count} clusters, {X.dtype}; best of "
-        f"{repeats}",
+        f"{found['data']}: {found['n_samples']:,} rows, {found['n_features']:,} "
+        f"features, {k} cluster{'s' * (k != 1)}, {found['dtype']}; best of "
+        f"{found['repeats']}",
         "bold",
     )
-    for note in notes:
+    for note in found["notes"]:
         screen.say(note, "yellow")
     screen.grid(
         ("method", "seconds", "x IhSC", "error"),
@@ -164,17 +187,15 @@ def bench(
                 f"{run['ratio']:.2f}",
                 "-" if run["error"] is None else f"{run['error']:.4f}",
             )
-            for run in found
+            for run in found["methods"]
         ],
     )
 
 
-def _race(
-    screen: Screen, X: Any, k: int, seed: int, repeats: int
-) -> dict[str, tuple[float, np.ndarray]]:
+def _race(screen: Screen, X: Any, k: int, seed: int, repeats: int) -> Runs:
     """Return the shortest time and the labels of each method."""
     methods = _methods(X)
-    found: dict[str, tuple[float, np.ndarray]] = {}
+    found: Runs = {}
     total = repeats * len(methods)
     with screen.working("comparing", total) as update:
         for i in range(repeats):  # in turn, so that a busy moment hits all alike

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ihgmm import select_n_clusters
-from ihgmm._tables import check_output, write_whole
-from ihgmm.cli._data import column_scaler, load, scaled
+from ihgmm._tables import Table, check_output, write_whole
+from ihgmm.cli._data import Source
 from ihgmm.cli._options import (
     OUTPUT,
     AsJson,
@@ -37,33 +37,37 @@ BEYOND = 5
 """Eigenvalues shown after those that count."""
 
 
+Method = Annotated[
+    str,
+    typer.Option(
+        autocompletion=one_of(METHODS),
+        help="parallel: count directions that stand out from noise; stability: "
+        "the largest number of clusters that halves of the data agree on.",
+    ),
+]
+CountGram = Annotated[
+    str,
+    typer.Option(
+        autocompletion=one_of(COUNT_GRAMS),
+        help=f"Similarity of rows: {', '.join(COUNT_GRAMS)}.",
+    ),
+]
+MaxClusters = Annotated[int, typer.Option(help="The largest number to look for.")]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        rich_help_panel=OUTPUT,
+        help="Draw the eigenvalues and the edge of noise: a PNG, PDF or SVG file.",
+    ),
+]
+
+
 def choose_k(
     data: Data,
-    method: Annotated[
-        str,
-        typer.Option(
-            autocompletion=one_of(METHODS),
-            help="parallel: count directions that stand out from noise; stability: "
-            "the largest number of clusters that halves of the data agree on.",
-        ),
-    ] = "parallel",
-    gram: Annotated[
-        str,
-        typer.Option(
-            autocompletion=one_of(COUNT_GRAMS),
-            help=f"Similarity of rows: {', '.join(COUNT_GRAMS)}.",
-        ),
-    ] = "auto",
-    max_clusters: Annotated[
-        int, typer.Option(help="The largest number to look for.")
-    ] = 50,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            rich_help_panel=OUTPUT,
-            help="Draw the eigenvalues and the edge of noise: a PNG, PDF or SVG file.",
-        ),
-    ] = None,
+    method: Method = "parallel",
+    gram: CountGram = "auto",
+    max_clusters: MaxClusters = 50,
+    plot: Plot = None,
     seed: Seed = 0,
     label_column: LabelColumn = None,
     id_column: IdColumn = None,
@@ -87,22 +91,21 @@ def choose_k(
     """
     if plot is not None:
         check_output(plot, "--plot", suffixes=PICTURES, sources=[data])
-    scaler = column_scaler(standardize, scale_columns)
+    source = Source(
+        data=data,
+        label_column=label_column,
+        id_column=id_column,
+        columns=columns,
+        drop_columns=drop_columns,
+        drop_missing=drop_missing,
+        standardize=standardize,
+        scale_columns=scale_columns,
+    )
     screen = Screen(as_json=as_json, quiet=quiet)
-    with screen.working(f"reading {data}"):
-        table = load(
-            data,
-            label_column=label_column,
-            id_column=id_column,
-            columns=columns,
-            drop_columns=drop_columns,
-            drop_missing=drop_missing,
-        )
-    table = scaled(table, scaler)
-    X = table.X
+    table, _ = source.load(screen)
     with screen.working("counting"):
         found = select_n_clusters(
-            X,
+            table.X,
             max_clusters=max_clusters,
             gram=gram,  # type: ignore[arg-type]
             method=method,  # type: ignore[arg-type]
@@ -114,8 +117,8 @@ def choose_k(
         {
             "command": "choose-k",
             "data": data,
-            "n_samples": X.shape[0],
-            "n_features": X.shape[1],
+            "n_samples": table.X.shape[0],
+            "n_features": table.X.shape[1],
             "n_clusters": found.n_clusters,
             "rank": found.rank,
             "summary": found.summary,
@@ -128,24 +131,20 @@ def choose_k(
             "plot_file": plot,
         }
     )
-    _tell(screen, data, X, found, table.notes, plot)
+    _tell(screen, data, table, found, plot)
     screen.answer(str(found.n_clusters))
 
 
 def _tell(
-    screen: Screen,
-    data: str,
-    X: Any,
-    found: ClusterCount,
-    notes: list[str],
-    plot: Path | None,
+    screen: Screen, data: str, table: Table, found: ClusterCount, plot: Path | None
 ) -> None:
-    n, p = X.shape
+    """Say it to people."""
+    n, p = table.X.shape
     k = found.n_clusters
     screen.say(
         f"{data}: {n:,} rows, {p:,} features: {k} cluster{'s' * (k != 1)}", "bold"
     )
-    for note in notes:
+    for note in table.notes:
         screen.say(note, "yellow")
     screen.say(found.summary)
     shown = found.eigenvalues[: found.rank + BEYOND]

@@ -10,8 +10,9 @@ import typer
 from sklearn.pipeline import make_pipeline
 
 from ihgmm import IhSC
-from ihgmm._tables import TEXT, Table, check_output, write_csv
-from ihgmm.cli._data import column_scaler, load, parse_n_clusters, scaled
+from ihgmm._tables import TEXT, Table, TableError, check_output
+from ihgmm.cli._data import Source, parse_n_clusters
+from ihgmm.cli._labels import write_labels
 from ihgmm.cli._options import (
     OUTPUT,
     AsJson,
@@ -77,22 +78,19 @@ def fit(
       ihgmm fit demo -k auto --refine --json
     """
     count = parse_n_clusters(n_clusters)
-    if output is not None:
-        check_output(output, "-o", suffixes=TEXT, sources=[data])
-    if save is not None:
-        check_output(save, "--save", sources=[data])
-    scaler = column_scaler(standardize, scale_columns)
+    _check_outputs(output, save, data)
+    source = Source(
+        data=data,
+        label_column=label_column,
+        id_column=id_column,
+        columns=columns,
+        drop_columns=drop_columns,
+        drop_missing=drop_missing,
+        standardize=standardize,
+        scale_columns=scale_columns,
+    )
     screen = Screen(as_json=as_json, quiet=quiet)
-    with screen.working(f"reading {data}"):
-        table = load(
-            data,
-            label_column=label_column,
-            id_column=id_column,
-            columns=columns,
-            drop_columns=drop_columns,
-            drop_missing=drop_missing,
-        )
-    table = scaled(table, scaler)
+    table, scaler = source.load(screen)
     model = IhSC(
         count,
         gram=gram,  # type: ignore[arg-type]
@@ -104,19 +102,28 @@ def fit(
         model.fit(table.X)
     if save is not None:
         whole = model if scaler is None else make_pipeline(scaler, model)
-        save_model(whole, save, feature_names=table.names)
+        told = {"id_column": id_column, "label_column": label_column}
+        save_model(whole, save, feature_names=table.names, **told)
+    beside = []
     if output is not None:
-        write_csv(
-            output,
-            [table.id_name, "cluster", "scale"],
-            [table.ids, model.labels_, [f"{s:.6g}" for s in model.scales_]],
-        )
+        beside = write_labels(output, table, model.labels_, model.scales_)
     found = _describe(data, table, model)
     found |= {"standardized": standardize, "columns_scaled": scale_columns}
     found |= {"labels_file": output, "model_file": save}
     caution = _few_directions(model, scaler is not None)
-    screen.document(found | {"notes": [*table.notes, *caution]})
+    screen.document(found | {"notes": [*table.notes, *caution, *beside]})
     _tell(screen, found, caution)
+    for text in beside:
+        screen.note(text)
+
+
+def _check_outputs(output: Path | None, save: Path | None, data: str) -> None:
+    if output is not None:
+        check_output(output, "-o", suffixes=TEXT, sources=[data])
+    if save is not None:
+        check_output(save, "--save", sources=[data])
+    if output is not None and save is not None and output.resolve() == save.resolve():
+        raise TableError(f"-o and --save both name {save}; give two files.")
 
 
 def _few_directions(model: IhSC, scaled: bool) -> list[str]:

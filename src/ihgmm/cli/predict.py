@@ -10,8 +10,8 @@ import numpy as np
 import typer
 from sklearn.pipeline import Pipeline
 
-from ihgmm._tables import TEXT, Table, TableError, check_output, write_csv
-from ihgmm.cli._data import load
+from ihgmm._tables import TEXT, Table, TableError, check_output, read_table
+from ihgmm.cli._labels import write_labels
 from ihgmm.cli._options import (
     AsJson,
     Data,
@@ -23,7 +23,7 @@ from ihgmm.cli._options import (
 )
 from ihgmm.cli._screen import Screen
 from ihgmm.cli._words import compared, comparison
-from ihgmm.storage import load_model
+from ihgmm.storage.models import load_saved
 
 __all__ = ["predict"]
 
@@ -49,7 +49,8 @@ def predict(
 
     Columns are found by name, in whatever order they are; columns that the model does
     not know are left out. Columns are scaled or standardised as they were for the
-    fit.
+    fit. Ids and known labels are taken from the columns that the fit had them in, where
+    DATA has these; name others with --id-column and --label-column.
 
     [bold]Examples[/]
 
@@ -62,15 +63,18 @@ def predict(
     if output is not None:
         check_output(output, "-o", suffixes=TEXT, sources=[data, model])
     screen = Screen(as_json=as_json, quiet=quiet)
-    fitted = load_model(model)
+    saved = load_saved(model)
+    fitted = saved.model
     names = getattr(fitted, "feature_names_in_", None)
     with screen.working(f"reading {data}"):
-        table = load(
+        table = read_table(
             data,
             label_column=label_column,
             id_column=id_column,
             drop_missing=drop_missing,
             features=None if names is None else list(names),
+            usual_label=saved.label_column,
+            usual_ids=saved.id_column,
         )
     _check_width(fitted, model, data, table)
     scaler, estimator = fitted if isinstance(fitted, Pipeline) else (None, fitted)
@@ -79,13 +83,11 @@ def predict(
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         X = table.X if scaler is None else scaler.transform(table.X)
         labels = np.asarray(estimator.predict(X))
+    beside = []
     if output is not None:
-        columns: dict[str, Any] = {table.id_name: table.ids, "cluster": labels}
-        if hasattr(estimator, "scales_"):
-            scales = _scales(estimator, X, labels)
-            columns["scale"] = [f"{scale:.6g}" for scale in scales]
-        write_csv(output, list(columns), list(columns.values()))
-    sizes = np.bincount(labels, minlength=len(estimator.cluster_centers_))
+        known = hasattr(estimator, "scales_")
+        scales = _scales(estimator, X, labels) if known else None
+        beside = write_labels(output, table, labels, scales)
     found = {
         "command": "predict",
         "model": model,
@@ -93,16 +95,15 @@ def predict(
         "data": data,
         "n_samples": len(labels),
         "n_features": table.X.shape[1],
-        "clusters": [
-            {"cluster": i, "rows": size, "share": size / len(labels)}
-            for i, size in enumerate(sizes)
-        ],
+        "clusters": _sizes(labels, len(estimator.cluster_centers_)),
         "known_labels": comparison(table.labels, labels),
         "notes": table.notes,
         "labels_file": output,
     }
-    screen.document(found)
+    screen.document(found | {"notes": [*table.notes, *beside]})
     _tell(screen, found)
+    for text in beside:
+        screen.note(text)
 
 
 def _check_width(fitted: Any, model: Path, data: str, table: Table) -> None:
@@ -122,6 +123,14 @@ def _scales(estimator: Any, X: Any, labels: np.ndarray) -> np.ndarray:
     products = np.asarray(X @ centers.T)[np.arange(len(labels)), labels]
     lengths = (centers**2).sum(axis=1)[labels]
     return np.maximum(products / np.where(lengths > 0, lengths, 1.0), 0.0)
+
+
+def _sizes(labels: np.ndarray, n_clusters: int) -> list[dict[str, Any]]:
+    counts = np.bincount(labels, minlength=n_clusters)
+    return [
+        {"cluster": i, "rows": count, "share": count / len(labels)}
+        for i, count in enumerate(counts)
+    ]
 
 
 def _tell(screen: Screen, found: dict[str, Any]) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ihgmm import IhSC
-from ihgmm._tables import check_output
-from ihgmm.cli._data import column_scaler, load, parse_n_clusters, scaled
+from ihgmm._tables import Table, check_output
+from ihgmm.cli._data import Source, parse_n_clusters
 from ihgmm.cli._options import (
     OUTPUT,
     AsJson,
@@ -78,18 +78,18 @@ def report(
     """
     count = parse_n_clusters(n_clusters)
     check_output(output, "-o", suffixes=(".html", ".htm"), sources=[data])
-    scaler = column_scaler(standardize, scale_columns)
+    source = Source(
+        data=data,
+        label_column=label_column,
+        id_column=id_column,
+        columns=columns,
+        drop_columns=drop_columns,
+        drop_missing=drop_missing,
+        standardize=standardize,
+        scale_columns=scale_columns,
+    )
     screen = Screen(as_json=as_json, quiet=quiet)
-    with screen.working(f"reading {data}"):
-        table = load(
-            data,
-            label_column=label_column,
-            id_column=id_column,
-            columns=columns,
-            drop_columns=drop_columns,
-            drop_missing=drop_missing,
-        )
-    table = scaled(table, scaler)
+    table, _ = source.load(screen)
     model = IhSC(
         count,
         gram=gram,  # type: ignore[arg-type]
@@ -109,8 +109,14 @@ def report(
             feature_names=table.names,
             title=title or f"Clusters of {Path(data).stem}",
             labels_true=table.labels,
-            notes=table.notes,
+            notes=table.notes_in_words,
         )
+    found = {"n_clusters": model.n_clusters_, "report_file": output}
+    _tell(screen, data, table, found)
+
+
+def _tell(screen: Screen, data: str, table: Table, found: dict[str, Any]) -> None:
+    """Say to machines and to people what was written."""
     n, p = table.X.shape
     screen.document(
         {
@@ -118,11 +124,10 @@ def report(
             "data": data,
             "n_samples": n,
             "n_features": p,
-            "n_clusters": model.n_clusters_,
-            "report_file": output,
+            **found,
             "notes": table.notes,
         }
     )
     for note in table.notes:
         screen.say(note, "yellow")
-    screen.say(f"report written to {output}; open it in a browser")
+    screen.say(f"report written to {found['report_file']}; open it in a browser")

@@ -84,16 +84,8 @@ def reproduce(
 
       ihgmm reproduce phase --only 'phase/K='
     """
+    _check(what, reps, jobs)
     names = [*STUDIES, "table"] if what == "all" else [what]
-    if what not in ("all", "table", *STUDIES):
-        raise ValueError(
-            f"WHAT={what!r} is not known; give one of {', '.join(STUDIES)}, table, all."
-        )
-    if reps is not None and reps < 1:
-        raise ValueError(f"--reps {reps} is too small; give 1 or more.")
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"--jobs {jobs} is too small; give 1 or more.")
-    _check_extras(names)
     output.mkdir(parents=True, exist_ok=True)
     screen = Screen(as_json=as_json, quiet=quiet)
     done: dict[str, Any] = {}
@@ -117,9 +109,16 @@ def reproduce(
     screen.document({"command": "reproduce", "folder": output, "studies": done})
 
 
-def _check_extras(names: list[str]) -> None:
-    """Say before the work, not after it, what is not installed."""
-    if names != ["table"] and importlib.util.find_spec("matplotlib") is None:
+def _check(what: str, reps: int | None, jobs: int | None) -> None:
+    """Say before the work, not after it, what is wrong or not installed."""
+    if what not in ("all", "table", *STUDIES):
+        raise ValueError(
+            f"WHAT={what!r} is not known; give one of {', '.join(STUDIES)}, table, all."
+        )
+    for option, number in {"--reps": reps, "--jobs": jobs}.items():
+        if number is not None and number < 1:
+            raise ValueError(f"{option} {number} is too small; give 1 or more.")
+    if what != "table" and importlib.util.find_spec("matplotlib") is None:
         raise ImportError('The figures need matplotlib: pip install "ihgmm[plot]"')
 
 

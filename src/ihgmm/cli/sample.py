@@ -21,6 +21,50 @@ FORMATS = (*TEXT, ".parquet", ".npy", ".npz")
 TYPES = ("float64", "float32")
 
 
+Rows = Annotated[int, typer.Option("-n", help="Number of rows.")]
+Features = Annotated[int, typer.Option("-p", help="Number of features.")]
+Clusters = Annotated[
+    int, typer.Option("-k", "--n-clusters", help="Number of clusters.")
+]
+ScaleRatio = Annotated[
+    float, typer.Option(help="Scales are uniform between 1 and this number.")
+]
+Balance = Annotated[
+    float, typer.Option(help="The smallest cluster over an even share, up to 1.")
+]
+Separation = Annotated[
+    float | None, typer.Option(help="Distance between any two centres.")
+]
+SeparationConstant = Annotated[
+    float, typer.Option(help="The same in units of the paper's, if it is not given.")
+]
+Noise = Annotated[
+    str,
+    typer.Option(autocompletion=one_of(NOISES), help=f"Noise: {', '.join(NOISES)}."),
+]
+NoiseLevels = Annotated[
+    str,
+    typer.Option(metavar="LOW,HIGH", help="Range of the noise levels, or one number."),
+]
+NoiseStructure = Annotated[
+    str,
+    typer.Option(
+        autocompletion=one_of(STRUCTURES),
+        help=f"What has a noise level of its own: {', '.join(STRUCTURES)}.",
+    ),
+]
+Type = Annotated[
+    str,
+    typer.Option(autocompletion=one_of(TYPES), help=f"Type of X: {', '.join(TYPES)}."),
+]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force", rich_help_panel=OUTPUT, help="Replace files that are there."
+    ),
+]
+
+
 def sample(
     output: Annotated[
         Path,
@@ -30,56 +74,19 @@ def sample(
             "name.",
         ),
     ],
-    n_samples: Annotated[int, typer.Option("-n", help="Number of rows.")] = 500,
-    n_features: Annotated[int, typer.Option("-p", help="Number of features.")] = 200,
-    n_clusters: Annotated[
-        int, typer.Option("-k", "--n-clusters", help="Number of clusters.")
-    ] = 4,
-    scale_ratio: Annotated[
-        float, typer.Option(help="Scales are uniform between 1 and this number.")
-    ] = 20.0,
-    balance: Annotated[
-        float, typer.Option(help="The smallest cluster over an even share, up to 1.")
-    ] = 1.0,
-    separation: Annotated[
-        float | None, typer.Option(help="Distance between any two centres.")
-    ] = None,
-    separation_constant: Annotated[
-        float,
-        typer.Option(help="The same in units of the paper's, if it is not given."),
-    ] = 3.0,
-    noise: Annotated[
-        str,
-        typer.Option(
-            autocompletion=one_of(NOISES), help=f"Noise: {', '.join(NOISES)}."
-        ),
-    ] = "gaussian",
-    noise_levels: Annotated[
-        str,
-        typer.Option(
-            metavar="LOW,HIGH", help="Range of the noise levels, or one number."
-        ),
-    ] = "0.5,1.5",
-    noise_structure: Annotated[
-        str,
-        typer.Option(
-            autocompletion=one_of(STRUCTURES),
-            help=f"What has a noise level of its own: {', '.join(STRUCTURES)}.",
-        ),
-    ] = "individual",
-    dtype: Annotated[
-        str,
-        typer.Option(
-            autocompletion=one_of(TYPES), help=f"Type of X: {', '.join(TYPES)}."
-        ),
-    ] = "float64",
+    n_samples: Rows = 500,
+    n_features: Features = 200,
+    n_clusters: Clusters = 4,
+    scale_ratio: ScaleRatio = 20.0,
+    balance: Balance = 1.0,
+    separation: Separation = None,
+    separation_constant: SeparationConstant = 3.0,
+    noise: Noise = "gaussian",
+    noise_levels: NoiseLevels = "0.5,1.5",
+    noise_structure: NoiseStructure = "individual",
+    dtype: Type = "float64",
     seed: Seed = 0,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", rich_help_panel=OUTPUT, help="Replace files that are there."
-        ),
-    ] = False,
+    force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -97,13 +104,7 @@ def sample(
 
       ihgmm fit sample.csv -k 3 --label-column label
     """
-    check_output(output, "FILE", suffixes=FORMATS)
-    suffix = output.suffix.lower()
-    beside = output.with_name(f"{output.stem}-parameters.npz")
-    files = [output] if suffix == ".npz" else [output, beside]
-    for path in files:
-        if path.exists() and not force:
-            raise TableError(f"{path} is there already; add --force to replace it.")
+    files = _files(output, force)
     if dtype not in TYPES:
         raise TableError(f"--dtype {dtype}: give float64 or float32.")
     screen = Screen(as_json=as_json, quiet=quiet)
@@ -123,15 +124,7 @@ def sample(
             random_state=seed,
             return_params=True,
         )
-        parameters = {
-            name: getattr(drawn, name)
-            for name in ("labels", "scales", "noise_levels", "centers", "separation")
-        }
-        if suffix == ".npz":
-            write_whole(output, _archive(X=drawn.X, **parameters))
-        else:
-            write_whole(beside, _archive(**parameters))
-            write_whole(output, _content(drawn, suffix))
+        _write(drawn, files)
     n, p = drawn.X.shape
     screen.document(
         {
@@ -145,14 +138,47 @@ def sample(
             "files": files,
         }
     )
+    _tell(screen, drawn, n_clusters, files)
+
+
+def _files(output: Path, force: bool) -> list[Path]:
+    """Return the files to write: the sample, and its parameters if they go beside."""
+    check_output(output, "FILE", suffixes=FORMATS)
+    files = [output]
+    if output.suffix.lower() != ".npz":
+        files.append(output.with_name(f"{output.stem}-parameters.npz"))
+    for path in files:
+        if path.exists() and not force:
+            raise TableError(f"{path} is there already; add --force to replace it.")
+    return files
+
+
+def _write(drawn: IhGMMSample, files: list[Path]) -> None:
+    parameters = {
+        name: getattr(drawn, name)
+        for name in ("labels", "scales", "noise_levels", "centers", "separation")
+    }
+    output, *beside = files
+    if not beside:
+        write_whole(output, _archive(X=drawn.X, **parameters))
+        return
+    write_whole(beside[0], _archive(**parameters))
+    write_whole(output, _content(drawn, output.suffix.lower()))
+
+
+def _tell(
+    screen: Screen, drawn: IhGMMSample, n_clusters: int, files: list[Path]
+) -> None:
+    """Say it to people."""
+    n, p = drawn.X.shape
     k = f"{n_clusters} cluster{'s' * (n_clusters != 1)}"
     screen.say(f"{n:,} rows, {p:,} features, {k}", "bold")
     screen.say(f"distance of the centres: {drawn.separation:.4g}")
     screen.say(f"written to {' and '.join(map(str, files))}")
     label = {".npz": " --label-column labels", ".npy": ""}.get(
-        suffix, " --label-column label"
+        files[0].suffix.lower(), " --label-column label"
     )
-    screen.say(f"cluster it with: ihgmm fit {output} -k {n_clusters}{label}")
+    screen.say(f"cluster it with: ihgmm fit {files[0]} -k {n_clusters}{label}")
 
 
 def _levels(text: str) -> float | tuple[float, ...]:

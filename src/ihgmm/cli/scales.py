@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from ihgmm import IhSC, scale_heterogeneity_test
 from ihgmm._tables import TableError
-from ihgmm.cli._data import column_scaler, load, parse_n_clusters, scaled
+from ihgmm.cli._data import Source, parse_n_clusters
 from ihgmm.cli._options import (
     AsJson,
     Bare,
@@ -65,19 +65,18 @@ def scale_test(
 
       ihgmm test-scales cells.csv -k 8 --drop-columns batch,plate --json
     """
-    scaler = column_scaler(standardize, scale_columns)
+    source = Source(
+        data=data,
+        label_column=label_column,
+        id_column=id_column,
+        columns=columns,
+        drop_columns=drop_columns,
+        drop_missing=drop_missing,
+        standardize=standardize,
+        scale_columns=scale_columns,
+    )
     screen = Screen(as_json=as_json, quiet=quiet)
-    with screen.working(f"reading {data}"):
-        table = load(
-            data,
-            label_column=label_column,
-            id_column=id_column,
-            columns=columns,
-            drop_columns=drop_columns,
-            drop_missing=drop_missing,
-        )
-    table = scaled(table, scaler)
-    X = table.X
+    table, _ = source.load(screen)
     with screen.working("testing"):
         if n_clusters is not None:
             model = IhSC(
@@ -85,15 +84,34 @@ def scale_test(
                 gram=gram,  # type: ignore[arg-type]
                 random_state=seed,
             )
-            labels, source = model.fit_predict(X), "found by IhSC"
+            labels, origin = model.fit_predict(table.X), "found by IhSC"
         elif table.labels is not None:
-            labels, source = table.labels.astype(str), "known"
+            labels, origin = table.labels.astype(str), "known"
         else:
             raise TableError(
                 f"{data} has no known labels: name their column with --label-column, "
                 "or give -k to test within clusters that are found."
             )
-        found = scale_heterogeneity_test(X, labels, random_state=seed)
+        found = scale_heterogeneity_test(table.X, labels, random_state=seed)
+    screen.document(
+        {
+            "command": "test-scales",
+            "data": data,
+            "labels": origin,
+            **_figures(found),
+            "notes": table.notes,
+        }
+    )
+    n, p = table.X.shape
+    screen.say(f"{data}: {n:,} rows, {p:,} features, labels {origin}", "bold")
+    for note in table.notes:
+        screen.say(note, "yellow")
+    _tell(screen, found)
+    screen.answer(found.recommendation.partition(":")[0])
+
+
+def _figures(found: ScaleTest) -> dict[str, Any]:
+    """Return the test for machines."""
     names = ("p_value", "statistic", "spread", "detectable", "recommendation")
     clusters = zip(
         found.clusters,
@@ -104,25 +122,14 @@ def scale_test(
         strict=True,
     )
     keys = ("cluster", "rows", "spread", "statistic", "p_value")
-    screen.document(
-        {
-            "command": "test-scales",
-            "data": data,
-            "labels": source,
-            **{name: getattr(found, name) for name in names},
-            "clusters": [dict(zip(keys, row, strict=True)) for row in clusters],
-            "notes": table.notes,
-        }
-    )
-    n, p = X.shape
-    screen.say(f"{data}: {n:,} rows, {p:,} features, labels {source}", "bold")
-    for note in table.notes:
-        screen.say(note, "yellow")
-    _tell(screen, found)
-    screen.answer(found.recommendation.partition(":")[0])
+    return {
+        **{name: getattr(found, name) for name in names},
+        "clusters": [dict(zip(keys, row, strict=True)) for row in clusters],
+    }
 
 
 def _tell(screen: Screen, found: ScaleTest) -> None:
+    """Say it to people."""
     each = zip(found.clusters, found.sizes, found.spreads, found.p_values, strict=True)
     total = ("all", found.sizes.sum(), found.spread, found.p_value)
     screen.grid(

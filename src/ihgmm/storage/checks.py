@@ -11,7 +11,7 @@ import numpy as np
 from ihgmm.storage.archive import StorageError
 from ihgmm.storage.layouts import LAYOUTS, NOISE_SHAPES, Layout
 
-__all__ = ["FORMAT", "SCALAR", "VERSION", "check_arrays", "check_header"]
+__all__ = ["FORMAT", "SCALAR", "VERSION", "check_arrays", "check_header", "check_name"]
 
 FORMAT, VERSION = "ihgmm-model", 1
 """What a header says it is; the second changes when old readers could not follow."""
@@ -45,6 +45,8 @@ def check_header(path: Path, header: dict[str, Any]) -> tuple[Layout, dict[str, 
         and all(isinstance(entry, str) for entry in names)
     ):
         raise StorageError(f"{path}: its feature names are not {p} different names.")
+    for key in ("id_column", "label_column"):  # older files have none
+        check_name(f"{path}: its {key}", header.get(key))
     parameters, numbers = header.get("parameters"), header.get("numbers")
     known = layout.build().get_params(deep=False)
     if not isinstance(parameters, dict) or not isinstance(numbers, dict):
@@ -60,6 +62,13 @@ def check_header(path: Path, header: dict[str, Any]) -> tuple[Layout, dict[str, 
     if "noise" in known and parameters.get("noise") not in NOISE_SHAPES:
         raise StorageError(f"{path}: noise={parameters.get('noise')!r} is not known.")
     return layout, dict(parameters)
+
+
+def check_name(what: str, name: Any) -> str | None:
+    """Return the name of a column, or None where there is none."""
+    if name is None or isinstance(name, str):
+        return name
+    raise StorageError(f"{what} is {name!r}; the name of a column is text.")
 
 
 def check_arrays(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ihgmm._arrays import to_host
+from ihgmm._devices import to_host
 from ihgmm._tables import write_whole
 from ihgmm.memberships import Directions
 from ihgmm.storage.archive import StorageError, pack, unpack
@@ -23,10 +24,28 @@ from ihgmm.storage.checks import (
     VERSION,
     check_arrays,
     check_header,
+    check_name,
 )
 from ihgmm.storage.layouts import DIRECTIONS, LAYOUTS, NOISE_SHAPES, SCALER, Layout
 
-__all__ = ["load_model", "save_model"]
+__all__ = ["SavedModel", "load_model", "load_saved", "save_model"]
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """What a file holds.
+
+    Attributes
+    ----------
+    model : IhSC, IhGMM, PSC, SphericalKMeans or Pipeline
+        The fitted estimator.
+    id_column, label_column : str or None
+        Columns of the data of the fit that held names of rows and known labels.
+    """
+
+    model: Any
+    id_column: str | None
+    label_column: str | None
 
 
 def save_model(
@@ -34,6 +53,8 @@ def save_model(
     path: str | os.PathLike[str],
     *,
     feature_names: Sequence[str] | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
 ) -> None:
     """Write a fitted model to a file, whole or not at all.
 
@@ -46,11 +67,14 @@ def save_model(
         The file. One that is there is replaced.
     feature_names : sequence of str, optional
         Names of the features, where the model was fitted on an array without names.
+    id_column, label_column : str, optional
+        Columns with names of rows and known labels, which ``ihgmm predict`` then takes
+        from new data that have them.
 
     Raises
     ------
     StorageError
-        If the model is of another kind.
+        If the model is of another kind, or a name is no text.
 
     Notes
     -----
@@ -81,27 +105,12 @@ def save_model(
     names = feature_names
     if names is None:
         names = getattr(scaler or estimator, "feature_names_in_", None)
-    parameters = estimator.get_params(deep=False)
-    arrays = {
-        key: np.asarray(to_host(_held(estimator, key)))
-        for key in _shapes(layout, parameters)
-    }
+    kept, arrays = _kept(estimator, layout)
     if scaler is not None:
         for key in SCALER:
             values = getattr(scaler, key.removeprefix("scaler."))
             if values is not None:
                 arrays[key] = values
-    kept: dict[str, Any] = {}
-    for key, value in parameters.items():
-        value = value.item() if isinstance(value, np.generic) else value
-        if isinstance(value, SCALAR):
-            kept[key] = value
-        elif key == "init":
-            arrays["init"] = np.asarray(value, dtype=np.float64)
-        elif key == "random_state":
-            kept[key] = None
-        else:
-            raise StorageError(f"{key}={value!r} of {name} cannot be saved.")
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -111,6 +120,8 @@ def save_model(
         "numbers": {k: t(getattr(estimator, k)) for k, t in layout.numbers.items()},
         "n_features": p,
         "feature_names": None if names is None else _names(names, p),
+        "id_column": check_name("id_column", id_column),
+        "label_column": check_name("label_column", label_column),
         "scaler": None if scaler is None else _scaler_header(scaler),
     }
     write_whole(Path(path), pack(header, arrays))
@@ -137,6 +148,11 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     StorageError
         If the file is not a model, or one of a version that is not known.
     """
+    return load_saved(path).model
+
+
+def load_saved(path: str | os.PathLike[str]) -> SavedModel:
+    """Read a model, and what the fit was told of the data."""
     where = Path(path)
     header, arrays = unpack(where)
     layout, parameters = check_header(where, header)
@@ -163,7 +179,11 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     if header.get("feature_names") is not None:
         names = np.array(header["feature_names"], dtype=object)
         (scaler or model).feature_names_in_ = names
-    return model if scaler is None else make_pipeline(scaler, model)
+    return SavedModel(
+        model if scaler is None else make_pipeline(scaler, model),
+        header.get("id_column"),
+        header.get("label_column"),
+    )
 
 
 def _parts(model: Any) -> tuple[StandardScaler | None, Any]:
@@ -182,6 +202,30 @@ def _parts(model: Any) -> tuple[StandardScaler | None, Any]:
             "one of them."
         )
     return scaler, estimator
+
+
+def _kept(
+    estimator: Any, layout: Layout
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the parameters and the arrays of an estimator."""
+    parameters = estimator.get_params(deep=False)
+    arrays = {
+        key: np.asarray(to_host(_held(estimator, key)))
+        for key in _shapes(layout, parameters)
+    }
+    kept: dict[str, Any] = {}
+    for key, value in parameters.items():
+        value = value.item() if isinstance(value, np.generic) else value
+        if isinstance(value, SCALAR):
+            kept[key] = value
+        elif key == "init":
+            arrays["init"] = np.asarray(value, dtype=np.float64)
+        elif key == "random_state":
+            kept[key] = None
+        else:
+            name = type(estimator).__name__
+            raise StorageError(f"{key}={value!r} of {name} cannot be saved.")
+    return kept, arrays
 
 
 def _held(estimator: Any, key: str) -> Any:

@@ -1,0 +1,230 @@
+"""Ids on the command line: carried from file to file, and remembered by models."""
+
+import csv
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from ihgmm import IhSC, make_ihgmm
+from ihgmm._tables import like_a_formula
+from ihgmm.cli import app
+from ihgmm.storage import save_model
+
+X, LABELS = make_ihgmm(60, 8, 3, random_state=0)
+NAMES = [f"f{i}" for i in range(8)]
+FORMULAS = ['=HYPERLINK("http://x","y")', "@SUM(1)", "+cmd", "-1+1", "\t=1", "\uff1d1"]
+HARMLESS = ["-5", "+3.2", "-.5e-3", "007", "a=b", "", "x", "'=1", " NA "]
+
+
+def run(*arguments):
+    """Return what a command says on standard output and on standard error."""
+    done = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert done.exit_code == 0, done.stderr or done.exception
+    return done.stdout, done.stderr
+
+
+def fail(*arguments):
+    done = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert done.exit_code == 2
+    assert isinstance(done.exception, SystemExit)
+    return " ".join(done.stderr.split())
+
+
+def read(path, delimiter=","):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.reader(file, delimiter=delimiter))
+
+
+def table(name="customer", ids=None):
+    """Return data with ids, text and known labels."""
+    data = pd.DataFrame(X, columns=NAMES)
+    data.insert(0, name, [f"{i:03d}" for i in range(60)] if ids is None else ids)
+    return data.assign(city="Bonn", kind=np.array(["x", "y", "z"])[LABELS])
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_what_begins_like_a_formula():
+    assert [text for text in FORMULAS + HARMLESS if like_a_formula(text)] == FORMULAS
+    assert like_a_formula("-")
+    assert like_a_formula("-5\n")  # a number and no more is harmless
+    assert not any(map(like_a_formula, [-5, None, np.float64(-1)]))
+
+
+def test_formulas_are_written_as_they_are_and_told():
+    ids = [*FORMULAS, *HARMLESS, *map(str, range(45))]
+    table(ids=ids).to_csv("a.csv", index=False)
+    fit = ["fit", "a.csv", "-k", 3, "--id-column", "customer", "--save", "m.npz"]
+    note = (
+        "6 cells of column 'customer' in labels.csv begin like a formula, the first is "
+        f"{FORMULAS[0]!r}. Ids are written as they are: in a spreadsheet, import that "
+        "column as text."
+    )
+    for arguments in (fit, ["predict", "m.npz", "a.csv"]):
+        command = [*arguments, "-o", "labels.csv"]
+        out, err = run(*command)
+        assert err == f"note: {note}\n"
+        assert "formula" not in out
+        assert [row[0] for row in read("labels.csv")] == ["customer", *ids]
+        out, err = run(*command, "--json")
+        assert json.loads(out)["notes"][-1] == note
+        assert err == ""
+        assert run(*command, "--quiet") == ("", "")
+        assert run(*arguments)[1] == ""  # no file, no note
+
+
+def test_one_formula_and_none():
+    table(ids=["@x", *map(str, range(-30, 29))]).to_csv("a.csv", index=False)
+    options = ["-k", 3, "--id-column", "customer", "-o", "labels.tsv"]
+    err = run("fit", "a.csv", *options)[1]
+    assert err.startswith("note: 1 cell of column 'customer' in labels.tsv begins like")
+    table(ids=np.arange(-30, 30)).to_parquet("b.parquet")
+    assert run("fit", "b.parquet", *options)[1] == ""
+    assert run("fit", "iris", "-k", 3, "-o", "labels.csv", "--scale-columns")[1] == ""
+
+
+def test_a_heading_can_be_a_formula_too():
+    table("=cmd()\x1b[2J").to_csv("a.csv", index=False)
+    options = ["-k", 3, "--id-column", "=cmd()\x1b[2J", "-o", "labels.csv"]
+    err = run("fit", "a.csv", *options)[1]
+    assert "1 cell of column '=cmd()\\x1b[2J' in labels.csv begins" in err
+    assert read("labels.csv")[0][0] == "=cmd()\x1b[2J"
+
+
+def test_predict_knows_the_columns_of_the_fit():
+    data = table()
+    data.to_csv("a.csv", index=False)
+    run("fit", "a.csv", "-k", 3, "--id-column", "customer", "--label-column", "kind",
+        "--save", "m.npz")  # fmt: skip
+    data = data[data.columns[::-1]]
+    data.loc[4, "f2"] = np.nan
+    data.to_csv("new.csv", index=False)
+    data.to_parquet("new.parquet")
+    assert "all of them in column 'f2'" in fail("predict", "m.npz", "new.csv")
+    kept = [f"{i:03d}" for i in range(60) if i != 4]
+    for name in ("new.csv", "new.parquet"):
+        options = ["m.npz", name, "--drop-missing", "-o", "out.csv"]
+        out, err = run("predict", *options)
+        assert "Took ids from column 'customer', as the fit did." in out
+        assert "Took known labels from 'kind', as the fit did." in out
+        assert "(3 classes): 0 of 59 rows differ" in out
+        assert err == ""
+        rows = read("out.csv")
+        assert rows[0] == ["customer", "cluster", "scale"]
+        assert [row[0] for row in rows[1:]] == kept
+        # What is said on the command line wins.
+        out, _ = run("predict", *options, "--id-column", "city")
+        assert "Took ids" not in out
+        assert [row[0] for row in read("out.csv")] == ["city", *["Bonn"] * 59]
+        out, _ = run("predict", *options, "--label-column", "city")
+        assert "Took known labels" not in out
+        assert "(1 class): " in out
+    bare = data.drop(columns=["customer", "kind"]).dropna()
+    bare.to_csv("bare.csv", index=False)
+    out, _ = run("predict", "m.npz", "bare.csv", "-o", "out.csv")
+    assert "no column 'customer', from which the fit took ids; rows go by their" in out
+    assert "known labels" not in out
+    assert [row[0] for row in read("out.csv")][:3] == ["row", "1", "2"]
+    np.save("bare.npy", bare[NAMES])
+    assert "rows go by their number" in run("predict", "m.npz", "bare.npy")[0]
+
+
+def test_labels_of_an_archive_are_remembered():
+    np.savez("a.npz", rows=X, kind=LABELS)
+    run("fit", "a.npz", "-k", 3, "--label-column", "kind", "--save", "m.npz")
+    out, _ = run("predict", "m.npz", "a.npz")
+    assert "Took known labels from 'kind', as the fit did." in out
+    assert "(3 classes): 0 of 60 rows differ" in out
+    # What nobody asked for does not get in the way.
+    np.savez("other.npz", X=X, kind=np.arange(7))
+    np.savez("alone.npz", kind=X)
+    for name in ("other.npz", "alone.npz"):
+        assert "known labels" not in run("predict", "m.npz", name)[0]
+    message = fail("predict", "m.npz", "other.npz", "--label-column", "kind")
+    assert "holds (7,) labels for 60 rows" in message
+    message = fail("predict", "m.npz", "alone.npz", "--label-column", "kind")
+    assert "alone.npz holds no array beside 'kind'" in message
+
+
+def test_models_from_before_ids_were_kept():
+    table().to_csv("a.csv", index=False)
+    run("fit", "a.csv", "-k", 3, "--id-column", "customer", "--save", "m.npz")
+    with zipfile.ZipFile("m.npz") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(parts["header.json"])
+    assert header.pop("id_column") == "customer"
+    assert header.pop("label_column") is None
+    with zipfile.ZipFile("old.npz", "w") as archive:
+        for name, content in (parts | {"header.json": json.dumps(header)}).items():
+            archive.writestr(name, content)
+    run("predict", "old.npz", "a.csv", "-o", "out.csv")
+    assert read("out.csv")[1][0] == "1"
+    run("predict", "old.npz", "a.csv", "-o", "out.csv", "--id-column", "customer")
+    assert read("out.csv")[1][0] == "000"
+
+
+@pytest.mark.parametrize(
+    "name", ["\x1b[2J\u202e" + "y" * 5_000, "", "a,b\nc", "=1", "<b>", "é👩‍🔬", "row"]
+)
+def test_hostile_names_are_remembered(name):
+    table(name).to_csv("a.csv", index=False)
+    run("fit", "a.csv", "-k", 3, "--id-column", name, "--save", "m.npz", "-q")
+    out, err = run("predict", "m.npz", "a.csv", "-o", "out.csv")
+    assert all(c.isprintable() or c in "\n\u200d" for c in out + err)
+    assert max(map(len, out.splitlines())) < 200
+    rows = read("out.csv")
+    assert rows[0] == [name, "cluster", "scale"]
+    assert [row[0] for row in rows[1:]] == list(table()["customer"])
+
+
+def test_a_feature_is_no_id_whatever_a_model_says():
+    model = IhSC(3, random_state=0).fit(X)
+    columns = {"id_column": "f0", "label_column": "f1"}
+    save_model(model, "m.npz", feature_names=NAMES, **columns)
+    table().to_csv("a.csv", index=False)
+    out, _ = run("predict", "m.npz", "a.csv", "-o", "out.csv")
+    assert "Took" not in out
+    assert [int(row[1]) for row in read("out.csv")[1:]] == list(model.predict(X))
+    message = fail("predict", "m.npz", "a.csv", "--id-column", "f2")
+    assert "'f2': that column is one that the model was fitted on; name" in message
+    columns = ["--columns", "f0,f1,f2"]
+    message = fail("fit", "a.csv", "-k", 2, *columns, "--label-column", "f1")
+    assert "--label-column 'f1': that column is in --columns; name another" in message
+
+
+@pytest.mark.parametrize("name", ["cluster", "scale"])
+def test_ids_named_like_the_results(name):
+    table(name).to_csv("a.csv", index=False)
+    options = ["a.csv", "--id-column", name, "-o", "out.csv"]
+    for command in (["fit", "-k", 3, "--save", "m.npz"], ["predict", "m.npz"]):
+        run(*command, *options)
+        rows = read("out.csv")
+        assert rows[0] == [f"id_{name}", "cluster", "scale"]
+        assert [row[0] for row in rows[1:]] == list(table()["customer"])
+
+
+def test_column_without_a_name():
+    table("").to_csv("a.csv", index=False)
+    run("fit", "a.csv", "-k", 3, "--id-column", "", "-o", "out.csv")
+    assert [row[0] for row in read("out.csv")[1:]] == list(table()["customer"])
+
+
+def test_two_outputs_are_two_files(folder):
+    table().to_csv("a.csv", index=False)
+    message = fail("fit", "a.csv", "-k", 3, "-o", "x.csv", "--save", folder / "x.csv")
+    assert "-o and --save both name" in message
+    assert [path.name for path in folder.iterdir()] == ["a.csv"]
+
+
+def test_tabs_whatever_the_case_of_the_suffix():
+    table().to_csv("a.csv", index=False)
+    run("fit", "a.csv", "-k", 3, "-o", "OUT.TSV")
+    assert read("OUT.TSV", "\t")[0] == ["row", "cluster", "scale"]

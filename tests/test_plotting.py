@@ -22,6 +22,7 @@ from ihgmm import (
     make_ihgmm,
     select_n_clusters,
 )
+from ihgmm.diagnostics.verdict import percent
 from ihgmm.estimation import telling_features
 from ihgmm.plotting import (
     plot_centers,
@@ -34,9 +35,10 @@ from ihgmm.plotting import (
     plot_silhouette,
     plot_sizes,
 )
-from ihgmm.plotting._colors import COLORS, color, marker, thin
+from ihgmm.plotting._colors import color, marker, thin
 from ihgmm.plotting._fitted import Clusters
 from ihgmm.plotting._frame import shortened
+from ihgmm.plotting._palette import DARK, LIGHT
 from ihgmm.plotting.silhouette import cosine_silhouettes
 
 matplotlib.use("Agg")
@@ -182,8 +184,26 @@ def test_needs_matplotlib_only_when_drawing(model, monkeypatch):
 
 
 def test_color_and_marker_are_a_clusters_own():
-    assert len({(color(k), marker(k)) for k in range(70)}) == 70
-    assert len(set(COLORS)) == 10
+    _, ax = plt.subplots()
+    assert len({color(k, ax) for k in range(50)}) == 50
+    assert len({(color(k, ax), marker(k)) for k in range(350)}) == 350
+
+
+@pytest.mark.parametrize(
+    ("axes", "figure", "expected"),
+    [
+        ("white", "black", LIGHT),
+        ("black", "white", DARK),
+        ("#16191f", "white", DARK),
+        ("none", "black", DARK),
+        ("none", "none", LIGHT),
+    ],
+)
+def test_colors_are_those_for_what_is_behind(axes, figure, expected):
+    _, ax = plt.subplots(facecolor=figure)
+    ax.set_facecolor(axes)
+    plot_sizes(made_up(40, 3), ax=ax)
+    assert [to_hex(bar.get_facecolor()) for bar in ax.patches] == list(expected[:3])
 
 
 def test_thinning_keeps_shares_and_small_clusters():
@@ -226,8 +246,20 @@ def test_scree_of_a_model_alone_and_of_one_that_counted(data, model):
     ax = plot_scree(model)
     assert legend(ax) == ["clusters: 4"]
     assert_allclose(ax.lines[0].get_ydata(), model.eigenvalues_)
+    assert "pass select_n_clusters(X) to see noise and gap" in ax.get_title()
     counted = IhSC("auto", random_state=0).fit(data[0])
-    assert any(word.startswith("gap") for word in legend(plot_scree(counted)))
+    for other in (plot_scree(counted), plot_scree(diagnose(*data))):
+        assert any(word.startswith("gap") for word in legend(other))
+        assert "select_n_clusters" not in other.get_title()
+
+
+@pytest.mark.parametrize("k", [1, 2, 50])
+def test_scree_of_a_model_says_what_is_missing_without_hiding_anything(k):
+    figure, ax = plt.subplots(figsize=(4, 3), layout="constrained")
+    plot_scree(made_up(100, k), ax=ax)
+    check_texts(figure, ax)
+    note = ax.title.get_window_extent()
+    assert not note.overlaps(ax.bbox)
 
 
 # The embedding.
@@ -528,7 +560,7 @@ def test_confidence_is_that_of_the_diagnosis(data, model):
         shown = ax.patches[2 * k].get_data().values
         rows = np.sort(found.certainty[model.labels_ == k])[::-1]
         assert_allclose(shown, rows)
-    assert ax.get_title().startswith(f"{found.uncertain_share:.1%} of rows")
+    assert ax.get_title().startswith(f"{percent(found.uncertain_share)} of rows")
     known = plot_confidence(model.labels_, certainty=found.certainty)
     assert known.get_title() == ax.get_title()
 

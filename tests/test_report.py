@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from html import escape
 from html.parser import HTMLParser
 from itertools import combinations
 
@@ -14,6 +15,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex
 
 from ihgmm import (
     PSC,
@@ -24,9 +27,12 @@ from ihgmm import (
     diagnose,
     make_ihgmm,
 )
+from ihgmm.diagnostics.verdict import percent
+from ihgmm.plotting import plot_sizes
+from ihgmm.plotting._palette import DARK, LIGHT, contrast
 from ihgmm.report import write_report
 from ihgmm.report.charts import ScaleAxis
-from ihgmm.report.colors import GROUND, cluster_style, contrast
+from ihgmm.report.colors import GROUND, cluster_style
 from ihgmm.report.payload import inline_json
 from ihgmm.report.thinning import MOST_ROWS, kept_rows
 
@@ -106,7 +112,7 @@ def test_figures_are_those_of_the_model(page, sample):
     found = diagnose(X, model.labels_)
     assert f"{found.verdict.capitalize()}." in page
     assert "IhSC sorted 150 rows of 30 features into 3 clusters." in page
-    assert "0 of 150 rows (0.0%) are in another one" in page
+    assert "0 of 150 rows (0%) are in another one" in page
 
 
 def confusion(sample):
@@ -130,6 +136,39 @@ def test_embedded_rows_are_those_of_the_model(page, sample):
     middles = np.array([places[model.labels_ == k].mean(axis=0) for k in range(3)])
     far = np.linalg.norm(places[:, None] - middles, axis=2)
     assert (far.argmin(axis=1) == model.labels_).mean() > 0.98
+
+
+def test_theory_is_folded_away_and_explained(page, sample):
+    found = diagnose(sample[0], sample[2].labels_)
+    start, end = page.index("<details"), page.index("</details>")
+    shown, fold = page[:start], page[start:end]
+    for name in ("Eigenvalue gap", "Separation", "Over theory"):
+        assert f"<dt>{name}</dt>" in fold
+        assert f"<dt>{name}</dt>" not in shown
+    assert f'<dd class="figure">{found.separation_ratio:.2f}</dd>' in fold
+    assert "Below 1 it promises nothing, and the data decide" in fold
+    error = escape(percent(found.expected_error))
+    assert f'<dd class="figure">{error}</dd>' in shown
+
+
+def test_percentages_are_written_one_way(sample, tmp_path):
+    X = sample[0]
+    model = IhSC(1, random_state=0).fit(X)
+    known = np.where(np.arange(150) == 0, "rare", "usual")
+    page = written(model, X, tmp_path, labels_true=known)
+    (row,) = Tables(page).tables["clusters"][1:]
+    assert row[2:4] == ["100%", "100%"]
+    assert "1 of 150 rows (0.7%)" in page
+    words = page.split("<script")[0].split("</style>")[1]
+    assert not re.search(r"\b(100|0)\.0%", words)
+
+
+def test_the_page_tells_of_no_option_of_the_command_line(sample, tmp_path):
+    X, _, model = sample
+    page = written(model, X, tmp_path, ids=["é" * 50_000] * 150)
+    words = page.split("<script")[0].split("</style>")[1]
+    assert "has a label for each of them" in words
+    assert not re.search(r"\s--?[a-z]|ihgmm (fit|report|scales|choose)", words)
 
 
 def test_notes_and_the_name_of_ids(sample, tmp_path):
@@ -293,6 +332,25 @@ def test_colors_stand_out_in_both_themes(k):
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
 
 
+def test_colors_are_those_of_the_pictures():
+    """The same whatever the number of clusters, in light and in dark."""
+    for style, name in (("default", "light"), ("dark_background", "dark")):
+        with plt.style.context(style):
+            ax = plot_sizes(np.arange(60))
+        drawn = [to_hex(bar.get_facecolor()) for bar in ax.patches]
+        plt.close(ax.figure)
+        for k in (3, 12, 60):
+            rules = cluster_style(k).split("\n")[0 if name == "light" else 1]
+            assert re.findall(r"--c\d+:(#\w{6});", rules) == drawn[:k]
+
+
+def test_dark_and_light_colors_of_a_cluster_have_one_hue():
+    for light, dark in zip(LIGHT, DARK, strict=True):
+        one, two = (cielab(color, np.eye(3)) for color in (light, dark))
+        turn = np.degrees(np.arctan2(one[2], one[1]) - np.arctan2(two[2], two[1]))
+        assert abs((turn + 180) % 360 - 180) < 30
+
+
 # What is seen without one kind of cones (Machado, Oliveira and Fernandes 2009).
 BLIND = {
     "none": np.eye(3),
@@ -367,6 +425,7 @@ def test_command(tmp_path):
     X, labels = make_ihgmm(60, 5, 2, random_state=0)
     frame = pd.DataFrame(X, columns=list("abcde"))
     frame = frame.assign(cell=[f"=c{i}" for i in range(60)], kind=labels)
+    frame = frame.assign(name=[f"n{i}" for i in range(60)])
     frame.to_csv(data, index=False)
     done = subprocess.run(
         [sys.executable, "-m", "ihgmm", "report", data, "-k", "2", "--id-column",
@@ -375,8 +434,12 @@ def test_command(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "r.html" in done.stdout
+    assert "add --id-column 'name'" in " ".join(done.stdout.split())
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert '<h1 dir="auto">Clusters of cells</h1>' in page
     assert payload(page)["ids"][7] == "=c7"
     assert payload(page)["idName"] == "cell"
     assert "of 60 rows" in page
+    # Who reads the page may not be at a terminal.
+    assert "Left out column 'name': it does not hold numbers" in page
+    assert "--id-column" not in page

@@ -11,7 +11,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
-from ihgmm import IhSC, make_ihgmm
+from ihgmm import IhSC, diagnose, make_ihgmm
+from ihgmm.diagnostics.verdict import percent
 from ihgmm.report import write_report
 
 BROWSER = next(
@@ -176,7 +177,7 @@ def test_point_at_a_row(open_page, report):
     assert page.locator("#tip b").text_content() == name
     assert f"Cluster {int(data['cluster'][row])}" in words
     assert any(re.fullmatch(r"Scale \d+\.\d+", word) for word in words)
-    assert any(re.fullmatch(r"Confidence [> ]*\d+\.\d%", word) for word in words)
+    assert any(re.fullmatch(r"Confidence [<> ]*\d+\.\d%", word) for word in words)
     page.mouse.move(2, 2)
     assert page.locator("#tip").is_hidden()
 
@@ -264,11 +265,16 @@ def test_search_sort_and_turn_pages(open_page, report, sample):
     assert names == sorted(names, key=lambda name: int(name[4:]))
 
 
-def saved(page):
+def saved(page, button="#save", name="labels.csv"):
     with page.expect_download() as download:
-        page.locator("#save").click()
-    assert download.value.suggested_filename == "labels.csv"
+        page.locator(button).press("Enter")
+    assert download.value.suggested_filename == name
     return download.value.path().read_bytes().decode("utf-8")
+
+
+def saved_ids(page, *which):
+    rows = csv.DictReader(io.StringIO(saved(page, *which), newline=""))
+    return [row["id"] for row in rows]
 
 
 def test_download(open_page, report, sample):
@@ -289,6 +295,60 @@ def test_download(open_page, report, sample):
     assert [row["id"] for row in rows] == report[1]
 
 
+SHOWN = ("#save-shown", "labels-shown.csv")
+
+
+def test_download_of_the_rows_that_are_shown(open_page, report, sample):
+    page = open_page(report[0])
+    every, shown = page.locator("#save"), page.locator("#save-shown")
+    assert every.inner_text() == "Download all 160 rows (CSV)"
+    assert shown.is_hidden()
+    page.locator("#filter").select_option("1")
+    mine = np.flatnonzero(sample[2].labels_ == 1)
+    assert shown.inner_text() == f"Download the {len(mine)} rows shown (CSV)"
+    page.locator("#exact").check()
+    assert saved_ids(page, *SHOWN) == [report[1][i] for i in mine]
+    assert len(saved_ids(page)) == 160
+    # Search narrows it further, and the file is sorted as the table is.
+    found = [i for i in mine if report[1][i].startswith("row 1")]
+    search(page, "row 1", f"{len(found)} of 160 rows")
+    page.locator("#heads button").nth(2).click()
+    order = sorted(found, key=lambda i: sample[2].scales_[i])
+    assert saved_ids(page, *SHOWN) == [report[1][i] for i in order]
+    # To a screen reader the button is what it says.
+    named = page.get_by_role("button", name=f"Download the {len(found)} rows shown")
+    assert named.count() == 1
+    search(page, "nothing like this", "0 of 160 rows")
+    assert shown.is_hidden()
+    page.locator("#all").click()
+    search(page, "row 159", "1 of 160 rows")
+    assert shown.inner_text() == "Download the 1 row shown (CSV)"
+    search(page, "", "160 rows")
+    assert shown.is_hidden()
+
+
+def test_confidence_is_written_as_percentages_are(open_page, report, sample):
+    page = open_page(report[0])
+    certainty = diagnose(sample[0], sample[2].labels_).certainty
+    # No probability is none or all, however near to it.
+    inside = np.clip(certainty[:25], 1e-9, 1 - 1e-9)
+    assert cells(page, 3) == [percent(share) for share in inside]
+    assert "> 99.9%" in cells(page, 3)
+
+
+def test_theory_opens_with_the_keyboard_and_on_paper(open_page, report):
+    page = open_page(report[0])
+    fold, words = page.locator("details"), page.get_by_text("sufficient condition")
+    assert words.is_hidden()
+    page.locator("summary").press("Enter")
+    assert words.is_visible()
+    page.locator("summary").press("Enter")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert words.is_visible()
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert fold.get_attribute("open") is None
+
+
 def test_hostile_names_are_text(open_page, report):
     page = open_page(report[0])
     shown = [name if len(name) <= 300 else name[:299] + "…" for name in report[1][:25]]
@@ -305,6 +365,8 @@ def test_hostile_names_are_text(open_page, report):
 def test_accessibility(open_page, report, scheme):
     page = open_page(report[0], color_scheme=scheme, bypass_csp=True)
     page.locator("#legend button").first.click()
+    page.locator("summary").click()
+    assert page.locator("#save-shown").is_visible()
     found = Axe().run(page)
     bad = [
         (v["id"], [n["html"][:120] for n in v["nodes"][:3]])
@@ -365,4 +427,5 @@ def test_hundred_thousand_rows(open_page, tmp_path):
     page.locator("#heads button").nth(0).click()
     assert cells(page, 0)[0] == "AAACCTGAGCATTC099999-1"
     search(page, "099998-1", "1 of 100,000 rows")
+    assert saved(page, *SHOWN).count("\r\n") == 2
     assert saved(page).count("\r\n") == n + 1

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ihgmm.plotting._fitted import Clusters
+from ihgmm.plotting._palette import DARK, LIGHT, luminance
 
 __all__ = [
-    "COLORS",
     "MARKERS",
     "color",
     "halo",
@@ -19,23 +19,9 @@ __all__ = [
     "thin",
 ]
 
-COLORS = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#D55E00",
-    "#56B4E9",
-    "#CC79A7",
-    "#8C564B",
-    "#B0B0B0",
-    "#717581",
-    "#5D4E8C",
-)
-"""Ten colours that the colour-blind can tell apart, on white and on black."""
-
 MARKERS = ("o", "s", "^", "D", "v", "<", ">")
-"""Seven of them: with ten colours, a cluster's colour and marker are its own up to 70
-clusters, and in grey print the marker is left."""
+"""Seven of them: with fifty colours, a cluster's colour and marker are its own up to
+350 clusters, and in grey print the marker is left."""
 
 MOST_POINTS = 20_000
 """Rows that are drawn, one point each; of more, a random share of each cluster."""
@@ -44,9 +30,20 @@ FEWEST = 30
 """Rows of each cluster that are drawn in any case, if it has as many."""
 
 
-def color(cluster: int) -> str:
-    """Return the colour of a cluster; they come back after ten."""
-    return COLORS[cluster % len(COLORS)]
+def color(cluster: int, ax: Any) -> str:
+    """Return the colour of a cluster on the ground of the axes, as in the report."""
+    named = DARK if luminance(_ground(ax)) < 0.18 else LIGHT
+    return named[cluster % len(named)]
+
+
+def _ground(ax: Any) -> str:
+    """Return what is behind the axes; white where nothing is painted."""
+    from matplotlib.colors import to_hex
+
+    for face in (ax.get_facecolor(), ax.figure.get_facecolor()):
+        if face[3] > 0:
+            return str(to_hex(face))
+    return "#ffffff"
 
 
 def marker(cluster: int) -> str:

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._arrays import is_device, matmul, to_host
-from ihgmm._validation import check_data, check_labels
+from ihgmm._checks.data import check_data
+from ihgmm._checks.rows import check_labels
+from ihgmm._devices import is_device, to_host
+from ihgmm._products import matmul
 from ihgmm.rounding import normalize_rows
 
 __all__ = [
@@ -97,7 +99,7 @@ def directions_of(model: Any, X: Any, clusters: Clusters, picture: str) -> np.nd
             )
         return fitted(model, "embedding_", picture)
     centers = normalize_rows(fitted(model, "cluster_centers_", picture))
-    data = check_data(X, blocks=True)
+    data = check_data(X, blocks=True, devices=True)
     check_rows(data.X.shape[0], clusters)
     return normalize_rows(host(matmul(data.X, centers.T)))
 

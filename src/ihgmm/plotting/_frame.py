@@ -13,7 +13,7 @@ __all__ = [
     "font_size",
     "ink",
     "name_width",
-    "percent",
+    "percent_ticks",
     "quiet",
     "shortened",
     "thin_labels",
@@ -58,7 +58,7 @@ def quiet(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def percent() -> Any:
+def percent_ticks() -> Any:
     """Return a formatter of shares."""
     from matplotlib.ticker import PercentFormatter
 

@@ -30,8 +30,8 @@ def draw_profiles(ax: Any, values: np.ndarray, clusters: Clusters) -> None:
         if len(one) > MOST_STEPS:
             one = one[np.linspace(0, len(one) - 1, MOST_STEPS).round().astype(int)]
         edges = np.linspace(k - 0.42, k + 0.42, len(one) + 1)
-        ax.stairs(one, edges, fill=True, color=color(k), alpha=0.55, lw=0)
-        ax.stairs(one, edges, baseline=None, color=color(k), lw=1.2)
+        ax.stairs(one, edges, fill=True, color=color(k, ax), alpha=0.55, lw=0)
+        ax.stairs(one, edges, baseline=None, color=color(k, ax), lw=1.2)
     ax.axhline(0, color=ink(ax), lw=0.8)
     ax.set_xlim(-0.6, len(clusters.names) - 0.4)
     cluster_ticks(ax, clusters.names)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from ihgmm._validation import check_count
+from ihgmm._checks.parameters import check_count
 from ihgmm.groups import Groups
 from ihgmm.plotting._fitted import Clusters
 from ihgmm.rounding import normalize_rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._validation import check_count
+from ihgmm._checks.parameters import check_count
 from ihgmm.estimation import TellingFeatures, telling_features
 from ihgmm.plotting._fitted import clusters_of, fitted
 from ihgmm.plotting._frame import axes, cluster_ticks, name_width, width_for

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ihgmm.diagnostics import diagnose
-from ihgmm.diagnostics.verdict import SURE
+from ihgmm.diagnostics.verdict import SURE, percent
 from ihgmm.plotting._fitted import Clusters, clusters_of, fitted, host
-from ihgmm.plotting._frame import axes, ink, percent, width_for
+from ihgmm.plotting._frame import axes, ink, percent_ticks, width_for
 from ihgmm.plotting._profiles import draw_profiles
 
 __all__ = ["plot_confidence"]
@@ -48,7 +48,7 @@ def plot_confidence(
     >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
     >>> ax = plot_confidence(IhSC(3, random_state=0).fit(X), X)
     >>> ax.get_title()
-    '0.0% of rows are less than 90% certain'
+    '0% of rows are less than 90% certain'
     """
     clusters = clusters_of(model, "plot_confidence")
     values = _certainty(model, X, certainty, clusters)
@@ -57,11 +57,11 @@ def plot_confidence(
     draw_profiles(ax, values, clusters)
     ax.axhline(SURE, color=ink(ax), lw=0.9, ls="--")
     ax.set_ylim(0, 1.04)
-    ax.yaxis.set_major_formatter(percent())
+    ax.yaxis.set_major_formatter(percent_ticks())
     ax.set_xlabel("cluster; rows sorted within")
     ax.set_ylabel("certainty of the label")
     below = float((values < SURE).mean())
-    ax.set_title(f"{below:.1%} of rows are less than {SURE:.0%} certain")
+    ax.set_title(f"{percent(below)} of rows are less than {SURE:.0%} certain")
     return ax
 
 

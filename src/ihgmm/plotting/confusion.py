@@ -6,9 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._validation import check_labels
+from ihgmm._checks.rows import check_labels
+from ihgmm.diagnostics.verdict import percent
 from ihgmm.metrics import match_labels, misclassification_rate
-from ihgmm.plotting._frame import axes, cluster_ticks, font_size, name_width, percent
+from ihgmm.plotting._frame import (
+    axes,
+    cluster_ticks,
+    font_size,
+    name_width,
+    percent_ticks,
+)
 
 __all__ = ["plot_confusion"]
 
@@ -60,14 +67,14 @@ def plot_confusion(labels_true: Any, labels_pred: Any, *, ax: Any = None) -> Any
     mesh = ax.imshow(share, cmap="cividis", vmin=0, vmax=1, aspect="auto")
     bar = ax.figure.colorbar(mesh, ax=ax, fraction=0.06, pad=0.03)
     bar.set_label("share of the known label")
-    bar.ax.yaxis.set_major_formatter(percent())
+    bar.ax.yaxis.set_major_formatter(percent_ticks())
     cluster_ticks(ax, columns)
     cluster_ticks(ax, rows, "y")
     _counts(ax, table, share)
     _frames(ax, partner[order], len(names))
     ax.set_xlabel("cluster")
     ax.set_ylabel("known label")
-    ax.set_title(f"{rate:.1%} of rows misplaced")
+    ax.set_title(f"{percent(rate)} of rows misplaced")
     return ax
 
 

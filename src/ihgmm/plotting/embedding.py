@@ -48,7 +48,7 @@ def plot_embedding(
     :class:`ihgmm.PSC` keeps the size of rows: there, large rows are far out.
 
     Of more than 20,000 rows a random share of each cluster is drawn, of small clusters
-    at least 30 rows; the axes say how many. There are ten colours and seven markers,
+    at least 30 rows; the axes say how many. There are fifty colours and seven markers,
     which both come round again; each cluster's number is written beside it. In the view
     of two given coordinates, clusters that coincide share a label.
 
@@ -167,7 +167,7 @@ def _scatter(ax: Any, rows: np.ndarray, view: View, kept: list[np.ndarray]) -> f
         ax.scatter(
             *points.T,
             s=point_size(total),
-            c=color(k),
+            c=color(k, ax),
             marker=marker(k),
             alpha=0.5 if many else 0.85,
             linewidths=0,
@@ -188,7 +188,7 @@ def _labels_on_ring(ax: Any, view: View, ring: float) -> None:
         if np.isnan(corner).any():
             continue
         ends = np.column_stack([mean, 0.965 * ring * corner])
-        ax.plot(*ends, color=color(k), lw=0.7, zorder=1.5)
+        ax.plot(*ends, color=color(k, ax), lw=0.7, zorder=1.5)
         ax.text(
             *(ring * corner), str(k), ha="center", va="center", weight="bold",
             color=ink(ax), size=size,

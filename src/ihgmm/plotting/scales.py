@@ -57,7 +57,7 @@ def plot_scales(model: Any, *, ax: Any = None) -> Any:
     for k, rows in enumerate(clusters.rows()):
         values = np.sort(scales[rows[positive[rows]]])
         if len(values) < ENOUGH or values[0] == values[-1]:
-            ax.plot(np.full(len(values), k), values, "o", ms=4, color=color(k))
+            ax.plot(np.full(len(values), k), values, "o", ms=4, color=color(k, ax))
         else:
             _violin(ax, k, values, count)
     ax.set_yscale("log")
@@ -86,7 +86,7 @@ def _violin(ax: Any, k: int, values: np.ndarray, n_clusters: int) -> None:
     width = gaussian_kde(logs)(grid)
     width *= 0.4 / width.max()
     y = np.exp(grid)
-    ax.fill_betweenx(y, k - width, k + width, color=color(k), alpha=0.55, lw=0)
+    ax.fill_betweenx(y, k - width, k + width, color=color(k, ax), alpha=0.55, lw=0)
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
     # Thinner where many clusters share little room.
     room = ax.get_window_extent().width * 72 / ax.figure.dpi / n_clusters

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm.diagnostics import Diagnosis
-from ihgmm.plotting._colors import COLORS
+from ihgmm.plotting._colors import color
 from ihgmm.plotting._fitted import fitted
 from ihgmm.plotting._frame import axes, ink, quiet
 from ihgmm.selection import ClusterCount
@@ -18,16 +18,18 @@ __all__ = ["plot_scree"]
 def plot_scree(
     source: Any, count: ClusterCount | None = None, *, ax: Any = None
 ) -> Any:
-    """Draw the leading eigenvalues, the noise they rise from, and the gap.
+    """Draw the leading eigenvalues; of a count, with noise and gap as well.
 
     Parameters
     ----------
     source : fitted estimator, ClusterCount or Diagnosis
-        A model with ``eigenvalues_``, what :func:`ihgmm.select_n_clusters` returned or
-        what :func:`ihgmm.diagnose` returned.
+        For noise and gap, ``select_n_clusters(X)``. For the gap alone,
+        ``diagnose(X, labels)``. A model with ``eigenvalues_`` knows those of its
+        clusters and none beyond: it shows neither, unless it is given with a count.
     count : ClusterCount, optional
-        With a model: the evidence to draw, with the gap at the model's number of
-        clusters. A model fitted with ``n_clusters="auto"`` has it as ``selection_``.
+        With a model: what :func:`ihgmm.select_n_clusters` returned, to draw noise and
+        the gap at the model's number of clusters. A model fitted with
+        ``n_clusters="auto"`` has it already, as ``selection_``.
     ax : matplotlib axes, optional
         Where to draw; a new figure by default.
 
@@ -39,8 +41,8 @@ def plot_scree(
     -----
     A count brings the band of sign-flipped data, which is noise, and eigenvalues
     beyond the clusters; a diagnosis brings one eigenvalue beyond. With either the gap
-    is marked: eigenvalue K over the next one. A model alone knows its K leading
-    eigenvalues only, so it has no gap to show.
+    is marked: eigenvalue K over the next one. The picture of a model alone says what
+    it lacks, in the place of a title.
 
     Examples
     --------
@@ -49,6 +51,11 @@ def plot_scree(
     >>> ax = plot_scree(select_n_clusters(X, random_state=0))
     >>> ax.get_title()
     '3 clusters, rank 3'
+    >>> model = IhSC(3, random_state=0).fit(X)
+    >>> print(plot_scree(model).get_title())
+    eigenvalues of the model's 3 clusters only;
+    pass select_n_clusters(X) to see noise and gap
+    >>> ax = plot_scree(model, select_n_clusters(X, random_state=0))
     """
     if isinstance(source, ClusterCount):
         ax = source.plot(axes(ax))
@@ -62,6 +69,7 @@ def plot_scree(
         if count is None:
             ax = axes(ax)
             _draw(ax, values, len(values), getattr(source, "gram", ""))
+            _say_what_is_missing(ax, len(values))
         else:
             ax = count.plot(axes(ax))
             _mark_gap(ax, count.eigenvalues, len(values))
@@ -74,7 +82,7 @@ def _draw(ax: Any, values: np.ndarray, k: int, gram: str) -> None:
     place = np.arange(1, len(values) + 1)
     size = 7 if len(values) <= 25 else 4
     ax.plot(
-        place[:k], values[:k], "o", color=COLORS[0], ms=size, label=f"clusters: {k}"
+        place[:k], values[:k], "o", color=color(0, ax), ms=size, label=f"clusters: {k}"
     )
     if len(values) > k:
         ax.plot(place[k:], values[k:], "o", mfc="none", color="#888888", ms=size,
@@ -84,13 +92,27 @@ def _draw(ax: Any, values: np.ndarray, k: int, gram: str) -> None:
     else:
         ax.set_ylim(min(0.0, 1.1 * values.min()), 1.08 * max(values.max(), 0) or None)
     ax.set_xlim(0.4, len(values) + 0.6)
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     ax.set_xlabel("eigenvalue number")
     ax.set_ylabel(f"eigenvalue ({gram} Gram)" if gram else "eigenvalue")
-    _mark_gap(ax, values, k)
+    # Values fall: early, then they leave the upper right corner, or late.
+    falls_late = np.median(values) > values.max() / 2
+    _mark_gap(ax, values, k, "lower left" if falls_late else "upper right")
 
 
-def _mark_gap(ax: Any, values: np.ndarray, k: int) -> None:
+def _say_what_is_missing(ax: Any, k: int) -> None:
+    """Say how to see more, above the axes, where nothing is drawn."""
+    clusters = "1 cluster" if k == 1 else f"{k} clusters"
+    ax.set_title(
+        f"eigenvalues of the model's {clusters} only;\n"
+        "pass select_n_clusters(X) to see noise and gap",
+        fontsize="small",
+        color=ink(ax),
+        alpha=0.75,
+    )
+
+
+def _mark_gap(ax: Any, values: np.ndarray, k: int, place: str = "best") -> None:
     """Mark the drop from eigenvalue k to the next, if both are there and above 0."""
     if 0 < k < len(values) and values[k] > 0:
         ends = values[k - 1 : k + 1]
@@ -104,4 +126,4 @@ def _mark_gap(ax: Any, values: np.ndarray, k: int) -> None:
             label=f"gap: {ends[0] / ends[1]:.1f}-fold",
         )
     # The legend is where the gap is named, and keeps clear of what is drawn.
-    ax.legend(frameon=False, fontsize="small")
+    ax.legend(frameon=False, fontsize="small", loc=place)

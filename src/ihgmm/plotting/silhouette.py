@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._arrays import Array, matmul, row_sqnorms
-from ihgmm._validation import check_data
+from ihgmm._arrays import Array
+from ihgmm._checks.data import check_data
+from ihgmm._norms import row_sqnorms
+from ihgmm._products import matmul
 from ihgmm.groups import Groups
 from ihgmm.plotting._fitted import Clusters, check_rows, clusters_of, fitted, host
 from ihgmm.plotting._frame import axes, ink, width_for
@@ -60,7 +62,7 @@ def plot_silhouette(model: Any, X: Any = None, *, ax: Any = None) -> Any:
         )
     if X is None:
         X = fitted(model, "embedding_", "plot_silhouette")
-    data = check_data(X, blocks=True)
+    data = check_data(X, blocks=True, devices=True)
     check_rows(data.X.shape[0], clusters)
     values = cosine_silhouettes(data.X, clusters)
     count = len(clusters.names)

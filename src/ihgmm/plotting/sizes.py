@@ -36,7 +36,7 @@ def plot_sizes(model: Any, *, ax: Any = None) -> Any:
     sizes, count = clusters.sizes, len(clusters.names)
     ax = axes(ax, (width_for(count), 4.0))
     bars = ax.bar(
-        range(count), sizes, color=[color(k) for k in range(count)], width=0.75
+        range(count), sizes, color=[color(k, ax) for k in range(count)], width=0.75
     )
     words = [f"{size:,}" for size in sizes]
     size = font_size(ax)

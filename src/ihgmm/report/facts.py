@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._arrays import is_device, to_host
-from ihgmm._validation import check_data, check_labels
+from ihgmm._checks.data import check_data
+from ihgmm._checks.rows import check_labels
+from ihgmm._devices import is_device, to_host
 from ihgmm.diagnostics import Diagnosis, diagnose
 from ihgmm.estimation import (
     TellingFeatures,

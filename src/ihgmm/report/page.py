@@ -80,11 +80,15 @@ def write_report(
     Beyond 100,000 rows, or 4.5 MB of names, the map and the table of rows hold a random
     part of them and say so; all other figures are of all rows.
 
-    The page lets you save the labels as CSV (RFC 4180). A spreadsheet would run a name
-    that begins with ``=``, ``+``, ``-`` or ``@``, a tab or a line break as a formula
-    unless it is a number; so such a name gets an apostrophe in front, and so that this
-    can be undone, one that has an apostrophe there already gets another. The page tells
-    if there are such names, and has a box to tick for names as they are.
+    The page lets you save the labels as CSV (RFC 4180): those of all its rows, or of
+    the rows that a search or a single cluster leaves, sorted as the table is. A
+    spreadsheet would run a name that begins with ``=``, ``+``, ``-`` or ``@``, a tab or
+    a line break as a formula unless it is a number; so such a name gets an apostrophe
+    in front, and so that this can be undone, one that has an apostrophe there already
+    gets another. The page tells if there are such names, and has a box to tick for
+    names as they are.
+
+    Clusters have the colours that :mod:`ihgmm.plotting` draws them in.
 
     Names are data: nothing in them is run by the browser, and the page's security
     policy lets it run its own script only and load nothing.

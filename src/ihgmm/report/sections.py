@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ihgmm.diagnostics.verdict import SURE, figure_table
+from ihgmm.diagnostics.verdict import SURE, figure_table, percent
 from ihgmm.metrics import misclassification_loss
 from ihgmm.report.charts import ScaleAxis, bar, scree
 from ihgmm.report.facts import Facts
 from ihgmm.report.markup import Element, child, node, shown
-from ihgmm.report.words import parameter_words, story
+from ihgmm.report.words import THEORY, parameter_words, story
 
 __all__ = [
     "cluster_table",
@@ -26,6 +26,9 @@ MANY_CLUSTERS, FEWER_FEATURES = 12, 4
 
 MOST_CLASSES = 30
 """Known classes that have a column; the largest ones, if there are more."""
+
+FOR_EXPERTS = ("eigenvalue gap", "separation", "over theory")
+"""Figures of a diagnosis that are folded away."""
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -55,20 +58,36 @@ def diagnosis_part(facts: Facts) -> list[Element]:
     found = facts.diagnosis
     tone = TONES[found.verdict.replace(",", " ").split()[0]]
     words = f"{found.verdict[0].upper()}{found.verdict[1:]}."
-    parts = [node("p", words, class_=f"verdict {tone}")]
-    figures = node("dl", class_="figures")
-    for name, figure, meaning in figure_table(found):
-        group = child(figures, "div")
-        child(group, "dt", name[0].upper() + name[1:])
-        child(group, "dd", figure.replace("inf", "∞"), class_="figure")
-        child(group, "dd", meaning, class_="meaning")
-    parts.append(figures)
+    table = figure_table(found)
+    parts = [
+        node("p", words, class_=f"verdict {tone}"),
+        _figures([line for line in table if line[0] not in FOR_EXPERTS]),
+    ]
+    folded = [line for line in table if line[0] in FOR_EXPERTS]
+    if folded:
+        more = node("details", class_="more")
+        child(more, "summary", "For statisticians")
+        more.append(_figures(folded))
+        if found.n_clusters > 1:
+            child(more, "p", THEORY)
+        parts.append(more)
     if found.warnings:
         notes = node("ul", class_="cautions")
         for text in found.warnings:
             child(notes, "li", text)
         parts += [node("h3", "To look at"), notes]
     return parts
+
+
+def _figures(table: list[tuple[str, str, str]]) -> Element:
+    """Return figures with their names and meanings."""
+    figures = node("dl", class_="figures")
+    for name, figure, meaning in table:
+        group = child(figures, "div")
+        child(group, "dt", name[0].upper() + name[1:])
+        child(group, "dd", figure.replace("inf", "∞"), class_="figure")
+        child(group, "dd", meaning, class_="meaning")
+    return figures
 
 
 def cluster_table(facts: Facts) -> Element:
@@ -106,7 +125,7 @@ def _cluster_row(
     name.append(chip(k))
     child(row, "td", f"{n:,}", class_="number")
     share = child(row, "td", class_="share")
-    child(share, "span", f"{n / len(mine):.1%}")
+    child(share, "span", percent(n / len(mine)))
     share.append(bar(length, k))
     if n == 0:
         for kind in ("number sure", "number", "number range", "scales"):
@@ -114,7 +133,7 @@ def _cluster_row(
         return
     low, middle, high = np.quantile(scales, [0.05, 0.5, 0.95])
     sure = float((facts.certainty[mine] >= SURE).mean())
-    child(row, "td", f"{sure:.0%}", class_="number sure")
+    child(row, "td", percent(sure), class_="number sure")
     child(row, "td", f"{middle:.2f}", class_="number")
     child(row, "td", f"{low:.2f} to {high:.2f}", class_="number range")
     child(row, "td", class_="scales").append(axis.spread(scales, k))
@@ -203,8 +222,8 @@ def known_part(facts: Facts) -> list[Element]:
     wrong = misclassification_loss(codes, facts.labels)
     text = (
         f"With each cluster matched to the class that fits best, {wrong:,} of {n:,} "
-        f"rows ({wrong / n:.1%}) are in another one. Known labels were not used to "
-        "find the clusters."
+        f"rows ({percent(wrong / n)}) are in another one. Known labels were not used "
+        "to find the clusters."
     )
     counts = np.zeros((facts.n_clusters, len(names)), dtype=np.intp)
     np.add.at(counts, (facts.labels, np.ravel(codes)), 1)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ihgmm._arrays import matmul, to_host
-from ihgmm._validation import CheckedData
+from ihgmm._checks.data import CheckedData
+from ihgmm._devices import to_host
+from ihgmm._products import matmul
 from ihgmm.rounding import normalize_rows
 
 __all__ = ["View", "flat_view"]

@@ -7,7 +7,7 @@ from typing import Any
 from ihgmm.diagnostics.verdict import counted
 from ihgmm.report.facts import Facts
 
-__all__ = ["parameter_words", "story", "thinning_note"]
+__all__ = ["THEORY", "parameter_words", "story", "thinning_note"]
 
 METHODS = {
     "IhSC": "Individual-heterogeneity spectral clustering compares rows by {gram}, "
@@ -29,6 +29,15 @@ GRAMS = {
     "cosine": "their cosines",
     "hetero": "their inner products, each row's own filled in from the others",
 }
+
+
+THEORY = (
+    "“Over theory” divides the separation by what a theorem asks for. That is a "
+    "sufficient condition, up to constants: above 1, and with features enough, the "
+    "theorem promises that all labels are right, if the data follow the model. Below 1 "
+    "it promises nothing, and the data decide: labels may be right all the same. The "
+    "verdict rests on the expected error, not on this figure."
+)
 
 
 def story(facts: Facts) -> list[str]:
@@ -76,8 +85,8 @@ def thinning_note(n_kept: int, n_samples: int) -> str:
         return ""
     return (
         f"The map and the table of rows hold {n_kept:,} of {n_samples:,} rows, drawn "
-        "at random, so that the page stays fast. All other figures are of all rows. "
-        "“ihgmm fit -o labels.csv” writes every row."
+        "at random, so that the page stays fast. All other figures are of all rows, "
+        "and the model that this page is about has a label for each of them."
     )
 
 

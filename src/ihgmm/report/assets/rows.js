@@ -26,7 +26,11 @@ function nameOf(i) {
 }
 const knownOf = (i) => raw.classes[known[i]];
 const count = (n) => n.toLocaleString("en");
-const percent = (share) => (share > 0.9995 && share < 1 ? "> 99.9%" : (100 * share).toFixed(1) + "%");
+// As in the tables that are written out; a probability is never none or all.
+function percent(share) {
+  if (share > 0.999) return "> 99.9%";
+  return share < 0.001 ? "< 0.1%" : (100 * share).toFixed(1) + "%";
+}
 const figure = (v) => (v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(v >= 0.1 || v === 0 ? 2 : 3));
 // A very long name would be laid out in full behind its ellipsis.
 const short = (text) => (text.length > 300 ? text.slice(0, 299) + "…" : text);

@@ -15,15 +15,20 @@ byId("theme").addEventListener("click", () => {
 dark.addEventListener("change", showTheme);
 
 // Paper is white: canvases are drawn again before they are printed.
+const folds = document.querySelectorAll("details");
 let before = null;
+let opened = [];
 window.addEventListener("beforeprint", () => {
   before = root.dataset.theme;
   root.dataset.theme = "light";
+  opened = [...folds].filter((fold) => !fold.open);
+  for (const fold of opened) fold.open = true;
   drawMap();
 });
 window.addEventListener("afterprint", () => {
   if (before) root.dataset.theme = before;
   else delete root.dataset.theme;
+  for (const fold of opened) fold.open = false;
   drawMap();
 });
 

@@ -1,5 +1,6 @@
 // The table of rows: a page at a time, so that any number of rows stays fast.
 const PAGE = 25;
+const rowsOf = (n) => `${count(n)} ${n === 1 ? "row" : "rows"}`;
 const columns = [
   { title: "Id", key: nameKeys },
   { title: "Cluster", key: () => cluster },
@@ -72,7 +73,10 @@ function showPage() {
   }
   byId("cells").replaceChildren(...rows);
   const all = found.length === nRows;
-  byId("count").textContent = all ? `${count(nRows)} rows` : `${count(found.length)} of ${count(nRows)} rows`;
+  byId("count").textContent = all ? rowsOf(nRows) : `${count(found.length)} of ${rowsOf(nRows)}`;
+  // The choice is only there where it is one.
+  byId("save-shown").hidden = all || !found.length;
+  byId("save-shown").textContent = `Download the ${rowsOf(found.length)} shown (CSV)`;
   byId("page").textContent = `Page ${count(page + 1)} of ${count(pages)}`;
   byId("first").disabled = byId("back").disabled = page === 0;
   byId("next").disabled = byId("last").disabled = page === pages - 1;
@@ -100,10 +104,10 @@ function csvCell(text, exact) {
   return /[",;\t\r\n]|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-function csv() {
+function csv(rows) {
   const exact = byId("exact").checked;
   const lines = [`${csvCell(raw.idName, exact)},cluster,scale,confidence${known ? ",known" : ""}`];
-  for (let i = 0; i < nRows; i++) {
+  for (const i of rows) {
     let line = `${csvCell(nameOf(i), exact)},${cluster[i]},${Number(scale[i].toPrecision(6))},${confidence[i].toFixed(4)}`;
     if (known) line += `,${csvCell(knownOf(i), exact)}`;
     lines.push(line);
@@ -111,10 +115,10 @@ function csv() {
   return lines.join("\r\n") + "\r\n";
 }
 
-function save() {
+function save(rows, name) {
   const link = element("a");
-  link.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv;charset=utf-8" }));
-  link.download = "labels.csv";
+  link.href = URL.createObjectURL(new Blob([csv(rows)], { type: "text/csv;charset=utf-8" }));
+  link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
@@ -150,7 +154,11 @@ function startTable() {
   turn("back", () => page - 1);
   turn("next", () => page + 1);
   turn("last", () => Infinity);
-  byId("save").addEventListener("click", save);
+  // Of very many rows the page holds a part, which is all that it can save.
+  const whole = raw.sizes.reduce((sum, size) => sum + size, 0) === nRows;
+  byId("save").textContent = `Download ${whole ? "all" : "the"} ${rowsOf(nRows)}${whole ? "" : " of this page"} (CSV)`;
+  byId("save").addEventListener("click", () => save(cluster.keys(), "labels.csv"));
+  byId("save-shown").addEventListener("click", () => save(found, "labels-shown.csv"));
   byId("guard").hidden = !isRisky(raw.idName) && !(raw.ids || []).some(isRisky) && !(raw.classes || []).some(isRisky);
   followers.push(() => {
     byId("filter").value = singled === null ? "" : String(singled);

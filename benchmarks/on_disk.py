@@ -16,8 +16,8 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.preprocessing import normalize
 
 from ihgmm import IhSC
-from ihgmm._arrays import open_rows
 from ihgmm._chunks import RowBlocks
+from ihgmm._readers import open_rows
 from ihgmm.metrics import misclassification_rate
 
 PASSES = 3

@@ -90,7 +90,7 @@ def memory(kind: str) -> int:
 def fitted(X: Any, k: int) -> dict[str, Any]:
     """Fit some rounds; return the least times, the passes and the memory."""
     from ihgmm import IhSC
-    from ihgmm._arrays import open_rows
+    from ihgmm._readers import open_rows
 
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
     before = memory("VmRSS")

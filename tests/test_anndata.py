@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 from ihgmm import IhSC, __version__, _stored, diagnose, make_ihgmm
-from ihgmm._arrays import open_rows
+from ihgmm._readers import open_rows
 from ihgmm.anndata import ihsc
 from ihgmm.metrics import exact_recovery
 

@@ -25,12 +25,25 @@ from methods import METHODS, Method
 from rich.console import Console
 from rich.progress import Progress
 
-from ihgmm import IhSC
+from ihgmm import (
+    IhGMM,
+    IhSC,
+    diagnose,
+    scale_heterogeneity_test,
+    select_n_clusters,
+)
 from ihgmm.metrics import misclassification_rate
 
 HERE = Path(__file__).parent
 PACKAGES = ("ihgmm", "numpy", "scipy", "scikit-learn", "faiss-cpu")
 GROWTH = (50_000, 200_000, 800_000)
+MORE = (
+    (500, 200, 4),
+    (2_000, 2_000, 8),
+    (20_000, 100, 5),
+    (200_000, 50, 6),
+    (2_000, 20_000, 8),
+)
 
 
 def product_time(case: Case) -> float:
@@ -127,6 +140,35 @@ def growth(rounds: int) -> list[list[str]]:
     ]
 
 
+def more(rounds: int) -> list[list[str]]:
+    """Count in fits what is done beyond one."""
+    tasks = {
+        "select_n_clusters": lambda X, model: select_n_clusters(X, random_state=0),
+        "refine=True": lambda X, model: IhSC(
+            model.n_clusters, refine=True, random_state=0
+        ).fit(X),
+        "IhGMM": lambda X, model: IhGMM(model.n_clusters, random_state=0).fit(X),
+        "diagnose": lambda X, model: diagnose(X, model.labels_, random_state=0),
+        "scale test": lambda X, model: scale_heterogeneity_test(
+            X, model.labels_, random_state=0
+        ),
+    }
+    rows = []
+    for n, p, k in MORE:
+        X = dense(n, p, k).X
+        times: dict[str, list[float]] = {name: [] for name in ("fit", *tasks)}
+        for _ in range(rounds):
+            seconds, model = timed(lambda X=X, k=k: IhSC(k, random_state=0).fit(X))
+            times["fit"].append(seconds)
+            for name, task in tasks.items():
+                times[name].append(timed(lambda t=task, X=X, m=model: t(X, m))[0])
+        fit, *others = (statistics.median(times[name]) for name in times)
+        ratios = [f"{other / fit:.1f}" for other in others]
+        rows.append([f"{n:,} x {p:,}, K {k}", f"{fit:.3f}", *ratios])
+    head = ["data", "IhSC, seconds", *(f"{name}, fits" for name in tasks)]
+    return [["What is done beyond a fit, in fits"], head, *rows]
+
+
 def memory_table() -> list[list[str]]:
     return [
         ["Memory beyond the data, 1,000,000 x 50 float32, K 10"],
@@ -140,7 +182,7 @@ def memory_table() -> list[list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compare IhSC with its peers.")
-    names = [*CASES, "growth", "memory"]
+    names = [*CASES, "growth", "more", "memory"]
     parser.add_argument("only", nargs="*", metavar="CASE", help=", ".join(names))
     parser.add_argument(
         "--rounds", type=int, default=5, help="how often each method is timed (5)"
@@ -159,6 +201,8 @@ def main() -> None:
         for name in options.only or names:
             if name == "growth":
                 table = growth(options.rounds)
+            elif name == "more":
+                table = more(options.rounds)
             elif name == "memory":
                 table = memory_table()
             else:

@@ -35,7 +35,7 @@ LARGEST_SHARE = 0.9
 LARGEST_RATIO = 3.0
 """Energy at entries not stored, over that at stored ones, that is made up for."""
 
-STEPS, FEWER_STEPS, ROUGH_STEPS, ACCURACY = 60, 10, 5, 0.02
+STEPS, FEWER_STEPS, ROUGH_STEPS, ACCURACY = 60, 8, 5, 0.02
 """Lanczos steps at most, on small data, on other and for a first look at other, and
 the error of an eigenvalue that ends them earlier."""
 

@@ -111,9 +111,11 @@ class IhGMM(InSteps, Reporting, FittedMixture):
     use the row in its own centre: with many features it then fits its cluster best
     whatever it is, memberships are all 0 or 1, and with individual noise the likelihood
     has no maximum at all. The length of a row's signal is integrated out; the noise of
-    the centres is accounted for. Memberships are calibrated under the model: of rows
-    with membership 0.8, eight in ten are where they belong. Noise that is not the same
-    in all directions, as in most real data, makes them too sure.
+    the centres is accounted for. Memberships are calibrated under the model where
+    scales differ widely: of rows with membership 0.8, eight in ten are where they
+    belong. As lengths count for nothing, they are cautious where scales are nearly
+    equal: there it is nine in ten. Noise that is not the same in all directions, as in
+    most real data, makes them too sure.
 
     :meth:`predict` and :meth:`predict_proba` judge rows by all rows of the fit; for the
     rows of the fit themselves use ``labels_`` and ``memberships_``.

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from html import escape
+from html import escape, unescape
 from html.parser import HTMLParser
 from itertools import combinations
 
@@ -34,6 +34,7 @@ from ihgmm.report import write_report
 from ihgmm.report.charts import ScaleAxis
 from ihgmm.report.colors import GROUND, cluster_style
 from ihgmm.report.payload import inline_json
+from ihgmm.report.sections import MINUS, _signed
 from ihgmm.report.thinning import MOST_ROWS, kept_rows
 
 KINDS = {"u2": "<u2", "u4": "<u4", "f4": "<f4"}
@@ -95,7 +96,7 @@ def written(model, X, folder, **options):
 
 
 def test_figures_are_those_of_the_model(page, sample):
-    X, labels, model = sample
+    X, _, model = sample
     tables = Tables(page).tables
     clusters = tables["clusters"][1:]
     assert [row[0] for row in clusters] == ["0", "1", "2"]
@@ -104,7 +105,7 @@ def test_figures_are_those_of_the_model(page, sample):
     medians = [np.median(model.scales_[model.labels_ == k]) for k in range(3)]
     assert [row[4] for row in clusters] == [f"{m:.2f}" for m in medians]
     counts = [[str(n) if n else "·" for n in row] for row in confusion(sample)]
-    order = np.argsort(-np.bincount(labels), kind="stable")
+    order = confusion(sample).argmax(axis=1)  # the class that each cluster is
     assert tables["known"][0][1:] == [str(c) for c in order]
     assert [row[1:] for row in tables["known"][1:]] == [
         [row[j] for j in order] for row in counts
@@ -120,6 +121,68 @@ def confusion(sample):
     table = np.zeros((3, 3), dtype=int)
     np.add.at(table, (model.labels_, labels), 1)
     return table
+
+
+def known_table(model, X, folder, known):
+    (head, *rows) = Tables(written(model, X, folder, labels_true=known)).tables[
+        "known" if len(set(known)) <= 20 else "known many"
+    ]
+    cells = [[int(cell.replace("·", "0")) for cell in row[1:]] for row in rows]
+    return head[1:], np.array(cells)
+
+
+def test_known_labels_stand_under_their_clusters(sample, tmp_path):
+    X, _, model = sample
+    # Eleven classes, three of which are a cluster; numbers are read as numbers.
+    known = np.where(np.arange(150) % 10 == 0, np.arange(150) % 80 + 3, model.labels_)
+    head, cells = known_table(model, X, tmp_path, known)
+    assert head == ["0", "1", "2", *(str(c) for c in range(3, 83, 10))]
+    table = np.zeros((3, 11), dtype=int)
+    np.add.at(table, (model.labels_, np.searchsorted(np.unique(known), known)), 1)
+    np.testing.assert_array_equal(cells, table)
+    head, _ = known_table(model, X, tmp_path, np.array(list("cba"))[model.labels_])
+    assert head == ["c", "b", "a"]
+
+
+def test_every_row_is_counted_where_there_are_very_many_classes(sample, tmp_path):
+    X, _, model = sample
+    known = np.arange(150) // 2
+    head, cells = known_table(model, X, tmp_path, known)
+    assert len(head) == 60
+    assert head[-1] == "16 others"
+    np.testing.assert_array_equal(cells.sum(axis=1), np.bincount(model.labels_))
+    assert cells[:, -1].sum() == 32
+    # One more column than there may be is none to leave out.
+    head, cells = known_table(model, X, tmp_path, np.minimum(known, 59))
+    assert len(head) == 60
+    assert "others" not in head[-1]
+
+
+def test_classes_are_sorted_as_people_read_them(sample, tmp_path):
+    X, _, model = sample
+    names = ["-2", "1.5", "9", "10", "1e3", "9" * 5000, "a", "k 9", "k 010", "k 10b"]
+    shuffled = np.array(names, dtype=object)[np.arange(150) * 7 % 10]
+    data = payload(written(model, X, tmp_path, labels_true=shuffled))
+    assert data["classes"] == names
+    np.testing.assert_array_equal(data["known"], np.arange(150) * 7 % 10)
+
+
+@pytest.mark.parametrize(
+    ("score", "text"),
+    [
+        (99.4, "+99"),
+        (99.6, "+100"),
+        (-99.99, f"{MINUS}100"),
+        (1234.4, "+1,234"),
+        (9999.7, "+10k"),
+        (-1234567.0, f"{MINUS}1.23M"),
+        (0.012, "+0.012"),
+        (-0.00123, f"{MINUS}0.001"),
+        (np.inf, "+∞"),
+    ],
+)
+def test_scores_are_short(score, text):
+    assert _signed(score) == text
 
 
 def test_embedded_rows_are_those_of_the_model(page, sample):
@@ -176,12 +239,51 @@ def test_notes_and_the_name_of_ids(sample, tmp_path):
     notes = ["Left out column '<b>'.", "Divided every column by its deviation."]
     page = written(model, X, tmp_path, notes=notes, id_name="barcode")
     done = page[page.index("What was done") : page.index("Map of the rows")]
-    assert "<li dir=\"auto\">Left out column '&lt;b&gt;'.</li>" in done
+    assert "<li dir=\"auto\">Left out column <bdi>'&lt;b&gt;'</bdi>.</li>" in done
     assert notes[1] in done
     assert payload(page)["idName"] == "barcode"
     path = model.report(X, tmp_path / "s.html", notes=notes, id_name="barcode")
     assert path.read_text(encoding="utf-8") == page
     assert "<h3>The data</h3>" not in written(model, X, tmp_path)
+
+
+def test_names_in_notes_have_a_direction_of_their_own(sample, tmp_path):
+    X, _, model = sample
+    names = ["שלום", "it's", "both ' and \"", "back\\slash", "<b>", "a\nb"]
+    note = f"It isn't used: {', '.join(map(repr, names))} and the customers' ids."
+    page = written(model, X, tmp_path, notes=[note])
+    item = re.search(r'<li dir="auto">(.*?)</li>', page)[1]
+    assert re.findall("<bdi>(.*?)</bdi>", item) == [
+        escape(repr(name), quote=False) for name in names
+    ]
+    assert unescape(re.sub("</?bdi>", "", item)) == note
+
+
+def test_the_index_of_a_frame_names_the_rows(sample, tmp_path):
+    X, _, model = sample
+    names = [f"cell {i}" for i in range(150)]
+    frame = pd.DataFrame(X, index=names)
+    data = payload(written(model, frame, tmp_path))
+    assert (data["ids"], data["idName"]) == (names, "id")
+    path = model.report(frame.rename_axis("barcode"), tmp_path / "s.html")
+    data = payload(path.read_text(encoding="utf-8"))
+    assert (data["ids"], data["idName"]) == (names, "barcode")
+    # What is given goes first.
+    data = payload(written(model, frame, tmp_path, ids=range(150), id_name="n"))
+    assert (data["ids"][7], data["idName"]) == ("7", "n")
+    # One that counts the rows says nothing; the rows that a selection left do.
+    for plain in (pd.DataFrame(X), pd.DataFrame(X, index=np.arange(150)), X):
+        data = payload(written(model, plain, tmp_path))
+        assert "ids" not in data
+        assert data["idName"] == "row"
+    data = payload(written(model, pd.DataFrame(X, index=range(9, 159)), tmp_path))
+    assert data["ids"][:2] == ["9", "10"]
+    levels = pd.MultiIndex.from_tuples([("a", i) for i in range(150)])
+    data = payload(written(model, pd.DataFrame(X, index=levels), tmp_path))
+    assert data["ids"][3] == "a, 3"
+    # A name stands for one column of the file only.
+    data = payload(written(model, frame.rename_axis("scale"), tmp_path))
+    assert data["idName"] == "id_scale"
 
 
 def test_eigenvalue_labels_fit_in(sample, tmp_path):
@@ -434,12 +536,11 @@ def test_command(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "r.html" in done.stdout
-    assert "add --id-column 'name'" in " ".join(done.stdout.split())
+    # There are ids already.
+    assert "--id-column" not in done.stdout
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert '<h1 dir="auto">Clusters of cells</h1>' in page
     assert payload(page)["ids"][7] == "=c7"
     assert payload(page)["idName"] == "cell"
     assert "of 60 rows" in page
-    # Who reads the page may not be at a terminal.
-    assert "Left out column 'name': it does not hold numbers" in page
-    assert "--id-column" not in page
+    assert "Left out column <bdi>'name'</bdi>: it does not hold numbers" in page

@@ -1,5 +1,6 @@
 """The report in a real browser: seen, pointed at, searched, sorted, saved, printed."""
 
+import codecs
 import csv
 import io
 import json
@@ -9,6 +10,7 @@ import shutil
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from matplotlib import pyplot as plt
 from playwright.sync_api import expect, sync_playwright
 
 from ihgmm import IhSC, diagnose, make_ihgmm
@@ -269,7 +271,10 @@ def saved(page, button="#save", name="labels.csv"):
     with page.expect_download() as download:
         page.locator(button).press("Enter")
     assert download.value.suggested_filename == name
-    return download.value.path().read_bytes().decode("utf-8")
+    content = download.value.path().read_bytes()
+    # Excel takes a file without the mark for one in the code of the country.
+    assert content.startswith(codecs.BOM_UTF8)
+    return content.decode("utf-8-sig")
 
 
 def saved_ids(page, *which):
@@ -402,6 +407,50 @@ def test_narrow_screen_calm_motion_and_print(open_page, report):
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert ground == "rgb(255, 255, 255)"
     assert page.pdf().startswith(b"%PDF")
+
+
+def test_nothing_is_cut_off_on_a_narrow_screen(open_page, report):
+    page = open_page(report[0], viewport={"width": 390, "height": 800})
+    cut = """(selector) => [...document.querySelectorAll(selector)].filter((e) =>
+        e.getBoundingClientRect().right > 390 || e.scrollWidth > e.clientWidth + 1
+    ).map((e) => e.textContent)"""
+    assert page.evaluate(cut, "#heads th, #cells td.number") == []
+    assert page.evaluate(cut, ".card, .card li, .card .number") == []
+
+
+def test_the_legend_tells_of_clusters_out_of_sight(open_page, report, tmp_path):
+    X, _ = make_ihgmm(400, 60, 30, random_state=0)
+    model = IhSC(30, random_state=0).fit(X)
+    page = open_page(write_report(model, X, tmp_path / "many.html"))
+    assert page.locator("#legend-title").inner_text() == "30 clusters"
+    legend = page.locator("#legend")
+
+    def foot():
+        image = plt.imread(io.BytesIO(legend.screenshot()))[..., :3]
+        return image[-2, image.shape[1] // 2].min()
+
+    assert foot() < 0.9  # a shade
+    legend.evaluate("e => e.scrollTo(0, e.scrollHeight)")
+    assert foot() > 0.97
+    page = open_page(report[0])
+    legend = page.locator("#legend")
+    assert foot() > 0.97
+
+
+def test_paper_keeps_together_what_belongs_together(open_page, report):
+    page = open_page(report[0])
+    stage = page.locator("#stage")
+    page.keyboard.press("Tab")
+    stage.focus()
+    ring = "e => getComputedStyle(e).outlineStyle"
+    assert stage.evaluate(ring) == "solid"
+    page.emulate_media(media="print")
+    assert stage.evaluate(ring) == "none"
+    rule = "(e, name) => getComputedStyle(e)[name]"
+    for section in ("#map", "#eigenvalues"):
+        assert page.locator(section).evaluate(rule, "breakInside") == "avoid"
+    for head in page.locator("h2, h3, section > p").all():
+        assert head.evaluate(rule, "breakAfter") == "avoid"
 
 
 def test_without_script(browser, report):

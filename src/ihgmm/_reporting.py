@@ -18,7 +18,7 @@ class Reporting:
         path: Any,
         *,
         ids: Any = None,
-        id_name: str = "id",
+        id_name: str | None = None,
         feature_names: Any = None,
         title: str | None = None,
         labels_true: Any = None,
@@ -33,9 +33,11 @@ class Reporting:
         path : str or path
             The file to write, ending in .html.
         ids : sequence of length n_samples, optional
-            Names of rows; their numbers from 1 by default.
+            Names of rows. By default the index of a pandas frame, unless that only
+            counts the rows; then, and of other data, their numbers from 1.
         id_name : str, optional
-            What the names are called in the file that the page lets you save.
+            What the names are called in the file that the page lets you save. By
+            default the name of the index, or "id"; of numbers, "row".
         feature_names : sequence of length n_features, optional
             Names of features; by default those of the fit or of the columns of X.
         title : str, optional

@@ -1,7 +1,7 @@
 """Reading data as users have it, and writing files whole or not at all."""
 
 from ihgmm._tables.reading import BUILT_IN, read_table
-from ihgmm._tables.table import Table, TableError, quoted
+from ihgmm._tables.table import Note, Table, TableError, quoted
 from ihgmm._tables.writing import (
     TEXT,
     check_output,
@@ -13,6 +13,7 @@ from ihgmm._tables.writing import (
 __all__ = [
     "BUILT_IN",
     "TEXT",
+    "Note",
     "Table",
     "TableError",
     "check_output",

@@ -55,7 +55,7 @@ def read_columns(source: str, path: Path, suffix: str, wanted: Wanted) -> Table:
         if not chosen and (name in special or name in wanted.dropped):
             continue
         values = _numbers(arrow.column(name))
-        reason = _reason(name, arrow.column(name), values, bool(chosen))
+        reason = _reason(name, arrow.column(name), values, wanted)
         if reason is None:
             used[name] = values
         elif chosen:
@@ -161,15 +161,17 @@ def _is_number(word: str) -> bool:
 
 
 def _reason(
-    name: str, column: Any, values: np.ndarray | None, chosen: bool
+    name: str, column: Any, values: np.ndarray | None, wanted: Wanted
 ) -> Note | None:
     """Say in words why a column is not used; None if it is."""
     if values is None:
-        return _text_reason(name, column)
+        return _text_reason(name, column, wanted)
     if np.isnan(values).all():
         return Note("is empty")
-    if not chosen and _like_ids(name, column):
+    if not (wanted.features or wanted.columns) and _like_ids(name, column):
         what = "looks like ids: whole numbers, no two alike"
+        if wanted.ids is not None:
+            return Note(f"{what}. To cluster by it, name it in --columns", what)
         return Note(
             f"{what}. If so, add --id-column {quoted(name)}; to cluster by it, name it "
             "in --columns",
@@ -204,7 +206,7 @@ def _label_note(name: str) -> Note:
     )
 
 
-def _text_reason(name: str, column: Any) -> Note:
+def _text_reason(name: str, column: Any, wanted: Wanted) -> Note:
     """Say what is in a column without numbers; a few bad cells are named."""
     values = ["" if cell is None else str(cell) for cell in column.to_pylist()]
     missing = {"", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", *MISSING}
@@ -223,7 +225,7 @@ def _text_reason(name: str, column: Any) -> Note:
         what += f" but text such as {quoted((bad or cells)[0][1])}"
     if grouped:
         what += remedy
-    elif len(set(values)) == len(values) > 1:
+    elif wanted.ids is None and len(set(values)) == len(values) > 1:
         hint = ". If it names the rows,"
         return Note(
             f"{what}{hint} add --id-column {quoted(name)}",

@@ -15,7 +15,8 @@ from sklearn import datasets as bundled
 
 from ihgmm._tables.columns import read_columns
 from ihgmm._tables.matrices import MATRICES, read_matrix
-from ihgmm._tables.table import Table, TableError, listed, plain, without_missing
+from ihgmm._tables.missing import without_missing
+from ihgmm._tables.table import Table, TableError, listed, plain
 from ihgmm._tables.wanted import Wanted
 from ihgmm._tables.writing import TEXT
 from ihgmm.datasets import list_datasets, load_dataset
@@ -24,6 +25,7 @@ from ihgmm.model import make_ihgmm
 __all__ = ["BUILT_IN", "FORMATS", "read_table"]
 
 FORMATS = (*TEXT, ".parquet", *MATRICES)
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 
 DAMAGED = (
     ValueError,
@@ -117,6 +119,11 @@ def read_table(
     if path.stat().st_size == 0:
         raise TableError(f"{source} is empty.")
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    if suffix in SPREADSHEETS:
+        raise TableError(
+            f"{source} is a spreadsheet; save the sheet with the data as CSV "
+            "(UTF-8) and give that file."
+        )
     if suffix not in FORMATS:
         raise TableError(
             f"{source}: unknown format {path.suffix or '(no suffix)'!r}; give one of "

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 __all__ = [
     "Note",
@@ -16,14 +15,10 @@ __all__ = [
     "listed",
     "plain",
     "quoted",
-    "without_missing",
 ]
 
 LONGEST = 40
 """Characters of a name that messages show."""
-
-MOST_COLUMNS = 3
-"""Columns with missing cells that messages name."""
 
 
 class TableError(Exception):
@@ -37,13 +32,19 @@ class Note(str):
     ----------
     in_words : str
         The same without options, for pages that are read elsewhere.
+    loud : bool
+        Whether it is to be said where little is said, too.
     """
 
     in_words: str
+    loud: bool
 
-    def __new__(cls, text: str, in_words: str | None = None) -> Note:
+    def __new__(
+        cls, text: str, in_words: str | None = None, *, loud: bool = False
+    ) -> Note:
         made = super().__new__(cls, text)
         made.in_words = text if in_words is None else in_words
+        made.loud = loud
         return made
 
 
@@ -85,68 +86,6 @@ def plain(
 ) -> Table:
     """Return a table whose rows are known by their number."""
     return Table(X, np.arange(1, X.shape[0] + 1), labels=labels, names=names)
-
-
-def without_missing(
-    source: str, table: Table, drop: bool, *, fixed: bool = False
-) -> Table:
-    """Refuse missing cells, or leave out the rows that have them.
-
-    Where the columns are ``fixed``, none can be left out.
-    """
-    if sp.issparse(table.X):
-        return table  # the estimator names the place of a NaN
-    missing = np.isnan(table.X)
-    rows = missing.any(axis=1)
-    count = int(rows.sum())
-    if count == 0:
-        return table
-    where, cure = _missing_words(table.names, missing.sum(axis=0))
-    remedy = "" if fixed or not cure else f", {cure}"
-    if not drop:
-        raise TableError(
-            f"{source}: {count:,} of {len(rows):,} rows have missing cells, {where}; "
-            f"the first is in row {int(rows.argmax()) + 1}. Add --drop-missing to "
-            f"leave those rows out{remedy}, or fill them in."
-        )
-    if count == len(rows):
-        raise TableError(
-            f"{source}: every row has a missing cell, {where}. Fill them in{remedy}."
-        )
-    keep = ~rows
-    return replace(
-        table,
-        X=table.X[keep],
-        ids=table.ids[keep],
-        labels=None if table.labels is None else table.labels[keep],
-        notes=[
-            *table.notes,
-            f"Left out {count:,} row{'s' * (count != 1)} with missing cells.",
-        ],
-    )
-
-
-def _missing_words(names: list[str] | None, cells: np.ndarray) -> tuple[str, str]:
-    """Return where cells are missing, and the option that cures it, if one does."""
-    total = int(cells.sum())
-    worst = np.argsort(-cells, kind="stable")[:MOST_COLUMNS]
-    worst = worst[cells[worst] > 0]
-    if 2 * cells[worst[0]] > total:
-        worst = worst[:1]
-
-    def name(column: int) -> str:
-        return quoted(names[column]) if names else f"number {column + 1}"
-
-    if len(worst) == 1:
-        share = "all" if cells[worst[0]] == total else "most"
-        where = f"{share} of them in column {name(worst[0])}"
-    else:
-        counts = ", ".join(f"{name(j)} ({cells[j]:,})" for j in worst)
-        where = f"the most of them in columns {counts}"
-    # Columns without a name cannot be left out, nor can all of them.
-    if names is None or cells[worst].sum() < total or len(worst) == len(cells):
-        return where, ""
-    return where, f"--drop-columns to leave out {', '.join(map(name, worst))}"
 
 
 def quoted(name: object) -> str:

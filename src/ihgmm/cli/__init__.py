@@ -11,10 +11,10 @@ try:
     import rich  # noqa: F401
     import typer
 except ImportError:
-    sys.exit('The command line needs its extra: pip install "ihgmm[cli]"')
+    sys.exit("The command line needs typer and rich: pip install typer rich pyarrow")
 
 from ihgmm import __version__
-from ihgmm.cli._group import EXIT_CODES, Commands
+from ihgmm.cli._group import EXIT_CODES, Command, Commands
 from ihgmm.cli.bench import bench
 from ihgmm.cli.choose_k import choose_k
 from ihgmm.cli.datasets import datasets
@@ -55,8 +55,10 @@ def _flowing(command: Callable[..., None]) -> str:
 
 
 for name, command in COMMANDS.items():
-    app.command(name, help=_flowing(command), no_args_is_help=True)(command)
-app.command("bench", help=_flowing(bench))(bench)  # runs without arguments
+    app.command(name, cls=Command, help=_flowing(command), no_args_is_help=True)(
+        command
+    )
+app.command("bench", cls=Command, help=_flowing(bench))(bench)  # runs without arguments
 app.add_typer(datasets, name="datasets")
 
 

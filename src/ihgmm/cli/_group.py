@@ -12,12 +12,12 @@ from typing import Any
 
 import typer
 from numpy.linalg import LinAlgError
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from ihgmm._tables import TableError
 from ihgmm.cli._screen import tell
 
-__all__ = ["EXIT_CODES", "Commands"]
+__all__ = ["EXIT_CODES", "Command", "Commands", "Group"]
 
 EXIT_CODES = (
     "Exit codes: 0 success; 1 the work could not be done: a download, a disk, memory, "
@@ -26,7 +26,27 @@ EXIT_CODES = (
 )
 
 
-class Commands(TyperGroup):
+class _PlainFlags:
+    """Help in which an option that takes no value shows no type."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, the one for help too."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+class Command(_PlainFlags, TyperCommand):
+    """A command."""
+
+
+class Group(_PlainFlags, TyperGroup):
+    """A command with others below it."""
+
+
+class Commands(Group):
     """Commands that end with one line and a status that means something."""
 
     def invoke(self, ctx: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,6 +23,8 @@ from rich.progress import (
 )
 from rich.table import Table as Grid
 from rich.text import Text
+
+from ihgmm._tables import Note
 
 __all__ = ["Screen", "clean", "tell"]
 
@@ -77,6 +79,14 @@ class Screen:
         """Print a sentence about a file that was written, beside what was found."""
         if not self.silent:
             tell("note", text, "yellow")
+
+    def notes(self, notes: Iterable[str]) -> None:
+        """Print what was done to the data; what must not be missed as a warning."""
+        for note in notes:
+            if isinstance(note, Note) and note.loud:
+                tell("warning", note, "yellow")
+            else:
+                self.say(note, "yellow")
 
     def caution(self, text: str) -> None:
         """Print a sentence that is a warning where no others are printed."""

@@ -176,8 +176,7 @@ def _tell(screen: Screen, found: dict[str, Any]) -> None:
         f"{found['repeats']}",
         "bold",
     )
-    for note in found["notes"]:
-        screen.say(note, "yellow")
+    screen.notes(found["notes"])
     screen.grid(
         ("method", "seconds", "x IhSC", "error"),
         [

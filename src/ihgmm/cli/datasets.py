@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ihgmm._tables import TableError
+from ihgmm.cli._group import Command, Group
 from ihgmm.cli._options import AsJson, DataHome, Quiet, one_of
 from ihgmm.cli._screen import Screen
 from ihgmm.datasets import list_datasets, load_dataset
@@ -18,6 +19,7 @@ from ihgmm.datasets._catalog import CATALOG
 __all__ = ["datasets"]
 
 datasets = typer.Typer(
+    cls=Group,
     invoke_without_command=True,
     rich_markup_mode="rich",
 )
@@ -47,7 +49,7 @@ def show(
     list_all(data_home, as_json, quiet)
 
 
-@datasets.command("list")
+@datasets.command("list", cls=Command)
 def list_all(
     data_home: DataHome = None, as_json: AsJson = False, quiet: Quiet = False
 ) -> None:
@@ -78,7 +80,7 @@ def list_all(
     screen.say("to have one downloaded: ihgmm datasets fetch NAME")
 
 
-@datasets.command(no_args_is_help=True)
+@datasets.command(cls=Command, no_args_is_help=True)
 def fetch(
     name: Annotated[
         str,

@@ -184,8 +184,7 @@ def _tell(screen: Screen, found: dict[str, Any], caution: list[str]) -> None:
     )
     if found["count"] is not None:
         screen.say(found["count"])
-    for note in found["notes"]:
-        screen.say(note, "yellow")
+    screen.notes(found["notes"])
     screen.grid(
         ("cluster", "rows", "share", "scale: median", "5%", "95%"),
         [

@@ -140,8 +140,7 @@ def _tell(screen: Screen, found: dict[str, Any]) -> None:
         f"{found['data']}: {n:,} rows placed by {found['model']} ({found['class']})",
         "bold",
     )
-    for note in found["notes"]:
-        screen.say(note, "yellow")
+    screen.notes(found["notes"])
     screen.grid(
         ("cluster", "rows", "share"),
         [

@@ -105,7 +105,7 @@ def report(
             table.X,
             output,
             ids=table.ids,
-            id_name=id_column or "id",
+            id_name=table.id_name,
             feature_names=table.names,
             title=title or f"Clusters of {Path(data).stem}",
             labels_true=table.labels,
@@ -128,6 +128,5 @@ def _tell(screen: Screen, data: str, table: Table, found: dict[str, Any]) -> Non
             "notes": table.notes,
         }
     )
-    for note in table.notes:
-        screen.say(note, "yellow")
+    screen.notes(table.notes)
     screen.say(f"report written to {found['report_file']}; open it in a browser")

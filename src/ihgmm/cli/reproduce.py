@@ -119,7 +119,7 @@ def _check(what: str, reps: int | None, jobs: int | None) -> None:
         if number is not None and number < 1:
             raise ValueError(f"{option} {number} is too small; give 1 or more.")
     if what != "table" and importlib.util.find_spec("matplotlib") is None:
-        raise ImportError('The figures need matplotlib: pip install "ihgmm[plot]"')
+        raise ImportError("The figures need matplotlib: pip install matplotlib")
 
 
 def _experiment(

@@ -11,6 +11,7 @@ from ihgmm import IhSC, scale_heterogeneity_test
 from ihgmm._tables import TableError
 from ihgmm.cli._data import Source, parse_n_clusters
 from ihgmm.cli._options import (
+    READING,
     AsJson,
     Bare,
     Columns,
@@ -19,7 +20,6 @@ from ihgmm.cli._options import (
     DropMissing,
     Gram,
     IdColumn,
-    LabelColumn,
     ScaleColumns,
     Seed,
     Standardize,
@@ -43,7 +43,14 @@ def scale_test(
     ] = None,
     gram: Gram = "hollow",
     seed: Seed = 0,
-    label_column: LabelColumn = None,
+    label_column: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=READING,
+            help="Column with known labels (or array of an NPZ file): rows are "
+            "tested within them, unless -k is given.",
+        ),
+    ] = None,
     id_column: IdColumn = None,
     columns: Columns = None,
     drop_columns: DropColumns = None,
@@ -104,8 +111,7 @@ def scale_test(
     )
     n, p = table.X.shape
     screen.say(f"{data}: {n:,} rows, {p:,} features, labels {origin}", "bold")
-    for note in table.notes:
-        screen.say(note, "yellow")
+    screen.notes(table.notes)
     _tell(screen, found)
     screen.answer(found.recommendation.partition(":")[0])
 

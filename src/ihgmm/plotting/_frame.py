@@ -30,7 +30,7 @@ def axes(ax: Any, size: tuple[float, float] = (6.0, 4.0), **options: Any) -> Any
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
-            "Pictures need matplotlib: pip install 'ihgmm[plot]'."
+            "Pictures need matplotlib: pip install matplotlib."
         ) from error
     if ax is not None:
         return ax

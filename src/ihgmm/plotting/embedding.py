@@ -92,8 +92,9 @@ def plot_embedding_3d(
     Parameters
     ----------
     model : fitted estimator
-        A model with ``embedding_``, such as :class:`ihgmm.IhSC`; with X, any that has
-        ``labels_`` and ``cluster_centers_``.
+        A model of three clusters or more, with ``embedding_``, such as
+        :class:`ihgmm.IhSC`; with X, any that has ``labels_`` and
+        ``cluster_centers_``.
     X : array-like or sparse matrix of shape (n_samples, n_features), optional
         The data that was clustered, as in :func:`plot_embedding`.
     dims : three int, optional
@@ -139,6 +140,10 @@ def plot_embedding_3d(
             )  # fmt: skip
     note = shown_note(kept, len(rows))
     if view.corners is None:
+        # With room around them inside, no number lies among those of the axes.
+        ax.auto_scale_xyz(*(1.3 * out[~np.isnan(out).any(axis=1)]).T, had_data=True)
+        for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
+            axis.get_major_locator().set_params(nbins=5)
         _name_axes(ax, view.dims[:2], "")
         ax.set_zlabel(f"coordinate {view.dims[2]}")
         ax.text2D(0.5, 0.0, note, transform=ax.transAxes, ha="center", va="bottom")

@@ -42,7 +42,7 @@ def plot_scree(
     A count brings the band of sign-flipped data, which is noise, and eigenvalues
     beyond the clusters; a diagnosis brings one eigenvalue beyond. With either the gap
     is marked: eigenvalue K over the next one. The picture of a model alone says what
-    it lacks, in the place of a title.
+    it lacks, in the place of a title, and needs no legend.
 
     Examples
     --------
@@ -113,7 +113,11 @@ def _say_what_is_missing(ax: Any, k: int) -> None:
 
 
 def _mark_gap(ax: Any, values: np.ndarray, k: int, place: str = "best") -> None:
-    """Mark the drop from eigenvalue k to the next, if both are there and above 0."""
+    """Mark the drop from eigenvalue k to the next, if both are there and above 0.
+
+    The legend names the gap. Where there is one series and no gap, the title says all,
+    and the mark of a legend would pass for an eigenvalue.
+    """
     if 0 < k < len(values) and values[k] > 0:
         ends = values[k - 1 : k + 1]
         ax.plot(
@@ -125,5 +129,6 @@ def _mark_gap(ax: Any, values: np.ndarray, k: int, place: str = "best") -> None:
             ms=8,
             label=f"gap: {ends[0] / ends[1]:.1f}-fold",
         )
-    # The legend is where the gap is named, and keeps clear of what is drawn.
-    ax.legend(frameon=False, fontsize="small", loc=place)
+    if len(ax.get_legend_handles_labels()[0]) > 1:
+        # A frame, so that no mark in it passes for an eigenvalue.
+        ax.legend(fontsize="small", loc=place, framealpha=0.9, edgecolor="#aaaaaa")

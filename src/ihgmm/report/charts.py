@@ -7,7 +7,7 @@ import numpy as np
 from ihgmm.report.facts import Facts
 from ihgmm.report.markup import Element, child, node
 
-__all__ = ["ScaleAxis", "bar", "scree"]
+__all__ = ["ScaleAxis", "bar", "compact", "scree"]
 
 WIDE, HIGH = 260.0, 30.0
 """Size of the picture of the scales of a cluster."""
@@ -108,7 +108,7 @@ def scree(facts: Facts) -> Element:
     wide, high, bottom = 720.0, 260.0, 34.0
     top = max(values.max(), facts.edge or 0, 0) or 1.0
     floor = min(values.min(), 0)
-    ticks = {tick: _compact(tick) for tick in _round_ticks(floor, top)}
+    ticks = {tick: compact(tick) for tick in _round_ticks(floor, top)}
     # On narrow screens text is large beside the chart: 13 units a character.
     left = 24.0 + 13 * max(map(len, ticks.values()))
     step = (wide - left - 16) / len(values)
@@ -153,8 +153,8 @@ def scree(facts: Facts) -> Element:
     return svg
 
 
-def _compact(value: float) -> str:
-    """Return a round number with k, M or G for thousands and so on."""
+def compact(value: float) -> str:
+    """Return a number of three digits, with k, M or G for thousands and so on."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if unit <= abs(value) < 1e3 * unit:
             return f"{value / unit:.3g}{name}"

@@ -56,6 +56,8 @@ class Facts:
         The flat picture.
     ids : list of str or None
         Names of rows; None for their numbers.
+    id_name : str
+        What these are called.
     features : list of str
         Names of features.
     known : ndarray of shape (n_samples,) or None
@@ -78,6 +80,7 @@ class Facts:
     diagnosis: Diagnosis
     view: View
     ids: list[str] | None
+    id_name: str
     features: list[str]
     known: np.ndarray | None
     notes: list[str]
@@ -89,10 +92,21 @@ class Facts:
 
 
 def gather(
-    model: Any, X: Any, ids: Any, feature_names: Any, labels_true: Any, notes: Any
+    model: Any,
+    X: Any,
+    *,
+    ids: Any,
+    id_name: str | None,
+    feature_names: Any,
+    labels_true: Any,
+    notes: Any,
 ) -> Facts:
     """Check what was given and work out what the report tells."""
     labels = _fitted_labels(model)
+    if ids is None:
+        ids, usual = _index_of(X)
+    else:
+        usual = "id"
     if is_device(X):
         X = to_host(X)
     data = check_data(X, blocks=True)
@@ -122,6 +136,7 @@ def gather(
         diagnosis=found,
         view=flat_view(model, data, labels, scales, centers),
         ids=None if ids is None else _names("ids", ids, n, "row"),
+        id_name=usual if id_name is None else id_name,
         features=_features(model, X, feature_names, p),
         known=None if labels_true is None else _known(labels_true, n),
         notes=_sentences(notes),
@@ -169,6 +184,16 @@ def _names(what: str, given: Any, count: int, thing: str) -> list[str]:
     return names
 
 
+def _index_of(X: Any) -> tuple[list[Any] | None, str]:
+    """Return the index of a frame and its name; None if it only counts the rows."""
+    if not hasattr(X, "iloc"):
+        return None, "row"
+    values = np.asarray(X.index)
+    if values.dtype.kind == "i" and np.array_equal(values, np.arange(len(values))):
+        return None, "row"
+    return list(X.index), "id" if X.index.name is None else _text(X.index.name)
+
+
 def _sentences(notes: Any) -> list[str]:
     if isinstance(notes, str | bytes):
         raise TypeError(f"notes={notes!r} is one note; give a list of them.")
@@ -178,6 +203,8 @@ def _sentences(notes: Any) -> list[str]:
 def _text(name: Any) -> str:
     if name is None:
         return ""
+    if isinstance(name, tuple):  # of an index of several levels
+        return ", ".join(map(_text, name))
     return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from xml.etree.ElementTree import Element, tostring
 
-__all__ = ["Element", "child", "node", "shown", "to_html"]
+__all__ = ["Element", "child", "chip", "isolated", "node", "shown", "to_html"]
 
 UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+QUOTED = re.compile(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)""")
+"""A name in a sentence, as Python quotes it; an apostrophe within a word is none."""
 
 LONGEST = 120
 """Characters of a name that are shown."""
@@ -31,6 +34,23 @@ def child(
     element = node(tag, text, **attributes)
     parent.append(element)
     return element
+
+
+def isolated(tag: str, text: str, **attributes: str | float) -> Element:
+    """Return an element with a sentence, each name in it with a direction of its own.
+
+    A name that is read from right to left would else turn the words around it.
+    """
+    first, *rest = QUOTED.split(UNFIT.sub("\ufffd", text))
+    element = node(tag, first, **attributes)
+    for name, after in zip(rest[::2], rest[1::2], strict=True):
+        child(element, "bdi", name).tail = after
+    return element
+
+
+def chip(k: int, text: str = "") -> Element:
+    """Return the number of a cluster, or a text, with its colour."""
+    return node("span", text or str(k), class_=f"chip c{k}")
 
 
 def shown(name: str) -> str:

@@ -19,12 +19,16 @@ from ihgmm.diagnostics.verdict import counted
 from ihgmm.report import sections
 from ihgmm.report.colors import cluster_style
 from ihgmm.report.facts import Facts, gather
+from ihgmm.report.known import classes_of, known_part
 from ihgmm.report.markup import UNFIT, node, to_html
 from ihgmm.report.payload import inline_json, packed, quantised
 from ihgmm.report.thinning import kept_rows
 from ihgmm.report.words import thinning_note
 
 __all__ = ["write_report"]
+
+COLUMNS = ("cluster", "scale", "confidence", "known")
+"""What stands beside the ids in the file that the page saves."""
 
 SCRIPTS = ("rows.js", "map.js", "table.js", "start.js")
 
@@ -35,7 +39,7 @@ def write_report(
     path: Any,
     *,
     ids: Any = None,
-    id_name: str = "id",
+    id_name: str | None = None,
     feature_names: Any = None,
     title: str | None = None,
     labels_true: Any = None,
@@ -57,9 +61,11 @@ def write_report(
     path : str or path
         The file to write, ending in .html or .htm. It is written whole or not at all.
     ids : sequence of length n_samples, optional
-        Names of rows; their numbers from 1 by default.
+        Names of rows. By default the index of a pandas frame, unless that only counts
+        the rows; then, and of other data, their numbers from 1.
     id_name : str, optional
-        What the names are called in the file that the page lets you save.
+        What the names are called in the file that the page lets you save. By default
+        the name of the index, or "id"; of numbers, "row".
     feature_names : sequence of length n_features, optional
         Names of features; by default those of the fit or of the columns of X.
     title : str, optional
@@ -80,8 +86,9 @@ def write_report(
     Beyond 100,000 rows, or 4.5 MB of names, the map and the table of rows hold a random
     part of them and say so; all other figures are of all rows.
 
-    The page lets you save the labels as CSV (RFC 4180): those of all its rows, or of
-    the rows that a search or a single cluster leaves, sorted as the table is. A
+    The page lets you save the labels as CSV (RFC 4180, in UTF-8 with a byte order mark,
+    by which spreadsheets know it): those of all its rows, or of the rows that a search
+    or a single cluster leaves, sorted as the table is. A
     spreadsheet would run a name that begins with ``=``, ``+``, ``-`` or ``@``, a tab or
     a line break as a formula unless it is a number; so such a name gets an apostrophe
     in front, and so that this can be undone, one that has an apostrophe there already
@@ -108,15 +115,23 @@ def write_report(
     target = _check_path(path)
     if title is not None and not isinstance(title, str):
         raise TypeError(f"title={title!r} is a {type(title).__name__}; give a text.")
-    if not isinstance(id_name, str):
+    if id_name is not None and not isinstance(id_name, str):
         raise TypeError(f"id_name={id_name!r} is no text; give what ids are called.")
-    facts = gather(model, X, ids, feature_names, labels_true, notes)
+    facts = gather(
+        model,
+        X,
+        ids=ids,
+        id_name=id_name,
+        feature_names=feature_names,
+        labels_true=labels_true,
+        notes=notes,
+    )
     heading = title or f"Clusters found by {facts.method}"
-    write_whole(target, render(facts, heading, id_name))
+    write_whole(target, render(facts, heading))
     return target
 
 
-def render(facts: Facts, title: str, id_name: str) -> str:
+def render(facts: Facts, title: str) -> str:
     """Return the page as text."""
     kept = kept_rows(facts.labels, facts.ids)
     n, p = len(facts.labels), len(facts.features)
@@ -124,7 +139,7 @@ def render(facts: Facts, title: str, id_name: str) -> str:
     script = (
         '"use strict";\n(() => {\n' + "\n".join(_asset(s) for s in SCRIPTS) + "})();\n"
     )
-    known = sections.known_part(facts)
+    known = known_part(facts)
     note = thinning_note(len(kept), n)
     unit = (
         "how many noise levels a row of scale 1 stands out from rows of the other "
@@ -145,9 +160,10 @@ def render(facts: Facts, title: str, id_name: str) -> str:
         ),
         "style": style,
         "script": script,
-        "data": inline_json(_payload(facts, kept, id_name)),
+        "data": inline_json(_payload(facts, kept)),
         "done": to_html(*sections.done_part(facts)),
         "diagnosis": to_html(*sections.diagnosis_part(facts)),
+        "count": counted(facts.n_clusters, "cluster"),
         "view": escape(facts.view.words),
         "thinned": to_html(node("p", note, class_="note")) if note else "",
         "clusters": to_html(sections.cluster_table(facts)),
@@ -162,13 +178,13 @@ def render(facts: Facts, title: str, id_name: str) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda m: slots[m[1]], _asset("page.html"))
 
 
-def _payload(facts: Facts, kept: np.ndarray, id_name: str) -> dict[str, Any]:
-    places = facts.view.places
+def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
+    places, name = facts.view.places, facts.id_name
     low, high = places.min(axis=0), places.max(axis=0)
     span = np.maximum(high - low, 1e-12)
     data: dict[str, Any] = {
         "nClusters": facts.n_clusters,
-        "idName": id_name,
+        "idName": f"id_{name}" if name in COLUMNS else name,
         "sizes": [int(size) for size in facts.sizes],
         "aspect": float(span[0] / span[1]) if facts.view.square else None,
         "x": packed(quantised(places[kept, 0], low[0], high[0])),
@@ -182,9 +198,8 @@ def _payload(facts: Facts, kept: np.ndarray, id_name: str) -> dict[str, Any]:
     elif len(kept) < len(facts.labels):
         data["numbers"] = packed((kept + 1).astype(np.uint32))
     if facts.known is not None:
-        names, codes = np.unique(facts.known[kept].astype(str), return_inverse=True)
-        data["classes"] = [str(name) for name in names]
-        data["known"] = packed(np.ravel(codes).astype(np.uint32))
+        data["classes"], codes = classes_of(facts.known[kept])
+        data["known"] = packed(codes.astype(np.uint32))
     return data
 
 

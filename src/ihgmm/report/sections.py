@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ihgmm.diagnostics.verdict import SURE, figure_table, percent
-from ihgmm.metrics import misclassification_loss
-from ihgmm.report.charts import ScaleAxis, bar, scree
+from ihgmm.report.charts import ScaleAxis, bar, compact, scree
 from ihgmm.report.facts import Facts
-from ihgmm.report.markup import Element, child, node, shown
+from ihgmm.report.markup import Element, child, chip, isolated, node, shown
 from ihgmm.report.words import THEORY, parameter_words, story
 
 __all__ = [
@@ -17,15 +16,11 @@ __all__ = [
     "done_part",
     "eigenvalue_part",
     "feature_cards",
-    "known_part",
     "method_part",
 ]
 
 MANY_CLUSTERS, FEWER_FEATURES = 12, 4
 """With more clusters than this, fewer features of each are shown."""
-
-MOST_CLASSES = 30
-"""Known classes that have a column; the largest ones, if there are more."""
 
 FOR_EXPERTS = ("eigenvalue gap", "separation", "over theory")
 """Figures of a diagnosis that are folded away."""
@@ -48,7 +43,7 @@ def done_part(facts: Facts) -> list[Element]:
     if facts.notes:
         notes = node("ul", class_="notes")
         for text in facts.notes:
-            child(notes, "li", text, dir="auto")
+            notes.append(isolated("li", text, dir="auto"))
         parts += [node("h3", "The data"), notes]
     return parts
 
@@ -139,11 +134,6 @@ def _cluster_row(
     child(row, "td", class_="scales").append(axis.spread(scales, k))
 
 
-def chip(k: int, text: str = "") -> Element:
-    """Return the number of a cluster, or a text, with its colour."""
-    return node("span", text or str(k), class_=f"chip c{k}")
-
-
 def feature_cards(facts: Facts) -> list[Element]:
     """Return the most telling features of each cluster, a card each."""
     found = facts.telling
@@ -192,7 +182,15 @@ def _diverging(share: float, k: int) -> Element:
 
 
 def _signed(score: float) -> str:
-    text = f"{abs(score):.2g}" if abs(score) < 100 else f"{abs(score):,.0f}"
+    size = abs(score)
+    if size == np.inf:
+        text = "∞"
+    elif size >= 9999.5:
+        text = compact(size)
+    elif size >= 99.5:  # from where two digits are not enough
+        text = f"{size:,.0f}"
+    else:
+        text = f"{size:.{2 if size >= 0.01 else 1}g}"
     return ("+" if score >= 0 else MINUS) + text
 
 
@@ -211,49 +209,6 @@ def eigenvalue_part(facts: Facts) -> list[Element]:
     if facts.edge is not None:
         text += " Those above the edge of noise stand out from sign-flipped data."
     return [node("p", text), scree(facts)]
-
-
-def known_part(facts: Facts) -> list[Element]:
-    """Return how clusters and known labels agree; nothing without such labels."""
-    if facts.known is None:
-        return []
-    names, codes = np.unique(facts.known.astype(str), return_inverse=True)
-    n = len(facts.labels)
-    wrong = misclassification_loss(codes, facts.labels)
-    text = (
-        f"With each cluster matched to the class that fits best, {wrong:,} of {n:,} "
-        f"rows ({percent(wrong / n)}) are in another one. Known labels were not used "
-        "to find the clusters."
-    )
-    counts = np.zeros((facts.n_clusters, len(names)), dtype=np.intp)
-    np.add.at(counts, (facts.labels, np.ravel(codes)), 1)
-    order = np.argsort(-counts.sum(axis=0), kind="stable")[:MOST_CLASSES]
-    if len(order) < len(names):
-        text += f" The table shows the {len(order)} largest of {len(names)} classes."
-    shades = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    wrap = node(
-        "div",
-        class_="wide",
-        tabindex="0",
-        role="region",
-        aria_label="Table of known labels",
-    )
-    table = child(wrap, "table", class_="known")
-    child(table, "caption", "Rows of each cluster by known label")
-    head = child(child(table, "thead"), "tr")
-    child(head, "th", "Cluster", scope="col")
-    for j in order:
-        name = shown(str(names[j]))
-        cell = child(head, "th", scope="col", class_="number")
-        child(cell, "bdi", name, title=name)
-    body = child(table, "tbody")
-    for k in range(facts.n_clusters):
-        row = child(body, "tr")
-        child(row, "th", scope="row").append(chip(k))
-        for j in order:
-            kind = "number most" if shades[k, j] >= 0.5 else "number"
-            child(row, "td", f"{counts[k, j]:,}" if counts[k, j] else "·", class_=kind)
-    return [node("p", text), wrap]
 
 
 def method_part(facts: Facts, version: str) -> list[Element]:

@@ -116,8 +116,9 @@ function csv(rows) {
 }
 
 function save(rows, name) {
+  // Without the mark at the start, Excel takes UTF-8 for another code.
   const link = element("a");
-  link.href = URL.createObjectURL(new Blob([csv(rows)], { type: "text/csv;charset=utf-8" }));
+  link.href = URL.createObjectURL(new Blob(["\ufeff", csv(rows)], { type: "text/csv;charset=utf-8" }));
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);

@@ -62,7 +62,7 @@ def _compat(a: DeviceArray) -> ModuleType:
     except ImportError as error:
         raise ImportError(
             f"X is a {kind_of(a)}, which takes the package array-api-compat: pip "
-            "install 'ihgmm[gpu]'. A NumPy copy of X needs nothing more."
+            "install array-api-compat. A NumPy copy of X needs nothing more."
         ) from error
     return array_api_compat
 

@@ -132,7 +132,7 @@ def _check_object(adata: Any, copy: bool) -> None:
         from anndata import AnnData
     except ImportError as error:
         raise ImportError(
-            "ihgmm.anndata needs the package anndata: pip install 'ihgmm[anndata]'."
+            "ihgmm.anndata needs the package anndata: pip install anndata."
         ) from error
     if not isinstance(adata, AnnData):
         raise TypeError(

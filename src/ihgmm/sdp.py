@@ -180,6 +180,6 @@ def _cvxpy() -> Any:
         import cvxpy
     except ImportError as error:
         raise ImportError(
-            'The semidefinite relaxation needs its extra: pip install "ihgmm[sdp]"'
+            "The semidefinite relaxation needs cvxpy: pip install cvxpy"
         ) from error
     return cvxpy

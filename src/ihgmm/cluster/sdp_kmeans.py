@@ -29,7 +29,7 @@ class SDPKMeans(DistanceClusterer):
     The problem of k-means is relaxed to a convex one [1]_ that has no local optima.
     For mixtures of Gaussians with rows of one scale it finds all labels as soon as any
     method can [2]_. It works on a matrix of n_samples by n_samples, so it is for a few
-    hundred rows; it needs cvxpy (``pip install "ihgmm[sdp]"``).
+    hundred rows; it needs cvxpy (``pip install cvxpy``).
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ def _pooch(entry: Entry, remedy: str) -> ModuleType:
     except ImportError as error:
         raise ImportError(
             f"Downloading the {entry.title} data needs pooch, which is not installed: "
-            f'pip install "ihgmm[data]". Or get {entry.url}, and {remedy}.'
+            f"pip install pooch tqdm. Or get {entry.url}, and {remedy}."
         ) from error
 
 

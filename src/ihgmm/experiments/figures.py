@@ -41,9 +41,7 @@ def draw_experiment(
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise ImportError(
-            'Figures need matplotlib: pip install "ihgmm[plot]"'
-        ) from None
+        raise ImportError("Figures need matplotlib: pip install matplotlib") from None
     panels = [p for p in experiment.panels if any(s.panel == p.name for s in summary)]
     columns = [(panel, noise) for panel in panels for noise in NOISES]
     figure = Figure(figsize=(2.6 * len(columns) + 0.6, 5.4), layout="constrained")

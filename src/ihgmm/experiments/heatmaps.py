@@ -98,9 +98,7 @@ def draw_map(
         from matplotlib.colors import PowerNorm
         from matplotlib.figure import Figure
     except ImportError:
-        raise ImportError(
-            'Figures need matplotlib: pip install "ihgmm[plot]"'
-        ) from None
+        raise ImportError("Figures need matplotlib: pip install matplotlib") from None
     methods, rows = experiment.methods, len(one.panels)
     height = 2 * (0.45 + 0.24 * rows) + 1.35
     figure = Figure(figsize=(1.62 * len(methods) + 1.5, height), layout="constrained")

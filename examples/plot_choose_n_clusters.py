@@ -53,16 +53,10 @@ axes[0].set_title(f"five patterns: {many_features.n_clusters} found")
 nothing.plot(axes[1])
 axes[1].set_title(f"pure noise: {nothing.n_clusters} found")
 
-ax = axes[2]
-tried, strength = zip(*stable.strengths.items(), strict=True)
-ax.plot(tried, strength, "-o", color="#0072B2", mfc="white")
-ax.plot(stable.n_clusters, stable.strengths[stable.n_clusters], "o", color="#0072B2")
-ax.axhline(0.9, color="#D55E00", lw=1.2)
-ax.set_xticks(tried)
-ax.set_ylim(0, 1.05)
-ax.set_xlabel("number of clusters")
-ax.set_ylabel("prediction strength")
-ax.set_title(f"four mixtures of two: rank {stable.rank}, {stable.n_clusters} clusters")
+stable.plot_strengths(axes[2])
+axes[2].set_title(
+    f"four mixtures of two: rank {stable.rank}, {stable.n_clusters} clusters"
+)
 for ax in axes:
     ax.spines[["top", "right"]].set_visible(False)
 

@@ -120,6 +120,13 @@ def test_extreme_units(scale):
     assert_allclose(found.values / scale / scale, values, rtol=1e-8)
 
 
+def test_multiple_eigenvalues_that_the_dense_solver_cuts():
+    X = np.random.default_rng(3011).standard_normal((50, 3))
+    G = GramOperator.of(X, "cosine")
+    values, _ = oracle(G, 4, "algebraic")
+    assert_allclose(leading_eigenpairs(G, 4).values, values, atol=1e-10)
+
+
 def test_start_from_a_sample_of_rows_agrees():
     X, _ = make_ihgmm(800, 12, 3, separation=2.0, scale_ratio=3, random_state=0)
     assert len(X) >= 2 * starts.SAMPLE * max(X.shape[1], 8)  # this path is taken

@@ -5,11 +5,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm import IhSC, make_ihgmm
+from ihgmm import IhGMM, IhSC, make_ihgmm
 from ihgmm._checks.data import check_data
 from ihgmm.flips import FlippedLanczos, Residual, Signs, run_on_kept, run_together
 from ihgmm.gram import GramOperator
+from ihgmm.metrics import misclassification_rate
 from ihgmm.selection import ClusterCount, choose, select_n_clusters
 from ihgmm.selection.parallel import count_above_noise
 
@@ -172,7 +175,8 @@ def test_noisy_rows_do_not_hide_a_cluster(n, p, k):
         assert (found.eigenvalues > found.edge).sum() == k
         other = select_n_clusters(1e5 * X, random_state=seed)
         assert_allclose(other.edge, found.edge)  # cosines have no units
-        assert IhSC("auto", random_state=seed).fit(X).selection_.n_clusters == k
+        model = IhSC("auto", gram="cosine", random_state=seed).fit(X)
+        assert model.selection_.n_clusters == k
 
 
 def test_the_second_look_starts_from_what_is_known():
@@ -245,7 +249,10 @@ def test_units_storage_and_seed():
         other = select_n_clusters(X * scale, random_state=0)
         assert other.n_clusters == 3
         assert_allclose(other.edge / scale / scale, found.edge, rtol=1e-6)
-    assert select_n_clusters(X * 1e200, random_state=0).n_clusters == 3
+    huge = select_n_clusters(X * 1e200, random_state=0)
+    assert huge.n_clusters == 3
+    unit = 2.0 ** np.floor(np.log2(np.abs(X * 1e200).max()))  # no float holds squares
+    assert_allclose(huge.edge, found.edge * (1e200 / unit) ** 2, rtol=1e-6)
     again = select_n_clusters(np.asfortranarray(X), random_state=0)
     assert again.edge == pytest.approx(found.edge)
     whole = np.rint(X * 8).astype(np.int32)
@@ -300,7 +307,7 @@ def test_limit_words_and_picture():
     assert "No structure" in none.summary
     few = select_n_clusters(np.repeat(np.eye(2), 20, axis=0), method="stability")
     assert few.rank == 0
-    assert "halves of the data agree on 2 clusters" in few.summary
+    assert "Halves of the data agree on 2 clusters" in few.summary
     matplotlib.pyplot.close("all")
 
 
@@ -337,22 +344,141 @@ def test_nan():
 
 def test_a_column_that_dominates_is_said_to():
     X, _ = make_ihgmm(400, 100, 4, random_state=0)
-    column = 3000 + 300 * np.random.default_rng(0).standard_normal(400)
-    found = select_n_clusters(np.column_stack([X, column]), random_state=0)
-    assert found.n_clusters == 0
-    assert "Cannot tell: one column holds" in found.summary
-    assert "Divide the columns by their deviation" in found.summary
     assert select_n_clusters(X, random_state=0).largest_column < 0.2
+    units = X * np.where(np.arange(100) == 7, 1e4, 1)
+    for storage in (np.asarray, sp.csr_array):
+        found = select_n_clusters(storage(units), random_state=0)
+        assert found.n_clusters == 0
+        assert "Cannot tell: column 7 holds" in found.summary
+        assert "Divide the columns by their deviation" in found.summary
+    remedy = units / units.std(axis=0)
+    assert select_n_clusters(remedy, random_state=0).n_clusters == 4
 
 
-def test_the_largest_number_looked_for_is_said():
-    X, _ = make_ihgmm(400, 100, 4, random_state=0)
-    found = select_n_clusters(X, max_clusters=2, random_state=0)
-    assert "stopped at max_clusters=2, there may be more" in found.summary
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_offset_is_to_be_subtracted(dtype):
+    X = make_ihgmm(400, 100, 4, random_state=0, dtype=dtype)[0]
+    X[:, 3] += 1e3
+    for data in (X, sp.csc_array(X), X / X.std(axis=0)):
+        found = select_n_clusters(data, random_state=0)
+        assert found.n_clusters == 0
+        assert "Cannot tell: column 3 holds" in found.summary
+        assert "subtract its mean, or leave it out" in found.summary
+        assert "Divide" not in found.summary
+    assert found.plot().get_title() == "cannot tell, rank 0"
+    matplotlib.pyplot.close("all")
+    X[:, 3] -= X[:, 3].mean()
+    assert select_n_clusters(X, random_state=0).n_clusters == 4
 
 
-def test_few_features_are_said_to_hide_clusters():
-    X, _ = make_ihgmm(300, 12, 3, random_state=0)
-    assert "compare the method 'stability'" in select_n_clusters(X).summary
-    X, _ = make_ihgmm(300, 100, 3, random_state=0)
-    assert "stability" not in select_n_clusters(X).summary
+@pytest.mark.parametrize("method", ["auto", "parallel", "stability"])
+@pytest.mark.parametrize(("n_features", "most"), [(100, 1), (100, 2), (8, 1)])
+def test_the_largest_number_looked_for_is_said(n_features, most, method):
+    X, _ = make_ihgmm(400, n_features, 4, scale_ratio=3, random_state=1)
+    found = select_n_clusters(X, max_clusters=most, method=method, random_state=0)
+    assert found.n_clusters == most
+    assert f"stopped at max_clusters={most}, there may be more" in found.summary
+    assert "share one direction" not in found.summary
+
+
+def test_an_estimator_says_that_it_stopped_counting():
+    X, _ = make_ihgmm(600, 200, 52, scale_ratio=2, random_state=0)
+    message = r"50 clusters at most .* select_n_clusters\(X, max_clusters=500\)"
+    with pytest.warns(ConvergenceWarning, match=message):
+        model = IhSC("auto", random_state=0).fit(X)
+    assert model.n_clusters_ == 50
+    assert select_n_clusters(X, max_clusters=500, random_state=0).n_clusters == 52
+
+
+def noisy_rows():
+    levels = np.where(np.random.default_rng(0).random(300) < 0.2, 12.0, 0.7)
+    return make_ihgmm(
+        300, 300, 4, scale_ratio=3, separation_constant=0.9, noise_levels=levels,
+        random_state=0,
+    )  # fmt: skip
+
+
+def test_a_count_that_only_cosines_show_is_said_to():
+    X, labels = noisy_rows()
+    found = select_n_clusters(X, random_state=0)
+    assert (found.n_clusters, found.gram) == (4, "cosine")
+    assert "cluster with gram='cosine' or refine=True" in found.summary
+    plain = IhSC("auto", random_state=0)
+    with pytest.warns(ConvergenceWarning, match="gram='cosine' or refine=True"):
+        plain.fit(X)
+    assert misclassification_rate(labels, plain.labels_) > 0.4
+    for model in (
+        IhSC("auto", gram="cosine", random_state=0),
+        IhSC("auto", refine=True, random_state=0),
+        IhGMM("auto", random_state=0),
+    ):  # warnings are errors
+        assert misclassification_rate(labels, model.fit_predict(X)) < 0.2
+
+
+@pytest.mark.parametrize(("p", "k"), [(2, 2), (5, 4), (9, 9), (20, 3)])
+def test_few_features_are_counted_by_stability(p, k):
+    for seed in range(2):
+        X, _ = make_ihgmm(400, p, k, random_state=seed)
+        found = select_n_clusters(X, random_state=seed)
+        assert (found.n_clusters, found.method) == (k, "stability")
+        assert f"Halves of the data agree on {k} clusters" in found.summary
+        signs = select_n_clusters(X, method="parallel", random_state=seed)
+        assert signs.n_clusters <= k
+        assert "compare the method 'stability'" in signs.summary
+    assert IhSC("auto", random_state=0).fit(X).n_clusters_ == k
+
+
+def test_many_features_are_counted_by_flips():
+    found = select_n_clusters(make_ihgmm(300, 21, 3, random_state=0)[0])
+    assert (found.n_clusters, found.method, found.strengths) == (3, "parallel", {})
+    assert "stability" not in found.summary
+
+
+@pytest.mark.parametrize("p", [2, 3, 6])
+def test_noise_in_few_features_has_no_clusters(p):
+    counts = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        # Columns of unequal length: two sides of the longest are no clusters.
+        X = rng.standard_normal((60, p)) * rng.uniform(0.3, 3, p)
+        counts.append(select_n_clusters(X, random_state=seed).n_clusters)
+    # At a rate of 3 in 100, more than 2 of 10 would be a chance of 1 in 360.
+    assert np.count_nonzero(counts) <= 2
+    found = select_n_clusters(noise(60, p, "gaussian", 0), random_state=0)
+    assert "No structure: no eigenvalue stands out" in found.summary
+    assert "No number of clusters from 2 to" in found.summary
+    assert f"Signs on {p} features may not show" in found.summary
+
+
+def test_no_stable_number_is_said():
+    X = load_digits().data
+    found = select_n_clusters(X, method="stability", random_state=0)
+    assert found.n_clusters == found.rank == min(found.strengths)
+    assert max(found.strengths.values()) < 0.9
+    last = max(found.strengths)
+    assert last == found.rank + 8
+    assert f"No number of clusters from {found.rank} to {last} is" in found.summary
+    assert "The number given is the rank" in found.summary
+    assert found.plot_strengths().get_title() == "stable: no number"
+    matplotlib.pyplot.close("all")
+
+
+def test_picture_of_stability():
+    X, _ = make_ihgmm(400, 5, 4, random_state=0)
+    found = select_n_clusters(X, random_state=0)
+    left, right = found.plot().figure.axes
+    assert left.get_title() == "4 clusters, rank 1"
+    assert right.get_title() == "stable: 4 clusters"
+    assert_allclose(right.lines[0].get_xdata(), list(found.strengths))
+    assert_allclose(right.lines[0].get_ydata(), list(found.strengths.values()))
+    assert_allclose(right.lines[1].get_xdata(), 4)
+    assert_allclose(right.lines[2].get_ydata(), 0.9)
+    own = matplotlib.pyplot.figure().add_subplot()
+    assert found.plot(own) is own
+    assert own.get_xlabel() == "eigenvalue number"
+    assert own.figure.axes == [own]
+    assert found.plot_strengths().get_ylabel() == "prediction strength"
+    matplotlib.pyplot.close("all")
+    signs = select_n_clusters(X, method="parallel", random_state=0)
+    with pytest.raises(ValueError, match="has no prediction strengths"):
+        signs.plot_strengths()

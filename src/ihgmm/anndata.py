@@ -44,7 +44,7 @@ def ihsc(
         Observations by variables. ``X`` of a file that is opened with ``backed="r"`` or
         ``"r+"`` stays on disk and is read block by block.
     n_clusters : int or "auto"
-        Number of clusters; "auto" counts the directions that stand out from noise.
+        Number of clusters; "auto" counts them, see :func:`ihgmm.select_n_clusters`.
     layer : str, optional
         Cluster by this layer instead of ``X``.
     use_rep : str, optional

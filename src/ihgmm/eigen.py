@@ -48,6 +48,7 @@ def leading_eigenpairs(
     solver: Solver = "auto",
     tol: float = 1e-6,
     signal_only: bool = False,
+    max_products: int | None = None,
     rng: np.random.Generator | None = None,
     say: Say | None = None,
 ) -> EigenPairs:
@@ -77,6 +78,8 @@ def leading_eigenpairs(
     signal_only : bool
         Do not wait for eigenpairs with negative eigenvalues to converge; the block
         solver then returns them as they are.
+    max_products : int, optional
+        Cap on the products of the block solver; 100 by default.
     rng : numpy.random.Generator, optional
         Source of the random start.
     say : callable, optional
@@ -132,7 +135,7 @@ def leading_eigenpairs(
         elif solver == "lanczos":
             pairs = _lanczos(G, k, order, tol, rng)
         else:
-            pairs = _block(G, k, order, tol, rng, signal_only, say)
+            pairs = _block(G, k, order, tol, rng, signal_only, max_products, say)
     return EigenPairs(
         pairs.values * magnitude,
         fix_signs(pairs.vectors),
@@ -173,6 +176,8 @@ def _dense(G: GramOperator, k: int, order: Order) -> EigenPairs:
     n = G.shape[0]
     subset = (n - k, n - 1) if order == "algebraic" else None
     values, vectors = eigh(G.toarray(), subset_by_index=subset)
+    if len(values) < k:  # LAPACK can lose all where a multiple eigenvalue is cut
+        values, vectors = eigh(G.toarray())
     lead = leading_order(values, order)[:k]
     return EigenPairs(values[lead], like(vectors[:, lead], G.X), 0.0, 0, "dense")
 
@@ -184,12 +189,21 @@ def _block(
     tol: float,
     rng: np.random.Generator,
     signal_only: bool,
+    max_products: int | None,
     say: Say | None,
 ) -> EigenPairs:
     first = first_basis(G, k, order, tol, rng, signal_only)
     if isinstance(first, EigenPairs):
         return first
-    return block_krylov(first, k, order, tol, signal_only=signal_only, say=say)
+    return block_krylov(
+        first,
+        k,
+        order,
+        tol,
+        max_applications=max_products,
+        signal_only=signal_only,
+        say=say,
+    )
 
 
 def _lanczos(

@@ -29,6 +29,8 @@ from ihgmm.cli._options import (
 from ihgmm.cli._screen import Screen
 from ihgmm.selection import ClusterCount
 from ihgmm.selection.count import COUNT_GRAMS, METHODS
+from ihgmm.selection.stability import FEW_FEATURES
+from ihgmm.selection.words import headline
 
 __all__ = ["choose_k"]
 
@@ -42,7 +44,8 @@ Method = Annotated[
     typer.Option(
         autocompletion=one_of(METHODS),
         help="parallel: count directions that stand out from noise; stability: "
-        "the largest number of clusters that halves of the data agree on.",
+        "the largest number of clusters that halves of the data agree on; auto: "
+        f"stability in {FEW_FEATURES} features or fewer, parallel in more.",
     ),
 ]
 CountGram = Annotated[
@@ -57,14 +60,15 @@ Plot = Annotated[
     Path | None,
     typer.Option(
         rich_help_panel=OUTPUT,
-        help="Draw the eigenvalues and the edge of noise: a PNG, PDF or SVG file.",
+        help="Draw the eigenvalues and the edge of noise, and the prediction "
+        "strengths of stability: a PNG, PDF or SVG file.",
     ),
 ]
 
 
 def choose_k(
     data: Data,
-    method: Method = "parallel",
+    method: Method = "auto",
     gram: CountGram = "auto",
     max_clusters: MaxClusters = 50,
     plot: Plot = None,
@@ -140,12 +144,8 @@ def _tell(
 ) -> None:
     """Say it to people."""
     n, p = table.X.shape
-    k = found.n_clusters
-    screen.say(
-        f"{data}: {n:,} rows, {p:,} features: {k} cluster{'s' * (k != 1)}", "bold"
-    )
-    for note in table.notes:
-        screen.say(note, "yellow")
+    screen.say(f"{data}: {n:,} rows, {p:,} features: {headline(found)}", "bold")
+    screen.notes(table.notes)
     screen.say(found.summary)
     shown = found.eigenvalues[: found.rank + BEYOND]
     screen.grid(
@@ -173,11 +173,13 @@ def _draw(found: ClusterCount, path: Path) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError(
-            '--plot needs matplotlib: pip install "ihgmm[plot]"'
-        ) from error
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    found.plot(figure.subplots())
+        raise ImportError("--plot needs matplotlib: pip install matplotlib") from error
+    panels = 2 if found.strengths else 1
+    figure = Figure(figsize=(6 if panels == 1 else 10, 4), layout="constrained")
+    axes = figure.subplots(1, panels, squeeze=False)[0]
+    found.plot(axes[0])
+    if found.strengths:
+        found.plot_strengths(axes[1])
     picture = io.BytesIO()
     figure.savefig(picture, format=path.suffix[1:].lower(), dpi=150)
     write_whole(path, picture.getvalue())

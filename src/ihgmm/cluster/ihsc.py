@@ -52,14 +52,17 @@ class IhSC(InSteps, CosineClusterer):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters. "auto" counts the directions that stand out from noise,
-        see :func:`~ihgmm.select_n_clusters`.
+        Number of clusters. "auto" counts the directions that stand out from noise, in
+        few features the clusters that halves of the data agree on: see
+        :func:`~ihgmm.select_n_clusters`.
     gram : {"hollow", "full", "cosine", "hetero"}, default="hollow"
         The similarity of rows: inner products with a zero diagonal as in the paper,
         all inner products, or cosines. ``"cosine"`` keeps a few very large rows from
         dominating. ``"hetero"`` fills the diagonal in from the other entries
-        (HeteroPCA): better where clusters have only a handful of rows; with many rows
-        it changes little, and on data that do not follow the model it can be worse.
+        (HeteroPCA): better where clusters have only a handful of rows and patterns
+        that resemble each other, as a rule where rows in a cluster times one less the
+        cosine of patterns is about 1 or less; else it changes little, and on data that
+        do not follow the model it can be worse.
     order : {"algebraic", "magnitude"}, default="algebraic"
         Which eigenvalues lead: the largest, or those of largest absolute value. The
         signal is in positive eigenvalues, so the first loses less when clusters are
@@ -128,11 +131,11 @@ class IhSC(InSteps, CosineClusterer):
     scikit-learn). Use ``labels_`` or ``fit_predict`` for the rows of the fit.
 
     X may be a dense array of torch, CuPy or another library that follows the array API
-    standard (``pip install 'ihgmm[gpu]'``). It stays on its device, all attributes but
-    numbers are arrays of that library there, and the same seed starts the same run as
-    with NumPy. Only what is small comes to the host, and the at most 16,384 rows of the
-    embedding (or 256 for each cluster) that k-means learns from; with ``refine``, a few
-    numbers for each row and cluster.
+    standard (``pip install array-api-compat``). It stays on its device, all attributes
+    but numbers are arrays of that library there, and the same seed starts the same run
+    as with NumPy. Only what is small comes to the host, and the at most 16,384 rows of
+    the embedding (or 256 for each cluster) that k-means learns from; with ``refine``, a
+    few numbers for each row and cluster.
 
     References
     ----------
@@ -218,10 +221,14 @@ class IhSC(InSteps, CosineClusterer):
         k, selection = self.n_clusters, None
         if k == "auto":
             with steps.step("count") as say:
-                k, selection = resolve(k, data.X, data.sqnorms, self.gram, rng)
+                k, selection = resolve(
+                    k, data.X, data.sqnorms, self.gram, rng, refined=self.refine
+                )
                 say(f"{k} cluster{'s' * (k != 1)}")
         if selection is not None:
             self.selection_ = selection
+        elif hasattr(self, "selection_"):
+            del self.selection_  # that of an earlier fit
         check_row_count(data.X.shape[0], k)
         found = spectral_clustering(
             data.X,

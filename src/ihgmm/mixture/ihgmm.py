@@ -54,7 +54,8 @@ class IhGMM(InSteps, Reporting, FittedMixture):
     Parameters
     ----------
     n_clusters : int or "auto", default=2
-        Number of clusters; "auto" counts the directions that stand out from noise, see
+        Number of clusters; "auto" counts the directions that stand out from noise, in
+        few features the clusters that halves of the data agree on: see
         :func:`~ihgmm.select_n_clusters`.
     noise : {"individual", "class", "common"}, default="individual"
         Whether every row, every cluster or the whole sample has its own noise level.
@@ -121,8 +122,9 @@ class IhGMM(InSteps, Reporting, FittedMixture):
     rows of the fit themselves use ``labels_`` and ``memberships_``.
 
     X may be an array of torch, CuPy or another library that follows the array API
-    standard (``pip install 'ihgmm[gpu]'``). It stays on its device, and so do arrays
-    among the results; what there is of each row and cluster is worked on on the host.
+    standard (``pip install array-api-compat``). It stays on its device, and so do
+    arrays among the results; what there is of each row and cluster is worked on on the
+    host.
 
     Examples
     --------
@@ -204,7 +206,7 @@ class IhGMM(InSteps, Reporting, FittedMixture):
         k = self.n_clusters
         if k == "auto":
             with steps.step("count") as say:
-                k, _ = resolve(k, data.X, data.sqnorms, self.gram, rng)
+                k, _ = resolve(k, data.X, data.sqnorms, self.gram, rng, refined=True)
                 say(f"{k} cluster{'s' * (k != 1)}")
         check_row_count(data.X.shape[0], k)
         kinds = identical_rows(data.X, data.sqnorms, k)

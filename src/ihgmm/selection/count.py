@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._arrays import Array, is_sparse, n_entries, take_rows
 from ihgmm._checks.data import check_data
 from ihgmm._checks.parameters import check_choice, check_count, generator
 from ihgmm._devices import namespace, to_host
 from ihgmm._norms import column_sqnorms
+from ihgmm._products import transposed_matmul
 from ihgmm._threads import one_thread
 from ihgmm.eigen import EigenPairs
 from ihgmm.flips import MEDIUM
 from ihgmm.gram import GramKind, GramOperator
 from ihgmm.selection.found import ClusterCount
 from ihgmm.selection.parallel import count_above_noise
-from ihgmm.selection.stability import stable_count
+from ihgmm.selection.stability import FEW_FEATURES, stable_count
+from ihgmm.selection.words import DOMINANT
 
-__all__ = ["choose", "resolve", "select_n_clusters"]
+__all__ = ["choose", "select_n_clusters"]
 
 SMALL = 2**22
 """Entries up to which one thread does best."""
 
 CountGram = Literal["auto", "hollow", "cosine"]
-Method = Literal["parallel", "stability"]
+Method = Literal["auto", "parallel", "stability"]
 COUNT_GRAMS: tuple[CountGram, ...] = ("auto", "hollow", "cosine")
-METHODS: tuple[Method, ...] = ("parallel", "stability")
+METHODS: tuple[Method, ...] = ("auto", "parallel", "stability")
 
 MOST_ENTRIES = 2**22
 """With many more rows than features, rows are drawn down to so many entries."""
-
-FEW_FEATURES = 10
-"""Up to so many features, stability looks at all of them."""
 
 
 def select_n_clusters(
@@ -45,7 +42,7 @@ def select_n_clusters(
     *,
     max_clusters: int = 50,
     gram: CountGram = "auto",
-    method: Method = "parallel",
+    method: Method = "auto",
     n_flips: int | None = None,
     random_state: Any = None,
 ) -> ClusterCount:
@@ -61,13 +58,14 @@ def select_n_clusters(
         The similarity of rows, as in :class:`ihgmm.IhSC`. ``"auto"`` counts in the
         hollow Gram matrix and then, in up to 8 million entries, looks whether the
         cosines show more.
-    method : {"parallel", "stability"}
+    method : {"auto", "parallel", "stability"}
         ``"parallel"`` counts the directions that stand out from noise. Trust it when
-        the patterns are linearly independent, which takes more features than clusters;
-        otherwise it is a lower bound. ``"stability"`` goes on to ask how many clusters
-        those directions hold: the largest number that halves of the data agree on.
-        Trust it when features are few or patterns are mixtures of each other; it wants
-        clusters that hardly overlap.
+        the patterns are linearly independent and features are twice as many as
+        clusters, or more; otherwise it is a lower bound. ``"stability"`` goes on to
+        ask how many clusters those directions hold: the largest number that halves of
+        the data agree on. Trust it when features are few or patterns are mixtures of
+        each other; it wants clusters that hardly overlap. ``"auto"`` is stability in
+        20 features or fewer, and parallel in more.
     n_flips : int, optional
         Sign-flipped copies to compare with. Default: 8, fewer on large data, where
         they cost more and vary less.
@@ -92,14 +90,19 @@ def select_n_clusters(
     A cluster is invisible, to this and to any other spectral method, when its signal is
     lost in the noise, or when it has one row only. A pattern that lies in a single
     feature cannot be told from noise in that feature, so ``"parallel"`` finds too
-    few clusters there, and with very few features. Where rows are many more than
+    few clusters there, and with few features. Where rows are many more than
     features and X has more than 4 million entries, rows are drawn at random; clusters
     with few of those rows can be missed. From sparse data the directions are taken out
     at the stored entries.
 
     Stability is the prediction strength of [2]_, at least 0.9, of k-means on the unit
-    rows of the leading eigenvectors. With ten features or fewer, where flips tell
-    little, all eigenvectors are used, times the root of their eigenvalue.
+    rows of the leading eigenvectors. With 20 features or fewer, where flips tell
+    little, all eigenvectors are used, times the root of their eigenvalue. Numbers from
+    the rank (2 at least) upwards are tried, until eight in a row beyond the best one,
+    and beyond the number of eigenvectors, are not stable; ``max_clusters`` and a
+    quarter of the rows are the most. Two opposite sides count only if an eigenvalue
+    stands out: noise that is larger in one feature has them too. Where no number is
+    stable, the count is the rank, and ``summary`` says so.
 
     References
     ----------
@@ -147,7 +150,7 @@ def choose(
     rng: np.random.Generator,
     *,
     max_clusters: int = 50,
-    method: Method = "parallel",
+    method: Method = "auto",
     n_flips: int | None = None,
 ) -> ClusterCount:
     """Find the number of clusters in data that has been checked.
@@ -171,16 +174,30 @@ def _choose(
     n_flips: int | None,
 ) -> ClusterCount:
     n, p = X.shape
-    columns = column_sqnorms(X)
-    largest = float(columns.max() / columns.sum()) if columns.any() else 0.0
+    if method == "auto":
+        method = "stability" if p <= FEW_FEATURES else "parallel"
+    share, index, mean = _largest_column(X)
     kind: GramKind = "cosine" if gram == "cosine" else "hollow"
-    G = GramOperator.of(X, kind, sqnorms)
+    found = ClusterCount(
+        n_clusters=0,
+        rank=0,
+        eigenvalues=np.zeros(1),
+        edge=0.0,
+        null=np.zeros(0),
+        method=method,
+        gram=kind,
+        n_rows=n,
+        strengths={},
+        largest_column=share,
+        largest_index=index,
+        largest_mean=mean,
+        max_clusters=max_clusters,
+        n_features=p,
+    )
     most = min(max_clusters, n - 1, p)
     if most < 1 or not namespace(sqnorms).any(sqnorms):
-        none = np.zeros(0)
-        return ClusterCount(
-            0, 0, np.zeros(1), 0.0, none, method, kind, n, {}, 0.0, max_clusters, p
-        )
+        return found
+    G = GramOperator.of(X, kind, sqnorms)
     pairs, rank, null, edge = count_above_noise(G, most, n_flips, rng)
     if gram == "auto" and rank < most and n_entries(X) <= MEDIUM:
         # Noisy rows can hide a cluster; among unit rows they are no louder than others.
@@ -190,25 +207,34 @@ def _choose(
             kind, (pairs, rank, null, edge) = "cosine", cosine
     if p == 1:
         rank = 1  # flips change nothing, and there is one direction to share
-    found = ClusterCount(
-        rank,
-        rank,
-        pairs.values,
-        edge,
-        null,
-        method,
-        kind,
-        n,
-        {},
-        largest,
-        max_clusters,
-        p,
+    count = rank
+    strengths: dict[int, float] = {}
+    if method == "stability" and (rank > 0 or p <= FEW_FEATURES):
+        embedding = _embedding(pairs, rank, p)[to_host(sqnorms) > 0]
+        count, strengths = stable_count(embedding, rank, max_clusters, rng)
+    return replace(
+        found,
+        n_clusters=count,
+        rank=rank,
+        eigenvalues=pairs.values,
+        edge=edge,
+        null=null,
+        gram=kind,
+        strengths=strengths,
     )
-    if method == "parallel" or (rank == 0 and p > FEW_FEATURES):
-        return found
-    embedding = _embedding(pairs, rank, p)[to_host(sqnorms) > 0]
-    count, strengths = stable_count(embedding, rank, max_clusters, rng)
-    return replace(found, n_clusters=count, strengths=strengths)
+
+
+def _largest_column(X: Array) -> tuple[float, int, float]:
+    """Return the share of the longest column, which it is, and its mean's share."""
+    n = X.shape[0]
+    columns = column_sqnorms(X)
+    index = int(columns.argmax())
+    share = float(columns[index] / columns.sum()) if columns.any() else 0.0
+    mean = 0.0
+    if share > DOMINANT:  # else nobody asks, and this reads all data
+        total = to_host(transposed_matmul(X, np.ones((n, 1))))[index, 0]
+        mean = min(float(total) ** 2 / (n * float(columns[index])), 1.0)
+    return share, index, mean
 
 
 def _embedding(pairs: EigenPairs, rank: int, p: int) -> np.ndarray:
@@ -231,24 +257,3 @@ def _fewer_rows(
     keep = np.sort(rng.choice(n, rows, replace=False, shuffle=False))
     X = take_rows(X.tocsr() if is_sparse(X) else X, keep)
     return X, take_rows(sqnorms, keep)
-
-
-def resolve(
-    n_clusters: int | Literal["auto"],
-    X: Array,
-    sqnorms: np.ndarray,
-    gram: str,
-    rng: np.random.Generator,
-) -> tuple[int, ClusterCount | None]:
-    """Return the number of clusters of an estimator, counted if it is "auto"."""
-    if n_clusters != "auto":
-        return n_clusters, None
-    found = choose(X, sqnorms, "cosine" if gram == "cosine" else "auto", rng)
-    if found.n_clusters == 0:
-        warnings.warn(
-            f"{found.summary} All rows are put in one cluster; give n_clusters if you "
-            "know better.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-    return max(found.n_clusters, 1), found

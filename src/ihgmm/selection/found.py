@@ -7,13 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm.selection.picture import draw_eigenvalues, draw_strengths, new_axes
+from ihgmm.selection.words import summary
+
 __all__ = ["ClusterCount"]
-
-DOMINANT = 0.5
-"""Share of the squared length in one column beyond which flips tell nothing."""
-
-HIDING_FEATURES = 20
-"""Features up to which what signs leave of one pattern may hide another."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,22 +25,33 @@ class ClusterCount:
     rank : int
         Eigenvalues above the edge: the number of linearly independent directions.
     eigenvalues : ndarray
-        Leading eigenvalues of the Gram matrix, decreasing; some lie below the edge.
+        Leading eigenvalues of the Gram matrix, decreasing. Those below the edge are
+        noise, and known roughly only.
     edge : float
         What an eigenvalue must exceed to count, once those above it are taken out.
+        Like the eigenvalues it is in squared units of X, or without units for cosines.
+        Where X was divided by a power of two because squares of its entries would
+        overflow or vanish, ``edge``, ``eigenvalues`` and ``null`` are those of X as
+        divided, in ``selection_`` of an estimator always, and elsewhere if no float
+        can hold them.
     null : ndarray
         The largest eigenvalue of each sign-flipped copy behind the edge.
     method : str
-        "parallel" or "stability".
+        The one used, "parallel" or "stability".
     gram : str
         The Gram matrix that shows them, "hollow" or "cosine".
     n_rows : int
         Rows that were looked at; fewer than in X when there are very many.
     strengths : dict of int to float
-        Prediction strength of each number of clusters tried; empty for "parallel".
+        Prediction strength of each number of clusters tried; empty for "parallel",
+        and where there is one direction only or no number could be tried.
     largest_column : float
         Share of the squared length of X in one column. Signs on a column that
         dominates flip whole rows, and leave nothing to compare with.
+    largest_index : int
+        Which column that is, counted from 0.
+    largest_mean : float
+        Share of that column's squared length that is its mean; near 1 for an offset.
     max_clusters : int
         The largest number that was looked for.
     n_features : int
@@ -60,6 +68,8 @@ class ClusterCount:
     n_rows: int
     strengths: dict[int, float]
     largest_column: float
+    largest_index: int
+    largest_mean: float
     max_clusters: int
     n_features: int
 
@@ -75,46 +85,33 @@ class ClusterCount:
     @property
     def summary(self) -> str:
         """The finding in words."""
-        if self.n_clusters == 0 and self.largest_column > DOMINANT:
-            return (
-                f"Cannot tell: one column holds {self.largest_column:.0%} of the "
-                "squared length of X, and signs on a single column tell nothing. "
-                "Divide the columns by their deviation first."
-            )
-        if self.n_clusters == 0:
-            return "No structure: no eigenvalue stands out from sign-flipped data."
-        if self.rank == 0:
-            return (
-                "No eigenvalue stands out from sign-flipped data, but halves of the "
-                f"data agree on {_clusters(self.n_clusters)}."
-            )
-        found = (
-            "1 eigenvalue stands out"
-            if self.rank == 1
-            else f"{self.rank} eigenvalues stand out"
-        )
-        start = f"{found} from sign-flipped data (edge {self.edge:.3g})"
-        if self.method == "stability":
-            tried = self.strengths.get(self.n_clusters)
-            how = "" if tried is None else f" (prediction strength {tried:.2f})"
-            return f"{start}; {_clusters(self.n_clusters)} in these directions{how}."
-        if self.n_clusters == 1:
-            return f"{start}: all rows share one direction."
-        if self.rank == self.max_clusters:
-            return (
-                f"{start}: stopped at max_clusters={self.max_clusters}, there may be "
-                "more."
-            )
-        if self.n_features <= HIDING_FEATURES:
-            return (
-                f"{start}: {_clusters(self.n_clusters)} or more. Signs on "
-                f"{self.n_features} features leave much of a pattern and can hide "
-                "others; compare the method 'stability'."
-            )
-        return f"{start}: {_clusters(self.n_clusters)}, more if patterns are dependent."
+        return summary(self)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the eigenvalues and the band of the null.
+
+        A new figure shows beside them, for "stability", the prediction strengths; in
+        axes of your own draw those with :meth:`plot_strengths`.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw the eigenvalues; a new figure by default.
+
+        Returns
+        -------
+        matplotlib axes
+            Those of the eigenvalues.
+        """
+        if ax is None:
+            ax, *beside = new_axes(2 if self.strengths else 1)
+            for other in beside:
+                draw_strengths(self, other)
+        draw_eigenvalues(self, ax)
+        return ax
+
+    def plot_strengths(self, ax: Any = None) -> Any:
+        """Draw the prediction strength of each number of clusters tried.
 
         Parameters
         ----------
@@ -125,58 +122,13 @@ class ClusterCount:
         -------
         matplotlib axes
         """
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise ImportError(
-                "plot needs matplotlib: pip install 'ihgmm[plot]'."
-            ) from error
+        if not self.strengths:
+            raise ValueError(
+                f"This count (method={self.method!r}, rank={self.rank}) has no "
+                "prediction strengths; plot() draws its eigenvalues. They come from "
+                "select_n_clusters(X, method='stability') where rows allow halves."
+            )
         if ax is None:
-            _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-        shown = self.eigenvalues[: max(self.rank + 5, 10)]
-        place = np.arange(1, len(shown) + 1)
-        above = place <= self.rank
-        low = min(self.null.min(initial=self.edge), self.edge)
-        ax.axhspan(
-            low,
-            self.edge,
-            color="#D55E00",
-            alpha=0.25,
-            lw=0,
-            label="sign-flipped copies",
-        )
-        ax.axhline(self.edge, color="#D55E00", lw=1.2, label="edge of noise")
-        size = 7 if len(shown) <= 25 else 4
-        ax.plot(
-            place[above],
-            shown[above],
-            "o",
-            color="#0072B2",
-            ms=size,
-            label=f"above: {self.rank}" if self.rank else None,
-        )
-        ax.plot(
-            place[~above],
-            shown[~above],
-            "o",
-            mfc="none",
-            color="#666666",
-            ms=size,
-            label="not above",
-        )
-        positive = shown[shown > 0]
-        if self.edge > 0 and len(positive) and positive[0] > 20 * self.edge:
-            if min(shown.min(), low) > 0:
-                ax.set_yscale("log")
-            else:  # straight around zero, where the noise lies
-                ax.set_yscale("symlog", linthresh=self.edge)
-        ax.xaxis.get_major_locator().set_params(integer=True)
-        ax.set_xlabel("eigenvalue number")
-        ax.set_ylabel(f"eigenvalue of the {self.gram} Gram matrix")
-        ax.set_title(f"{_clusters(self.n_clusters)}, rank {self.rank}")
-        ax.legend(frameon=False)
+            ax = new_axes(1)[0]
+        draw_strengths(self, ax)
         return ax
-
-
-def _clusters(count: int) -> str:
-    return "1 cluster" if count == 1 else f"{count} clusters"

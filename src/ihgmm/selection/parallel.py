@@ -11,6 +11,7 @@ from ihgmm._devices import to_host
 from ihgmm.eigen import EigenPairs, leading_eigenpairs
 from ihgmm.flips import Residual, default_flips, null_eigenvalues
 from ihgmm.gram import GramOperator
+from ihgmm.selection.stability import FEW_FEATURES
 
 __all__ = ["count_above_noise"]
 
@@ -42,7 +43,10 @@ def count_above_noise(
     n_flips = n_flips or default_flips(G.X)
     margin = MARGIN if known is None else MARGIN_AGAIN
     rank = start = known or 0
-    pairs = _eigenpairs(G, min(max(11, start + 6), most + 1, G.shape[0]), rng)
+    n, p = G.X.shape
+    # All of few features: stability looks at them.
+    least = p + 1 if p <= FEW_FEATURES else 11
+    pairs = _eigenpairs(G, min(max(least, start + 6), most + 1, n), rng)
     while True:
         found = rank
         residual = Residual(G, pairs.vectors[:, :rank])

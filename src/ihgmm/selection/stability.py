@@ -6,7 +6,11 @@ import numpy as np
 
 from ihgmm.rounding import kmeans_labels, normalize_rows
 
-__all__ = ["stable_count"]
+__all__ = ["FEW_FEATURES", "STRONG", "stable_count"]
+
+FEW_FEATURES = 20
+"""Up to so many features signs tell little: what they leave of one pattern may hide
+another. Stability looks at all of them."""
 
 STRONG = 0.9
 """Prediction strength from which a number of clusters counts as stable."""
@@ -20,10 +24,17 @@ SMALLEST_SIDE, SMALLEST_SHARE = 0.05, 0.1
 cluster, and the same relative to the mean of several clusters."""
 
 
+OPPOSITE = -0.9
+"""Cosine below which two centres are two sides of one direction."""
+
+
 def stable_count(
     vectors: np.ndarray, rank: int, max_clusters: int, rng: np.random.Generator
 ) -> tuple[int, dict[int, float]]:
-    """Return the largest number of clusters that halves of the rows agree on."""
+    """Return the largest number of clusters that halves of the rows agree on.
+
+    Where they agree on none, that is the rank.
+    """
     if vectors.shape[1] == 1:
         return _signed_count(vectors[:, 0]), {}
     if len(vectors) > STABILITY_ROWS:
@@ -37,12 +48,24 @@ def stable_count(
     strengths: dict[int, float] = {}
     best = rank
     for k in range(max(rank, 2), most + 1):
-        strengths[k] = _mean_strength(embedding, energy, splits, k, rng)
+        if k == 2 and rank == 0 and _are_opposite(embedding, rng):
+            strengths[k] = 0.0  # noise that is larger in one column has two sides too
+        else:
+            strengths[k] = _mean_strength(embedding, energy, splits, k, rng)
         if strengths[k] >= STRONG:
             best = k
-        elif k - best >= PATIENCE:
+        # Directions that the rank does not show can be as many clusters.
+        elif k - max(best, vectors.shape[1]) >= PATIENCE:
             break
     return best, strengths
+
+
+def _are_opposite(embedding: np.ndarray, rng: np.random.Generator) -> bool:
+    """Tell whether two clusters of the rows are two sides of one direction."""
+    labels = kmeans_labels(embedding, 2, n_init=4, rng=rng).labels
+    sides = [embedding[labels == side].sum(axis=0) for side in range(2)]
+    first, second = normalize_rows(np.array(sides))
+    return bool(first @ second < OPPOSITE)
 
 
 def _mean_strength(

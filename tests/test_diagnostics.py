@@ -219,7 +219,7 @@ def test_a_single_number_and_rows_alone():
     assert "1 x 1" in str(found)
     found = diagnose(np.eye(4), range(4))
     assert np.isfinite(found.certainty).all()
-    assert found.summary
+    assert "4 clusters of 1 row\n" in found.summary
 
 
 def test_cluster_of_one_row_and_small_clusters():
@@ -283,6 +283,42 @@ def test_too_few_and_too_many_clusters():
     assert diagnose(X, truth).warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("asked", "constant"), [(5, 1.0), (8, 1.0), (8, 0.5), (12, 3.0)]
+)
+def test_too_many_clusters_are_told_how_many_there_are(asked, constant):
+    for seed in range(3):
+        X, _ = make_ihgmm(400, 200, 4, separation_constant=constant, random_state=seed)
+        found = diagnose(X, IhSC(asked, random_state=0).fit_predict(X))
+        assert "Ask for about 4 clusters" in found.summary.replace("\n ", "")
+        assert "pure noise" not in found.summary
+
+
+def test_no_drop_where_there_is_none():
+    # Eigenvalues that are all signal, however unequal, and patterns at every level.
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((60, 4)))[0].T
+    X, labels = make_ihgmm(
+        200, centers=Q * [[200.0], [50.0], [20.0], [10.0]], scale_ratio=2,
+        noise_levels=0.1, random_state=0,
+    )  # fmt: skip
+    assert "drop" not in diagnose(X, labels).summary
+    X = rng.standard_normal((200, 60)) * 0.7 ** np.arange(60)
+    found = diagnose(X, IhSC(8, random_state=0).fit_predict(X))
+    assert "drop" not in found.summary
+    # Five features give five eigenvalues, patterns or not.
+    X = rng.standard_normal((60, 5))
+    found = diagnose(X, IhSC(8, random_state=0).fit_predict(X))
+    assert "drop" not in found.summary
+
+
+def test_one_direction_that_all_rows_share():
+    X, _ = make_ihgmm(200, 60, 1, random_state=0)
+    found = diagnose(X, IhSC(3, random_state=0).fit_predict(X))
+    assert any("All rows may be one cluster" in w for w in found.warnings)
+    assert "no edge between signal and noise" in found.summary
+
+
 def test_scales_that_hardly_differ_and_rows_that_dominate():
     X, labels = make_ihgmm(200, 50, 2, scale_ratio=1.0, random_state=0)
     assert any(
@@ -317,6 +353,8 @@ def test_bad_input():
         diagnose(X, labels, gram="holow")
     with pytest.raises(ValueError, match="labels contains NaN"):
         diagnose(X, np.where(labels == 0, np.nan, 1.0))
+    with pytest.raises(ValueError, match="labels contains nothing but None"):
+        diagnose(X, [None] * 20)
     X[2, 1] = np.nan
     with pytest.raises(ValueError, match="contains NaN at row 2, column 1"):
         diagnose(X, labels)

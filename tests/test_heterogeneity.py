@@ -31,8 +31,11 @@ def naive_half(B, A):
     _, toward = mean(A)
     w, center = mean(B)
     a = (B - center) * toward / np.linalg.norm(toward)
+    square = (a**2).sum(axis=1)
+    share = np.minimum(a**2 / square[:, None], 0.9)
+    a = a * (1 + (2.5 - np.sqrt(2.5)) * share / (1 - share))
     v = (a**2).sum(axis=1)
-    gain = np.linalg.norm(toward) / np.sqrt(v)
+    gain = np.linalg.norm(toward) * v / square**1.5
     g = w / (1 - w)
     M = np.diag(gain * (1 + g)) - np.sqrt(np.outer(gain * g, gain * g))
     q, h = (a**4).sum(axis=1) / v**2, (a**6).sum(axis=1) / v**3
@@ -79,7 +82,7 @@ def test_expectation_is_exact_over_all_signs(rows):
     for signs in product([-1, 1], repeat=8):
         X[5:] = 3 + noise * signs
         f = figures(X, group)
-        statistics.append(np.sum((f.gain * (f.y**2 / f.v - 1))[5:]))
+        statistics.append(np.sum((f.gain * (f.e**2 / f.v - 1))[5:]))
     assert_allclose(np.mean(statistics), 0, atol=1e-10 * np.std(statistics))
 
 
@@ -92,7 +95,7 @@ def test_cumulants_are_exact_for_two_rows():
     for signs in product([-1, 1], repeat=8):
         X[2:] = 3 + noise * signs
         f = figures(X, group)
-        drawn.append(np.sum((f.gain * (f.y**2 / f.v - 1))[2:]))
+        drawn.append(np.sum((f.gain * (f.e**2 / f.v - 1))[2:]))
     # Rows without gain add nothing: what is left is the second half's.
     second = replace(figures(X, group), gain=np.where(group == 0, 0.0, f.gain))
     _, variance, third = cumulants_of(second)[0]
@@ -178,6 +181,47 @@ def test_level(n, p, k, options):
     assert np.std([test.statistic for test in found]) == pytest.approx(1, abs=0.15)
 
 
+def counts(n, p, size, seed):
+    """Counts of three patterns, all rows of a cluster with the same mean."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % 3
+    return rng.poisson(rng.gamma(1, 1, (3, p))[labels] * size), labels
+
+
+def waits(n, p, seed):
+    """Exponential noise around three positive patterns."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % 3
+    noise = rng.exponential(size=(n, p)) - 1
+    return rng.gamma(1, 1, (3, p))[labels] + noise, labels
+
+
+@pytest.mark.parametrize(
+    ("draw", "draws"),
+    [
+        (lambda seed: counts(2000, 50, 0.3, seed), 100),
+        (lambda seed: counts(500, 500, 0.1, seed), 100),
+        (lambda seed: waits(300, 50, seed), 150),
+    ],
+    ids=["counts", "sparse counts", "exponential"],
+)
+def test_skewed_noise_is_not_taken_for_scales(draw, draws):
+    # With entries as they are, 49%, 20% and 63% were rejected.
+    found = [scale_heterogeneity_test(*draw(seed)) for seed in range(draws)]
+    assert np.mean([test.p_value < 0.05 for test in found]) < 0.13
+    assert abs(np.mean([test.statistic for test in found])) < 0.5
+
+
+def test_scales_of_counts_are_found():
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        labels = np.arange(600) % 3
+        means = rng.gamma(1, 1, (3, 200))[labels] * rng.uniform(0.5, 1.5, (600, 1))
+        test = scale_heterogeneity_test(rng.poisson(means), labels)
+        assert test.p_value < 1e-4
+        assert test.spread == pytest.approx(1 / np.sqrt(12), rel=0.2)
+
+
 @pytest.mark.parametrize("noise", ["gaussian", "rademacher"])
 @pytest.mark.parametrize(("n", "p", "k"), [(500, 200, 4), (200, 1000, 3), (100, 50, 4)])
 def test_power(n, p, k, noise):
@@ -248,7 +292,7 @@ def test_weak_centers_have_no_spread():
     test = scale_heterogeneity_test(X, labels)
     assert np.isnan(test.spread)
     assert test.detectable == np.inf
-    assert "too weak for them to show" in test.recommendation
+    assert "they need not show" in test.recommendation
 
 
 def test_small_clusters_are_left_out():
@@ -349,11 +393,19 @@ def test_shows_itself():
         (np.zeros((20, 2)), r"labels has shape \(20, 2\); give one label"),
         ([], r"labels has shape \(0,\)"),
         ([np.nan] * 20, "labels contains NaN; give every row a label"),
+        (np.array([np.nan] * 20, dtype=object), "labels contains NaN; give every row"),
+        (np.array(["NaT"] * 20, dtype="M8[D]"), "labels contains NaT; give every row"),
+        ([None] * 20, "labels contains nothing but None; give every row a label"),
     ],
 )
 def test_bad_labels(labels, message):
     with pytest.raises(ValueError, match=message):
         scale_heterogeneity_test(np.ones((20, 3)), labels)
+
+
+def test_labels_without_order():
+    with pytest.raises(TypeError, match="labels are dict objects, which have no order"):
+        scale_heterogeneity_test(np.ones((20, 3)), [{}] * 20)
 
 
 def test_bad_data_and_seed():

@@ -26,6 +26,9 @@ __all__ = [
 COMPARED = 2**20
 """Entries of X whose rows are compared at a time."""
 
+MISSING = ("NoneType", "NAType", "NaTType")
+"""Types of a label that is not there: Python's and those of pandas, by their names."""
+
 
 def check_row_count(n_samples: int, n_clusters: int) -> None:
     """Raise when there are fewer rows than clusters."""
@@ -38,6 +41,11 @@ def check_row_count(n_samples: int, n_clusters: int) -> None:
 
 def check_labels(name: str, labels: Any) -> np.ndarray:
     """Return a one-dimensional, non-empty array of labels of any kind."""
+    if getattr(getattr(labels, "device", None), "type", "") == "meta":
+        raise ValueError(
+            f"{name} is a tensor on meta: it has a shape and no labels; give one that "
+            "holds data."
+        )
     array = to_host(labels) if is_device(labels) else np.asarray(labels)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -46,14 +54,34 @@ def check_labels(name: str, labels: Any) -> np.ndarray:
             f"{name} has shape {array.shape}; give one label for each row, as a "
             "one-dimensional sequence that is not empty."
         )
-    if array.dtype.kind == "O" and len({type(label) for label in array}) > 1:
-        kinds = sorted({type(label).__name__ for label in array})
+    if array.dtype.kind == "O":
+        _check_objects(name, array)
+    if array.dtype.kind in "fM" and np.isnan(array).any():
+        missing = "NaN" if array.dtype.kind == "f" else "NaT"
+        raise ValueError(f"{name} contains {missing}; give every row a label.")
+    return array
+
+
+def _check_objects(name: str, labels: np.ndarray) -> None:
+    """Raise unless labels are of one kind, all there, and can be sorted."""
+    kinds = sorted({type(label).__name__ for label in labels})
+    if len(kinds) > 1:
         raise TypeError(
             f"{name} mixes {', '.join(kinds)}; give every row a label of one kind."
         )
-    if array.dtype.kind == "f" and np.isnan(array).any():
+    if kinds[0] in MISSING:
+        raise ValueError(
+            f"{name} contains nothing but {labels[0]}; give every row a label."
+        )
+    if kinds[0] == "float" and any(np.isnan(label) for label in labels):
         raise ValueError(f"{name} contains NaN; give every row a label.")
-    return array
+    try:
+        bool(labels[0] < labels[0])
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name} are {kinds[0]} objects, which have no order; give numbers or "
+            "strings."
+        ) from None
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
@@ -131,10 +159,11 @@ def identical_rows(X: Array, sqnorms: Tall, n_clusters: int) -> np.ndarray | Non
             return None
         labels[rows] = np.array(codes)[np.ravel(which)]
     kinds = len(found)
+    used = "1 cluster is" if kinds == 1 else f"{kinds} clusters are"
     warnings.warn(
         f"X has {kinds} distinct row{'s' * (kinds != 1)}, fewer than n_clusters="
-        f"{n_clusters}; {kinds} cluster{'s' * (kinds != 1)} are in use. Ask for fewer "
-        "clusters, or look for duplicates in X.",
+        f"{n_clusters}; {used} in use. Ask for fewer clusters, or look for duplicates "
+        "in X.",
         ConvergenceWarning,
         stacklevel=3,
     )

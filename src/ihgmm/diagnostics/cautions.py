@@ -49,7 +49,9 @@ def cautions(
     """
     said = [_zero_rows(sqnorms), _dominant_rows(found, sqnorms)]
     hopeless = found.verdict.startswith("no separation")
-    if hopeless and found.eigenvalue_gap > WIDE_GAP:
+    if hopeless and _directions(found, sqnorms, values):
+        said.append(_eigenvalue_words(found, sqnorms, values))
+    elif hopeless and found.eigenvalue_gap > WIDE_GAP:
         said.append(
             "The data show clear directions, but these labels do not follow them: are "
             "rows and labels in the same order?"
@@ -71,7 +73,7 @@ def cautions(
                 "better; refining the fit (refine=True) would move them."
             )
     if not hopeless:
-        said.append(_eigenvalue_words(values, found.n_clusters))
+        said.append(_eigenvalue_words(found, sqnorms, values))
         if found.scale_ratio < SAME_SCALE:
             said.append(
                 f"Scales hardly differ (ratio {found.scale_ratio:.2f}): a method "
@@ -139,19 +141,49 @@ def _parallel_pair(found: Diagnosis) -> str:
     )
 
 
-def _eigenvalue_words(values: np.ndarray, k: int) -> str:
+def _directions(found: Diagnosis, sqnorms: np.ndarray, values: np.ndarray) -> int:
+    """Return how many eigenvalues, fewer than clusters, are above noise, or 0.
+
+    Noise is level: from the drop to the one after the last cluster eigenvalues are
+    alike. A zero diagonal moves all of them down, so they are first moved up again;
+    else those near 0 would show drops that mean nothing.
+    """
+    k = found.n_clusters
+    if len(values) <= k:
+        return 0
+    diagonal = {"full": 0.0, "cosine": 1.0}.get(found.gram, float(sqnorms.mean()))
+    values = np.maximum(values + diagonal, 0.0)
+    noise = values[k]
+    if values[k - 1] > SLIGHT_GAP * noise:
+        return 0
+    # There are no more directions than features, with signal or without.
+    for count in range(min(k, found.n_features) - 1, 0, -1):
+        if values[count - 1] > WIDE_GAP * values[count]:
+            return count if values[count] < GAP * noise else 0
+    return 0
+
+
+def _eigenvalue_words(found: Diagnosis, sqnorms: np.ndarray, values: np.ndarray) -> str:
+    k = found.n_clusters
+    count = _directions(found, sqnorms, values)
+    if count:
+        advice = (
+            f"Ask for about {count} clusters, unless some patterns are mixtures of "
+            "others."
+            if count > 1
+            else "All rows may be one cluster; if not, try other features or another "
+            "scaling."
+        )
+        return (
+            f"Eigenvalues drop after number {count} and are level from there on: there "
+            f"are fewer directions than clusters. {advice}"
+        )
     if values[k - 1] <= 0:
         return (
             f"Eigenvalue {k} is not positive: there are fewer directions than "
             "clusters. Some clusters may be one, or their centres are dependent."
         )
     gap = eigenvalue_gap(values, k)
-    if k > 1 and gap < SLIGHT_GAP and eigenvalue_ratio(*values[k - 2 : k]) > WIDE_GAP:
-        return (
-            f"Eigenvalue {k} is far below the one before and hardly above the next: "
-            "there are fewer directions than clusters. Some clusters may be one, or "
-            "their centres are dependent."
-        )
     beyond = len(values) > k + 1 and eigenvalue_ratio(*values[k : k + 2]) > GAP
     if gap < NO_GAP or (beyond and gap < WIDE_GAP):
         return (

@@ -29,6 +29,10 @@ NOISE_TOL = 5.0
 """Accuracy of the eigenvectors: so little puts eigenvalues of noise, which are close to
 each other, within a few percent, and others to many digits."""
 
+MOST_PRODUCTS = 20
+"""Products that eigenvalues are worth: those still far off then are tiny beside the
+others, which says enough."""
+
 
 def diagnose(
     X: Any, labels: Any, *, gram: GramKind = "hollow", random_state: Any = 0
@@ -162,7 +166,9 @@ def _eigenvalues(
         if gram == "hetero":
             pairs = impute_diagonal(G, count, tol=NOISE_TOL, rng=rng).pairs
         else:
-            pairs = leading_eigenpairs(G, count, tol=NOISE_TOL, rng=rng)
+            pairs = leading_eigenpairs(
+                G, count, tol=NOISE_TOL, max_products=MOST_PRODUCTS, rng=rng
+            )
     return np.asarray(pairs.values, dtype=np.float64)
 
 

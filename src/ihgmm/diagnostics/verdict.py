@@ -162,7 +162,7 @@ def figure_table(found: Diagnosis) -> list[tuple[str, str, str]]:
     # Labels found in noise fit that noise: the figure is too small then.
     more = "or more " if found.verdict.startswith("no separation") else ""
     small, large = found.sizes.min(), found.sizes.max()
-    size = f"{small:,} rows" if small == large else f"{small:,} to {large:,} rows"
+    size = counted(large, "row") if small == large else f"{small:,} to {large:,} rows"
     lines = [
         (
             "data",
@@ -243,7 +243,9 @@ def _figure(value: float) -> str:
 def _gap_words(found: Diagnosis) -> str:
     k, gap = found.n_clusters, found.eigenvalue_gap
     what = f"eigenvalue {k} over {k + 1}"
-    if gap < NO_GAP:
+    # Noise is on both sides of 0: an eigenvalue no larger than a negative one is noise.
+    last, after = np.abs(found.eigenvalues[k - 1 : k + 1])
+    if gap < NO_GAP or last < NO_GAP * after:
         return f"{what}: no edge between signal and noise"
     if gap < GAP:
         return f"{what}: signal rises a little above noise"

@@ -24,7 +24,7 @@ def cumulants_of(rows: RowFigures) -> np.ndarray:
     are those of a sum of entries with random signs, against a normal variable.
     """
     s, f = rows.groups.total, rows.gain
-    ratio = np.divide(rows.y**2, rows.v, out=np.zeros_like(rows.v), where=rows.v > 0)
+    ratio = np.divide(rows.e**2, rows.v, out=np.zeros_like(rows.v), where=rows.v > 0)
     b = f * np.divide(rows.weight, 1 - rows.weight, where=f > 0, out=np.zeros_like(f))
     d = f + b
     second = s(d**2) - 2 * s(d * b) + s(b) ** 2

@@ -1,5 +1,7 @@
 """Bad input: each case gets a message that names the value and the remedy."""
 
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,15 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from ihgmm import PSC, IhSC, SphericalKMeans, make_ihgmm
+from ihgmm import (
+    PSC,
+    IhGMM,
+    IhSC,
+    SDPKMeans,
+    SphericalKMeans,
+    TwoComponentLloyd,
+    make_ihgmm,
+)
 from ihgmm.metrics import exact_recovery
 
 each = pytest.mark.parametrize("Estimator", [IhSC, PSC, SphericalKMeans])
@@ -131,6 +141,13 @@ def test_before_fit_and_wrong_features(Estimator):
         model.predict(frame.rename(columns={"a": "z"}))
 
 
+def test_all_rows_the_same():
+    with pytest.warns(
+        ConvergenceWarning, match=r"X has 1 distinct row, .*; 1 cluster is"
+    ):
+        IhSC(2).fit(np.ones((5, 3)))
+
+
 @pytest.mark.parametrize("Estimator", [IhSC, SphericalKMeans])
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 def test_all_rows_zero(Estimator, storage):
@@ -230,3 +247,38 @@ def test_sample_weight(weights, message):
 def test_init(init, message):
     with pytest.raises(ValueError, match=message):
         SphericalKMeans(2, init=init).fit(GOOD)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [IhSC(2), IhGMM(2), PSC(2), SphericalKMeans(2), SDPKMeans(2), TwoComponentLloyd()],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_fit_that_fails_leaves_what_was_there(model):
+    bad = pd.DataFrame(with_entry(np.nan), columns=list("abcd"))
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.fit(bad)
+    assert not hasattr(model, "n_features_in_")
+    with pytest.raises(NotFittedError):
+        model.predict(GOOD)
+    model.fit(GOOD[:, :3])
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.fit(bad)
+    assert vars(model) == before
+    assert len(model.predict(GOOD[:, :3])) == len(GOOD)
+
+
+def test_a_fit_that_is_interrupted_leaves_what_was_there():
+    class Interrupted(SphericalKMeans):
+        def fit(self, X, y=None):
+            super().fit(X)
+            raise KeyboardInterrupt
+
+    model = Interrupted(2)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(GOOD)
+    with pytest.raises(NotFittedError):
+        model.predict(GOOD)
+    names = list(inspect.signature(SphericalKMeans(2).fit).parameters)
+    assert names == ["X", "y", "sample_weight"]

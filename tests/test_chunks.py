@@ -1,6 +1,7 @@
 """Data that is not in memory gives the answers of data that is."""
 
 import os
+import re
 import shutil
 
 import dask.array as da
@@ -16,8 +17,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 from ihgmm import (
+    PSC,
     IhGMM,
     IhSC,
+    SphericalKMeans,
     _stored,
     diagnose,
     estimate_parameters,
@@ -339,6 +342,26 @@ def test_few_rows_are_read_alone(tmp_path, small_blocks):
     assert asked == [5, 1]
 
 
+def test_samples_of_chunks_count_as_passes(capsys):
+    X = sample(n=1000)
+    chunks = []
+
+    def read(start, stop):
+        chunks.extend(range(start // 100, -(-stop // 100)))
+        return X[start:stop]
+
+    rows = _stored.StoredRows(read, X.shape, X.dtype, step=100)
+    rows.verbose = True
+    rows.take(np.arange(7, 1000, 90))
+    assert (len(chunks), rows.passes) == (10, 1)
+    assert capsys.readouterr().err.count("pass 1 ") == 1
+    rows.take(np.array([3, 5, 208]))
+    assert rows.passes == 1
+    alone = _stored.StoredRows(read, X.shape, X.dtype)
+    alone.take(np.arange(7, 1000, 90))
+    assert alone.passes == 0
+
+
 def test_progress_is_shown(store, capsys):
     stored = store(sample())
     if isinstance(stored, da.Array):
@@ -355,10 +378,11 @@ def test_progress_is_shown(store, capsys):
 def break_after(rows, passes, harm):
     """Do some harm to what is stored once so many passes were made."""
     mapped = rows.map
+    left = iter(range(passes - 1, -1, -1))
 
     def map_then_harm(*arguments):
         yield from mapped(*arguments)
-        if rows.passes == passes:
+        if next(left, None) == 0:
             harm()
 
     rows.map = map_then_harm
@@ -373,11 +397,102 @@ def test_truncated_memory_map(tmp_path, small_blocks):
         os.truncate(tmp_path / "x.npy", size // 2)
 
     message = (
-        "Rows .* of the memory map .*x.npy could not be read .*now ends .* too early"
+        "Rows .* of the memory map .*x.npy could not be read .*the file now ends "
         ".*Check that the file is whole"
     )
     with pytest.raises(OSError, match=message):
         IhSC(4, random_state=0).fit(break_after(rows, 1, harm))
+
+
+def test_memory_map_that_is_overwritten(tmp_path, small_blocks):
+    X = sample()
+    rows = open_rows(memory_map(X, tmp_path))
+    later = os.stat(tmp_path / "x.npy").st_mtime + 1
+
+    def harm():
+        with open(tmp_path / "x.npy", "r+b") as file:
+            file.seek(-X[0].nbytes, os.SEEK_END)
+            file.write(bytes(X[0].nbytes))
+        os.utime(tmp_path / "x.npy", (later, later))  # clocks of files are coarse
+
+    with pytest.raises(OSError, match=r"x.npy could not be read .*was written to afte"):
+        IhSC(4, random_state=0).fit(break_after(rows, 1, harm))
+
+
+def test_memory_map_of_a_file_that_grows(tmp_path, small_blocks):
+    X = sample()
+    rows = open_rows(memory_map(X, tmp_path))
+
+    def more():
+        with open(tmp_path / "x.npy", "ab") as file:
+            file.write(bytes(1000))
+
+    labels = IhSC(4, random_state=0).fit(break_after(rows, 1, more)).labels_
+    assert_array_equal(labels, IhSC(4, random_state=0).fit(X).labels_)
+
+
+def test_memory_map_that_may_be_written_to(tmp_path, small_blocks):
+    X = sample()
+    np.save(tmp_path / "x.npy", np.zeros_like(X))
+    stored = np.load(tmp_path / "x.npy", mmap_mode="r+")
+    stored[:] = X
+    rows = break_after(open_rows(stored), 1, stored.flush)
+    labels = IhSC(4, random_state=0).fit(rows).labels_
+    assert_array_equal(labels, IhSC(4, random_state=0).fit(X).labels_)
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+@pytest.mark.parametrize("kind", [hdf5, hdf5_chunked, csr_hdf5])
+@pytest.mark.parametrize("passes", [1, 2])
+def test_truncated_hdf5(kind, mode, passes, tmp_path, small_blocks):
+    # HDF5 reads zeros where there is nothing.
+    kind(sample(n=2000), tmp_path).file.close()
+    (path,) = tmp_path.iterdir()
+    with h5py.File(path, mode) as file:
+        rows = open_rows(file["X"])
+        rows.take(slice(0, 2000))
+        size = path.stat().st_size
+        model = IhSC(4, random_state=0)
+        message = f"/X in .* could not be read .*now ends at byte {size // 2}, not"
+        with pytest.raises(OSError, match=message):
+            model.fit(break_after(rows, passes, lambda: os.truncate(path, size // 2)))
+        os.truncate(path, size)  # so that it can be closed
+
+
+def test_hdf5_that_is_overwritten(tmp_path, small_blocks):
+    hdf5(sample(), tmp_path).file.close()
+    path = tmp_path / "x.h5"
+    later = path.stat().st_mtime + 1
+    with h5py.File(path) as file:
+        rows = break_after(open_rows(file["X"]), 1, lambda: os.utime(path, (0, later)))
+        with pytest.raises(OSError, match="was written to after the work began"):
+            IhSC(4, random_state=0).fit(rows)
+
+
+def test_hdf5_that_is_not_yet_on_disk(tmp_path, small_blocks):
+    X = sample()
+    stored = hdf5_chunked(X, tmp_path)
+    rows = break_after(open_rows(stored), 1, stored.file.flush)
+    labels = IhSC(4, random_state=0).fit(rows).labels_
+    assert_array_equal(labels, IhSC(4, random_state=0).fit(X).labels_)
+
+
+def test_hdf5_in_memory():
+    X = sample()
+    with h5py.File("none.h5", "w", driver="core", backing_store=False) as file:
+        labels = IhSC(4, random_state=0).fit_predict(file.create_dataset("X", data=X))
+    assert_array_equal(labels, IhSC(4, random_state=0).fit(X).labels_)
+
+
+def test_zarr_that_loses_chunks_in_the_last_pass(tmp_path, small_blocks):
+    rows = open_rows(zarr_array(sample(), tmp_path))
+    work = rows.map(len)
+    next(work)
+    (tmp_path / "x.zarr" / "c" / "3" / "0").unlink()
+    with pytest.raises(OSError, match=r"zarr array .* now has 3 chunks; it had 4"):
+        list(work)
+    with pytest.raises(OSError, match=r"zarr array .* now has 3 chunks; it had 4"):
+        rows.take(np.array([1, 499]))
 
 
 def test_deleted_memory_map_is_still_there(tmp_path, small_blocks):
@@ -463,6 +578,12 @@ def test_stored_array_that_shrinks(tmp_path, small_blocks):
         IhSC(4).fit(rows)
 
 
+def without_shape(folder):
+    group = csr_hdf5(sample(), folder)
+    del group.attrs["shape"]
+    return group
+
+
 def csr_with(folder, **parts):
     group = csr_hdf5(sample(), folder)
     for name, value in parts.items():
@@ -480,6 +601,8 @@ def csr_with(folder, **parts):
         (lambda f: csr_with(f, encoding_type="array"), ValueError, "kind 'array' with"),
         (lambda f: csr_with(f, indices=40), OSError, "columns from 0 to 40, with 40 f"),
         (lambda f: csr_with(f, indptr=7), ValueError, "pointers up to 7. Write it ag"),
+        (without_shape, ValueError, r"'shape' is None; say how many .*\(n, p\)"),
+        (lambda f: pds.dataset(f), ValueError, "Parquet data set without files; check"),
         (lambda f: csr_hdf5(sample(), f).file, ValueError, r"with \['X'\]; give a"),
         (lambda f: hdf5(np.ones((4, 3, 2)), f), ValueError, r"shape \(4, 3, 2\); giv"),
         (lambda f: hdf5(np.ones(4), f), ValueError, r"shape \(4,\); give one with two"),
@@ -499,6 +622,43 @@ def csr_with(folder, **parts):
 def test_not_a_matrix_of_numbers(stored, error, message, tmp_path, small_blocks):
     with pytest.raises(error, match=message):
         IhSC(2).fit(stored(tmp_path))
+
+
+@pytest.mark.parametrize("Estimator", [PSC, SphericalKMeans])
+@pytest.mark.parametrize(
+    ("kind", "name", "load"),
+    [
+        (csr_hdf5, "h5py.Group", "anndata.io.sparse_dataset(X).to_memory()"),
+        (csr_zarr, "zarr.Group", "anndata.io.sparse_dataset(X).to_memory()"),
+        (parquet, "pyarrow.FileSystemDataset", "X.to_table().to_pandas()"),
+        (dask_csr, "dask.Array", "X.compute()"),
+    ],
+)
+def test_estimators_that_work_in_memory(Estimator, kind, name, load, tmp_path):
+    stored = kind(sample(), tmp_path)
+    message = (
+        f"X is of type {name}. {Estimator.__name__} works on data in memory: give "
+        f"{load}, or take IhSC or IhGMM"
+    )
+    with pytest.raises(TypeError, match=re.escape(message)):
+        Estimator(4).fit(stored)
+    anndata = pytest.importorskip("anndata")
+    loaded = eval(load, {"X": stored, "anndata": anndata})
+    labels = Estimator(4, random_state=0).fit_predict(sample())
+    assert_array_equal(Estimator(4, random_state=0).fit_predict(loaded), labels)
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        lambda folder: pds.dataset(pa.table({"x": [1.0, 2.0]})),
+        lambda folder: pds.dataset(folder / "x.csv", format="csv"),
+    ],
+)
+def test_data_sets_that_are_not_parquet(load, tmp_path):
+    (tmp_path / "x.csv").write_text("x,y\n1,2\n")
+    with pytest.raises(TypeError, match="not in Parquet files; write it to some"):
+        IhSC(2).fit(load(tmp_path))
 
 
 def test_parquet_with_words(tmp_path):

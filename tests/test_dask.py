@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from distributed import Client, LocalCluster
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm import IhSC, make_ihgmm
+from ihgmm import IhSC, make_ihgmm, select_n_clusters
 from ihgmm._dask import from_dask
 
 X, _ = make_ihgmm(1200, 40, 4, random_state=0)
@@ -108,6 +108,28 @@ def test_tasks_get_their_part_only(monkeypatch):
 
 def _sizes(block, part):
     return len(block), len(part)
+
+
+def test_sparse_blocks_are_counted_as_in_memory():
+    # Dense, this would be so much that rows are drawn, and cosines not looked at.
+    rng = np.random.default_rng(0)
+    rates = 0.05 * rng.gamma(0.5, 2.0, (4, 300))
+    blocks = sp.csr_array(rng.poisson(rates[rng.integers(4, size=30_000)]) * 1.0)
+    wanted = select_n_clusters(blocks, random_state=0)
+    stored = da.from_array(np.arange(30_000)[:, None], chunks=(10_000, 1)).map_blocks(
+        lambda index: blocks[index[:, 0]],
+        chunks=((10_000,) * 3, (300,)),
+        dtype=np.float64,
+        meta=sp.csr_array((0, 0)),
+    )
+    rows = from_dask(stored)
+    found = select_n_clusters(rows, random_state=0)
+    assert rows.nnz == blocks.nnz
+    assert (found.n_clusters, found.gram) == (wanted.n_clusters, wanted.gram)
+    assert found.n_rows == wanted.n_rows == 30_000
+    assert_allclose(found.eigenvalues, wanted.eigenvalues, rtol=1e-6)
+    assert_allclose(found.null, wanted.null, rtol=1e-6)
+    assert_allclose(found.edge, wanted.edge, rtol=1e-6)
 
 
 # -- a cluster -------------------------------------------------------------------------

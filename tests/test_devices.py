@@ -713,4 +713,11 @@ except ImportError as error:
     first, second = done.stdout.splitlines()
     assert first == "set()"
     assert "array_api_strict array" in second
-    assert "pip install 'ihgmm[gpu]'" in second
+    assert "install array-api-compat" in second
+
+
+def test_labels_without_numbers():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    X = make_ihgmm(20, 5, 2, random_state=0)[0]
+    with pytest.raises(ValueError, match="labels is a tensor on meta"):
+        estimate_parameters(X, torch.zeros(20, dtype=torch.int64, device="meta"))

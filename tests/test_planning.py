@@ -8,11 +8,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import dask.array as da
+import h5py
 import numpy as np
 import pytest
 
 from ihgmm import IhSC, make_ihgmm
 from ihgmm._readers import open_rows
+from ihgmm.cli.plan import _clusters as clusters
 from ihgmm.cli.plan import _whole as whole
 from ihgmm.gram import GramOperator
 from ihgmm.krylov import MAX_APPLICATIONS, block_width
@@ -43,6 +46,29 @@ def test_passes_are_those_of_a_fit(stored):
     rows = open_rows(stored)
     IhSC(4, random_state=0).fit(rows)
     assert plan(*stored.shape, 4).laptop.passes == rows.passes == 3
+
+
+@pytest.mark.parametrize("kind", ["hdf5", "dask"])
+def test_passes_of_chunks_are_those_of_a_fit(kind, stored, tmp_path):
+    if kind == "dask":
+        X = da.from_array(stored, chunks=(5_000, -1))
+    else:
+        file = h5py.File(tmp_path / "x.h5", "w")
+        X = file.create_dataset("X", data=stored, chunks=(5_000, 300))
+    rows = open_rows(X)
+    IhSC(4, random_state=0).fit(rows)
+    found = plan(*stored.shape, 4, machines=Machines(memory=2e8))
+    assert rows.passes == found.cluster.passes
+    assert rows.passes == found.laptop.passes + Problem(*stored.shape, 4).readings
+
+
+def test_bound_counts_samples_of_chunks():
+    held = plan(10**6, 1_000, 5, machines=Machines(memory=16e9)).laptop
+    found = plan(10**6, 1_000, 5, machines=Machines(memory=2e9)).laptop
+    assert found.data == "on disk, in blocks"
+    more = found.passes_bound - held.passes_bound
+    assert more == Problem(10**6, 1_000, 5).readings > 0
+    assert f"read by whole chunks: up to {more} passes more." in found.note
 
 
 @pytest.mark.parametrize(
@@ -233,3 +259,16 @@ def test_a_plan_is_printed_as_a_table():
     assert lines[3].split() == ["fits", "no", "no", "no"]
     assert any(line.startswith("laptop: ") and "sample" in line for line in lines)
     assert lines[-1].startswith("Taken for granted")
+
+
+def test_the_number_of_clusters_is_not_known_beforehand():
+    with pytest.raises(ValueError, match=r"n_clusters='auto' .*the most you expect"):
+        plan(1_000, 50, "auto")
+    with pytest.raises(ValueError, match=r"^-k auto: .* give the most you expect"):
+        clusters("auto")
+    assert clusters("2e1") == 20
+
+
+def test_machines_of_another_type():
+    with pytest.raises(TypeError, match=r"'memory': 1\} is a dict; give .*Machines\("):
+        plan(1_000, 50, 2, machines={"memory": 1})

@@ -36,9 +36,10 @@ class RowBlocks(ABC):
     sparse : bool
         Whether blocks are sparse.
     nnz : int
-        Numbers stored.
+        Numbers stored; at least after one pass.
     passes : int
-        How often all blocks were gone through so far.
+        How often all blocks were gone through so far, also for a sample of the rows
+        where that takes whole chunks.
     names : list of str or None
         Names of features, where the data have names.
     """

@@ -71,7 +71,8 @@ class DaskRows(RowBlocks):
     """Rows of a dask array, one block for each chunk.
 
     The work on a block is a task of dask: with a cluster it runs on the worker that
-    has the block, and what is lost with a worker is done again elsewhere.
+    has the block, and what is lost with a worker is done again elsewhere. How many
+    numbers sparse blocks store is known after the first pass.
     """
 
     def __init__(self, X: Any) -> None:
@@ -88,10 +89,14 @@ class DaskRows(RowBlocks):
         self.passes += 1
         # One node of the graph: what the work carries is not sent with every task.
         shared = delayed(work, pure=False, traverse=False)
-        yield from self._compute(
+        stored = 0
+        for result, count in self._compute(
             (i, shared, *(array[rows] for array in tall))
             for i, rows in enumerate(self.ranges)
-        )
+        ):
+            stored += count
+            yield result
+        self.nnz = stored
 
     def take(self, index: np.ndarray | slice) -> Block:
         """Return some rows, in memory; other blocks than theirs are left alone."""
@@ -104,15 +109,20 @@ class DaskRows(RowBlocks):
             for i, (first, last) in enumerate(pairwise(cuts))
             if first < last
         ]
-        parts = list(self._compute(wanted or [(0, _pick, index)]))
+        # Each of these blocks is made again, or read again, as a whole.
+        self.passes += round(len(wanted) / len(self.ranges))
+        parts = [part for part, _ in self._compute(wanted or [(0, _pick, index)])]
         back = np.empty(len(index), dtype=np.intp)
         back[order] = np.arange(len(index))
         if self.sparse:
             return sp.vstack(parts, format="csr")[back]
         return np.concatenate(parts)[back]
 
-    def _compute(self, work: Any) -> Iterator[Any]:
-        """Yield the results of work on blocks, given as (block, work, arguments)."""
+    def _compute(self, work: Any) -> Iterator[tuple[Any, int]]:
+        """Yield the results of work on blocks, given as (block, work, arguments).
+
+        With each comes how many numbers the block stores.
+        """
         blocks = self.X.to_delayed().ravel()
         task = delayed(_call, pure=False)
         tasks = []
@@ -186,7 +196,7 @@ def _call(
     block: Any,
     form: tuple[tuple[int, int], bool, np.dtype, float],
     *tall: Any,
-) -> T:
+) -> tuple[T, int]:
     """Do some work on a block once it has the form that was promised."""
     shape, sparse, dtype, factor = form
     if sp.issparse(block) and not sparse:
@@ -201,4 +211,4 @@ def _call(
             f"A chunk of the dask array X has shape {block.shape} where {shape} was "
             "announced; call X.compute_chunk_sizes() first."
         )
-    return work(in_unit(block, dtype, factor), *tall)
+    return work(in_unit(block, dtype, factor), *tall), int(block.size)

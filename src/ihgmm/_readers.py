@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ihgmm._chunks import RowBlocks
-from ihgmm._stored import StoredRows
+from ihgmm._stored import StoredRows, unchanged
 
 __all__ = ["open_rows"]
 
@@ -61,10 +61,13 @@ def _from_memmap(X: np.memmap) -> StoredRows | None:
     begin = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + at
     name = f"memory map {X.filename}" if X.filename else "memory map"
     same_file = _identity(X.filename, pages) if X.mode in ("r", "r+") else None
+    check = unchanged(X.filename, settled=X.mode == "r")
 
     def read(start: int, stop: int) -> np.ndarray:
         if same_file is not None and _identity(X.filename, pages) == same_file:
-            return _from_file(X, begin + start * row, stop - start)
+            rows = _from_file(X, begin + start * row, stop - start)
+            check()
+            return rows
         # To touch pages beyond the end of a file would end the process.
         end, size = begin + stop * row, pages.size()
         if size < end:
@@ -98,8 +101,15 @@ def _from_dataset(X: Any) -> StoredRows:
             f"X is a stored array of shape {tuple(X.shape)}; give one with two "
             "dimensions, rows by features."
         )
+    unharmed = _unharmed(X)
+
+    def read(start: int, stop: int) -> np.ndarray:
+        rows = np.asarray(X[start:stop])
+        unharmed()
+        return rows
+
     return StoredRows(
-        lambda start, stop: np.asarray(X[start:stop]),
+        read,
         X.shape,
         X.dtype,
         step=_chunk(X),
@@ -118,6 +128,15 @@ def _named(what: str, X: Any) -> str:
     if file is None:
         file = getattr(X, "store", "")
     return f"{what} {getattr(X, 'name', '') or ''} in {file}"
+
+
+def _unharmed(X: Any) -> Callable[[], None]:
+    """Return a check of the file of an HDF5 data set or group, if it has one."""
+    file: Any = getattr(X, "file", None)
+    if getattr(file, "driver", None) != "sec2":  # zarr, or a file in memory
+        return unchanged(None, settled=False)
+    settled = file.mode == "r" and not file.swmr_mode
+    return unchanged(file.id.get_vfd_handle(), settled=settled)
 
 
 def _still_there(*arrays: Any) -> Callable[[], None] | None:
@@ -152,11 +171,18 @@ def _from_group(group: Any) -> StoredRows:
             f"X is a group of kind {str(kind)!r} with {parts[:5]}; give a data set, or "
             "a CSR matrix as AnnData stores it (data, indices, indptr)."
         )
-    n, p = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
+    shape = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
+    if shape is None or len(shape) != 2:
+        raise ValueError(
+            f"X is a CSR matrix in a group whose attribute 'shape' is {shape}; say how "
+            "many rows and features it has: group.attrs['shape'] = (n, p)."
+        )
+    n, p = shape
     data, indices = group["data"], group["indices"]
     _warn_of_gaps(data, indices)
     indptr = np.asarray(group["indptr"][:], dtype=np.int64)
     nnz = data.shape[0]
+    unharmed = _unharmed(group)
     whole = len(indptr) == n + 1 and indptr[0] == 0 and indptr[-1] == nnz
     if not whole or indices.shape[0] != nnz or (np.diff(indptr) < 0).any():
         raise ValueError(
@@ -174,6 +200,7 @@ def _from_group(group: Any) -> StoredRows:
                 f"columns from {columns.min()} to {columns.max()}, with {p} features"
             )
         values = np.asarray(data[first:last])
+        unharmed()
         pointers = indptr[start : stop + 1] - first
         return sp.csr_array((values, columns, pointers), shape=(stop - start, int(p)))
 
@@ -209,6 +236,16 @@ def _from_parquet(X: Any) -> StoredRows:
     """Return the rows of a Parquet data set, one row group after another."""
     import pyarrow as pa
 
+    fragments = list(X.get_fragments())
+    if not all(hasattr(fragment, "split_by_row_group") for fragment in fragments):
+        raise TypeError(
+            f"X is of type {type(X).__name__} of pyarrow, not in Parquet files; write "
+            "it to some: pyarrow.dataset.write_dataset(X, path, format='parquet')."
+        )
+    if not fragments:
+        raise ValueError(
+            "X is a Parquet data set without files; check the path it was opened by."
+        )
     names = list(X.schema.names)
     wrong = [
         field.name
@@ -222,7 +259,6 @@ def _from_parquet(X: Any) -> StoredRows:
         )
     narrow = all(pa.types.is_float32(field.type) for field in X.schema)
     kind = np.dtype(np.float32 if narrow else np.float64)
-    fragments = list(X.get_fragments())
     for fragment in fragments:
         _check_fragment(fragment, X.schema)
     pieces = [
@@ -267,7 +303,8 @@ def _from_parquet(X: Any) -> StoredRows:
         kind,
         step=max((count for _, count in pieces), default=1),
         names=names,
-        name=f"Parquet data set {X.files[0]}{' and others' * (len(X.files) > 1)}",
+        name=f"Parquet data set {fragments[0].path}"
+        f"{' and others' * (len(fragments) > 1)}",
     )
 
 

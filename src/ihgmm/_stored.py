@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import scipy.sparse as sp
 
 from ihgmm._chunks import Block, RowBlocks, T, check_kind
 
-__all__ = ["StoredRows"]
+__all__ = ["StoredRows", "unchanged"]
 
 BLOCK_BYTES = 2**25
 """Bytes of a block that is read at a time; two are in memory at once."""
@@ -34,11 +35,17 @@ class StoredRows(RowBlocks):
     step : int, optional
         Rows of a chunk of the file, which are decoded together.
     check : callable, optional
-        Called before each pass; raises if the file is not what it was.
+        Called after each pass and each sample; raises if what was read is not what
+        was there before.
     names : list of str, optional
         Names of features.
     name : str
         What is read, for messages.
+
+    Notes
+    -----
+    Rows here and there are in most chunks of a file, so that to take them is to decode
+    all of it. Such a sample counts as a pass.
     """
 
     def __init__(
@@ -55,7 +62,7 @@ class StoredRows(RowBlocks):
         name: str = "X",
     ) -> None:
         self._read = read
-        self._check = check
+        self._check = check or _nothing
         self.names = names
         self.name = name
         self.shape = (int(shape[0]), int(shape[1]))
@@ -74,8 +81,6 @@ class StoredRows(RowBlocks):
         """Yield the results of some work on each block, reading one ahead."""
         self.passes += 1
         started = time.monotonic()
-        if self._check is not None:
-            self._check()
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(self._get, self.ranges[0])
             for i, rows in enumerate(self.ranges):
@@ -83,10 +88,8 @@ class StoredRows(RowBlocks):
                 if i + 1 < len(self.ranges):
                     ahead = reader.submit(self._get, self.ranges[i + 1])
                 yield work(block, *(array[rows] for array in tall))
-                # A line that will be overwritten is of no use in a file.
-                last = i + 1 == len(self.ranges)
-                if self.verbose and (last or sys.stderr.isatty()):
-                    _show(self.passes, i + 1, len(self.ranges), started)
+                self._show(i + 1, len(self.ranges), started)
+        self._check()
 
     def _get(self, rows: slice) -> Block:
         try:
@@ -118,24 +121,52 @@ class StoredRows(RowBlocks):
         order = np.argsort(index, kind="stable")
         edges = [rows.start for rows in self.ranges] + [n]
         cuts = np.searchsorted(index[order], edges)
-        parts = [
-            self._some(index[order[first:last]])
+        runs = [
+            run
             for first, last in pairwise(cuts)
             if first < last
+            for run in self._runs(index[order[first:last]])
         ]
-        if not parts:
+        if not runs:
             return self._get(slice(0, 0))
+        parts = self._sample(runs)
         back = np.empty(len(index), dtype=np.intp)
         back[order] = np.arange(len(index))
         return _stacked(parts)[back]
 
-    def _some(self, wanted: np.ndarray) -> Block:
-        """Return rows of one block: by chunks where they are in few, else from all."""
+    def _runs(self, wanted: np.ndarray) -> list[np.ndarray]:
+        """Cut rows of one block into those that are read together.
+
+        They are read by chunks where they are in few, else all between them is.
+        """
         chunk = wanted // self._step
         chunks = np.unique(chunk)
         if len(chunks) * 16 >= chunks[-1] - chunks[0] + 1:
-            return self._within(wanted)
-        return _stacked([self._within(wanted[chunk == c]) for c in chunks])
+            return [wanted]
+        return [wanted[chunk == c] for c in chunks]
+
+    def _sample(self, runs: list[np.ndarray]) -> list[Block]:
+        """Read rows here and there, which may come to a pass or more."""
+        started = time.monotonic()
+        passes = 0
+        if self._step > 1:
+            ends = np.array([(run[0], run[-1]) for run in runs]) // self._step
+            decoded = self._step * int((ends[:, 1] - ends[:, 0] + 1).sum())
+            passes = round(decoded / self.shape[0])
+        self.passes += passes
+        parts = []
+        for i, run in enumerate(runs):
+            parts.append(self._within(run))
+            if passes:
+                self._show(i + 1, len(runs), started)
+        self._check()
+        return parts
+
+    def _show(self, done: int, total: int, started: float) -> None:
+        """Draw how far a pass has come, for those who asked."""
+        # A line that will be overwritten is of no use in a file.
+        if self.verbose and (done == total or sys.stderr.isatty()):
+            _draw(self.passes, done, total, started)
 
     def _within(self, wanted: np.ndarray) -> Block:
         """Return rows out of what is between the first and the last of them."""
@@ -149,7 +180,41 @@ def _stacked(parts: list[Block]) -> Block:
     return np.concatenate(parts)
 
 
-def _show(number: int, done: int, total: int, started: float) -> None:
+def _nothing() -> None:
+    """Check nothing."""
+
+
+def unchanged(file: Any, *, settled: bool) -> Callable[[], None]:
+    """Return a check that a file, by its path or its number, is what it is now.
+
+    Libraries that read beyond the end of a file may give zeros. The check raises if the
+    file has become shorter or, where it is ``settled``, was written to in its length. A
+    file that this process may write to is not: the system may do that at any time.
+    """
+    try:
+        before = os.stat(file)
+    except (OSError, TypeError, ValueError):  # deleted, or has no name
+        return _nothing
+
+    def check() -> None:
+        nonlocal before
+        try:
+            now = os.stat(file)
+        except OSError:  # deleted or closed; what is open can be read, or says so
+            return
+        if now.st_size < before.st_size:
+            raise EOFError(
+                f"the file now ends at byte {now.st_size}, not {before.st_size}"
+            )
+        same_size = now.st_size == before.st_size
+        if settled and same_size and now.st_mtime_ns != before.st_mtime_ns:
+            raise OSError("the file was written to after the work began")
+        before = now
+
+    return check
+
+
+def _draw(number: int, done: int, total: int, started: float) -> None:
     """Draw how far a pass has come, on one line of the terminal."""
     spent = time.monotonic() - started
     bar = "█" * (20 * done // total)

@@ -132,14 +132,14 @@ def _start_will_do(
     top = largest(G.sqnorms, LARGEST_ROWS)
     others = rng.choice(n, CHECKED_ROWS, replace=False, shuffle=False)
     others = others[~np.isin(others, top)]
-    shares = (1.0, len(others) / (n - LARGEST_ROWS))
-    lacking = np.zeros(k)
+    rows = np.concatenate([top, others])  # together: chunks are read once for both
+    share = np.ones((len(rows), 1))
+    share[len(top) :] = len(others) / (n - LARGEST_ROWS)
     move = like(pairs, start)
-    for rows, share in zip((top, others), shares, strict=True):
-        vectors = take_rows(start, rows) @ move
-        product = to_host(G.rows(rows).from_adjoint(adjoint @ move, vectors))
-        wanted = to_host(vectors) * values[:k]
-        lacking += np.square(product - wanted).sum(axis=0) / share
+    vectors = take_rows(start, rows) @ move
+    product = to_host(G.rows(rows).from_adjoint(adjoint @ move, vectors))
+    wanted = to_host(vectors) * values[:k]
+    lacking = (np.square(product - wanted) / share).sum(axis=0)
     residual, goal = progress(values, np.sqrt(lacking), tol, G.dtype, signal_only)
     if residual > goal / 2:
         return None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
@@ -80,6 +81,7 @@ def check_data(
         X = _device_floats(X)
         check_blocks(X, estimator, reset)
     else:
+        _check_in_memory(X, estimator)
         _check_columns(X)
         if estimator is None:
             X = check_array(X, input_name="X", **OPTIONS)
@@ -142,11 +144,33 @@ def _check_place(X: Any, estimator: BaseEstimator | None, devices: bool) -> None
             "give a tensor that holds data, on the CPU or a GPU."
         )
     if not devices:
-        who = "This function" if estimator is None else type(estimator).__name__
         raise TypeError(
-            f"X is a {kind_of(X)}. {who} works on the host: give a NumPy copy "
-            "(X.cpu().numpy() of a torch tensor, X.get() of a CuPy array)."
+            f"X is a {kind_of(X)}. {_who(estimator)} works on the host: give a NumPy "
+            "copy (X.cpu().numpy() of a torch tensor, X.get() of a CuPy array)."
         )
+
+
+def _who(estimator: BaseEstimator | None) -> str:
+    return "This function" if estimator is None else type(estimator).__name__
+
+
+def _check_in_memory(X: Any, estimator: BaseEstimator | None) -> None:
+    """Raise if X is stored in a way that NumPy cannot read by itself."""
+    home = type(X).__module__.partition(".")[0]
+    if home == "pyarrow" and hasattr(X, "get_fragments"):
+        remedy = "X.to_table().to_pandas()"
+    elif home in ("h5py", "zarr") and hasattr(X, "keys"):
+        remedy = "anndata.io.sparse_dataset(X).to_memory()"
+    elif home == "anndata" and hasattr(X, "group"):
+        remedy = "X.to_memory()"
+    elif home == "dask" and sp.issparse(getattr(X, "_meta", None)):
+        remedy = "X.compute()"
+    else:
+        return
+    raise TypeError(
+        f"X is of type {home}.{type(X).__name__}. {_who(estimator)} works on data in "
+        f"memory: give {remedy}, or take IhSC or IhGMM, which read it where it is."
+    )
 
 
 def _device_floats(X: Any) -> Array:

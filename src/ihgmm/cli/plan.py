@@ -70,7 +70,7 @@ def plan(
     found = planned(
         _whole("--n", n),
         _whole("--p", p),
-        _whole("-k", n_clusters),
+        _clusters(n_clusters),
         density=density,
         dtype=dtype,
         machines=Machines(
@@ -100,6 +100,15 @@ def _whole(option: str, text: str) -> int:
     raise ValueError(
         f"{option} {text}: give a whole number from 1 on, such as 2000, 2_000 or 1e9."
     )
+
+
+def _clusters(text: str) -> int:
+    if text == "auto":
+        raise ValueError(
+            "-k auto: the number is found from data, of which a plan has none; give "
+            "the most you expect, such as -k 50."
+        )
+    return _whole("-k", text)
 
 
 def _bytes(option: str, gigabytes: float) -> float:

@@ -118,6 +118,14 @@ class Problem:
         )
 
     @property
+    def readings(self) -> int:
+        """How often rows are picked here and there, which may be in all chunks.
+
+        Once for the sample, and once for those that check a start.
+        """
+        return (self.sample_rows > 0) + self.may_stop_early
+
+    @property
     def may_stop_early(self) -> bool:
         """Whether the first block can be accepted from a sample of rows."""
         return self.entries >= LARGE and self.n_samples > 4 * CHECKED_ROWS

@@ -37,7 +37,9 @@ class Estimate:
     fits : bool
         Whether memory suffices in the expected case.
     passes, passes_bound : int
-        Times the data are gone through: expected, and when the solver gives up.
+        Times the data are gone through: expected, and when the solver gives up. On a
+        cluster, and in the bound of data on disk, with the samples of rows, which are
+        in most chunks.
     memory, memory_bound : float
         Bytes of the process that fits: on the laptop with the data if they are in
         memory, on the GPU of the device with the data, on the cluster of the client.
@@ -102,6 +104,8 @@ def on_laptop(problem: Problem, machines: Machines) -> Estimate:
         return max(busy, read) + _alone(work, HOST)
 
     work, bound = problem.work(stored=not held), problem.bound
+    if not held:  # a file may be in chunks
+        bound = replace(bound, passes=bound.passes + problem.readings)
     estimate = Estimate(
         machine="laptop",
         data="in memory" if held else "on disk, in blocks",
@@ -116,10 +120,15 @@ def on_laptop(problem: Problem, machines: Machines) -> Estimate:
     if held:
         return estimate
     if estimate.fits:
+        more = problem.readings
+        chunks = (
+            f", which are read by whole chunks: up to {more} pass"
+            f"{'es' * (more > 1)} more"
+        )
         return replace(
             estimate,
             note=f"X ({size(problem.data_bytes)}) stays on disk: give fit a memory "
-            "map, or HDF5, zarr or Parquet.",
+            f"map, or HDF5, zarr or Parquet{chunks * (more > 0)}.",
         )
     free = machines.memory - PROCESS_BYTES - problem.block_bytes
     few = _sample(problem, free, row_bytes(problem))
@@ -180,8 +189,8 @@ def on_cluster(problem: Problem, machines: Machines) -> Estimate:
 
     def seconds(problem: Problem, work: Work) -> float:
         chunks = problem.chunks(CHUNK_BYTES)
-        # Rows picked here and there are in most chunks: reading them is two passes.
-        rounds = work.passes + 2 * (problem.sample_rows > 0)
+        # Rows picked here and there are in most chunks: reading them is a pass.
+        rounds = work.passes + problem.readings
         busy = _busy(problem, work, HOST, machines.cores * machines.workers)
         if not held:
             read = rounds * problem.data_bytes / (machines.disk * machines.workers)
@@ -199,8 +208,8 @@ def on_cluster(problem: Problem, machines: Machines) -> Estimate:
         machine="cluster",
         data="in workers' memory" if held else "in storage, read by workers",
         fits=client <= machines.worker_memory and working <= machines.worker_memory,
-        passes=work.passes,
-        passes_bound=bound.passes,
+        passes=work.passes + problem.readings,
+        passes_bound=bound.passes + problem.readings,
         memory=client,
         memory_bound=client + problem.basis_bytes,
         seconds=seconds(problem, work),

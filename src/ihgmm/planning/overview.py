@@ -114,6 +114,11 @@ def plan(
     """
     n = _count("n_samples", n_samples)
     p = _count("n_features", n_features)
+    if isinstance(n_clusters, str) and n_clusters == "auto":
+        raise ValueError(
+            "n_clusters='auto' is found from data, of which a plan has none; give the "
+            "most you expect."
+        )
     k = _count("n_clusters", n_clusters)
     if k > n:
         raise ValueError(
@@ -123,7 +128,7 @@ def plan(
         density = check_number("density", density, above=0, most=1)
     kind = _float(dtype)
     problem = Problem(n, p, k, density, kind.itemsize)
-    machines = machines or Machines()
+    machines = _machines(machines)
     return Plan(
         n_samples=n,
         n_features=p,
@@ -136,6 +141,18 @@ def plan(
         gpu=on_gpu(problem, machines),
         cluster=on_cluster(problem, machines),
     )
+
+
+def _machines(machines: Any) -> Machines:
+    """Return the machines to plan for, the usual ones if none are given."""
+    if machines is None:
+        return Machines()
+    if not isinstance(machines, Machines):
+        raise TypeError(
+            f"machines={machines!r} is a {type(machines).__name__}; give "
+            "ihgmm.planning.Machines(memory=64e9, workers=50), in bytes."
+        )
+    return machines
 
 
 def _float(dtype: Any) -> np.dtype:

@@ -1,7 +1,5 @@
 """Bad input: each case gets a message that names the value and the remedy."""
 
-import inspect
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -271,8 +269,7 @@ def test_a_fit_that_fails_leaves_what_was_there(model):
 
 def test_a_fit_that_is_interrupted_leaves_what_was_there():
     class Interrupted(SphericalKMeans):
-        def fit(self, X, y=None):
-            super().fit(X)
+        def _initial_centers(self, X):
             raise KeyboardInterrupt
 
     model = Interrupted(2)
@@ -280,5 +277,3 @@ def test_a_fit_that_is_interrupted_leaves_what_was_there():
         model.fit(GOOD)
     with pytest.raises(NotFittedError):
         model.predict(GOOD)
-    names = list(inspect.signature(SphericalKMeans(2).fit).parameters)
-    assert names == ["X", "y", "sample_weight"]

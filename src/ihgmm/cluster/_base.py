@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._arrays import Array
 from ihgmm._checks.data import CheckedData, check_blocks, check_data
-from ihgmm._checks.fits import WholeFits
 from ihgmm._devices import like, namespace, to_host
 from ihgmm._products import matmul
 from ihgmm._readers import open_rows
@@ -29,7 +28,6 @@ __all__ = ["Clusterer", "CosineClusterer", "DistanceClusterer"]
 
 
 class Clusterer(
-    WholeFits,
     Reporting,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,

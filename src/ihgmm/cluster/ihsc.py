@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._arrays import like_rows
 from ihgmm._callbacks import InSteps, with_callbacks
 from ihgmm._checks.data import CheckedData, check_data
+from ihgmm._checks.fits import whole_fit
 from ihgmm._checks.parameters import (
     check_choice,
     check_count,
@@ -207,7 +208,7 @@ class IhSC(InSteps, CosineClusterer):
         """
         self._check_parameters()
         count = 4 + (self.n_clusters == "auto") + bool(self.refine)
-        with self._steps(count, X, y, self.verbose) as steps:
+        with whole_fit(self), self._steps(count, X, y, self.verbose) as steps:
             self._fit(X, steps)
         return self
 

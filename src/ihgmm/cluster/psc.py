@@ -8,6 +8,7 @@ import numpy as np
 
 from ihgmm._arrays import Array
 from ihgmm._checks.data import check_data
+from ihgmm._checks.fits import whole_fit
 from ihgmm._checks.parameters import (
     check_choice,
     check_count,
@@ -137,40 +138,41 @@ class PSC(DistanceClusterer):
         check_n_init(self.n_init)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, above=0)
-        data = check_data(X, self)
-        check_row_count(len(data.sqnorms), self.n_clusters)
-        found = spectral_clustering(
-            data.X,
-            self.n_clusters,
-            gram="full",
-            rows="projected",
-            eigen_solver=self.eigen_solver,
-            assign_labels=self.assign_labels,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            sqnorms=data.sqnorms,
-            rng=generator(self.random_state),
-        )
-        labels = found.labels
-        kinds = identical_rows(data.X, data.sqnorms, self.n_clusters)
-        if kinds is not None:
-            labels = number_by_size(kinds, self.n_clusters)
-        unit = found.embedding.dtype.type(data.unit)
-        # embedding = X @ components.T, so components = embedding.T @ X / eigenvalues.
-        inverse = np.zeros(self.n_clusters)
-        live = found.eigenvalues > np.finfo(unit.dtype).eps * found.eigenvalues[0]
-        np.divide(1.0, found.eigenvalues, out=inverse, where=live)
-        directions = transposed_matmul(data.X, found.embedding) * inverse
-        size = np.bincount(labels, minlength=self.n_clusters)
-        member = np.eye(self.n_clusters, dtype=unit.dtype)[labels]
-        means = (member.T @ found.embedding) / np.maximum(size, 1)[:, None]
-        self.labels_ = labels
-        self.embedding_ = found.embedding * unit
-        self.eigenvalues_ = data.restore_squares(found.eigenvalues)
-        self.components_ = directions.T.astype(unit.dtype)
-        self.cluster_centers_ = (means @ self.components_).astype(unit.dtype) * unit
-        self.n_iter_ = found.n_iter
+        with whole_fit(self):
+            data = check_data(X, self)
+            check_row_count(len(data.sqnorms), self.n_clusters)
+            found = spectral_clustering(
+                data.X,
+                self.n_clusters,
+                gram="full",
+                rows="projected",
+                eigen_solver=self.eigen_solver,
+                assign_labels=self.assign_labels,
+                n_init=self.n_init,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                sqnorms=data.sqnorms,
+                rng=generator(self.random_state),
+            )
+            labels = found.labels
+            kinds = identical_rows(data.X, data.sqnorms, self.n_clusters)
+            if kinds is not None:
+                labels = number_by_size(kinds, self.n_clusters)
+            unit = found.embedding.dtype.type(data.unit)
+            # embedding = X @ components.T: components = embedding.T @ X / eigenvalues.
+            inverse = np.zeros(self.n_clusters)
+            live = found.eigenvalues > np.finfo(unit.dtype).eps * found.eigenvalues[0]
+            np.divide(1.0, found.eigenvalues, out=inverse, where=live)
+            directions = transposed_matmul(data.X, found.embedding) * inverse
+            size = np.bincount(labels, minlength=self.n_clusters)
+            member = np.eye(self.n_clusters, dtype=unit.dtype)[labels]
+            means = (member.T @ found.embedding) / np.maximum(size, 1)[:, None]
+            self.labels_ = labels
+            self.embedding_ = found.embedding * unit
+            self.eigenvalues_ = data.restore_squares(found.eigenvalues)
+            self.components_ = directions.T.astype(unit.dtype)
+            self.cluster_centers_ = (means @ self.components_).astype(unit.dtype) * unit
+            self.n_iter_ = found.n_iter
         return self
 
     def _project(self, rows: Array) -> np.ndarray:

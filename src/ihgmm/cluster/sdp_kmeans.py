@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from ihgmm._checks.data import check_data
+from ihgmm._checks.fits import whole_fit
 from ihgmm._checks.parameters import (
     check_choice,
     check_count,
@@ -156,37 +157,39 @@ class SDPKMeans(DistanceClusterer):
         check_n_init(self.n_init)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, above=0)
-        data = check_data(X, self)
-        n_samples = len(data.sqnorms)
-        check_row_count(n_samples, self.n_clusters)
-        if n_samples > self.max_samples:
-            raise ValueError(
-                f"n_samples={n_samples} is more than max_samples={self.max_samples}: "
-                f"the relaxation has {n_samples}^2 variables. Use PSC, or IhSC where "
-                "rows differ in scale, or raise max_samples and wait."
+        with whole_fit(self):
+            data = check_data(X, self)
+            n_samples = len(data.sqnorms)
+            check_row_count(n_samples, self.n_clusters)
+            if n_samples > self.max_samples:
+                raise ValueError(
+                    f"n_samples={n_samples} is more than max_samples="
+                    f"{self.max_samples}: the relaxation has {n_samples}^2 variables. "
+                    "Use PSC, or IhSC where rows differ in scale, or raise "
+                    "max_samples and wait."
+                )
+            found = sdp_kmeans(
+                data.X,
+                self.n_clusters,
+                assign_labels=self.assign_labels,
+                n_init=self.n_init,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                rng=generator(self.random_state),
             )
-        found = sdp_kmeans(
-            data.X,
-            self.n_clusters,
-            assign_labels=self.assign_labels,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=generator(self.random_state),
-        )
-        labels = found.labels
-        kinds = identical_rows(data.X, data.sqnorms, self.n_clusters)
-        if kinds is not None:
-            labels = number_by_size(kinds, self.n_clusters)
-        size = np.bincount(labels, minlength=self.n_clusters)
-        member = np.eye(self.n_clusters)[labels] / np.maximum(size, 1)
-        centers = transposed_matmul(data.X, member).T
-        self.labels_ = labels
-        self.cluster_centers_ = centers * centers.dtype.type(data.unit)
-        self.solution_ = found.Z
-        self.embedding_ = found.embedding
-        self.objective_ = float(data.restore_squares(np.array(found.objective)))
-        self.exact_ = found.exact and kinds is None
-        self.status_ = found.status
-        self.n_iter_ = found.n_iter
+            labels = found.labels
+            kinds = identical_rows(data.X, data.sqnorms, self.n_clusters)
+            if kinds is not None:
+                labels = number_by_size(kinds, self.n_clusters)
+            size = np.bincount(labels, minlength=self.n_clusters)
+            member = np.eye(self.n_clusters)[labels] / np.maximum(size, 1)
+            centers = transposed_matmul(data.X, member).T
+            self.labels_ = labels
+            self.cluster_centers_ = centers * centers.dtype.type(data.unit)
+            self.solution_ = found.Z
+            self.embedding_ = found.embedding
+            self.objective_ = float(data.restore_squares(np.array(found.objective)))
+            self.exact_ = found.exact and kinds is None
+            self.status_ = found.status
+            self.n_iter_ = found.n_iter
         return self

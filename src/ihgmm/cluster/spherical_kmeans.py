@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks.data import check_data
+from ihgmm._checks.fits import whole_fit
 from ihgmm._checks.parameters import check_count, check_n_init, check_number, generator
 from ihgmm._checks.rows import check_row_count, check_weights, warn_zero_rows
 from ihgmm._devices import namespace, to_host
@@ -113,38 +114,39 @@ class SphericalKMeans(CosineClusterer):
         check_n_init(self.n_init)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, least=0)
-        data = check_data(X, self)
-        check_row_count(len(data.sqnorms), self.n_clusters)
-        warn_zero_rows(data.sqnorms)
-        weights = check_weights(sample_weight, len(data.sqnorms))
-        found = spherical_kmeans(
-            data.X,
-            self.n_clusters,
-            sqnorms=data.sqnorms,
-            weights=weights,
-            init=self._initial_centers(data.X),
-            n_init=1 if self.n_init == "auto" else self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=generator(self.random_state),
-        )
-        live = data.sqnorms > 0
-        size = np.bincount(found.labels, weights * live, self.n_clusters)
-        order = np.argsort(-size, kind="stable")
-        rank = np.argsort(order)
-        self.labels_ = np.where(live, rank[found.labels], 0)
-        self.cluster_centers_ = found.centers[order]
-        self.inertia_ = found.inertia
-        self.n_iter_ = found.n_iter
-        distinct = len(np.unique(self.labels_[live]))
-        if distinct < self.n_clusters:
-            warnings.warn(
-                f"{distinct} clusters were found, fewer than n_clusters="
-                f"{self.n_clusters}: X has too few rows of different direction. Ask "
-                "for fewer clusters, or look for duplicates in X.",
-                ConvergenceWarning,
-                stacklevel=2,
+        with whole_fit(self):
+            data = check_data(X, self)
+            check_row_count(len(data.sqnorms), self.n_clusters)
+            warn_zero_rows(data.sqnorms)
+            weights = check_weights(sample_weight, len(data.sqnorms))
+            found = spherical_kmeans(
+                data.X,
+                self.n_clusters,
+                sqnorms=data.sqnorms,
+                weights=weights,
+                init=self._initial_centers(data.X),
+                n_init=1 if self.n_init == "auto" else self.n_init,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                rng=generator(self.random_state),
             )
+            live = data.sqnorms > 0
+            size = np.bincount(found.labels, weights * live, self.n_clusters)
+            order = np.argsort(-size, kind="stable")
+            rank = np.argsort(order)
+            self.labels_ = np.where(live, rank[found.labels], 0)
+            self.cluster_centers_ = found.centers[order]
+            self.inertia_ = found.inertia
+            self.n_iter_ = found.n_iter
+            distinct = len(np.unique(self.labels_[live]))
+            if distinct < self.n_clusters:
+                warnings.warn(
+                    f"{distinct} clusters were found, fewer than n_clusters="
+                    f"{self.n_clusters}: X has too few rows of different direction. "
+                    "Ask for fewer clusters, or look for duplicates in X.",
+                    ConvergenceWarning,
+                    stacklevel=2,
+                )
         return self
 
     def fit_predict(

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks.data import check_data
+from ihgmm._checks.fits import whole_fit
 from ihgmm._checks.parameters import check_choice, check_count, check_number, generator
 from ihgmm._checks.rows import warn_zero_rows
 from ihgmm._products import matmul, transposed_matmul
@@ -125,30 +126,33 @@ class TwoComponentLloyd(DistanceClusterer):
         check_choice("eigen_solver", self.eigen_solver, SOLVERS)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, above=0)
-        data = check_data(X, self)
-        warn_zero_rows(data.sqnorms)
-        found = two_component_lloyd(
-            data.X,
-            eigen_solver=self.eigen_solver,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            sqnorms=data.sqnorms,
-            rng=generator(self.random_state),
-        )
-        live = np.count_nonzero(data.sqnorms)
-        if live > 1 and not found.labels.any():
-            warnings.warn(
-                f"All {live} rows that are not zero are in one cluster, on one side of "
-                "the origin. Subtract the mean of X, or use PSC or IhSC.",
-                ConvergenceWarning,
-                stacklevel=2,
+        with whole_fit(self):
+            data = check_data(X, self)
+            warn_zero_rows(data.sqnorms)
+            found = two_component_lloyd(
+                data.X,
+                eigen_solver=self.eigen_solver,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                sqnorms=data.sqnorms,
+                rng=generator(self.random_state),
             )
-        signs = 1.0 - 2.0 * found.labels
-        theta = transposed_matmul(data.X, signs[:, None] / live).T
-        self.labels_ = found.labels
-        self.cluster_centers_ = np.vstack([theta, -theta]) * theta.dtype.type(data.unit)
-        self.eigenvalues_ = data.restore_squares(np.array([found.eigenvalue]))
-        self.n_iter_ = found.n_iter
+            live = np.count_nonzero(data.sqnorms)
+            if live > 1 and not found.labels.any():
+                warnings.warn(
+                    f"All {live} rows that are not zero are in one cluster, on one "
+                    "side of the origin. Subtract the mean of X, or use PSC or IhSC.",
+                    ConvergenceWarning,
+                    stacklevel=2,
+                )
+            signs = 1.0 - 2.0 * found.labels
+            theta = transposed_matmul(data.X, signs[:, None] / live).T
+            self.labels_ = found.labels
+            self.cluster_centers_ = np.vstack([theta, -theta]) * theta.dtype.type(
+                data.unit
+            )
+            self.eigenvalues_ = data.restore_squares(np.array([found.eigenvalue]))
+            self.n_iter_ = found.n_iter
         return self
 
     def predict(self, X: Any) -> np.ndarray:

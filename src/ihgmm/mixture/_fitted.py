@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks.data import CheckedData, check_data
-from ihgmm._checks.fits import WholeFits
 from ihgmm._checks.parameters import check_count, generator
 from ihgmm._devices import like, moved, to_host
 from ihgmm.em import evaluate_mixture, joint_log_likelihood
@@ -19,7 +18,7 @@ from ihgmm.memberships import Directions, Noise, project
 __all__ = ["FittedMixture", "log_unit"]
 
 
-class FittedMixture(WholeFits, ClusterMixin, DensityMixin, BaseEstimator):
+class FittedMixture(ClusterMixin, DensityMixin, BaseEstimator):
     """A mixture that judges rows by ``_directions``, those of its centres."""
 
     noise: Noise

@@ -12,6 +12,7 @@ from sklearn.utils import ClassifierTags, Tags
 
 from ihgmm._callbacks import InSteps, with_callbacks
 from ihgmm._checks.data import CheckedData, check_data
+from ihgmm._checks.fits import whole_fit
 from ihgmm._checks.parameters import (
     check_choice,
     check_count,
@@ -192,7 +193,8 @@ class IhGMM(InSteps, Reporting, FittedMixture):
             The fitted estimator itself.
         """
         self._check_parameters()
-        with self._steps(6 + (self.n_clusters == "auto"), X, y, self.verbose) as steps:
+        count = 6 + (self.n_clusters == "auto")
+        with whole_fit(self), self._steps(count, X, y, self.verbose) as steps:
             self._fit(X, steps)
         return self
 

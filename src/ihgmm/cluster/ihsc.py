@@ -208,7 +208,7 @@ class IhSC(InSteps, CosineClusterer):
         """
         self._check_parameters()
         count = 4 + (self.n_clusters == "auto") + bool(self.refine)
-        with whole_fit(self), self._steps(count, X, y, self.verbose) as steps:
+        with self._steps(count, X, y, self.verbose) as steps, whole_fit(self):
             self._fit(X, steps)
         return self
 

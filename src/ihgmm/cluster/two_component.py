@@ -148,9 +148,8 @@ class TwoComponentLloyd(DistanceClusterer):
             signs = 1.0 - 2.0 * found.labels
             theta = transposed_matmul(data.X, signs[:, None] / live).T
             self.labels_ = found.labels
-            self.cluster_centers_ = np.vstack([theta, -theta]) * theta.dtype.type(
-                data.unit
-            )
+            centers = np.vstack([theta, -theta])
+            self.cluster_centers_ = centers * theta.dtype.type(data.unit)
             self.eigenvalues_ = data.restore_squares(np.array([found.eigenvalue]))
             self.n_iter_ = found.n_iter
         return self

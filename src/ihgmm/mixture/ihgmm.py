@@ -194,7 +194,7 @@ class IhGMM(InSteps, Reporting, FittedMixture):
         """
         self._check_parameters()
         count = 6 + (self.n_clusters == "auto")
-        with whole_fit(self), self._steps(count, X, y, self.verbose) as steps:
+        with self._steps(count, X, y, self.verbose) as steps, whole_fit(self):
             self._fit(X, steps)
         return self
 

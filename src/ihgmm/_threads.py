@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from ihgmm._arrays import Array, is_sparse
+from ihgmm._arrays import Array, is_sparse, n_entries
 
 __all__ = [
     "LARGE",
@@ -23,12 +23,16 @@ __all__ = [
     "is_read_once",
     "one_thread",
     "own_threads",
+    "sized_threads",
     "sum_of",
 ]
 
 PARTS = 8
 """Ranges of rows that large work is cut into; fixed, so that sums never depend on how
 many threads there are."""
+
+SMALL = 2**22
+"""Entries up to which one thread does best."""
 
 LARGE, SHORT = 10**7, 512
 """Entries from which dense data is large, and features up to which a row is short."""
@@ -46,6 +50,14 @@ def is_read_once(X: Array) -> bool:
     if not isinstance(X, np.ndarray) or not X.flags.c_contiguous:
         return False
     return is_large(X) and X.shape[1] <= SHORT
+
+
+def sized_threads(X: Array) -> AbstractContextManager[Any]:
+    """Return a context in which small data is worked on by one thread.
+
+    There the threads of BLAS cost more than they bring, most of all beside other work.
+    """
+    return one_thread() if n_entries(X) < SMALL else nullcontext()
 
 
 def own_threads(X: Array) -> AbstractContextManager[Any]:

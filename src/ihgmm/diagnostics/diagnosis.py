@@ -13,6 +13,7 @@ from ihgmm._checks.data import CheckedData, check_data
 from ihgmm._checks.parameters import check_choice, generator
 from ihgmm._checks.rows import check_labels, warn_zero_rows
 from ihgmm._devices import moved, to_host
+from ihgmm._threads import sized_threads
 from ihgmm.diagnostics.cautions import cautions
 from ihgmm.diagnostics.geometry import center_figures
 from ihgmm.diagnostics.verdict import SURE, Diagnosis, Verdict, eigenvalue_gap
@@ -29,7 +30,7 @@ NOISE_TOL = 5.0
 """Accuracy of the eigenvectors: so little puts eigenvalues of noise, which are close to
 each other, within a few percent, and others to many digits."""
 
-MOST_PRODUCTS = 20
+MOST_PRODUCTS = 12
 """Products that eigenvalues are worth: those still far off then are tiny beside the
 others, which says enough."""
 
@@ -160,7 +161,7 @@ def _eigenvalues(
     """Return the k leading eigenvalues and two more, or all there are."""
     G = GramOperator.of(data.X, gram, data.sqnorms)
     count = min(k + 2, G.shape[0])
-    with warnings.catch_warnings():
+    with sized_threads(data.X), warnings.catch_warnings():
         # Without clusters there is no gap to converge to, and that is the finding.
         warnings.simplefilter("ignore", ConvergenceWarning)
         if gram == "hetero":

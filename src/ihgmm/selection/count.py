@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -14,7 +13,7 @@ from ihgmm._checks.parameters import check_choice, check_count, generator
 from ihgmm._devices import namespace, to_host
 from ihgmm._norms import column_sqnorms
 from ihgmm._products import transposed_matmul
-from ihgmm._threads import one_thread
+from ihgmm._threads import sized_threads
 from ihgmm.eigen import EigenPairs
 from ihgmm.flips import MEDIUM
 from ihgmm.gram import GramKind, GramOperator
@@ -24,9 +23,6 @@ from ihgmm.selection.stability import FEW_FEATURES, stable_count
 from ihgmm.selection.words import DOMINANT
 
 __all__ = ["choose", "select_n_clusters"]
-
-SMALL = 2**22
-"""Entries up to which one thread does best."""
 
 CountGram = Literal["auto", "hollow", "cosine"]
 Method = Literal["auto", "parallel", "stability"]
@@ -159,8 +155,7 @@ def choose(
     eigenvalues are in its units. See :func:`select_n_clusters`.
     """
     X, sqnorms = _fewer_rows(X, sqnorms, rng)
-    # On small data the threads of BLAS cost more than they bring.
-    with one_thread() if n_entries(X) < SMALL else nullcontext():
+    with sized_threads(X):
         return _choose(X, sqnorms, gram, rng, max_clusters, method, n_flips)
 
 

@@ -1,7 +1,4 @@
-"""How far a fit has come: lines for those who ask, tasks for scikit-learn's callbacks.
-
-The numerics are handed :class:`Steps` and know neither a screen nor an estimator.
-"""
+"""How far a fit has come: lines for those who ask, tasks for scikit-learn's callbacks."""
 
 from __future__ import annotations
 
@@ -10,14 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-
-__all__ = ["Say", "Steps"]
-
-Say = Callable[[str], None]
-"""Takes what there is to say of a step, while it runs or at its end."""
-
-WIDTH = 79
-"""Columns of a line, all of which are written so that nothing of the last one stays."""
 
 
 class Steps:
@@ -42,12 +31,10 @@ class Steps:
     def __init__(
         self, shown: bool = False, task: Any = None, estimator: Any = None
     ) -> None:
-        self._shown = shown
-        self._task = task
-        self._estimator = estimator
+        self._shown, self._task, self._estimator = shown, task, estimator
 
     @contextmanager
-    def step(self, name: str) -> Iterator[Say]:
+    def step(self, name: str) -> Iterator[Callable[[str], None]]:
         """Time a step; what was said last stays on its line."""
         started = time.monotonic()
         last = ""
@@ -71,5 +58,6 @@ class Steps:
         if self._shown and (end == "\n" or sys.stderr.isatty()):
             spent = time.monotonic() - started
             line = f"{name:<12} {spent:7.1f} s  {words}".rstrip()
-            sys.stderr.write(f"{line:<{WIDTH}}{end}")
+            # All of a line of 79 columns, so that nothing of the last one stays.
+            sys.stderr.write(f"{line:<79}{end}")
             sys.stderr.flush()

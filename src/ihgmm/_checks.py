@@ -1,0 +1,419 @@
+"""Checks of what users give: parameters, data, and what goes with its rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from sklearn.utils.validation import check_array, validate_data
+
+from ihgmm._warnings import warn
+from ihgmm.matrix import Matrix, Tall, as_matrix, namespace, recognize, to_host
+from ihgmm.matrix.base import row_ranges
+
+
+@contextmanager
+def restore_on_failure(estimator: Any) -> Iterator[None]:
+    """Fit an estimator whole or not at all.
+
+    The checks of the data record its features before anything is read. If the fit then
+    fails, or is interrupted, what was recorded must not pass for a model, nor mix with
+    one that was there before.
+    """
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__ = before
+        raise
+
+
+# Parameters
+
+
+def check_count(name: str, value: Any, *, least: int = 1) -> int:
+    """Return ``value`` as an int, or say what it should have been."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+        raise TypeError(
+            f"{name}={value!r} is a {type(value).__name__}; give a whole number, "
+            f"{least} or more."
+        )
+    if value < least:
+        raise ValueError(f"{name}={value} is too small; give {least} or more.")
+    return int(value)
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    least: float = -np.inf,
+    most: float = np.inf,
+    above: float = -np.inf,
+) -> float:
+    """Return ``value`` as a float within bounds, or say what it should have been."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"{name}={value!r} is a {type(value).__name__}; give a number.")
+    number = float(value)
+    if not (least <= number <= most and number > above and np.isfinite(number)):
+        lower = f"above {above:g}" if above > -np.inf else f"at least {least:g}"
+        upper = f" and at most {most:g}" if most < np.inf else ""
+        raise ValueError(f"{name}={value!r} is out of range; give {lower}{upper}.")
+    return number
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Raise unless ``value`` is one of the words allowed."""
+    if not isinstance(value, str) or value not in choices:
+        words = ", ".join(repr(c) for c in choices)
+        raise ValueError(f"{name}={value!r} is not known; give one of {words}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise unless ``value`` is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name}={value!r} is not known; give True or False.")
+
+
+def check_n_clusters(n_clusters: Any) -> None:
+    """Raise unless ``n_clusters`` is "auto" or a positive whole number."""
+    if not isinstance(n_clusters, str):
+        check_count("n_clusters", n_clusters)
+    elif n_clusters != "auto":
+        raise TypeError(
+            f"n_clusters={n_clusters!r} is a str; give 'auto' or a whole number."
+        )
+
+
+def check_n_init(n_init: Any) -> None:
+    """Raise unless ``n_init`` is "auto" or a positive whole number."""
+    if not isinstance(n_init, str):
+        check_count("n_init", n_init)
+    elif n_init != "auto":
+        raise ValueError(
+            f"n_init={n_init!r} is not known; give 'auto' or a whole number."
+        )
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Turn any random state scikit-learn users know into a NumPy generator.
+
+    None draws fresh entropy; a RandomState is asked for a seed, so that calls with the
+    same one differ; a Generator is used as it is.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**31 - 1, size=4))
+    if random_state is None:
+        return np.random.default_rng()
+    if not isinstance(random_state, Integral):
+        raise TypeError(
+            f"random_state={random_state!r} is a {type(random_state).__name__}; give "
+            "None, a whole number, a RandomState or a Generator."
+        )
+    return np.random.default_rng(check_count("random_state", random_state, least=0))
+
+
+# Data
+
+
+def check_matrix(
+    X: Any,
+    estimator: BaseEstimator | None = None,
+    *,
+    reset: bool = True,
+    in_memory: bool = False,
+    verbose: bool = False,
+) -> Matrix:
+    """Return data of any kind as a matrix that is safe to compute with.
+
+    It is finite, float32 or float64, and its squares neither overflow nor vanish: data
+    of extreme size is divided by a power of two, its ``unit``. One pass over the data
+    does all of this and gives the row norms. With an estimator, feature names and
+    counts are recorded (``reset``) or compared. With ``in_memory``, data elsewhere is
+    read into the memory of the host; a device is refused.
+    """
+    matrix = open_matrix(X, estimator, reset=reset)
+    matrix.verbose = verbose
+    if in_memory and not matrix.on_host:
+        matrix = _to_memory(matrix, estimator)
+    total = float(namespace(matrix.sqnorms).sum(matrix.sqnorms))
+    info = np.finfo(matrix.dtype)
+    if np.sqrt(float(info.tiny)) < total < np.sqrt(float(info.max)) * 1e12:
+        return matrix
+    _check_finite(matrix, estimator)
+    peak = matrix.max_abs()
+    if peak == 0:
+        return matrix
+    unit = 2.0 ** np.clip(np.floor(np.log2(peak)), -1000, 1000)
+    return matrix.rescaled(1 / float(unit))
+
+
+def open_matrix(
+    X: Any, estimator: BaseEstimator | None = None, *, reset: bool = True
+) -> Matrix:
+    """Return data of any kind as a matrix; nothing is read of data on disk."""
+    matrix = recognize(X)
+    if matrix is not None:
+        _check_features(matrix, estimator, reset)
+        return matrix
+    _check_columns(X)
+    options: dict[str, Any] = {
+        "accept_sparse": ("csr", "csc"),
+        "dtype": (np.float64, np.float32),
+        "ensure_all_finite": False,  # the row norms show it, and cost less
+    }
+    if estimator is None:
+        return as_matrix(check_array(X, input_name="X", **options))
+    return as_matrix(validate_data(estimator, X, reset=reset, **options))
+
+
+def _to_memory(matrix: Matrix, estimator: BaseEstimator | None) -> Matrix:
+    if matrix.streamed:
+        return matrix.to_memory()
+    who = "This function" if estimator is None else type(estimator).__name__
+    raise TypeError(
+        f"X is {matrix.description}. {who} works on the host: give a NumPy "
+        "copy (X.cpu().numpy() of a torch tensor, X.get() of a CuPy array)."
+    )
+
+
+def _check_finite(matrix: Matrix, estimator: BaseEstimator | None) -> None:
+    count, row, column, value = matrix.not_finite()
+    if count:
+        who = "ihgmm" if estimator is None else type(estimator).__name__
+        what = "NaN" if np.isnan(value) else "infinity"
+        raise ValueError(
+            f"Input X contains {what} at row {row}, column {column} "
+            f"(NaN or infinite entries in all: {count}). {who} does not accept "
+            "them: drop those rows, or fill them in (for NaN, "
+            "sklearn.impute.SimpleImputer does)."
+        )
+
+
+def _check_columns(X: Any) -> None:
+    """Raise if a data frame has columns of text, or X is no data but a model."""
+    if isinstance(X, str | os.PathLike):
+        raise TypeError(
+            f"X is the path {os.fspath(X)!r}; open it first, for example by "
+            "numpy.load(path, mmap_mode='r') or pyarrow.dataset.dataset(path)."
+        )
+    if isinstance(X, BaseEstimator):
+        raise TypeError(
+            f"X is of type {type(X).__name__}, not data; give the data first and then, "
+            "where it is asked for, model.labels_."
+        )
+    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+        return
+    may_be_text = ("object", "string", "str", "category", "categorical")
+    text = [
+        repr(name)
+        for name, kind in zip(X.columns, X.dtypes, strict=True)
+        if str(kind).lower() in may_be_text and not _holds_numbers(X[name])
+    ]
+    if text:
+        raise ValueError(
+            f"X has columns that do not hold numbers: {', '.join(text[:5])}"
+            f"{' and more' * (len(text) > 5)}. Leave them out, X.drop(columns=[...]), "
+            "or turn them into numbers first."
+        )
+
+
+def _holds_numbers(column: Any) -> bool:
+    try:
+        np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> None:
+    """Check the shape of data that scikit-learn does not know, as it does."""
+    n, p = X.shape
+    if n == 0 or p == 0:
+        raise ValueError(f"Found array with {n} row(s) and {p} feature(s); give some.")
+    if estimator is None:
+        return
+    names = X.names
+    if reset:
+        estimator.n_features_in_ = p
+        if names is not None:
+            estimator.feature_names_in_ = np.asarray(names, dtype=object)
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+        return
+    if p != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {p} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    fitted = list(getattr(estimator, "feature_names_in_", ()))
+    if names is None or not fitted or names == fitted:
+        return
+    at = next(i for i in range(p) if names[i] != fitted[i])
+    raise ValueError(
+        "The feature names should match those that were passed during fit: feature "
+        f"{at} is {names[at]!r} and was {fitted[at]!r}. Put the columns in that order."
+    )
+
+
+# Rows, and what is given for each
+
+
+def check_row_count(n_samples: int, n_clusters: int) -> None:
+    """Raise when there are fewer rows than clusters."""
+    if n_clusters > n_samples:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than n_samples={n_samples}; give at most "
+            f"{n_samples} clusters, or more rows."
+        )
+
+
+def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.ndarray:
+    """Return a one-dimensional, non-empty array of labels of any kind."""
+    if getattr(getattr(labels, "device", None), "type", "") == "meta":
+        raise ValueError(
+            f"{name} is a tensor on meta: it has a shape and no labels; give one that "
+            "holds data."
+        )
+    array = to_host(labels)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(
+            f"{name} has shape {array.shape}; give one label for each row, as a "
+            "one-dimensional sequence that is not empty."
+        )
+    if array.dtype.kind == "O":
+        _check_objects(name, array)
+    if array.dtype.kind in "fM" and np.isnan(array).any():
+        missing = "NaN" if array.dtype.kind == "f" else "NaT"
+        raise ValueError(f"{name} contains {missing}; give every row a label.")
+    if n_samples is not None and len(array) != n_samples:
+        raise ValueError(
+            f"{name} has {len(array)} entries and X has {n_samples} rows; give one "
+            "label for each row of X."
+        )
+    return array
+
+
+def check_clusters(labels: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels that there are, sorted, and the number of each row's label."""
+    array = check_labels("labels", labels, n_samples)
+    classes, codes = np.unique(array, return_inverse=True)
+    return classes, np.ravel(codes)
+
+
+def _check_objects(name: str, labels: np.ndarray) -> None:
+    """Raise unless labels are of one kind, all there, and can be sorted."""
+    kinds = sorted({type(label).__name__ for label in labels})
+    if len(kinds) > 1:
+        raise TypeError(
+            f"{name} mixes {', '.join(kinds)}; give every row a label of one kind."
+        )
+    # What is missing, in Python and in pandas.
+    if kinds[0] in ("NoneType", "NAType", "NaTType"):
+        raise ValueError(
+            f"{name} contains nothing but {labels[0]}; give every row a label."
+        )
+    if kinds[0] == "float" and any(np.isnan(label) for label in labels):
+        raise ValueError(f"{name} contains NaN; give every row a label.")
+    try:
+        bool(labels[0] < labels[0])
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name} are {kinds[0]} objects, which have no order; give numbers or "
+            "strings."
+        ) from None
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """Return one non-negative weight for each row, as float64."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n_samples, float(sample_weight))
+    weights = check_array(
+        to_host(sample_weight),
+        ensure_2d=False,
+        dtype=np.float64,
+        input_name="sample_weight",
+    )
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}; give {n_samples} numbers, one "
+            "for each row of X."
+        )
+    if (weights < 0).any() or weights.sum() <= 0:
+        raise ValueError(
+            f"sample_weight has smallest value {weights.min():g} and sum "
+            f"{weights.sum():g}; give weights that are not negative, not all zero."
+        )
+    return np.asarray(weights)
+
+
+def warn_zero_rows(sqnorms: Tall) -> None:
+    """Warn once when some rows are zero; raise when all are."""
+    zero = int(namespace(sqnorms).count_nonzero(sqnorms == 0))
+    if zero == sqnorms.shape[0]:
+        raise ValueError(
+            f"All {zero} rows of X are zero: they show no pattern to cluster by. Check "
+            "how X was read or preprocessed."
+        )
+    if zero:
+        warn(
+            f"{zero} of {sqnorms.shape[0]} rows are zero. They show no pattern; they "
+            "get a zero embedding and the label of the largest cluster, 0. Drop them "
+            "beforehand if they should not be labelled.",
+            DataConversionWarning,
+        )
+
+
+def warn_empty_clusters(labels: Tall, n_clusters: int) -> None:
+    """Warn when some clusters ended without rows."""
+    used = len(np.unique(to_host(labels)))
+    if used < n_clusters:
+        warn(
+            f"{n_clusters - used} of n_clusters={n_clusters} clusters ended without "
+            "rows. The data may hold fewer; select_n_clusters counts them.",
+            ConvergenceWarning,
+        )
+
+
+def identical_rows(X: Matrix, n_clusters: int) -> np.ndarray | None:
+    """Return labels by identity of rows when there are fewer kinds than clusters.
+
+    Rows of different norm differ, so for ordinary data a glance at the norms of a few
+    rows answers None. Otherwise the distinct rows are counted, with a warning.
+    """
+    few = X.sqnorms[: min(100 * n_clusters, X.shape[0])]
+    if len(np.unique(to_host(few))) >= n_clusters:
+        return None
+    if len(np.unique(to_host(X.sqnorms))) >= n_clusters:
+        return None
+    found: dict[bytes, int] = {}
+    labels = np.empty(X.shape[0], dtype=np.intp)
+    # A million entries at a time, dense whatever X is.
+    for rows in row_ranges(X.shape[0], 2**20 // X.shape[1]):
+        block = to_host(X.rows(rows)) + 0.0  # one zero, not two
+        distinct, which = np.unique(block, axis=0, return_inverse=True)
+        codes = [found.setdefault(row.tobytes(), len(found)) for row in distinct]
+        if len(found) >= n_clusters:
+            return None
+        labels[rows] = np.array(codes)[np.ravel(which)]
+    kinds = len(found)
+    used = "1 cluster is" if kinds == 1 else f"{kinds} clusters are"
+    warn(
+        f"X has {kinds} distinct row{'s' * (kinds != 1)}, fewer than n_clusters="
+        f"{n_clusters}; {used} in use. Ask for fewer clusters, or look for duplicates "
+        "in X.",
+        ConvergenceWarning,
+    )
+    return labels

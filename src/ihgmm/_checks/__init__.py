@@ -1,1 +1,0 @@
-"""Checks of what users give: parameters, data, and what goes with its rows."""

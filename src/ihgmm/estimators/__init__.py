@@ -1,0 +1,17 @@
+"""Estimators with scikit-learn's interface: check, call the layer below, set attributes."""
+
+from ihgmm.estimators.ihgmm import IhGMM
+from ihgmm.estimators.ihsc import IhSC
+from ihgmm.estimators.psc import PSC
+from ihgmm.estimators.sdp import SDPKMeans
+from ihgmm.estimators.spherical_kmeans import SphericalKMeans
+from ihgmm.estimators.two_component import TwoComponentLloyd
+
+__all__ = [
+    "PSC",
+    "IhGMM",
+    "IhSC",
+    "SDPKMeans",
+    "SphericalKMeans",
+    "TwoComponentLloyd",
+]

@@ -1,0 +1,485 @@
+"""IhGMM: the mixture model fitted by likelihood."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy.special import entr, logsumexp
+from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils.validation import check_is_fitted
+
+from ihgmm._checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_matrix,
+    check_n_clusters,
+    check_number,
+    check_row_count,
+    generator,
+    identical_rows,
+    restore_on_failure,
+    warn_empty_clusters,
+    warn_zero_rows,
+)
+from ihgmm._progress import Steps
+from ihgmm._warnings import warn
+from ihgmm.estimators.base import InSteps, Reporting, with_callbacks
+from ihgmm.matrix import Matrix, Tall, to_host
+from ihgmm.matrix.tall import cast_like, number_by_size, to_device
+from ihgmm.numerics.gram import GRAMS, GramKind
+from ihgmm.numerics.spectral import spectral_clustering
+from ihgmm.statistics.estimation import estimate_parameters
+from ihgmm.statistics.likelihood import (
+    NOISES,
+    Directions,
+    Mixture,
+    Noise,
+    evaluate_mixture,
+    fit_mixture,
+    indicators,
+    joint_log_likelihood,
+    project,
+    refine_labels,
+)
+from ihgmm.statistics.selection import ClusterCount, resolve
+
+
+class IhGMM(InSteps, Reporting, ClusterMixin, DensityMixin, BaseEstimator):
+    """Mixture of patterns at individual scales, fitted by likelihood.
+
+    IhGMM stands beside :class:`~ihgmm.IhSC` as ``GaussianMixture`` stands beside
+    ``KMeans``: it starts from the spectral clusters and gives each row a probability
+    for each cluster, a likelihood, and criteria to compare models by. Row i is modelled
+    as ``scale_i * center + noise`` with Gaussian noise, the same in all directions.
+
+    Parameters
+    ----------
+    n_clusters : int or "auto", default=2
+        Number of clusters; "auto" counts the directions that stand out from noise, in
+        few features the clusters that halves of the data agree on: see
+        :func:`~ihgmm.select_n_clusters`.
+    noise : {"individual", "class", "common"}, default="individual"
+        Whether every row, every cluster or the whole sample has its own noise level.
+        ``"individual"`` is the full model; :meth:`bic` tells which one fits.
+    gram : {"hollow", "full", "cosine", "hetero"}, default="hollow"
+        Gram matrix of the spectral start, see :class:`~ihgmm.IhSC`.
+    max_iter : int, default=200
+        Cap on the rounds.
+    tol : float, default=1e-3
+        Memberships that move less than this, on average over rows, have converged.
+    verbose : bool, default=False
+        Write a line for each step of the fit, with its time, and show how far each
+        pass over data on disk has come.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the start.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        The most likely cluster of each row, numbered by decreasing size.
+    memberships_ : ndarray of shape (n_samples, n_clusters)
+        Probability of each cluster for each row of the fit, given the other rows.
+    weights_ : ndarray of shape (n_clusters,)
+        Shares of the clusters, equal unless sizes differ by more than chance.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Centres; the scales of a cluster have mean 1.
+    scales_ : ndarray of shape (n_samples,)
+        Scale of each row in its cluster.
+    scale_errors_ : ndarray of shape (n_samples,)
+        Standard errors of the scales.
+    noise_levels_ : ndarray of shape (n_samples,), (n_clusters,) or (1,)
+        Standard deviation of the noise: of each row, each cluster or all.
+    log_likelihood_ : float
+        Log-likelihood of the rows of the fit, each given the others.
+    n_clusters_ : int
+        Number of clusters, given or found.
+    selection_ : ClusterCount
+        How the number of clusters was found; only with ``n_clusters="auto"``.
+    converged_ : bool
+        Whether the memberships settled before the cap.
+    n_iter_ : int
+        Rounds that were run.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, where X had any.
+
+    See Also
+    --------
+    IhSC : Clusters without probabilities, several times faster.
+
+    Notes
+    -----
+    A round weighs rows by scale over noise variance, sums them to centres, and compares
+    every row with the centres *without that row*. Ordinary maximum likelihood would
+    use the row in its own centre: with many features it then fits its cluster best
+    whatever it is, memberships are all 0 or 1, and with individual noise the likelihood
+    has no maximum at all. The length of a row's signal is integrated out; the noise of
+    the centres is accounted for. Memberships are calibrated under the model where
+    scales differ widely: of rows with membership 0.8, eight in ten are where they
+    belong. As lengths count for nothing, they are cautious where scales are nearly
+    equal: there it is nine in ten. Noise that is not the same in all directions, as in
+    most real data, makes them too sure.
+
+    :meth:`predict` and :meth:`predict_proba` judge rows by all rows of the fit; for the
+    rows of the fit themselves use ``labels_`` and ``memberships_``.
+
+    X may be an array of torch, CuPy or another library that follows the array API
+    standard. It stays on its device, and so do arrays among the results; numbers for
+    each row and cluster are worked on on the host.
+
+    Examples
+    --------
+    >>> from ihgmm import IhGMM, make_ihgmm
+    >>> X, labels = make_ihgmm(200, 100, 3, separation_constant=0.5, random_state=0)
+    >>> model = IhGMM(3, random_state=0).fit(X)
+    >>> model.memberships_.shape
+    (200, 3)
+    >>> models = {
+    ...     noise: IhGMM(3, noise=noise, random_state=0).fit(X)
+    ...     for noise in ("individual", "class", "common")
+    ... }
+    >>> min(models, key=lambda noise: models[noise].bic(X))
+    'individual'
+    """
+
+    labels_: np.ndarray
+    memberships_: np.ndarray
+    weights_: np.ndarray
+    cluster_centers_: np.ndarray
+    scales_: np.ndarray
+    scale_errors_: np.ndarray
+    noise_levels_: np.ndarray
+    log_likelihood_: float
+    n_clusters_: int
+    selection_: ClusterCount
+    converged_: bool
+    n_iter_: int
+    _directions: Directions
+
+    def __init__(
+        self,
+        n_clusters: int | Literal["auto"] = 2,
+        *,
+        noise: Noise = "individual",
+        gram: GramKind = "hollow",
+        max_iter: int = 200,
+        tol: float = 1e-3,
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.noise = noise
+        self.gram = gram
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        # scikit-learn's checks read off this how many columns predict_proba has.
+        tags.classifier_tags = ClassifierTags(multi_class=self.n_clusters != 2)
+        return tags
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the mixture.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The data. Zero rows get the label of the largest cluster, with a warning.
+            A torch tensor, a CuPy array or any other that follows the array API
+            standard stays on its device, and results are arrays of the same kind.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        IhGMM
+            The fitted estimator itself.
+        """
+        self._check_parameters()
+        count = 6 + (self.n_clusters == "auto")
+        with self._steps(count, X, y, self.verbose) as steps, restore_on_failure(self):
+            self._fit(X, steps)
+        return self
+
+    def _fit(self, X: Any, steps: Steps) -> None:
+        with steps.step("check") as say:
+            data = check_matrix(X, self, verbose=self.verbose)
+            n, p = data.shape
+            say(f"{n:,} rows, {p:,} features")
+            warn_zero_rows(data.sqnorms)
+        rng = generator(self.random_state)
+        k, selection = self.n_clusters, None
+        if k == "auto":
+            with steps.step("count") as say:
+                selection = resolve(data, self.gram, rng, refined=True)
+                k = max(selection.n_clusters, 1)
+                say(f"{k} cluster{'s' * (k != 1)}")
+        check_row_count(n, k)
+        kinds = identical_rows(data, k)
+        if kinds is not None:
+            given = indicators(kinds, k)
+            found = evaluate_mixture(data, given, self.noise)
+            found = replace(found, memberships=given, change=0.0)
+        else:
+            start = spectral_clustering(data, k, gram=self.gram, rng=rng, steps=steps)
+            with steps.step("refine"):
+                labels = refine_labels(data, start.labels, k).labels
+            with steps.step("rounds") as say:
+                found = fit_mixture(
+                    data,
+                    labels,
+                    k,
+                    noise=self.noise,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    say=say,
+                )
+            warn_empty_clusters(found.memberships.argmax(axis=1), k)
+        if found.change > self.tol:
+            warn(
+                f"Memberships still moved by {found.change:.1e} a row after "
+                f"max_iter={self.max_iter} rounds; tol={self.tol:g} was asked for. "
+                "Raise max_iter or tol, or ask for fewer clusters.",
+                ConvergenceWarning,
+            )
+        with steps.step("centers"):
+            self._store(found, data)
+        self._keep_selection(selection)
+
+    def _store(self, found: Mixture, data: Matrix) -> None:
+        k = found.memberships.shape[1]
+        sqnorms = to_host(data.sqnorms)
+        hard = found.memberships.argmax(axis=1)
+        hard[sqnorms == 0] = np.bincount(hard).argmax()
+        labels = number_by_size(hard, k)
+        found = found.in_order(_order(hard, labels, k))
+        estimates = estimate_parameters(data, labels, k)
+        self.labels_ = data.to_device(labels)
+        self.memberships_ = data.to_device(found.memberships)
+        self.weights_ = data.to_device(found.mixing_weights)
+        self.cluster_centers_ = estimates.centers
+        self.scales_ = estimates.scales
+        self.scale_errors_ = estimates.scale_errors
+        if found.noise_variances is None:
+            self.noise_levels_ = estimates.noise_levels
+        else:
+            levels = np.sqrt(found.noise_variances) * data.unit
+            levels = levels[:1] if self.noise == "common" else levels
+            self.noise_levels_ = data.to_device(levels)
+        live = int((sqnorms > 0).sum())
+        self.log_likelihood_ = found.log_likelihood - _log_unit(data, live)
+        self.n_clusters_ = k
+        self.converged_ = found.change <= self.tol
+        self.n_iter_ = found.n_iter
+        self._directions = found.directions
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most likely cluster of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, new or old.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        joint, data = self._joint(X)
+        return data.to_device(joint.argmax(axis=1))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each cluster for each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, new or old.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            Rows sum to 1.
+        """
+        joint, data = self._joint(X)
+        likely = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        return data.to_device(likely)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return the log-likelihood of each row.
+
+        The length of the row's signal is integrated out, and with individual noise the
+        noise level is fitted to the row. Values compare models on the same rows; they
+        are not densities, and rows of different size are not comparable. Zero rows
+        have 0.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, new or old.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        joint, data = self._joint(X)
+        return data.to_device(logsumexp(joint, axis=1) - _log_unit(data))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log-likelihood of the rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows, new or old.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+        """
+        joint, data = self._joint(X)
+        return float((logsumexp(joint, axis=1) - _log_unit(data)).mean())
+
+    def bic(self, X: Any) -> float:
+        """Return the Bayesian information criterion; smaller is better.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows of the fit, or others.
+
+        Returns
+        -------
+        float
+
+        Notes
+        -----
+        ``-2 L`` plus a penalty, L being the log-likelihood of the rows, each given
+        centres that the other rows of X give. The centres therefore need no penalty.
+        Parameters count with the logarithm of how many numbers tell about them: the
+        n_features of a row for its own noise level, all entries for a noise level of
+        all or of a class, the rows for the shares of the clusters.
+        """
+        return self._criteria(X)[0]
+
+    def icl(self, X: Any) -> float:
+        """Return the integrated completed likelihood criterion; smaller is better.
+
+        It is :meth:`bic` plus twice the entropy of the memberships, and prefers
+        clusters that do not overlap.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows of the fit, or others.
+
+        Returns
+        -------
+        float
+        """
+        bic, memberships = self._criteria(X)
+        return bic + 2 * float(entr(memberships).sum())
+
+    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Draw new rows from the fitted mixture.
+
+        Scales, and noise levels where every row has its own, are those of rows of the
+        fit drawn at random from the cluster.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            The rows.
+        labels : ndarray of shape (n_samples,)
+            Their clusters.
+        """
+        check_is_fitted(self)
+        n = check_count("n_samples", n_samples)
+        rng = generator(self.random_state)
+        own = to_host(self.labels_)
+        used = np.bincount(own, minlength=self.n_clusters_) > 0
+        shares = np.where(used, to_host(self.weights_), 0.0)
+        labels = rng.choice(self.n_clusters_, size=n, p=shares / shares.sum())
+        donors = np.empty(n, dtype=np.intp)
+        for k in np.unique(labels):
+            rows = labels == k
+            donors[rows] = rng.choice(np.flatnonzero(own == k), size=int(rows.sum()))
+        levels = to_host(self.noise_levels_)
+        if self.noise == "individual":
+            sigma = levels[donors]
+        elif self.noise == "class":
+            sigma = levels[labels]
+        else:
+            sigma = np.full(n, levels[0])
+        centers, scales = to_host(self.cluster_centers_), to_host(self.scales_)
+        X = rng.standard_normal((n, self.n_features_in_)) * sigma[:, None]
+        X += scales[donors, None] * centers[labels]
+        return cast_like(X, self.cluster_centers_), to_device(labels, self.cluster_centers_)
+
+    def _criteria(self, X: Any) -> tuple[float, np.ndarray]:
+        joint, data = self._joint(X)
+        likely = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        sqnorms = to_host(data.sqnorms)
+        found = evaluate_mixture(data, likely, self.noise)
+        live = int((sqnorms > 0).sum())
+        p = self.n_features_in_
+        penalty = (self.n_clusters_ - 1) * np.log(live)
+        if self.noise == "individual":
+            penalty += live * np.log(p)
+        else:
+            levels = 1 if self.noise == "common" else self.n_clusters_
+            penalty += levels * np.log(live * p)
+        value = found.log_likelihood - _log_unit(data, live)
+        return float(penalty - 2 * value), found.memberships
+
+    def _joint(self, X: Any) -> tuple[np.ndarray, Matrix]:
+        """Return log-likelihoods of rows and clusters, in the units of checked data."""
+        check_is_fitted(self)
+        data = check_matrix(X, self, reset=False)
+        seen = project(data, self._directions)
+        variances = None
+        if self.noise != "individual":
+            levels = np.broadcast_to(to_host(self.noise_levels_), self.n_clusters_)
+            variances = (levels / data.unit) ** 2
+        return joint_log_likelihood(seen, to_host(self.weights_), variances), data
+
+    def _check_parameters(self) -> None:
+        check_n_clusters(self.n_clusters)
+        check_choice("noise", self.noise, NOISES)
+        check_choice("gram", self.gram, GRAMS)
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol, above=0)
+        check_flag("verbose", self.verbose)
+
+
+def _log_unit(data: Matrix, n_rows: int = 1) -> float:
+    """Return what the log-likelihood of rows loses in the units that X came in."""
+    return float(n_rows * max(data.shape[1] - 1, 1) * np.log(data.unit))
+
+
+def _order(hard: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
+    """Return which cluster of ``hard`` each of ``labels`` is; empty ones where free."""
+    order = np.empty(k, dtype=np.intp)
+    free = iter(sorted(set(range(k)) - set(labels)))
+    for j in range(k):
+        rows = np.flatnonzero(hard == j)
+        order[labels[rows[0]] if len(rows) else next(free)] = j
+    return order

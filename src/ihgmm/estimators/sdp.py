@@ -1,0 +1,194 @@
+"""The semidefinite relaxation of k-means, for small samples."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from ihgmm._checks import (
+    check_choice,
+    check_count,
+    check_matrix,
+    check_n_init,
+    check_number,
+    check_row_count,
+    generator,
+    identical_rows,
+    restore_on_failure,
+)
+from ihgmm.estimators.base import DistanceClusterer
+from ihgmm.matrix.tall import number_by_size
+from ihgmm.numerics.labels import ASSIGNMENTS, Assignment
+from ihgmm.numerics.sdp import sdp_kmeans
+
+
+class SDPKMeans(DistanceClusterer):
+    """Cluster rows by the semidefinite relaxation of k-means.
+
+    The problem of k-means is relaxed to a convex one [1]_ that has no local optima.
+    For mixtures of Gaussians with rows of one scale it finds all labels as soon as any
+    method can [2]_. It works on a matrix of n_samples by n_samples, so it is for a few
+    hundred rows; it needs cvxpy (``pip install cvxpy``).
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    max_samples : int, default=500
+        Most rows accepted. Time grows at least with the cube of their number: 100
+        take about a second, 300 about ten, 500 a minute or two.
+    assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
+        How rows of the leading eigenvectors of the solution become labels.
+    n_init : int or "auto", default="auto"
+        Starts of k-means on the eigenvectors: one from pivoted QR, the others
+        k-means++. "auto" is 1 + 10, fewer once three have ended in the same best place.
+    max_iter : int, default=10000
+        Cap on the iterations of the solver of the relaxation.
+    tol : float, default=1e-5
+        Accuracy of that solver, relative to the largest eigenvalue of the Gram matrix:
+        beside a row that is very far out, smaller differences are not seen.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed; the same seed gives the same labels.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        The cluster of each row, numbered by decreasing size.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The mean row of each cluster; zero for a cluster without rows.
+    solution_ : ndarray of shape (n_samples, n_samples), float64
+        The matrix that solves the relaxation, Z.
+    embedding_ : ndarray of shape (n_samples, n_clusters)
+        Leading eigenvectors of the solution.
+    objective_ : float
+        The sum of ``X @ X.T * solution_``. The sum of squares of X less this number
+        is a lower bound on the cost of any clustering by k-means, within the
+        solver's accuracy.
+    exact_ : bool
+        Whether the solution is a clustering already, ``labels_``, and no other
+        clustering has a lower cost.
+    status_ : str
+        The solver's word on the solution: "optimal", or "optimal_inaccurate".
+    n_iter_ : int
+        Iterations of the solver.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of features, if X had names.
+
+    See Also
+    --------
+    PSC : the spectral method for rows of equal scale, for any number of rows.
+    IhSC : the spectral method for rows that differ in scale.
+
+    Notes
+    -----
+    The relaxation is: maximise ``sum(X @ X.T * Z)`` over positive semi-definite Z
+    without negative entries, whose rows sum to 1 and whose trace is n_clusters. The
+    theory [2]_ says when Z is the matrix of the true clustering, with ``1 / size`` in
+    the block of each cluster and zero elsewhere, so that labels can be read off it.
+    Elsewhere a rounding is needed: here it is k-means on the leading eigenvectors of
+    Z, which finds the blocks where there are blocks.
+
+    References
+    ----------
+    .. [1] J. Peng and Y. Wei (2007), Approximating k-means-type clustering via
+       semidefinite programming. SIAM Journal on Optimization 18.
+    .. [2] X. Chen and Y. Yang (2021), Cutoff for exact recovery of Gaussian mixture
+       models. IEEE Transactions on Information Theory 67.
+
+    Examples
+    --------
+    >>> from ihgmm import SDPKMeans, make_ihgmm
+    >>> from ihgmm.metrics import exact_recovery
+    >>> X, labels = make_ihgmm(60, 20, 3, scale_ratio=1, random_state=0)
+    >>> model = SDPKMeans(n_clusters=3, random_state=0).fit(X)
+    >>> exact_recovery(labels, model.labels_), model.exact_
+    (True, True)
+    """
+
+    labels_: np.ndarray
+    solution_: np.ndarray
+    embedding_: np.ndarray
+    objective_: float
+    exact_: bool
+    status_: str
+    n_iter_: int
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        max_samples: int = 500,
+        assign_labels: Assignment = "kmeans",
+        n_init: int | Literal["auto"] = "auto",
+        max_iter: int = 10_000,
+        tol: float = 1e-5,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.max_samples = max_samples
+        self.assign_labels = assign_labels
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Solve the relaxation and round its solution.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The data.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        SDPKMeans
+            The fitted estimator itself.
+        """
+        check_count("n_clusters", self.n_clusters)
+        check_count("max_samples", self.max_samples)
+        check_choice("assign_labels", self.assign_labels, ASSIGNMENTS)
+        check_n_init(self.n_init)
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol, above=0)
+        with restore_on_failure(self):
+            data = check_matrix(X, self, in_memory=True)
+            n_samples = data.shape[0]
+            check_row_count(n_samples, self.n_clusters)
+            if n_samples > self.max_samples:
+                raise ValueError(
+                    f"n_samples={n_samples} is more than max_samples="
+                    f"{self.max_samples}: the relaxation has {n_samples}^2 variables. "
+                    "Use PSC, or IhSC where rows differ in scale, or raise "
+                    "max_samples and wait."
+                )
+            found = sdp_kmeans(
+                data,
+                self.n_clusters,
+                assign_labels=self.assign_labels,
+                n_init=self.n_init,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                rng=generator(self.random_state),
+            )
+            labels = found.labels
+            kinds = identical_rows(data, self.n_clusters)
+            if kinds is not None:
+                labels = number_by_size(kinds, self.n_clusters)
+            size = np.bincount(labels, minlength=self.n_clusters)
+            member = np.eye(self.n_clusters)[labels] / np.maximum(size, 1)
+            centers = data.adjoint(member).T
+            self.labels_ = labels
+            self.cluster_centers_ = centers * centers.dtype.type(data.unit)
+            self.solution_ = found.Z
+            self.embedding_ = found.embedding
+            self.objective_ = float(data.restore_squares(np.array(found.objective)))
+            self.exact_ = found.exact and kinds is None
+            self.status_ = found.status
+            self.n_iter_ = found.n_iter
+        return self

@@ -1,0 +1,23 @@
+"""The data, whatever kind of array it is.
+
+:func:`as_matrix` looks at the data once and returns a :class:`Matrix`, which answers a few
+questions about its rows. Nothing outside this folder asks what kind of array there is.
+Tall arrays, a number or a few for each row, stay where the data is; :mod:`.tall` works on
+them. Small arrays, one row for each cluster or column, are NumPy arrays on the host.
+"""
+
+from ihgmm.matrix.base import Blocks, Matrix
+from ihgmm.matrix.kinds import as_matrix, recognize
+from ihgmm.matrix.scaled import Scaled
+from ihgmm.matrix.tall import Tall, namespace, to_host
+
+__all__ = [
+    "Blocks",
+    "Matrix",
+    "Scaled",
+    "Tall",
+    "as_matrix",
+    "namespace",
+    "recognize",
+    "to_host",
+]

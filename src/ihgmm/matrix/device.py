@@ -1,0 +1,180 @@
+"""Dense arrays of other libraries, on whatever device they are.
+
+Torch tensors, CuPy arrays and all that follow the array API standard.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ihgmm.matrix.base import Index, Matrix, first_of, row_ranges
+from ihgmm.matrix.memory import Dense
+from ihgmm.matrix.tall import (
+    Tall,
+    cast_like,
+    host_dtype,
+    namespace,
+    stack,
+    to_device,
+    to_host,
+    widen,
+)
+
+
+class Device(Matrix):
+    """An array of another library; all that is tall stays on its device."""
+
+    on_host = False
+
+    def __init__(self, array: Any, unit: float = 1.0) -> None:
+        self.array = array
+        self.xp = namespace(array)
+        self.shape = (int(array.shape[0]), int(array.shape[1]))
+        self.dtype, self.unit = host_dtype(array), unit
+
+    @property
+    def description(self) -> str:
+        """What to call the data in a sentence."""
+        return f"a {described(self.array)}"
+
+    def __matmul__(self, W: Any) -> Tall:
+        """Return ``X @ W`` on the device."""
+        return self.array @ self.cast(W)
+
+    def adjoint(self, V: Any) -> Tall:
+        """Return ``X.T @ V`` on the device."""
+        return self.array.T @ self.cast(V)
+
+    def take(self, rows: Index) -> Device:
+        """Return some rows, on the device."""
+        return Device(self.rows(rows), self.unit)
+
+    def rows(self, rows: Index) -> Tall:
+        """Return some rows as an array on the device."""
+        if isinstance(rows, slice):
+            return self.array[rows, ...]
+        return self.xp.take(self.array, self.to_device(rows), axis=0)
+
+    def toarray(self) -> np.ndarray:
+        """Return all entries as an array on the host."""
+        return to_host(self.array)
+
+    def to_memory(self) -> Matrix:
+        """Return a copy in the memory of the host."""
+        return Dense(to_host(self.array), self.unit)
+
+    def to_device(self, values: Any) -> Tall:
+        """Return an array on the device."""
+        return to_device(values, self.array)
+
+    def cast(self, values: Any) -> Tall:
+        """Return an array on the device, in the type of the data."""
+        return cast_like(values, self.array)
+
+    def _few(self) -> list[slice]:
+        # Libraries may copy what they square: half a gigabyte at a time.
+        return row_ranges(self.shape[0], 2**27 // self.shape[1])
+
+    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
+        """Return the sum of squares of each row."""
+        norm, parts = self.xp.linalg.vector_norm, []
+        weights = None
+        if column_weights is not None:
+            weights = self.cast(np.sqrt(column_weights))
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for rows in self._few():
+                few = self.array[rows, :]
+                few = few if weights is None else few * weights
+                parts.append(self.xp.square(widen(norm(few, axis=1))))
+        return stack(parts)
+
+    def column_sqnorms(self) -> np.ndarray:
+        """Return the squared norm of each column."""
+        total = np.zeros(self.shape[1])
+        for rows in self._few():
+            square = self.xp.square(self.array[rows, :])
+            total += to_host(self.xp.sum(square, axis=0))
+        return total
+
+    def max_abs(self) -> float:
+        """Return the largest absolute entry."""
+        return float(max(self.xp.max(self.array), -self.xp.min(self.array)))
+
+    def not_finite(self) -> tuple[int, int, int, float]:
+        """Return how many entries are not finite; only bad rows come to the host."""
+        found, ranges = [], self.ranges(2**24)
+        for rows in ranges:
+            few = self.array[rows, :]
+            good = bool(self.xp.all(self.xp.isfinite(few)))
+            found.append((0, -1, -1, 0.0) if good else Dense(to_host(few)).not_finite())
+        return first_of(found, ranges)
+
+    def rescaled(self, factor: float) -> Device:
+        """Return ``factor * X``."""
+        kind = self.dtype.type
+        fits = np.isfinite(kind(factor))
+        scaled = self.array * factor if fits else self.array / float(kind(1 / factor))
+        return Device(scaled, self.unit / factor)
+
+    def ranges(self, n_entries: int = 2**24) -> list[slice]:
+        """Cut the rows into ranges; a device does best with many."""
+        return super().ranges(max(n_entries, 2**24))
+
+    def multiplied(self, rows: Any, columns: Any) -> Device:
+        """Return the matrix with its rows and columns multiplied, as a copy."""
+        array = self.array
+        if rows is not None:
+            array = array * rows[:, None]
+        return Device(array if columns is None else array * columns)
+
+    def minus_fit(self, parts: Any, directions: np.ndarray, gain: np.ndarray) -> Device:
+        """Return the rows less their fit, each column times a gain."""
+        left = self.array - parts @ self.cast(directions.T)
+        return Device(left * self.cast(gain))
+
+    def with_signs(self, signs: Any, places: np.ndarray, _: Any) -> Device:
+        """Multiply each row by a window, from its place on, of a long vector of signs."""
+        xp, starts = self.xp, self.to_device(places)
+        steps = xp.arange(self.shape[1], dtype=starts.dtype, device=self.array.device)
+        index = xp.reshape(starts[:, None] + steps[None, :], (-1,))
+        return Device(self.array * xp.reshape(xp.take(signs, index), self.shape))
+
+
+def as_floats(X: Any) -> Any:
+    """Return an array of another library as two-dimensional float32 or float64."""
+    if getattr(X.device, "type", "") == "meta":
+        raise ValueError(
+            f"X is a {described(X)}: it has a shape, {tuple(X.shape)}, and no numbers; "
+            "give a tensor that holds data, on the CPU or a GPU."
+        )
+    if hasattr(X, "detach"):
+        X = X.detach()  # torch would keep every step for gradients
+    layout = str(getattr(X, "layout", "torch.strided"))
+    if layout != "torch.strided":
+        raise TypeError(
+            f"X is a torch tensor of layout {layout}; give a dense one (X.to_dense()), "
+            "or a scipy.sparse matrix."
+        )
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D array instead: X has shape "
+            f"{tuple(X.shape)}; give rows by features, for one row X.reshape(1, -1)."
+        )
+    xp = namespace(X)
+    if X.dtype in (xp.float32, xp.float64):
+        return X
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError(
+            f"Complex data not supported: X has dtype {X.dtype}; give real numbers."
+        )
+    half = xp.isdtype(X.dtype, "real floating")
+    return xp.astype(X, xp.float32) if half else widen(X)
+
+
+def described(a: Any) -> str:
+    """Return what to call an array of another library in a sentence."""
+    device = getattr(a, "device", None)
+    where = "" if device is None else f" on {device}"
+    return f"{type(a).__module__.partition('.')[0]} array{where}"

@@ -1,0 +1,311 @@
+"""The kinds of data that are not in memory, and how their rows are read."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ihgmm._warnings import warn
+from ihgmm.matrix.stored import Stored, unchanged
+
+
+def open_stored(X: Any) -> Stored | None:
+    """Return rows on disk as a matrix, and None for all else.
+
+    NumPy memory maps, HDF5 data sets, zarr arrays, CSR matrices in HDF5 or zarr groups as
+    AnnData stores them, and Parquet data sets of pyarrow are recognised by the name of
+    their library, which is not imported.
+    """
+    if isinstance(X, np.memmap):
+        return _from_memmap(X)
+    home = type(X).__module__.partition(".")[0]
+    if home == "h5py" and not X:
+        raise ValueError(
+            "X is in an HDF5 file that is closed; open the file, and close it when "
+            "the work is done."
+        )
+    if home in ("h5py", "zarr"):
+        return _from_group(X) if hasattr(X, "keys") else _from_dataset(X)
+    if home == "anndata" and hasattr(X, "group"):
+        return _from_group(X.group)
+    if home != "pyarrow":
+        return None
+    if not hasattr(X, "get_fragments"):
+        raise TypeError(
+            f"X is a {type(X).__name__} of pyarrow; give the data set, "
+            "pyarrow.dataset.dataset(path), or a data frame, X.to_pandas()."
+        )
+    return _from_parquet(X)
+
+
+def _from_memmap(X: np.memmap) -> Stored | None:
+    pages = getattr(X, "_mmap", None)  # None for a copy, which is in memory
+    if pages is None or X.ndim != 2 or X.size == 0 or not X.flags.c_contiguous:
+        return None
+    row = X.strides[0]
+    at = X.ctypes.data - np.frombuffer(pages, np.uint8).ctypes.data
+    begin = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + at
+    name = f"memory map {X.filename}" if X.filename else "memory map"
+    same_file = _identity(X.filename, pages) if X.mode in ("r", "r+") else None
+    check = unchanged(X.filename, settled=X.mode == "r")
+
+    def read(start: int, stop: int) -> np.ndarray:
+        if same_file is not None and _identity(X.filename, pages) == same_file:
+            rows = _from_file(X, begin + start * row, stop - start)
+            check()
+            return rows
+        # To touch pages beyond the end of a file would end the process.
+        end, size = begin + stop * row, pages.size()
+        if size < end:
+            raise EOFError(f"the file now ends at byte {size}, these rows at {end}")
+        return np.array(X[start:stop])
+
+    return Stored(read, X.shape, X.dtype, source=name)
+
+
+def _identity(path: Any, pages: mmap.mmap) -> tuple[int, int] | None:
+    """Tell which file is at a path, if it can be the one that is mapped."""
+    try:
+        found = os.stat(path)
+    except (OSError, TypeError):  # a file that was deleted, or has no name
+        return None
+    return (found.st_dev, found.st_ino) if found.st_size == pages.size() else None
+
+
+def _from_file(X: np.memmap, begin: int, n_rows: int) -> np.ndarray:
+    """Read rows of a memory map from its file, which may be cut short meanwhile."""
+    count = n_rows * X.shape[1]
+    found = np.fromfile(str(X.filename), X.dtype, count, offset=begin)
+    if found.size < count:
+        raise EOFError(f"the file now ends {count - found.size} numbers too early")
+    return found.reshape(n_rows, X.shape[1])
+
+
+def _from_dataset(X: Any) -> Stored:
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"X is a stored array of shape {tuple(X.shape)}; give one with two "
+            "dimensions, rows by features."
+        )
+    check = _file_check(X)
+
+    def read(start: int, stop: int) -> np.ndarray:
+        rows = np.asarray(X[start:stop])
+        check()
+        return rows
+
+    return Stored(
+        read,
+        X.shape,
+        X.dtype,
+        step=_chunk(X),
+        check=_still_there(X),
+        source=_named("stored array", X),
+    )
+
+
+def _chunk(X: Any) -> int:
+    return int(X.chunks[0]) if getattr(X, "chunks", None) else 1
+
+
+def _named(what: str, X: Any) -> str:
+    """Name a data set or group by its file, if it has one, and its place in it."""
+    file = getattr(getattr(X, "file", None), "filename", None)
+    if file is None:
+        file = getattr(X, "store", "")
+    return f"{what} {getattr(X, 'name', '') or ''} in {file}"
+
+
+def _file_check(X: Any) -> Callable[[], None]:
+    """Return a check of the file of an HDF5 data set or group, if it has one."""
+    file: Any = getattr(X, "file", None)
+    if getattr(file, "driver", None) != "sec2":  # zarr, or a file in memory
+        return unchanged(None, settled=False)
+    settled = file.mode == "r" and not file.swmr_mode
+    return unchanged(file.id.get_vfd_handle(), settled=settled)
+
+
+def _still_there(*arrays: Any) -> Callable[[], None] | None:
+    """Return a check that no chunk of zarr arrays is lost: they would read as zeros."""
+    if not all(hasattr(array, "nchunks_initialized") for array in arrays):
+        return None
+    before = [array.nchunks_initialized for array in arrays]
+
+    def check() -> None:
+        for array, count in zip(arrays, before, strict=True):
+            now = array.nchunks_initialized
+            if now < count:
+                raise OSError(
+                    f"The {_named('zarr array', array)} now has {now} chunks; it had "
+                    f"{count} before. Leave it unchanged until the work is done."
+                )
+
+    return check
+
+
+def _from_group(group: Any) -> Stored:
+    """Return the rows of a CSR matrix in a group of three arrays."""
+    kind = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", ""))
+    parts = sorted(group.keys())
+    if "csc" in str(kind):
+        raise ValueError(
+            f"X is a group of kind {str(kind)!r}, which is stored by columns; store it "
+            "by rows: X.tocsr()."
+        )
+    if "csr" not in str(kind) or not {"data", "indices", "indptr"} <= set(parts):
+        raise ValueError(
+            f"X is a group of kind {str(kind)!r} with {parts[:5]}; give a data set, or "
+            "a CSR matrix as AnnData stores it (data, indices, indptr)."
+        )
+    shape = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
+    if shape is None or len(shape) != 2:
+        raise ValueError(
+            f"X is a CSR matrix in a group whose attribute 'shape' is {shape}; say how "
+            "many rows and features it has: group.attrs['shape'] = (n, p)."
+        )
+    n, p = shape
+    data, indices = group["data"], group["indices"]
+    _warn_of_gaps(data, indices)
+    indptr = np.asarray(group["indptr"][:], dtype=np.int64)
+    nnz = data.shape[0]
+    check = _file_check(group)
+    whole = len(indptr) == n + 1 and indptr[0] == 0 and indptr[-1] == nnz
+    if not whole or indices.shape[0] != nnz or (np.diff(indptr) < 0).any():
+        raise ValueError(
+            f"X is a CSR matrix of {n} rows whose parts do not fit: {nnz} data, "
+            f"{indices.shape[0]} indices, {len(indptr)} row pointers up to "
+            f"{indptr[-1] if len(indptr) else 'none'}. Write it again."
+        )
+
+    def read(start: int, stop: int) -> Any:
+        first, last = int(indptr[start]), int(indptr[stop])
+        columns = np.asarray(indices[first:last])
+        # Products trust the columns, and would read anywhere in memory.
+        if len(columns) and not (columns.min() >= 0 and columns.max() < p):
+            raise IndexError(
+                f"columns from {columns.min()} to {columns.max()}, with {p} features"
+            )
+        values = np.asarray(data[first:last])
+        check()
+        pointers = indptr[start : stop + 1] - first
+        return sp.csr_array((values, columns, pointers), shape=(stop - start, int(p)))
+
+    return Stored(
+        read,
+        (n, p),
+        data.dtype,
+        n_entries=nnz,
+        sparse=True,
+        step=max(1, int(_chunk(data) * int(n) // max(nnz, 1))),
+        check=_still_there(data, indices),
+        source=_named("CSR matrix", group),
+    )
+
+
+def _warn_of_gaps(*arrays: Any) -> None:
+    """Warn of chunks of zarr arrays that are not stored: they read as zeros."""
+    for array in arrays:
+        if not hasattr(array, "nchunks_initialized"):
+            continue
+        lost = array.nchunks - array.nchunks_initialized
+        if lost > 0:
+            warn(
+                f"{lost} of {array.nchunks} chunks of the {_named('zarr array', array)}"
+                " are not stored and read as zeros. If it was written whole, they "
+                "are lost: write it again.",
+                UserWarning,
+            )
+
+
+def _from_parquet(X: Any) -> Stored:
+    """Return the rows of a Parquet data set, one row group after another."""
+    import pyarrow as pa
+
+    fragments = list(X.get_fragments())
+    if not all(hasattr(fragment, "split_by_row_group") for fragment in fragments):
+        raise TypeError(
+            f"X is of type {type(X).__name__} of pyarrow, not in Parquet files; write "
+            "it to some: pyarrow.dataset.write_dataset(X, path, format='parquet')."
+        )
+    if not fragments:
+        raise ValueError(
+            "X is a Parquet data set without files; check the path it was opened by."
+        )
+    names = list(X.schema.names)
+    wrong = [
+        field.name
+        for field in X.schema
+        if not (pa.types.is_floating(field.type) or pa.types.is_integer(field.type))
+    ]
+    if wrong:
+        raise ValueError(
+            f"X has columns that are not numbers: {', '.join(wrong[:5])}. Write it to "
+            "Parquet without these."
+        )
+    narrow = all(pa.types.is_float32(field.type) for field in X.schema)
+    kind = np.dtype(np.float32 if narrow else np.float64)
+    for fragment in fragments:
+        _check_fragment(fragment, X.schema)
+    pieces = [
+        (piece, rows)
+        for fragment in fragments
+        for piece in fragment.split_by_row_group()
+        if (rows := sum(group.num_rows for group in piece.row_groups))
+    ]
+    edges = np.concatenate([[0], np.cumsum([count for _, count in pieces])]).astype(int)
+    last: tuple[int, Any] = (-1, None)
+
+    def decoded(i: int) -> np.ndarray:
+        """Return a row group; the last one is kept, since blocks may be smaller."""
+        nonlocal last
+        if last[0] != i:
+            last = (-1, None)  # not two at a time
+            (batch,) = (
+                pieces[i][0].to_table(columns=names).combine_chunks().to_batches()
+            )
+            # Nothing in a place is NaN, which the checks of the data will name.
+            tensor = batch.to_tensor(null_to_nan=True, row_major=True)
+            last = (i, tensor.to_numpy().astype(kind, copy=False))
+        return np.asarray(last[1])
+
+    def read(start: int, stop: int) -> np.ndarray:
+        parts = []
+        first = int(np.searchsorted(edges, start, side="right")) - 1
+        for i in range(first, len(pieces)):
+            if edges[i] >= stop:
+                break
+            rows = slice(max(start - edges[i], 0), min(stop, edges[i + 1]) - edges[i])
+            # A copy, unless all is asked for: a view would keep the whole group.
+            whole = rows == slice(0, pieces[i][1])
+            parts.append(decoded(i) if whole else decoded(i)[rows].copy())
+        if not parts:
+            return np.empty((0, len(names)), dtype=kind)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    return Stored(
+        read,
+        (int(edges[-1]), len(names)),
+        kind,
+        step=max((count for _, count in pieces), default=1),
+        names=names,
+        source=f"Parquet data set {fragments[0].path}"
+        f"{' and others' * (len(fragments) > 1)}",
+    )
+
+
+def _check_fragment(fragment: Any, schema: Any) -> None:
+    """Raise if a file of a data set has other columns than the first one."""
+    found = {field.name: field.type for field in fragment.physical_schema}
+    for field in schema:
+        if found.get(field.name) != field.type:
+            kind = found.get(field.name, "not there")
+            raise ValueError(
+                f"X is a Parquet data set whose files differ: column {field.name!r} is "
+                f"{field.type} in the first and {kind} in {fragment.path}. Write it "
+                "again with the same columns."
+            )

@@ -1,0 +1,355 @@
+"""Matrices in the memory of the host: NumPy arrays and scipy.sparse matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ihgmm.matrix.base import Index, Matrix, in_unit, row_ranges, sum_of
+from ihgmm.matrix.threads import in_parts, one_thread
+
+
+class Dense(Matrix):
+    """A NumPy array."""
+
+    def __init__(self, array: np.ndarray, unit: float = 1.0) -> None:
+        self.array = array
+        self.shape, self.dtype, self.unit = array.shape, array.dtype, unit
+        # Many short rows: reading them is the cost, so each is read once for all work.
+        # Below ten million entries threads of our own do not pay; beyond 512 features
+        # BLAS does as well by itself.
+        self._large = array.size >= 10**7
+        short = array.shape[1] <= 512 and array.flags.c_contiguous
+        self._read_once = self._large and short
+
+    def __matmul__(self, W: Any) -> np.ndarray:
+        """Return ``X @ W``."""
+        X, W = self.array, self.cast(W)
+        if not self._read_once or W.ndim != 2:
+            return np.asarray(X @ W)
+        Y = np.empty((X.shape[0], W.shape[1]), dtype=X.dtype)
+        with self.threads():
+            list(in_parts(len(Y), lambda rows: np.matmul(X[rows], W, out=Y[rows])))
+        return Y
+
+    def adjoint(self, V: Any) -> np.ndarray:
+        """Return ``X.T @ V``."""
+        X, V = self.array, self.cast(V)
+        if not self._read_once or V.ndim != 2:
+            return np.asarray(X.T @ V)
+
+        def work(part: slice) -> np.ndarray:
+            total = np.zeros((V.shape[1], X.shape[1]), dtype=X.dtype)
+            for rows in self._cached(part):
+                total += V[rows].T @ X[rows]
+            return total.T
+
+        with self.threads():
+            return np.asarray(sum_of(in_parts(X.shape[0], work)))
+
+    def product_and_adjoint(
+        self, W: Any, minus: Any = None, row_scale: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return both products; short rows stay in the cache between the two."""
+        if not self._read_once:
+            return super().product_and_adjoint(W, minus, row_scale)
+        X, W = self.array, self.cast(W)
+        Y = np.empty((X.shape[0], W.shape[1]), dtype=X.dtype)
+
+        def work(part: slice) -> np.ndarray:
+            total = np.zeros((W.shape[1], W.shape[0]), dtype=X.dtype)
+            for rows in self._cached(part):
+                few = np.matmul(X[rows], W, out=Y[rows])
+                if row_scale is not None:
+                    few *= row_scale[rows, None]
+                if minus is not None:
+                    few -= minus[rows]
+                if row_scale is not None:
+                    few = few * row_scale[rows, None]
+                total += few.T @ X[rows]
+            return total.T
+
+        with self.threads():
+            return Y, sum_of(in_parts(X.shape[0], work))
+
+    def _cached(self, part: slice) -> list[slice]:
+        """Cut a range of rows into pieces of 2**18 entries, which stay in the cache."""
+        step = max(1, 2**18 // self.shape[1])
+        starts = range(part.start, part.stop, step)
+        return [slice(start, min(start + step, part.stop)) for start in starts]
+
+    def take(self, rows: Index) -> Dense:
+        """Return some rows; a range of rows is not copied."""
+        return Dense(self.array[rows], self.unit)
+
+    def rows(self, rows: Index) -> np.ndarray:
+        """Return some rows as an array."""
+        return self.array[rows]
+
+    def to_memory(self) -> Dense:
+        """Return the matrix itself."""
+        return self
+
+    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> np.ndarray:
+        """Return the sum of squares of each row."""
+        norms = np.empty(self.shape[0])
+
+        def work(rows: slice) -> None:
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                norms[rows] = _sqnorms(self.array[rows], column_weights)
+
+        if self._large:
+            list(in_parts(len(norms), work))
+        else:
+            work(slice(None))
+        return norms
+
+    def column_sqnorms(self) -> np.ndarray:
+        """Return the squared norm of each column."""
+        total = np.zeros(self.shape[1])
+        for rows in row_ranges(self.shape[0], 2**20 // max(self.shape[1], 1)):
+            few = self.array[rows]
+            total += np.einsum("ij,ij->j", few, few, dtype=np.float64)
+        return total
+
+    def max_abs(self) -> float:
+        """Return the largest absolute entry."""
+        return float(max(self.array.max(), -self.array.min()))
+
+    def not_finite(self) -> tuple[int, int, int, float]:
+        """Return how many entries are not finite, and the first of them."""
+        bad = np.flatnonzero(~np.isfinite(self.array))
+        if len(bad) == 0:
+            return 0, -1, -1, 0.0
+        row, column = divmod(int(bad[0]), self.shape[1])
+        return len(bad), row, column, float(self.array[row, column])
+
+    def rescaled(self, factor: float) -> Dense:
+        """Return ``factor * X``."""
+        return Dense(in_unit(self.array, self.dtype, factor), self.unit / factor)
+
+    def multiplied(self, rows: Any, columns: Any) -> Dense:
+        """Return the matrix with its rows and columns multiplied, as a copy."""
+        array = self.array
+        if rows is not None:
+            array = array * rows[:, None]
+        return Dense(array if columns is None else array * columns)
+
+    def minus_fit(self, parts: Any, directions: np.ndarray, gain: np.ndarray) -> Dense:
+        """Return the rows less their fit, each column times a gain."""
+        left = parts @ self.cast(directions.T)
+        np.subtract(self.array, left, out=left)
+        # Gains within half a percent of one do not matter.
+        if gain.max(initial=1.0) > 1.005:
+            left *= gain
+        return Dense(left)
+
+    def with_signs(self, signs: np.ndarray, places: np.ndarray, _: Any) -> Dense:
+        """Multiply each row by a window, from its place on, of a long vector of signs."""
+        width = self.shape[1]
+        if width < 2**11:
+            windows = np.lib.stride_tricks.sliding_window_view(signs, width)
+            return Dense(self.array * windows[places])
+        # Long rows are worked on by themselves: the windows would be another copy.
+        out = np.empty_like(self.array)
+        for row, place, product in zip(self.array, places, out, strict=True):
+            np.multiply(row, signs[place : place + width], out=product)
+        return Dense(out)
+
+    def threads(self) -> AbstractContextManager[Any]:
+        """Return a context in which our own threads find the cores idle.
+
+        After a product of dense blocks the threads of BLAS spin for a while and would
+        hold up ours.
+        """
+        return one_thread() if self._read_once else nullcontext()
+
+
+def _sqnorms(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Return the sum of squares of each row, float64.
+
+    float32 is as fast as it is only without conversion: sums of up to 128 squares are
+    taken in it, and added up in float64.
+    """
+    step = 128 if rows.dtype == np.float32 else rows.shape[1]
+    total = np.zeros(len(rows))
+    for start in range(0, rows.shape[1], step):
+        few = rows[:, start : start + step]
+        if weights is None:
+            total += np.einsum("ij,ij->i", few, few)
+        else:
+            total += np.einsum("ij,ij,j->i", few, few, weights[start : start + step])
+    return total
+
+
+class Sparse(Matrix):
+    """A scipy.sparse matrix or array, CSR or CSC. Entries that are not stored are 0."""
+
+    has_gaps = True
+
+    def __init__(self, array: Any, unit: float = 1.0) -> None:
+        self.array = array
+        self.shape, self.dtype, self.unit = array.shape, array.dtype, unit
+
+    @property
+    def n_entries(self) -> int:
+        """How many numbers are stored."""
+        return int(self.array.nnz)
+
+    def __matmul__(self, W: Any) -> np.ndarray:
+        """Return ``X @ W``."""
+        X, W = self.array, self.cast(W)
+        if not self._worth_threads(W):
+            return np.asarray(X @ W)
+        if X.format == "csr":
+            return _stacked(X, lambda part, _: part @ W)
+        return _added(X.T, lambda part, rows: part.T @ W[rows])
+
+    def adjoint(self, V: Any) -> np.ndarray:
+        """Return ``X.T @ V``."""
+        X, V = self.array, self.cast(V)
+        if not self._worth_threads(V):
+            return np.asarray(X.T @ V)
+        if X.format == "csr":
+            return _added(X, lambda part, rows: part.T @ V[rows])
+        return _stacked(X.T, lambda part, _: part @ V)
+
+    def _worth_threads(self, W: np.ndarray) -> bool:
+        # scipy's products run in one thread; below about four million multiplications
+        # it costs more to cut them up than it saves.
+        return W.ndim == 2 and self.array.nnz * W.shape[1] >= 2**22
+
+    def take(self, rows: Index) -> Sparse:
+        """Return some rows."""
+        return Sparse(self.array[rows], self.unit)
+
+    def rows(self, rows: Index) -> np.ndarray:
+        """Return some rows as a dense array."""
+        return np.asarray(self.array[rows].toarray())
+
+    def to_memory(self) -> Sparse:
+        """Return the matrix itself."""
+        return self
+
+    def by_rows(self) -> Sparse:
+        """Return the matrix as CSR."""
+        return Sparse(self.array.tocsr(), self.unit)
+
+    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> np.ndarray:
+        """Return the sum of squares of each row, without a copy as large as X."""
+        X = self.array
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            if column_weights is not None:
+                return np.asarray(X.multiply(X) @ column_weights, dtype=np.float64)
+            if X.format != "csr":
+                squares = np.square(X.data, dtype=np.float64)
+                return np.bincount(X.indices, squares, X.shape[0])
+            norms = np.zeros(X.shape[0])
+            for rows in row_ranges(X.shape[0], X.shape[0] // 64):
+                indptr = X.indptr[rows.start : rows.stop + 1]
+                squares = np.square(X.data[indptr[0] : indptr[-1]], dtype=np.float64)
+                filled = np.diff(indptr) > 0
+                if filled.any():
+                    starts = indptr[:-1][filled] - indptr[0]
+                    norms[rows][filled] = np.add.reduceat(squares, starts)
+            return norms
+
+    def column_sqnorms(self) -> np.ndarray:
+        """Return the squared norm of each column."""
+        squares = self.array.multiply(self.array).sum(axis=0)
+        return np.asarray(squares, dtype=np.float64).ravel()
+
+    def max_abs(self) -> float:
+        """Return the largest absolute entry."""
+        values = self.array.data
+        return float(max(values.max(), -values.min())) if values.size else 0.0
+
+    def not_finite(self) -> tuple[int, int, int, float]:
+        """Return how many entries are not finite, and the first of them."""
+        entries = self.array.tocoo()
+        bad = np.flatnonzero(~np.isfinite(entries.data))
+        if len(bad) == 0:
+            return 0, -1, -1, 0.0
+        at = bad[0]
+        row, column = int(entries.row[at]), int(entries.col[at])
+        return len(bad), row, column, float(entries.data[at])
+
+    def rescaled(self, factor: float) -> Sparse:
+        """Return ``factor * X``."""
+        return Sparse(in_unit(self.array, self.dtype, factor), self.unit / factor)
+
+    def multiplied(self, rows: Any, columns: Any) -> Sparse:
+        """Return the matrix with its rows and columns multiplied, as a copy."""
+        X = self.array.tocsr()
+        data = X.data
+        if rows is not None:
+            data = data * np.repeat(rows, np.diff(X.indptr))
+        return self._with(X, data if columns is None else data * columns[X.indices])
+
+    def fit_at_entries(
+        self, parts: np.ndarray, directions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return column, value and fit ``parts @ directions.T`` of stored entries."""
+        X = self.array.tocsr()
+        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        fit = np.zeros_like(X.data)
+        for part, direction in zip(parts.T, directions.T, strict=True):
+            fit += part[row] * direction[X.indices]
+        return X.indices, X.data, fit
+
+    def minus_fit(
+        self, parts: np.ndarray, directions: np.ndarray, gain: np.ndarray
+    ) -> Sparse:
+        """Return stored entries less their fit, each column times a gain."""
+        columns, data, fit = self.fit_at_entries(parts, directions)
+        return self._with(self.array.tocsr(), (data - fit) * gain[columns])
+
+    def with_signs(self, _: Any, __: Any, seed: tuple[int, int]) -> Sparse:
+        """Multiply stored entries by random signs that a seed gives."""
+        X = self.array
+        rng = np.random.default_rng(seed)
+        return self._with(X, X.data * random_signs(rng, X.nnz, X.dtype))
+
+    @staticmethod
+    def _with(X: Any, data: np.ndarray) -> Sparse:
+        return Sparse(type(X)((data, X.indices, X.indptr), shape=X.shape))
+
+    def threads(self) -> AbstractContextManager[Any]:
+        """Return a context in which our own threads find the cores idle."""
+        return one_thread()
+
+
+def random_signs(rng: np.random.Generator, size: int, dtype: np.dtype) -> np.ndarray:
+    """Return random signs as numbers of some type."""
+    bits = np.frombuffer(rng.bytes(-(-size // 8)), dtype=np.uint8)
+    signs = np.unpackbits(bits, count=size).astype(dtype)
+    signs *= 2
+    signs -= 1
+    return signs
+
+
+def _stacked(X: Any, work: Callable[[Any, slice], np.ndarray]) -> np.ndarray:
+    """Put the results for ranges of rows of a CSR matrix below each other."""
+    return np.concatenate(list(in_parts(X.shape[0], _on_part(X, work))))
+
+
+def _added(X: Any, work: Callable[[Any, slice], np.ndarray]) -> np.ndarray:
+    """Add the results for ranges of rows of a CSR matrix, in their order."""
+    return np.asarray(sum_of(in_parts(X.shape[0], _on_part(X, work))))
+
+
+def _on_part(X: Any, work: Callable[[Any, slice], np.ndarray]) -> Callable:
+    """Hand ranges of rows of a CSR matrix, not copied, to some work."""
+
+    def call(rows: slice) -> np.ndarray:
+        first, last = X.indptr[rows.start], X.indptr[rows.stop]
+        indptr = X.indptr[rows.start : rows.stop + 1] - first
+        shape = (rows.stop - rows.start, X.shape[1])
+        parts = (X.data[first:last], X.indices[first:last], indptr)
+        return work(sp.csr_array(parts, shape=shape), rows)
+
+    return call

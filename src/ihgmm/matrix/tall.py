@@ -1,0 +1,330 @@
+"""Tall arrays: a number or a few for each row of the data, where the data is.
+
+They are arrays of NumPy or of another library on its device. Each function here has one
+body, written against the array API standard. What is small, a number or a row for each
+cluster or column, is a NumPy array on the host.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import array_api_compat as compat
+import numpy as np
+import scipy.sparse as sp
+
+Tall = Any
+"""An array of n rows: of NumPy, or of another library on its device."""
+
+
+def namespace(a: Tall) -> Any:
+    """Return the functions of the array API standard that go with an array."""
+    return compat.array_namespace(a)
+
+
+def is_foreign(a: Any) -> bool:
+    """Tell whether ``a`` is an array of a library other than NumPy and SciPy."""
+    if isinstance(a, (np.ndarray, np.generic)) or sp.issparse(a):
+        return False
+    if hasattr(a, "__array_namespace__"):
+        return True
+    names = (("torch", "Tensor"), ("cupy", "ndarray"))
+    return any(isinstance(a, _loaded_type(*name)) for name in names)
+
+
+def _loaded_type(module: str, name: str) -> Any:
+    """Return a type of a module that has been imported already, or no type at all."""
+    return getattr(sys.modules.get(module), name, ())
+
+
+def to_host(a: Any) -> np.ndarray:
+    """Return any array as a NumPy array; waits for the device."""
+    if not is_foreign(a):
+        return np.asarray(a)
+    if hasattr(a, "detach"):  # torch
+        return np.asarray(a.detach().cpu().numpy())
+    if isinstance(a, _loaded_type("cupy", "ndarray")):
+        return np.asarray(a.get())
+    host = namespace(a).__array_namespace_info__().default_device()
+    return np.asarray(compat.to_device(a, host))
+
+
+def to_device(a: Any, like: Tall) -> Tall:
+    """Return ``a`` where another array is, its type unchanged."""
+    if is_foreign(a) or not is_foreign(like):
+        return a
+    # Torch warns of arrays that are read-only.
+    a = np.require(a, requirements=["C", "W"])
+    dtype = widest(like) if a.dtype == np.float64 else None
+    return namespace(like).asarray(a, dtype=dtype, device=compat.device(like))
+
+
+def cast_like(a: Any, like: Tall) -> Tall:
+    """Return ``a`` where another array is, in its type."""
+    if is_foreign(like) and not is_foreign(a):
+        a = to_device(a.astype(host_dtype(like), copy=False), like)
+    return namespace(like).astype(a, like.dtype, copy=False)
+
+
+def host_dtype(a: Tall) -> np.dtype:
+    """Return float32 or float64, the type of an array as NumPy calls it."""
+    if isinstance(a.dtype, np.dtype):
+        return a.dtype
+    narrow = a.dtype == namespace(a).float32
+    return np.dtype(np.float32 if narrow else np.float64)
+
+
+def widen(a: Tall) -> Tall:
+    """Return an array in float64, or in float32 on a device that has no other."""
+    return namespace(a).astype(a, widest(a), copy=False)
+
+
+def widest(a: Tall) -> Any:
+    """Return the type of float64, or of float32 on a device that has no other."""
+    xp = namespace(a)
+    # Apple's GPUs know no float64.
+    device = getattr(a, "device", None)
+    return xp.float32 if getattr(device, "type", "") == "mps" else xp.float64
+
+
+def tall_ranges(rows: Tall, width: int = 1) -> list[slice]:
+    """Cut rows into ranges to work on at a time, each row turned into width numbers.
+
+    So few rows stay in the cache of a host; a device does best with many.
+    """
+    n, step = rows.shape[0], 2**12
+    if is_foreign(rows):
+        step = max(step, 2**24 // max(width, 1))
+    return [slice(*edge) for edge in pairwise([*range(0, n, step), n])]
+
+
+def stack(parts: list[Tall]) -> Tall:
+    """Put tall arrays below each other."""
+    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
+
+
+def side_by_side(parts: list[Tall]) -> Tall:
+    """Put tall blocks beside each other."""
+    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=1)
+
+
+def tall_dot(A: Tall, B: Tall) -> np.ndarray:
+    """Return ``A.T @ B`` in float64, on the host.
+
+    Products of batches of rows are taken in A's type and added up in float64: one sum
+    over millions of rows would lose digits in float32, and would keep little of a device
+    busy.
+    """
+    xp, batch = namespace(A), 2**12
+    batches = A.shape[0] // batch
+    if batches <= 1 or A.shape[1] == 0 or B.shape[1] == 0:
+        return to_host(A.T @ B).astype(np.float64, copy=False)
+    end = batches * batch
+    first, second = (
+        xp.reshape(block[:end, :], (batches, batch, block.shape[1])) for block in (A, B)
+    )
+    total = xp.sum(widen(xp.matmul(xp.matrix_transpose(first), second)), axis=0)
+    if end < A.shape[0]:
+        total = total + widen(A[end:, :].T @ B[end:, :])
+    return to_host(total).astype(np.float64, copy=False)
+
+
+def weighted_gram(blocks: list[Tall], weights: Tall) -> np.ndarray:
+    """Return ``Y.T @ diag(weights) @ Y``, Y being some blocks side by side."""
+    width = sum(block.shape[1] for block in blocks)
+    total = np.zeros((width, width))
+    for rows in tall_ranges(weights, width):
+        few = side_by_side([block[rows, :] for block in blocks])
+        total += tall_dot(few, few * weights[rows][:, None])
+    return total
+
+
+def row_dots(A: Tall, B: Tall) -> Tall:
+    """Return the inner product of each row of A with that of B."""
+    if isinstance(A, np.ndarray):  # several times faster, and without a copy
+        return np.einsum("ij,ij->i", A, B)
+    return namespace(A).sum(A * B, axis=1)
+
+
+def row_norms(rows: Tall) -> Tall:
+    """Return the Euclidean norm of each row, in the rows' type."""
+    with np.errstate(over="ignore", under="ignore"):
+        return namespace(rows).sqrt(row_dots(rows, rows))
+
+
+def unit_rows(U: Tall) -> Tall:
+    """Return rows scaled to unit Euclidean norm; zero rows stay zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0], [0.0, 1e-200]]))
+    array([[0.6, 0.8],
+           [0. , 0. ],
+           [0. , 1. ]])
+    """
+    xp, norms = namespace(U), row_norms(U)
+    info = np.finfo(host_dtype(U))
+    low, high = float(np.sqrt(info.tiny / info.eps)), float(np.sqrt(info.max))
+    if xp.all((norms > low) & (norms < high)):
+        return U / norms[:, None]
+    # Squares of some rows under- or overflow: divide each by its largest entry first.
+    U = U / _nonzero(xp.max(xp.abs(U), axis=1))[:, None]
+    return U / _nonzero(row_norms(U))[:, None]
+
+
+def _nonzero(sizes: Tall) -> Tall:
+    xp = namespace(sizes)
+    return xp.where(sizes > 0, sizes, xp.ones_like(sizes))
+
+
+def fix_signs(vectors: Tall) -> Tall:
+    """Make the entry of largest magnitude of each column positive."""
+    xp, k = namespace(vectors), vectors.shape[1]
+    # NumPy reduces wide rows much faster than narrow ones: 64 rows make one.
+    fold = vectors.shape[0] // 64 * 64
+    folded = xp.reshape(vectors[:fold, :], (-1, 64 * k)) if fold else vectors
+    ends = [
+        xp.reshape(xp.max(folded, axis=0), (-1, k)),
+        xp.reshape(xp.min(folded, axis=0), (-1, k)),
+        vectors[fold:, :],
+    ]
+    ends = to_host(xp.concat(ends))
+    flip = np.where(-ends.min(axis=0) > ends.max(axis=0), -1, 1)
+    vectors *= cast_like(flip, vectors)
+    return vectors
+
+
+def largest(values: Tall, count: int) -> np.ndarray:
+    """Return the positions of the ``count`` largest values, in any order."""
+    xp, n = namespace(values), values.shape[0]
+    width = max(1, int(np.sqrt(n)))
+    rows = n // width
+    if rows <= 2 * count:
+        return to_host(xp.argsort(values)[n - count :])
+    # They lie in the groups with the largest maxima, or in the rest beyond all groups.
+    groups = xp.reshape(values[: rows * width], (rows, width))
+    top = to_host(xp.argsort(xp.max(groups, axis=1))[rows - count :])
+    places = (top[:, None] * width + np.arange(width)).ravel()
+    places = np.concatenate([places, np.arange(rows * width, n)])
+    found = to_host(xp.take(values, to_device(places, values)))
+    return places[np.argpartition(found, len(found) - count)[len(found) - count :]]
+
+
+def ratio(a: Any, b: Tall, otherwise: float = 0.0) -> Tall:
+    """Return ``a / b`` where b is positive, another number elsewhere, in float64."""
+    xp, b = namespace(b), widen(b)
+    some = b > 0
+    one = xp.ones_like(b)
+    return xp.where(some, a / xp.where(some, b, one), otherwise * one)
+
+
+def place(values: Tall, where: Tall) -> Tall:
+    """Return integers for all rows: the values where a mask is true, 0 elsewhere."""
+    xp = namespace(where)
+    chosen = xp.astype(where, values.dtype)
+    at = xp.clip(xp.cumulative_sum(chosen) - 1, 0, None)
+    return xp.take(values, at) * chosen
+
+
+def pick(rows: Tall, labels: Tall) -> Tall:
+    """Return one entry of each row, at the column its label says."""
+    xp = namespace(rows)
+    n, k = rows.shape
+    start = xp.arange(n, dtype=labels.dtype, device=compat.device(rows)) * k
+    return xp.take(xp.reshape(rows, (-1,)), start + labels)
+
+
+def one_hot(labels: Tall, n_groups: int, like: Tall) -> Tall:
+    """Return an n by n_groups block in another's type: 1 in the column of the label."""
+    eye = cast_like(np.eye(n_groups), like)
+    return namespace(like).take(eye, labels, axis=0)
+
+
+def number_by_size(labels: Tall, n_clusters: int) -> Tall:
+    """Renumber labels by decreasing cluster size; ties by first appearance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> number_by_size(np.array([2, 1, 1, 0]), 3)
+    array([1, 0, 0, 2])
+    """
+    xp = namespace(labels)
+    sizes = Groups.of(labels, n_clusters).sizes
+    first = sizes
+    if len(np.unique(sizes)) < n_clusters:
+        mine = (xp.astype(labels == k, xp.uint8) for k in range(n_clusters))
+        first = np.array([int(xp.argmax(mask)) for mask in mine])
+    rank = np.empty(n_clusters, dtype=np.intp)
+    rank[np.lexsort((first, -sizes))] = np.arange(n_clusters)
+    return xp.take(to_device(rank, labels), labels)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Rows in groups, and sums over each.
+
+    Attributes
+    ----------
+    labels : array of shape (n_samples,)
+        The group of each row, from 0.
+    sizes : ndarray of shape (n_groups,)
+        Rows in each group.
+    """
+
+    labels: Tall
+    sizes: np.ndarray
+
+    @classmethod
+    def of(cls, labels: Tall, n_groups: int) -> Groups:
+        """Return the groups that labels make; some may be empty."""
+        return cls(labels, _group_sums(labels, None, n_groups).astype(np.intp))
+
+    def sums(self, values: Tall) -> np.ndarray:
+        """Return the sum over each group."""
+        return _group_sums(self.labels, values, len(self.sizes))
+
+    def spread(self, values: np.ndarray) -> Tall:
+        """Return, for each row, the value of its group."""
+        return namespace(self.labels).take(to_device(values, self.labels), self.labels)
+
+    def row_sums(self, values: Tall) -> Tall:
+        """Return, for each row, the sum over its group."""
+        return self.spread(self.sums(values))
+
+    def means(self, values: Tall) -> Tall:
+        """Return, for each row, the mean of its group."""
+        return self.row_sums(values) / self.spread(self.sizes.astype(np.float64))
+
+    def over_mean(self, values: Tall) -> Tall:
+        """Divide by the mean of each group; ones where that is zero."""
+        return ratio(values, self.means(values), 1.0)
+
+    def weighted_sums(self, X: Any, weights: Tall) -> np.ndarray:
+        """Return the sum of weight times row of a matrix for each group."""
+        weights, labels = X.cast(weights), X.to_device(self.labels)
+        members = one_hot(labels, len(self.sizes), weights) * weights[:, None]
+        return to_host(X.adjoint(members)).T
+
+    def inner_products(self, X: Any, centers: np.ndarray) -> Tall:
+        """Return the inner product of each row with the centre of its group."""
+        inner = widen(pick(X @ centers.T, X.to_device(self.labels)))
+        return inner if is_foreign(self.labels) else to_host(inner)
+
+
+def _group_sums(labels: Tall, values: Tall | None, n_groups: int) -> np.ndarray:
+    """Return the sum of values, or the number of rows, of each group, in float64."""
+    xp = namespace(labels)
+    if hasattr(xp, "bincount"):  # beyond the standard, but libraries have it
+        return to_host(xp.bincount(labels, values, minlength=n_groups))
+    if values is None:
+        values = xp.ones(labels.shape, dtype=widest(labels))
+    values, total = widen(values), np.zeros(n_groups)
+    for rows in tall_ranges(labels, n_groups):
+        members = one_hot(labels[rows], n_groups, values)
+        total += tall_dot(members, values[rows][:, None])[:, 0]
+    return total

@@ -1,0 +1,92 @@
+"""How work on the rows of a matrix is shared among threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from itertools import pairwise
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+
+class _OneThread:
+    """A context in which numerical libraries use one thread.
+
+    The number of threads belongs to the process. Fits that run at the same time share
+    the limit: the first one sets it, and the last one restores what was there.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._users = 0
+        self._limit: Any = None
+        self._allowed = 1
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._allowed = _allowed_threads()
+                self._limit = _pools().limit(limits=1)
+            self._users += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._limit.restore_original_limits()
+
+    @property
+    def allowed(self) -> int:
+        """How many threads the user lets numerical libraries have."""
+        with self._lock:
+            return self._allowed if self._users else _allowed_threads()
+
+
+_one_thread = _OneThread()
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which numerical libraries use one thread.
+
+    Sums then never depend on how many threads there are, and small products are not
+    held up by threads that wait for each other.
+    """
+    return _one_thread
+
+
+def sized_threads(n_entries: int) -> AbstractContextManager[Any]:
+    """Return a context for work on so many entries: one thread where they are few.
+
+    Up to about four million entries, threads of BLAS cost more than they bring, most of
+    all beside other work.
+    """
+    return one_thread() if n_entries < 2**22 else nullcontext()
+
+
+@cache
+def _pools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _allowed_threads() -> int:
+    return max((library["num_threads"] for library in _pools().info()), default=1)
+
+
+def in_parts(n_rows: int, work: Callable[[slice], Any]) -> Iterator[Any]:
+    """Yield the results of some work on ranges of rows, done in threads, in order.
+
+    There are always eight ranges, so that sums never depend on the number of threads.
+    """
+    edges = np.linspace(0, n_rows, 8 + 1).astype(int).tolist()
+    ranges = [slice(*edge) for edge in pairwise(edges)]
+    threads = min(_one_thread.allowed, len(ranges))
+    if threads == 1:
+        yield from map(work, ranges)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(work, ranges)

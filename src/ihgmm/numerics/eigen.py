@@ -1,0 +1,337 @@
+"""The leading eigenpairs of a Gram operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Literal
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+from ihgmm.matrix import Tall, namespace, to_host
+from ihgmm.matrix.tall import cast_like, fix_signs, largest, tall_dot, weighted_gram
+from ihgmm.numerics.gram import GramOperator
+from ihgmm.numerics.krylov import (
+    Basis,
+    EigenPairs,
+    Order,
+    block_krylov,
+    block_width,
+    leading_order,
+    orthonormal,
+    progress,
+    ritz_pairs,
+    smallest_gap,
+    whitening,
+)
+
+Solver = Literal["auto", "dense", "lanczos", "block"]
+ORDERS: tuple[Order, ...] = ("algebraic", "magnitude")
+SOLVERS: tuple[Solver, ...] = ("auto", "dense", "lanczos", "block")
+
+
+def leading_eigenpairs(
+    G: GramOperator,
+    k: int,
+    *,
+    order: Order = "algebraic",
+    solver: Solver = "auto",
+    tol: float = 1e-6,
+    signal_only: bool = False,
+    max_products: int = 100,
+    quiet: bool = False,
+    rng: np.random.Generator | None = None,
+    say: Callable[[str], None] | None = None,
+) -> EigenPairs:
+    """Return the k leading eigenpairs of a Gram operator.
+
+    Parameters
+    ----------
+    G : GramOperator
+        The matrix, n by n.
+    k : int
+        Number of eigenpairs, at most n. That many columns are always returned, also
+        when the rank is smaller.
+    order : {"algebraic", "magnitude"}
+        Whether the leading eigenvalues are the largest or those of largest absolute
+        value.
+    solver : {"auto", "dense", "lanczos", "block"}
+        ``"dense"`` forms G and calls LAPACK; ``"lanczos"`` is ARPACK; ``"block"`` is
+        a randomised block Krylov method. ``"auto"`` takes the dense one where
+        forming G is cheaper and the block method elsewhere. The matrix-free solvers
+        hand a matrix hardly larger than their own working space to the dense one.
+        Only ``"block"`` keeps its work on the device of the data.
+    tol : float
+        The eigenvectors are accepted when the angle between the computed and the
+        true leading subspace is at most ``tol``, as bounded by residual over
+        eigenvalue gap. Gaps under 1% of the k-th eigenvalue count as 1%.
+    signal_only : bool
+        Do not wait for eigenpairs with negative eigenvalues to converge; the block
+        solver then returns them as they are.
+    max_products : int
+        Cap on the products of the block solver.
+    quiet : bool
+        Do not warn when the cap is reached.
+    rng : numpy.random.Generator, optional
+        Source of the random start.
+    say : callable, optional
+        Takes a few words on the progress, after each product of the block method.
+
+    Returns
+    -------
+    EigenPairs
+
+    Warns
+    -----
+    ConvergenceWarning
+        When the cap on products is reached; the message gives the residual.
+
+    Notes
+    -----
+    The block method builds an orthonormal basis of the Krylov space of a random block
+    of at least ``k + 5`` vectors, one product with G at a time, and takes the Ritz
+    vectors; it restarts from the best ones when the basis is full. Blocks are
+    orthogonalised by their small Gram matrices (Cholesky-QR in spirit), never by
+    Householder QR. Where there are more rows than features the start comes from a
+    sample of the rows, which saves a product or two.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.gram import GramOperator
+    >>> X = np.array([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    >>> leading_eigenpairs(GramOperator.of(X), 2).values
+    array([2., 1.])
+    """
+    n = G.shape[0]
+    check_problem(n, k, order, solver)
+    if rng is None:
+        rng = np.random.default_rng()
+    if solver == "auto":
+        solver = "dense" if _dense_is_cheaper(G, k) else "block"
+    if n <= 3 * block_width(k):
+        solver = "dense"
+    # With eigenvalues of order one, products of blocks neither over- nor underflow.
+    magnitude = _magnitude(G)
+    G = G.scaled(1.0 / magnitude)
+    with G.A.threads():
+        if solver == "dense":
+            pairs = _dense(G, k, order)
+        elif solver == "lanczos":
+            pairs = _lanczos(G, k, order, tol, rng)
+        else:
+            start = _first_basis(G, k, order, tol, rng, signal_only)
+            pairs = (
+                start
+                if isinstance(start, EigenPairs)
+                else block_krylov(
+                    G,
+                    start,
+                    k,
+                    order,
+                    tol,
+                    max_products=max_products,
+                    signal_only=signal_only,
+                    quiet=quiet,
+                    say=say,
+                )
+            )
+    return EigenPairs(
+        pairs.values * magnitude,
+        fix_signs(pairs.vectors),
+        pairs.residual * magnitude,
+        pairs.n_iter,
+        solver,
+    )
+
+
+def check_problem(n: int, k: int, order: str, solver: str) -> None:
+    """Raise unless k eigenpairs of an n by n matrix can be asked for in these words."""
+    if not 1 <= k <= n:
+        raise ValueError(f"k={k} eigenpairs of a {n} by {n} matrix: take 1 to {n}.")
+    if order not in ORDERS:
+        raise ValueError(f"order={order!r} is not one of {ORDERS}.")
+    if solver not in SOLVERS:
+        raise ValueError(f"solver={solver!r} is not one of {SOLVERS}.")
+
+
+def _dense_is_cheaper(G: GramOperator, k: int) -> bool:
+    """Compare operation counts; LAPACK's reduction runs far below product speed."""
+    (n, p), entries = G.A.shape, G.A.n_entries
+    # Data that is not in the memory of the host is read whole only where it is small.
+    if not G.A.on_host and entries > 2**24:
+        return False
+    dense = 2.0 * n * n * p + 15.0 * n**3
+    matrix_free = 6 * 4.0 * entries * block_width(k) + 4e8
+    return dense < matrix_free
+
+
+def _magnitude(G: GramOperator) -> float:
+    """Return a power of two near the trace of ``A @ A.T``, a bound on eigenvalues."""
+    trace = G.factor * float(namespace(G.A.sqnorms).sum(G.A.sqnorms))
+    return float(2.0 ** np.round(np.log2(trace))) if trace > 0 else 1.0
+
+
+def _dense(G: GramOperator, k: int, order: Order) -> EigenPairs:
+    n = G.shape[0]
+    subset = (n - k, n - 1) if order == "algebraic" else None
+    values, vectors = eigh(G.toarray(), subset_by_index=subset)
+    if len(values) < k:  # LAPACK can lose all where a multiple eigenvalue is cut
+        values, vectors = eigh(G.toarray())
+    lead = leading_order(values, order)[:k]
+    return EigenPairs(values[lead], G.A.cast(vectors[:, lead]), 0.0, 0, "dense")
+
+
+def _lanczos(
+    G: GramOperator, k: int, order: Order, tol: float, rng: np.random.Generator
+) -> EigenPairs:
+    n, products = G.shape[0], 0
+
+    def apply(v: np.ndarray) -> np.ndarray:
+        nonlocal products
+        products += 1
+        return to_host(G @ G.A.to_device(v))
+
+    operator = LinearOperator((n, n), matvec=apply, dtype=G.dtype)
+    start = to_host(G.A @ rng.standard_normal((G.A.shape[1], 1)))[:, 0]
+    try:
+        values, vectors = eigsh(
+            operator,
+            k,
+            which="LA" if order == "algebraic" else "LM",
+            v0=start if start.any() else rng.standard_normal(n).astype(G.dtype),
+            tol=max(smallest_gap(tol), float(np.finfo(G.dtype).eps)),
+            ncv=min(n, max(2 * k + 1, 20)),
+            maxiter=1000,
+            **_seeded(rng),
+        )
+    except ArpackNoConvergence as error:
+        # What has converged, completed at random and improved by a Ritz step.
+        found = np.asarray(error.eigenvectors).reshape(n, -1)
+        rest = rng.standard_normal((n, block_width(k) - found.shape[1]))
+        block = orthonormal(G.A.cast(np.hstack([found, rest])), rng)
+        basis = Basis(block, G.A.adjoint(block))
+        return block_krylov(G, basis, k, order, tol, max_products=1)
+    lead = leading_order(values, order)
+    values = values[lead].astype(np.float64)
+    vectors = G.A.cast(np.ascontiguousarray(vectors)[:, lead])
+    residual = to_host(G @ vectors - vectors * G.A.cast(values))
+    worst = float(np.linalg.norm(residual.astype(np.float64), axis=0).max())
+    return EigenPairs(values, vectors, worst, products, "lanczos")
+
+
+def _seeded(rng: np.random.Generator) -> dict[str, np.random.Generator]:
+    """Return the generator as an argument of eigsh, where it takes one.
+
+    ARPACK draws new vectors where it meets an invariant subspace: since SciPy 1.17 from
+    a generator, before that from one of its own that always begins alike.
+    """
+    return {"rng": rng} if "rng" in signature(eigsh).parameters else {}
+
+
+def start_block(
+    G: GramOperator, k: int, order: Order, rng: np.random.Generator
+) -> tuple[Tall, Tall]:
+    """Return a block that leans towards the leading eigenvectors, and its adjoint.
+
+    ``A @ W`` for a random W is half a product better than a random block. With more
+    rows than features, a sample of the rows gives a much better W.
+    """
+    n, p = G.A.shape
+    W = rng.standard_normal((p, block_width(k))).astype(G.dtype)
+    size = _sample_size(G, W.shape[1])
+    with G.A.threads():
+        if size:
+            sample = np.sort(rng.choice(n, size, replace=False, shuffle=False))
+            part = G.take(sample)
+            block = orthonormal(part.A @ W, rng)
+            # One digit is enough here.
+            basis = Basis(block, part.A.adjoint(block))
+            start = block_krylov(part, basis, k, order, 0.1, max_products=3, quiet=True)
+            lead, _ = np.linalg.qr(to_host(part.A.adjoint(start.vectors)))
+            found = lead.shape[1]
+            # The other columns must not see what these already show.
+            W[:, found:] -= lead @ (lead.T @ W[:, found:])
+            W[:, :found] = lead
+        return G.A.product_and_adjoint(W)
+
+
+def _sample_size(G: GramOperator, width: int) -> int:
+    """Return how many rows to start from; 0 where that would not pay.
+
+    Where there are many more rows than features, one row in 16 makes the start, up to
+    32 for each feature. Where products are dear it pays to sample twice as many.
+    """
+    n, p = G.A.shape
+    if n >= 32 * max(p, width):
+        return min(n // 16, 32 * max(p, width))
+    return n // 8 if n >= 2 * max(p, width) and _is_dear(G) else 0
+
+
+def _is_dear(G: GramOperator) -> bool:
+    """Tell whether a product costs more than a look at a few thousand rows."""
+    return G.A.n_entries >= 10**7
+
+
+def _first_basis(
+    G: GramOperator,
+    k: int,
+    order: Order,
+    tol: float,
+    rng: np.random.Generator,
+    signal_only: bool,
+) -> Basis | EigenPairs:
+    """Return a basis of one block, or the eigenpairs where that block will do."""
+    start, adjoint = start_block(G, k, order, rng)
+    change, condition = whitening(tall_dot(start, start))
+    if condition <= 1e-3 or len(change) != change.shape[1]:
+        block = orthonormal(start, rng)
+        return Basis(block, G.A.adjoint(block), take_along=G.A.streamed)
+    if _is_dear(G) and G.shape[0] > 8192:
+        pairs = _accept_start(G, start, adjoint, change, k, order, tol, rng, signal_only)
+        if pairs is not None:
+            return pairs
+    move = cast_like(change, start)
+    return Basis(start @ move, adjoint @ move, take_along=G.A.streamed)
+
+
+def _accept_start(
+    G: GramOperator,
+    start: Tall,
+    adjoint: Tall,
+    change: np.ndarray,
+    k: int,
+    order: Order,
+    tol: float,
+    rng: np.random.Generator,
+    signal_only: bool,
+) -> EigenPairs | None:
+    """Return the Ritz pairs of the first block if a sample of rows finds them right.
+
+    The block is ``start @ change``. Its Ritz pairs need no product with G beyond the
+    adjoint of the start. Their residuals are estimated from the 64 rows of largest norm
+    and 2,048 others; None if those are not clearly small enough.
+    """
+    n = G.shape[0]
+    rayleigh = tall_dot(adjoint, adjoint)
+    if G.removed is not None:
+        rayleigh -= weighted_gram([start], G.removed)
+    rayleigh = G.factor * (change.T @ rayleigh @ change)
+    values, ritz = ritz_pairs((rayleigh + rayleigh.T) / 2, order)
+    top = largest(G.A.sqnorms, 64)
+    others = rng.choice(n, 2048, replace=False, shuffle=False)
+    others = others[~np.isin(others, top)]
+    rows = np.concatenate([top, others])  # together: chunks are read once for both
+    share = np.ones((len(rows), 1))
+    share[len(top) :] = len(others) / (n - len(top))
+    move = cast_like(change @ ritz[:, :k], start)
+    vectors = namespace(start).take(start, G.A.to_device(rows), axis=0) @ move
+    product = to_host(G.take(rows).from_adjoint(adjoint @ move, vectors))
+    missing = np.square(product - to_host(vectors) * values[:k]) / share
+    residuals = np.sqrt(missing.sum(axis=0))
+    residual, goal = progress(values, residuals, tol, G.dtype, signal_only)
+    if residual > goal / 2:
+        return None
+    return EigenPairs(values[:k], start @ move, residual, 1, "block")

@@ -1,0 +1,134 @@
+"""The Gram matrices of the method, as operators that are never formed.
+
+Every Gram matrix of the package is ``G = A @ A.T - diag(removed)``, A being the data or
+the data with scaled rows. It is applied to a block of vectors by two products with the
+data, at a cost linear in its size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, to_host
+from ihgmm.matrix.tall import ratio
+
+GramKind = Literal["hollow", "full", "cosine", "hetero"]
+GRAMS: tuple[GramKind, ...] = ("hollow", "full", "cosine", "hetero")
+
+
+@dataclass(frozen=True, eq=False)
+class GramOperator:
+    """The symmetric n by n matrix ``factor * (A @ A.T - diag(removed))``, matrix-free.
+
+    Build one with :meth:`of`. The operator is immutable and holds a reference to the
+    data, never a copy. What it holds for each row is where the data is.
+
+    Attributes
+    ----------
+    A : Matrix of shape (n_samples, n_features)
+        The rows whose inner products are taken.
+    removed : array of shape (n_samples,) or None
+        What is taken off the diagonal; None for nothing.
+    factor : float
+        A positive number that multiplies the whole matrix.
+    """
+
+    A: Matrix
+    removed: Tall | None = None
+    factor: float = 1.0
+
+    @classmethod
+    def of(cls, X: Any, gram: GramKind = "hollow") -> GramOperator:
+        """Build the Gram operator of the rows of ``X``.
+
+        Parameters
+        ----------
+        X : Matrix, array or sparse matrix of shape (n_samples, n_features)
+            The data, float32 or float64.
+        gram : {"hollow", "full", "cosine", "hetero"}
+            ``"hollow"``: inner products of different rows, zero on the diagonal
+            (the matrix G of the paper's Algorithm 1). ``"full"``: all inner
+            products. ``"cosine"``: cosines of different rows, zero on the diagonal
+            (with a constant diagonal the eigenvectors are the same); rows that are
+            zero stay zero. ``"hetero"``: as ``"hollow"``, for
+            :func:`~ihgmm.numerics.hetero.impute_diagonal` to fill in the diagonal.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> G = GramOperator.of(np.array([[3.0, 0.0], [1.0, 1.0], [0.0, 2.0]]))
+        >>> G @ np.eye(3)
+        array([[0., 3., 0.],
+               [3., 0., 2.],
+               [0., 2., 0.]])
+        """
+        if gram not in GRAMS:
+            raise ValueError(f"gram={gram!r} is not one of {GRAMS}.")
+        A = as_matrix(X)
+        if gram == "cosine":
+            sqnorms = A.sqnorms
+            A = Scaled(A, rows=ratio(1.0, namespace(sqnorms).sqrt(sqnorms)))
+            # Exactly one, which rounding would not give.
+            A.sqnorms = A.cast(sqnorms > 0)
+        return cls(A) if gram == "full" else cls(A, A.cast(A.sqnorms))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_samples, n_samples)."""
+        return (self.A.shape[0], self.A.shape[0])
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the data and of every product."""
+        return self.A.dtype
+
+    def __matmul__(self, V: Tall) -> Tall:
+        """Return ``G @ V`` for a vector or a block of vectors."""
+        if V.ndim == 1:
+            return (self @ V[:, None])[:, 0]
+        V = self.A.cast(V)
+        return self.from_adjoint(self.A.adjoint(V), V)
+
+    def from_adjoint(self, W: Any, V: Tall) -> Tall:
+        """Return ``G @ V`` given ``W = A.T @ V``."""
+        product = self.A @ (W * self.factor)
+        if self.removed is not None:
+            product -= self._diagonal(V)
+        return product
+
+    def with_adjoint(self, W: Any, V: Tall) -> tuple[Tall, Any]:
+        """Return ``G @ V`` and ``A.T @ (G @ V)`` given ``W = A.T @ V``.
+
+        Data that is not in memory is read once for both.
+        """
+        minus = None if self.removed is None else self._diagonal(V)
+        return self.A.product_and_adjoint(W * self.factor, minus)
+
+    def _diagonal(self, V: Tall) -> Tall:
+        """Return the part of V that is taken off a product."""
+        return (self.removed * self.factor)[:, None] * V
+
+    def take(self, rows: np.ndarray) -> GramOperator:
+        """Return the operator of some rows: a principal submatrix of this one."""
+        removed = self.removed
+        if removed is not None:
+            removed = namespace(removed).take(removed, self.A.to_device(rows))
+        return replace(self, A=self.A.take(rows), removed=removed)
+
+    def scaled(self, factor: float) -> GramOperator:
+        """Return the operator of ``factor * G``."""
+        return replace(self, factor=self.factor * factor)
+
+    def toarray(self) -> np.ndarray:
+        """Return the n by n matrix itself, in float64; for small n only."""
+        A = self.A.toarray().astype(np.float64, copy=False)
+        G = A @ A.T
+        if self.removed is not None:
+            # In one dtype, so that a hollow diagonal is exactly zero.
+            removed = to_host(self.removed)
+            sqnorms = to_host(self.A.sqnorms).astype(removed.dtype)
+            np.fill_diagonal(G, sqnorms - removed)
+        return np.asarray(G * self.factor)

@@ -1,0 +1,402 @@
+"""One Ritz engine: a symmetric matrix in a subspace that grows block by block.
+
+The eigensolver, the imputation of a diagonal and the eigenvalues of sign-flipped data
+all grow a :class:`Basis` and read eigenpairs off the matrix in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ihgmm._warnings import warn
+from ihgmm.matrix.tall import (
+    Tall,
+    cast_like,
+    host_dtype,
+    namespace,
+    side_by_side,
+    tall_dot,
+    to_device,
+)
+from ihgmm.numerics.gram import GramOperator
+
+Order = Literal["algebraic", "magnitude"]
+
+
+@dataclass(frozen=True)
+class EigenPairs:
+    """Leading eigenpairs and how they were reached.
+
+    Attributes
+    ----------
+    values : ndarray of shape (k,), float64
+        Eigenvalues, leading first.
+    vectors : array of shape (n, k)
+        Orthonormal eigenvectors in columns; in each the entry of largest magnitude
+        is positive.
+    residual : float
+        The largest ``norm(G @ u - value * u)``, as estimated by the solver.
+    n_iter : int
+        Products of G with a block (``"block"``) or a vector (``"lanczos"``); 0 for
+        ``"dense"``.
+    solver : str
+        The solver that was used.
+    """
+
+    values: np.ndarray
+    vectors: Tall
+    residual: float
+    n_iter: int
+    solver: str
+
+
+def leading_order(values: np.ndarray, order: Order) -> np.ndarray:
+    """Return the positions of eigenvalues, leading first."""
+    sizes = np.abs(values) if order == "magnitude" else values
+    return np.argsort(-sizes, kind="stable")
+
+
+def ritz_pairs(rayleigh: np.ndarray, order: Order) -> tuple[np.ndarray, np.ndarray]:
+    """Return the eigenpairs of a small symmetric matrix, leading first."""
+    values, vectors = np.linalg.eigh(rayleigh)
+    lead = leading_order(values, order)
+    return values[lead], vectors[:, lead]
+
+
+def block_width(k: int) -> int:
+    """Return the width of a block for k eigenvectors.
+
+    Five columns more than wanted make the last of them converge; products run best at
+    multiples of eight.
+    """
+    return -(-(k + 5) // 8) * 8
+
+
+def most_blocks(n_rows: int, width: int) -> int:
+    """Return how many blocks a basis may hold before it is condensed.
+
+    Four at least, or restarts would undo what blocks bring; 16 at most, or small
+    problems would cost more than the products; within 64 MB where rows are many.
+    """
+    return int(np.clip(2**23 // (n_rows * width), 4, 16))
+
+
+def rounding_error(values: np.ndarray, dtype: np.dtype) -> float:
+    """Return the size of rounding errors in a product with G."""
+    return 20 * float(np.finfo(dtype).eps * np.abs(values).max())
+
+
+class Basis:
+    """An orthonormal basis of a subspace, and a symmetric matrix G in it.
+
+    Parameters
+    ----------
+    block : array of shape (n_samples, width)
+        The first block, orthonormal.
+    adjoint : array of shape (n_features, width), optional
+        ``A.T @ block``.
+    take_along : bool
+        Whether adjoints of products are taken along. Data that is not in memory is
+        then read once for both; in memory that would be in vain after the last one.
+    keep : bool
+        Whether the products of G with the blocks are kept.
+
+    Attributes
+    ----------
+    blocks : list of array
+        The blocks, orthonormal to each other.
+    products : list of array
+        G times the blocks, where they are kept.
+    rayleigh : ndarray
+        G in this basis, as far as products have been taken.
+    """
+
+    def __init__(
+        self,
+        block: Tall,
+        adjoint: Any = None,
+        *,
+        take_along: bool = False,
+        keep: bool = False,
+    ) -> None:
+        self.blocks = [block]
+        self.products: list[Tall] = []
+        self.rayleigh = np.zeros((0, 0))
+        self.adjoint = adjoint
+        self.take_along = take_along
+        self._keep = keep
+        self._adjoints = [adjoint] if take_along else []
+        self._drift = 0.0
+
+    @property
+    def width(self) -> int:
+        """How many columns the basis has."""
+        return sum(block.shape[1] for block in self.blocks)
+
+    def multiply(self, G: GramOperator) -> Product:
+        """Multiply the last block by G, and take the product up in ``rayleigh``."""
+        last, back = self.blocks[-1], None
+        if self.take_along:
+            product, back = G.with_adjoint(self.adjoint, last)
+        else:
+            product = G.from_adjoint(self.adjoint, last)
+        return self.take_up(product, back)
+
+    def take_up(self, product: Tall, back: Any = None) -> Product:
+        """Take up the product of G with the last block, which is overwritten."""
+        if self._keep:
+            self.products.append(product)
+            column = np.concatenate([tall_dot(q, product) for q in self.blocks])
+        else:
+            product, column = project_out(self.blocks, product)
+        old, new = len(self.rayleigh), len(column)
+        grown = np.empty((new, new))
+        grown[:old, :old] = self.rayleigh
+        grown[:, old:] = column
+        grown[old:, :] = column.T
+        grown[old:, old:] = (column[old:] + column[old:].T) / 2
+        self.rayleigh = grown
+        return Product(product, column, back)
+
+    def next_block(
+        self, product: Product, G: GramOperator, values: np.ndarray, tol: float
+    ) -> tuple[Tall, Any] | None:
+        """Return the block after the last, orthonormal to all, and its adjoint.
+
+        None where a product has brought nothing new. ``values`` are those of Ritz.
+        """
+        noise = rounding_error(values, G.dtype)
+        if self.take_along:
+            # Errors of an adjoint grow as a product shrinks to what is new in it.
+            norms = np.diag(tall_dot(product.rest, product.rest))
+            new = float(np.sqrt(norms.min()))
+            self._drift = (self._drift * abs(values[0]) + noise) / max(new, noise)
+            if self._drift < 0.1 * tol:
+                pair = self._next_pair(product)
+                if pair is not None:
+                    return pair
+        self._drift = 0.0
+        block = self.orthonormal_rest(product.rest, noise)
+        return (block, G.A.adjoint(block)) if block.shape[1] else None
+
+    def orthonormal_rest(self, rest: Tall, negligible: float) -> Tall:
+        """Turn what is left of a product into a block orthonormal to the basis."""
+        block = orthonormal(rest, negligible=negligible)
+        if block.shape[1]:
+            block, _ = project_out(self.blocks, block)
+            block = orthonormal(block)
+        return block
+
+    def adjoint_of_rest(self, back: Any, column: np.ndarray) -> Any:
+        """Return the adjoint of a block from which its part in the basis was taken."""
+        return back - combine(self._adjoints, column)
+
+    def _next_pair(self, product: Product) -> tuple[Tall, Any] | None:
+        """Do the same to the adjoint of the product as to the product.
+
+        None where columns depend on others so nearly that their adjoint would be lost
+        in rounding.
+        """
+        rest = product.rest
+        back = self.adjoint_of_rest(product.back, product.column)
+        for last in (False, True):
+            change, condition = whitening(tall_dot(rest, rest))
+            if condition <= 1e-3:
+                return None
+            rest, back = rest @ cast_like(change, rest), back @ cast_like(change, back)
+            if not last:
+                rest, column = project_out(self.blocks, rest)
+                back = self.adjoint_of_rest(back, column)
+        return rest, back
+
+    def append(self, block: Tall, adjoint: Any) -> None:
+        """Take up another block, orthonormal to all."""
+        self.blocks.append(block)
+        self.adjoint = adjoint
+        if self.take_along:
+            self._adjoints.append(adjoint)
+
+    def condense(self, coefficients: np.ndarray) -> None:
+        """Keep only some orthonormal vectors of the subspace, as one block."""
+        self.blocks = [combine(self.blocks, coefficients)]
+        if self.take_along:
+            self._adjoints = [combine(self._adjoints, coefficients)]
+        if self._keep:
+            self.products = [combine(self.products, coefficients)]
+        self.rayleigh = coefficients.T @ self.rayleigh @ coefficients
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """A product of G with the last block of a basis.
+
+    Attributes
+    ----------
+    rest : array of shape (n_samples, width)
+        What of it lies outside the basis.
+    column : ndarray
+        The coefficients of what lies in the basis.
+    back : array of shape (n_features, width) or None
+        The adjoint of the whole, where it is taken along.
+    """
+
+    rest: Tall
+    column: np.ndarray
+    back: Any
+
+
+def block_krylov(
+    G: GramOperator,
+    basis: Basis,
+    k: int,
+    order: Order,
+    tol: float,
+    *,
+    max_products: int = 100,
+    signal_only: bool = False,
+    quiet: bool = False,
+    say: Callable[[str], None] | None = None,
+) -> EigenPairs:
+    """Run the restarted block Krylov method from the first block of a basis.
+
+    It gives up after ``max_products`` products with G, with a warning unless ``quiet``.
+    """
+    width = block_width(k)
+    most = most_blocks(max(G.A.shape) if basis.take_along else G.shape[0], width)
+    for n_iter in range(1, max_products + 1):
+        product = basis.multiply(G)
+        values, ritz = ritz_pairs(basis.rayleigh, order)
+        # G @ basis = basis @ rayleigh + rest @ (last rows): what a Ritz pair lacks.
+        last_rows = ritz[-basis.blocks[-1].shape[1] :, :k]
+        gram = tall_dot(product.rest, product.rest)
+        squares = np.einsum("ik,ij,jk->k", last_rows, gram, last_rows)
+        residuals = np.sqrt(np.maximum(squares, 0.0))
+        residual, goal = progress(values, residuals, tol, G.dtype, signal_only)
+        if say is not None:
+            products = f"{n_iter} product{'s' * (n_iter != 1)}"
+            far = residual / goal if goal > 0 else 0.0
+            say(f"{products}, residual {far:.2g} of the goal")
+        if residual <= goal or n_iter == max_products:
+            break
+        following = basis.next_block(product, G, values, tol)
+        if following is None:  # the basis spans an invariant subspace
+            residual = 0.0
+            break
+        if len(basis.blocks) == most:
+            basis.condense(ritz[:, :width])
+        basis.append(*following)
+    if residual > goal and not quiet:
+        largest = abs(values[0])
+        warn(
+            f"The {k} leading eigenpairs did not converge in {n_iter} products: "
+            f"residual {residual / largest:.1e} of the largest eigenvalue, "
+            f"{goal / largest:.1e} was asked for. The data may hold fewer than "
+            f'{k} clusters; otherwise raise tol or take eigen_solver="lanczos".',
+            ConvergenceWarning,
+        )
+    vectors = combine(basis.blocks, ritz[:, :k])
+    return EigenPairs(values[:k], vectors, residual, n_iter, "block")
+
+
+def progress(
+    values: np.ndarray,
+    residuals: np.ndarray,
+    tol: float,
+    dtype: np.dtype,
+    signal_only: bool,
+) -> tuple[float, float]:
+    """Return the largest residual that matters and the one to reach.
+
+    At that residual the leading subspace is accurate to ``tol``.
+    """
+    k = len(residuals)
+    if signal_only:
+        # A true eigenvalue lies within a residual of its estimate. What cannot exceed a
+        # hundred-thousandth of the largest eigenvalue is not signal.
+        lead = values[:k]
+        may_be = np.flatnonzero((lead > 0) | (lead + residuals > 1e-5 * lead[0]))
+        k = int(may_be[-1]) + 1 if len(may_be) else 1
+    last = abs(values[k - 1])
+    gap = abs(values[k - 1] - values[k]) if len(values) > k else last
+    goal = tol * max(gap, smallest_gap(last))
+    return float(residuals[:k].max()), float(max(goal, rounding_error(values, dtype)))
+
+
+def smallest_gap(last: float) -> float:
+    """Return the smallest gap that is resolved below the last eigenvalue wanted.
+
+    Noise in data turns eigenvectors across smaller gaps anyway.
+    """
+    return 1e-2 * last
+
+
+def orthonormal(
+    Y: Tall, rng: np.random.Generator | None = None, negligible: float = 0.0
+) -> Tall:
+    """Orthonormalise columns through their small Gram matrix.
+
+    Columns that are negligible or depend on others are dropped or, given a generator,
+    replaced by random ones so that the width is kept.
+    """
+    tiny = 100 * float(np.finfo(host_dtype(Y)).eps)
+    n, width = Y.shape
+    for _ in range(4):
+        gram = tall_dot(Y, Y)
+        live = np.sqrt(np.diag(gram)) > negligible
+        if not live.all():
+            index = to_device(np.flatnonzero(live), Y)
+            Y = namespace(Y).take(Y, index, axis=1)
+            gram = gram[np.ix_(live, live)]
+        condition = 1.0
+        if Y.shape[1]:
+            change, condition = whitening(gram, tiny)
+            Y = Y @ cast_like(change, Y)
+        if rng is not None and Y.shape[1] < width:
+            fill = rng.standard_normal((n, width - Y.shape[1])) / np.sqrt(n)
+            Y, condition = side_by_side([Y, cast_like(fill, Y)]), 0.0
+        if condition > 1e-3:
+            break
+        negligible = 0.0  # the columns have unit norm now
+    return Y
+
+
+def whitening(gram: np.ndarray, tiny: float = 0.0) -> tuple[np.ndarray, float]:
+    """Return what makes columns with this Gram matrix orthonormal, and their condition.
+
+    The condition is that of the Gram matrix of the columns at unit norm, inverted.
+    Directions whose share of the largest is not above tiny are left out.
+    """
+    norms = np.sqrt(np.diag(gram))
+    if not norms.all():
+        return np.zeros_like(gram), 0.0
+    values, vectors = np.linalg.eigh(gram / np.outer(norms, norms))
+    keep = values > tiny * values[-1]
+    change = vectors[:, keep] / norms[:, None] / np.sqrt(values[keep])
+    return change, float(values[keep][0] / values[-1])
+
+
+def project_out(basis: list[Tall], Y: Tall) -> tuple[Tall, np.ndarray]:
+    """Return Y, overwritten, less its part in the basis, and the coefficients of that.
+
+    Arrays of some libraries cannot be overwritten: go on with what is returned.
+    """
+    coefficients = [tall_dot(q, Y) for q in basis]
+    for q, c in zip(basis, coefficients, strict=True):
+        Y -= q @ cast_like(c, q)
+    return Y, np.concatenate(coefficients)
+
+
+def combine(basis: list[Tall], coefficients: np.ndarray) -> Tall:
+    """Return ``hstack(basis) @ coefficients`` without stacking."""
+    coefficients = cast_like(coefficients, basis[0])
+    at = basis[0].shape[1]
+    out = basis[0] @ coefficients[:at, :]
+    for q in basis[1:]:
+        out += q @ coefficients[at : at + q.shape[1], :]
+        at += q.shape[1]
+    return out

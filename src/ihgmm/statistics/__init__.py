@@ -1,0 +1,1 @@
+"""The model and what the data say about it: results are plain data."""

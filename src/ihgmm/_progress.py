@@ -1,4 +1,4 @@
-"""How far a fit has come: lines for those who ask, tasks for scikit-learn's callbacks."""
+"""How far a fit has come, in lines for people and in tasks for callbacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings that point at the user's line, and warnings of others that are not passed on."""
+"""Warnings that point at the user's line, and those of others that stay unheard."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ignored(category: type[Warning]) -> Iterator[None]:
     """Ignore warnings of a category.
 
     Filters belong to the process. Fits that run at the same time share one: the first
-    sets it, and the last takes it away. ``warnings.catch_warnings`` would leave it behind.
+    sets it, and the last takes it away. ``catch_warnings`` would leave it behind.
     """
     entry = ("ignore", None, category, None, 0)
     with _lock:

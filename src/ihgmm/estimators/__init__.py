@@ -1,4 +1,4 @@
-"""Estimators with scikit-learn's interface: check, call the layer below, set attributes."""
+"""Estimators with scikit-learn's interface."""
 
 from ihgmm.estimators.ihgmm import IhGMM
 from ihgmm.estimators.ihsc import IhSC
@@ -7,11 +7,4 @@ from ihgmm.estimators.sdp import SDPKMeans
 from ihgmm.estimators.spherical_kmeans import SphericalKMeans
 from ihgmm.estimators.two_component import TwoComponentLloyd
 
-__all__ = [
-    "PSC",
-    "IhGMM",
-    "IhSC",
-    "SDPKMeans",
-    "SphericalKMeans",
-    "TwoComponentLloyd",
-]
+__all__ = ["PSC", "IhGMM", "IhSC", "SDPKMeans", "SphericalKMeans", "TwoComponentLloyd"]

@@ -213,7 +213,9 @@ class DistanceClusterer(Clusterer):
         # Four million entries at a time: sparse rows become dense here.
         ranges = row_ranges(matrix.shape[0], 2**22 // matrix.shape[1])
         parts = [
-            euclidean_distances(self._project(matrix.take(rows)), self._project(centers))
+            euclidean_distances(
+                self._project(matrix.take(rows)), self._project(centers)
+            )
             for rows in ranges
         ]
         distances = np.concatenate(parts)

@@ -29,7 +29,7 @@ from ihgmm._checks import (
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import InSteps, Reporting, with_callbacks
-from ihgmm.matrix import Matrix, Tall, to_host
+from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.tall import cast_like, number_by_size, to_device
 from ihgmm.numerics.gram import GRAMS, GramKind
 from ihgmm.numerics.spectral import spectral_clustering
@@ -432,7 +432,9 @@ class IhGMM(InSteps, Reporting, ClusterMixin, DensityMixin, BaseEstimator):
         centers, scales = to_host(self.cluster_centers_), to_host(self.scales_)
         X = rng.standard_normal((n, self.n_features_in_)) * sigma[:, None]
         X += scales[donors, None] * centers[labels]
-        return cast_like(X, self.cluster_centers_), to_device(labels, self.cluster_centers_)
+        return cast_like(X, self.cluster_centers_), to_device(
+            labels, self.cluster_centers_
+        )
 
     def _criteria(self, X: Any) -> tuple[float, np.ndarray]:
         joint, data = self._joint(X)

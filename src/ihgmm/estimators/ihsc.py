@@ -70,9 +70,9 @@ class IhSC(InSteps, CosineClusterer):
         randomness.
     refine : bool, default=False
         Reassign rows afterwards to the centres that the other rows give, see
-        :func:`ihgmm.statistics.likelihood.refine_labels`. Under the model this comes close to the
-        labels of one who knows all other labels; on real data it helps where the noise
-        is the same in all directions and may hurt where it is not.
+        :func:`ihgmm.statistics.likelihood.refine_labels`. Under the model this comes
+        close to the labels of one who knows all other labels; on real data it helps
+        where the noise is the same in all directions and may hurt where it is not.
     n_init : int or "auto", default="auto"
         Starts of k-means: one from pivoted QR, the others k-means++. "auto" is 1 + 10,
         fewer on large data whose starts agree.

@@ -35,7 +35,8 @@ class TwoComponentLloyd(DistanceClusterer):
     Parameters
     ----------
     eigen_solver : {"auto", "dense", "lanczos", "block"}, default="auto"
-        How the eigenvector is found; see :func:`ihgmm.numerics.eigen.leading_eigenpairs`.
+        How the eigenvector is found; see
+        :func:`ihgmm.numerics.eigen.leading_eigenpairs`.
     max_iter : int, default=300
         Cap on the iterations after the spectral start.
     tol : float, default=1e-2

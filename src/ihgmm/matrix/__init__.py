@@ -1,9 +1,9 @@
 """The data, whatever kind of array it is.
 
-:func:`as_matrix` looks at the data once and returns a :class:`Matrix`, which answers a few
-questions about its rows. Nothing outside this folder asks what kind of array there is.
-Tall arrays, a number or a few for each row, stay where the data is; :mod:`.tall` works on
-them. Small arrays, one row for each cluster or column, are NumPy arrays on the host.
+:func:`as_matrix` looks at the data once and returns a :class:`Matrix`, which answers a
+few questions about its rows. Nothing outside this folder asks what kind of array there
+is. Tall arrays, a number or a few for each row, stay where the data is; :mod:`.tall`
+works on them. Small arrays, one row for each cluster or column, are NumPy arrays.
 """
 
 from ihgmm.matrix.base import Blocks, Matrix

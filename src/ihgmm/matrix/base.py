@@ -22,8 +22,8 @@ class Matrix(ABC):
     """The data: n samples by p features, immutable, in any kind of array.
 
     A new kind needs ``shape``, ``dtype`` and three methods: ``X @ W``, ``X.adjoint(V)``
-    and ``X.take(rows)``. All other answers follow from these; a kind that knows a faster
-    way overrides them. The dtype is float32 or float64.
+    and ``X.take(rows)``. All other answers follow from these; a kind that knows a
+    faster way overrides them. The dtype is float32 or float64.
 
     Attributes
     ----------
@@ -59,11 +59,11 @@ class Matrix(ABC):
 
     @abstractmethod
     def __matmul__(self, W: Any) -> Tall:
-        """Return ``X @ W`` for a block W of shape (n_features, m), where the data is."""
+        """Return ``X @ W``, W of shape (n_features, m), where the data is."""
 
     @abstractmethod
     def adjoint(self, V: Any) -> Tall:
-        """Return ``X.T @ V`` for a block V of shape (n_samples, m), where the data is."""
+        """Return ``X.T @ V``, V of shape (n_samples, m), where the data is."""
 
     @abstractmethod
     def take(self, rows: Index) -> Matrix:
@@ -99,8 +99,8 @@ class Matrix(ABC):
     def sqnorms(self) -> Tall:
         """Squared Euclidean norm of each row, float64, where the data is.
 
-        Overflow gives ``inf`` and underflow 0, silently. A row with a NaN or an infinity
-        gives NaN or ``inf``, so that one pass also shows whether the data is finite.
+        Overflow gives ``inf`` and underflow 0, silently. A row with a NaN or an
+        infinity gives NaN or ``inf``: one pass also shows whether the data is finite.
         """
         return self.row_sqnorms()
 
@@ -118,9 +118,10 @@ class Matrix(ABC):
         return max(self.take(rows).max_abs() for rows in self.ranges())
 
     def not_finite(self) -> tuple[int, int, int, float]:
-        """Return how many entries are not finite; row, column and value of the first."""
-        return first_of([self.take(rows).not_finite() for rows in self.ranges()],
-                        self.ranges())
+        """Return how many entries are not finite; row, column, value of the first."""
+        return first_of(
+            [self.take(rows).not_finite() for rows in self.ranges()], self.ranges()
+        )
 
     def ranges(self, n_entries: int = 2**22) -> list[slice]:
         """Cut the rows into ranges of about so many entries."""
@@ -154,7 +155,7 @@ class Matrix(ABC):
     def rescaled(self, factor: float) -> Matrix:
         """Return ``factor * X``, whose ``unit`` is ``1 / factor``.
 
-        Other than :class:`~ihgmm.matrix.Scaled`, this also serves entries whose squares overflow.
+        Other than a scaled matrix, this also serves entries whose squares overflow.
         """
         return self.to_memory().rescaled(factor)
 
@@ -205,13 +206,11 @@ class Blocks(Matrix):
     def map_sum(
         self, work: Callable[..., Any], shape: tuple[int, ...], *tall: np.ndarray
     ) -> np.ndarray:
-        """Return the sum, of some shape, of the results of some work on each block."""
         return np.asarray(sum_of(self.map(work, *tall)))
 
     def map_stack_sum(
         self, work: Callable[..., Any], shape: tuple[int, ...], *tall: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return first results below each other, and the sum of second ones."""
         results = self.map(work, *tall)
         first, total = next(results)
         stack = [first]
@@ -221,18 +220,15 @@ class Blocks(Matrix):
         return np.concatenate(stack), total
 
     def __matmul__(self, W: Any) -> np.ndarray:
-        """Return ``X @ W`` as a dense array in memory."""
         return np.concatenate(list(self.map(partial(_product, self.cast(W)))))
 
     def adjoint(self, V: Any) -> np.ndarray:
-        """Return ``X.T @ V`` as a dense array in memory."""
         V = self.cast(V)
         return self.map_sum(_adjoint, (self.shape[1], *V.shape[1:]), V)
 
     def product_and_adjoint(
         self, W: Any, minus: Any = None, row_scale: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return both products from one reading."""
         given = {"minus": minus, "row_scale": row_scale}
         given = {name: tall for name, tall in given.items() if tall is not None}
         W = self.cast(W)
@@ -240,24 +236,19 @@ class Blocks(Matrix):
         return self.map_stack_sum(work, W.shape, *given.values())
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> np.ndarray:
-        """Return the sum of squares of each row."""
         work = partial(_row_sqnorms, column_weights)
         return np.concatenate(list(self.map(work)))
 
     def column_sqnorms(self) -> np.ndarray:
-        """Return the squared norm of each column."""
         return self.map_sum(_column_sqnorms, self.shape[1:])
 
     def max_abs(self) -> float:
-        """Return the largest absolute entry."""
         return max(self.map(_max_abs))
 
     def not_finite(self) -> tuple[int, int, int, float]:
-        """Return how many entries are not finite, and the first of them."""
         return first_of(list(self.map(_not_finite)), self.row_blocks)
 
     def rescaled(self, factor: float) -> Blocks:
-        """Return ``factor * X``; nothing is read."""
         other = copy(self)
         other.__dict__.pop("sqnorms", None)
         other.factor, other.unit = self.factor * factor, self.unit / factor

@@ -81,16 +81,13 @@ class DaskRows(Blocks):
 
     @property
     def n_entries(self) -> int:
-        """How many numbers are stored."""
         return self._n_entries
 
     @property
     def has_gaps(self) -> bool:
-        """Whether zeros are left out."""
         return self._sparse
 
     def map(self, work: Callable[..., T], *tall: np.ndarray) -> Iterator[T]:
-        """Yield the results of some work on each block, in order."""
         results, stored = self._tasks(work, tall)
         found, stored = self._compute(results, stored)
         self._n_entries = sum(stored)
@@ -99,7 +96,6 @@ class DaskRows(Blocks):
     def map_sum(
         self, work: Callable[..., Any], shape: tuple[int, ...], *tall: np.ndarray
     ) -> np.ndarray:
-        """Return the sum of the results of some work, by a tree reduction of dask."""
         results, stored = self._tasks(work, tall)
         total, stored = self._compute(_tree_sum(results, shape), stored)
         self._n_entries = sum(stored)
@@ -108,7 +104,6 @@ class DaskRows(Blocks):
     def map_stack_sum(
         self, work: Callable[..., Any], shape: tuple[int, ...], *tall: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return first results below each other, and a tree reduction of second ones."""
         results, stored = self._tasks(work, tall)
         total = _tree_sum([result[1] for result in results], shape)
         parts, total, stored = self._compute([r[0] for r in results], total, stored)
@@ -116,7 +111,6 @@ class DaskRows(Blocks):
         return np.concatenate(parts), np.asarray(total)
 
     def take(self, rows: Index) -> Dense | Sparse:
-        """Return some rows, in memory; other blocks than theirs are left alone."""
         index = np.arange(self.shape[0])[rows]
         order = np.argsort(index, kind="stable")
         edges = [block.start for block in self.row_blocks] + [self.shape[0]]
@@ -156,8 +150,8 @@ class DaskRows(Blocks):
         return delayed(call, pure=False, nout=2)(work, block, *tall)
 
     def _compute(self, *tasks: Any) -> tuple[Any, ...]:
-        # A block of vectors is as long as X. It is in the graph on purpose: from there it
-        # is sent to another worker when one is lost.
+        # A block of vectors is as long as X. It is in the graph on purpose: from there
+        # it is sent to another worker when one is lost.
         large_graphs = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
         try:
             # Without its module there is no cluster, nor a place for its settings.
@@ -175,12 +169,10 @@ class DaskRows(Blocks):
             ) from error
 
     def per_row(self, values: np.ndarray) -> Any:
-        """Return one figure for each row as a dask array in the chunks of X."""
         chunks = (self.X.chunks[0],)
         return da.from_array(values, chunks=chunks)  # type: ignore[no-untyped-call]
 
     def map_rows(self, work: Callable[[Any], Any], dtype: Any) -> Any:
-        """Return what some work makes of each block, when it is asked for."""
         shared = delayed(work, pure=False, traverse=False)
         meta = np.empty(0, dtype=dtype)
         return self.X.map_blocks(
@@ -201,7 +193,9 @@ def _is_lost(error: BaseException) -> bool:
     return missing or isinstance(error, CancelledError) or home == "distributed"
 
 
-def _unless_empty(block: Any, work: Callable[[Any], Any], block_info: Any = None) -> Any:
+def _unless_empty(
+    block: Any, work: Callable[[Any], Any], block_info: Any = None
+) -> Any:
     first, last = block_info[0]["array-location"][0]
     if block.shape[0] != last - first:
         raise ValueError(

@@ -36,41 +36,32 @@ class Device(Matrix):
 
     @property
     def description(self) -> str:
-        """What to call the data in a sentence."""
         return f"a {described(self.array)}"
 
     def __matmul__(self, W: Any) -> Tall:
-        """Return ``X @ W`` on the device."""
         return self.array @ self.cast(W)
 
     def adjoint(self, V: Any) -> Tall:
-        """Return ``X.T @ V`` on the device."""
         return self.array.T @ self.cast(V)
 
     def take(self, rows: Index) -> Device:
-        """Return some rows, on the device."""
         return Device(self.rows(rows), self.unit)
 
     def rows(self, rows: Index) -> Tall:
-        """Return some rows as an array on the device."""
         if isinstance(rows, slice):
             return self.array[rows, ...]
         return self.xp.take(self.array, self.to_device(rows), axis=0)
 
     def toarray(self) -> np.ndarray:
-        """Return all entries as an array on the host."""
         return to_host(self.array)
 
     def to_memory(self) -> Matrix:
-        """Return a copy in the memory of the host."""
         return Dense(to_host(self.array), self.unit)
 
     def to_device(self, values: Any) -> Tall:
-        """Return an array on the device."""
         return to_device(values, self.array)
 
     def cast(self, values: Any) -> Tall:
-        """Return an array on the device, in the type of the data."""
         return cast_like(values, self.array)
 
     def _few(self) -> list[slice]:
@@ -78,7 +69,6 @@ class Device(Matrix):
         return row_ranges(self.shape[0], 2**27 // self.shape[1])
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
-        """Return the sum of squares of each row."""
         norm, parts = self.xp.linalg.vector_norm, []
         weights = None
         if column_weights is not None:
@@ -91,7 +81,6 @@ class Device(Matrix):
         return stack(parts)
 
     def column_sqnorms(self) -> np.ndarray:
-        """Return the squared norm of each column."""
         total = np.zeros(self.shape[1])
         for rows in self._few():
             square = self.xp.square(self.array[rows, :])
@@ -99,11 +88,9 @@ class Device(Matrix):
         return total
 
     def max_abs(self) -> float:
-        """Return the largest absolute entry."""
         return float(max(self.xp.max(self.array), -self.xp.min(self.array)))
 
     def not_finite(self) -> tuple[int, int, int, float]:
-        """Return how many entries are not finite; only bad rows come to the host."""
         found, ranges = [], self.ranges(2**24)
         for rows in ranges:
             few = self.array[rows, :]
@@ -112,14 +99,12 @@ class Device(Matrix):
         return first_of(found, ranges)
 
     def rescaled(self, factor: float) -> Device:
-        """Return ``factor * X``."""
         kind = self.dtype.type
         fits = np.isfinite(kind(factor))
         scaled = self.array * factor if fits else self.array / float(kind(1 / factor))
         return Device(scaled, self.unit / factor)
 
     def ranges(self, n_entries: int = 2**24) -> list[slice]:
-        """Cut the rows into ranges; a device does best with many."""
         return super().ranges(max(n_entries, 2**24))
 
     def multiplied(self, rows: Any, columns: Any) -> Device:
@@ -135,7 +120,7 @@ class Device(Matrix):
         return Device(left * self.cast(gain))
 
     def with_signs(self, signs: Any, places: np.ndarray, _: Any) -> Device:
-        """Multiply each row by a window, from its place on, of a long vector of signs."""
+        """Multiply each row by a window, from its place on, of a vector of signs."""
         xp, starts = self.xp, self.to_device(places)
         steps = xp.arange(self.shape[1], dtype=starts.dtype, device=self.array.device)
         index = xp.reshape(starts[:, None] + steps[None, :], (-1,))

@@ -17,9 +17,9 @@ from ihgmm.matrix.stored import Stored, unchanged
 def open_stored(X: Any) -> Stored | None:
     """Return rows on disk as a matrix, and None for all else.
 
-    NumPy memory maps, HDF5 data sets, zarr arrays, CSR matrices in HDF5 or zarr groups as
-    AnnData stores them, and Parquet data sets of pyarrow are recognised by the name of
-    their library, which is not imported.
+    NumPy memory maps, HDF5 data sets, zarr arrays, CSR matrices in HDF5 or zarr groups
+    as AnnData stores them, and Parquet data sets of pyarrow are recognised by the name
+    of their library, which is not imported.
     """
     if isinstance(X, np.memmap):
         return _from_memmap(X)

@@ -44,7 +44,7 @@ def as_matrix(X: Any) -> Matrix:
 
 
 def recognize(X: Any) -> Matrix | None:
-    """Return data that scikit-learn's checks do not know as a matrix, and None for all else."""
+    """Return data that scikit-learn does not know as a matrix; None for all else."""
     if isinstance(X, Matrix):
         return X
     if type(X).__module__.partition(".")[0] == "dask":

@@ -27,7 +27,6 @@ class Dense(Matrix):
         self._read_once = self._large and short
 
     def __matmul__(self, W: Any) -> np.ndarray:
-        """Return ``X @ W``."""
         X, W = self.array, self.cast(W)
         if not self._read_once or W.ndim != 2:
             return np.asarray(X @ W)
@@ -37,7 +36,6 @@ class Dense(Matrix):
         return Y
 
     def adjoint(self, V: Any) -> np.ndarray:
-        """Return ``X.T @ V``."""
         X, V = self.array, self.cast(V)
         if not self._read_once or V.ndim != 2:
             return np.asarray(X.T @ V)
@@ -54,7 +52,6 @@ class Dense(Matrix):
     def product_and_adjoint(
         self, W: Any, minus: Any = None, row_scale: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return both products; short rows stay in the cache between the two."""
         if not self._read_once:
             return super().product_and_adjoint(W, minus, row_scale)
         X, W = self.array, self.cast(W)
@@ -83,19 +80,15 @@ class Dense(Matrix):
         return [slice(start, min(start + step, part.stop)) for start in starts]
 
     def take(self, rows: Index) -> Dense:
-        """Return some rows; a range of rows is not copied."""
         return Dense(self.array[rows], self.unit)
 
     def rows(self, rows: Index) -> np.ndarray:
-        """Return some rows as an array."""
         return self.array[rows]
 
     def to_memory(self) -> Dense:
-        """Return the matrix itself."""
         return self
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> np.ndarray:
-        """Return the sum of squares of each row."""
         norms = np.empty(self.shape[0])
 
         def work(rows: slice) -> None:
@@ -109,7 +102,6 @@ class Dense(Matrix):
         return norms
 
     def column_sqnorms(self) -> np.ndarray:
-        """Return the squared norm of each column."""
         total = np.zeros(self.shape[1])
         for rows in row_ranges(self.shape[0], 2**20 // max(self.shape[1], 1)):
             few = self.array[rows]
@@ -117,11 +109,9 @@ class Dense(Matrix):
         return total
 
     def max_abs(self) -> float:
-        """Return the largest absolute entry."""
         return float(max(self.array.max(), -self.array.min()))
 
     def not_finite(self) -> tuple[int, int, int, float]:
-        """Return how many entries are not finite, and the first of them."""
         bad = np.flatnonzero(~np.isfinite(self.array))
         if len(bad) == 0:
             return 0, -1, -1, 0.0
@@ -129,7 +119,6 @@ class Dense(Matrix):
         return len(bad), row, column, float(self.array[row, column])
 
     def rescaled(self, factor: float) -> Dense:
-        """Return ``factor * X``."""
         return Dense(in_unit(self.array, self.dtype, factor), self.unit / factor)
 
     def multiplied(self, rows: Any, columns: Any) -> Dense:
@@ -149,7 +138,7 @@ class Dense(Matrix):
         return Dense(left)
 
     def with_signs(self, signs: np.ndarray, places: np.ndarray, _: Any) -> Dense:
-        """Multiply each row by a window, from its place on, of a long vector of signs."""
+        """Multiply each row by a window, from its place on, of a vector of signs."""
         width = self.shape[1]
         if width < 2**11:
             windows = np.lib.stride_tricks.sliding_window_view(signs, width)
@@ -197,11 +186,9 @@ class Sparse(Matrix):
 
     @property
     def n_entries(self) -> int:
-        """How many numbers are stored."""
         return int(self.array.nnz)
 
     def __matmul__(self, W: Any) -> np.ndarray:
-        """Return ``X @ W``."""
         X, W = self.array, self.cast(W)
         if not self._worth_threads(W):
             return np.asarray(X @ W)
@@ -210,7 +197,6 @@ class Sparse(Matrix):
         return _added(X.T, lambda part, rows: part.T @ W[rows])
 
     def adjoint(self, V: Any) -> np.ndarray:
-        """Return ``X.T @ V``."""
         X, V = self.array, self.cast(V)
         if not self._worth_threads(V):
             return np.asarray(X.T @ V)
@@ -224,23 +210,18 @@ class Sparse(Matrix):
         return W.ndim == 2 and self.array.nnz * W.shape[1] >= 2**22
 
     def take(self, rows: Index) -> Sparse:
-        """Return some rows."""
         return Sparse(self.array[rows], self.unit)
 
     def rows(self, rows: Index) -> np.ndarray:
-        """Return some rows as a dense array."""
         return np.asarray(self.array[rows].toarray())
 
     def to_memory(self) -> Sparse:
-        """Return the matrix itself."""
         return self
 
     def by_rows(self) -> Sparse:
-        """Return the matrix as CSR."""
         return Sparse(self.array.tocsr(), self.unit)
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> np.ndarray:
-        """Return the sum of squares of each row, without a copy as large as X."""
         X = self.array
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             if column_weights is not None:
@@ -259,17 +240,14 @@ class Sparse(Matrix):
             return norms
 
     def column_sqnorms(self) -> np.ndarray:
-        """Return the squared norm of each column."""
         squares = self.array.multiply(self.array).sum(axis=0)
         return np.asarray(squares, dtype=np.float64).ravel()
 
     def max_abs(self) -> float:
-        """Return the largest absolute entry."""
         values = self.array.data
         return float(max(values.max(), -values.min())) if values.size else 0.0
 
     def not_finite(self) -> tuple[int, int, int, float]:
-        """Return how many entries are not finite, and the first of them."""
         entries = self.array.tocoo()
         bad = np.flatnonzero(~np.isfinite(entries.data))
         if len(bad) == 0:
@@ -279,7 +257,6 @@ class Sparse(Matrix):
         return len(bad), row, column, float(entries.data[at])
 
     def rescaled(self, factor: float) -> Sparse:
-        """Return ``factor * X``."""
         return Sparse(in_unit(self.array, self.dtype, factor), self.unit / factor)
 
     def multiplied(self, rows: Any, columns: Any) -> Sparse:
@@ -319,7 +296,6 @@ class Sparse(Matrix):
         return Sparse(type(X)((data, X.indices, X.indptr), shape=X.shape))
 
     def threads(self) -> AbstractContextManager[Any]:
-        """Return a context in which our own threads find the cores idle."""
         return one_thread()
 
 

@@ -35,20 +35,16 @@ class Scaled(Matrix):
 
     @property
     def n_entries(self) -> int:
-        """How many numbers are stored."""
         return self.matrix.n_entries
 
     @property
     def has_gaps(self) -> bool:
-        """Whether zeros are left out."""
         return self.matrix.has_gaps
 
     def __matmul__(self, W: Any) -> Tall:
-        """Return the product with W."""
         return _times(self.matrix @ self._in(W), self.row_scale)
 
     def adjoint(self, V: Any) -> Tall:
-        """Return the product of the transpose with V."""
         V = self.matrix.cast(V)
         if self.row_scale is not None:
             V = V * (self.row_scale if V.ndim == 1 else self.row_scale[:, None])
@@ -57,9 +53,10 @@ class Scaled(Matrix):
     def product_and_adjoint(
         self, W: Any, minus: Tall | None = None, row_scale: Tall | None = None
     ) -> tuple[Tall, Tall]:
-        """Return both products from one reading of the matrix."""
         if self.row_scale is not None:
-            row_scale = self.row_scale if row_scale is None else self.row_scale * row_scale
+            row_scale = (
+                self.row_scale if row_scale is None else self.row_scale * row_scale
+            )
         Y, back = self.matrix.product_and_adjoint(self._in(W), minus, row_scale)
         return Y, _times(back, self.columns)
 
@@ -70,16 +67,16 @@ class Scaled(Matrix):
         return W * (self.columns if W.ndim == 1 else self.columns[:, None])
 
     def take(self, rows: Index) -> Matrix:
-        """Return some rows, multiplied, in memory or on the device of the data."""
         scale = self.row_scale
         if scale is not None:
-            scale = scale[rows] if isinstance(rows, slice) else namespace(scale).take(
-                scale, to_device(rows, scale)
+            scale = (
+                scale[rows]
+                if isinstance(rows, slice)
+                else namespace(scale).take(scale, to_device(rows, scale))
             )
         return self.matrix.take(rows).multiplied(scale, self.columns)  # type: ignore[attr-defined]
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
-        """Return the sum of squares of each row."""
         weights = self._column_squares
         if column_weights is not None:
             weights = column_weights if weights is None else weights * column_weights
@@ -90,19 +87,15 @@ class Scaled(Matrix):
         return norms if self.row_scale is None else norms * widen(self.row_scale) ** 2
 
     def to_device(self, values: Any) -> Tall:
-        """Return an array where the data is."""
         return self.matrix.to_device(values)
 
     def cast(self, values: Any) -> Tall:
-        """Return an array where the data is, in the type of the data."""
         return self.matrix.cast(values)
 
     def ranges(self, n_entries: int = 2**22) -> list[slice]:
-        """Cut the rows into ranges of about so many entries."""
         return self.matrix.ranges(n_entries)
 
     def threads(self) -> AbstractContextManager[Any]:
-        """Return a context in which products with this matrix run best."""
         return self.matrix.threads()
 
 

@@ -75,16 +75,13 @@ class Stored(Blocks):
 
     @property
     def n_entries(self) -> int:
-        """How many numbers are stored."""
         return self._n_entries
 
     @property
     def has_gaps(self) -> bool:
-        """Whether zeros are left out."""
         return self._sparse
 
     def map(self, work: Callable[..., T], *tall: np.ndarray) -> Iterator[T]:
-        """Yield the results of some work on each block, reading one ahead."""
         self.passes += 1
         started, blocks = time.monotonic(), self.row_blocks
         with ThreadPoolExecutor(1) as reader:
@@ -109,8 +106,8 @@ class Stored(Blocks):
         # Whatever a library raises when its file is cut, closed or not what it was.
         except Exception as error:
             raise OSError(
-                f"Rows {rows.start} to {rows.stop - 1} of the {self.source} could not be "
-                f"read ({type(error).__name__}: {error}). Check that the file is whole "
+                f"Rows {rows.start} to {rows.stop - 1} of the {self.source} could not "
+                f"be read ({type(error).__name__}: {error}). Check that the file is whole "
                 "and stays open and unchanged until the work is done."
             ) from error
         if block.shape != (rows.stop - rows.start, self.shape[1]):
@@ -123,7 +120,6 @@ class Stored(Blocks):
         return block
 
     def take(self, rows: Index) -> Dense | Sparse:
-        """Return some rows, reading only around them."""
         n = self.shape[0]
         if isinstance(rows, slice) and rows.indices(n)[2] == 1:
             start, stop, _ = rows.indices(n)
@@ -143,7 +139,9 @@ class Stored(Blocks):
         parts = self._sample(runs)
         back = np.empty(len(index), dtype=np.intp)
         back[order] = np.arange(len(index))
-        stacked = sp.vstack(parts, format="csr") if self._sparse else np.concatenate(parts)
+        stacked = (
+            sp.vstack(parts, format="csr") if self._sparse else np.concatenate(parts)
+        )
         return self._wrap(stacked[back])
 
     def _runs(self, wanted: np.ndarray) -> list[np.ndarray]:

@@ -115,8 +115,7 @@ def tall_dot(A: Tall, B: Tall) -> np.ndarray:
     """Return ``A.T @ B`` in float64, on the host.
 
     Products of batches of rows are taken in A's type and added up in float64: one sum
-    over millions of rows would lose digits in float32, and would keep little of a device
-    busy.
+    over millions of rows would lose digits in float32 and keep little of a device busy.
     """
     xp, batch = namespace(A), 2**12
     batches = A.shape[0] // batch

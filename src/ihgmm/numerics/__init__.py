@@ -1,1 +1,1 @@
-"""Operators, eigenpairs and labels: arrays go in, arrays or a frozen result come out."""
+"""Operators, eigenpairs and labels: arrays go in, arrays or frozen results come out."""

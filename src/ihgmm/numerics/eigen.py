@@ -290,7 +290,9 @@ def _first_basis(
         block = orthonormal(start, rng)
         return Basis(block, G.A.adjoint(block), take_along=G.A.streamed)
     if _is_dear(G) and G.shape[0] > 8192:
-        pairs = _accept_start(G, start, adjoint, change, k, order, tol, rng, signal_only)
+        pairs = _accept_start(
+            G, start, adjoint, change, k, order, tol, rng, signal_only
+        )
         if pairs is not None:
             return pairs
     move = cast_like(change, start)

@@ -1,4 +1,4 @@
-"""Eigenvalues that noise alone has: those of data whose entries change sign at random."""
+"""Eigenvalues that noise alone has: those of data whose signs change at random."""
 
 from __future__ import annotations
 

@@ -383,7 +383,7 @@ class _Stages:
 
     def _settle(self, state: _State, rank: int, accuracy: float) -> _State:
         """Update the diagonal, within the subspace, until it turns no eigenvector."""
-        # A rate of shrinking above this is slow, and is reckoned with before any is seen.
+        # Steps that shrink by less are slow; the slowest is expected before any is seen.
         slow, slowest = 0.5, 0.99
         ritz, n_updates, most = state.ritz, state.n_updates, self.most
         diagonal, change, before, last = ritz.diagonal, state.change, np.inf, None
@@ -392,7 +392,7 @@ class _Stages:
             diagonal, leverages = ritz.fitted(rank)
             diagonal = np.clip(diagonal, 0.0, most)
             step = diagonal - ritz.diagonal
-            # A change E of the matrix turns the leading subspace U by norm(E @ U) / gap.
+            # A change E of the matrix turns the subspace U by norm(E @ U) / gap.
             change = float(np.sqrt(step**2 @ leverages)) / ritz.gap(rank)
             # Steps shrink at a steady rate, which shows what is still to come.
             rate = min(change / before, slowest) if before < np.inf else slowest

@@ -1,0 +1,1 @@
+"""Operators, eigenpairs and labels: arrays in, arrays or small results out."""

@@ -1,0 +1,327 @@
+"""The individual-heterogeneous sub-Gaussian mixture model, as a sampler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from ihgmm._checks.parameters import check_choice, check_count, check_number, generator
+from ihgmm._checks.rows import check_labels, check_row_count
+
+__all__ = ["IhGMMSample", "default_separation", "make_ihgmm"]
+
+NOISE_DISTRIBUTIONS = ("gaussian", "rademacher", "uniform")
+NOISE_STRUCTURES = ("individual", "class", "common")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IhGMMSample:
+    """A sample together with everything that generated it.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The data, ``scales[i] * centers[labels[i]]`` plus noise in row i.
+    labels : ndarray of shape (n_samples,)
+        The cluster of each row.
+    scales : ndarray of shape (n_samples,)
+        The scale of each row, omega_i in the paper.
+    noise_levels : ndarray of shape (n_samples,)
+        The standard deviation of the noise in each row, sigma_i in the paper.
+    centers : ndarray of shape (n_clusters, n_features)
+        The centres, theta_k in the paper.
+    separation : float
+        The smallest distance between two centres, Delta in the paper; ``inf`` for a
+        single centre.
+    """
+
+    X: np.ndarray
+    labels: np.ndarray
+    scales: np.ndarray
+    noise_levels: np.ndarray
+    centers: np.ndarray
+    separation: float
+
+    @property
+    def signal(self) -> np.ndarray:
+        """The expectation of X, of shape (n_samples, n_features)."""
+        return np.asarray(self.scales[:, None] * self.centers[self.labels])
+
+    def __repr__(self) -> str:
+        n, p = self.X.shape
+        return (
+            f"IhGMMSample(n_samples={n}, n_features={p}, "
+            f"n_clusters={len(self.centers)}, separation={self.separation:.4g})"
+        )
+
+
+def default_separation(
+    n_samples: int, n_features: int, n_clusters: int, constant: float = 3.0
+) -> float:
+    """Return ``C * sqrt(K * log d) * max(1, (p / n)**(1/4))``, ``d = max(n, p)``.
+
+    The separation of the paper's simulations, which satisfies the condition of its
+    Corollary 1 up to the constant.
+
+    Examples
+    --------
+    >>> round(default_separation(500, 1000, 3), 4)
+    16.2408
+    """
+    d = max(n_samples, n_features)
+    aspect = max(1.0, (n_features / n_samples) ** 0.25)
+    return float(constant * np.sqrt(n_clusters * np.log(d)) * aspect)
+
+
+def make_ihgmm(
+    n_samples: int = 500,
+    n_features: int = 200,
+    n_clusters: int = 4,
+    *,
+    scale_ratio: float = 20.0,
+    balance: float = 1.0,
+    separation: float | None = None,
+    separation_constant: float = 3.0,
+    noise: Literal["gaussian", "rademacher", "uniform"] = "gaussian",
+    noise_levels: Any = (0.5, 1.5),
+    noise_structure: Literal["individual", "class", "common"] = "individual",
+    centers: Any = None,
+    scales: Any = None,
+    dtype: Any = np.float64,
+    random_state: Any = None,
+    return_params: bool = False,
+) -> Any:
+    """Sample from the individual-heterogeneous sub-Gaussian mixture model.
+
+    Row i is ``scale_i * center_{label_i} + noise_i``. The defaults are the recipe of
+    the paper's simulation studies.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_clusters : int
+        Size of the sample. ``n_features`` must be at least ``n_clusters`` unless
+        centres are given.
+    scale_ratio : float
+        Scales are uniform between 1 and this number, R in the paper; 1 is the
+        classical mixture.
+    balance : float
+        The smallest cluster has ``max(1, floor(balance * n_samples / n_clusters))``
+        rows, beta in the paper; the others share the rest as evenly as possible.
+    separation : float, optional
+        Distance between any two centres, Delta in the paper. Default:
+        :func:`~ihgmm.statistics.model.default_separation`.
+    separation_constant : float
+        The constant C of the default separation.
+    noise : {"gaussian", "rademacher", "uniform"}
+        Distribution of the noise, scaled to the row's noise level.
+    noise_levels : float, (low, high) or array-like
+        Standard deviations of the noise: one number for all; a tuple ``(low, high)``
+        to draw them uniformly, one for each row, class or sample as
+        ``noise_structure`` says; or the values themselves.
+    noise_structure : {"individual", "class", "common"}
+        Whether each row, each class or the whole sample has its own level.
+    centers : array-like of shape (n_clusters, n_features), optional
+        Centres to use; ``n_features`` and ``n_clusters`` are then theirs. Default:
+        orthogonal directions, the Q factor of a Gaussian matrix, times
+        ``separation / sqrt(2)``.
+    scales : array-like of shape (n_samples,), optional
+        Scales to use, positive.
+    dtype : {float64, float32}
+        Type of X.
+    random_state : int, RandomState, Generator or None
+        Seed for a reproducible sample.
+    return_params : bool
+        Return :class:`~ihgmm.statistics.model.IhGMMSample`, with all parameters,
+        instead of ``(X, labels)``.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        The data.
+    labels : ndarray of shape (n_samples,)
+        The cluster of each row.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> X, labels = make_ihgmm(n_samples=100, n_features=50, random_state=0)
+    >>> X.shape, labels.shape
+    ((100, 50), (100,))
+    """
+    n = check_count("n_samples", n_samples)
+    p = check_count("n_features", n_features)
+    k = check_count("n_clusters", n_clusters)
+    check_number("scale_ratio", scale_ratio, least=1)
+    check_number("balance", balance, above=0, most=1)
+    check_number("separation_constant", separation_constant, above=0)
+    check_choice("noise", noise, NOISE_DISTRIBUTIONS)
+    check_choice("noise_structure", noise_structure, NOISE_STRUCTURES)
+    X_dtype = np.dtype(dtype)
+    if X_dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype={dtype!r} is not supported; give float32 or float64.")
+    rng = generator(random_state)
+    if centers is None:
+        if separation is None:
+            separation = default_separation(n, p, k, separation_constant)
+        separation = check_number("separation", separation, above=0)
+        theta = separation / np.sqrt(2) * _orthonormal_rows(k, p, rng)
+    else:
+        (theta,) = check_model(centers=np.atleast_2d(centers))
+        k, p = theta.shape
+    check_row_count(n, k)
+    labels = _labels(n, k, balance, rng)
+    if scales is None:
+        omega = rng.uniform(1.0, scale_ratio, n)
+    else:
+        _, omega = check_model(labels=labels, scales=scales)
+    sigma = _noise_levels(noise_levels, noise_structure, labels, k, rng)
+    X = _draw(labels, omega, sigma, theta, noise, X_dtype, rng)
+    if not return_params:
+        return X, labels
+    return IhGMMSample(X, labels, omega, sigma, theta, smallest_distance(theta))
+
+
+def check_model(**given: Any) -> tuple[Any, ...]:
+    """Check those of labels, scales and centers that are given; return new arrays.
+
+    Labels beside centres must be row numbers of these, all in use. Other labels may be
+    of any kind and are replaced by their places in sorted order.
+    """
+    checked: dict[str, np.ndarray] = {}
+    if "centers" in given:
+        theta = np.array(given["centers"], dtype=np.float64)
+        if theta.ndim != 2 or theta.size == 0:
+            raise ValueError(
+                f"centers has shape {theta.shape}; give a matrix with a centre in each "
+                "row."
+            )
+        if not np.isfinite(theta).all():
+            raise ValueError("centers contains NaN or infinity; give finite numbers.")
+        checked["centers"] = theta
+    if "labels" in given:
+        names, code = np.unique(
+            check_labels("labels", given["labels"]), return_inverse=True
+        )
+        if "centers" in given:
+            _check_row_numbers(names, len(theta))
+        checked["labels"] = code
+    if "scales" in given:
+        omega = np.array(given["scales"], dtype=np.float64)
+        wanted = "one number for each row"
+        if "labels" in given:
+            wanted = f"{len(checked['labels'])} positive, finite numbers"
+        fits = "labels" not in given or omega.shape == checked["labels"].shape
+        if omega.ndim != 1 or omega.size == 0 or not fits:
+            raise ValueError(f"scales has shape {omega.shape}; give {wanted}.")
+        if not (np.isfinite(omega) & (omega > 0)).all():
+            raise ValueError(
+                f"scales has smallest value {omega.min():g} and largest "
+                f"{omega.max():g}; give positive, finite numbers."
+            )
+        checked["scales"] = omega
+    return tuple(checked[name] for name in given)
+
+
+def smallest_distance(centers: np.ndarray) -> float:
+    """Return the smallest distance between two rows, ``inf`` for a single row."""
+    return float(pdist(centers).min(initial=np.inf))
+
+
+def _check_row_numbers(names: np.ndarray, n_clusters: int) -> None:
+    """Raise unless sorted labels are 0, 1, ..., n_clusters - 1."""
+    if names.dtype.kind not in "iu":
+        raise TypeError(
+            f"labels are of type {names.dtype}; give whole numbers, the row of centers "
+            "that each sample belongs to."
+        )
+    if names[0] < 0 or names[-1] >= n_clusters:
+        raise ValueError(
+            f"labels run from {names[0]} to {names[-1]}; with {n_clusters} centers "
+            f"give numbers from 0 to {n_clusters - 1}."
+        )
+    if len(names) < n_clusters:
+        empty = np.setdiff1d(np.arange(n_clusters), names)[0]
+        raise ValueError(
+            f"No label is {empty}; leave out centers without rows and number the "
+            "others afresh."
+        )
+
+
+def _orthonormal_rows(k: int, p: int, rng: np.random.Generator) -> np.ndarray:
+    if p < k:
+        raise ValueError(
+            f"n_features={p} is less than n_clusters={k}: no orthogonal centres exist. "
+            "Raise n_features or give centers."
+        )
+    Q, _ = np.linalg.qr(rng.standard_normal((p, k)))
+    return np.asarray(Q.T)
+
+
+def _labels(n: int, k: int, balance: float, rng: np.random.Generator) -> np.ndarray:
+    # The small addition keeps 0.7 * 300 / 3 from falling below 70.
+    smallest = max(1, int(balance * n / k + 1e-9)) if k > 1 else n
+    rest = np.arange(n - smallest) % max(k - 1, 1)
+    labels = np.concatenate([np.sort(rest), np.full(smallest, k - 1)])
+    return rng.permutation(labels)
+
+
+def _noise_levels(
+    levels: Any, structure: str, labels: np.ndarray, k: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the noise level of each row."""
+    n = len(labels)
+    count = {"individual": n, "class": k, "common": 1}[structure]
+    if isinstance(levels, tuple):
+        if len(levels) != 2 or not 0 <= levels[0] <= levels[1] < np.inf:
+            raise ValueError(
+                f"noise_levels={levels!r}: a tuple is a range; give (low, high) with "
+                "0 <= low <= high, or a list or array of the levels themselves."
+            )
+        values = rng.uniform(*levels, count)
+    elif np.ndim(levels) == 0:
+        values = np.full(count, check_number("noise_levels", levels, least=0))
+    else:
+        values = np.array(levels, dtype=np.float64)
+        if values.shape != (count,) or not (np.isfinite(values) & (values >= 0)).all():
+            raise ValueError(
+                f"noise_levels has shape {values.shape}; noise_structure="
+                f"{structure!r} wants {count} finite numbers that are not negative."
+            )
+    rows = {"individual": np.arange(n), "class": labels, "common": np.zeros(n, int)}
+    return np.asarray(values[rows[structure]])
+
+
+def _draw(
+    labels: np.ndarray,
+    scales: np.ndarray,
+    sigma: np.ndarray,
+    centers: np.ndarray,
+    noise: str,
+    dtype: np.dtype,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Fill X some rows at a time, so that no second n by p array is ever made."""
+    n, p = len(labels), centers.shape[1]
+    X = np.empty((n, p), dtype=dtype)
+    # About a million entries: a few MB of scratch, in calls that are long enough to
+    # hide their overhead. Signs are drawn bytewise, so another step draws others.
+    step = max(1, 2**20 // p)
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
+        part = X[rows]
+        if noise == "gaussian":
+            rng.standard_normal(out=part, dtype=dtype)
+        elif noise == "rademacher":
+            part[:] = rng.integers(0, 2, part.shape, dtype=np.int8)
+            part *= 2
+            part -= 1
+        else:
+            rng.random(out=part, dtype=dtype)
+            part -= 0.5
+            part *= np.sqrt(12)
+        part *= sigma[rows, None]
+        part += scales[rows, None] * centers[labels[rows]]
+    return X

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from importlib import import_module
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import eigh
@@ -104,7 +105,12 @@ def _solve(
     A: np.ndarray, n_clusters: int, max_iter: int, tol: float
 ) -> tuple[np.ndarray, str, int]:
     """Return Z, the solver's status and its iterations."""
-    cp = _cvxpy()
+    try:
+        cp = import_module("cvxpy")
+    except ImportError as error:
+        raise ImportError(
+            "The semidefinite relaxation needs cvxpy: pip install cvxpy"
+        ) from error
     norm = np.linalg.norm(A, 2)
     Z = cp.Variable(A.shape, PSD=True)
     problem = cp.Problem(
@@ -130,13 +136,3 @@ def _solve(
         )
     solution = (Z.value + Z.value.T) / 2
     return solution, str(problem.status), int(problem.solver_stats.num_iters)
-
-
-def _cvxpy() -> Any:
-    try:
-        import cvxpy
-    except ImportError as error:
-        raise ImportError(
-            "The semidefinite relaxation needs cvxpy: pip install cvxpy"
-        ) from error
-    return cvxpy

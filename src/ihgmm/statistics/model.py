@@ -210,11 +210,10 @@ def check_model(**given: Any) -> tuple[Any, ...]:
         checked["labels"] = code
     if "scales" in given:
         omega = np.array(given["scales"], dtype=np.float64)
-        wanted = "one number for each row"
-        if "labels" in given:
-            wanted = f"{len(checked['labels'])} positive, finite numbers"
-        fits = "labels" not in given or omega.shape == checked["labels"].shape
-        if omega.ndim != 1 or omega.size == 0 or not fits:
+        n = len(checked["labels"]) if "labels" in given else omega.size
+        if omega.shape != (n,) or n == 0:
+            count = f"{n} positive, finite numbers"
+            wanted = count if "labels" in given else "one number for each row"
             raise ValueError(f"scales has shape {omega.shape}; give {wanted}.")
         if not (np.isfinite(omega) & (omega > 0)).all():
             raise ValueError(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ihgmm._checks.rows import check_labels
+from ihgmm._checks import check_labels
 
 __all__ = [
     "exact_recovery",
@@ -29,10 +29,6 @@ def misclassification_loss(labels_true: Any, labels_pred: Any) -> int:
     labels_true, labels_pred : array-like of shape (n_samples,)
         Labels of any kind: numbers, strings, booleans.
 
-    Returns
-    -------
-    int
-
     Examples
     --------
     >>> misclassification_loss(["a", "a", "b", "b"], [1, 1, 0, 1])
@@ -46,15 +42,12 @@ def misclassification_loss(labels_true: Any, labels_pred: Any) -> int:
 def misclassification_rate(labels_true: Any, labels_pred: Any) -> float:
     """Return the share of misclassified rows under the best matching of labels.
 
+    It is :func:`misclassification_loss` over the number of rows.
+
     Parameters
     ----------
     labels_true, labels_pred : array-like of shape (n_samples,)
         Labels of any kind.
-
-    Returns
-    -------
-    float
-        :func:`misclassification_loss` over the number of rows.
 
     Examples
     --------
@@ -65,16 +58,12 @@ def misclassification_rate(labels_true: Any, labels_pred: Any) -> float:
 
 
 def exact_recovery(labels_true: Any, labels_pred: Any) -> bool:
-    """Tell whether two clusterings are the same up to the names of the clusters.
+    """Return whether two clusterings are the same up to the names of the clusters.
 
     Parameters
     ----------
     labels_true, labels_pred : array-like of shape (n_samples,)
         Labels of any kind.
-
-    Returns
-    -------
-    bool
 
     Examples
     --------

@@ -10,40 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks.parameters import check_count
-from ihgmm.model import default_separation
-
-__all__ = [
-    "chen_threshold",
-    "cluster_limits",
-    "ihsc_threshold",
-    "loeffler_threshold",
-    "ndaoud_threshold",
-    "thresholds",
-    "zhang_threshold",
-]
+from ihgmm._checks import check_count
+from ihgmm.statistics.model import default_separation
 
 
 def loeffler_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
     """Return ``max(K**10.5 * sqrt(p / n), sqrt(log n))`` (Löffler et al. 2021).
 
     Spectral clustering of a Gaussian mixture.
-
-    Parameters
-    ----------
-    n_samples, n_features, n_clusters : int
-        n, at least 2, p and K.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> round(loeffler_threshold(500, 200, 2), 1)
-    915.9
     """
-    n, p, k = _checked(n_samples, n_features, n_clusters)
+    n, p, k = _check_size(n_samples, n_features, n_clusters)
     return float(max(k**10.5 * np.sqrt(p / n), np.sqrt(np.log(n))))
 
 
@@ -52,15 +28,6 @@ def chen_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
 
     The semidefinite relaxation of k-means for a Gaussian mixture.
 
-    Parameters
-    ----------
-    n_samples, n_features, n_clusters : int
-        n, at least 2, p and K.
-
-    Returns
-    -------
-    float
-
     Notes
     -----
     The table asks for a separation much larger than this. The result is sharper: the
@@ -68,13 +35,8 @@ def chen_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
     The text gives ``psi = (K * p * log n / n)**(1/4)`` as the factor of
     ``sqrt(log n)`` for many features; that is the whole threshold, and the factor is
     ``(K * p / (n * log n))**(1/4)``.
-
-    Examples
-    --------
-    >>> round(chen_threshold(500, 200, 4), 2)
-    3.63
     """
-    n, p, k = _checked(n_samples, n_features, n_clusters)
+    n, p, k = _check_size(n_samples, n_features, n_clusters)
     log = np.log(n)
     return float(np.sqrt((1 + np.sqrt(1 + k * p / (n * log))) * log))
 
@@ -83,17 +45,7 @@ def ndaoud_threshold(n_samples: int, n_features: int, n_clusters: int = 2) -> fl
     """Return ``sqrt((1 + sqrt(1 + 2*p / (n log n))) * log n)`` (Ndaoud 2022).
 
     Lloyd's iterations from the leading eigenvector of the hollowed Gram matrix, for two
-    symmetric components.
-
-    Parameters
-    ----------
-    n_samples, n_features, n_clusters : int
-        n, at least 2, p and K.
-
-    Returns
-    -------
-    float
-        NaN unless there are 2 clusters.
+    symmetric components; NaN unless there are 2 clusters.
 
     Notes
     -----
@@ -102,13 +54,8 @@ def ndaoud_threshold(n_samples: int, n_features: int, n_clusters: int = 2) -> fl
     against this number. As in :func:`chen_threshold`, the text's psi is the whole
     threshold and not a factor of ``sqrt(log n)``. The two symmetric centres are
     linearly dependent and outside the paper's Theorem 1.
-
-    Examples
-    --------
-    >>> round(ndaoud_threshold(500, 200), 2)
-    3.58
     """
-    n, p, k = _checked(n_samples, n_features, n_clusters)
+    n, p, k = _check_size(n_samples, n_features, n_clusters)
     return chen_threshold(n, p, 2) if k == 2 else np.nan
 
 
@@ -116,22 +63,8 @@ def zhang_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
     """Return ``max(K * sqrt(p / n), sqrt(log n))`` (Zhang and Zhou 2024).
 
     Spectral clustering of a sub-Gaussian mixture.
-
-    Parameters
-    ----------
-    n_samples, n_features, n_clusters : int
-        n, at least 2, p and K.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> round(zhang_threshold(500, 200, 4), 2)
-    2.53
     """
-    n, p, k = _checked(n_samples, n_features, n_clusters)
+    n, p, k = _check_size(n_samples, n_features, n_clusters)
     return float(max(k * np.sqrt(p / n), np.sqrt(np.log(n))))
 
 
@@ -140,27 +73,14 @@ def ihsc_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
 
     The paper's own, Corollary 1: IhSC for the individual-heterogeneous mixture.
 
-    Parameters
-    ----------
-    n_samples, n_features, n_clusters : int
-        n, at least 2, p and K.
-
-    Returns
-    -------
-    float
 
     Notes
     -----
     The text calls its dependence on K far milder than that of other spectral methods.
     That is so for many features; where ``K * p < n * log d`` the table's
     :func:`zhang_threshold` is the smaller, by up to a factor ``sqrt(K)``.
-
-    Examples
-    --------
-    >>> round(ihsc_threshold(500, 200, 4), 2)
-    4.99
     """
-    return default_separation(*_checked(n_samples, n_features, n_clusters), 1.0)
+    return default_separation(*_check_size(n_samples, n_features, n_clusters), 1.0)
 
 
 def thresholds(n_samples: int, n_features: int, n_clusters: int) -> dict[str, float]:
@@ -169,7 +89,7 @@ def thresholds(n_samples: int, n_features: int, n_clusters: int) -> dict[str, fl
     Parameters
     ----------
     n_samples, n_features, n_clusters : int
-        n, at least 2, p and K.
+        n, at least 2, p and K; the same for each function that gives one of them.
 
     Returns
     -------
@@ -188,7 +108,7 @@ def thresholds(n_samples: int, n_features: int, n_clusters: int) -> dict[str, fl
     Zhang and Zhou 2024: 6.32
     IhSC: 7.34
     """
-    size = _checked(n_samples, n_features, n_clusters)
+    size = n_samples, n_features, n_clusters
     return {
         "Löffler et al. 2021": loeffler_threshold(*size),
         "Chen and Yang 2021": chen_threshold(*size),
@@ -237,7 +157,9 @@ def cluster_limits(n_samples: int, n_features: int) -> dict[str, float]:
     }
 
 
-def _checked(n_samples: Any, n_features: Any, n_clusters: Any) -> tuple[int, int, int]:
+def _check_size(
+    n_samples: Any, n_features: Any, n_clusters: Any
+) -> tuple[int, int, int]:
     return (
         check_count("n_samples", n_samples, least=2),
         check_count("n_features", n_features),

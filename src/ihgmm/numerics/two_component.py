@@ -2,81 +2,51 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._arrays import Array
-from ihgmm.eigen import Solver, leading_eigenpairs
-from ihgmm.gram import GramOperator
-from ihgmm.rounding import number_by_size
+from ihgmm._warnings import warn
+from ihgmm.matrix.tall import number_by_size
+from ihgmm.numerics.eigen import Solver, leading_eigenpairs
+from ihgmm.numerics.gram import GramOperator
 
 __all__ = ["TwoComponents", "two_component_lloyd"]
 
 
 @dataclass(frozen=True)
 class TwoComponents:
-    """The cluster of each row, and how it was found.
+    """The cluster of each row, and how it was found."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n_samples,)
-        0 for the larger cluster, in a tie for that of the first row, and 1 for the
-        other. Zero rows are not counted and have label 0.
-    eigenvalue : float
-        The largest eigenvalue of the hollow Gram matrix.
-    n_iter : int
-        Products of the hollow Gram matrix with signs.
-    """
-
+    # 0 for the larger cluster, in a tie for that of the first row, and 1 for the other.
+    # Zero rows are not counted and have label 0.
     labels: np.ndarray
-    eigenvalue: float
-    n_iter: int
+    eigenvalue: float  # the largest of the hollow Gram matrix
+    n_iter: int  # products of the hollow Gram matrix with signs
 
 
 def two_component_lloyd(
-    X: Array,
+    X: Any,
     *,
     eigen_solver: Solver = "auto",
     max_iter: int = 300,
     tol: float = 1e-2,
-    sqnorms: np.ndarray | None = None,
     rng: np.random.Generator | None = None,
 ) -> TwoComponents:
     """Split rows by sign: a spectral start, then ``signs = sign(G @ signs)``.
 
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n_samples, n_features)
-        The data, float32 or float64, finite, not all zero.
-    eigen_solver, tol
-        How the top eigenvector is found: see
-        :func:`~ihgmm.eigen.leading_eigenpairs`.
-    max_iter : int
-        Cap on the iterations.
-    sqnorms : ndarray of shape (n_samples,), optional
-        Squared row norms of X, if known already.
-    rng : numpy.random.Generator, optional
-        Source of the random start of the eigenvector.
-
-    Returns
-    -------
-    TwoComponents
-
-    Warns
-    -----
-    ConvergenceWarning
-        When signs still change after ``max_iter`` iterations, or alternate for ever
-        between two states; of these the one that fits better is returned.
+    The parameters are those of :class:`~ihgmm.TwoComponentLloyd`; X has been checked
+    and is not all zero.
 
     Notes
     -----
     G is ``X @ X.T`` with a zero diagonal. The sign of ``(G @ signs)[i]`` is that of the
     inner product of row i with the centre estimated from all *other* rows. All signs
     are updated at once; ``signs_before @ G @ signs`` never decreases, so the iteration
-    ends in a fixed point or alternates between two states.
+    ends in a fixed point or alternates between two states. Then a warning says so, and
+    the state that fits better is returned.
 
     Examples
     --------
@@ -85,12 +55,12 @@ def two_component_lloyd(
     >>> two_component_lloyd(X).labels
     array([0, 1, 0, 0])
     """
-    G = GramOperator.of(X, "hollow", sqnorms)
+    G = GramOperator.of(X, "hollow")
     top = leading_eigenpairs(G, 1, solver=eigen_solver, tol=tol, rng=rng)
     one = G.dtype.type(1)
     signs = np.where(top.vectors[:, 0] < 0, -one, one)
     signs, n_iter = _iterate(G, signs, max_iter)
-    live = G.sqnorms > 0
+    live = G.A.sqnorms > 0
     labels = np.zeros(len(signs), dtype=np.intp)
     labels[live] = number_by_size((signs[live] < 0).astype(np.intp), 2)
     return TwoComponents(labels, float(top.values[0]), n_iter)
@@ -118,9 +88,8 @@ def _iterate(
 
 
 def _warn(what: str) -> None:
-    warnings.warn(
+    warn(
         f"{what}. The clusters are hardly separated, or their centres are not "
         "opposite: subtract the mean of X, or use PSC or IhSC.",
         ConvergenceWarning,
-        stacklevel=5,
     )

@@ -6,15 +6,21 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
-from ihgmm._checks.parameters import check_choice, check_count, check_number, generator
+from ihgmm._checks import (
+    check_choice,
+    check_count,
+    check_labels,
+    check_number,
+    check_row_count,
+    generator,
+)
 
 __all__ = ["IhGMMSample", "default_separation", "make_ihgmm"]
 
-NOISES = ("gaussian", "rademacher", "uniform")
-STRUCTURES = ("individual", "class", "common")
-CHUNK = 2**20
-"""Entries of X that are worked on at a time."""
+NOISE_DISTRIBUTIONS = ("gaussian", "rademacher", "uniform")
+NOISE_STRUCTURES = ("individual", "class", "common")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,7 +118,7 @@ def make_ihgmm(
         rows, beta in the paper; the others share the rest as evenly as possible.
     separation : float, optional
         Distance between any two centres, Delta in the paper. Default:
-        :func:`~ihgmm.model.default_separation`.
+        :func:`~ihgmm.statistics.model.default_separation`.
     separation_constant : float
         The constant C of the default separation.
     noise : {"gaussian", "rademacher", "uniform"}
@@ -134,8 +140,8 @@ def make_ihgmm(
     random_state : int, RandomState, Generator or None
         Seed for a reproducible sample.
     return_params : bool
-        Return :class:`~ihgmm.model.IhGMMSample`, with all parameters, instead of
-        ``(X, labels)``.
+        Return :class:`~ihgmm.statistics.model.IhGMMSample`, with all parameters,
+        instead of ``(X, labels)``.
 
     Returns
     -------
@@ -157,66 +163,117 @@ def make_ihgmm(
     check_number("scale_ratio", scale_ratio, least=1)
     check_number("balance", balance, above=0, most=1)
     check_number("separation_constant", separation_constant, above=0)
-    check_choice("noise", noise, NOISES)
-    check_choice("noise_structure", noise_structure, STRUCTURES)
-    kind = np.dtype(dtype)
-    if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
+    check_choice("noise", noise, NOISE_DISTRIBUTIONS)
+    check_choice("noise_structure", noise_structure, NOISE_STRUCTURES)
+    X_dtype = np.dtype(dtype)
+    if X_dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype={dtype!r} is not supported; give float32 or float64.")
     rng = generator(random_state)
     if centers is None:
         if separation is None:
             separation = default_separation(n, p, k, separation_constant)
-        theta = _orthogonal_centers(
-            p, k, check_number("separation", separation, above=0), rng
-        )
+        separation = check_number("separation", separation, above=0)
+        theta = separation / np.sqrt(2) * _orthonormal_rows(k, p, rng)
     else:
-        theta = np.array(centers, dtype=np.float64, ndmin=2)
+        (theta,) = check_model(centers=np.atleast_2d(centers))
         k, p = theta.shape
-    if k > n:
-        raise ValueError(f"n_clusters={k} is more than n_samples={n}.")
+    check_row_count(n, k)
     labels = _labels(n, k, balance, rng)
-    omega = (
-        rng.uniform(1.0, scale_ratio, n)
-        if scales is None
-        else _given("scales", scales, n)
-    )
-    sigma = _levels(noise_levels, noise_structure, labels, k, rng)
-    X = _draw(labels, omega, sigma, theta, noise, kind, rng)
+    if scales is None:
+        omega = rng.uniform(1.0, scale_ratio, n)
+    else:
+        _, omega = check_model(labels=labels, scales=scales)
+    sigma = _noise_levels(noise_levels, noise_structure, labels, k, rng)
+    X = _draw(labels, omega, sigma, theta, noise, X_dtype, rng)
     if not return_params:
         return X, labels
-    return IhGMMSample(X, labels, omega, sigma, theta, _smallest_distance(theta))
+    return IhGMMSample(X, labels, omega, sigma, theta, smallest_distance(theta))
 
 
-def _orthogonal_centers(
-    p: int, k: int, separation: float, rng: np.random.Generator
-) -> np.ndarray:
+def check_model(**given: Any) -> tuple[Any, ...]:
+    """Check those of labels, scales and centers that are given; return new arrays.
+
+    Labels beside centres must be row numbers of these, all in use. Other labels may be
+    of any kind and are replaced by their places in sorted order.
+    """
+    checked: dict[str, np.ndarray] = {}
+    if "centers" in given:
+        theta = np.array(given["centers"], dtype=np.float64)
+        if theta.ndim != 2 or theta.size == 0:
+            raise ValueError(
+                f"centers has shape {theta.shape}; give a matrix with a centre in each "
+                "row."
+            )
+        if not np.isfinite(theta).all():
+            raise ValueError("centers contains NaN or infinity; give finite numbers.")
+        checked["centers"] = theta
+    if "labels" in given:
+        names, code = np.unique(
+            check_labels("labels", given["labels"]), return_inverse=True
+        )
+        if "centers" in given:
+            _check_row_numbers(names, len(theta))
+        checked["labels"] = code
+    if "scales" in given:
+        omega = np.array(given["scales"], dtype=np.float64)
+        n = len(checked["labels"]) if "labels" in given else omega.size
+        if omega.shape != (n,) or n == 0:
+            count = f"{n} positive, finite numbers"
+            wanted = count if "labels" in given else "one number for each row"
+            raise ValueError(f"scales has shape {omega.shape}; give {wanted}.")
+        if not (np.isfinite(omega) & (omega > 0)).all():
+            raise ValueError(
+                f"scales has smallest value {omega.min():g} and largest "
+                f"{omega.max():g}; give positive, finite numbers."
+            )
+        checked["scales"] = omega
+    return tuple(checked[name] for name in given)
+
+
+def smallest_distance(centers: np.ndarray) -> float:
+    """Return the smallest distance between two rows, ``inf`` for a single row."""
+    return float(pdist(centers).min(initial=np.inf))
+
+
+def _check_row_numbers(names: np.ndarray, n_clusters: int) -> None:
+    """Raise unless sorted labels are 0, 1, ..., n_clusters - 1."""
+    if names.dtype.kind not in "iu":
+        raise TypeError(
+            f"labels are of type {names.dtype}; give whole numbers, the row of centers "
+            "that each sample belongs to."
+        )
+    if names[0] < 0 or names[-1] >= n_clusters:
+        raise ValueError(
+            f"labels run from {names[0]} to {names[-1]}; with {n_clusters} centers "
+            f"give numbers from 0 to {n_clusters - 1}."
+        )
+    if len(names) < n_clusters:
+        empty = np.setdiff1d(np.arange(n_clusters), names)[0]
+        raise ValueError(
+            f"No label is {empty}; leave out centers without rows and number the "
+            "others afresh."
+        )
+
+
+def _orthonormal_rows(k: int, p: int, rng: np.random.Generator) -> np.ndarray:
     if p < k:
         raise ValueError(
             f"n_features={p} is less than n_clusters={k}: no orthogonal centres exist. "
             "Raise n_features or give centers."
         )
     Q, _ = np.linalg.qr(rng.standard_normal((p, k)))
-    return np.asarray(separation / np.sqrt(2) * Q.T)
+    return np.asarray(Q.T)
 
 
 def _labels(n: int, k: int, balance: float, rng: np.random.Generator) -> np.ndarray:
-    # The nudge keeps 0.7 * 300 / 3 from falling below 70.
+    # The small addition keeps 0.7 * 300 / 3 from falling below 70.
     smallest = max(1, int(balance * n / k + 1e-9)) if k > 1 else n
     rest = np.arange(n - smallest) % max(k - 1, 1)
     labels = np.concatenate([np.sort(rest), np.full(smallest, k - 1)])
     return rng.permutation(labels)
 
 
-def _given(name: str, values: Any, n: int) -> np.ndarray:
-    array = np.array(values, dtype=np.float64)
-    if array.shape != (n,) or not (np.isfinite(array) & (array > 0)).all():
-        raise ValueError(
-            f"{name} has shape {array.shape}; give {n} positive, finite numbers."
-        )
-    return array
-
-
-def _levels(
+def _noise_levels(
     levels: Any, structure: str, labels: np.ndarray, k: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Return the noise level of each row."""
@@ -238,9 +295,8 @@ def _levels(
                 f"noise_levels has shape {values.shape}; noise_structure="
                 f"{structure!r} wants {count} finite numbers that are not negative."
             )
-    if structure == "individual":
-        return np.asarray(values)
-    return values[labels] if structure == "class" else np.full(n, values[0])
+    rows = {"individual": np.arange(n), "class": labels, "common": np.zeros(n, int)}
+    return np.asarray(values[rows[structure]])
 
 
 def _draw(
@@ -255,9 +311,11 @@ def _draw(
     """Fill X some rows at a time, so that no second n by p array is ever made."""
     n, p = len(labels), centers.shape[1]
     X = np.empty((n, p), dtype=dtype)
-    step = max(1, CHUNK // p)
+    # About a million entries: a few MB of scratch, in calls that are long enough to
+    # hide their overhead. Signs are drawn bytewise, so another step draws others.
+    step = max(1, 2**20 // p)
     for start in range(0, n, step):
-        rows = slice(start, min(start + step, n))
+        rows = slice(start, start + step)
         part = X[rows]
         if noise == "gaussian":
             rng.standard_normal(out=part, dtype=dtype)
@@ -272,11 +330,3 @@ def _draw(
         part *= sigma[rows, None]
         part += scales[rows, None] * centers[labels[rows]]
     return X
-
-
-def _smallest_distance(centers: np.ndarray) -> float:
-    distances = [
-        np.linalg.norm(centers[i + 1 :] - center, axis=1).min()
-        for i, center in enumerate(centers[:-1])
-    ]
-    return float(min(distances, default=np.inf))

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import make_ihgmm
-from ihgmm.model import default_separation
+from ihgmm.statistics.model import default_separation
 
 
 def test_default_separation_is_the_papers():
@@ -34,7 +34,7 @@ def test_recipe(n, p, k, noise):
 
 @pytest.mark.parametrize("noise", ["gaussian", "rademacher", "uniform"])
 def test_noise_has_mean_zero_and_its_level(noise):
-    sample = make_ihgmm(400, 2000, 2, noise=noise, random_state=1, return_params=True)
+    sample = make_ihgmm(200, 1000, 2, noise=noise, random_state=1, return_params=True)
     residual = (sample.X - sample.signal) / sample.noise_levels[:, None]
     assert residual.mean() == pytest.approx(0, abs=5 / np.sqrt(residual.size))
     assert residual.var() == pytest.approx(1, abs=10 / np.sqrt(residual.size))
@@ -106,9 +106,9 @@ def test_seeds_and_dtype():
 
 
 def test_no_second_matrix_is_made():
-    size = 20_000 * 400 * 4
+    size = 10_000 * 800 * 4
     tracemalloc.start()
-    make_ihgmm(20_000, 400, 4, dtype=np.float32, random_state=0)
+    make_ihgmm(10_000, 800, 4, dtype=np.float32, random_state=0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert size < peak < 1.6 * size
@@ -132,7 +132,9 @@ def test_no_second_matrix_is_made():
         ({"noise_levels": [1.0, 2.0]}, ValueError, "wants 500 finite numbers"),
         ({"noise_levels": -1.0}, ValueError, "noise_levels=-1.0"),
         ({"scales": [1.0]}, ValueError, "give 500 positive, finite numbers"),
-        ({"scales": np.zeros(500)}, ValueError, "positive"),
+        ({"scales": np.zeros(500)}, ValueError, "smallest value 0 and largest 0; give"),
+        ({"centers": [[1.0, np.nan]]}, ValueError, "centers contains NaN"),
+        ({"centers": np.ones((2, 2, 2))}, ValueError, r"centers has shape \(2, 2, 2\)"),
         ({"dtype": "int32"}, ValueError, "dtype='int32' is not supported"),
         ({"random_state": "a"}, TypeError, "random_state='a'"),
         ({"random_state": -1}, ValueError, "random_state=-1"),

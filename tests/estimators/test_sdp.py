@@ -1,6 +1,5 @@
 """The semidefinite relaxation of k-means."""
 
-import pickle
 import sys
 from itertools import product
 
@@ -9,27 +8,26 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ihgmm import SDPKMeans, make_ihgmm
 from ihgmm.metrics import exact_recovery
-from ihgmm.sdp import sdp_kmeans
+from ihgmm.numerics.sdp import sdp_kmeans
 
 pytest.importorskip("cvxpy", reason="cvxpy is not installed")
 
 TOL = 2e-4  # what an accuracy of 1e-5 in the solver leaves in the constraints
 
 
-@parametrize_with_checks([SDPKMeans()])
+@parametrize_with_checks([SDPKMeans(2, tol=1e-2)])  # coarse, and a third of the time
 def test_estimator_checks(estimator, check):
     check(estimator)
 
 
 @pytest.fixture(scope="module")
 def sample():
-    return make_ihgmm(60, 15, 3, scale_ratio=1.0, random_state=0, return_params=True)
+    return make_ihgmm(30, 15, 3, scale_ratio=1.0, random_state=0, return_params=True)
 
 
 @pytest.fixture(scope="module")
@@ -49,22 +47,14 @@ def cost(X, labels):
     )
 
 
-@pytest.mark.parametrize("n_clusters", [2, 3])
-@pytest.mark.parametrize("p", [5, 200])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("n_clusters", "p"), [(2, 5), (3, 100)])
+@pytest.mark.parametrize("seed", range(3))
 def test_recovery_above_the_cutoff(n_clusters, p, seed):
-    n = 60
+    n = 40
     # The squared separation above which labels can be found, for noise of level 1.
     cutoff = 4 * (1 + np.sqrt(1 + n_clusters * p / (n * np.log(n)))) * np.log(n)
-    X, labels = make_ihgmm(
-        n,
-        p,
-        n_clusters,
-        scale_ratio=1.0,
-        noise_levels=1.0,
-        separation=np.sqrt(2 * cutoff),
-        random_state=seed,
-    )
+    options = {"scale_ratio": 1.0, "noise_levels": 1.0, "random_state": seed}
+    X, labels = make_ihgmm(n, p, n_clusters, separation=np.sqrt(2 * cutoff), **options)
     model = SDPKMeans(n_clusters, random_state=seed).fit(X)
     assert exact_recovery(labels, model.labels_)
     assert model.exact_
@@ -74,10 +64,9 @@ def test_recovery_above_the_cutoff(n_clusters, p, seed):
 
 
 @pytest.mark.parametrize("separation", [1.0, 4.0, 12.0])
-@pytest.mark.parametrize("seed", range(3))
-def test_solution_is_feasible_and_no_clustering_beats_it(separation, seed):
+def test_solution_is_feasible_and_no_clustering_beats_it(separation):
     X, labels = make_ihgmm(
-        50, 10, 3, scale_ratio=1.0, separation=separation, random_state=seed
+        30, 10, 3, scale_ratio=1.0, separation=separation, random_state=0
     )
     X += 5  # the mean plays no part
     model = SDPKMeans(3, random_state=0).fit(X)
@@ -90,15 +79,15 @@ def test_solution_is_feasible_and_no_clustering_beats_it(separation, seed):
     A = X @ X.T
     assert model.objective_ == pytest.approx((A * Z).sum(), rel=1e-6)
     slack = TOL * ((X - X.mean(axis=0)) ** 2).sum()
-    for found in (labels, model.labels_):
-        assert model.objective_ >= (A * membership(found)).sum() - slack
+    for clustering in (labels, model.labels_):
+        assert model.objective_ >= (A * membership(clustering)).sum() - slack
     assert (X**2).sum() - model.objective_ <= cost(X, model.labels_) + slack
 
 
 def test_exact_means_optimal():
     rng = np.random.default_rng(0)
     seen = set()
-    for _ in range(12):
+    for _ in range(6):
         X = rng.standard_normal((7, 2)) + 3 * rng.integers(0, 2, (7, 1))
         codes = (np.array(c) for c in product(range(2), repeat=7))
         best = min(cost(X, c) for c in codes if len(set(c)) == 2)
@@ -115,36 +104,30 @@ def test_exact_means_optimal():
 def test_agrees_with_an_interior_point_solver(sample):
     import cvxpy as cp
 
-    X = sample.X[:24]
+    X = sample.X[:16]
     X = X - X.mean(axis=0)
-    Z = cp.Variable((24, 24), PSD=True)
+    Z = cp.Variable((16, 16), PSD=True)
     constraints = [Z >= 0, cp.sum(Z, axis=1) == 1, cp.trace(Z) == 4]
     problem = cp.Problem(cp.Maximize(cp.sum(cp.multiply(X @ X.T, Z))), constraints)
     problem.solve(solver=cp.CLARABEL)
-    found = sdp_kmeans(X, 4, tol=1e-7, rng=np.random.default_rng(0))
-    assert found.objective == pytest.approx(problem.value, rel=1e-5)
+    solution = sdp_kmeans(X, 4, tol=1e-7, rng=np.random.default_rng(0))
+    assert solution.objective == pytest.approx(problem.value, rel=1e-5)
 
 
 def test_attributes(sample, fitted):
     X = sample.X
     assert exact_recovery(sample.labels, fitted.labels_)
-    assert fitted.labels_.dtype == np.intp
-    assert fitted.embedding_.shape == (60, 3)
     assert_allclose(fitted.embedding_.T @ fitted.embedding_, np.eye(3), atol=1e-10)
-    assert_allclose(
-        fitted.embedding_ @ fitted.embedding_.T, membership(sample.labels), atol=1e-3
-    )
+    projection = fitted.embedding_ @ fitted.embedding_.T
+    assert_allclose(projection, membership(sample.labels), atol=1e-3)
     means = [X[fitted.labels_ == k].mean(axis=0) for k in range(3)]
     assert_allclose(fitted.cluster_centers_, means, atol=1e-10)
     distances = np.linalg.norm(X[:, None] - np.array(means), axis=2)
     assert_allclose(fitted.transform(X), distances, rtol=1e-6)
     assert fitted.score(X) == pytest.approx(-cost(X, fitted.labels_))
-    assert fitted.n_features_in_ == 15
     assert fitted.n_iter_ >= 1
     assert isinstance(fitted.objective_, float)
     assert isinstance(fitted.exact_, bool)
-    names = [f"sdpkmeans{i}" for i in range(3)]
-    assert_array_equal(fitted.get_feature_names_out(), names)
 
 
 def test_every_kind_of_input_gives_the_same_labels(sample, fitted, kind):
@@ -163,13 +146,12 @@ def test_float32_is_kept(sample, fitted):
     X = sample.X.astype(np.float32)
     model = SDPKMeans(3, random_state=0).fit(X)
     assert_array_equal(model.labels_, fitted.labels_)
-    for name in ("embedding_", "cluster_centers_"):
-        assert getattr(model, name).dtype == np.float32, name
-    assert model.transform(X).dtype == np.float32
+    for array in (model.embedding_, model.cluster_centers_, model.transform(X)):
+        assert array.dtype == np.float32
 
 
 def test_same_seed_same_answer():
-    X = np.random.default_rng(0).standard_normal((50, 6))
+    X = np.random.default_rng(0).standard_normal((30, 6))
     runs = [SDPKMeans(4, random_state=7).fit(X) for _ in range(2)]
     assert not runs[0].exact_
     assert_array_equal(runs[0].labels_, runs[1].labels_)
@@ -177,20 +159,17 @@ def test_same_seed_same_answer():
 
 
 def test_labels_are_numbered_by_size_and_other_rounding():
-    X, labels = make_ihgmm(60, 10, 3, balance=0.4, scale_ratio=1.0, random_state=2)
+    X, labels = make_ihgmm(30, 10, 3, balance=0.4, scale_ratio=1.0, random_state=2)
     for way in ("kmeans", "cluster_qr"):
         model = SDPKMeans(3, assign_labels=way, random_state=0).fit(X)
         assert exact_recovery(labels, model.labels_)
-        assert_array_equal(np.bincount(model.labels_), [26, 26, 8])
+        assert_array_equal(np.bincount(model.labels_), [13, 13, 4])
 
 
-def test_clone_pickle_and_frames(sample, fitted):
+def test_names_of_frames(sample):
     frame = pd.DataFrame(sample.X, columns=[f"gene{i}" for i in range(15)])
-    model = clone(SDPKMeans(3, random_state=0)).fit(frame)
+    model = SDPKMeans(3, random_state=0).fit(frame)
     assert_array_equal(model.feature_names_in_, frame.columns)
-    assert_array_equal(model.labels_, fitted.labels_)
-    copy = pickle.loads(pickle.dumps(model))
-    assert_array_equal(copy.predict(frame), model.predict(frame))
     out = model.set_output(transform="pandas").transform(frame)
     assert list(out.columns) == [f"sdpkmeans{i}" for i in range(3)]
 
@@ -216,26 +195,18 @@ def test_fewer_distinct_rows_than_clusters():
     assert exact_recovery(np.arange(12) % 3, model.labels_)
     assert not model.exact_
     assert_array_equal(model.cluster_centers_[3:], 0)
-    with pytest.warns(ConvergenceWarning, match="X has 1 distinct row, fewer"):
-        model = SDPKMeans(2, random_state=0).fit(np.full((8, 2), 3.0))
-    assert_array_equal(model.labels_, 0)
 
 
 @pytest.mark.parametrize(
-    ("unit", "dtype"),
-    [(1e200, np.float64), (1e-300, np.float64), (1e25, np.float32)],
+    ("unit", "dtype"), [(1e200, np.float64), (1e-300, np.float64), (1e25, np.float32)]
 )
 def test_huge_and_tiny_values(sample, fitted, unit, dtype):
     scaled = sample.X.astype(dtype) * dtype(unit)
     model = SDPKMeans(3, random_state=0).fit(scaled)
     assert_array_equal(model.labels_, fitted.labels_)
     assert_array_equal(model.predict(scaled), fitted.labels_)
-    assert_allclose(
-        model.cluster_centers_ / dtype(unit),
-        fitted.cluster_centers_,
-        rtol=1e-3,
-        atol=1e-3,
-    )
+    centers = model.cluster_centers_ / dtype(unit)
+    assert_allclose(centers, fitted.cluster_centers_, rtol=1e-3, atol=1e-3)
     assert np.isfinite(model.transform(scaled)).all()
     assert not np.isnan(model.score(scaled))
 
@@ -248,8 +219,6 @@ def test_too_many_rows():
     )
     with pytest.raises(ValueError, match=message):
         SDPKMeans(2).fit(X)
-    with pytest.raises(ValueError, match="n_samples=20 is more than max_samples=19"):
-        SDPKMeans(2, max_samples=19).fit(X[:20])
     SDPKMeans(1, max_samples=501).fit(X)
 
 
@@ -262,11 +231,10 @@ def test_cap_on_iterations_warns(sample):
     assert model.n_iter_ == 20
 
 
-def test_no_solution_is_an_error():
-    X, _ = make_ihgmm(40, 10, 3, scale_ratio=1, random_state=0)
+def test_no_solution_is_an_error(sample):
     message = "SCS found no solution .status 'unb.*max_iter=2"
     with pytest.raises(RuntimeError, match=message):
-        SDPKMeans(3, max_iter=2).fit(X)
+        SDPKMeans(3, max_iter=2).fit(sample.X)
 
 
 def test_missing_package_names_the_extra(sample, monkeypatch):
@@ -279,7 +247,7 @@ def test_missing_package_names_the_extra(sample, monkeypatch):
     ("options", "error", "message"),
     [
         ({"n_clusters": 0}, ValueError, "n_clusters=0 is too small; give 1 or more"),
-        ({"n_clusters": 61}, ValueError, "n_clusters=61 is more than n_samples=60"),
+        ({"n_clusters": 31}, ValueError, "n_clusters=31 is more than n_samples=30"),
         ({"n_clusters": "3"}, TypeError, "n_clusters='3' is a str"),
         ({"max_samples": 1.5}, TypeError, "max_samples=1.5 is a float"),
         ({"assign_labels": "best"}, ValueError, "assign_labels='best' is not known"),
@@ -292,15 +260,3 @@ def test_missing_package_names_the_extra(sample, monkeypatch):
 def test_parameters(sample, options, error, message):
     with pytest.raises(error, match=message):
         SDPKMeans(**{"n_clusters": 2, **options}).fit(sample.X)
-
-
-def test_bad_data(sample, fitted):
-    for method in ("predict", "transform", "score"):
-        with pytest.raises(NotFittedError, match="not fitted yet"):
-            getattr(SDPKMeans(2), method)(sample.X)
-    with pytest.raises(ValueError, match=r"X has 3 features.* is expecting 15"):
-        fitted.predict(sample.X[:, :3])
-    X = sample.X.copy()
-    X[5, 2] = np.inf
-    with pytest.raises(ValueError, match=r"infinity at row 5, column 2.*SDPKMeans"):
-        SDPKMeans(2).fit(X)

@@ -1,0 +1,444 @@
+"""Quantities of the model: its labels, scales, centres, noise and signal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import erfi
+
+from ihgmm._checks import check_choice, check_number
+from ihgmm.statistics.model import NOISE_DISTRIBUTIONS, check_model, smallest_distance
+
+
+def separation(centers: Any) -> float:
+    """Return the smallest distance between two centres, Delta in section 2.
+
+    It is ``inf`` for a single centre.
+
+    Notes
+    -----
+    In this model a large separation does not make clusters distinct: centres ``t`` and
+    ``2 * t`` are far apart, yet a row of either cluster may come from the other with
+    another scale. What the paper's conditions ask in addition is a small
+    :func:`condition_number`. Nor is the separation fixed by the distribution of X:
+    dividing the scales of a cluster by a number that multiplies its centre changes
+    the separation and nothing else.
+
+    Examples
+    --------
+    >>> separation([[0.0, 0.0], [3.0, 4.0], [9.0, 0.0]])
+    5.0
+    """
+    (theta,) = check_model(centers=centers)
+    return smallest_distance(theta)
+
+
+def balance(labels: Any) -> float:
+    """Return the smallest cluster size over ``n / K``, beta in section 2.
+
+    Notes
+    -----
+    It lies between ``1 / size_ratio(labels)`` and 1. The proof of Corollary 1 concludes
+    ``beta = O(1)`` from ``tau = O(1)``, which always holds; what it needs, and what
+    follows, is that beta is bounded away from zero.
+
+    Examples
+    --------
+    >>> balance(["a", "a", "a", "b"])
+    0.5
+    """
+    (code,) = check_model(labels=labels)
+    sizes = np.bincount(code)
+    return float(sizes.min() * len(sizes) / len(code))
+
+
+def size_ratio(labels: Any) -> float:
+    """Return the largest cluster size over the smallest, tau in section 4.
+
+    Examples
+    --------
+    >>> size_ratio(["a", "a", "a", "b"])
+    3.0
+    """
+    (code,) = check_model(labels=labels)
+    sizes = np.bincount(code)
+    return float(sizes.max() / sizes.min())
+
+
+def scale_ratio(scales: Any) -> float:
+    """Return the largest scale over the smallest, R in section 5.
+
+    Notes
+    -----
+    Section 2 says that equal scales make the noise homoskedastic. They do not: the
+    noise of a row does not depend on its scale. With a ratio of 1 the model is a
+    sub-Gaussian mixture whose noise levels may still differ between rows.
+
+    Examples
+    --------
+    >>> scale_ratio([1.0, 4.0, 2.0])
+    4.0
+    """
+    (omega,) = check_model(scales=scales)
+    return float(omega.max() / omega.min())
+
+
+def condition_number(centers: Any) -> float:
+    """Return ``sigma_1 / sigma_K`` of the centres, kappa in section 4.
+
+    It is ``inf`` for linearly dependent centres, so for more centres than features.
+
+    Notes
+    -----
+    Section 4 compares with the sharp result for two symmetric components, and with
+    others that allow any centres. Centres ``t`` and ``-t`` are dependent, so kappa is
+    infinite and the paper's theorem says nothing about them, however far apart.
+
+    Examples
+    --------
+    >>> condition_number([[3.0, 0.0], [0.0, 1.0]])
+    3.0
+    >>> condition_number([[1.0, 2.0], [-1.0, -2.0]])
+    inf
+    """
+    (theta,) = check_model(centers=centers)
+    return _singular_ratio(theta)
+
+
+def weighted_sizes(labels: Any, scales: Any) -> np.ndarray:
+    """Return the sum of squared scales in each cluster, n tilde in section 3.1.
+
+    The sums are in the order of the sorted labels.
+
+    Examples
+    --------
+    >>> weighted_sizes([0, 0, 1], [1.0, 2.0, 3.0])
+    array([5., 9.])
+    """
+    code, omega = check_model(labels=labels, scales=scales)
+    return np.bincount(code, omega**2)
+
+
+def sub_gaussian_norm(
+    noise_level: float = 1.0,
+    noise: Literal["gaussian", "rademacher", "uniform"] = "gaussian",
+) -> float:
+    """Return the psi_2 norm of one entry of the noise, whose bound is eta (section 2).
+
+    It is the smallest t with ``E exp(x**2 / t**2) <= 2``.
+
+    Parameters
+    ----------
+    noise_level : float
+        Standard deviation of the entry.
+    noise : {"gaussian", "rademacher", "uniform"}
+        Its distribution.
+
+    Notes
+    -----
+    Section 5 gives sigma as the norm of Rademacher noise; with this standard definition
+    it is ``sigma / sqrt(log 2)``, 20% more. Sigma is its variance proxy, as it is for
+    all three distributions, and the tail bound in the proof of Theorem 1 holds for that
+    as well as for the norm. So the largest noise level may serve as eta.
+
+    Examples
+    --------
+    >>> round(sub_gaussian_norm(1.0, "rademacher"), 4)
+    1.2011
+    """
+    sigma = check_number("noise_level", noise_level, least=0)
+    check_choice("noise", noise, NOISE_DISTRIBUTIONS)
+    if noise == "gaussian":
+        return float(sigma * np.sqrt(8 / 3))
+    if noise == "rademacher":
+        return float(sigma / np.sqrt(np.log(2)))
+    width = np.sqrt(3.0)
+
+    def excess(t: float) -> float:
+        return float(t / width * np.sqrt(np.pi) / 2 * erfi(width / t) - 2)
+
+    return float(sigma * brentq(excess, 1.0, 2.0, xtol=1e-14))
+
+
+def signal(labels: Any, scales: Any, centers: Any) -> np.ndarray:
+    """Return the expectation of X, n_samples by n_features; P in section 2 is its .T.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+        Whole numbers, the row of ``centers`` that each sample belongs to.
+    scales : array-like of shape (n_samples,)
+        Positive numbers.
+    centers : array-like of shape (n_clusters, n_features)
+        The centres, one in each row.
+
+    Examples
+    --------
+    >>> signal([0, 1, 1], [1.0, 1.0, 2.0], [[1.0, 0.0], [2.0, 3.0]])
+    array([[1., 0.],
+           [2., 3.],
+           [4., 6.]])
+    """
+    code, omega, theta = check_model(labels=labels, scales=scales, centers=centers)
+    return np.asarray(omega[:, None] * theta[code])
+
+
+def signal_singular_values(labels: Any, scales: Any, centers: Any) -> np.ndarray:
+    """Return the K leading singular values of the signal (proof of Lemma 1).
+
+    They decrease, to zeros at the end where the centres are dependent. They are those
+    of the small matrix with rows ``sqrt(weighted size) * center``; the signal itself is
+    never formed. Values below 1e-16 times the largest are rounding errors.
+
+    Examples
+    --------
+    >>> signal_singular_values([0, 0, 1], [3.0, 4.0, 1.0], [[1.0, 0.0], [0.0, 2.0]])
+    array([5., 2.])
+    """
+    weighted = _weighted_centers(labels, scales, centers)
+    values = np.linalg.svd(weighted, compute_uv=False)
+    return np.pad(values, (0, len(weighted) - len(values)))
+
+
+def signal_condition_number(labels: Any, scales: Any, centers: Any) -> float:
+    """Return ``sigma_1 / sigma_K`` of the signal, kappa_P in Lemma 4.
+
+    It is ``inf`` for linearly dependent centres.
+
+    Examples
+    --------
+    >>> signal_condition_number([0, 0, 1], [3.0, 4.0, 1.0], [[1.0, 0.0], [0.0, 2.0]])
+    2.5
+    """
+    return _singular_ratio(_weighted_centers(labels, scales, centers))
+
+
+@dataclass(frozen=True, eq=False)
+class IdealEmbedding:
+    """What the spectral algorithm would see without noise (Lemma 1).
+
+    Attributes
+    ----------
+    singular_vectors : ndarray of shape (n_samples, n_clusters)
+        U; row i is ``scale_i / sqrt(weighted size)`` times a row of ``rotation``.
+    normalized : ndarray of shape (n_samples, n_clusters)
+        U_*, the same with rows of norm 1: equal within clusters, orthogonal between.
+    rotation : ndarray of shape (n_clusters, n_clusters)
+        H, orthogonal; row k is the normalized row of cluster k.
+    """
+
+    singular_vectors: np.ndarray
+    normalized: np.ndarray
+    rotation: np.ndarray
+
+
+def ideal_embedding(labels: Any, scales: Any, centers: Any) -> IdealEmbedding:
+    """Return the singular vectors of the signal and their unit rows (Lemma 1).
+
+    Notes
+    -----
+    Centres must be linearly independent, though the lemma does not say so: otherwise
+    the signal has fewer than K singular vectors, and centres ``t`` and ``-t`` or
+    ``2 * t`` leave a single one. The proof also writes the index j for k in one line.
+
+    Examples
+    --------
+    >>> ideal = ideal_embedding([0, 0, 1], [3.0, 4.0, 1.0], [[1.0, 0.0], [0.0, 2.0]])
+    >>> abs(ideal.singular_vectors).round(2)
+    array([[0.6, 0. ],
+           [0.8, 0. ],
+           [0. , 1. ]])
+    """
+    code, omega, theta = check_model(labels=labels, scales=scales, centers=centers)
+    rotation, _ = independent_svd(_weighted_centers(code, omega, theta))
+    length = np.sqrt(weighted_sizes(code, omega))[code]
+    vectors = (omega / length)[:, None] * rotation[code]
+    return IdealEmbedding(vectors, rotation[code], rotation)
+
+
+@dataclass(frozen=True)
+class Incoherence:
+    """The incoherence parameters of a signal (section 4, Definition 1).
+
+    Attributes
+    ----------
+    entries : float
+        mu_0, the largest squared entry over the mean squared entry.
+    samples : float
+        mu_1, the largest squared row norm of the singular vectors of the samples over
+        their mean.
+    features : float
+        mu_2, the same for the singular vectors of the features.
+    """
+
+    entries: float
+    samples: float
+    features: float
+
+    @property
+    def largest(self) -> float:
+        """The largest of the three, mu; at least 1."""
+        return max(self.entries, self.samples, self.features)
+
+
+def incoherence(labels: Any, scales: Any, centers: Any) -> Incoherence:
+    """Return mu_0, mu_1, mu_2 and mu of the signal (section 4, Definition 1).
+
+    The centres must be linearly independent.
+
+    Examples
+    --------
+    >>> mu = incoherence([0, 0, 1], [3.0, 4.0, 1.0], [[1.0, 0.0], [0.0, 2.0]])
+    >>> mu.entries, mu.samples, mu.features, mu.largest
+    (3.31..., 1.5, 1.0, 3.31...)
+    """
+    code, omega, theta = check_model(labels=labels, scales=scales, centers=centers)
+    _, features = independent_svd(_weighted_centers(code, omega, theta))
+    n, (k, p) = len(code), theta.shape
+    row_norms = omega**2 / weighted_sizes(code, omega)[code]  # squared, by Lemma 1
+    largest = (omega**2 * (theta**2).max(axis=1)[code]).max()
+    total = (omega**2 * (theta**2).sum(axis=1)[code]).sum()
+    return Incoherence(
+        float(p * n * largest / total),
+        float(n / k * row_norms.max()),
+        float(p / k * (features**2).sum(axis=0).max()),
+    )
+
+
+@dataclass(frozen=True)
+class ModelParameters:
+    """All numbers that the theorem depends on.
+
+    Use :func:`dataclasses.replace` to see what a change of one of them does.
+
+    Attributes
+    ----------
+    n_samples, n_features, n_clusters : int
+        n, p and K.
+    largest_cluster : int
+        n_max, the size of the largest cluster.
+    separation, balance, size_ratio : float
+        Delta, beta and tau.
+    smallest_scale, largest_scale : float
+        omega_min and omega_max.
+    noise_bound : float
+        eta.
+    condition_number, signal_condition_number : float
+        kappa and kappa_P.
+    smallest_singular_value : float
+        sigma_K of the signal.
+    incoherence, sample_incoherence : float
+        mu and mu_1.
+    """
+
+    n_samples: int
+    n_features: int
+    n_clusters: int
+    largest_cluster: int
+    separation: float
+    balance: float
+    size_ratio: float
+    smallest_scale: float
+    largest_scale: float
+    noise_bound: float
+    condition_number: float
+    signal_condition_number: float
+    smallest_singular_value: float
+    incoherence: float
+    sample_incoherence: float
+
+    @property
+    def scale_ratio(self) -> float:
+        """The largest scale over the smallest, R."""
+        return self.largest_scale / self.smallest_scale
+
+    @property
+    def log_size(self) -> float:
+        """The logarithm of d, the larger of n and p."""
+        return log_size(self.n_samples, self.n_features)
+
+
+def model_parameters(
+    labels: Any, scales: Any, centers: Any, noise_bound: float = 1.0
+) -> ModelParameters:
+    """Compute all numbers that the theorem depends on.
+
+    Parameters
+    ----------
+    labels, scales, centers
+        The model; its centres must be linearly independent.
+    noise_bound : float
+        eta, the bound of the sub-Gaussian norm of the noise. The largest noise level
+        will do, see :func:`sub_gaussian_norm`.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> sample = make_ihgmm(100, 50, 2, random_state=0, return_params=True)
+    >>> q = model_parameters(sample.labels, sample.scales, sample.centers, 1.5)
+    >>> q.n_clusters, q.balance, round(q.condition_number, 6)
+    (2, 1.0, 1.0)
+    """
+    model = check_model(labels=labels, scales=scales, centers=centers)
+    code, omega, theta = model
+    eta = check_number("noise_bound", noise_bound, above=0)
+    log_size(len(code), theta.shape[1])  # raises where it is 0
+    mu = incoherence(*model)
+    return ModelParameters(
+        n_samples=len(code),
+        n_features=theta.shape[1],
+        n_clusters=len(theta),
+        largest_cluster=int(np.bincount(code).max()),
+        separation=separation(theta),
+        balance=balance(code),
+        size_ratio=size_ratio(code),
+        smallest_scale=float(omega.min()),
+        largest_scale=float(omega.max()),
+        noise_bound=eta,
+        condition_number=condition_number(theta),
+        signal_condition_number=signal_condition_number(*model),
+        smallest_singular_value=float(signal_singular_values(*model)[-1]),
+        incoherence=mu.largest,
+        sample_incoherence=mu.samples,
+    )
+
+
+def log_size(n: int, p: int) -> float:
+    """Return ``log(max(n, p))``, which conditions divide by; raise where it is 0."""
+    if max(n, p) < 2:
+        raise ValueError(
+            "n_samples=1 and n_features=1 leave log(max(n, p)) = 0 in the conditions; "
+            "give at least 2 of one."
+        )
+    return float(np.log(max(n, p)))
+
+
+def independent_svd(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the singular vectors of independent rows; raise where there are none."""
+    if not np.isfinite(_singular_ratio(centers)):
+        rank = np.linalg.matrix_rank(centers)
+        raise ValueError(
+            f"centers has {len(centers)} rows but rank {rank}; give linearly "
+            "independent centers, no more of them than features."
+        )
+    left, _, right = np.linalg.svd(centers, full_matrices=False)
+    return left, right
+
+
+def _singular_ratio(matrix: np.ndarray) -> float:
+    """Return the largest singular value over that of the last row, or ``inf``."""
+    rows, columns = matrix.shape
+    values = np.linalg.svd(matrix, compute_uv=False)
+    rounding = values[0] * max(rows, columns) * np.finfo(np.float64).eps
+    if columns < rows or values[-1] <= rounding:
+        return np.inf
+    return float(values[0] / values[-1])
+
+
+def _weighted_centers(labels: Any, scales: Any, centers: Any) -> np.ndarray:
+    """Return rows ``sqrt(weighted size) * center``, with the signal's spectrum."""
+    code, omega, theta = check_model(labels=labels, scales=scales, centers=centers)
+    return np.asarray(np.sqrt(np.bincount(code, omega**2))[:, None] * theta)

@@ -36,29 +36,31 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 import ihgmm
-from ihgmm import PSC, IhGMM, IhSC, SDPKMeans, SphericalKMeans, TwoComponentLloyd
-from ihgmm import diagnose, estimate_parameters, make_ihgmm, metrics, theory
-from ihgmm import scale_heterogeneity_test, select_n_clusters
-from ihgmm.anndata import ihsc as ihsc_on_anndata
-from ihgmm.estimation import telling_features
-from ihgmm.planning import plan
-from ihgmm.storage import load_model, save_model
+from ihgmm import anndata, estimation, metrics, planning, storage, theory
 
 # How things are called: what the package renames changes in this part only.
 
 RENAMED: dict[str, str] = {}
 """Attributes of results as they are called now, with their names in recordings."""
 
+ESTIMATORS = "IhSC IhGMM PSC SphericalKMeans TwoComponentLloyd SDPKMeans".split()
 METHODS = ("predict", "transform", "score", "predict_proba", "score_samples")
-ESTIMATORS = (IhSC, IhGMM, PSC, SphericalKMeans, TwoComponentLloyd, SDPKMeans)
-select = partial(select_n_clusters, random_state=0)
+GRAMS = ("hollow", "full", "cosine", "hetero")
+ORDERS = ("algebraic", "magnitude")
+SOLVERS = ("auto", "dense", "lanczos", "block")
+ASSIGNMENTS = ("kmeans", "cluster_qr")
+NOISES = ("individual", "class", "common")
+
+select = partial(ihgmm.select_n_clusters, random_state=0)
+diagnose, scale_test = ihgmm.diagnose, ihgmm.scale_heterogeneity_test
 
 
-def fitted(make, X, new, k, weights=None, **options):
-    """Fit an estimator; return its attributes and what it says of rows."""
-    given = {"random_state": 0, **options}
-    model = make(**given) if make is TwoComponentLloyd else make(k, **given)
-    return told(model.fit(X, **({} if weights is None else weights)), X, new)
+def fit_model(make, X, k, weights=None, **options):
+    given = {"n_clusters": k, "random_state": 0, **options}
+    if make == "TwoComponentLloyd":
+        del given["n_clusters"]
+    more = {} if weights is None else {"sample_weight": weights}
+    return getattr(ihgmm, make)(**given).fit(X, **more)
 
 
 def told(model, X, new):
@@ -66,43 +68,40 @@ def told(model, X, new):
     names = [name for name in dir(model) if re.fullmatch("[a-z].*_", name)]
     found = {name: getattr(model, name) for name in names if hasattr(model, name)}
     found["home"] = type(model.labels_).__module__.partition(".")[0]
-    calls = {name: (new,) for name in METHODS} | {"bic": (X,), "icl": (X,)}
-    for name, arguments in (calls | {"sample": (7,)}).items():
+    calls = dict.fromkeys(METHODS, new) | {"bic": X, "icl": X, "sample": 7}
+    for name, given in calls.items():
         if hasattr(model, name):
-            found[name] = attempt(partial(getattr(model, name), *arguments))
+            found[name] = attempt(partial(getattr(model, name), given))
     return found
 
 
-def estimates(X, labels, **options):
-    """Return estimates, intervals of scales and telling features."""
-    found = estimate_parameters(X, labels, **options)
-    noise = float(np.mean(host(found.noise_levels)))
-    return {
-        "found": found,
-        "intervals": [found.scale_intervals(level) for level in (0.5, 0.95)],
-        "telling": telling_features(found.centers, n_features=5),
-        "telling_by_noise": telling_features(found.centers, noise, n_features=5),
-    }
+def fitted(make, X, new, k, **options):
+    return told(fit_model(make, X, k, **options), X, new)
 
 
 def stored(make, X, new, k):
-    """Return what a model says after it was written and read."""
-    model = make(random_state=0) if make is TwoComponentLloyd else make(k)
-    save_model(model.set_params(random_state=0).fit(X), "model.npz")
-    return told(load_model("model.npz"), X, new)
+    storage.save_model(fit_model(make, X, k), "model.npz")
+    return told(storage.load_model("model.npz"), X, new)
+
+
+def estimates(X, labels, **options):
+    found = ihgmm.estimate_parameters(X, labels, **options)
+    noise = float(np.mean(host(found.noise_levels)))
+    telling = partial(estimation.telling_features, found.centers, n_features=5)
+    intervals = [found.scale_intervals(level) for level in (0.5, 0.95)]
+    return found, {"intervals": intervals, "telling": [telling(), telling(noise)]}
 
 
 def annotated(X, k, **options):
-    """Return what is written to an AnnData object."""
     adata = import_module("anndata").AnnData(X)
-    ihsc_on_anndata(adata, k, **options)
+    anndata.ihsc(adata, k, **options)
     obs = {str(name): list(column) for name, column in adata.obs.items()}
     return {"obs": obs, "obsm": dict(adata.obsm), "uns": dict(adata.uns)}
 
 
 def reported(make, X, k, options, **more):
     """Return the data inside the page of a report and the numbers that it shows."""
-    model = make(k, random_state=0, **options).fit(X)
+    model = fit_model(make, X, k, **options)
     page = Path(model.report(X, "report.html", **more)).read_text("utf-8")
     held = re.search(r'(?s)<script type="application/json"[^>]*>(.*?)</script>', page)
     data = json.loads(held[1])
@@ -116,12 +115,12 @@ def reported(make, X, k, options, **more):
 
 def command(line):
     """Return what ``python -m ihgmm`` says in JSON, and the file it writes with -o."""
-    words = line.split()
+    words, before, code = line.split(), sys.argv, 0
     out, err = io.StringIO(), io.StringIO()
-    before, sys.argv, code = sys.argv, ["ihgmm", *words, "--json"], 0
     try:
+        sys.argv = ["ihgmm", *words, "--json"]
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            runpy.run_module("ihgmm", run_name="__main__", alter_sys=False)
+            runpy.run_module("ihgmm", run_name="__main__")
     except SystemExit as end:
         code = end.code
     finally:
@@ -134,6 +133,10 @@ def command(line):
         with open(words[words.index("-o") + 1], newline="") as file:
             found["file"] = list(zip(*csv.reader(file), strict=True))
     return found
+
+
+def planned(*sizes):
+    return figures(planning.plan(*sizes))
 
 
 def figures(value):
@@ -172,8 +175,7 @@ def place(name):
 
 
 def memory_map(X):
-    path = place("x.npy")
-    np.save(path, X)
+    np.save(path := place("x.npy"), X)
     return np.load(path, mmap_mode="r")
 
 
@@ -182,30 +184,25 @@ def hdf5(X, chunks=None):
     return file.create_dataset("X", data=X, chunks=chunks)
 
 
-def rows_of(X):
-    return max(100, len(X) // 8), X.shape[1]
+def csr_hdf5(X):
+    group, X = import_module("h5py").File(place("x.h5"), "w"), sp.csr_array(X)
+    for name in ("data", "indices", "indptr"):
+        group.create_dataset(name, data=getattr(X, name))
+    group.attrs.update({"encoding-type": "csr_matrix", "shape": X.shape})
+    return group
+
+
+def chunked(X, create, **options):
+    return create(X, chunks=(max(100, len(X) // 8), X.shape[1]), **options)
+
+
+def dask_array(X):
+    return chunked(X, import_module("dask.array").from_array)
 
 
 def zarr_array(X):
     create = import_module("zarr").create_array
-    array = create(place("x.zarr"), shape=X.shape, dtype=X.dtype, chunks=rows_of(X))
-    array[:] = X
-    return array
-
-
-def csr_group(X, group):
-    create = group.create_array if hasattr(group, "store") else group.create_dataset
-    X = sp.csr_array(X)
-    for name in ("data", "indices", "indptr"):
-        create(name, data=getattr(X, name))
-    group.attrs["encoding-type"] = "csr_matrix"
-    group.attrs["shape"] = X.shape
-    return group
-
-
-def csr_hdf5(X):
-    file = import_module("h5py").File(place("x.h5"), "w")
-    return csr_group(X, file.create_group("X"))
+    return chunked(X, lambda X, chunks: create(place("x"), data=X, chunks=chunks))
 
 
 def frame(X, library="pandas"):
@@ -213,17 +210,8 @@ def frame(X, library="pandas"):
 
 
 def parquet(X):
-    path = place("x.parquet")
-    frame(X).to_parquet(path, row_group_size=90)
+    frame(X).to_parquet(path := place("x.parquet"), row_group_size=90)
     return import_module("pyarrow.dataset").dataset(path)
-
-
-def dask_array(X):
-    return import_module("dask.array").from_array(X, chunks=rows_of(X))
-
-
-def dask_frame(X):
-    return import_module("dask.dataframe").from_pandas(frame(X), npartitions=3)
 
 
 KINDS = {
@@ -235,7 +223,6 @@ KINDS = {
     "csr_array": sp.csr_array,
     "csc_matrix": sp.csc_matrix,
     "csc_array": sp.csc_array,
-    "coo_array": sp.coo_array,
     "pandas": frame,
     "polars": lambda X: frame(X, "polars"),
     "torch": lambda X: import_module("torch").asarray(X),
@@ -245,138 +232,33 @@ KINDS = {
     "hdf5_chunks": lambda X: hdf5(X, (min(len(X), 70), X.shape[1] // 2)),
     "zarr": zarr_array,
     "csr_hdf5": csr_hdf5,
-    "csr_zarr": lambda X: csr_group(X, import_module("zarr").create_group(place("x"))),
     "parquet": parquet,
     "dask": dask_array,
     "dask_csr": lambda X: dask_array(X).map_blocks(sp.csr_array),
-    "dask_frame": dask_frame,
 }
 
-# Cases: a name and a call.
 
-GRAMS = ("hollow", "full", "cosine", "hetero")
-ORDERS = ("algebraic", "magnitude")
-SOLVERS = ("auto", "dense", "lanczos", "block")
-ASSIGNMENTS = ("kmeans", "cluster_qr")
-NOISES = ("individual", "class", "common")
-
-
-def shaped():
-    """Yield data sets: name, rows, new rows, labels, number of clusters."""
-    yield "tall", *data(240, 30, 4), 4
-    yield "wide", *data(90, 300, 3), 3
-    yield "few", *data(200, 8, 3), 3
+def shapes():
+    """Return data sets: rows, new rows, labels, number of clusters."""
     X, new, labels = data(220, 60, 4, 0.6, 0.6)
-    yield "sparse", sp.csr_array(X), sp.csr_array(new), labels, 4
+    return {
+        "tall": (*data(240, 30, 4), 4),
+        "wide": (*data(90, 300, 3), 3),
+        "few": (*data(200, 8, 3), 3),
+        "sparse": (sp.csr_array(X), sp.csr_array(new), labels, 4),
+    }
 
 
-def estimator_cases():
-    for shape, X, new, labels, k in shaped():
-        fit = partial(fitted, X=X, new=new, k=k)
-        for options in product(
-            GRAMS, ORDERS, SOLVERS, ASSIGNMENTS, ("plain", "refine")
-        ):
-            names = ("gram", "order", "eigen_solver", "assign_labels", "refine")
-            given = dict(
-                zip(names, (*options[:4], options[4] == "refine"), strict=True)
-            )
-            yield f"ihsc/{shape}/{'/'.join(options)}", partial(fit, IhSC, **given)
-        for gram, refine in product(GRAMS, (False, True)):
-            call = partial(fit, IhSC, k="auto", gram=gram, refine=refine)
-            yield f"ihsc/{shape}/{gram}/counted-{refine:d}", call
-        block = {"eigen_solver": "block"}
-        for i, more in enumerate(
-            [{"n_init": 3}, {"max_iter": 1}, {"tol": 1e-8, **block}]
-        ):
-            yield f"ihsc/{shape}/more-{i}", partial(fit, IhSC, **more)
-        for source in (np.random.RandomState, np.random.default_rng):
-            call = partial(fit, IhSC, random_state=source(5), **block)
-            yield f"ihsc/{shape}/{source.__name__}", call
-        for noise, gram in product(NOISES, GRAMS):
-            for count, more in (k, {}), ("auto", {"max_iter": 3}):
-                call = partial(fit, IhGMM, k=count, noise=noise, gram=gram, **more)
-                yield f"ihgmm/{shape}/{noise}/{gram}/{count}", call
-        for solver, assign in product(SOLVERS, ASSIGNMENTS):
-            call = partial(fit, PSC, eigen_solver=solver, assign_labels=assign)
-            yield f"psc/{shape}/{solver}/{assign}", call
-        for solver in SOLVERS:
-            call = partial(fit, TwoComponentLloyd, eigen_solver=solver)
-            yield f"two/{shape}/{solver}", call
-        weights = np.random.default_rng(1).exponential(size=len(labels))
-        start = (X[:k].toarray() if sp.issparse(X) else X[:k]) + 0.1
-        for i, more in enumerate(({}, {"n_init": 4}, {"init": start}, {"tol": 0})):
-            call = partial(fit, SphericalKMeans, **more)
-            yield f"spherical/{shape}/{i}", call
-            yield (
-                f"spherical/{shape}/{i}/weighted",
-                partial(call, weights={"sample_weight": weights}),
-            )
-        for assign in ASSIGNMENTS:
-            call = partial(fit, SDPKMeans, X=X[:40], assign_labels=assign)
-            yield f"sdp/{shape}/{assign}", call
-        yield f"sdp/{shape}/sampled", partial(fit, SDPKMeans, max_samples=30)
-
-
-def question_cases():
-    rng = np.random.default_rng(2)
-    noise = "noise", rng.standard_normal((150, 40)), None, rng.integers(3, size=150), 3
-    for shape, X, _, labels, k in (*shaped(), noise):
-        for method, gram in product(
-            ("auto", "parallel", "stability"), ("auto", "hollow", "cosine")
-        ):
-            call = partial(select, X, method=method, gram=gram)
-            yield f"select/{shape}/{method}/{gram}", call
-        yield f"select/{shape}/few", partial(select, X, n_flips=4, max_clusters=2)
-        words = np.array(["ash", "birch", "cedar", "dogwood"])[labels]
-        kinds = {"true": labels, "words": words, "one": 0 * labels}
-        for kind, given in (kinds | {"random": rng.permutation(labels)}).items():
-            for gram in GRAMS:
-                call = partial(diagnose, X, given, gram=gram)
-                yield f"diagnose/{shape}/{kind}/{gram}", call
-            yield f"estimate/{shape}/{kind}", partial(estimates, X, given)
-            yield f"test/{shape}/{kind}", partial(scale_heterogeneity_test, X, given)
-        for more in {"n_clusters": k + 2}, {"scales": rng.uniform(0, 2, len(labels))}:
-            call = partial(estimates, X, labels, **more)
-            yield f"estimate/{shape}/{next(iter(more))}", call
-
-
-def questions(name, X, labels):
-    """Yield the questions that can be asked of any data."""
-    yield f"{name}/select", partial(select, X)
-    yield f"{name}/diagnose", partial(diagnose, X, labels)
-    yield f"{name}/estimate", partial(estimates, X, labels)
-    yield f"{name}/test", partial(scale_heterogeneity_test, X, labels)
-
-
-def kind_cases():
-    dense, fresh, labels = data(260, 40, 4, 0.5, 0.3)
-    more = {"order": "magnitude", "assign_labels": "cluster_qr", "refine": True}
-    for (kind, put), dtype in product(KINDS.items(), ("float64", "float32")):
-        X, new = (attempt(partial(put, part.astype(dtype))) for part in (dense, fresh))
-        name, fit = f"kinds/{kind}/{dtype}", partial(fitted, X=X, new=new, k=4)
-        for gram, solver in product(GRAMS, SOLVERS):
-            if dtype == "float64" or solver == "block":
-                call = partial(fit, IhSC, gram=gram, eigen_solver=solver)
-                yield f"{name}/{gram}/{solver}", call
-        for solver in ("auto", "block"):
-            call = partial(fit, IhSC, eigen_solver=solver, **more)
-            yield f"{name}/hollow/{solver}/refined", call
-        yield f"{name}/counted", partial(fit, IhSC, k="auto")
-        for make in ESTIMATORS[1:5]:
-            yield f"{name}/{make.__name__.lower()}", partial(fit, make)
-        yield from questions(name, X, labels)
-
-
-def edge_sets():
+def edges():
     """Return small data sets that are special in some way, and numbers of clusters."""
     X, _, labels = data(120, 20, 3)
     rng = np.random.default_rng(3)
-    place = np.arange(120)[:, None], np.arange(20)
+    i, j = np.ogrid[:120, :20]
     return {
-        "zero-rows": (np.where(place[0] % 50 == 0, 0, X), 3),
+        "zero-rows": (np.where(i % 50, X, 0), 3),
         "all-zero": (np.zeros((12, 4)), 2),
-        "huge-row": (np.where(place[0] == 7, 1e6, 1) * X, 3),
-        "huge-column": (np.where(place[1] == 3, 1e4, 1) * X, 3),
+        "huge-row": (np.where(i == 7, 1e6, 1) * X, 3),
+        "huge-column": (np.where(j == 3, 1e4, 1) * X, 3),
         "duplicates": (np.eye(6)[rng.integers(3, size=60)], 4),
         "all-alike": (np.ones((20, 5)), 2),
         "rank-two": (rng.standard_normal((80, 2)) @ rng.standard_normal((2, 15)), 5),
@@ -394,57 +276,148 @@ def edge_sets():
         "large-numbers": (X * 1e200, 3),
         "small-numbers": (X * 1e-200, 3),
         "small-float32": ((X * 1e-42).astype(np.float32), 3),
-        "nan": (np.where(place[1] == 3, np.nan, X), 3),
-        "infinite": (np.where(place[1] == 3, -np.inf, X), 3),
+        "nan": (np.where(j == 3, np.nan, X), 3),
+        "infinite": (np.where(j == 3, -np.inf, X), 3),
         "words": (np.full((5, 2), "a"), 2),
         "flat": (X[0], 2),
     }
 
 
-def edge_cases():
-    for edge, (X, k) in edge_sets().items():
-        name, fit = f"edge/{edge}", partial(fitted, X=X, new=X[:30], k=k)
-        for make in ESTIMATORS if len(X) < 30 else ESTIMATORS[:5]:
-            yield f"{name}/{make.__name__.lower()}", partial(fit, make)
+LARGE = {
+    "30000x20": (30_000, 20, 6, 0.4),
+    "30000x60": (30_000, 60, 6, 0.2, 0, "float32"),
+    "3000x50": (3_000, 50, 40, 0.6),
+    "110000x100": (110_000, 100, 8, 0.15, 0, "float32"),
+    "9000x1200": (9_000, 1_200, 8, 0.06, 0, "float32"),
+}
+
+# Cases: a name and a call.
+
+
+def ihsc_cases():
+    names = ("gram", "order", "eigen_solver", "assign_labels")
+    for shape, (X, new, _, k) in shapes().items():
+        fit = partial(fitted, "IhSC", X, new)
+        for options in product(GRAMS, ORDERS, SOLVERS, ASSIGNMENTS):
+            call = partial(fit, k, **dict(zip(names, options, strict=True)))
+            yield f"ihsc/{shape}/{'/'.join(options)}/plain", call
+            yield (
+                f"ihsc/{shape}/{'/'.join(options)}/refined",
+                partial(call, refine=True),
+            )
         for gram in GRAMS:
-            call = partial(fit, IhSC, gram=gram, eigen_solver="block")
-            yield f"{name}/{gram}/block", call
-        yield f"{name}/counted", partial(fit, IhSC, k="auto", refine=True)
-        yield from questions(name, X, np.arange(len(X)) % k)
+            call = partial(fit, "auto", gram=gram)
+            yield f"ihsc/{shape}/{gram}/counted", call
+            yield f"ihsc/{shape}/{gram}/counted-refined", partial(call, refine=True)
+        yield f"ihsc/{shape}/starts", partial(fit, k, n_init=3, max_iter=1)
+        yield f"ihsc/{shape}/exact", partial(fit, k, tol=1e-8, eigen_solver="block")
+        for source in (np.random.RandomState, np.random.default_rng):
+            call = partial(fit, k, random_state=source(5), eigen_solver="block")
+            yield f"ihsc/{shape}/{source.__name__}", call
+
+
+def estimator_cases():
+    for shape, (X, new, labels, k) in shapes().items():
+        fit = partial(fitted, X=X, new=new, k=k)
+        for noise, gram in product(NOISES, GRAMS):
+            call = partial(fit, "IhGMM", noise=noise, gram=gram)
+            yield f"ihgmm/{shape}/{noise}/{gram}/given", call
+            counted = partial(call, k="auto", max_iter=3)
+            yield f"ihgmm/{shape}/{noise}/{gram}/counted", counted
+        for solver, assign in product(SOLVERS, ASSIGNMENTS):
+            call = partial(fit, "PSC", eigen_solver=solver, assign_labels=assign)
+            yield f"psc/{shape}/{solver}/{assign}", call
+        for solver in SOLVERS:
+            call = partial(fit, "TwoComponentLloyd", eigen_solver=solver)
+            yield f"two/{shape}/{solver}", call
+        weights = np.random.default_rng(1).exponential(size=len(labels))
+        start = (X[:k].toarray() if sp.issparse(X) else X[:k]) + 0.1
+        for i, more in enumerate(({}, {"n_init": 4}, {"init": start}, {"tol": 0})):
+            call = partial(fit, "SphericalKMeans", **more)
+            yield f"spherical/{shape}/{i}", call
+            yield f"spherical/{shape}/{i}/weighted", partial(call, weights=weights)
+        for assign in ASSIGNMENTS:
+            call = partial(fit, "SDPKMeans", X=X[:40], assign_labels=assign)
+            yield f"sdp/{shape}/{assign}", call
+
+
+def question_cases():
+    rng = np.random.default_rng(2)
+    noise = rng.standard_normal((150, 40)), None, rng.integers(3, size=150), 3
+    for shape, (X, _, labels, k) in {**shapes(), "noise": noise}.items():
+        ways = ("auto", "parallel", "stability"), ("auto", "hollow", "cosine")
+        for method, gram in product(*ways):
+            call = partial(select, X, method=method, gram=gram)
+            yield f"select/{shape}/{method}/{gram}", call
+        yield f"select/{shape}/few", partial(select, X, n_flips=4, max_clusters=2)
+        words = np.array(["ash", "birch", "cedar", "dogwood"])[labels]
+        kinds = {"true": labels, "words": words, "one": 0 * labels}
+        for kind, given in (kinds | {"random": rng.permutation(labels)}).items():
+            for gram in GRAMS:
+                call = partial(diagnose, X, given, gram=gram)
+                yield f"diagnose/{shape}/{kind}/{gram}", call
+            yield f"estimate/{shape}/{kind}", partial(estimates, X, given)
+            yield f"test/{shape}/{kind}", partial(scale_test, X, given)
+        for more in {"n_clusters": k + 2}, {"scales": rng.uniform(0, 2, len(labels))}:
+            call = partial(estimates, X, labels, **more)
+            yield f"estimate/{shape}/{next(iter(more))}", call
+
+
+def basics(name, X, new, labels, k, solvers=("auto",), makes=ESTIMATORS[1:5]):
+    """Yield what can be asked of any data."""
+    fit = partial(fitted, X=X, new=new, k=k)
+    for gram, solver in product(GRAMS, solvers):
+        call = partial(fit, "IhSC", gram=gram, eigen_solver=solver)
+        yield f"{name}/ihsc/{gram}/{solver}", call
+    yield f"{name}/refined", partial(fit, "IhSC", refine=True)
+    options = {"order": "magnitude", "assign_labels": "cluster_qr"}
+    yield f"{name}/magnitude", partial(fit, "IhSC", **options)
+    yield f"{name}/counted", partial(fit, "IhSC", k="auto")
+    for make in makes:
+        yield f"{name}/{make.lower()}", partial(fit, make)
+    yield f"{name}/select", partial(select, X)
+    yield f"{name}/diagnose", partial(diagnose, X, labels)
+    yield f"{name}/estimate", partial(estimates, X, labels)
+    yield f"{name}/test", partial(scale_test, X, labels)
+
+
+def kind_cases():
+    dense, fresh, labels = data(260, 40, 4, 0.5, 0.3)
+    for (kind, put), dtype in product(KINDS.items(), ("float64", "float32")):
+        X, new = (attempt(partial(put, part.astype(dtype))) for part in (dense, fresh))
+        solvers = SOLVERS if dtype == "float64" else ("block",)
+        yield from basics(f"kinds/{kind}/{dtype}", X, new, labels, 4, solvers)
+
+
+def edge_cases():
+    for edge, (X, k) in edges().items():
+        makes = ESTIMATORS[1:] if len(X) < 30 else ESTIMATORS[1:5]
+        labels, solvers = np.arange(len(X)) % k, ("auto", "block")
+        yield from basics(f"edge/{edge}", X, X[:30], labels, k, solvers, makes)
     for name in ("gram", "order", "eigen_solver", "n_clusters", "tol", "n_init"):
-        yield f"edge/options/{name}", lambda name: IhSC(**{name: "no"}).fit([[1.0]])
+        call = partial(fit_model, "IhSC", [[1.0]], **{"k": 1, name: "none"})
+        yield f"edge/options/{name}", call
 
 
 def large_cases():
-    for shape, sizes in {
-        "30000x20": (30_000, 20, 6, 0.4),
-        "30000x60": (30_000, 60, 6, 0.2, 0, "float32"),
-        "3000x50": (3_000, 50, 40, 0.6),
-        "110000x100": (110_000, 100, 8, 0.15, 0, "float32"),
-        "9000x1200": (9_000, 1_200, 8, 0.06, 0, "float32"),
-    }.items():
+    for shape, sizes in LARGE.items():
         X, new, labels = data(*sizes)
-        name, fit = f"large/{shape}", partial(fitted, X=X, new=new, k=sizes[2])
-        for gram in GRAMS:
-            yield f"{name}/{gram}/auto", partial(fit, IhSC, gram=gram)
+        name, k = f"large/{shape}", sizes[2]
+        yield from basics(name, X, new, labels, k, makes=ESTIMATORS[1:4])
         for solver in ("block", "lanczos"):
-            yield f"{name}/hollow/{solver}", partial(fit, IhSC, eigen_solver=solver)
-        yield f"{name}/refined", partial(fit, IhSC, refine=True)
-        for make in ESTIMATORS[1:4]:
-            yield f"{name}/{make.__name__.lower()}", partial(fit, make)
+            call = partial(fitted, "IhSC", X, new, k, eigen_solver=solver)
+            yield f"{name}/ihsc/hollow/{solver}", call
         for kind in ("memory_map", "zarr", "csr_array", "torch", "dask"):
-            stored = attempt(partial(KINDS[kind], X))
-            yield f"{name}/{kind}", partial(fit, IhSC, X=stored)
-        yield from questions(name, X, labels)
+            there = attempt(partial(KINDS[kind], X))
+            yield f"{name}/{kind}", partial(fitted, "IhSC", there, new, k)
 
 
 def function_cases():
-    draw = partial(make_ihgmm, 60, random_state=0, return_params=True)
-    for noise, levels, dtype in product(
-        ("gaussian", "rademacher", "uniform"), NOISES, ("float64", "float32")
-    ):
-        call = partial(draw, noise=noise, noise_structure=levels, dtype=dtype)
-        yield f"sample/{noise}/{levels}/{dtype}", call
+    draw = partial(ihgmm.make_ihgmm, 60, random_state=0, return_params=True)
+    for options in product(("gaussian", "rademacher", "uniform"), NOISES, ("f8", "f4")):
+        names = ("noise", "noise_structure", "dtype")
+        call = partial(draw, **dict(zip(names, options, strict=True)))
+        yield f"sample/{'/'.join(options)}", call
     given = {"centers": np.eye(3, 9), "scales": np.arange(1, 61), "noise_levels": 1.0}
     levels = {"noise_structure": "class", "noise_levels": [1.0, 2.0, 0.5, 1.0]}
     apart = {"scale_ratio": 1.0, "balance": 0.3, "separation": 4.0}
@@ -456,61 +429,56 @@ def function_cases():
     for name in metrics.__all__:
         for i, pair in enumerate(((true, other), (other, names), (names, true))):
             yield f"metrics/{name}/{i}", partial(getattr(metrics, name), *pair)
-    known = {"labels": true, "scales": rng.uniform(0.5, 3, 60), "size_ratio": 2.5}
-    known |= {"centers": rng.standard_normal((3, 10)), "separation": 9.0}
-    known |= {"n_samples": 400, "n_features": 900, "n_clusters": 2, "noise_level": 1.5}
-    triple = (known[name] for name in ("labels", "scales", "centers"))
+    triple = true, rng.uniform(0.5, 3, 60), rng.standard_normal((3, 10))
+    known = dict(zip(("labels", "scales", "centers"), triple, strict=True))
     known["parameters"] = attempt(partial(theory.model_parameters, *triple))
+    known |= {"n_samples": 400, "n_features": 900, "n_clusters": 2, "separation": 9.0}
+    known |= {"noise_level": 1.5, "size_ratio": 2.5}
     for name in filter(str.islower, theory.__all__):
-        wanted = inspect.signature(getattr(theory, name)).parameters.keys()
-        given = {name: known[name] for name in wanted & known.keys()}
+        wanted = inspect.signature(getattr(theory, name)).parameters
+        given = {name: known[name] for name in wanted if name in known}
         yield f"theory/{name}", partial(getattr(theory, name), **given)
     for sizes in ((10**9, 2_000, 50), (10**6, 100, 10), (5_000, 50_000, 3)):
-        call = partial(lambda *sizes: figures(plan(*sizes)), *sizes)
-        yield f"plan/{sizes[0]}", call
+        yield f"plan/{sizes[0]}", partial(planned, *sizes)
+
+
+COMMANDS = {
+    "fit": "fit rows.csv -k 3 COLUMNS -o labels.csv --save fitted.npz",
+    "predict": "predict fitted.npz new.csv -o placed.csv",
+    "fit-auto": "fit rows.csv -k auto --refine --scale-columns COLUMNS",
+    "fit-iris": "fit iris -k 3 --gram cosine",
+    "choose-k": "choose-k rows.csv COLUMNS",
+    "choose-k-parallel": "choose-k rows.csv --method parallel COLUMNS",
+    "test-scales": "test-scales rows.csv COLUMNS",
+    "test-scales-found": "test-scales rows.csv -k 3 COLUMNS",
+    "plan": "plan --n 1e8 --p 500 -k 20 --workers 50",
+    "sample": "sample -n 40 -p 6 -k 3 -o drawn.csv",
+    "no-file": "fit nothing.csv -k 3",
+}
 
 
 def tool_cases():
     X, new, labels = data(240, 30, 4)
     for make in ESTIMATORS:
-        rows = X[:40] if make is SDPKMeans else X
-        yield f"storage/{make.__name__.lower()}", partial(stored, make, rows, new, 4)
-    ids = [f"row {i}" for i in range(len(X))]
-    more = {"labels_true": labels, "ids": ids, "title": "Trees", "notes": ["drawn"]}
-    for make, k in product((IhSC, IhGMM), (4, "auto")):
-        yield f"report/{make.__name__.lower()}/{k}", partial(reported, make, X, k, {})
+        yield f"storage/{make.lower()}", partial(stored, make, X[:100], new, 4)
+    for make, k in product(("IhSC", "IhGMM"), (4, "auto")):
+        yield f"report/{make.lower()}/{k}", partial(reported, make, X, k, {})
+    more = {"labels_true": labels, "ids": [f"row {i}" for i in range(240)]}
     options = {"gram": "cosine", "refine": True}
-    yield "report/known", partial(reported, IhSC, X, 4, options, **more)
+    yield "report/known", partial(reported, "IhSC", X, 4, options, **more)
     yield "anndata/dense", partial(annotated, X, 4)
     yield "anndata/sparse", partial(annotated, sp.csr_matrix(X), "auto", refine=True)
     X, new, labels = data(150, 8, 3, 0.6)
     for file, rows in ("rows.csv", X), ("new.csv", new):
-        table = frame(rows)
-        table.insert(0, "name", [f"r{i}" for i in range(len(rows))])
-        table.assign(kind=["abc"[i] for i in labels[: len(rows)]]).to_csv(
-            file, index=False
-        )
-    columns = "--id-column name --label-column kind"
-    for name, line in {
-        "fit": f"fit rows.csv -k 3 {columns} -o labels.csv --save fitted.npz",
-        "predict": "predict fitted.npz new.csv -o placed.csv",
-        "fit-auto": f"fit rows.csv -k auto --refine --scale-columns {columns}",
-        "fit-iris": "fit iris -k 3 --gram cosine",
-        "choose-k": f"choose-k rows.csv {columns}",
-        "choose-k-parallel": f"choose-k rows.csv --method parallel {columns}",
-        "test-scales": f"test-scales rows.csv {columns}",
-        "test-scales-found": f"test-scales rows.csv -k 3 {columns}",
-        "plan": "plan --n 1e8 --p 500 -k 20 --workers 50",
-        "sample": "sample -n 40 -p 6 -k 3 -o drawn.csv",
-        "no-file": "fit nothing.csv -k 3",
-    }.items():
+        table = frame(rows).assign(kind=[f"kind {i}" for i in labels[: len(rows)]])
+        table.to_csv(file, index_label="name")
+    for name, line in COMMANDS.items():
+        line = line.replace("COLUMNS", "--id-column name --label-column kind")
         yield f"command/{name}", partial(command, line)
 
 
-GROUPS = (
-    estimator_cases, question_cases, kind_cases, edge_cases, large_cases,
-    function_cases, tool_cases,
-)  # fmt: skip
+SMALL_GROUPS = [ihsc_cases, estimator_cases, question_cases, kind_cases, edge_cases]
+GROUPS = [*SMALL_GROUPS, large_cases, function_cases, tool_cases]
 
 # Recording.
 
@@ -551,10 +519,8 @@ def flat(name, value):
             key = str(key).rstrip("_")
             yield from flat(f"{name}/{RENAMED.get(key, key)}", part)
     elif isinstance(value, (list, tuple)):
-        if value and {type(part) for part in value} <= {int, float, str}:
-            yield from flat(name, np.asarray(value))
-        else:
-            yield from flat(name, dict(enumerate(value)))
+        same = value and {type(part) for part in value} <= {int, float, str}
+        yield from flat(name, np.asarray(value) if same else dict(enumerate(value)))
     elif type(value).__module__.startswith("ihgmm"):
         names = [key for key in dir(value) if key[0] != "_" and hasattr(value, key)]
         parts = {key: getattr(value, key) for key in names}
@@ -582,14 +548,13 @@ def recorded(name, call):
 
 
 def record(path, only):
-    path = Path(path).absolute()
+    path, found = Path(path).absolute(), {"only": np.asarray(only)}
     print(f"recording {ihgmm.__file__}", file=sys.stderr)
-    found = {"only": np.asarray(only)}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for group in GROUPS:
             start, before = time.perf_counter(), len(found)
             # Threads are worth their start for large data only.
-            with threadpool_limits(None if group is large_cases else 1):
+            with threadpool_limits(1 if group in SMALL_GROUPS else None):
                 for name, call in group():
                     if fnmatch(name, only):
                         parts = recorded(name, call)
@@ -614,10 +579,8 @@ def difference(a, b, rtol):
     if a.dtype.kind != "f":
         wrong = int((a != b).sum())
         return f"{wrong} of {a.size} entries" if wrong else ""
-    odd = ~np.isfinite(a)
-    if not np.array_equal(odd, ~np.isfinite(b)) or not np.array_equal(
-        a[odd], b[odd], equal_nan=True
-    ):
+    odd = ~(np.isfinite(a) & np.isfinite(b))
+    if not np.array_equal(a[odd], b[odd], equal_nan=True):
         return "infinite or missing in other places"
     gap = np.abs(a[~odd] - b[~odd]).max(initial=0)
     largest = np.abs(a[~odd]).max(initial=0)
@@ -631,20 +594,15 @@ def shortened(array):
 
 
 def compare(paths, only, rtol):
-    before, after = (np.load(path) for path in paths)
-    wanted = [only, str(before["only"]), str(after["only"])]
-    names = sorted({*before.files, *after.files} - {"only"})
+    parts = [dict(np.load(path)) for path in paths]
+    wanted = [only, *(str(part.pop("only")) for part in parts)]
     table, lines = {}, []
-    for name in names:
+    for name in sorted(parts[0] | parts[1]):
         if not all(fnmatch(name, f"{pattern}*") for pattern in wanted):
             continue
-        words = ""
-        if name not in after:
-            kind = "gone"
-        elif name not in before:
-            kind = "new"
-        else:
-            words = difference(before[name], after[name], rtol)
+        kind, words = "gone" if name in parts[0] else "new", ""
+        if all(name in part for part in parts):
+            words = difference(*(part[name] for part in parts), rtol)
             kind = "different" if words else "same"
         table.setdefault(name.partition("/")[0], Counter())[kind] += 1
         if kind != "same":
@@ -665,8 +623,7 @@ def main():
         part = todo.add_parser(name)
         part.add_argument("files", nargs=count, metavar="FILE")
         part.add_argument("--only", default="*", help="names, such as 'edge/*'")
-        if count == 2:
-            part.add_argument("--rtol", type=float, default=1e-10)
+        part.add_argument("--rtol", type=float, default=1e-10)
     given = parser.parse_args()
     if given.todo == "record":
         return record(given.files[0], given.only)

@@ -63,7 +63,7 @@ class InSteps(CallbackSupportMixin):
         )
 
     def _keep_selection(self, selection: Any) -> None:
-        """Keep how the number of clusters was found, or forget that of an earlier fit."""
+        """Keep how clusters were counted, or forget the count of an earlier fit."""
         if selection is not None:
             self.selection_ = selection
         elif hasattr(self, "selection_"):

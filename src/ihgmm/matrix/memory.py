@@ -14,15 +14,33 @@ from ihgmm.matrix.threads import in_parts, one_thread
 
 
 class Dense(Matrix):
-    """A NumPy array."""
+    """A NumPy array.
 
-    def __init__(self, array: np.ndarray, unit: float = 1.0) -> None:
+    Parameters
+    ----------
+    array : ndarray of shape (n_samples, n_features)
+        The entries, float32 or float64.
+    unit : float
+        What they were divided by.
+    large : int
+        Entries from which threads of our own pay. Rows of up to 512 features, for which
+        reading is the cost, are then read once for all work; BLAS does as well by
+        itself with longer ones.
+    cached : int
+        Entries that stay in the cache between two products.
+    """
+
+    def __init__(
+        self,
+        array: np.ndarray,
+        unit: float = 1.0,
+        *,
+        large: int = 10**7,
+        cached: int = 2**18,
+    ) -> None:
         self.array = array
         self.shape, self.dtype, self.unit = array.shape, array.dtype, unit
-        # Many short rows: reading them is the cost, so each is read once for all work.
-        # Below ten million entries threads of our own do not pay; beyond 512 features
-        # BLAS does as well by itself.
-        self._large = array.size >= 10**7
+        self._large, self._cached_entries = array.size >= large, cached
         short = array.shape[1] <= 512 and array.flags.c_contiguous
         self._read_once = self._large and short
 
@@ -74,8 +92,8 @@ class Dense(Matrix):
             return Y, sum_of(in_parts(X.shape[0], work))
 
     def _cached(self, part: slice) -> list[slice]:
-        """Cut a range of rows into pieces of 2**18 entries, which stay in the cache."""
-        step = max(1, 2**18 // self.shape[1])
+        """Cut a range of rows into pieces that stay in the cache."""
+        step = max(1, self._cached_entries // self.shape[1])
         starts = range(part.start, part.stop, step)
         return [slice(start, min(start + step, part.stop)) for start in starts]
 
@@ -176,12 +194,16 @@ def _sqnorms(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
 
 
 class Sparse(Matrix):
-    """A scipy.sparse matrix or array, CSR or CSC. Entries that are not stored are 0."""
+    """A scipy.sparse matrix or array, CSR or CSC. Entries that are not stored are 0.
+
+    scipy's products run in one thread. From ``parallel`` multiplications on it costs
+    less to cut them up than it saves.
+    """
 
     has_gaps = True
 
-    def __init__(self, array: Any, unit: float = 1.0) -> None:
-        self.array = array
+    def __init__(self, array: Any, unit: float = 1.0, *, parallel: int = 2**22) -> None:
+        self.array, self._parallel = array, parallel
         self.shape, self.dtype, self.unit = array.shape, array.dtype, unit
 
     @property
@@ -205,9 +227,7 @@ class Sparse(Matrix):
         return _stacked(X.T, lambda part, _: part @ V)
 
     def _worth_threads(self, W: np.ndarray) -> bool:
-        # scipy's products run in one thread; below about four million multiplications
-        # it costs more to cut them up than it saves.
-        return W.ndim == 2 and self.array.nnz * W.shape[1] >= 2**22
+        return W.ndim == 2 and self.array.nnz * W.shape[1] >= self._parallel
 
     def take(self, rows: Index) -> Sparse:
         return Sparse(self.array[rows], self.unit)

@@ -107,8 +107,8 @@ class Stored(Blocks):
         except Exception as error:
             raise OSError(
                 f"Rows {rows.start} to {rows.stop - 1} of the {self.source} could not "
-                f"be read ({type(error).__name__}: {error}). Check that the file is whole "
-                "and stays open and unchanged until the work is done."
+                f"be read ({type(error).__name__}: {error}). Check that the file is "
+                "whole and stays open and unchanged until the work is done."
             ) from error
         if block.shape != (rows.stop - rows.start, self.shape[1]):
             raise OSError(

@@ -383,7 +383,7 @@ class _Stages:
 
     def _settle(self, state: _State, rank: int, accuracy: float) -> _State:
         """Update the diagonal, within the subspace, until it turns no eigenvector."""
-        # Steps that shrink by less are slow; the slowest is expected before any is seen.
+        # Steps that shrink by less are slow; before any is seen, expect the slowest.
         slow, slowest = 0.5, 0.99
         ritz, n_updates, most = state.ritz, state.n_updates, self.most
         diagonal, change, before, last = ritz.diagonal, state.change, np.inf, None

@@ -15,6 +15,7 @@ from ihgmm._devices import is_device, namespace, to_host
 from ihgmm._tall import Tall
 
 __all__ = [
+    "check_coded_labels",
     "check_labels",
     "check_row_count",
     "check_weights",
@@ -82,6 +83,18 @@ def _check_objects(name: str, labels: np.ndarray) -> None:
             f"{name} are {kinds[0]} objects, which have no order; give numbers or "
             "strings."
         ) from None
+
+
+def check_coded_labels(labels: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct labels, sorted, and the place of each row's among them."""
+    array = check_labels("labels", labels)
+    if len(array) != n_samples:
+        raise ValueError(
+            f"labels has {len(array)} entries and X has {n_samples} rows; give one "
+            "label for each row of X."
+        )
+    classes, codes = np.unique(array, return_inverse=True)
+    return classes, np.ravel(codes)
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:

@@ -36,8 +36,8 @@ from ihgmm.estimation import estimate_parameters
 from ihgmm.gram import GRAMS, GramKind
 from ihgmm.refinement import refine_labels
 from ihgmm.rounding import ASSIGNMENTS, Assignment, number_by_size
-from ihgmm.selection import ClusterCount, resolve
 from ihgmm.spectral import spectral_clustering
+from ihgmm.statistics.selection import ClusterCount, resolve
 
 __all__ = ["IhSC"]
 

@@ -38,8 +38,8 @@ from ihgmm.memberships import NOISES, Noise, indicators
 from ihgmm.mixture._fitted import FittedMixture, log_unit
 from ihgmm.refinement import refine_labels
 from ihgmm.rounding import number_by_size
-from ihgmm.selection import resolve
 from ihgmm.spectral import spectral_clustering
+from ihgmm.statistics.selection import resolve
 
 __all__ = ["IhGMM"]
 

@@ -1,0 +1,1 @@
+"""The model and what data say about it: results as plain data."""

@@ -97,7 +97,7 @@ def automatic_count_warnings(
 def _dominated(count: ClusterCount) -> str:
     text = (
         f"Cannot tell: column {count.largest_index} holds {count.largest_column:.0%} "
-        "of the squared length of X, and signs on a single column tell nothing. "
+        "of the squared length of X, and signs on a single column show nothing. "
     )
     if not count.is_offset:
         return f"{text}Divide the columns by their deviation first."
@@ -170,43 +170,34 @@ def _stability(count: ClusterCount) -> str:
 # The test of scales
 
 
+_SCALE_EVIDENCE = {
+    "NOTHING_TO_COMPARE": "no cluster has 4 rows with differences to judge by.",
+    "ONE_CLUSTER": "rows of cluster {cluster} differ in scale ({cluster_p}, corrected "
+    "for {tested} clusters), though all clusters together do not show it ({p}).",
+    "TOO_WEAK": "no sign of individual scales ({p}), but with so weak a signal, or so "
+    "few rows or features, they need not show.",
+    "ABSENT": "no sign of individual scales ({p}), and a spread of {detectable:.1%} "
+    "would have shown.",
+    "UNKNOWN_SPREAD": "rows of a cluster differ in scale ({p}); the signal is too weak "
+    "to say by how much.",
+    "SLIGHT": "rows of a cluster do differ in scale ({p}), but by about {spread:.1%} "
+    "only.",
+    "CLEAR": "rows of a cluster differ in scale by about {spread:.0%} ({p}).",
+}
+
+
 def scale_recommendation(test: ScaleTest) -> str:
     """Return which mixture to use, with the figures that speak for it."""
-    return f"{test.advice}: {_scale_reason(test)}"
-
-
-def _scale_reason(test: ScaleTest) -> str:
-    p = _p_value(test.p_value)
-    match test.evidence.name:
-        case "NOTHING_TO_COMPARE":
-            return "no cluster has 4 rows with differences to judge by."
-        case "ONE_CLUSTER":
-            return (
-                f"rows of cluster {test.clusters[test.strongest]} differ in scale "
-                f"({_p_value(test.strongest_p_value)}, corrected for {test.n_tested} "
-                f"clusters), though all clusters together do not show it ({p})."
-            )
-        case "TOO_WEAK":
-            return (
-                f"no sign of individual scales ({p}), but with so weak a signal, or so "
-                "few rows or features, they need not show."
-            )
-        case "ABSENT":
-            return (
-                f"no sign of individual scales ({p}), and a spread of "
-                f"{test.detectable:.1%} would have shown."
-            )
-        case "UNKNOWN_SPREAD":
-            return (
-                f"rows of a cluster differ in scale ({p}); the signal is too weak to "
-                "say by how much."
-            )
-        case "SLIGHT":
-            return (
-                f"rows of a cluster do differ in scale ({p}), but by about "
-                f"{test.spread:.1%} only."
-            )
-    return f"rows of a cluster differ in scale by about {test.spread:.0%} ({p})."
+    cluster, cluster_p = test.strongest
+    reason = _SCALE_EVIDENCE[test.evidence.name].format(
+        p=_p_value(test.p_value),
+        spread=test.spread,
+        detectable=test.detectable,
+        cluster=cluster,
+        cluster_p=_p_value(cluster_p),
+        tested=test.n_tested,
+    )
+    return f"{test.advice}: {reason}"
 
 
 def _p_value(value: float) -> str:
@@ -232,16 +223,13 @@ def scale_rows(test: ScaleTest) -> list[tuple[str, int, str, str]]:
 
 def scale_table(test: ScaleTest) -> str:
     """Return the figures of each cluster in a table, and the recommendation."""
-    rows = scale_rows(test)
-    width = max(len("cluster"), *(len(name) for name, *_ in rows))
-    lines = [("cluster", "rows", "spread", "p-value"), *rows]
-    return "\n".join(
-        [
-            f"{name:<{width}}  {size:>7}  {spread:>6}  {p:>7}"
-            for name, size, spread, p in lines
-        ]
-        + [test.recommendation]
-    )
+    rows = [("cluster", "rows", "spread", "p-value"), *scale_rows(test)]
+    width = max(len(name) for name, *_ in rows)
+    lines = [
+        f"{name:<{width}}  {size:>7}  {spread:>6}  {p:>7}"
+        for name, size, spread, p in rows
+    ]
+    return "\n".join([*lines, test.recommendation])
 
 
 # A diagnosis
@@ -315,80 +303,46 @@ def _threshold_text(diagnosis: Diagnosis) -> str:
     return "separation over what theory asks for: met, up to constants"
 
 
+_CAUTIONS = {
+    "ZERO_ROWS": "{rows} {are} zero: their labels mean nothing.",
+    "DOMINANT_ROWS": "Only {rows_have} {percent} of the squared length of all rows and "
+    "may drown the others; to compare rows by their angles alone, try gram='cosine'.",
+    "FEWER_DIRECTIONS": "Eigenvalues drop after number {directions} and are level from "
+    "there on: there are fewer directions than clusters. {advice}",
+    "OTHER_ORDER": "The data show clear directions, but these labels do not follow "
+    "them: are rows and labels in the same order?",
+    "PURE_NOISE": "Labels of pure noise look like this; then separation and scales are "
+    "those of noise. Try other features, another scaling or fewer clusters; counting "
+    "the clusters (select_n_clusters) shows whether there is any structure.",
+    "SMALL_CLUSTER": "Cluster {cluster} has only {rows}: its centre is known badly, "
+    "and it may be outliers.",
+    "VAGUE_CLUSTER": "Cluster {cluster} is hardly a cluster: {percent} of its rows are "
+    "expected to belong elsewhere.",
+    "PARALLEL_CLUSTERS": "Clusters {clusters[0]} and {clusters[1]} have nearly the "
+    "same pattern (cosine {cosine:.3f}) and may be one.",
+    "DISPUTED_ROWS": "{percent} of rows fit another cluster better; refining the fit "
+    "(refine=True) would move them.",
+    "NOT_POSITIVE": "Eigenvalue {number} is not positive: there are fewer directions "
+    "than clusters. Some clusters may be one, or their centres are dependent.",
+    "MORE_CLUSTERS": "Eigenvalue {next} is {share:.0%} of eigenvalue {number}: there "
+    "may be more clusters. select_n_clusters counts them.",
+    "EQUAL_SCALES": "Scales hardly differ (ratio {ratio:.2f}): a method without "
+    "individual scales, such as PSC or k-means, may do as well.",
+}
+
+
 def caution_text(caution: Caution) -> str:
     """Return a caution in a sentence or two, with what to do about it."""
     f = caution.figures
-    match caution.kind.name:
-        case "ZERO_ROWS":
-            are = "is" if f["rows"] == 1 else "are"
-            return f"{counted(f['rows'], 'row')} {are} zero: their labels mean nothing."
-        case "DOMINANT_ROWS":
-            rows = "one row has" if f["rows"] == 1 else f"{f['rows']:,} rows have"
-            return (
-                f"Only {rows} {percent(f['share'])} of the squared length of all rows "
-                "and may drown the others; to compare rows by their angles alone, try "
-                "gram='cosine'."
-            )
-        case "FEWER_DIRECTIONS":
-            advice = (
-                f"Ask for about {f['directions']} clusters, unless some patterns are "
-                "mixtures of others."
-                if f["directions"] > 1
-                else "All rows may be one cluster; if not, try other features or "
-                "another scaling."
-            )
-            return (
-                f"Eigenvalues drop after number {f['directions']} and are level from "
-                f"there on: there are fewer directions than clusters. {advice}"
-            )
-        case "OTHER_ORDER":
-            return (
-                "The data show clear directions, but these labels do not follow them: "
-                "are rows and labels in the same order?"
-            )
-        case "PURE_NOISE":
-            return (
-                "Labels of pure noise look like this; then separation and scales are "
-                "those of noise. Try other features, another scaling or fewer "
-                "clusters; counting the clusters (select_n_clusters) tells whether "
-                "there is any structure."
-            )
-        case "SMALL_CLUSTER":
-            return (
-                f"Cluster {f['cluster']} has only {counted(f['rows'], 'row')}: its "
-                "centre is known badly, and it may be outliers."
-            )
-        case "VAGUE_CLUSTER":
-            return (
-                f"Cluster {f['cluster']} is hardly a cluster: {percent(f['share'])} of "
-                "its rows are expected to belong elsewhere."
-            )
-        case "PARALLEL_CLUSTERS":
-            first, second = f["clusters"]
-            return (
-                f"Clusters {first} and {second} have nearly the same pattern (cosine "
-                f"{f['cosine']:.3f}) and may be one."
-            )
-        case "DISPUTED_ROWS":
-            return (
-                f"{percent(f['share'])} of rows fit another cluster better; refining "
-                "the fit (refine=True) would move them."
-            )
-        case "NOT_POSITIVE":
-            return (
-                f"Eigenvalue {f['number']} is not positive: there are fewer directions "
-                "than clusters. Some clusters may be one, or their centres are "
-                "dependent."
-            )
-        case "MORE_CLUSTERS":
-            return (
-                f"Eigenvalue {f['number'] + 1} is {f['share']:.0%} of eigenvalue "
-                f"{f['number']}: there may be more clusters. Counting them "
-                "(select_n_clusters) tells."
-            )
-        case "EQUAL_SCALES":
-            return (
-                f"Scales hardly differ (ratio {f['ratio']:.2f}): a method without "
-                "individual scales, such as PSC or k-means, may do as well."
-            )
-    raise NotImplementedError(caution.kind)
+    rows, directions = f.get("rows", 0), f.get("directions", 0)
+    several = f"Ask for about {directions} clusters, unless some patterns are mixtures "
+    one = "All rows may be one cluster; if not, try other features or another scaling."
+    words = {
+        "rows": counted(rows, "row"),
+        "are": "is" if rows == 1 else "are",
+        "rows_have": "one row has" if rows == 1 else f"{rows:,} rows have",
+        "percent": percent(f.get("share", 0)),
+        "next": f.get("number", 0) + 1,
+        "advice": f"{several}of others." if directions > 1 else one,
+    }
+    return _CAUTIONS[caution.kind.name].format(**{**f, **words})

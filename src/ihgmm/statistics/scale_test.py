@@ -91,14 +91,16 @@ class ScaleTest:
         return int((~np.isnan(self.p_values)).sum())
 
     @property
-    def strongest(self) -> int:
-        """The place in ``clusters`` of the one with the smallest p-value."""
-        return int(np.nanargmin(self.p_values))
+    def strongest(self) -> tuple[Any, float]:
+        """The cluster with the smallest p-value, corrected for the number of clusters.
 
-    @property
-    def strongest_p_value(self) -> float:
-        """That p-value, corrected for the number of clusters (Bonferroni)."""
-        return float(min(1.0, self.n_tested * self.p_values[self.strongest]))
+        The correction is Bonferroni's. None and NaN when no cluster could be tested.
+        """
+        if self.n_tested == 0:
+            return None, float("nan")
+        least = np.nanargmin(self.p_values)
+        p_value = float(min(1.0, self.n_tested * self.p_values[least]))
+        return self.clusters[least], p_value
 
     @property
     def evidence(self) -> Evidence:
@@ -108,7 +110,7 @@ class ScaleTest:
             return Evidence.NOTHING_TO_COMPARE
         if self.p_value >= level:
             # A noisy cluster can drown another one that shows scales clearly.
-            if self.strongest_p_value < level:
+            if self.strongest[1] < level:
                 return Evidence.ONE_CLUSTER
             return Evidence.TOO_WEAK if self.detectable >= 1 else Evidence.ABSENT
         if np.isnan(self.spread):

@@ -20,29 +20,11 @@ def stable_count(
 ) -> tuple[int, dict[int, float]]:
     """Return the largest number of clusters that halves of the rows agree on.
 
-    Parameters
-    ----------
-    vectors : ndarray of shape (n_samples, n_directions)
-        Rows whose directions are clustered.
-    rank : int
-        Directions that stand out from noise: the smallest number tried, and the answer
-        where halves agree on none.
-    max_clusters : int
-        The largest number to try.
-    rng : numpy.random.Generator
-        Source of the halves and of the starts of k-means.
-    required : float
-        Prediction strength from which a number counts as stable.
-    n_splits, max_rows : int
-        Halvings of the rows, and rows that take part.
-    patience : int
-        How many numbers in a row may fail before the search ends.
-
-    Returns
-    -------
-    count : int
-    strengths : dict of int to float
-        The prediction strength of each number tried.
+    ``vectors`` are rows whose directions are clustered; ``rank`` is the smallest number
+    tried, and the answer where halves agree on none. A number is stable from the
+    prediction strength ``required``, the mean over ``n_splits`` halvings of at most
+    ``max_rows`` rows; the search ends after ``patience`` failures in a row. Beside the
+    number the strength of each number tried is returned.
     """
     if vectors.shape[1] == 1:
         return _signed_count(vectors[:, 0]), {}

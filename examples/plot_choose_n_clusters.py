@@ -15,8 +15,7 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ihgmm import make_ihgmm
-from ihgmm.selection import select_n_clusters
+from ihgmm import make_ihgmm, select_n_clusters
 
 # %%
 # Five patterns over 200 features, in sizes from 1 to 10; the smallest cluster is small.

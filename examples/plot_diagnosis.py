@@ -15,8 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.ticker import PercentFormatter
 
-from ihgmm import IhSC, make_ihgmm
-from ihgmm.diagnostics import diagnose
+from ihgmm import IhSC, diagnose, make_ihgmm
 from ihgmm.metrics import misclassification_rate
 
 # %%

@@ -15,8 +15,7 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ihgmm import IhSC, make_ihgmm
-from ihgmm.heterogeneity import scale_heterogeneity_test
+from ihgmm import IhSC, make_ihgmm, scale_heterogeneity_test
 
 # %%
 # The test needs the data and labels, here those that IhSC finds. Printed, it is a

@@ -18,6 +18,7 @@ LAYERS = [
         "_norms",
         "_tall",
         "_progress",
+        "_warnings",
     },
     {
         "groups",
@@ -44,8 +45,8 @@ LAYERS = [
         "refinement",
         "em",
         "selection",
-        "heterogeneity",
-        "diagnostics",
+        "statistics",
+        "_text",
         "planning",
         "theory",
         "datasets",

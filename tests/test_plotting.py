@@ -22,7 +22,7 @@ from ihgmm import (
     make_ihgmm,
     select_n_clusters,
 )
-from ihgmm.diagnostics.verdict import percent
+from ihgmm._text import percent
 from ihgmm.estimation import telling_features
 from ihgmm.plotting import (
     plot_centers,

@@ -27,7 +27,7 @@ from ihgmm import (
     diagnose,
     make_ihgmm,
 )
-from ihgmm.diagnostics.verdict import percent
+from ihgmm._text import percent
 from ihgmm.plotting import plot_sizes
 from ihgmm.plotting._palette import DARK, LIGHT, contrast
 from ihgmm.report import write_report

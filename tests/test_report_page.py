@@ -14,7 +14,7 @@ from matplotlib import pyplot as plt
 from playwright.sync_api import expect, sync_playwright
 
 from ihgmm import IhSC, diagnose, make_ihgmm
-from ihgmm.diagnostics.verdict import percent
+from ihgmm._text import percent
 from ihgmm.report import write_report
 
 BROWSER = next(

@@ -3,12 +3,12 @@
 from importlib.metadata import version
 
 from ihgmm.cluster import PSC, IhSC, SDPKMeans, SphericalKMeans, TwoComponentLloyd
-from ihgmm.diagnostics import diagnose
 from ihgmm.estimation import estimate_parameters
-from ihgmm.heterogeneity import scale_heterogeneity_test
 from ihgmm.mixture import IhGMM
 from ihgmm.model import make_ihgmm
-from ihgmm.selection import select_n_clusters
+from ihgmm.statistics.diagnosis import diagnose
+from ihgmm.statistics.scale_test import scale_heterogeneity_test
+from ihgmm.statistics.selection import select_n_clusters
 
 __version__ = version("ihgmm")
 __all__ = [

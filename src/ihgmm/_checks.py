@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_array, validate_data
 
 from ihgmm._warnings import warn
 from ihgmm.matrix import Matrix, Tall, as_matrix, namespace, recognize, to_host
-from ihgmm.matrix.base import row_ranges
 
 
 @contextmanager
@@ -400,8 +399,7 @@ def identical_rows(X: Matrix, n_clusters: int) -> np.ndarray | None:
         return None
     found: dict[bytes, int] = {}
     labels = np.empty(X.shape[0], dtype=np.intp)
-    # A million entries at a time, dense whatever X is.
-    for rows in row_ranges(X.shape[0], 2**20 // X.shape[1]):
+    for rows in X.dense_ranges(2**20):
         block = to_host(X.rows(rows)) + 0.0  # one zero, not two
         distinct, which = np.unique(block, axis=0, return_inverse=True)
         codes = [found.setdefault(row.tobytes(), len(found)) for row in distinct]

@@ -6,27 +6,33 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from os import sep
+from os.path import dirname
 from threading import Lock
 
+import joblib
 import sklearn
 
-_INSIDE = (str(Path(__file__).parent), str(Path(sklearn.__file__).parent))
+# What lies between a user's line and a warning: this package, scikit-learn's searches
+# and pipelines, and joblib, which runs the searches.
+_INNER = tuple(
+    dirname(path) + sep for path in (__file__, sklearn.__file__, joblib.__file__)
+)
 _lock = Lock()
 _ignored: dict[type[Warning], int] = {}
 
 
 def warn(message: str, category: type[Warning]) -> None:
     """Warn of something, at the first line outside this package and scikit-learn."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and _is_inside(frame.f_code.co_filename):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level - 1)
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and _is_inner(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
-def _is_inside(path: str) -> bool:
+def _is_inner(path: str) -> bool:
     # Context managers and decorators of the standard library are on the way.
-    return path.startswith(_INSIDE) or path.endswith("contextlib.py")
+    return path.startswith(_INNER) or path.endswith("contextlib.py")
 
 
 @contextmanager

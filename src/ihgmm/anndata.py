@@ -9,7 +9,7 @@ import numpy as np
 
 from ihgmm import IhSC, __version__
 from ihgmm._devices import to_host
-from ihgmm.diagnostics import Diagnosis, diagnose
+from ihgmm.statistics.diagnosis import Diagnosis, diagnose
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -209,7 +209,7 @@ def _summary(
         },
         "n_clusters": model.n_clusters_,
         "eigenvalues": to_host(model.eigenvalues_),
-        "verdict": judged.verdict,
+        "verdict": str(judged.verdict),
         "expected_error": judged.expected_error,
     }
     if model.n_clusters == "auto":

@@ -10,6 +10,7 @@ import typer
 
 from ihgmm import select_n_clusters
 from ihgmm._tables import Table, check_output, write_whole
+from ihgmm._text import count_headline
 from ihgmm.cli._data import Source
 from ihgmm.cli._options import (
     OUTPUT,
@@ -27,10 +28,7 @@ from ihgmm.cli._options import (
     one_of,
 )
 from ihgmm.cli._screen import Screen
-from ihgmm.selection import ClusterCount
-from ihgmm.selection.count import COUNT_GRAMS, METHODS
-from ihgmm.selection.stability import FEW_FEATURES
-from ihgmm.selection.words import headline
+from ihgmm.statistics.selection import COUNT_GRAMS, METHODS, ClusterCount
 
 __all__ = ["choose_k"]
 
@@ -45,7 +43,7 @@ Method = Annotated[
         autocompletion=one_of(METHODS),
         help="parallel: count directions that stand out from noise; stability: "
         "the largest number of clusters that halves of the data agree on; auto: "
-        f"stability in {FEW_FEATURES} features or fewer, parallel in more.",
+        "stability in 20 features or fewer, parallel in more.",
     ),
 ]
 CountGram = Annotated[
@@ -144,7 +142,7 @@ def _tell(
 ) -> None:
     """Say it to people."""
     n, p = table.X.shape
-    screen.say(f"{data}: {n:,} rows, {p:,} features: {headline(found)}", "bold")
+    screen.say(f"{data}: {n:,} rows, {p:,} features: {count_headline(found)}", "bold")
     screen.notes(table.notes)
     screen.say(found.summary)
     shown = found.eigenvalues[: found.rank + BEYOND]

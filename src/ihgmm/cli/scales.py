@@ -25,7 +25,7 @@ from ihgmm.cli._options import (
     Standardize,
 )
 from ihgmm.cli._screen import Screen
-from ihgmm.heterogeneity.scale_test import ScaleTest
+from ihgmm.statistics.scale_test import ScaleTest
 
 __all__ = ["scale_test"]
 
@@ -113,7 +113,7 @@ def scale_test(
     screen.say(f"{data}: {n:,} rows, {p:,} features, labels {origin}", "bold")
     screen.notes(table.notes)
     _tell(screen, found)
-    screen.answer(found.recommendation.partition(":")[0])
+    screen.answer(found.advice)
 
 
 def _figures(found: ScaleTest) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from ihgmm._checks import check_matrix, open_matrix
 from ihgmm._progress import Steps
 from ihgmm._reporting import Reporting
 from ihgmm.matrix import Matrix, as_matrix, namespace, to_host
-from ihgmm.matrix.base import row_ranges
 from ihgmm.matrix.tall import cast_like, unit_rows
 
 try:
@@ -210,8 +209,7 @@ class DistanceClusterer(Clusterer):
     def _distances(self, X: Any) -> np.ndarray:
         matrix = self._check_new(X)
         centers = as_matrix((self.cluster_centers_ / matrix.unit).astype(matrix.dtype))
-        # Four million entries at a time: sparse rows become dense here.
-        ranges = row_ranges(matrix.shape[0], 2**22 // matrix.shape[1])
+        ranges = matrix.dense_ranges()
         parts = [
             euclidean_distances(
                 self._project(matrix.take(rows)), self._project(centers)

@@ -128,6 +128,10 @@ class Matrix(ABC):
         n = self.shape[0]
         return row_ranges(n, n_entries * n // max(self.n_entries, 1))
 
+    def dense_ranges(self, n_entries: int = 2**22) -> list[slice]:
+        """Cut the rows into ranges of about so many entries once they are dense."""
+        return row_ranges(self.shape[0], n_entries // self.shape[1])
+
     def rows(self, rows: Index) -> Tall:
         """Return some rows as a dense array, where tall arrays are."""
         return self.take(rows).rows(slice(None))

@@ -107,6 +107,9 @@ class Device(Matrix):
     def ranges(self, n_entries: int = 2**24) -> list[slice]:
         return super().ranges(max(n_entries, 2**24))
 
+    def dense_ranges(self, n_entries: int = 2**24) -> list[slice]:
+        return super().dense_ranges(max(n_entries, 2**24))
+
     def multiplied(self, rows: Any, columns: Any) -> Device:
         """Return the matrix with its rows and columns multiplied, as a copy."""
         array = self.array

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.diagnostics import diagnose
-from ihgmm.diagnostics.verdict import SURE, percent
+from ihgmm._text import percent
 from ihgmm.plotting._fitted import Clusters, clusters_of, fitted, host
 from ihgmm.plotting._frame import axes, ink, percent_ticks, width_for
 from ihgmm.plotting._profiles import draw_profiles
+from ihgmm.statistics.diagnosis import Diagnosis, diagnose
 
 __all__ = ["plot_confidence"]
 
@@ -55,13 +55,14 @@ def plot_confidence(
     count = len(clusters.names)
     ax = axes(ax, (width_for(count), 4.0))
     draw_profiles(ax, values, clusters)
-    ax.axhline(SURE, color=ink(ax), lw=0.9, ls="--")
+    ax.axhline(Diagnosis.certain_from, color=ink(ax), lw=0.9, ls="--")
     ax.set_ylim(0, 1.04)
     ax.yaxis.set_major_formatter(percent_ticks())
     ax.set_xlabel("cluster; rows sorted within")
     ax.set_ylabel("certainty of the label")
-    below = float((values < SURE).mean())
-    ax.set_title(f"{percent(below)} of rows are less than {SURE:.0%} certain")
+    below = float((values < Diagnosis.certain_from).mean())
+    sure = f"{Diagnosis.certain_from:.0%}"
+    ax.set_title(f"{percent(below)} of rows are less than {sure} certain")
     return ax
 
 

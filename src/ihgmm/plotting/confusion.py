@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm._checks.rows import check_labels
-from ihgmm.diagnostics.verdict import percent
+from ihgmm._text import percent
 from ihgmm.metrics import match_labels, misclassification_rate
 from ihgmm.plotting._frame import (
     axes,

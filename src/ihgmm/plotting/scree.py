@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.diagnostics import Diagnosis
 from ihgmm.plotting._colors import color
 from ihgmm.plotting._fitted import fitted
 from ihgmm.plotting._frame import axes, ink, quiet
-from ihgmm.selection import ClusterCount
+from ihgmm.statistics.diagnosis import Diagnosis
+from ihgmm.statistics.selection import ClusterCount
 
 __all__ = ["plot_scree"]
 

@@ -11,14 +11,10 @@ import numpy as np
 from ihgmm._checks.data import check_data
 from ihgmm._checks.rows import check_labels
 from ihgmm._devices import is_device, to_host
-from ihgmm.diagnostics import Diagnosis, diagnose
-from ihgmm.estimation import (
-    TellingFeatures,
-    estimate_parameters,
-    telling_features,
-)
+from ihgmm.estimation import TellingFeatures, estimate_parameters, telling_features
 from ihgmm.gram import GramKind
 from ihgmm.report.view import View, flat_view
+from ihgmm.statistics.diagnosis import Diagnosis, diagnose
 
 __all__ = ["Facts", "gather"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ihgmm.diagnostics.verdict import percent
+from ihgmm._text import percent
 from ihgmm.report.facts import Facts
 from ihgmm.report.markup import Element, child, chip, node, shown
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm._tables import write_whole
-from ihgmm.diagnostics.verdict import counted
+from ihgmm._text import counted
 from ihgmm.report import sections
 from ihgmm.report.colors import cluster_style
 from ihgmm.report.facts import Facts, gather

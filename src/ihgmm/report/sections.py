@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ihgmm.diagnostics.verdict import SURE, figure_table, percent
+from ihgmm._text import figure_table, percent
 from ihgmm.report.charts import ScaleAxis, bar, compact, scree
 from ihgmm.report.facts import Facts
 from ihgmm.report.markup import Element, child, chip, isolated, node, shown
 from ihgmm.report.words import THEORY, parameter_words, story
+from ihgmm.statistics.diagnosis import Diagnosis
 
 __all__ = [
     "cluster_table",
@@ -127,7 +128,7 @@ def _cluster_row(
             child(row, "td", "-", class_=kind)
         return
     low, middle, high = np.quantile(scales, [0.05, 0.5, 0.95])
-    sure = float((facts.certainty[mine] >= SURE).mean())
+    sure = float((facts.certainty[mine] >= Diagnosis.certain_from).mean())
     child(row, "td", percent(sure), class_="number sure")
     child(row, "td", f"{middle:.2f}", class_="number")
     child(row, "td", f"{low:.2f} to {high:.2f}", class_="number range")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ihgmm.diagnostics.verdict import counted
+from ihgmm._text import counted
 from ihgmm.report.facts import Facts
 
 __all__ = ["THEORY", "parameter_words", "story", "thinning_note"]

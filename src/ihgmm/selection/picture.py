@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ihgmm.selection.stability import STRONG
-from ihgmm.selection.words import clusters, headline, is_stable
+from ihgmm._text import count_headline, counted
 
 if TYPE_CHECKING:
-    from ihgmm.selection.found import ClusterCount
+    from ihgmm.statistics.selection import ClusterCount
 
 __all__ = ["draw_eigenvalues", "draw_strengths", "new_axes"]
 
@@ -69,7 +68,7 @@ def draw_eigenvalues(count: ClusterCount, ax: Any) -> None:
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_xlabel("eigenvalue number")
     ax.set_ylabel(f"eigenvalue of the {count.gram} Gram matrix")
-    ax.set_title(f"{headline(count)}, rank {count.rank}")
+    ax.set_title(f"{count_headline(count)}, rank {count.rank}")
     ax.legend(frameon=False)
 
 
@@ -87,20 +86,21 @@ def draw_strengths(count: ClusterCount, ax: Any) -> None:
     tried = np.array(list(count.strengths))
     strengths = np.array(list(count.strengths.values()))
     ax.plot(tried, strengths, "-o", color=BLUE, mfc=ax.get_facecolor(), ms=7)
-    if is_stable(count):
+    if count.is_stable:
         ax.plot(
             count.n_clusters,
             count.strengths[count.n_clusters],
             "o",
             color=BLUE,
             ms=7,
-            label=f"halves agree on {clusters(count.n_clusters)}",
+            label=f"halves agree on {counted(count.n_clusters, 'cluster')}",
         )
-    ax.axhline(STRONG, color=ORANGE, lw=1.2, label=f"asked for: {STRONG}")
+    required = count.required_strength
+    ax.axhline(required, color=ORANGE, lw=1.2, label=f"asked for: {required}")
     ax.set_ylim(-0.04, 1.06)  # whole circles at 0 and 1
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_xlabel("number of clusters")
     ax.set_ylabel("prediction strength")
-    found = clusters(count.n_clusters) if is_stable(count) else "no number"
+    found = counted(count.n_clusters, 'cluster') if count.is_stable else "no number"
     ax.set_title(f"stable: {found}")
     ax.legend(frameon=False)

@@ -4,68 +4,67 @@ from __future__ import annotations
 
 import numpy as np
 
-from ihgmm.rounding import kmeans_labels, normalize_rows
-
-__all__ = ["FEW_FEATURES", "STRONG", "stable_count"]
-
-FEW_FEATURES = 20
-"""Up to so many features signs tell little: what they leave of one pattern may hide
-another. Stability looks at all of them."""
-
-STRONG = 0.9
-"""Prediction strength from which a number of clusters counts as stable."""
-
-SPLITS, STABILITY_ROWS, PATIENCE = 5, 2000, 8
-"""Halvings of the rows for stability, the rows that take part, and how many numbers in
-a row may fail before the search ends."""
-
-SMALLEST_SIDE, SMALLEST_SHARE = 0.05, 0.1
-"""Share of the energy (squared length) that makes rows opposite to all others a
-cluster, and the same relative to the mean of several clusters."""
-
-
-OPPOSITE = -0.9
-"""Cosine below which two centres are two sides of one direction."""
+from ihgmm.matrix.tall import unit_rows
+from ihgmm.numerics.labels import kmeans_labels
 
 
 def stable_count(
-    vectors: np.ndarray, rank: int, max_clusters: int, rng: np.random.Generator
+    vectors: np.ndarray,
+    rank: int,
+    max_clusters: int,
+    rng: np.random.Generator,
+    *,
+    required: float = 0.9,
+    n_splits: int = 5,
+    max_rows: int = 2000,
+    patience: int = 8,
 ) -> tuple[int, dict[int, float]]:
     """Return the largest number of clusters that halves of the rows agree on.
 
-    Where they agree on none, that is the rank.
+    ``vectors`` are rows whose directions are clustered; ``rank`` is the smallest number
+    tried, and the answer where halves agree on none. A number is stable from the
+    prediction strength ``required``, the mean over ``n_splits`` halvings of at most
+    ``max_rows`` rows; the search ends after ``patience`` failures in a row. Beside the
+    number the strength of each number tried is returned.
     """
     if vectors.shape[1] == 1:
         return _signed_count(vectors[:, 0]), {}
-    if len(vectors) > STABILITY_ROWS:
-        vectors = vectors[rng.choice(len(vectors), STABILITY_ROWS, replace=False)]
+    if len(vectors) > max_rows:
+        vectors = vectors[rng.choice(len(vectors), max_rows, replace=False)]
     energy = np.square(vectors, dtype=np.float64).sum(axis=1)
-    embedding = normalize_rows(vectors.astype(np.float64))
+    embedding = unit_rows(vectors.astype(np.float64))
     distinct = len(np.unique(embedding.round(6), axis=0))
-    # Centres that span r dimensions are r at least.
     most = min(max_clusters, len(embedding) // 4, distinct)
-    splits = [rng.permutation(len(embedding)) for _ in range(SPLITS)]
+    splits = [rng.permutation(len(embedding)) for _ in range(n_splits)]
     strengths: dict[int, float] = {}
     best = rank
+    # Centres that span r dimensions are r at least.
     for k in range(max(rank, 2), most + 1):
         if k == 2 and rank == 0 and _are_opposite(embedding, rng):
             strengths[k] = 0.0  # noise that is larger in one column has two sides too
         else:
-            strengths[k] = _mean_strength(embedding, energy, splits, k, rng)
-        if strengths[k] >= STRONG:
+            strengths[k] = _mean_strength(embedding, energy, splits, k, required, rng)
+        if strengths[k] >= required:
             best = k
         # Directions that the rank does not show can be as many clusters.
-        elif k - max(best, vectors.shape[1]) >= PATIENCE:
+        elif k - max(best, vectors.shape[1]) >= patience:
             break
     return best, strengths
 
 
+def _signed_count(vector: np.ndarray) -> int:
+    """Return 2 if rows lie on both sides of zero, beyond a few that noise put there."""
+    energy = np.square(vector, dtype=np.float64)
+    share = energy[vector < 0].sum() / energy.sum()
+    return 2 if min(share, 1 - share) > 0.05 else 1
+
+
 def _are_opposite(embedding: np.ndarray, rng: np.random.Generator) -> bool:
-    """Tell whether two clusters of the rows are two sides of one direction."""
+    """Return whether two clusters of the rows are two sides of one direction."""
     labels = kmeans_labels(embedding, 2, n_init=4, rng=rng).labels
     sides = [embedding[labels == side].sum(axis=0) for side in range(2)]
-    first, second = normalize_rows(np.array(sides))
-    return bool(first @ second < OPPOSITE)
+    first, second = unit_rows(np.array(sides))
+    return bool(first @ second < -0.9)
 
 
 def _mean_strength(
@@ -73,22 +72,16 @@ def _mean_strength(
     energy: np.ndarray,
     splits: list[np.ndarray],
     k: int,
+    required: float,
     rng: np.random.Generator,
 ) -> float:
     """Return the mean over splits, or over the first if the others cannot save it."""
-    found: list[float] = []
+    strengths: list[float] = []
     for split in splits:
-        found.append(_prediction_strength(embedding[split], energy[split], k, rng))
-        if sum(found) + len(splits) - len(found) < STRONG * len(splits):
+        strengths.append(_prediction_strength(embedding[split], energy[split], k, rng))
+        if sum(strengths) + len(splits) - len(strengths) < required * len(splits):
             break
-    return float(np.mean(found))
-
-
-def _signed_count(vector: np.ndarray) -> int:
-    """Return 2 if rows lie on both sides of zero, beyond a few that noise put there."""
-    energy = np.square(vector, dtype=np.float64)
-    share = energy[vector < 0].sum() / energy.sum()
-    return 2 if min(share, 1 - share) > SMALLEST_SIDE else 1
+    return float(np.mean(strengths))
 
 
 def _prediction_strength(
@@ -104,7 +97,7 @@ def _prediction_strength(
     labels = kmeans_labels(train, k, n_init=4, rng=rng).labels
     own = kmeans_labels(test, k, n_init=4, rng=rng).labels
     weight = np.bincount(own, energy[half:], k)
-    if weight.min() < SMALLEST_SHARE * weight.mean():
+    if weight.min() < 0.1 * weight.mean():
         return 0.0  # small rows that noise turned to one side are no cluster
     member = np.eye(k)[labels]
     centers = member.T @ train / np.maximum(member.sum(axis=0), 1)[:, None]

@@ -7,15 +7,20 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import gamma, kstest
 
-from ihgmm import IhSC, make_ihgmm
+from ihgmm import IhSC, make_ihgmm, scale_heterogeneity_test
 from ihgmm._norms import row_sqnorms
-from ihgmm.heterogeneity import ScaleTest, scale_heterogeneity_test
-from ihgmm.heterogeneity.evidence import cumulants_of
-from ihgmm.heterogeneity.halves import random_halves, row_figures
+from ihgmm.statistics.scale_test import (
+    Advice,
+    Evidence,
+    ScaleTest,
+    cumulants_of,
+    random_halves,
+    row_figures,
+)
 
 
-def figures(X, group):
-    return row_figures(X, group, 2, row_sqnorms(X))
+def figures(X, group, **options):
+    return row_figures(X, group, 2, row_sqnorms(X), **options)
 
 
 def naive_half(B, A):
@@ -71,15 +76,15 @@ def test_halves_are_halves():
     assert_array_equal(np.bincount(2 * codes + halves), [5, 5, 4, 3, 1])
 
 
-@pytest.mark.parametrize("rows", [2, 3, 6])
+@pytest.mark.parametrize("rows", [2, 5])
 def test_expectation_is_exact_over_all_signs(rows):
     # Noise of any distribution: with every sign of its columns, t**2 is 1 on average.
     rng = np.random.default_rng(rows)
     group = np.repeat([0, 1], [5, rows])
-    X = rng.standard_normal((5 + rows, 8)) + 3
-    noise = rng.exponential(size=(rows, 8)) * rng.uniform(0.2, 5, (rows, 1))
+    X = rng.standard_normal((5 + rows, 6)) + 3
+    noise = rng.exponential(size=(rows, 6)) * rng.uniform(0.2, 5, (rows, 1))
     statistics = []
-    for signs in product([-1, 1], repeat=8):
+    for signs in product([-1, 1], repeat=6):
         X[5:] = 3 + noise * signs
         f = figures(X, group)
         statistics.append(np.sum((f.gain * (f.e**2 / f.v - 1))[5:]))
@@ -116,12 +121,11 @@ def test_every_kind_of_array(kind):
     assert_allclose(single.statistics, expected.statistics, rtol=1e-3)
 
 
-def test_blocks_of_rows_do_not_matter(monkeypatch):
-    X, labels = make_ihgmm(60, 20, 3, scale_ratio=1.3, random_state=0)
-    whole = scale_heterogeneity_test(X, labels)
-    monkeypatch.setattr("ihgmm.heterogeneity.halves.CHUNK", 140)
-    parts = scale_heterogeneity_test(X, labels)
-    assert_allclose(parts.statistics, whole.statistics)
+def test_blocks_of_rows_do_not_matter():
+    X, group = make_ihgmm(60, 20, 2, scale_ratio=1.3, random_state=0)
+    whole, parts = figures(X, group), figures(X, group, max_entries=140)
+    for name in ("y", "e", "v", "fourth", "sixth", "noise", "gain"):
+        assert_allclose(getattr(parts, name), getattr(whole, name))
 
 
 @pytest.mark.parametrize("unit", [-7.0, 1e-200, 1e200])
@@ -158,11 +162,10 @@ def test_seeds():
 @pytest.mark.parametrize(
     ("n", "p", "k", "options"),
     [
-        (100, 50, 4, {}),
-        (100, 50, 4, {"noise": "rademacher", "noise_levels": (0.5, 4.5)}),
-        (400, 20, 4, {"noise_levels": (0.5, 4.5)}),
-        (20, 60, 4, {"noise": "rademacher"}),
-        (80, 400, 4, {"separation_constant": 0.1}),
+        (60, 30, 3, {"noise": "rademacher", "noise_levels": (0.5, 4.5)}),
+        (120, 15, 3, {"noise_levels": (0.5, 4.5)}),
+        (16, 60, 4, {}),
+        (40, 160, 2, {"separation_constant": 0.1}),
     ],
 )
 def test_level(n, p, k, options):
@@ -171,14 +174,14 @@ def test_level(n, p, k, options):
         scale_heterogeneity_test(
             *make_ihgmm(n, p, k, scale_ratio=1.0, random_state=seed, **options)
         )
-        for seed in range(300)
+        for seed in range(100)
     ]
     each = np.concatenate([test.p_values for test in found])
-    assert 0.03 < np.mean(each < 0.05) < 0.07
+    assert 0.02 < np.mean(each < 0.05) < 0.08
     assert kstest(each, "uniform").pvalue > 1e-3
     overall = np.array([test.p_value for test in found])
     assert kstest(overall, "uniform").pvalue > 1e-3
-    assert np.std([test.statistic for test in found]) == pytest.approx(1, abs=0.15)
+    assert np.std([test.statistic for test in found]) == pytest.approx(1, abs=0.2)
 
 
 def counts(n, p, size, seed):
@@ -199,33 +202,34 @@ def waits(n, p, seed):
 @pytest.mark.parametrize(
     ("draw", "draws"),
     [
-        (lambda seed: counts(2000, 50, 0.3, seed), 100),
-        (lambda seed: counts(500, 500, 0.1, seed), 100),
-        (lambda seed: waits(300, 50, seed), 150),
+        (lambda seed: counts(1200, 50, 0.3, seed), 40),
+        (lambda seed: counts(300, 300, 0.1, seed), 40),
+        (lambda seed: waits(300, 50, seed), 50),
     ],
     ids=["counts", "sparse counts", "exponential"],
 )
 def test_skewed_noise_is_not_taken_for_scales(draw, draws):
-    # With entries as they are, 49%, 20% and 63% were rejected.
+    # With entries as they are, 32%, 32% and 58% were rejected.
     found = [scale_heterogeneity_test(*draw(seed)) for seed in range(draws)]
     assert np.mean([test.p_value < 0.05 for test in found]) < 0.13
     assert abs(np.mean([test.statistic for test in found])) < 0.5
 
 
 def test_scales_of_counts_are_found():
-    for seed in range(10):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
-        labels = np.arange(600) % 3
-        means = rng.gamma(1, 1, (3, 200))[labels] * rng.uniform(0.5, 1.5, (600, 1))
+        labels = np.arange(300) % 3
+        means = rng.gamma(1, 1, (3, 100))[labels] * rng.uniform(0.5, 1.5, (300, 1))
         test = scale_heterogeneity_test(rng.poisson(means), labels)
         assert test.p_value < 1e-4
         assert test.spread == pytest.approx(1 / np.sqrt(12), rel=0.2)
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "rademacher"])
-@pytest.mark.parametrize(("n", "p", "k"), [(500, 200, 4), (200, 1000, 3), (100, 50, 4)])
+@pytest.mark.parametrize(
+    ("n", "p", "k", "noise"), [(100, 400, 3, "rademacher"), (100, 50, 4, "gaussian")]
+)
 def test_power(n, p, k, noise):
-    for seed in range(8):
+    for seed in range(5):
         X, labels = make_ihgmm(n, p, k, scale_ratio=1.5, noise=noise, random_state=seed)
         assert scale_heterogeneity_test(X, labels).p_value < 0.05
 
@@ -234,15 +238,15 @@ def test_labels_that_were_found():
     tests = {}
     for ratio in (1.0, 1.5):
         tests[ratio] = []
-        for seed in range(25):
-            X, _ = make_ihgmm(120, 60, 3, scale_ratio=ratio, random_state=seed)
+        for seed in range(10):
+            X, _ = make_ihgmm(90, 40, 3, scale_ratio=ratio, random_state=seed)
             labels = IhSC(3, n_init=1, random_state=0).fit_predict(X)
             tests[ratio].append(scale_heterogeneity_test(X, labels).p_value)
-    assert np.sum(np.array(tests[1.0]) < 0.05) <= 5  # more: once in 800 sweeps
+    assert np.sum(np.array(tests[1.0]) < 0.05) <= 2  # more: once in 90 sweeps
     assert np.max(tests[1.5]) < 0.05
 
 
-@pytest.mark.parametrize(("n", "p"), [(400, 30), (100, 1000)])
+@pytest.mark.parametrize(("n", "p"), [(300, 30), (80, 400)])
 @pytest.mark.parametrize("ratio", [1.0, 2.0, 8.0])
 def test_spread_tracks_the_truth(n, p, ratio):
     true = (ratio - 1) ** 2 / 12 / ((ratio + 1) / 2) ** 2
@@ -276,7 +280,7 @@ def test_detectable_spread_is_detected():
     for share in (1.0, 0.3):
         width = share * reach * np.sqrt(3)
         p_values = []
-        for seed in range(60):
+        for seed in range(40):
             scales = rng.uniform(1 - width, 1 + width, 300)
             X, labels = make_ihgmm(300, 100, 3, scales=scales, random_state=seed)
             p_values.append(scale_heterogeneity_test(X, labels).p_value)
@@ -292,7 +296,7 @@ def test_weak_centers_have_no_spread():
     test = scale_heterogeneity_test(X, labels)
     assert np.isnan(test.spread)
     assert test.detectable == np.inf
-    assert "they need not show" in test.recommendation
+    assert test.evidence is Evidence.TOO_WEAK
 
 
 def test_small_clusters_are_left_out():
@@ -326,7 +330,7 @@ def test_nothing_to_judge_by(X):
     test = scale_heterogeneity_test(X, np.zeros(8, dtype=int))
     assert np.isnan(test.p_value)
     assert np.isnan(test.p_values).all()
-    assert test.recommendation.startswith("no recommendation")
+    assert test.advice is Advice.NONE
 
 
 def test_exact_multiples():
@@ -338,26 +342,33 @@ def test_exact_multiples():
     assert test.spread == pytest.approx(scales.std(ddof=1) / scales.mean(), rel=0.02)
 
 
-def verdict(p_value, spread, detectable=0.04):
+@pytest.mark.parametrize(
+    ("p_value", "spread", "detectable", "evidence", "recommendation"),
+    [
+        (1e-9, 0.18, 0.04, Evidence.CLEAR,
+         "Ih-GMM: rows of a cluster differ in scale by about 18% (p < 0.0001)."),
+        (0.01, 0.021, 0.04, Evidence.SLIGHT,
+         "classical mixture: rows of a cluster do differ in scale (p = 0.01), but by "
+         "about 2.1% only."),
+        (0.4, 0.1, 0.04, Evidence.ABSENT,
+         "classical mixture: no sign of individual scales (p = 0.4), and a spread of "
+         "4.0% would have shown."),
+        (0.4, 0.1, 2.0, Evidence.TOO_WEAK,
+         "no recommendation: no sign of individual scales (p = 0.4), but with so weak "
+         "a signal, or so few rows or features, they need not show."),
+        (0.01, np.nan, 0.04, Evidence.UNKNOWN_SPREAD,
+         "Ih-GMM: rows of a cluster differ in scale (p = 0.01); the signal is too weak "
+         "to say by how much."),
+        (np.nan, np.nan, np.inf, Evidence.NOTHING_TO_COMPARE,
+         "no recommendation: no cluster has 4 rows with differences to judge by."),
+    ],
+)  # fmt: skip
+def test_recommendation(p_value, spread, detectable, evidence, recommendation):
     one = np.array([p_value])
-    return ScaleTest(
-        p_value, 1.0, spread, detectable, one, one, one, one, one
-    ).recommendation
-
-
-def test_recommendation():
-    assert verdict(1e-9, 0.18) == (
-        "Ih-GMM: rows of a cluster differ in scale by about 18% (p < 0.0001)."
-    )
-    assert verdict(0.01, 0.021) == (
-        "classical mixture: rows of a cluster do differ in scale (p = 0.01), but by "
-        "about 2.1% only."
-    )
-    assert verdict(0.4, 0.1) == (
-        "classical mixture: no sign of individual scales (p = 0.4), and a spread of "
-        "4.0% would have shown."
-    )
-    assert verdict(0.01, np.nan).endswith("the signal is too weak to say by how much.")
+    test = ScaleTest(p_value, 1.0, spread, detectable, one, one, one, one, one)
+    assert test.evidence is evidence
+    assert test.recommendation == recommendation
+    assert test.recommendation.split(": ")[0] == test.advice
 
 
 def test_a_cluster_that_others_drown():
@@ -373,10 +384,13 @@ def test_a_cluster_that_others_drown():
         labels = np.repeat(["few", "many"], [30, 200])
         test = scale_heterogeneity_test(np.vstack(rows), labels)
         if test.p_value > 0.05 > 2 * test.p_values[0]:
-            drowned.append(test.recommendation)
+            drowned.append(test)
     assert drowned
-    for words in drowned:
-        assert words.startswith("Ih-GMM: rows of cluster few differ in scale")
+    for test in drowned:
+        assert (test.evidence, test.advice) == (Evidence.ONE_CLUSTER, Advice.IHGMM)
+        assert test.strongest == ("few", 2 * test.p_values[0])
+        words = "Ih-GMM: rows of cluster few differ in scale"
+        assert test.recommendation.startswith(words)
 
 
 def test_shows_itself():

@@ -1,4 +1,5 @@
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -6,18 +7,17 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from scipy.stats import norm
 
-from ihgmm import IhSC, make_ihgmm
-from ihgmm.diagnostics import diagnose
+from ihgmm import IhSC, diagnose, make_ihgmm
+from ihgmm._text import caution_text
 from ihgmm.gram import GRAMS, GramOperator
+from ihgmm.hetero import impute_diagonal
 from ihgmm.metrics import misclassification_rate
+from ihgmm.statistics.diagnosis import Caution, CautionKind, Verdict
 from ihgmm.theory.comparison import ihsc_threshold
 
-GOOD, FEW, HARD, NONE = (
-    "well separated",
-    "separated, a few rows uncertain",
-    "at the threshold: expect errors",
-    "no separation: do not trust these labels",
-)
+
+def kinds(diagnosis):
+    return [caution.kind for caution in diagnosis.cautions]
 
 
 def fitted(n, p, k, *, seed=0, **settings):
@@ -33,7 +33,7 @@ def figures(found):
     return {
         name: value
         for name, value in values.items()
-        if name not in ("warnings", "gram", "classes", "conditions")
+        if name not in ("cautions", "gram", "classes", "conditions")
     }
 
 
@@ -83,16 +83,21 @@ def test_eigenvalues_are_those_of_the_dense_matrix(gram):
     assert found.eigenvalue_gap == pytest.approx(dense[2] / dense[3])
 
 
-def test_imputed_diagonal():
-    X, labels, _ = fitted(90, 40, 3)
-    found = diagnose(X, labels, gram="hetero")
-    assert len(found.eigenvalues) == 4
-    assert found.verdict == GOOD
+@pytest.mark.parametrize("k", [2, 3])
+def test_an_imputed_diagonal_is_that_of_the_fit(k):
+    # Imputed at a rank larger than k it takes up noise, or clusters beyond k.
+    X, _ = make_ihgmm(90, 40, 3, separation_constant=0.3, random_state=0)
+    model = IhSC(k, gram="hetero", random_state=0).fit(X)
+    found = diagnose(X, model.labels_, gram="hetero")
+    imputed = impute_diagonal(GramOperator.of(X), k, tol=1e-6).gram.toarray()
+    dense = np.linalg.eigvalsh(imputed)[::-1]
+    assert_allclose(found.eigenvalues[:k], model.eigenvalues_, rtol=1e-4)
+    assert_allclose(found.eigenvalues, dense[: k + 1], rtol=1e-3)
+    assert found.eigenvalue_gap == pytest.approx(dense[k - 1] / dense[k], rel=1e-3)
 
 
-@pytest.mark.parametrize(("n", "p"), [(300, 100), (120, 1200)])
+@pytest.mark.parametrize(("n", "p", "constant"), [(300, 100, 3.0), (120, 1200, 1.0)])
 @pytest.mark.parametrize("scale_ratio", [1.0, 3.0, 20.0])
-@pytest.mark.parametrize("constant", [1.0, 3.0])
 def test_separation_ratio_recovers_the_constant(n, p, scale_ratio, constant):
     # With noise left in, p = 1200 and the constant 1 would give 1.5 and more.
     ratios, smallest = [], []
@@ -111,22 +116,27 @@ def test_separation_ratio_recovers_the_constant(n, p, scale_ratio, constant):
     assert_allclose(ratios, 1.0, atol=few)
 
 
-@pytest.mark.parametrize(("n", "p"), [(400, 60), (150, 1500)])
+@pytest.mark.parametrize(("n", "p"), [(400, 60), (150, 1000)])
 @pytest.mark.parametrize(("scale_ratio", "low", "high"), [(1, 1, 1.4), (5, 3.3, 5)])
 def test_scale_ratio_is_free_of_noise(n, p, scale_ratio, low, high):
-    for seed in range(4):
+    for seed in range(2):
         X, labels = make_ihgmm(
             n, p, 3, scale_ratio=scale_ratio, separation_constant=1.0, random_state=seed
         )
         assert low <= diagnose(X, labels).scale_ratio < high
 
 
-@pytest.mark.parametrize(("n", "p"), [(400, 60), (150, 1500)])
+@pytest.mark.parametrize(("n", "p"), [(400, 60), (120, 600)])
 def test_expected_error_and_verdict_follow_the_true_error(n, p):
-    bands = {GOOD: (0, 0.01), FEW: (0.002, 0.08), HARD: (0.03, 0.35), NONE: (0.2, 1)}
+    bands = {
+        Verdict.WELL_SEPARATED: (0, 0.01),
+        Verdict.SEPARATED: (0.002, 0.08),
+        Verdict.THRESHOLD: (0.03, 0.35),
+        Verdict.NO_SEPARATION: (0.2, 1),
+    }
     seen = set()
-    for constant in [0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 2.0]:
-        for seed in range(3):
+    for constant in [0.1, 0.3, 0.4, 0.5, 0.7, 2.0]:
+        for seed in range(2):
             X, labels, error = fitted(
                 n, p, 3, seed=seed, scale_ratio=3.0, separation_constant=constant
             )
@@ -139,22 +149,24 @@ def test_expected_error_and_verdict_follow_the_true_error(n, p):
     assert seen == set(bands)
 
 
-@pytest.mark.parametrize(("n", "p"), [(300, 40), (200, 200), (100, 1000)])
-@pytest.mark.parametrize("k", [2, 4, 8])
+@pytest.mark.parametrize(("n", "p", "k"), [(200, 40, 2), (150, 150, 4), (100, 400, 8)])
 def test_noise_is_no_separation(n, p, k):
-    for seed in range(5):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((n, p)) * rng.uniform(0.5, 1.5, (n, 1))
         found = diagnose(X, IhSC(k, random_state=seed).fit_predict(X))
-        assert found.verdict == NONE
+        assert found.verdict is Verdict.NO_SEPARATION
+        assert CautionKind.PURE_NOISE in kinds(found)
         assert "pure noise" in found.summary
 
 
 def test_wrong_labels_are_seen_through():
     X, labels = make_ihgmm(300, 100, 3, random_state=0)
     shuffled = np.random.default_rng(0).permutation(labels)
-    assert diagnose(X, labels).verdict == GOOD
-    assert diagnose(X, shuffled).verdict == NONE
+    assert diagnose(X, labels).verdict == "well separated"
+    found = diagnose(X, shuffled)
+    assert found.verdict == "no separation: do not trust these labels"
+    assert "in the same order" in str(found)
     some = labels.copy()
     some[:30] = (some[:30] + 1) % 3
     found = diagnose(X, some)
@@ -190,7 +202,7 @@ def test_float32():
         assert_allclose(found[name], value, rtol=1e-3, atol=1e-4, err_msg=name)
 
 
-@pytest.mark.parametrize("unit", [1e-180, 1e-90, 1e90, 1e140])
+@pytest.mark.parametrize("unit", [1e-180, 1e140])
 def test_units_do_not_matter(unit):
     X, labels, _ = fitted(80, 30, 3, separation_constant=0.5)
     expected, found = figures(diagnose(X, labels)), figures(diagnose(X * unit, labels))
@@ -249,7 +261,7 @@ def test_zero_rows_count_in_sizes_only():
 def test_without_noise():
     X, labels = make_ihgmm(60, 20, 3, noise_levels=0.0, random_state=0)
     found = diagnose(X, labels)
-    assert found.verdict == GOOD
+    assert found.verdict is Verdict.WELL_SEPARATED
     assert found.separation_ratio > 1e3
     assert found.eigenvalue_gap > 10
 
@@ -283,15 +295,14 @@ def test_too_few_and_too_many_clusters():
     assert diagnose(X, truth).warnings == ()
 
 
-@pytest.mark.parametrize(
-    ("asked", "constant"), [(5, 1.0), (8, 1.0), (8, 0.5), (12, 3.0)]
-)
+@pytest.mark.parametrize(("asked", "constant"), [(5, 1.0), (8, 0.5), (12, 3.0)])
 def test_too_many_clusters_are_told_how_many_there_are(asked, constant):
-    for seed in range(3):
-        X, _ = make_ihgmm(400, 200, 4, separation_constant=constant, random_state=seed)
-        found = diagnose(X, IhSC(asked, random_state=0).fit_predict(X))
-        assert "Ask for about 4 clusters" in found.summary.replace("\n ", "")
-        assert "pure noise" not in found.summary
+    X, _ = make_ihgmm(200, 100, 4, separation_constant=constant, random_state=0)
+    found = diagnose(X, IhSC(asked, random_state=0).fit_predict(X))
+    fewer = Caution(CautionKind.FEWER_DIRECTIONS, {"directions": 4})
+    assert fewer in found.cautions
+    assert CautionKind.PURE_NOISE not in kinds(found)
+    assert "Ask for about 4 clusters" in " ".join(found.warnings)
 
 
 def test_no_drop_where_there_is_none():
@@ -374,7 +385,35 @@ def test_input_is_left_alone_and_result_is_frozen():
     assert (again.eigenvalues == found.eigenvalues).all()
 
 
-def test_labels_in_another_order_than_the_rows():
-    X, labels = make_ihgmm(300, 100, 3, random_state=0)
-    wrong = np.random.default_rng(0).permutation(labels)
-    assert "in the same order" in str(diagnose(X, wrong))
+def test_a_verdict_is_its_sentence():
+    X, labels = make_ihgmm(60, 20, 2, random_state=0)
+    found = diagnose(X, labels)
+    assert found.verdict is Verdict.WELL_SEPARATED
+    assert json.dumps({"verdict": found.verdict}) == '{"verdict": "well separated"}'
+    assert repr(found.verdict) == "'well separated'"
+    assert repr(found).startswith("Diagnosis('well separated', n_clusters=2")
+
+
+def test_cautions_carry_the_figures_that_their_sentences_name():
+    X, truth = make_ihgmm(300, 100, 4, scale_ratio=3, random_state=0)
+    split = np.where((truth == 0) & (np.arange(300) % 2 == 0), 4, truth)
+    found = diagnose(np.vstack([X, np.zeros((2, 100))]), np.append(split, [1, 1]))
+    figures = {caution.kind: caution.figures for caution in found.cautions}
+    assert figures[CautionKind.ZERO_ROWS] == {"rows": 2}
+    assert figures[CautionKind.FEWER_DIRECTIONS] == {"directions": 4}
+    assert figures[CautionKind.PARALLEL_CLUSTERS]["clusters"] == (0, 4)
+    assert figures[CautionKind.DISPUTED_ROWS]["share"] == found.disputed_share
+    for caution, text in zip(found.cautions, found.warnings, strict=True):
+        assert text == caution_text(caution)
+    share = figures[CautionKind.VAGUE_CLUSTER]["share"]
+    assert f"{share:.1%} of its rows" in " ".join(found.warnings)
+
+
+def test_every_kind_of_caution_has_a_sentence():
+    figures = {
+        "rows": 3, "share": 0.25, "directions": 2, "cluster": "a", "number": 4,
+        "clusters": ("a", "b"), "cosine": 0.97, "ratio": 1.1,
+    }  # fmt: skip
+    texts = {caution_text(Caution(kind, figures)) for kind in CautionKind}
+    assert len(texts) == len(CautionKind)
+    assert all(text[-1] in ".?" for text in texts)

@@ -1,0 +1,348 @@
+"""What results say to people who use Python: counts, tests and diagnoses in words.
+
+Functions here take a result and return text. No other code reads that text back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ihgmm.statistics.diagnosis import Caution, Diagnosis
+    from ihgmm.statistics.scale_test import ScaleTest
+    from ihgmm.statistics.selection import ClusterCount
+
+
+def counted(number: int, thing: str) -> str:
+    """Return a number with its noun, in the plural where it is due."""
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")
+
+
+def percent(share: float) -> str:
+    """Return a share as people read it: none and all are nothing but that.
+
+    Examples
+    --------
+    >>> [percent(share) for share in (0, 0.0004, 0.125, 0.9996, 1)]
+    ['0%', '< 0.1%', '12.5%', '> 99.9%', '100%']
+    """
+    if share in (0, 1):
+        return f"{share:.0%}"
+    if share < 0.001 or share > 0.999:
+        return "< 0.1%" if share < 0.5 else "> 99.9%"
+    return f"{share:.1%}"
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
+
+
+# The number of clusters
+
+
+def count_headline(count: ClusterCount) -> str:
+    """Return the finding in two words or three."""
+    if count.n_clusters:
+        return counted(count.n_clusters, "cluster")
+    return "cannot tell" if count.is_dominated else "no structure"
+
+
+def count_summary(count: ClusterCount) -> str:
+    """Return the finding and the evidence in a sentence or two."""
+    if count.n_clusters == 0 and count.is_dominated:
+        return _dominated(count)
+    text = _stability(count) if count.method == "stability" else _parallel(count)
+    if count.is_capped:
+        text += f" It stopped at max_clusters={count.max_clusters}, there may be more."
+    if count.gram == "cosine" and count.n_clusters > 1:
+        text += (
+            " Counted in the cosines of rows: cluster with gram='cosine' or "
+            "refine=True."
+        )
+    return text
+
+
+def automatic_count_warnings(
+    count: ClusterCount, hidden_from: str | None
+) -> Iterator[str]:
+    """Yield what a user of ``n_clusters="auto"`` has to know.
+
+    ``hidden_from`` is the Gram matrix of the fit, if it shows fewer clusters.
+    """
+    if count.n_clusters == 0:
+        yield (
+            f"{count.summary} All rows are put in one cluster; give n_clusters if you "
+            "know better."
+        )
+        return
+    if count.is_capped:
+        yield (
+            f"n_clusters='auto' looks for {counted(count.max_clusters, 'cluster')} at "
+            "most and found as many; there may be more. Count them with "
+            f"select_n_clusters(X, max_clusters={10 * count.max_clusters}) and give "
+            "the number."
+        )
+    if hidden_from is not None and count.n_clusters > 1:
+        yield (
+            f"The cosines of rows show {counted(count.n_clusters, 'cluster')}, "
+            f"gram={hidden_from!r} shows fewer and can mix them up. Fit with "
+            "gram='cosine' or refine=True."
+        )
+
+
+def _dominated(count: ClusterCount) -> str:
+    text = (
+        f"Cannot tell: column {count.largest_index} holds {count.largest_column:.0%} "
+        "of the squared length of X, and signs on a single column show nothing. "
+    )
+    if not count.is_offset:
+        return f"{text}Divide the columns by their deviation first."
+    return (
+        f"{text}It is mostly offset, its mean far from zero for its deviation: "
+        "subtract its mean, or leave it out."
+    )
+
+
+def _standing_out(count: ClusterCount) -> str:
+    if count.rank == 0:
+        return "no eigenvalue stands out from sign-flipped data"
+    stand = "stands" if count.rank == 1 else "stand"
+    return (
+        f"{counted(count.rank, 'eigenvalue')} {stand} out from sign-flipped data "
+        f"(edge {count.edge:.3g})"
+    )
+
+
+def _parallel(count: ClusterCount) -> str:
+    start, clusters = _standing_out(count), counted(count.n_clusters, "cluster")
+    if count.n_clusters == 0:
+        text = f"No structure: {start}."
+    elif count.is_capped:
+        return f"{start}."
+    elif count.n_clusters == 1:
+        text = f"{start}: all rows share one direction."
+    elif count.has_few_features:
+        text = f"{start}: {clusters} or more."
+    else:
+        text = f"{start}: {clusters}, more if patterns are dependent."
+    if not count.has_few_features:
+        return text
+    return (
+        f"{text} Signs on {counted(count.n_features, 'feature')} leave much of a "
+        "pattern and can hide others; compare the method 'stability'."
+    )
+
+
+def _stability(count: ClusterCount) -> str:
+    start, tried = _standing_out(count), count.strengths
+    if count.is_stable:
+        return (
+            f"Halves of the data agree on {counted(count.n_clusters, 'cluster')} "
+            f"(prediction strength {tried[count.n_clusters]:.2f}); {start}."
+        )
+    if tried:
+        text = (
+            f"No number of clusters from {min(tried)} to {max(tried)} is stable: the "
+            f"prediction strength is at most {max(tried.values()):.2f}, below "
+            f"{count.required_strength}."
+        )
+    elif count.rank == 1 and count.n_clusters == 2:
+        return f"{start}; rows lie on both sides of zero along it: 2 clusters."
+    elif count.rank == 1:
+        return f"{start}{'' if count.is_capped else ': all rows share one direction'}."
+    else:
+        text = "No number of clusters was tried in halves of the data."
+    if count.rank:
+        return f"{text} The number given is the rank: {start}."
+    text = f"No structure: {start}. {text}"
+    if count.has_few_features:
+        text += (
+            f" Signs on {counted(count.n_features, 'feature')} may not show that all "
+            "rows share one direction."
+        )
+    return text
+
+
+# The test of scales
+
+
+_SCALE_EVIDENCE = {
+    "NOTHING_TO_COMPARE": "no cluster has 4 rows with differences to judge by.",
+    "ONE_CLUSTER": "rows of cluster {cluster} differ in scale ({cluster_p}, corrected "
+    "for {tested} clusters), though all clusters together do not show it ({p}).",
+    "TOO_WEAK": "no sign of individual scales ({p}), but with so weak a signal, or so "
+    "few rows or features, they need not show.",
+    "ABSENT": "no sign of individual scales ({p}), and a spread of {detectable:.1%} "
+    "would have shown.",
+    "UNKNOWN_SPREAD": "rows of a cluster differ in scale ({p}); the signal is too weak "
+    "to say by how much.",
+    "SLIGHT": "rows of a cluster do differ in scale ({p}), but by about {spread:.1%} "
+    "only.",
+    "CLEAR": "rows of a cluster differ in scale by about {spread:.0%} ({p}).",
+}
+
+
+def scale_recommendation(test: ScaleTest) -> str:
+    """Return which mixture to use, with the figures that speak for it."""
+    cluster, cluster_p = test.strongest
+    reason = _SCALE_EVIDENCE[test.evidence.name].format(
+        p=_p_value(test.p_value),
+        spread=test.spread,
+        detectable=test.detectable,
+        cluster=cluster,
+        cluster_p=_p_value(cluster_p),
+        tested=test.n_tested,
+    )
+    return f"{test.advice}: {reason}"
+
+
+def _p_value(value: float) -> str:
+    return "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"
+
+
+def scale_rows(test: ScaleTest) -> list[tuple[str, int, str, str]]:
+    """Return name, rows, spread and p-value of each cluster, and of all together."""
+    each = zip(test.clusters, test.sizes, test.spreads, test.p_values, strict=True)
+    return [
+        (
+            str(name),
+            int(rows),
+            "-" if np.isnan(spread) else f"{spread:.1%}",
+            "-" if np.isnan(p) else "<1e-300" if p < 1e-300 else f"{p:.2g}",
+        )
+        for name, rows, spread, p in (
+            *each,
+            ("all", test.sizes.sum(), test.spread, test.p_value),
+        )
+    ]
+
+
+def scale_table(test: ScaleTest) -> str:
+    """Return the figures of each cluster in a table, and the recommendation."""
+    rows = [("cluster", "rows", "spread", "p-value"), *scale_rows(test)]
+    width = max(len(name) for name, *_ in rows)
+    lines = [
+        f"{name:<{width}}  {size:>7}  {spread:>6}  {p:>7}"
+        for name, size, spread, p in rows
+    ]
+    return "\n".join([*lines, test.recommendation])
+
+
+# A diagnosis
+
+
+def diagnosis_summary(diagnosis: Diagnosis) -> str:
+    """Return the verdict, each figure with its meaning, and the warnings."""
+    table = figure_table(diagnosis)
+    wide = max(len(name) for name, _, _ in table)
+    deep = max(len(figure) for _, figure, _ in table)
+    lines = [
+        f"{diagnosis.verdict[0].upper()}{diagnosis.verdict[1:]}.",
+        *(f"  {name:<{wide}}  {fig:>{deep}}  {means}" for name, fig, means in table),
+        *(
+            fill(text, 80, initial_indent="! ", subsequent_indent="  ")
+            for text in diagnosis.warnings
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
+    """Return a name, a figure and its meaning for each line of the summary."""
+    d = diagnosis
+    # Labels found in noise fit that noise: the figure is too small then.
+    more = "or more " if d.verdict.name == "NO_SEPARATION" else ""
+    small, large = int(d.sizes.min()), int(d.sizes.max())
+    sizes = counted(large, "row") if small == large else f"{small:,} to {large:,} rows"
+    shape = f"{d.n_samples:,} x {d.n_features:,}"
+    data = f"rows x features; {counted(d.n_clusters, 'cluster')} of {sizes}"
+    # A probability: not none, however near to it.
+    error = percent(max(d.expected_error, 1e-9))
+    wrong = f"{more}of the labels are wrong, going by all other rows"
+    sure = f"have a label that is less than {d.certain_from:.0%} certain"
+    apart = "noise levels between the closest centres, in small rows"
+    balance = "smallest cluster over an even share; 1 is best"
+    scales = "large rows over small rows of a cluster (95% over 5%)"
+    gap, theory = d.eigenvalue_gap, _threshold_text(d)
+    several = d.n_clusters > 1
+    lines = [
+        (True, "data", shape, data),
+        (several, "expected error", error, wrong),
+        (several, "uncertain rows", percent(d.uncertain_share), sure),
+        (not np.isnan(gap), "eigenvalue gap", _figure(gap), _gap_text(d)),
+        (several, "separation", _figure(d.separation), apart),
+        (several, "over theory", _figure(d.separation_ratio), theory),
+        (several, "balance", f"{d.balance:.2f}", balance),
+        (True, "scale ratio", _figure(d.scale_ratio), scales),
+    ]
+    return [line[1:] for line in lines if line[0]]
+
+
+def _gap_text(diagnosis: Diagnosis) -> str:
+    edges = {
+        "NONE": "no edge between signal and noise",
+        "SLIGHT": "signal rises a little above noise",
+        "CLEAR": "signal stands clear of noise",
+    }
+    if diagnosis.edge is None:
+        return ""
+    k = diagnosis.n_clusters
+    return f"eigenvalue {k} over {k + 1}: {edges[diagnosis.edge.name]}"
+
+
+def _threshold_text(diagnosis: Diagnosis) -> str:
+    conditions = diagnosis.conditions
+    if conditions is None or conditions.separation < 1:
+        return "separation over what theory asks for; below 1 data decide"
+    if conditions.features < 1:
+        return "separation over what theory asks for; it wants more features"
+    return "separation over what theory asks for: met, up to constants"
+
+
+_CAUTIONS = {
+    "ZERO_ROWS": "{rows} {are} zero: their labels mean nothing.",
+    "DOMINANT_ROWS": "Only {rows_have} {percent} of the squared length of all rows and "
+    "may drown the others; to compare rows by their angles alone, try gram='cosine'.",
+    "FEWER_DIRECTIONS": "Eigenvalues drop after number {directions} and are level from "
+    "there on: there are fewer directions than clusters. {advice}",
+    "OTHER_ORDER": "The data show clear directions, but these labels do not follow "
+    "them: are rows and labels in the same order?",
+    "PURE_NOISE": "Labels of pure noise look like this; then separation and scales are "
+    "those of noise. Try other features, another scaling or fewer clusters; counting "
+    "the clusters (select_n_clusters) shows whether there is any structure.",
+    "SMALL_CLUSTER": "Cluster {cluster} has only {rows}: its centre is known badly, "
+    "and it may be outliers.",
+    "VAGUE_CLUSTER": "Cluster {cluster} is hardly a cluster: {percent} of its rows are "
+    "expected to belong elsewhere.",
+    "PARALLEL_CLUSTERS": "Clusters {clusters[0]} and {clusters[1]} have nearly the "
+    "same pattern (cosine {cosine:.3f}) and may be one.",
+    "DISPUTED_ROWS": "{percent} of rows fit another cluster better; refining the fit "
+    "(refine=True) would move them.",
+    "NOT_POSITIVE": "Eigenvalue {number} is not positive: there are fewer directions "
+    "than clusters. Some clusters may be one, or their centres are dependent.",
+    "MORE_CLUSTERS": "Eigenvalue {next} is {share:.0%} of eigenvalue {number}: there "
+    "may be more clusters. select_n_clusters counts them.",
+    "EQUAL_SCALES": "Scales hardly differ (ratio {ratio:.2f}): a method without "
+    "individual scales, such as PSC or k-means, may do as well.",
+}
+
+
+def caution_text(caution: Caution) -> str:
+    """Return a caution in a sentence or two, with what to do about it."""
+    f = caution.figures
+    rows, directions = f.get("rows", 0), f.get("directions", 0)
+    several = f"Ask for about {directions} clusters, unless some patterns are mixtures "
+    one = "All rows may be one cluster; if not, try other features or another scaling."
+    words = {
+        "rows": counted(rows, "row"),
+        "are": "is" if rows == 1 else "are",
+        "rows_have": "one row has" if rows == 1 else f"{rows:,} rows have",
+        "percent": percent(f.get("share", 0)),
+        "next": f.get("number", 0) + 1,
+        "advice": f"{several}of others." if directions > 1 else one,
+    }
+    return _CAUTIONS[caution.kind.name].format(**{**f, **words})

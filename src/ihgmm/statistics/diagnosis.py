@@ -1,0 +1,531 @@
+"""Whether labels can be trusted: what the data say about a clustering."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum, auto
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ihgmm._checks import (
+    check_choice,
+    check_clusters,
+    check_matrix,
+    generator,
+    warn_zero_rows,
+)
+from ihgmm.matrix import Matrix, to_host
+from ihgmm.matrix.tall import Groups
+from ihgmm.matrix.threads import sized_threads
+from ihgmm.numerics.eigen import leading_eigenpairs
+from ihgmm.numerics.gram import GRAMS, GramKind, GramOperator
+from ihgmm.numerics.hetero import impute_diagonal
+from ihgmm.statistics.estimation import estimate_parameters
+from ihgmm.statistics.likelihood import evaluate_mixture, indicators
+from ihgmm.theory import CorollaryConditions, corollary_conditions
+
+
+class Verdict(StrEnum):
+    """What to think of labels. A verdict is equal to its sentence, and shown as it."""
+
+    ONE_CLUSTER = "one cluster: nothing to separate"
+    WELL_SEPARATED = "well separated"
+    SEPARATED = "separated, a few rows uncertain"
+    THRESHOLD = "at the threshold: expect errors"
+    NO_SEPARATION = "no separation: do not trust these labels"
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+class Edge(StrEnum):
+    """How far the eigenvalues of clusters stand above the next one."""
+
+    NONE = auto()
+    SLIGHT = auto()
+    CLEAR = auto()
+
+
+class CautionKind(StrEnum):
+    """What to look at; each with the names of its figures."""
+
+    ZERO_ROWS = auto()  # rows
+    DOMINANT_ROWS = auto()  # rows, share
+    FEWER_DIRECTIONS = auto()  # directions
+    OTHER_ORDER = auto()
+    PURE_NOISE = auto()
+    SMALL_CLUSTER = auto()  # cluster, rows
+    VAGUE_CLUSTER = auto()  # cluster, share
+    PARALLEL_CLUSTERS = auto()  # clusters, cosine
+    DISPUTED_ROWS = auto()  # share
+    NOT_POSITIVE = auto()  # number
+    MORE_CLUSTERS = auto()  # number, share
+    EQUAL_SCALES = auto()  # ratio
+
+
+@dataclass(frozen=True)
+class Caution:
+    """A reason to look twice, with the figures behind it."""
+
+    kind: CautionKind
+    figures: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnosis:
+    """What the data say about labels. ``print`` it for a summary in words.
+
+    Attributes
+    ----------
+    n_samples, n_features, n_clusters : int
+        Size of the data and number of clusters.
+    classes : ndarray of shape (n_clusters,)
+        The label of each cluster, sorted.
+    sizes : ndarray of shape (n_clusters,)
+        Rows in each cluster.
+    expected_error : float
+        Share of labels that are expected to be wrong: the mean of ``1 - certainty``.
+    uncertain_share : float
+        Share of rows with a certainty below ``certain_from``.
+    disputed_share : float
+        Share of rows that fit another cluster better than their own.
+    certainty : ndarray of shape (n_samples,)
+        Probability of each row's own label, given all other rows and their labels.
+    gram : str
+        The Gram matrix whose eigenvalues are given.
+    eigenvalues : ndarray
+        The ``n_clusters`` leading ones and the next one, if there is one.
+    eigenvalue_gap : float
+        The last of the leading eigenvalues over the next one; ``inf`` if only the
+        next one is not positive, 0 if neither is, NaN if there is no next one.
+    separation : float
+        Smallest distance between two centres as they appear in small rows, over the
+        noise level; ``inf`` for one cluster or without noise.
+    separation_ratio : float
+        The separation over the threshold of the paper's Corollary 1, the constant C
+        of :func:`ihgmm.make_ihgmm`.
+    balance : float
+        The smallest cluster over an even share of the rows, at most 1.
+    scale_ratio : float
+        Large scales (95% quantile) over small ones (5%) within clusters, less what
+        noise adds to their spread.
+    cosines : ndarray of shape (n_clusters, n_clusters)
+        Cosines of the centres, less what noise takes off them.
+    conditions : CorollaryConditions or None
+        All conditions of the corollary, as ratios; None for a single number.
+    cautions : tuple of Caution
+        What to look at, each with its kind and its figures.
+    certain_from : float
+        Probability from which the label of a row counts as certain: 0.9.
+    """
+
+    n_samples: int
+    n_features: int
+    n_clusters: int
+    classes: np.ndarray
+    sizes: np.ndarray
+    expected_error: float
+    uncertain_share: float
+    disputed_share: float
+    certainty: np.ndarray
+    gram: str
+    eigenvalues: np.ndarray
+    eigenvalue_gap: float
+    separation: float
+    separation_ratio: float
+    balance: float
+    scale_ratio: float
+    cosines: np.ndarray
+    conditions: CorollaryConditions | None
+    cautions: tuple[Caution, ...] = ()
+    certain_from: float = 0.9
+
+    @property
+    def verdict(self) -> Verdict:
+        """The finding: equal to its sentence, such as "well separated"."""
+        if self.n_clusters == 1:
+            return Verdict.ONE_CLUSTER
+        # Labels that were found in noise fit it better than chance: on simulated noise
+        # the expected error is 0.34 to 0.75 of that of a guess, mostly 0.45 to 0.5, and
+        # eigenvalues have no gap.
+        guess = 1 - self.sizes.max() / self.sizes.sum()
+        share = 0.33 if _edge(self.eigenvalue_gap) is Edge.NONE else 0.38
+        if self.expected_error >= min(0.25, share * guess):
+            return Verdict.NO_SEPARATION
+        # The expected error is rather too large: these stand for 0.5% and 5%.
+        if self.expected_error < 0.01:
+            return Verdict.WELL_SEPARATED
+        if self.expected_error < 0.06:
+            return Verdict.SEPARATED
+        return Verdict.THRESHOLD
+
+    @property
+    def edge(self) -> Edge | None:
+        """How far signal stands above noise at the gap; None without a gap."""
+        if np.isnan(self.eigenvalue_gap):
+            return None
+        # Noise is on both sides of 0: an eigenvalue no larger than a negative one is
+        # noise.
+        last, after = np.abs(self.eigenvalues[self.n_clusters - 1 :])
+        if _edge(last, after) is Edge.NONE:
+            return Edge.NONE
+        return _edge(self.eigenvalue_gap)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to look at, in words."""
+        from ihgmm._text import caution_text
+
+        return tuple(map(caution_text, self.cautions))
+
+    @property
+    def summary(self) -> str:
+        """The verdict, each figure with its meaning, and the warnings."""
+        from ihgmm._text import diagnosis_summary
+
+        return diagnosis_summary(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Diagnosis({self.verdict!r}, n_clusters={self.n_clusters}, "
+            f"expected_error={self.expected_error:.3g}, "
+            f"eigenvalue_gap={self.eigenvalue_gap:.3g}, "
+            f"separation_ratio={self.separation_ratio:.3g})"
+        )
+
+    def __str__(self) -> str:
+        return self.summary
+
+
+def diagnose(
+    X: Any, labels: Any, *, gram: GramKind = "hollow", random_state: Any = 0
+) -> Diagnosis:
+    """Judge labels by the data: can they be trusted, and if not, why not.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The data that was clustered; also a torch tensor or another library's array,
+        which stays on its device.
+    labels : array-like of shape (n_samples,)
+        The cluster of each row: labels of any kind, from any method, such as
+        ``labels_`` of :class:`ihgmm.IhSC`.
+    gram : {"hollow", "full", "cosine", "hetero"}, default="hollow"
+        The Gram matrix whose eigenvalues are looked at; give that of the fit.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the eigenvalue solver's start. Nothing else is random.
+
+    Returns
+    -------
+    Diagnosis
+        Figures, a verdict and warnings; ``print`` shows them in words.
+
+    Notes
+    -----
+    The verdict rests on the *expected error*. Each row is compared with the centres
+    that the other rows give (:func:`ihgmm.em.evaluate_mixture`); its certainty is the
+    probability of its own label, and the mean of ``1 - certainty`` estimates the share
+    of wrong labels. On data from the model it is rather too large than too small. Over
+    the true share it is 1.1 to 3.2 (10% and 90% quantiles; median 1.8) where that is
+    0.5% to 2%, 0.8 to 2.0 (median 1.3) at 2% to 5%, and about 0.9 to 1.7 up to 25%.
+    Beyond that it is too small, since labels found in noise fit that noise, but not
+    small: noise alone is told from weak clusters, now and then not with fewer than a
+    hundred rows. The words stand for a share of wrong labels below 0.5%, 5%, 25% and
+    above.
+
+    All this trusts the model: noise of the same size and independent in all features.
+    Real data have noise that features share. Then evidence is counted more than once,
+    certainties are too high and the expected error too low, sometimes by far. A bad
+    verdict is to be believed, a good one is not proof.
+
+    The separation is a distance of centres in units of noise. Scales and centres are
+    known up to a factor; the theory wants the smallest scale to be about 1, so a centre
+    is multiplied by the smallest scale, as the 5% and 25% quantiles of all scales
+    suggest it. What noise adds to the squared length of centres and to the spread of
+    scales is taken off. At the separation ratio 1 the paper's sufficient condition
+    begins to hold, up to unknown constants. Rows larger than the smallest are easier:
+    with scales that differ a lot, most labels are right far below 1. So it is context
+    and has no part in the verdict. On simulated data it is within 20% of the constant C
+    where scales differ little, within a factor of 2 where they differ 20-fold.
+
+    Zero rows show no pattern. They count in the sizes only.
+
+    Examples
+    --------
+    >>> from ihgmm import IhSC, diagnose, make_ihgmm
+    >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
+    >>> labels = IhSC(3, random_state=0).fit_predict(X)
+    >>> diagnose(X, labels).verdict
+    'well separated'
+    >>> X, _ = make_ihgmm(300, 100, 3, separation=0.01, random_state=0)
+    >>> labels = IhSC(3, random_state=0).fit_predict(X)
+    >>> diagnose(X, labels).verdict
+    'no separation: do not trust these labels'
+    """
+    check_choice("gram", gram, GRAMS)
+    rng = generator(random_state)
+    data = check_matrix(X)
+    sqnorms = to_host(data.sqnorms)
+    n, p = data.shape
+    classes, codes = check_clusters(labels, n)
+    if not sqnorms.any():
+        warn_zero_rows(sqnorms)
+    k = len(classes)
+    sizes = np.bincount(codes)
+    live = sqnorms > 0
+    values = _eigenvalues(data, k, gram, rng)
+    shown = values[: k + 1]
+    mixture = evaluate_mixture(data, indicators(codes, k), "individual")
+    memberships = mixture.memberships
+    certainty = memberships[np.arange(n), codes]
+    disputed = memberships.argmax(axis=1) != codes
+    geometry = _geometry(data, codes, k)
+    conditions = _conditions(n, p, k, geometry.separation)
+    diagnosis = Diagnosis(
+        n_samples=n,
+        n_features=p,
+        n_clusters=k,
+        classes=classes,
+        sizes=sizes,
+        expected_error=float(1 - certainty[live].mean()),
+        uncertain_share=float((certainty[live] < Diagnosis.certain_from).mean()),
+        disputed_share=float(disputed[live].mean()),
+        certainty=data.to_device(certainty),
+        gram=gram,
+        eigenvalues=shown if gram == "cosine" else data.restore_squares(shown),
+        eigenvalue_gap=_gap(values, k),
+        separation=geometry.separation,
+        separation_ratio=conditions.separation if conditions else np.inf,
+        balance=float(k * sizes.min() / n),
+        scale_ratio=geometry.scale_ratio,
+        cosines=geometry.cosines,
+        conditions=conditions,
+    )
+    cautions = (
+        *_row_cautions(diagnosis, sqnorms),
+        *_cluster_cautions(diagnosis, codes[live], certainty[live], sqnorms, values),
+    )
+    return replace(diagnosis, cautions=cautions)
+
+
+def _eigenvalues(
+    data: Matrix, k: int, gram: GramKind, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the k leading eigenvalues and two more, or all there are."""
+    G = GramOperator.of(data, gram)
+    # Without clusters there is no gap to converge to, and that is the finding.
+    with sized_threads(data.n_entries):
+        if gram == "hetero":
+            # At the rank and to the accuracy of a fit: a diagonal imputed at a larger
+            # rank takes up noise, and its eigenvalues are not those of the fit.
+            G = impute_diagonal(G, k, tol=1e-2, quiet=True, rng=rng).gram
+        # This accuracy of eigenvectors puts eigenvalues of noise, which are close to
+        # each other, within a few percent, and others to many digits. Those still far
+        # off after 12 products are tiny beside the others, which says enough.
+        count = min(k + 2, G.shape[0])
+        pairs = leading_eigenpairs(
+            G, count, tol=5.0, max_products=12, quiet=True, rng=rng
+        )
+    return np.asarray(pairs.values, dtype=np.float64)
+
+
+def _conditions(
+    n: int, p: int, k: int, separation: float
+) -> CorollaryConditions | None:
+    if max(n, p) < 2:
+        return None
+    finite = np.isfinite(separation)
+    conditions = corollary_conditions(n, p, k, separation if finite else 0.0)
+    return conditions if finite else replace(conditions, separation=float("inf"))
+
+
+def _gap(values: np.ndarray, k: int) -> float:
+    """Return the k-th eigenvalue over the next; NaN if there is no next one."""
+    if len(values) <= k:
+        return float("nan")
+    last, following = values[k - 1 : k + 1]
+    if last <= 0:
+        return 0.0
+    return float(last / following) if following > 0 else float("inf")
+
+
+def _edge(first: float, second: float = 1.0) -> Edge:
+    """Judge the drop from an eigenvalue to the next, or a ratio of the two."""
+    # In noise the ratio is below the first bound, at the end of signal above the other.
+    if first < 1.15 * second:
+        return Edge.NONE
+    return Edge.SLIGHT if first < 2 * second else Edge.CLEAR
+
+
+class Geometry(NamedTuple):
+    """Figures of centres and scales, as a :class:`Diagnosis` has them."""
+
+    separation: float
+    cosines: np.ndarray
+    scale_ratio: float
+
+
+def _geometry(data: Matrix, codes: np.ndarray, k: int) -> Geometry:
+    """Return distances and angles of centres and the ratio of scales, without noise.
+
+    Inner products of two centres carry no noise on average, for they share no rows.
+    Squared lengths do. What the noise levels leave of the squared row norms is that
+    of the signal, ``scale**2`` times the squared length.
+    """
+    p, sqnorms = data.shape[1], to_host(data.sqnorms)
+    fit = estimate_parameters(data, codes, k)
+    scales = to_host(fit.scales).astype(np.float64)
+    variances = (to_host(fit.noise_levels).astype(np.float64) / data.unit) ** 2
+    centers = to_host(fit.centers).astype(np.float64) / data.unit
+    inner = centers @ centers.T
+    rows = Groups.of(codes, k)
+    signal = rows.sums(sqnorms - max(p - 1, 1) * variances)
+    total = rows.sums(scales**2)
+    squares = np.divide(signal, total, out=np.zeros(k), where=total > 0)
+    squares = np.clip(squares, 0.0, np.diag(inner))
+    excess = np.diag(inner) - squares
+    np.fill_diagonal(inner, squares)
+    # The variance of a scale's error: noise of its row and of its centre.
+    noise = rows.sums(variances) / rows.sizes
+    error = _over(noise * (1 + _over(excess, squares)), squares)
+    # A sample's variance is off by about this much; no spread is made out of that.
+    error = error * (1 + 2 / np.sqrt(rows.sizes))
+    spread = rows.sums((scales - 1) ** 2) / rows.sizes
+    kept = np.sqrt(np.maximum(1 - _over(error, spread), 0.0))
+    live = sqnorms > 0
+    scales = (1 + kept[codes] * (scales - 1))[live]
+    codes, variances = codes[live], variances[live]
+    # Quantiles, so that no single row decides. The smallest scale is where the line
+    # through two of them comes to 0%.
+    low, quarter, high = np.quantile(scales, [0.05, 0.25, 0.95])
+    least = max(low - (quarter - low) * 0.05 / (0.25 - 0.05), low / 2)
+    length = np.sqrt(np.outer(squares, squares))
+    cosines = np.divide(inner, length, out=np.zeros((k, k)), where=length > 0)
+    return Geometry(
+        separation=least * _smallest_distance(inner, variances[rows.sizes[codes] > 1]),
+        cosines=np.clip(cosines, -1.0, 1.0),
+        scale_ratio=float(high / low) if low > 0 else float("inf"),
+    )
+
+
+def _over(values: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """Divide; where by is 0, return ``inf`` unless the value is 0 too."""
+    otherwise = np.where(values > 0, np.inf, 0.0)
+    return np.divide(values, by, out=otherwise, where=by > 0)
+
+
+def _smallest_distance(inner: np.ndarray, variances: np.ndarray) -> float:
+    """Return the smallest distance from inner products, over the typical noise."""
+    k = len(inner)
+    if k == 1:
+        return float("inf")
+    squares = np.add.outer(np.diag(inner), np.diag(inner)) - 2 * inner
+    smallest = np.sqrt(max(squares[np.triu_indices(k, 1)].min(), 0.0))
+    level = np.sqrt(np.median(variances)) if len(variances) else 0.0
+    if level == 0:
+        return float("inf") if smallest > 0 else 0.0
+    return float(smallest / level)
+
+
+def _row_cautions(diagnosis: Diagnosis, sqnorms: np.ndarray) -> Iterator[Caution]:
+    """Yield cautions about rows that are zero or much longer than the others."""
+    zero = int((sqnorms == 0).sum())
+    if zero:
+        yield Caution(CautionKind.ZERO_ROWS, {"rows": zero})
+    n = len(sqnorms)
+    few = max(1, n // 100)
+    share = float(np.sort(sqnorms)[-few:].sum() / sqnorms.sum())
+    if diagnosis.gram != "cosine" and n >= 10 and share >= 0.5:
+        yield Caution(CautionKind.DOMINANT_ROWS, {"rows": few, "share": share})
+
+
+def _cluster_cautions(
+    diagnosis: Diagnosis,
+    codes: np.ndarray,
+    certainty: np.ndarray,
+    sqnorms: np.ndarray,
+    values: np.ndarray,
+) -> Iterator[Caution]:
+    """Yield cautions about clusters and their number.
+
+    ``codes`` and ``certainty`` are those of rows that are not zero; ``values`` are the
+    eigenvalues of the clusters and two more, if there are.
+    """
+    k = diagnosis.n_clusters
+    hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
+    directions = _directions(diagnosis, sqnorms, values)
+    if hopeless and directions:
+        yield Caution(CautionKind.FEWER_DIRECTIONS, {"directions": directions})
+    elif hopeless and diagnosis.eigenvalue_gap > 5:
+        yield Caution(CautionKind.OTHER_ORDER, {})
+    elif hopeless:
+        yield Caution(CautionKind.PURE_NOISE, {})
+    smallest = int(diagnosis.sizes.argmin())
+    rows = int(diagnosis.sizes[smallest])
+    if k > 1 and (diagnosis.balance < 0.2 or rows == 1):
+        cluster = diagnosis.classes[smallest]
+        yield Caution(CautionKind.SMALL_CLUSTER, {"cluster": cluster, "rows": rows})
+    if hopeless:
+        return
+    if k > 1:
+        yield from _overlaps(diagnosis, codes, certainty)
+    if directions:
+        yield Caution(CautionKind.FEWER_DIRECTIONS, {"directions": directions})
+    elif values[k - 1] <= 0:
+        yield Caution(CautionKind.NOT_POSITIVE, {"number": k})
+    else:
+        gap, beyond = diagnosis.eigenvalue_gap, _gap(values, k + 1)
+        # The second drop is where clusters end, unless the first is wide.
+        if _edge(gap) is Edge.NONE or (beyond > 2 and gap < 5):
+            figures = {"number": k, "share": 1 / gap}
+            yield Caution(CautionKind.MORE_CLUSTERS, figures)
+    if diagnosis.scale_ratio < 1.25:
+        yield Caution(CautionKind.EQUAL_SCALES, {"ratio": diagnosis.scale_ratio})
+
+
+def _overlaps(
+    diagnosis: Diagnosis, codes: np.ndarray, certainty: np.ndarray
+) -> Iterator[Caution]:
+    """Yield cautions about clusters that are hardly apart."""
+    classes, k = diagnosis.classes, diagnosis.n_clusters
+    rows = Groups.of(codes, k)
+    doubt = rows.sums(1 - certainty) / np.maximum(rows.sizes, 1)
+    # A cluster of one row has nothing to be compared with; that is said already.
+    doubt[rows.sizes < 2] = 0.0
+    worst = int(doubt.argmax())
+    if doubt[worst] >= 0.3:
+        figures = {"cluster": classes[worst], "share": float(doubt[worst])}
+        yield Caution(CautionKind.VAGUE_CLUSTER, figures)
+    pairs = combinations(range(k), 2)
+    cosine, a, b = max((diagnosis.cosines[a, b], a, b) for a, b in pairs)
+    if cosine >= 0.95:
+        figures = {"clusters": (classes[a], classes[b]), "cosine": float(cosine)}
+        yield Caution(CautionKind.PARALLEL_CLUSTERS, figures)
+    if diagnosis.disputed_share > 0.01:
+        yield Caution(CautionKind.DISPUTED_ROWS, {"share": diagnosis.disputed_share})
+
+
+def _directions(diagnosis: Diagnosis, sqnorms: np.ndarray, values: np.ndarray) -> int:
+    """Return how many eigenvalues, fewer than clusters, are above noise, or 0.
+
+    Noise is level: from the drop to the one after the last cluster eigenvalues are
+    alike. A zero diagonal moves all of them down, so they are first moved up again;
+    else those near 0 would show drops that mean nothing.
+    """
+    k = diagnosis.n_clusters
+    if len(values) <= k:
+        return 0
+    diagonal = {"full": 0.0, "cosine": 1.0}.get(diagnosis.gram, float(sqnorms.mean()))
+    values = np.maximum(values + diagonal, 0.0)
+    noise = values[k]
+    # In noise of a hundred rows or fewer the ratio is below 1.5 still.
+    if values[k - 1] > 1.5 * noise:
+        return 0
+    # There are no more directions than features, with signal or without.
+    for count in range(min(k, diagnosis.n_features) - 1, 0, -1):
+        if values[count - 1] > 5 * values[count]:
+            return count if values[count] < 2 * noise else 0
+    return 0

@@ -1,0 +1,463 @@
+"""A test of whether the rows of a cluster differ in scale at all.
+
+The classical mixture is the model of this package with equal scales in each cluster.
+This file tests for that, and says how far apart the scales are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum, auto
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaincc, ndtr
+
+from ihgmm._checks import check_clusters, check_matrix, generator
+from ihgmm.matrix import Matrix, Tall, namespace, to_host
+from ihgmm.matrix.tall import Groups, row_dots, widen
+
+
+class Advice(StrEnum):
+    """Which mixture to use."""
+
+    IHGMM = "Ih-GMM"
+    CLASSICAL = "classical mixture"
+    NONE = "no recommendation"
+
+
+class Evidence(StrEnum):
+    """What a test says about individual scales."""
+
+    NOTHING_TO_COMPARE = auto()
+    ONE_CLUSTER = auto()
+    TOO_WEAK = auto()
+    ABSENT = auto()
+    UNKNOWN_SPREAD = auto()
+    SLIGHT = auto()
+    CLEAR = auto()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScaleTest:
+    """What the data say about the scales of the rows of a cluster.
+
+    Print it for a table with the recommendation.
+
+    Attributes
+    ----------
+    p_value : float
+        How often equal scales would give such a statistic or a larger one, all
+        clusters together; NaN when no cluster could be tested.
+    statistic : float
+        Excess of the differences between rows over those that noise makes. With equal
+        scales its mean is 0 and its standard deviation 1; a large one speaks for
+        individual scales.
+    spread : float
+        Standard deviation over mean of the scales in a cluster, noise removed, pooled
+        over clusters with more weight on long centres. 0 when rows vary no more than
+        noise makes them; NaN when the centres are too weak for an estimate.
+    detectable : float
+        The spread that would be found, at the level of 5%, about 9 times in 10;
+        ``inf`` when the centres are too weak or the rows too few.
+    clusters : ndarray of shape (n_clusters,)
+        The labels of the clusters, sorted.
+    sizes : ndarray of shape (n_clusters,)
+        Rows in each cluster.
+    p_values, statistics, spreads : ndarray of shape (n_clusters,)
+        The same for each cluster by itself. A cluster of fewer than four rows has NaN
+        in all three and is left out of the overall figures. The first two are NaN also
+        when the rows are all the same, or their mean lies on a single feature.
+    """
+
+    p_value: float
+    statistic: float
+    spread: float
+    detectable: float
+    clusters: np.ndarray
+    sizes: np.ndarray
+    p_values: np.ndarray
+    statistics: np.ndarray
+    spreads: np.ndarray
+
+    @property
+    def n_tested(self) -> int:
+        """Clusters that could be tested."""
+        return int((~np.isnan(self.p_values)).sum())
+
+    @property
+    def strongest(self) -> tuple[Any, float]:
+        """The cluster with the smallest p-value, corrected for the number of clusters.
+
+        The correction is Bonferroni's. None and NaN when no cluster could be tested.
+        """
+        if self.n_tested == 0:
+            return None, float("nan")
+        least = np.nanargmin(self.p_values)
+        p_value = float(min(1.0, self.n_tested * self.p_values[least]))
+        return self.clusters[least], p_value
+
+    @property
+    def evidence(self) -> Evidence:
+        """What the figures say about individual scales."""
+        level = 0.05  # the usual one; ``detectable`` is for it too
+        if np.isnan(self.p_value):
+            return Evidence.NOTHING_TO_COMPARE
+        if self.p_value >= level:
+            # A noisy cluster can drown another one that shows scales clearly.
+            if self.strongest[1] < level:
+                return Evidence.ONE_CLUSTER
+            return Evidence.TOO_WEAK if self.detectable >= 1 else Evidence.ABSENT
+        if np.isnan(self.spread):
+            return Evidence.UNKNOWN_SPREAD
+        # Below 5% scales differ, but not so that it matters.
+        return Evidence.SLIGHT if self.spread < 0.05 else Evidence.CLEAR
+
+    @property
+    def advice(self) -> Advice:
+        """Which mixture to use."""
+        match self.evidence:
+            case Evidence.NOTHING_TO_COMPARE | Evidence.TOO_WEAK:
+                return Advice.NONE
+            case Evidence.ABSENT | Evidence.SLIGHT:
+                return Advice.CLASSICAL
+        return Advice.IHGMM
+
+    @property
+    def recommendation(self) -> str:
+        """Which mixture to use, in words, with the figures that speak for it."""
+        from ihgmm._text import scale_recommendation
+
+        return scale_recommendation(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"ScaleTest(p_value={self.p_value:.3g}, statistic={self.statistic:.3g}, "
+            f"spread={self.spread:.3g}, n_clusters={len(self.clusters)})"
+        )
+
+    def __str__(self) -> str:
+        from ihgmm._text import scale_table
+
+        return scale_table(self)
+
+
+def scale_heterogeneity_test(
+    X: Any, labels: Any, *, random_state: Any = 0
+) -> ScaleTest:
+    """Test whether the rows of each cluster all have the same scale.
+
+    A small p-value says that individual scales are there; a large one that the
+    classical mixture, whose clusters have one scale each, describes the data as well.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The data; also a torch tensor or another library's array, on its device.
+    labels : array-like of shape (n_samples,)
+        The cluster of each row: labels of any kind, known or found by
+        :class:`ihgmm.IhSC`.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the split into halves. Other splits give other p-values, all valid;
+        to choose among them is not.
+
+    Returns
+    -------
+    ScaleTest
+
+    Notes
+    -----
+    Each cluster is split in two halves at random. The mean of one half gives a
+    direction u; a row of the other half, less the mean of that half, is d. With equal
+    scales d is noise alone: its entries are independent, and if noise is symmetric a
+    change of sign does not change their distribution. So
+    ``t = sum(e) / sqrt(sum(e**2))`` with ``e = u * d`` has ``E[t**2] = 1`` exactly, for
+    any symmetric noise, whatever its level in that row, and with individual scales
+    more. The statistic is the weighted sum of ``t**2 - 1`` over all rows, the weight
+    being the row's signal-to-noise ratio. Its variance and third cumulant are known
+    from the fourth and sixth powers of e, and a gamma distribution with these gives
+    the p-value. Then the halves change roles.
+
+    Counts and the like have skewed noise. Then a large entry makes the sum and the
+    squares large at once, ``E[t**2]`` is above 1 wherever u has mostly one sign, and
+    with many rows this looks like scales. So each entry of e is multiplied by
+    ``1 + a * s / (1 - s)``, s being its share in the squares of its row, at most 0.9,
+    and ``a = 2.5 - sqrt(2.5)``. To the leading order that makes the mean 0 with skewed
+    noise; with symmetric noise it stays 0 exactly.
+
+    The spread is the variance of ``u . x`` in a half less that of the noise, over the
+    squared mean of ``u . x`` less its noise. It is cross-fitted as the test is, so that
+    noise in the direction does not bias it; as halves have means of their own, it
+    estimates the spread that the scales were drawn with, not that of these very rows.
+
+    The test takes the model's word that entries of the noise are independent. At the
+    level of 5% it rejects equal scales in 0% to 5% of draws of Poisson counts with 15
+    to 200 of them in a row (300 x 50 to 2,000 x 2,000, three clusters), and in 3% to
+    10% with exponential noise around positive centres (50 and 1,000 features). It
+    rejects too often when rows hold about ten counts or fewer (30% of draws), and with
+    exponential noise in ten features and thousands of rows (half of them). Noise
+    that the features share, in the direction of the centre, looks like scales. So do
+    rows with a wrong label. And t squared is at most n_features: with very few
+    features, or centres that live on very few, only large clusters can show anything.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm, scale_heterogeneity_test
+    >>> X, labels = make_ihgmm(200, 100, 2, scale_ratio=1.5, random_state=0)
+    >>> scale_heterogeneity_test(X, labels).recommendation
+    'Ih-GMM: rows of a cluster differ in scale by about 12% (p < 0.0001).'
+    >>> X, labels = make_ihgmm(200, 100, 2, scale_ratio=1.0, random_state=0)
+    >>> scale_heterogeneity_test(X, labels).p_value > 0.05
+    True
+    """
+    data = check_matrix(X)
+    classes, codes = check_clusters(labels, data.shape[0])
+    sizes = np.bincount(codes)
+    group = 2 * codes + random_halves(codes, generator(random_state))
+    # Rows are slow to pick from a matrix stored by columns.
+    rows = row_figures(data.by_rows(), group, 2 * len(sizes))
+    cumulants = cumulants_of(rows)
+    statistics, p_values = _judge(cumulants)
+    statistic, p_value = _judge(cumulants.sum(axis=0, keepdims=True))
+    variance, square, usable = _effects(rows)
+    return ScaleTest(
+        p_value=float(p_value[0]),
+        statistic=float(statistic[0]),
+        spread=float(_spread(variance[usable].sum(), square[usable].sum())),
+        detectable=_detectable_spread(rows, cumulants, square, usable),
+        clusters=classes,
+        sizes=sizes,
+        p_values=p_values,
+        statistics=statistics,
+        spreads=_spread(variance, np.where(usable, square, 0.0)),
+    )
+
+
+def random_halves(codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Split every cluster in two at random; return 0 or 1 for each row."""
+    order = np.lexsort((rng.random(len(codes)), codes))
+    sizes = np.bincount(codes)
+    rank = np.empty(len(codes), dtype=np.intp)
+    rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return np.asarray(rank % 2)
+
+
+@dataclass(frozen=True)
+class RowFigures:
+    """What the test needs of the rows, found in one pass over X.
+
+    ``u`` is the unit vector along the mean of the other half; ``d`` is the row less
+    the mean of its own half, whose weights are ``weight``; ``e`` is ``u * d`` with
+    large entries raised, see :func:`_raised`.
+    """
+
+    groups: Groups  # two for each cluster, one for each half
+    weight: np.ndarray
+    y: np.ndarray  # u . d
+    e: np.ndarray  # sum(e)
+    v: np.ndarray  # sum(e**2); 0 for a row that does not count
+    fourth: np.ndarray  # sum(e**4) / v**2
+    sixth: np.ndarray  # sum(e**6) / v**3
+    noise: np.ndarray  # the variance of u . x due to noise
+    gain: np.ndarray  # what t**2 - 1 is multiplied by
+    level: np.ndarray  # u . mean, one for each group
+
+
+def row_figures(
+    X: Matrix,
+    group: np.ndarray,
+    n_groups: int,
+    *,
+    max_entries: int = 2**18,
+) -> RowFigures:
+    """Look at each row of a group from the mean of the other group of its cluster.
+
+    Groups 2 k and 2 k + 1 are the halves of cluster k. On a host ``max_entries`` of X
+    are worked on at a time; so few stay in the cache.
+    """
+    n = X.shape[0]
+    groups = Groups.of(group, n_groups)
+    weight = _weights(X, groups)
+    means = groups.weighted_sums(X, weight).astype(np.float64)
+    length = np.linalg.norm(means, axis=1, keepdims=True)
+    unit = np.divide(means, length, out=np.zeros_like(means), where=length > 0)
+    other = np.arange(n_groups) ^ 1
+    u = unit[other]
+    cube = u**3
+    power = np.einsum("ij,ij->i", cube, u)
+    # A row nearer to the mean than rounding says nothing.
+    rounding = (64 * np.finfo(X.dtype).eps) ** 2 * ((u * means) ** 2).sum(axis=1)
+    y, square, cross, e, v, fourth, sixth = figures = np.zeros((7, n))
+    by_group = [X.to_device(rows) for rows in (means, u, cube)]
+    take = namespace(by_group[0]).take
+    for at in X.dense_ranges(max_entries):
+        own = X.to_device(group[at])
+        means_etc = (take(rows, own, axis=0) for rows in by_group)
+        # Only figures of rows leave a device.
+        figures[:, at] = _figures(widen(X.rows(at)), *means_etc)
+    # sum(u**2 * (d - y * u)**2), free of the row's own scale
+    noise = square - 2 * y * cross + y**2 * power[group]
+    v *= square > rounding[group]
+    # What y * u and the mean took of the noise; with one feature, all of it.
+    rest = (1 - power[group]) * (1 - weight)
+    noise = np.divide(noise, rest, out=np.full(n, np.inf), where=rest > 1e-9)
+    gain = np.divide(v, square**1.5, out=np.zeros(n), where=v > 0)
+    gain *= length[other, 0][group]
+    level = np.einsum("ij,ij->i", u, means)
+    return RowFigures(
+        groups, weight, y, e, v, fourth, sixth, np.maximum(noise, 0.0), gain, level
+    )
+
+
+def _figures(block: Tall, means: Tall, u: Tall, cube: Tall) -> np.ndarray:
+    """Return y, ``sum((u * d)**2)``, ``sum(u**3 * d)``, figures of e, on the host."""
+    xp = namespace(block)
+    d = block - means
+    a = d * u
+    y, cross = xp.sum(a, axis=1), row_dots(cube, d)
+    squares = a * a
+    square = xp.sum(squares, axis=1)
+    e = _raised(a, squares / _positive(square)[:, None])
+    total = xp.sum(e, axis=1)
+    e *= e
+    v = xp.sum(e, axis=1)
+    e /= _positive(v)[:, None]
+    fourths = e * e
+    fourth, sixth = xp.sum(fourths, axis=1), row_dots(fourths, e)
+    return to_host(xp.stack([y, square, cross, total, v, fourth, sixth]))
+
+
+def _raised(a: Tall, share: Tall) -> Tall:
+    """Return entries of noise, raised by their share in the squares of the row.
+
+    A large entry is divided by squares that are largely its own. Noise that is skewed
+    has its large entries on one side, and products of two of them would not be 0 on
+    average; raised, they are. It depends on squares alone: a change of sign of the
+    noise changes nothing but the sign.
+    """
+    # A root of a**2 - 5 * a + 15 / 4: with it the skewness of noise has, to the leading
+    # order, no part in the mean of the statistic, where sum(e)**2 - sum(e**2) of a row
+    # has the weight sum((u * d)**2) ** (-3 / 2).
+    factor = 2.5 - 2.5**0.5
+    share = namespace(a).clip(share, 0.0, 0.9)  # the factor below has no bound
+    return a * (1 + factor * share / (1 - share))
+
+
+def _positive(values: Tall) -> Tall:
+    xp = namespace(values)
+    return xp.where(values > 0, values, xp.ones_like(values))
+
+
+def _weights(X: Matrix, groups: Groups) -> np.ndarray:
+    """Return weights by inverse noise variance that add up to 1 in each half.
+
+    They depend on the squares of the rows less their mean alone. A change of sign of
+    the noise in a feature leaves them as they are, so the test is exact with any.
+    Rows of clusters too small to be tested get 0.
+    """
+    group = groups.labels
+    size = groups.sizes[group]
+    means = groups.weighted_sums(X, 1 / size).astype(np.float64)
+    cross = groups.inner_products(X, means)
+    left = to_host(X.sqnorms) - 2 * cross + np.einsum("ij,ij->i", means, means)[group]
+    np.maximum(left, 0.0, out=left)
+    mean = groups.row_sums(left) / np.maximum(size - 1, 1)
+    # The expectation of what is left is (1 - 2 / size) * noise + mean / size. The
+    # bound keeps one quiet row from being all of the mean.
+    noise = (left - mean / size) / np.where(size > 2, 1 - 2 / size, 1.0)
+    known = (size > 2) & (mean > 0)
+    inverse = 1 / np.where(known, np.maximum(noise, mean / size), 1.0)
+    # A difference in each half takes two rows there, four in the cluster.
+    inverse[np.bincount(group // 2)[group // 2] < 4] = 0.0
+    total = groups.row_sums(inverse)
+    return np.divide(inverse, total, out=np.zeros(len(group)), where=total > 0)
+
+
+def cumulants_of(rows: RowFigures) -> np.ndarray:
+    """Return each cluster's statistic, variance and third cumulant, not scaled.
+
+    The correlation of t in two rows of a half, i and j, comes from their common mean:
+    ``- sqrt(g_i * g_j)`` with ``g = weight / (1 - weight)``. So the cumulants are
+    traces of powers of a diagonal matrix less one of rank one. The factors after that
+    are those of a sum of entries with random signs, against a normal variable.
+    """
+    s, f = rows.groups.sums, rows.gain
+    ratio = np.divide(rows.e**2, rows.v, out=np.zeros_like(rows.v), where=rows.v > 0)
+    b = f * np.divide(rows.weight, 1 - rows.weight, where=f > 0, out=np.zeros_like(f))
+    d = f + b
+    second = s(d**2) - 2 * s(d * b) + s(b) ** 2
+    third = s(d**3) - 3 * s(d**2 * b) + 3 * s(d * b) * s(b) - s(b) ** 3
+    second *= _average(s(f**2 * (1 - rows.fourth)), s(f**2))
+    third *= _average(s(f**3 * (1 - 3 * rows.fourth + 2 * rows.sixth)), s(f**3))
+    by_half = np.column_stack([s(f * (ratio - 1)), 2 * second, 8 * third])
+    return np.asarray(by_half.reshape(-1, 2, 3).sum(axis=1))
+
+
+def _average(total: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return a ratio, with 0 for what is 0 up to rounding."""
+    known = total > 1e-9 * weight
+    return np.divide(total, weight, out=np.zeros_like(total), where=known)
+
+
+def _judge(cumulants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return standardised statistics and p-values."""
+    excess, variance, third = cumulants.T
+    known = variance > 0
+    z = np.full(len(excess), np.nan)
+    z[known] = excess[known] / np.sqrt(variance[known])
+    p = np.asarray(ndtr(-z))
+    # The gamma distribution of the same skewness, unless that is that of the normal.
+    skewness = third[known] / variance[known] ** 1.5
+    shape = 4 / np.maximum(skewness, 1e-3) ** 2
+    tail = gammaincc(shape, np.maximum(shape + z[known] * np.sqrt(shape), 0.0))
+    p[known] = np.where(skewness > 1e-3, tail, p[known])
+    return z, p
+
+
+def _effects(rows: RowFigures) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return each cluster's variance and squared mean of ``u . x`` without noise.
+
+    They are sums over its rows. The last array says where the mean is at least three
+    times its standard error; elsewhere a ratio would mean nothing.
+    """
+    total = rows.groups.sums
+    size = np.maximum(rows.groups.sizes, 1.0)
+    mean = total(rows.y) / size
+    noise = total(rows.noise) / size
+    variance = total(rows.y**2) - size * mean**2
+    variance = size * (variance / np.maximum(size - 1, 1) - noise)
+    energy = size * (rows.level + mean) ** 2
+    by_half = np.stack([variance, energy, noise]).reshape(3, -1, 2)
+    variance, energy, noise = by_half.sum(axis=2)
+    return variance, energy - noise, (energy > 9 * noise) & (energy > 0)
+
+
+def _spread(variance: Any, square: Any) -> Any:
+    """Return the root of a ratio, 0 if negative, NaN if its denominator is not > 0."""
+    ratio = np.full(np.shape(variance), np.nan)
+    np.divide(variance, square, out=ratio, where=np.asarray(square) > 0)
+    return np.sqrt(np.maximum(ratio, 0.0))
+
+
+def _detectable_spread(
+    rows: RowFigures, cumulants: np.ndarray, square: np.ndarray, usable: np.ndarray
+) -> float:
+    """Return the spread whose statistic mostly exceeds the critical value.
+
+    A spread s multiplies ``t**2`` of a row by ``1 + s**2 * ratio`` on average, ratio
+    being its squared signal-to-noise ratio. The equation, mean = quantile * (standard
+    deviation without + standard deviation with), is quadratic in ``s**2``. It promises
+    19 times in 20; noise in the ratios makes it 16 to 19.
+    """
+    quantile = 1.645  # a standard normal variable exceeds it once in 20 times
+    cluster = rows.groups.labels // 2
+    level = np.where(usable, square / np.bincount(cluster), 0.0)[cluster]
+    ratio = np.divide(level, rows.v, out=np.zeros_like(level), where=rows.v > 0)
+    pull = rows.gain @ ratio
+    cross, own = rows.gain**2 @ ratio, rows.gain**2 @ ratio**2
+    deviation = np.sqrt(max(cumulants[:, 1].sum(), 0.0))
+    below = pull**2 - 2 * quantile**2 * own
+    if below <= 0:
+        return float("inf")
+    above = 2 * quantile * deviation * pull + 4 * quantile**2 * cross
+    return float(np.sqrt(above / below))

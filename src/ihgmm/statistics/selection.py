@@ -1,0 +1,477 @@
+"""How many clusters there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ihgmm._checks import check_choice, check_count, check_matrix, generator
+from ihgmm._warnings import warn
+from ihgmm.matrix import Matrix, namespace, to_host
+from ihgmm.matrix.threads import sized_threads
+from ihgmm.numerics.eigen import EigenPairs, leading_eigenpairs
+from ihgmm.numerics.flips import (
+    default_flips,
+    is_kept,
+    null_eigenvalues,
+    residual_of,
+)
+from ihgmm.numerics.gram import GramKind, GramOperator
+from ihgmm.statistics.stability import stable_count
+
+CountGram = Literal["auto", "hollow", "cosine"]
+Method = Literal["auto", "parallel", "stability"]
+COUNT_GRAMS: tuple[CountGram, ...] = ("auto", "hollow", "cosine")
+METHODS: tuple[Method, ...] = ("auto", "parallel", "stability")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClusterCount:
+    """How many clusters were found, and on what evidence.
+
+    Attributes
+    ----------
+    n_clusters : int
+        The number of clusters; 1 when all rows share one direction, 0 when nothing
+        stands out from noise.
+    rank : int
+        Eigenvalues above the edge: the number of linearly independent directions.
+    eigenvalues : ndarray
+        Leading eigenvalues of the Gram matrix, decreasing. Those below the edge are
+        noise, and known roughly only.
+    edge : float
+        What an eigenvalue must exceed to count, once those above it are taken out.
+        Like the eigenvalues it is in squared units of X, or without units for cosines.
+        Where no float can hold squares of X, they are those of X over a power of two.
+    null : ndarray
+        The largest eigenvalue of each sign-flipped copy behind the edge.
+    method : str
+        The one used, "parallel" or "stability".
+    gram : str
+        The Gram matrix that shows them, "hollow" or "cosine".
+    n_rows : int
+        Rows that were looked at; fewer than in X when there are very many.
+    n_features : int
+        Features of X.
+    has_few_features : bool
+        Whether features are so few, 20 at most, that random signs leave much of a
+        pattern and can hide others.
+    max_clusters : int
+        The largest number that was looked for.
+    largest_column : float
+        Share of the squared length of X in one column. Signs on a column that
+        dominates flip whole rows, and leave nothing to compare with.
+    largest_index : int
+        Which column that is, counted from 0.
+    largest_mean : float
+        Share of that column's squared length that is its mean; near 1 for an offset.
+    strengths : dict of int to float
+        Prediction strength of each number of clusters tried; empty for "parallel",
+        and where there is one direction only or no number could be tried.
+    required_strength : float
+        Prediction strength from which a number of clusters counts as stable.
+    """
+
+    n_clusters: int
+    rank: int
+    eigenvalues: np.ndarray
+    edge: float
+    null: np.ndarray
+    method: str
+    gram: str
+    n_rows: int
+    n_features: int
+    has_few_features: bool
+    max_clusters: int
+    largest_column: float
+    largest_index: int
+    largest_mean: float
+    strengths: dict[int, float]
+    required_strength: float = 0.9
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether the search stopped at ``max_clusters``; there may be more."""
+        return self.n_clusters == self.max_clusters
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether halves of the data agree on the number."""
+        return self.strengths.get(self.n_clusters, 0.0) >= self.required_strength
+
+    @property
+    def is_dominated(self) -> bool:
+        """Whether one column holds so much of X that signs show nothing."""
+        # More than half, and of very few columns one holds much in any case.
+        return self.largest_column > 0.5 + 0.5 / self.n_features
+
+    @property
+    def is_offset(self) -> bool:
+        """Whether that column dominates still when divided by its deviation."""
+        # It then has length 1 / (1 - share of its mean) or more, each other one has 1.
+        return (1 - self.largest_mean) * max(self.n_features - 1, 2) < 1
+
+    def __repr__(self) -> str:
+        return (
+            f"ClusterCount(n_clusters={self.n_clusters}, rank={self.rank}, "
+            f"edge={self.edge:.4g}, method={self.method!r}, gram={self.gram!r})"
+        )
+
+    def __str__(self) -> str:
+        return self.summary
+
+    @property
+    def summary(self) -> str:
+        """The finding in words."""
+        from ihgmm._text import count_summary
+
+        return count_summary(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the eigenvalues and the band of the null.
+
+        A new figure shows beside them, for "stability", the prediction strengths; in
+        axes of your own draw those with :meth:`plot_strengths`.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw the eigenvalues; a new figure by default.
+
+        Returns
+        -------
+        matplotlib axes
+            Those of the eigenvalues.
+        """
+        from ihgmm.selection.picture import draw_eigenvalues, draw_strengths, new_axes
+
+        if ax is None:
+            ax, *beside = new_axes(2 if self.strengths else 1)
+            for other in beside:
+                draw_strengths(self, other)
+        draw_eigenvalues(self, ax)
+        return ax
+
+    def plot_strengths(self, ax: Any = None) -> Any:
+        """Draw the prediction strength of each number of clusters tried.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        from ihgmm.selection.picture import draw_strengths, new_axes
+
+        if not self.strengths:
+            raise ValueError(
+                f"This count (method={self.method!r}, rank={self.rank}) has no "
+                "prediction strengths; plot() draws its eigenvalues. They come from "
+                "select_n_clusters(X, method='stability') where rows allow halves."
+            )
+        if ax is None:
+            ax = new_axes(1)[0]
+        draw_strengths(self, ax)
+        return ax
+
+
+def select_n_clusters(
+    X: Any,
+    *,
+    max_clusters: int = 50,
+    gram: CountGram = "auto",
+    method: Method = "auto",
+    n_flips: int | None = None,
+    random_state: Any = None,
+) -> ClusterCount:
+    """Find the number of clusters.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The data; also a torch tensor or another library's array, on its device.
+    max_clusters : int
+        The largest number to look for.
+    gram : {"auto", "hollow", "cosine"}
+        The similarity of rows, as in :class:`ihgmm.IhSC`. ``"auto"`` counts in the
+        hollow Gram matrix and then, in up to 8 million entries, looks whether the
+        cosines show more.
+    method : {"auto", "parallel", "stability"}
+        ``"parallel"`` counts the directions that stand out from noise. Trust it when
+        the patterns are linearly independent and features are twice as many as
+        clusters, or more; otherwise it is a lower bound. ``"stability"`` goes on to
+        ask how many clusters those directions hold: the largest number that halves of
+        the data agree on. Trust it when features are few or patterns are mixtures of
+        each other; it wants clusters that hardly overlap. ``"auto"`` is stability in
+        20 features or fewer, and parallel in more.
+    n_flips : int, optional
+        Sign-flipped copies to compare with. Default: 8, fewer on large data, where
+        they cost more and vary less.
+    random_state : int, RandomState, Generator or None
+        Seed; the same seed gives the same answer.
+
+    Returns
+    -------
+    ClusterCount
+        ``n_clusters`` and the evidence; ``plot()`` draws it.
+
+    Notes
+    -----
+    Random signs on the entries of X destroy a low-rank signal and leave symmetric
+    independent noise as it was, with every row's own level. Eigenvalues of the Gram
+    matrix of X above those of flipped copies are signal [1]_. The edge is the mean of
+    the copies' *largest* eigenvalues plus 2.5 standard deviations, or 3 for the second
+    look of ``gram="auto"``. What a strong signal leaves in the copies could hide a
+    small cluster; so the directions found are taken out of X before it is flipped
+    again, until no more are found. What the new flips do not confirm does not count.
+
+    A cluster is invisible, to this and to any other spectral method, when its signal is
+    lost in the noise, or when it has one row only. A pattern that lies in a single
+    feature cannot be told from noise in that feature, so ``"parallel"`` finds too
+    few clusters there, and with few features. Where rows are many more than
+    features and X has more than 4 million entries, rows are drawn at random; clusters
+    with few of those rows can be missed. From sparse data the directions are taken out
+    at the stored entries.
+
+    Stability is the prediction strength of [2]_, at least 0.9, of k-means on the unit
+    rows of the leading eigenvectors. With 20 features or fewer, where flips show
+    little, all eigenvectors are used, times the root of their eigenvalue. Numbers from
+    the rank (2 at least) upwards are tried, until eight in a row beyond the best one,
+    and beyond the number of eigenvectors, are not stable; ``max_clusters`` and a
+    quarter of the rows are the most. Two opposite sides count only if an eigenvalue
+    stands out: noise that is larger in one feature has them too. Where no number is
+    stable, the count is the rank, and ``summary`` says so.
+
+    References
+    ----------
+    .. [1] D. Hong, Y. Sheng and E. Dobriban, Selecting the number of components in PCA
+       via random signflips.
+    .. [2] R. Tibshirani and G. Walther (2005), Cluster validation by prediction
+       strength. Journal of Computational and Graphical Statistics 14(3), 511-528.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm, select_n_clusters
+    >>> X, labels = make_ihgmm(300, 100, 4, random_state=0)
+    >>> select_n_clusters(X, random_state=0).n_clusters
+    4
+    """
+    most = check_count("max_clusters", max_clusters)
+    check_choice("gram", gram, COUNT_GRAMS)
+    check_choice("method", method, METHODS)
+    if n_flips is not None:
+        check_count("n_flips", n_flips)
+    rng = generator(random_state)
+    return count_clusters(
+        check_matrix(X), gram, rng, max_clusters=most, method=method, n_flips=n_flips
+    )
+
+
+def resolve(
+    X: Matrix, gram: str, rng: np.random.Generator, *, refined: bool = False
+) -> ClusterCount:
+    """Count the clusters of an estimator that was asked to, with warnings.
+
+    ``refined`` means that its labels do not rest on the eigenvectors of ``gram`` alone.
+    """
+    from ihgmm._text import automatic_count_warnings
+
+    count = count_clusters(X, "cosine" if gram == "cosine" else "auto", rng)
+    hidden = count.gram == "cosine" and gram != "cosine" and not refined
+    for text in automatic_count_warnings(count, hidden_from=gram if hidden else None):
+        warn(text, ConvergenceWarning)
+    return count
+
+
+def count_clusters(
+    X: Matrix,
+    gram: CountGram,
+    rng: np.random.Generator,
+    *,
+    max_clusters: int = 50,
+    method: Method = "auto",
+    n_flips: int | None = None,
+    max_entries: int = 2**22,
+) -> ClusterCount:
+    """Find the number of clusters in data that has been checked.
+
+    Where rows are many more than features, so many are drawn that about ``max_entries``
+    are left. See :func:`select_n_clusters`.
+    """
+    X = _draw_rows(X, max_entries, rng)
+    n, p = X.shape
+    # What signs leave of one pattern in so few features may hide another.
+    few = p <= 20
+    if method == "auto":
+        method = "stability" if few else "parallel"
+    with sized_threads(X.n_entries):
+        share, index, mean = _largest_column(X)
+        kind: GramKind = "cosine" if gram == "cosine" else "hollow"
+        count = ClusterCount(
+            n_clusters=0,
+            rank=0,
+            eigenvalues=np.zeros(1),
+            edge=0.0,
+            null=np.zeros(0),
+            method=method,
+            gram=kind,
+            n_rows=n,
+            n_features=p,
+            has_few_features=few,
+            max_clusters=max_clusters,
+            largest_column=share,
+            largest_index=index,
+            largest_mean=mean,
+            strengths={},
+        )
+        most = min(max_clusters, n - 1, p)
+        if most < 1 or not namespace(X.sqnorms).any(X.sqnorms):
+            return count
+        G = GramOperator.of(X, kind)
+        least = p + 1 if few else 11  # stability looks at all of few features
+        spectrum = count_above_noise(G, most, n_flips, rng, least=least)
+        # A second look at large data would cost too much.
+        if gram == "auto" and spectrum.rank < most and is_kept(X):
+            # Noisy rows can hide a cluster; as unit rows they are not louder.
+            G = GramOperator.of(X, "cosine")
+            cosine = count_above_noise(
+                G, most, n_flips, rng, least=least, known=spectrum.rank
+            )
+            if cosine.rank > spectrum.rank:
+                kind, spectrum = "cosine", cosine
+        pairs, rank, null, edge = spectrum
+        if p == 1:
+            rank = 1  # flips change nothing, and there is one direction to share
+        n_clusters, strengths = rank, count.strengths
+        if method == "stability" and (rank > 0 or few):
+            vectors = to_host(pairs.vectors[:, : p if few else rank])
+            if few:  # flips show little here: all directions, by what they weigh
+                vectors = vectors * np.sqrt(np.maximum(pairs.values[:p], 0))
+            n_clusters, strengths = stable_count(
+                vectors[to_host(X.sqnorms) > 0],
+                rank,
+                max_clusters,
+                rng,
+                required=count.required_strength,
+            )
+    values, squares = pairs.values, X.restore_squares(pairs.values)
+    own_edge = float(X.restore_squares(np.asarray(edge)))
+    # Unless these are no squares of X, or squares that no float can hold.
+    if kind != "cosine" and own_edge != 0 and np.isfinite(squares).all():
+        values, edge, null = squares, own_edge, X.restore_squares(null)
+    return replace(
+        count,
+        n_clusters=n_clusters,
+        rank=rank,
+        eigenvalues=values,
+        edge=edge,
+        null=null,
+        gram=kind,
+        strengths=strengths,
+    )
+
+
+def _draw_rows(X: Matrix, max_entries: int, rng: np.random.Generator) -> Matrix:
+    """Draw rows where there are very many and many more than features."""
+    n, p = X.shape
+    rows = int(max(max_entries * (n / max(X.n_entries, 1)), 4 * p))
+    if n <= 1.5 * rows:
+        return X
+    keep = np.sort(rng.choice(n, rows, replace=False, shuffle=False))
+    return X.by_rows().take(keep)
+
+
+def _largest_column(X: Matrix) -> tuple[float, int, float]:
+    """Return the share of the longest column, which it is, and its mean's share."""
+    n = X.shape[0]
+    columns = X.column_sqnorms()
+    index = int(columns.argmax())
+    share = float(columns[index] / columns.sum()) if columns.any() else 0.0
+    mean = 0.0
+    if share > 0.5:  # else it does not dominate, and this reads all data
+        total = to_host(X.adjoint(np.ones((n, 1))))[index, 0]
+        mean = min(float(total) ** 2 / (n * float(columns[index])), 1.0)
+    return share, index, mean
+
+
+class Spectrum(NamedTuple):
+    """Eigenpairs, how many are above the edge, the null eigenvalues and the edge."""
+
+    pairs: EigenPairs
+    rank: int
+    null: np.ndarray
+    edge: float
+
+
+def count_above_noise(
+    G: GramOperator,
+    most: int,
+    n_flips: int | None,
+    rng: np.random.Generator,
+    *,
+    least: int = 11,
+    known: int | None = None,
+) -> Spectrum:
+    """Count eigenvalues above the edge of flipped data, taking strong ones out first.
+
+    ``least`` eigenpairs are returned, if there are. Where another Gram matrix has shown
+    directions already, ``known`` says how many: the count starts from there, and ends
+    at the first flip that reaches the next.
+    """
+    n_flips = n_flips or default_flips(G.A)
+    # Standard deviations from the mean of the null to the edge. A second look asks for
+    # more, so that looking twice hardly finds more in noise.
+    margin = 2.5 if known is None else 3.0
+    rank = start = known or 0
+    pairs = _eigenpairs(G, min(max(least, start + 6), most + 1, G.shape[0]), rng)
+    while True:
+        above = rank
+        residual = residual_of(G.A, pairs.vectors[:, :rank])
+        # A first rough look is enough when components stand out clearly.
+        for rough in (True, False) if rank == start else (False,):
+            flips = 1 if rough else n_flips
+            null = np.array(null_eigenvalues(residual, flips, rng, rough=rough))
+            edge = _edge(G, null, margin * (4 if rough else 1))
+            edge = max(edge, 20 * float(np.finfo(G.dtype).eps) * pairs.values[0])
+            # If all eigenpairs are above the edge, look at more.
+            while pairs.values[-1] > edge and len(pairs.values) <= most:
+                pairs = _eigenpairs(G, min(2 * len(pairs.values) + 5, most + 1), rng)
+            above = min(int((pairs.values > edge).sum()), most)
+            # Noise hardly ever exceeds the edge if a copy of it is larger still.
+            if above > rank or (known is not None and pairs.values[rank] <= null.max()):
+                break
+        if above <= rank or above == most:
+            break
+        rank = above
+    # What new flips do not confirm does not count.
+    return Spectrum(pairs, max(above, start), null, edge)
+
+
+def _eigenpairs(G: GramOperator, k: int, rng: np.random.Generator) -> EigenPairs:
+    # Noise has no gap to resolve, and a percent of its eigenvalues is enough: that is
+    # what residuals of five percent give.
+    return leading_eigenpairs(G, k, tol=5.0, signal_only=True, quiet=True, rng=rng)
+
+
+def _edge(G: GramOperator, null: np.ndarray, margin: float) -> float:
+    """Put the edge some standard deviations above the mean of the null eigenvalues.
+
+    Few flips say little about the deviation; what the Tracy-Widom law says of the top
+    eigenvalue of white noise counts for four. Rows of unequal norm count for fewer.
+    """
+    prior, tracy_widom_deviation = 4, 1.268
+    p = G.A.shape[1]
+    sqnorms = to_host(G.A.sqnorms)
+    n = sqnorms.sum() ** 2 / np.square(sqnorms).sum()
+    root = np.sqrt(n) + np.sqrt(p)
+    scale = root * (1 / np.sqrt(n) + 1 / np.sqrt(p)) ** (1 / 3)
+    expected = tracy_widom_deviation * scale / (root**2 - p) * null.mean()
+    squares = prior * expected**2 + ((null - null.mean()) ** 2).sum()
+    deviation = np.sqrt(squares / (prior + len(null) - 1))
+    return float(null.mean() + margin * deviation * np.sqrt(1 + 1 / len(null)))

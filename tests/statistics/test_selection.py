@@ -1,0 +1,360 @@
+"""The number of clusters: the count over sweeps of seeds, and what it says."""
+
+import matplotlib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+
+from ihgmm import IhGMM, IhSC, make_ihgmm, select_n_clusters
+from ihgmm._checks.data import check_data
+from ihgmm.gram import GramOperator
+from ihgmm.metrics import misclassification_rate
+from ihgmm.statistics.selection import choose, count_above_noise
+
+matplotlib.use("Agg")
+
+
+def noise(n, p, kind, seed):
+    """Rows of symmetric noise, each with its own level."""
+    rng = np.random.default_rng(seed)
+    E = rng.standard_normal((n, p))
+    return (np.sign(E) if kind == "rademacher" else E) * rng.uniform(0.5, 1.5, (n, 1))
+
+
+def plane(degrees):
+    angles = np.deg2rad(degrees)
+    return np.column_stack([np.cos(angles), np.sin(angles)])
+
+
+@pytest.mark.parametrize("gram", ["hollow", "cosine"])
+@pytest.mark.parametrize(
+    ("n", "p", "k", "ratio", "constant", "balance", "kind", "structure"),
+    [
+        (200, 400, 4, 3.0, 1.0, 0.5, "gaussian", "individual"),
+        (300, 100, 12, 20.0, 0.5, 0.2, "rademacher", "class"),
+        (150, 600, 7, 20.0, 3.0, 0.2, "gaussian", "common"),
+        (300, 100, 1, 20.0, 1.0, 1.0, "gaussian", "individual"),
+    ],
+)
+def test_number_of_clusters(n, p, k, ratio, constant, balance, kind, structure, gram):
+    X, _ = make_ihgmm(
+        n, p, k, scale_ratio=ratio, separation_constant=constant, balance=balance,
+        noise=kind, noise_structure=structure, random_state=0,
+    )  # fmt: skip
+    count = select_n_clusters(X, gram=gram, random_state=0)
+    assert (count.n_clusters, count.rank) == (k, k)
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "kind"), [(60, 180, "gaussian"), (180, 60, "rademacher")]
+)
+def test_pure_noise_has_no_structure(n, p, kind):
+    counts = [
+        select_n_clusters(noise(n, p, kind, seed), random_state=seed).n_clusters
+        for seed in range(12)
+    ]
+    # At a rate of 2 in 100, more than 2 of 12 would be a chance of 1 in 600.
+    assert sum(count > 0 for count in counts) <= 2
+
+
+def test_a_strong_cluster_does_not_hide_a_weak_one():
+    # Flipped without taking the strong one out, its energy swamps the weak one.
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        E = noise(200, 100, "gaussian", seed)
+        u, v = np.linalg.qr(rng.standard_normal((100, 2)))[0].T
+        E[:150] += 60 * rng.uniform(1, 3, (150, 1)) * u
+        E[150:] += 5 * rng.uniform(1, 3, (50, 1)) * v
+        flipped = GramOperator.of(E * rng.choice([-1, 1], E.shape)).toarray()
+        second = np.linalg.eigvalsh(GramOperator.of(E).toarray())[-2]
+        assert second < np.linalg.eigvalsh(flipped)[-1]
+        assert select_n_clusters(E, random_state=seed).n_clusters == 2
+
+
+def test_noisy_rows_do_not_hide_a_cluster():
+    for seed in range(2):
+        X, _ = make_ihgmm(
+            200, 600, 3, scale_ratio=1, separation_constant=1.1,
+            noise_levels=(0.3, 3.0), random_state=seed,
+        )  # fmt: skip
+        assert select_n_clusters(X, gram="hollow", random_state=seed).n_clusters < 3
+        count = select_n_clusters(X, random_state=seed)
+        assert (count.n_clusters, count.rank, count.gram) == (3, 3, "cosine")
+        assert (count.eigenvalues > count.edge).sum() == 3
+    other = select_n_clusters(1e5 * X, random_state=seed)
+    assert_allclose(other.edge, count.edge)  # cosines have no units
+    model = IhSC("auto", gram="cosine", random_state=seed).fit(X)
+    assert model.selection_.n_clusters == 3
+
+
+def test_the_second_look_starts_from_what_is_known():
+    # Of four clusters in the cosines, those known are taken out and still count.
+    G = GramOperator.of(make_ihgmm(200, 60, 4, random_state=0)[0], "cosine")
+    for known in (None, 0, 2, 4, 6):
+        _, rank, null, edge = count_above_noise(
+            G, 10, 3, np.random.default_rng(0), known=known
+        )
+        assert rank == max(known or 0, 4)
+        assert null.max() < edge
+        assert len(null) <= 3
+
+
+@pytest.mark.parametrize(
+    ("centers", "count"),
+    [
+        (plane([12, 45, 78]), 3),
+        (plane([10, 100, 190, 280]), 4),
+        (np.vstack([np.eye(3), 1 - np.eye(3)]), 6),
+        (plane([0, 60, 120]) @ np.random.default_rng(0).standard_normal((2, 60)), 3),
+        (np.array([[1.0], [-1.0]]) * np.ones(30), 2),
+        (np.ones((1, 30)), 1),
+    ],
+)
+def test_stability_finds_more_clusters_than_directions(centers, count):
+    X, _ = make_ihgmm(
+        200, centers=centers, scale_ratio=4, noise_levels=0.06, random_state=0
+    )
+    found = select_n_clusters(X, method="stability", random_state=0)
+    assert found.n_clusters == count
+    assert found.rank <= min(count, centers.shape[1])
+
+
+def test_sparse_counts():
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(300, 0.1), 5) * 80
+    labels = rng.integers(5, size=300)
+    X = rng.poisson(topics[labels] * rng.uniform(0.3, 3, (300, 1)))
+    for storage in (np.asarray, sp.csr_array, sp.csc_array):
+        assert select_n_clusters(storage(X), random_state=0).n_clusters == 5
+
+
+def test_some_of_many_rows_are_enough():
+    X, _ = make_ihgmm(2000, 40, 5, scale_ratio=3, random_state=0)
+    for storage in (np.asarray, sp.csr_array, sp.csc_array):
+        data = check_data(storage(X))
+        rng = np.random.default_rng(0)
+        count = choose(data.X, data.sqnorms, "auto", rng, max_entries=2**14)
+        assert (count.n_clusters, count.n_rows) == (5, 2**14 // 40)
+    assert select_n_clusters(X, random_state=0).n_rows == 2000
+
+
+def test_units_storage_and_seed():
+    X, _ = make_ihgmm(120, 60, 3, random_state=0)
+    found = select_n_clusters(X, random_state=0)
+    assert found.gram == "hollow"  # where the cosines show no more
+    for scale in (1e-120, 1e-8, 1e120):
+        other = select_n_clusters(X * scale, random_state=0)
+        assert other.n_clusters == 3
+        assert_allclose(other.edge / scale / scale, found.edge, rtol=1e-6)
+    huge = select_n_clusters(X * 1e200, random_state=0)
+    assert huge.n_clusters == 3
+    unit = 2.0 ** np.floor(np.log2(np.abs(X * 1e200).max()))  # no float holds squares
+    assert_allclose(huge.edge, found.edge * (1e200 / unit) ** 2, rtol=1e-6)
+    other = select_n_clusters(np.asfortranarray(X), random_state=0)
+    assert other.edge == pytest.approx(found.edge)
+    whole = np.rint(X * 8).astype(np.int32)
+    before = whole.copy()
+    assert select_n_clusters(whole, random_state=0).n_clusters == 3
+    assert (whole == before).all()
+
+
+@pytest.mark.parametrize("method", ["parallel", "stability"])
+@pytest.mark.parametrize("gram", ["hollow", "cosine"])
+def test_odd_data(method, gram):
+    def count(X):
+        return select_n_clusters(X, method=method, gram=gram, random_state=0).n_clusters
+
+    rng = np.random.default_rng(0)
+    assert count(np.full((40, 6), 3.0)) == 1
+    assert count(np.outer(np.arange(1, 31), rng.standard_normal(20))) == 1
+    assert count(np.zeros((20, 5))) == 0
+    assert count(rng.standard_normal((1, 5))) == 0
+    assert count(rng.standard_normal((5, 50))) == 0
+    assert count(rng.uniform(1, 2, (50, 1))) == 1
+    assert count(make_ihgmm(5, 50, 1, random_state=0)[0]) == 1
+    X, _ = make_ihgmm(90, 30, 3, random_state=0)
+    assert count(np.vstack([X, np.zeros((20, 30))])) == 3
+
+
+def test_words_and_picture():
+    X, _ = make_ihgmm(200, 60, 6, random_state=0)
+    count = select_n_clusters(X, n_flips=2, random_state=0)
+    assert len(count.null) == 2
+    assert repr(count).startswith("ClusterCount(n_clusters=6, rank=6, edge=")
+    assert str(count).startswith("6 eigenvalues stand out from sign-flipped data")
+    assert (count.eigenvalues[:6] > count.edge).all()
+    assert (count.eigenvalues[6:] < count.edge).all()
+    ax = count.plot()
+    assert ax.get_title() == "6 clusters, rank 6"
+    assert count.plot(ax) is ax
+    matplotlib.pyplot.close("all")
+    one = select_n_clusters(make_ihgmm(90, 30, 1, random_state=0)[0], random_state=0)
+    assert "1 eigenvalue stands out" in one.summary
+    assert "share one direction" in one.summary
+    none = select_n_clusters(noise(60, 90, "gaussian", 0), random_state=0)
+    assert "No structure" in none.summary
+    few = select_n_clusters(np.repeat(np.eye(2), 20, axis=0), method="stability")
+    assert (few.rank, few.is_stable) == (0, True)
+    assert "Halves of the data agree on 2 clusters" in few.summary
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"max_clusters": 0}, ValueError, "max_clusters=0 is too small; give 1"),
+        ({"max_clusters": 2.5}, TypeError, "max_clusters=2.5 is a float; give a whole"),
+        ({"gram": "full"}, ValueError, "gram='full' is not known; give one of 'auto'"),
+        ({"method": "gap"}, ValueError, "method='gap' is not known; .*'stability'"),
+        ({"n_flips": 0}, ValueError, "n_flips=0 is too small; give 1"),
+        ({"random_state": "x"}, TypeError, "random_state='x' is a str; give"),
+    ],
+)
+def test_bad_options(options, error, message):
+    with pytest.raises(error, match=message):
+        select_n_clusters(np.eye(4), **options)
+
+
+def test_nan():
+    X = np.eye(4)
+    X[2, 1] = np.nan
+    with pytest.raises(ValueError, match="contains NaN at row 2, column 1"):
+        select_n_clusters(X)
+
+
+def test_a_column_that_dominates_is_said_to():
+    X, _ = make_ihgmm(200, 60, 4, random_state=0)
+    assert select_n_clusters(X, random_state=0).largest_column < 0.2
+    units = X * np.where(np.arange(60) == 7, 1e4, 1)
+    for storage in (np.asarray, sp.csr_array):
+        count = select_n_clusters(storage(units), random_state=0)
+        assert (count.n_clusters, count.is_dominated) == (0, True)
+        assert "Cannot tell: column 7 holds" in count.summary
+        assert "Divide the columns by their deviation" in count.summary
+    remedy = units / units.std(axis=0)
+    assert select_n_clusters(remedy, random_state=0).n_clusters == 4
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_offset_is_to_be_subtracted(dtype):
+    X = make_ihgmm(200, 60, 4, random_state=0, dtype=dtype)[0]
+    X[:, 3] += 1e3
+    for data in (X, sp.csc_array(X), X / X.std(axis=0)):
+        count = select_n_clusters(data, random_state=0)
+        assert (count.n_clusters, count.is_offset) == (0, True)
+        assert "Cannot tell: column 3 holds" in count.summary
+        assert "subtract its mean, or leave it out" in count.summary
+        assert "Divide" not in count.summary
+    assert count.plot().get_title() == "cannot tell, rank 0"
+    matplotlib.pyplot.close("all")
+    X[:, 3] -= X[:, 3].mean()
+    assert select_n_clusters(X, random_state=0).n_clusters == 4
+
+
+@pytest.mark.parametrize("method", ["parallel", "stability"])
+@pytest.mark.parametrize(("n_features", "most"), [(60, 1), (60, 2), (8, 1)])
+def test_the_largest_number_looked_for_is_said(n_features, most, method):
+    X, _ = make_ihgmm(200, n_features, 4, scale_ratio=3, random_state=1)
+    count = select_n_clusters(X, max_clusters=most, method=method, random_state=0)
+    assert (count.n_clusters, count.is_capped) == (most, True)
+    assert f"stopped at max_clusters={most}, there may be more" in count.summary
+    assert "share one direction" not in count.summary
+
+
+def test_an_estimator_says_that_it_stopped_counting():
+    X, _ = make_ihgmm(400, 120, 52, scale_ratio=2, random_state=0)
+    message = r"50 clusters at most .* select_n_clusters\(X, max_clusters=500\)"
+    with pytest.warns(ConvergenceWarning, match=message):
+        model = IhSC("auto", random_state=0).fit(X)
+    assert model.n_clusters_ == 50
+    assert select_n_clusters(X, max_clusters=500, random_state=0).n_clusters == 52
+
+
+def test_a_count_that_only_cosines_show_is_said_to():
+    levels = np.where(np.random.default_rng(0).random(300) < 0.2, 12.0, 0.7)
+    X, labels = make_ihgmm(
+        300, 300, 4, scale_ratio=3, separation_constant=0.9, noise_levels=levels,
+        random_state=0,
+    )  # fmt: skip
+    count = select_n_clusters(X, random_state=0)
+    assert (count.n_clusters, count.gram) == (4, "cosine")
+    assert "cluster with gram='cosine' or refine=True" in count.summary
+    plain = IhSC("auto", random_state=0)
+    with pytest.warns(ConvergenceWarning, match="gram='cosine' or refine=True"):
+        plain.fit(X)
+    assert misclassification_rate(labels, plain.labels_) > 0.4
+    for model in (
+        IhSC("auto", gram="cosine", random_state=0),
+        IhSC("auto", refine=True, random_state=0),
+        IhGMM("auto", random_state=0),
+    ):  # warnings are errors
+        assert misclassification_rate(labels, model.fit_predict(X)) < 0.2
+
+
+@pytest.mark.parametrize(("p", "k"), [(2, 2), (9, 6), (20, 3)])
+def test_few_features_are_counted_by_stability(p, k):
+    X, _ = make_ihgmm(160, p, k, random_state=0)
+    model = IhSC("auto", random_state=0).fit(X)
+    assert (model.n_clusters_, model.selection_.method) == (k, "stability")
+    assert f"Halves of the data agree on {k} clusters" in str(model.selection_)
+    signs = select_n_clusters(X, method="parallel", random_state=0)
+    assert signs.n_clusters <= k
+    assert "compare the method 'stability'" in signs.summary
+
+
+def test_many_features_are_counted_by_flips():
+    count = select_n_clusters(make_ihgmm(200, 21, 3, random_state=0)[0])
+    assert (count.n_clusters, count.method, count.strengths) == (3, "parallel", {})
+    assert "stability" not in count.summary
+
+
+@pytest.mark.parametrize("p", [2, 6])
+def test_noise_in_few_features_has_no_clusters(p):
+    counts = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        # Columns of unequal length: two sides of the longest are no clusters.
+        X = rng.standard_normal((60, p)) * rng.uniform(0.3, 3, p)
+        counts.append(select_n_clusters(X, random_state=seed).n_clusters)
+    # At a rate of 3 in 100, more than 1 of 4 would be a chance of 1 in 190.
+    assert np.count_nonzero(counts) <= 1
+    count = select_n_clusters(noise(60, p, "gaussian", 0), random_state=0)
+    assert "No structure: no eigenvalue stands out" in count.summary
+    assert "No number of clusters from 2 to" in count.summary
+    assert f"Signs on {p} features may not show" in count.summary
+
+
+def test_no_stable_number_is_said():
+    X = load_digits().data[:500]
+    count = select_n_clusters(X, method="stability", random_state=0)
+    assert count.n_clusters == count.rank == min(count.strengths)
+    assert max(count.strengths.values()) < count.required_strength
+    last = max(count.strengths)
+    assert last == count.rank + 8
+    assert f"No number of clusters from {count.rank} to {last} is" in count.summary
+    assert "The number given is the rank" in count.summary
+    assert count.plot_strengths().get_title() == "stable: no number"
+    matplotlib.pyplot.close("all")
+
+
+def test_picture_of_stability():
+    X, _ = make_ihgmm(200, 5, 4, random_state=0)
+    count = select_n_clusters(X, random_state=0)
+    left, right = count.plot().figure.axes
+    assert left.get_title() == f"4 clusters, rank {count.rank}"
+    assert right.get_title() == "stable: 4 clusters"
+    assert_allclose(right.lines[0].get_xdata(), list(count.strengths))
+    assert_allclose(right.lines[0].get_ydata(), list(count.strengths.values()))
+    assert_allclose(right.lines[1].get_xdata(), 4)
+    assert_allclose(right.lines[2].get_ydata(), 0.9)
+    own = matplotlib.pyplot.figure().add_subplot()
+    assert count.plot(own) is own
+    assert own.get_xlabel() == "eigenvalue number"
+    assert own.figure.axes == [own]
+    assert count.plot_strengths().get_ylabel() == "prediction strength"
+    matplotlib.pyplot.close("all")
+    signs = select_n_clusters(X, method="parallel", random_state=0)
+    with pytest.raises(ValueError, match="has no prediction strengths"):
+        signs.plot_strengths()

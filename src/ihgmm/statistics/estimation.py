@@ -339,9 +339,9 @@ def _scales(
     shares = np.where((ratio == 1) & (largest > 0.5), largest, smaller_roots(high))
     solved = rows.spread(below_half | (rows.total(ratio) > 2))
     scales = rows.mean_one(np.where(solved, shares, ratio) / weights)
-    pair: np.ndarray = rows.spread(rows.size) == 2
-    scales = np.where(pair, rows.mean_one(np.sqrt(sqnorms)), scales)
-    return scales, solved & ~pair
+    pair = rows.spread(rows.size) == 2
+    norms = rows.mean_one(np.sqrt(sqnorms))
+    return np.asarray(np.where(pair, norms, scales)), solved & ~pair
 
 
 # How far off the scales are, and the weights of rows that follow from it.

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import log_ndtr
 
 from ihgmm._arrays import Array
 from ihgmm._devices import moved, to_host
@@ -228,8 +228,10 @@ def _run_rounds(
 
     The rule returns the new memberships, and whether they may be the last.
     """
-    first = leave_one_out(X, sqnorms, unit_weights(memberships, sqnorms))
-    state, settled = _State(memberships, *first), False
+    state = _State(
+        memberships, *leave_one_out(X, sqnorms, unit_weights(memberships, sqnorms))
+    )
+    settled = False
     while state.n_iter < max_iter and not settled:
         state = _round(X, state, noise)
         memberships, settled = rule(state)
@@ -325,8 +327,11 @@ def _posterior(
     """
     seen = state.projections
     joint = power * joint_log_likelihood(seen, shares, state.noise_variances)
-    total = logsumexp(joint, axis=1, keepdims=True)
-    return np.exp(joint - total), float(total[seen.sqnorms > 0].sum())
+    peak = joint.max(axis=1, keepdims=True)
+    likely = np.exp(joint - peak)
+    total = likely.sum(axis=1, keepdims=True)
+    live = seen.sqnorms > 0
+    return likely / total, float((peak + np.log(total))[live].sum())
 
 
 # What a round is made of.

@@ -15,7 +15,6 @@ import contextlib
 import csv
 import inspect
 import io
-import itertools
 import json
 import os
 import re
@@ -36,14 +35,14 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 import ihgmm
-from ihgmm import anndata, estimation, metrics, planning, storage, theory
+from ihgmm import anndata, estimation, metrics, storage, theory
 
 # How things are called: what the package renames changes in this part only.
 
 RENAMED: dict[str, str] = {}
 """Attributes of results as they are called now, with their names in recordings."""
 
-ESTIMATORS = "IhSC IhGMM PSC SphericalKMeans TwoComponentLloyd SDPKMeans".split()
+ESTIMATORS = ("IhGMM", "PSC", "SphericalKMeans", "TwoComponentLloyd")
 METHODS = ("predict", "transform", "score", "predict_proba", "score_samples")
 GRAMS = ("hollow", "full", "cosine", "hetero")
 ORDERS = ("algebraic", "magnitude")
@@ -55,7 +54,8 @@ select = partial(ihgmm.select_n_clusters, random_state=0)
 diagnose, scale_test = ihgmm.diagnose, ihgmm.scale_heterogeneity_test
 
 
-def fit_model(make, X, k, weights=None, **options):
+def model_of(make, X, k, weights=None, **options):
+    """Return a fitted model."""
     given = {"n_clusters": k, "random_state": 0, **options}
     if make == "TwoComponentLloyd":
         del given["n_clusters"]
@@ -76,11 +76,11 @@ def told(model, X, new):
 
 
 def fitted(make, X, new, k, **options):
-    return told(fit_model(make, X, k, **options), X, new)
+    return told(model_of(make, X, k, **options), X, new)
 
 
 def stored(make, X, new, k):
-    storage.save_model(fit_model(make, X, k), "model.npz")
+    storage.save_model(model_of(make, X, k), "model.npz")
     return told(storage.load_model("model.npz"), X, new)
 
 
@@ -99,10 +99,10 @@ def annotated(X, k, **options):
     return {"obs": obs, "obsm": dict(adata.obsm), "uns": dict(adata.uns)}
 
 
-def reported(make, X, k, options, **more):
+def reported(make, X, k, given, **options):
     """Return the data inside the page of a report and the numbers that it shows."""
-    model = fit_model(make, X, k, **options)
-    page = Path(model.report(X, "report.html", **more)).read_text("utf-8")
+    model = model_of(make, X, k, **options)
+    page = Path(model.report(X, "report.html", **given)).read_text("utf-8")
     held = re.search(r'(?s)<script type="application/json"[^>]*>(.*?)</script>', page)
     data = json.loads(held[1])
     for name, value in data.items():
@@ -117,8 +117,8 @@ def command(line):
     """Return what ``python -m ihgmm`` says in JSON, and the file it writes with -o."""
     words, before, code = line.split(), sys.argv, 0
     out, err = io.StringIO(), io.StringIO()
+    sys.argv = ["ihgmm", *words, "--json"]
     try:
-        sys.argv = ["ihgmm", *words, "--json"]
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             runpy.run_module("ihgmm", run_name="__main__")
     except SystemExit as end:
@@ -127,24 +127,13 @@ def command(line):
         sys.argv = before
     if code:
         return {"code": code, "said": err.getvalue()}
-    found = json.loads(out.getvalue())
-    found = {"document": figures(found) if words[0] == "plan" else found}
+    found = {"told": json.loads(out.getvalue())}
+    if "plan" in words:  # figures without words
+        return {name: x for name, x in flat("told", found) if x.dtype.kind != "U"}
     if "-o" in words:
-        with open(words[words.index("-o") + 1], newline="") as file:
-            found["file"] = list(zip(*csv.reader(file), strict=True))
+        lines = Path(words[words.index("-o") + 1]).read_text("utf-8").splitlines()
+        found["file"] = list(zip(*csv.reader(lines), strict=True))
     return found
-
-
-def planned(*sizes):
-    return figures(planning.plan(*sizes))
-
-
-def figures(value):
-    """Return a plan without its words."""
-    value = vars(value) if hasattr(value, "__dict__") else value
-    if not isinstance(value, dict):
-        return None if isinstance(value, (str, list, tuple)) else value
-    return {name: part for name in value if (part := figures(value[name])) is not None}
 
 
 # Data, drawn without the package, and the kinds of arrays that it comes in.
@@ -164,14 +153,8 @@ def data(n, p, k, strength=0.3, zeros=0.0, dtype="float64"):
     return X[:n], X[n:], labels[:n]
 
 
-FOLDERS = itertools.count()
-
-
 def place(name):
-    """Return a path in a new folder."""
-    folder = Path(f"store-{next(FOLDERS)}")
-    folder.mkdir()
-    return folder / name
+    return Path(tempfile.mkdtemp(dir=".")) / name
 
 
 def memory_map(X):
@@ -179,30 +162,28 @@ def memory_map(X):
     return np.load(path, mmap_mode="r")
 
 
-def hdf5(X, chunks=None):
+def hdf5(chunks=None, **arrays):
     file = import_module("h5py").File(place("x.h5"), "w")
-    return file.create_dataset("X", data=X, chunks=chunks)
+    for name, array in arrays.items():
+        file.create_dataset(name, data=array, chunks=chunks)
+    return file
 
 
 def csr_hdf5(X):
-    group, X = import_module("h5py").File(place("x.h5"), "w"), sp.csr_array(X)
-    for name in ("data", "indices", "indptr"):
-        group.create_dataset(name, data=getattr(X, name))
-    group.attrs.update({"encoding-type": "csr_matrix", "shape": X.shape})
-    return group
-
-
-def chunked(X, create, **options):
-    return create(X, chunks=(max(100, len(X) // 8), X.shape[1]), **options)
-
-
-def dask_array(X):
-    return chunked(X, import_module("dask.array").from_array)
+    X = sp.csr_array(X)
+    file = hdf5(data=X.data, indices=X.indices, indptr=X.indptr)
+    file.attrs.update({"encoding-type": "csr_matrix", "shape": X.shape})
+    return file
 
 
 def zarr_array(X):
-    create = import_module("zarr").create_array
-    return chunked(X, lambda X, chunks: create(place("x"), data=X, chunks=chunks))
+    chunks = max(100, len(X) // 8), X.shape[1]
+    return import_module("zarr").create_array(place("x"), data=X, chunks=chunks)
+
+
+def dask_array(X):
+    chunks = max(100, len(X) // 8), X.shape[1]
+    return import_module("dask.array").from_array(X, chunks=chunks)
 
 
 def frame(X, library="pandas"):
@@ -228,10 +209,10 @@ KINDS = {
     "torch": lambda X: import_module("torch").asarray(X),
     "strict": lambda X: import_module("array_api_strict").asarray(X),
     "memory_map": memory_map,
-    "hdf5": hdf5,
-    "hdf5_chunks": lambda X: hdf5(X, (min(len(X), 70), X.shape[1] // 2)),
-    "zarr": zarr_array,
+    "hdf5": lambda X: hdf5(X=X)["X"],
+    "hdf5_chunks": lambda X: hdf5(True, X=X)["X"],
     "csr_hdf5": csr_hdf5,
+    "zarr": zarr_array,
     "parquet": parquet,
     "dask": dask_array,
     "dask_csr": lambda X: dask_array(X).map_blocks(sp.csr_array),
@@ -241,12 +222,9 @@ KINDS = {
 def shapes():
     """Return data sets: rows, new rows, labels, number of clusters."""
     X, new, labels = data(220, 60, 4, 0.6, 0.6)
-    return {
-        "tall": (*data(240, 30, 4), 4),
-        "wide": (*data(90, 300, 3), 3),
-        "few": (*data(200, 8, 3), 3),
-        "sparse": (sp.csr_array(X), sp.csr_array(new), labels, 4),
-    }
+    sparse = sp.csr_array(X), sp.csr_array(new), labels, 4
+    sets = {"tall": (240, 30, 4), "wide": (90, 300, 3), "few": (200, 8, 3)}
+    return {name: (*data(*s), s[2]) for name, s in sets.items()} | {"sparse": sparse}
 
 
 def edges():
@@ -265,11 +243,9 @@ def edges():
         "one-cluster": (X, 1),
         "opposite": (np.sign(labels - 0.5)[:, None] * X[:1] + 0.1 * X, 2),
         "one-row": (X[:1], 1),
-        "two-rows": (X[:2], 2),
         "cluster-a-row": (X[:9], 9),
         "too-many-clusters": (X[:4], 6),
         "one-feature": (X[:, :1], 2),
-        "two-features": (X[:, :2], 3),
         "three-features": (X[:, :3], 8),
         "very-wide": (data(40, 3000, 3, 0.15)[0], 3),
         "counts": (rng.poisson(np.abs(X)).astype(np.int16), 3),
@@ -279,7 +255,6 @@ def edges():
         "nan": (np.where(j == 3, np.nan, X), 3),
         "infinite": (np.where(j == 3, -np.inf, X), 3),
         "words": (np.full((5, 2), "a"), 2),
-        "flat": (X[0], 2),
     }
 
 
@@ -294,91 +269,90 @@ LARGE = {
 # Cases: a name and a call.
 
 
+def grid(name, call, **choices):
+    """Yield a case for each combination of options, named by their values or keys."""
+    named = [
+        choice if isinstance(choice, dict) else {str(value): value for value in choice}
+        for choice in choices.values()
+    ]
+    for picked in product(*(choice.items() for choice in named)):
+        keys, values = zip(*picked, strict=True)
+        given = dict(zip(choices, values, strict=True))
+        yield "/".join([name, *keys]), partial(call, **given)
+
+
 def ihsc_cases():
-    names = ("gram", "order", "eigen_solver", "assign_labels")
+    refine = {"plain": False, "refined": True}
+    ways = {"gram": GRAMS, "order": ORDERS, "eigen_solver": SOLVERS}
+    ways |= {"assign_labels": ASSIGNMENTS, "refine": refine}
     for shape, (X, new, _, k) in shapes().items():
-        fit = partial(fitted, "IhSC", X, new)
-        for options in product(GRAMS, ORDERS, SOLVERS, ASSIGNMENTS):
-            call = partial(fit, k, **dict(zip(names, options, strict=True)))
-            yield f"ihsc/{shape}/{'/'.join(options)}/plain", call
-            yield (
-                f"ihsc/{shape}/{'/'.join(options)}/refined",
-                partial(call, refine=True),
-            )
-        for gram in GRAMS:
-            call = partial(fit, "auto", gram=gram)
-            yield f"ihsc/{shape}/{gram}/counted", call
-            yield f"ihsc/{shape}/{gram}/counted-refined", partial(call, refine=True)
-        yield f"ihsc/{shape}/starts", partial(fit, k, n_init=3, max_iter=1)
-        yield f"ihsc/{shape}/exact", partial(fit, k, tol=1e-8, eigen_solver="block")
-        for source in (np.random.RandomState, np.random.default_rng):
-            call = partial(fit, k, random_state=source(5), eigen_solver="block")
-            yield f"ihsc/{shape}/{source.__name__}", call
+        name, fit = f"ihsc/{shape}", partial(fitted, "IhSC", X, new)
+        yield from grid(name, partial(fit, k), **ways)
+        counted = partial(fit, "auto")
+        yield from grid(f"{name}/count", counted, gram=GRAMS, refine=refine)
+        yield from grid(f"{name}/starts", partial(fit, k, max_iter=1), n_init=(1, 3))
+        exact = partial(fit, k, tol=1e-8)
+        yield from grid(f"{name}/exact", exact, eigen_solver=("block", "lanczos"))
+        seeds = {"state": np.random.RandomState(5), "rng": np.random.default_rng(5)}
+        yield from grid(f"{name}/seed", partial(fit, k), random_state=seeds)
 
 
 def estimator_cases():
     for shape, (X, new, labels, k) in shapes().items():
         fit = partial(fitted, X=X, new=new, k=k)
-        for noise, gram in product(NOISES, GRAMS):
-            call = partial(fit, "IhGMM", noise=noise, gram=gram)
-            yield f"ihgmm/{shape}/{noise}/{gram}/given", call
-            counted = partial(call, k="auto", max_iter=3)
-            yield f"ihgmm/{shape}/{noise}/{gram}/counted", counted
-        for solver, assign in product(SOLVERS, ASSIGNMENTS):
-            call = partial(fit, "PSC", eigen_solver=solver, assign_labels=assign)
-            yield f"psc/{shape}/{solver}/{assign}", call
-        for solver in SOLVERS:
-            call = partial(fit, "TwoComponentLloyd", eigen_solver=solver)
-            yield f"two/{shape}/{solver}", call
-        weights = np.random.default_rng(1).exponential(size=len(labels))
+        ways = {"noise": NOISES, "gram": GRAMS}
+        yield from grid(f"ihgmm/{shape}", partial(fit, "IhGMM"), **ways)
+        call = partial(fit, "IhGMM", k="auto", max_iter=3)
+        yield from grid(f"ihgmm/{shape}/count", call, **ways)
+        ways = {"eigen_solver": SOLVERS}
+        yield from grid(f"two/{shape}", partial(fit, "TwoComponentLloyd"), **ways)
+        ways["assign_labels"] = ASSIGNMENTS
+        yield from grid(f"psc/{shape}", partial(fit, "PSC"), **ways)
+        call = partial(fit, "SDPKMeans", X=X[:40])
+        yield from grid(f"sdp/{shape}", call, assign_labels=ASSIGNMENTS)
         start = (X[:k].toarray() if sp.issparse(X) else X[:k]) + 0.1
-        for i, more in enumerate(({}, {"n_init": 4}, {"init": start}, {"tol": 0})):
-            call = partial(fit, "SphericalKMeans", **more)
-            yield f"spherical/{shape}/{i}", call
-            yield f"spherical/{shape}/{i}/weighted", partial(call, weights=weights)
-        for assign in ASSIGNMENTS:
-            call = partial(fit, "SDPKMeans", X=X[:40], assign_labels=assign)
-            yield f"sdp/{shape}/{assign}", call
+        uneven = np.random.default_rng(1).exponential(size=len(labels))
+        ways = {"init": {"drawn": "k-means++", "given": start}, "n_init": ("auto", 4)}
+        ways["weights"] = {"alike": None, "weighted": uneven}
+        yield from grid(f"spherical/{shape}", partial(fit, "SphericalKMeans"), **ways)
 
 
 def question_cases():
     rng = np.random.default_rng(2)
     noise = rng.standard_normal((150, 40)), None, rng.integers(3, size=150), 3
+    methods, grams = ("auto", "parallel", "stability"), ("auto", "hollow", "cosine")
     for shape, (X, _, labels, k) in {**shapes(), "noise": noise}.items():
-        ways = ("auto", "parallel", "stability"), ("auto", "hollow", "cosine")
-        for method, gram in product(*ways):
-            call = partial(select, X, method=method, gram=gram)
-            yield f"select/{shape}/{method}/{gram}", call
+        yield from grid(
+            f"select/{shape}", partial(select, X), method=methods, gram=grams
+        )
         yield f"select/{shape}/few", partial(select, X, n_flips=4, max_clusters=2)
         words = np.array(["ash", "birch", "cedar", "dogwood"])[labels]
-        kinds = {"true": labels, "words": words, "one": 0 * labels}
-        for kind, given in (kinds | {"random": rng.permutation(labels)}).items():
-            for gram in GRAMS:
-                call = partial(diagnose, X, given, gram=gram)
-                yield f"diagnose/{shape}/{kind}/{gram}", call
-            yield f"estimate/{shape}/{kind}", partial(estimates, X, given)
-            yield f"test/{shape}/{kind}", partial(scale_test, X, given)
-        for more in {"n_clusters": k + 2}, {"scales": rng.uniform(0, 2, len(labels))}:
-            call = partial(estimates, X, labels, **more)
-            yield f"estimate/{shape}/{next(iter(more))}", call
+        given = {"true": labels, "words": words, "one": 0 * labels}
+        given["random"] = rng.permutation(labels)
+        call = partial(diagnose, X)
+        yield from grid(f"diagnose/{shape}", call, labels=given, gram=GRAMS)
+        yield from grid(f"test/{shape}", partial(scale_test, X), labels=given)
+        yield from grid(f"estimate/{shape}", partial(estimates, X), labels=given)
+        call = partial(estimates, X, labels)
+        yield f"estimate/{shape}/empty", partial(call, n_clusters=k + 2)
+        scales = rng.uniform(0, 2, len(labels))
+        yield f"estimate/{shape}/scales", partial(call, scales=scales)
 
 
-def basics(name, X, new, labels, k, solvers=("auto",), makes=ESTIMATORS[1:5]):
+def basics(name, X, new, labels, k, solvers=("auto",), makes=ESTIMATORS):
     """Yield what can be asked of any data."""
     fit = partial(fitted, X=X, new=new, k=k)
-    for gram, solver in product(GRAMS, solvers):
-        call = partial(fit, "IhSC", gram=gram, eigen_solver=solver)
-        yield f"{name}/ihsc/{gram}/{solver}", call
-    yield f"{name}/refined", partial(fit, "IhSC", refine=True)
-    options = {"order": "magnitude", "assign_labels": "cluster_qr"}
-    yield f"{name}/magnitude", partial(fit, "IhSC", **options)
-    yield f"{name}/counted", partial(fit, "IhSC", k="auto")
-    for make in makes:
-        yield f"{name}/{make.lower()}", partial(fit, make)
+    ihsc = partial(fit, "IhSC")
+    yield from grid(f"{name}/ihsc", ihsc, gram=GRAMS, eigen_solver=solvers)
+    yield f"{name}/ihsc/refined", partial(ihsc, refine=True)
+    qr = partial(ihsc, assign_labels="cluster_qr", order="magnitude")
+    yield f"{name}/ihsc/cluster_qr", qr
+    yield f"{name}/ihsc/count", partial(ihsc, k="auto")
+    yield from grid(name, fit, make=makes)
     yield f"{name}/select", partial(select, X)
-    yield f"{name}/diagnose", partial(diagnose, X, labels)
-    yield f"{name}/estimate", partial(estimates, X, labels)
-    yield f"{name}/test", partial(scale_test, X, labels)
+    asked = {"diagnose": diagnose, "estimate": estimates, "test": scale_test}
+    for question, ask in asked.items():
+        yield f"{name}/{question}", partial(ask, X, labels)
 
 
 def kind_cases():
@@ -391,33 +365,31 @@ def kind_cases():
 
 def edge_cases():
     for edge, (X, k) in edges().items():
-        makes = ESTIMATORS[1:] if len(X) < 30 else ESTIMATORS[1:5]
+        makes = (*ESTIMATORS, "SDPKMeans") if len(X) < 30 else ESTIMATORS
         labels, solvers = np.arange(len(X)) % k, ("auto", "block")
         yield from basics(f"edge/{edge}", X, X[:30], labels, k, solvers, makes)
     for name in ("gram", "order", "eigen_solver", "n_clusters", "tol", "n_init"):
-        call = partial(fit_model, "IhSC", [[1.0]], **{"k": 1, name: "none"})
-        yield f"edge/options/{name}", call
+        wrong = partial(model_of, "IhSC", [[1.0]], 1)
+        yield from grid(f"edge/{name}", wrong, **{name: ("none",)})
 
 
 def large_cases():
     for shape, sizes in LARGE.items():
-        X, new, labels = data(*sizes)
-        name, k = f"large/{shape}", sizes[2]
-        yield from basics(name, X, new, labels, k, makes=ESTIMATORS[1:4])
-        for solver in ("block", "lanczos"):
-            call = partial(fitted, "IhSC", X, new, k, eigen_solver=solver)
-            yield f"{name}/ihsc/hollow/{solver}", call
-        for kind in ("memory_map", "zarr", "csr_array", "torch", "dask"):
-            there = attempt(partial(KINDS[kind], X))
-            yield f"{name}/{kind}", partial(fitted, "IhSC", there, new, k)
+        (X, new, labels), k = data(*sizes), sizes[2]
+        yield from basics(f"large/{shape}", X, new, labels, k, makes=ESTIMATORS[:3])
+        fit = partial(fitted, "IhSC", new=new, k=k)
+        call = partial(fit, X=X)
+        yield from grid(f"large/{shape}", call, eigen_solver=("block", "lanczos"))
+        if len(X) != 3_000:
+            kinds = ("memory_map", "zarr", "csr_array", "torch", "dask")
+            put = {kind: attempt(partial(KINDS[kind], X)) for kind in kinds}
+            yield from grid(f"large/{shape}", fit, X=put)
 
 
 def function_cases():
     draw = partial(ihgmm.make_ihgmm, 60, random_state=0, return_params=True)
-    for options in product(("gaussian", "rademacher", "uniform"), NOISES, ("f8", "f4")):
-        names = ("noise", "noise_structure", "dtype")
-        call = partial(draw, **dict(zip(names, options, strict=True)))
-        yield f"sample/{'/'.join(options)}", call
+    kinds = {"noise": ("gaussian", "rademacher", "uniform"), "dtype": ("f4", "f8")}
+    yield from grid("sample", draw, noise_structure=NOISES, **kinds)
     given = {"centers": np.eye(3, 9), "scales": np.arange(1, 61), "noise_levels": 1.0}
     levels = {"noise_structure": "class", "noise_levels": [1.0, 2.0, 0.5, 1.0]}
     apart = {"scale_ratio": 1.0, "balance": 0.3, "separation": 4.0}
@@ -429,17 +401,15 @@ def function_cases():
     for name in metrics.__all__:
         for i, pair in enumerate(((true, other), (other, names), (names, true))):
             yield f"metrics/{name}/{i}", partial(getattr(metrics, name), *pair)
-    triple = true, rng.uniform(0.5, 3, 60), rng.standard_normal((3, 10))
-    known = dict(zip(("labels", "scales", "centers"), triple, strict=True))
-    known["parameters"] = attempt(partial(theory.model_parameters, *triple))
-    known |= {"n_samples": 400, "n_features": 900, "n_clusters": 2, "separation": 9.0}
-    known |= {"noise_level": 1.5, "size_ratio": 2.5}
+    known = {"n_samples": 400, "n_features": 900, "n_clusters": 2, "separation": 9.0}
+    model = {"labels": true, "scales": rng.uniform(0.5, 3, 60)}
+    model["centers"] = rng.standard_normal((3, 10))
+    known |= model | {"noise_level": 1.5, "size_ratio": 2.5}
+    known["parameters"] = attempt(partial(theory.model_parameters, **model))
     for name in filter(str.islower, theory.__all__):
         wanted = inspect.signature(getattr(theory, name)).parameters
         given = {name: known[name] for name in wanted if name in known}
         yield f"theory/{name}", partial(getattr(theory, name), **given)
-    for sizes in ((10**9, 2_000, 50), (10**6, 100, 10), (5_000, 50_000, 3)):
-        yield f"plan/{sizes[0]}", partial(planned, *sizes)
 
 
 COMMANDS = {
@@ -452,6 +422,7 @@ COMMANDS = {
     "test-scales": "test-scales rows.csv COLUMNS",
     "test-scales-found": "test-scales rows.csv -k 3 COLUMNS",
     "plan": "plan --n 1e8 --p 500 -k 20 --workers 50",
+    "plan-small": "plan --n 1e5 --p 50_000 -k 3 --density 0.01",
     "sample": "sample -n 40 -p 6 -k 3 -o drawn.csv",
     "no-file": "fit nothing.csv -k 3",
 }
@@ -459,13 +430,13 @@ COMMANDS = {
 
 def tool_cases():
     X, new, labels = data(240, 30, 4)
-    for make in ESTIMATORS:
-        yield f"storage/{make.lower()}", partial(stored, make, X[:100], new, 4)
-    for make, k in product(("IhSC", "IhGMM"), (4, "auto")):
-        yield f"report/{make.lower()}/{k}", partial(reported, make, X, k, {})
-    more = {"labels_true": labels, "ids": [f"row {i}" for i in range(240)]}
-    options = {"gram": "cosine", "refine": True}
-    yield "report/known", partial(reported, "IhSC", X, 4, options, **more)
+    store = partial(stored, X=X[:60], new=new, k=4)
+    yield from grid("storage", store, make=("IhSC", *ESTIMATORS))
+    write = partial(reported, X=X, given={})
+    yield from grid("report", write, make=("IhSC", "IhGMM"), k=(4, "auto"))
+    given = {"labels_true": labels, "ids": [f"row {i}" for i in range(240)]}
+    write = partial(reported, "IhSC", X, 4, given, refine=True)
+    yield from grid("report/known", write, gram=GRAMS)
     yield "anndata/dense", partial(annotated, X, 4)
     yield "anndata/sparse", partial(annotated, sp.csr_matrix(X), "auto", refine=True)
     X, new, labels = data(150, 8, 3, 0.6)
@@ -477,8 +448,8 @@ def tool_cases():
         yield f"command/{name}", partial(command, line)
 
 
-SMALL_GROUPS = [ihsc_cases, estimator_cases, question_cases, kind_cases, edge_cases]
-GROUPS = [*SMALL_GROUPS, large_cases, function_cases, tool_cases]
+GROUPS = [ihsc_cases, estimator_cases, question_cases, kind_cases, edge_cases]
+GROUPS += [large_cases, function_cases, tool_cases]
 
 # Recording.
 
@@ -500,7 +471,7 @@ def attempt(call):
 def clean(text):
     """Return text without what differs from run to run."""
     text = text.replace(os.getcwd(), "").replace(ihgmm.__version__, "")
-    return re.sub(r"0x[0-9a-f]+|store-\d+", "", text)
+    return re.sub(r"0x[0-9a-f]+|tmp\w{8}", "", text)
 
 
 def host(value):
@@ -554,7 +525,7 @@ def record(path, only):
         for group in GROUPS:
             start, before = time.perf_counter(), len(found)
             # Threads are worth their start for large data only.
-            with threadpool_limits(1 if group in SMALL_GROUPS else None):
+            with threadpool_limits(None if group is large_cases else 1):
                 for name, call in group():
                     if fnmatch(name, only):
                         parts = recorded(name, call)

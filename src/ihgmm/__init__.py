@@ -2,11 +2,17 @@
 
 from importlib.metadata import version
 
-from ihgmm.cluster import PSC, IhSC, SDPKMeans, SphericalKMeans, TwoComponentLloyd
-from ihgmm.estimation import estimate_parameters
-from ihgmm.mixture import IhGMM
-from ihgmm.model import make_ihgmm
+from ihgmm.estimators import (
+    PSC,
+    IhGMM,
+    IhSC,
+    SDPKMeans,
+    SphericalKMeans,
+    TwoComponentLloyd,
+)
 from ihgmm.statistics.diagnosis import diagnose
+from ihgmm.statistics.estimation import estimate_parameters
+from ihgmm.statistics.model import make_ihgmm
 from ihgmm.statistics.scale_test import scale_heterogeneity_test
 from ihgmm.statistics.selection import select_n_clusters
 

@@ -31,7 +31,7 @@ from ihgmm.numerics.eigen import ORDERS, SOLVERS, Order, Solver
 from ihgmm.numerics.gram import GRAMS, GramKind
 from ihgmm.numerics.labels import ASSIGNMENTS, Assignment
 from ihgmm.numerics.spectral import spectral_clustering
-from ihgmm.statistics.estimation import estimate_parameters, lengths_along_centers
+from ihgmm.statistics.estimation import estimate_parameters, estimates_of_fit
 from ihgmm.statistics.likelihood import refine_labels
 from ihgmm.statistics.selection import ClusterCount, resolve
 
@@ -233,17 +233,18 @@ class IhSC(InSteps, CosineClusterer):
             rng=rng,
             steps=steps,
         )
-        labels, scales = found.labels, None
-        kinds = identical_rows(data, k)
-        if kinds is None and self.refine:
-            with steps.step("refine"):
-                labels = self._refined(data, labels, k)
-        else:
-            scales = lengths_along_centers(found, k)
+        labels, kinds = found.labels, identical_rows(data, k)
+        refine = self.refine and kinds is None
         if kinds is not None:
             labels = data.to_device(number_by_size(kinds, k))
+        elif refine:
+            with steps.step("refine"):
+                labels = self._refined(data, labels, k)
         with steps.step("centers"):
-            fitted = estimate_parameters(data, labels, k, scales=scales)
+            if refine:
+                fitted = estimate_parameters(data, labels, k)
+            else:
+                fitted = estimates_of_fit(data, found, labels, k)
         self.n_clusters_ = k
         self.labels_ = data.per_row(labels)
         self.embedding_ = found.embedding

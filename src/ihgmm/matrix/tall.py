@@ -54,7 +54,9 @@ def to_host(a: Any) -> np.ndarray:
 
 def to_device(a: Any, like: Tall) -> Tall:
     """Return ``a`` where another array is, its type unchanged."""
-    if is_foreign(a) or not is_foreign(like):
+    if not is_foreign(like):
+        return to_host(a)
+    if is_foreign(a):
         return a
     # Torch warns of arrays that are read-only.
     a = np.require(a, requirements=["C", "W"])
@@ -64,9 +66,9 @@ def to_device(a: Any, like: Tall) -> Tall:
 
 def cast_like(a: Any, like: Tall) -> Tall:
     """Return ``a`` where another array is, in its type."""
-    if is_foreign(like) and not is_foreign(a):
-        a = to_device(a.astype(host_dtype(like), copy=False), like)
-    return namespace(like).astype(a, like.dtype, copy=False)
+    if not is_foreign(a):
+        a = np.asarray(a, dtype=host_dtype(like))
+    return namespace(like).astype(to_device(a, like), like.dtype, copy=False)
 
 
 def host_dtype(a: Tall) -> np.dtype:
@@ -312,7 +314,7 @@ class Groups:
     def inner_products(self, X: Any, centers: np.ndarray) -> Tall:
         """Return the inner product of each row with the centre of its group."""
         inner = widen(pick(X @ centers.T, X.to_device(self.labels)))
-        return inner if is_foreign(self.labels) else to_host(inner)
+        return to_device(inner, self.labels)
 
 
 def _group_sums(labels: Tall, values: Tall | None, n_groups: int) -> np.ndarray:

@@ -264,11 +264,7 @@ class RowFigures:
 
 
 def row_figures(
-    X: Matrix,
-    group: np.ndarray,
-    n_groups: int,
-    *,
-    max_entries: int = 2**18,
+    X: Matrix, group: np.ndarray, n_groups: int, *, max_entries: int = 2**18
 ) -> RowFigures:
     """Look at each row of a group from the mean of the other group of its cluster.
 

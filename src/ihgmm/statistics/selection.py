@@ -13,12 +13,7 @@ from ihgmm._warnings import warn
 from ihgmm.matrix import Matrix, namespace, to_host
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.eigen import EigenPairs, leading_eigenpairs
-from ihgmm.numerics.flips import (
-    default_flips,
-    is_kept,
-    null_eigenvalues,
-    residual_of,
-)
+from ihgmm.numerics.flips import default_flips, is_kept, null_eigenvalues, residual_of
 from ihgmm.numerics.gram import GramKind, GramOperator
 from ihgmm.statistics.stability import stable_count
 

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.stats import t
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm.estimation import estimate_parameters
 from ihgmm.metrics import exact_recovery
+from ihgmm.statistics.estimation import estimate_parameters
 
 FIELDS = ("centers", "scales", "noise_levels", "scale_errors", "center_errors")
 
@@ -19,10 +19,10 @@ def normalized(sample):
     return sample.centers * mean[:, None], sample.scales / mean[sample.labels]
 
 
-def test_exact_without_noise(kind):
+def test_exact_without_noise():
     sample = make_ihgmm(90, 12, 3, noise_levels=0.0, random_state=0, return_params=True)
     centers, scales = normalized(sample)
-    found = estimate_parameters(kind(sample.X), sample.labels, 3)
+    found = estimate_parameters(sample.X, sample.labels, 3)
     assert_allclose(found.centers, centers, rtol=1e-6, atol=1e-8)
     assert_allclose(found.scales, scales, rtol=1e-6)
     assert_allclose(found.noise_levels, 0, atol=1e-3)
@@ -39,12 +39,12 @@ def test_given_scales_give_least_squares_centers():
         assert_allclose(found.centers[k], fit[0], rtol=1e-9)
 
 
-@pytest.mark.parametrize(("n", "p"), [(600, 50), (300, 300), (120, 6000)])
+@pytest.mark.parametrize(("n", "p"), [(300, 50), (200, 200), (90, 3000)])
 @pytest.mark.parametrize("source", ["labels", "hollow", "cosine"])
 def test_no_bias_in_any_regime(n, p, source):
     # With rows left in their own centre, scales and noise would be far off at p >> n.
     errors = []
-    for seed in range(5):
+    for seed in range(3):
         sample = make_ihgmm(
             n, p, 3, separation_constant=0.7, scale_ratio=5.0, random_state=seed,
             return_params=True,
@@ -60,8 +60,8 @@ def test_no_bias_in_any_regime(n, p, source):
         errors.append(
             [np.std(omega - scales) * length, np.mean(sigma / sample.noise_levels)]
         )
-    spread, level = np.mean(errors, axis=0)
-    assert spread < 1.8  # a scale is known up to noise over the length of its centre
+    scatter, level = np.mean(errors, axis=0)
+    assert scatter < 1.8  # a scale is known up to noise over the length of its centre
     assert level == pytest.approx(1, abs=0.03)
 
 
@@ -79,7 +79,7 @@ def test_identification_and_small_clusters():
     assert np.isfinite(found.noise_levels).all()
 
 
-def hollow_fit(X, weights, steps=4_000):
+def hollow_fit(X, weights, steps=1_000):
     """Scales of one cluster by a plain iteration on the matrix of inner products."""
     G = X @ X.T
     np.fill_diagonal(G, 0)
@@ -91,10 +91,9 @@ def hollow_fit(X, weights, steps=4_000):
     return share / weights / np.mean(share / weights)
 
 
-@pytest.mark.parametrize("n", [3, 4, 7])
-@pytest.mark.parametrize("p", [10, 500])
+@pytest.mark.parametrize(("n", "p"), [(3, 500), (4, 10), (7, 100)])
 def test_scales_solve_the_equations_of_the_hollow_gram(n, p):
-    for seed in range(5):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         omega = rng.uniform(1, 5, n)
         X = np.outer(omega, rng.normal(size=p)) + 0.3 * rng.normal(size=(n, p))
@@ -111,8 +110,7 @@ def test_one_row_may_outweigh_all_others():
     assert_allclose(found.scale_errors, 0)
 
 
-@pytest.mark.parametrize("n", [3, 5, 12, 40])
-@pytest.mark.parametrize("p", [200, 1000])
+@pytest.mark.parametrize(("n", "p"), [(3, 200), (5, 1000), (12, 200), (30, 400)])
 def test_errors_are_the_spread_over_draws(n, p):
     # Row by row: the largest scale and the smallest, quiet rows and noisy ones.
     rng = np.random.default_rng(0)
@@ -135,18 +133,17 @@ def test_errors_are_the_spread_over_draws(n, p):
     assert np.abs(np.mean(errors, axis=(0, 1)) / spread).max() < 0.2
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "rademacher"])
 @pytest.mark.parametrize("structure", ["individual", "class", "common"])
-@pytest.mark.parametrize("shape", [(500, 200, 4), (200, 2000, 4), (300, 1000, 3)])
-def test_intervals_hold_the_truth(shape, structure, noise):
+@pytest.mark.parametrize("shape", [(300, 100, 4), (200, 1000, 4), (180, 400, 3)])
+def test_intervals_hold_the_truth(shape, structure):
     held, smallest, entries = [], [], []
     for seed, (ratio, balance, constant) in enumerate(
         product([1.0, 3.0, 20.0], [0.2, 1.0], [1.0, 3.0])
     ):
         sample = make_ihgmm(
             *shape, scale_ratio=ratio, balance=balance, separation_constant=constant,
-            noise=noise, noise_structure=structure, random_state=seed,
-            return_params=True,
+            noise=("gaussian", "rademacher")[(seed + seed // 2) % 2],
+            noise_structure=structure, random_state=seed, return_params=True,
         )  # fmt: skip
         centers, scales = normalized(sample)
         found = estimate_parameters(sample.X, sample.labels)
@@ -164,7 +161,7 @@ def test_intervals_hold_the_truth(shape, structure, noise):
 def test_intervals_hold_the_truth_with_few_features():
     # The noise level of a row is then uncertain itself.
     held = []
-    for seed in range(20):
+    for seed in range(10):
         sample = make_ihgmm(120, 6, 2, random_state=seed, return_params=True)
         lower, upper = estimate_parameters(sample.X, sample.labels).scale_intervals().T
         _, scales = normalized(sample)
@@ -174,8 +171,8 @@ def test_intervals_hold_the_truth_with_few_features():
 
 def test_intervals_with_found_labels():
     held = []
-    for seed in range(6):
-        sample = make_ihgmm(300, 600, 3, random_state=seed, return_params=True)
+    for seed in range(3):
+        sample = make_ihgmm(200, 400, 3, random_state=seed, return_params=True)
         model = IhSC(3, random_state=seed).fit(sample.X)
         assert exact_recovery(sample.labels, model.labels_)
         lower, upper = estimate_parameters(sample.X, model.labels_).scale_intervals().T
@@ -200,16 +197,17 @@ def test_weights_favour_quiet_rows():
     sigma = np.repeat([0.2, 4.0], 50)
     theta = np.full(800, 0.5)
     gain = []
-    for seed in range(5):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         omega = rng.uniform(0.5, 1.5, 100)
         omega /= omega.mean()
         X = np.outer(omega, theta) + sigma[:, None] * rng.normal(size=(100, 800))
         found = estimate_parameters(X, np.zeros(100))
         plain = X.T @ omega / (omega @ omega)
-        error = np.sqrt(np.mean((found.centers[0] - theta) ** 2))
+        # Along the centre, all of whose entries are equal, the error is another one.
+        error = np.std(found.centers[0] - theta)
         assert error == pytest.approx(found.center_errors[0], rel=0.15)
-        gain.append(np.sqrt(np.mean((plain - theta) ** 2)) / error)
+        gain.append(np.std(plain - theta) / error)
     assert np.mean(gain) > 5
 
 
@@ -248,7 +246,7 @@ def test_labels_of_any_kind():
     assert list(expected.classes) == [0, 1, 2]
 
 
-def test_what_clusters_without_enough_rows_say():
+def test_clusters_without_enough_rows_have_infinite_errors():
     X, labels = make_ihgmm(40, 10, 2, random_state=0)
     labels = labels.copy()
     labels[0] = 2  # a row alone

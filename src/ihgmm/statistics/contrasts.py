@@ -1,4 +1,4 @@
-"""Which features tell a cluster from the others."""
+"""The features in which a cluster differs from the others."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks.parameters import check_count
-from ihgmm._devices import is_device, to_host
-from ihgmm.rounding import normalize_rows
-
-__all__ = ["TellingFeatures", "telling_features"]
+from ihgmm._checks import check_count
+from ihgmm.matrix import to_host
+from ihgmm.matrix.tall import unit_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,7 +19,7 @@ class TellingFeatures:
     Attributes
     ----------
     features : ndarray of shape (n_clusters, n_shown)
-        Columns of the centres, the most telling first.
+        Columns of the centres, those that differ most first.
     scores : ndarray of shape (n_clusters, n_shown)
         Their contrasts: above 0 where the cluster has more of a feature than the
         others, below 0 where it has less.
@@ -35,10 +33,8 @@ class TellingFeatures:
 
     def __repr__(self) -> str:
         k, p = self.contrasts.shape
-        return (
-            f"TellingFeatures(n_clusters={k}, n_features={p}, "
-            f"shown={self.features.shape[1]})"
-        )
+        shown = self.features.shape[1]
+        return f"TellingFeatures(n_clusters={k}, n_features={p}, shown={shown})"
 
 
 def telling_features(
@@ -84,28 +80,29 @@ def telling_features(
     --------
     >>> import numpy as np
     >>> centers = np.array([[5.0, 1.0, 0.0], [100.0, 20.0, 60.0]])
-    >>> found = telling_features(centers, n_features=1)
-    >>> found.features.ravel(), found.scores.ravel().round(2)
+    >>> ranked = telling_features(centers, n_features=1)
+    >>> ranked.features.ravel(), ranked.scores.ravel().round(2)
     (array([2, 2]), array([-0.51,  0.51]))
     """
     count = check_count("n_features", n_features)
     array = _check_centers(centers)
-    noise = _check_noise(noise_levels, array.shape)
     contrasts = _contrasts(array)
-    if noise is not None:
+    if noise_levels is not None:
+        noise = _check_noise(noise_levels, array.shape)
         lengths = np.linalg.norm(array, axis=1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
             contrasts = contrasts * lengths / noise
-        # No noise and no difference: nothing to tell. No noise alone: infinite.
+        # Without noise every difference is infinite, and no difference counts as 0.
         contrasts = np.where(np.isnan(contrasts), 0.0, contrasts)
-    features = np.array([_largest(row, count) for row in np.abs(contrasts)])
+    # The stable sort puts the first of equal ones first.
+    features = np.argsort(-np.abs(contrasts), axis=1, kind="stable")[:, :count]
     scores = np.take_along_axis(contrasts, features, axis=1)
     return TellingFeatures(features, scores, contrasts)
 
 
 def _contrasts(centers: np.ndarray) -> np.ndarray:
     """Return each unit centre less the mean of the others; zero for zero centres."""
-    unit = normalize_rows(centers)
+    unit = unit_rows(centers)
     live = unit.any(axis=1)
     others = int(live.sum()) - 1
     if others < 1:
@@ -114,17 +111,8 @@ def _contrasts(centers: np.ndarray) -> np.ndarray:
     return np.where(live[:, None], unit - mean, 0.0)
 
 
-def _largest(values: np.ndarray, count: int) -> np.ndarray:
-    """Return the places of the largest values, the first of equal ones first."""
-    count = min(count, len(values))
-    least = np.partition(values, len(values) - count)[len(values) - count]
-    places = np.flatnonzero(values >= least)
-    return places[np.argsort(-values[places], kind="stable")[:count]]
-
-
 def _check_centers(centers: Any) -> np.ndarray:
-    array = to_host(centers) if is_device(centers) else np.asarray(centers)
-    array = array.astype(np.float64)
+    array = to_host(centers).astype(np.float64)
     if array.ndim != 2 or array.size == 0:
         raise ValueError(
             f"centers has shape {array.shape}; give a row for each cluster and a "
@@ -135,14 +123,12 @@ def _check_centers(centers: Any) -> np.ndarray:
     return array
 
 
-def _check_noise(levels: Any, shape: tuple[int, ...]) -> np.ndarray | None:
-    if levels is None:
-        return None
-    array = to_host(levels) if is_device(levels) else np.asarray(levels)
-    array = array.astype(np.float64)
+def _check_noise(levels: Any, shape: tuple[int, ...]) -> np.ndarray:
+    array = to_host(levels).astype(np.float64)
     if array.shape == (shape[0],):
         array = array[:, None]
-    if array.ndim not in (0, 2) or not _fits(array.shape, shape):
+    sizes = zip(array.shape, shape, strict=False)
+    if array.ndim not in (0, 2) or any(size not in (1, full) for size, full in sizes):
         raise ValueError(
             f"noise_levels has shape {array.shape}; give one number, {shape[0]} of "
             f"them, or an array of shape (1, {shape[1]}) or {shape}."
@@ -153,7 +139,3 @@ def _check_noise(levels: Any, shape: tuple[int, ...]) -> np.ndarray | None:
             "deviations."
         )
     return array
-
-
-def _fits(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    return all(g in (1, s) for g, s in zip(given, shape, strict=False))

@@ -1,0 +1,457 @@
+"""The parameters of the model, given the data and the labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import polygamma, stdtrit
+
+from ihgmm._checks import check_count, check_labels, check_matrix, check_number
+from ihgmm.matrix import Matrix, Tall, namespace, to_host
+from ihgmm.matrix.tall import (
+    Groups,
+    cast_like,
+    one_hot,
+    pick,
+    ratio,
+    row_norms,
+    stack,
+    tall_dot,
+    tall_ranges,
+    to_device,
+    widen,
+)
+from ihgmm.matrix.threads import one_thread
+from ihgmm.numerics.spectral import Spectral
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimates:
+    """Estimates of what generated the data, ``x_i = scale_i * center + noise``.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (n_clusters, n_features)
+        One centre for each cluster; zero for a cluster without rows.
+    scales : ndarray of shape (n_samples,)
+        One scale for each row; in each cluster their mean is 1.
+    noise_levels : ndarray of shape (n_samples,)
+        Standard deviation of the noise in each row's entries.
+    scale_errors : ndarray of shape (n_samples,)
+        Standard errors of the scales. ``inf`` where the data cannot separate the scale
+        from the noise: in a cluster of two rows, or one that shows no common pattern.
+        0 for a row alone, whose scale is 1 by definition; ``nan`` for scales that
+        were given.
+    center_errors : ndarray of shape (n_clusters,)
+        Standard error of every entry of a centre; ``inf`` for clusters of one row or
+        none.
+    classes : ndarray of shape (n_clusters,)
+        The label of each cluster.
+    """
+
+    centers: np.ndarray
+    scales: np.ndarray
+    noise_levels: np.ndarray
+    scale_errors: np.ndarray
+    center_errors: np.ndarray
+    classes: np.ndarray
+
+    def __repr__(self) -> str:
+        k, p = self.centers.shape
+        return (
+            f"Estimates(n_samples={self.scales.shape[0]}, n_features={p}, "
+            f"n_clusters={k}, "
+            f"median scale error={np.median(to_host(self.scale_errors)):.3g}, "
+            f"median noise level={np.median(to_host(self.noise_levels)):.3g})"
+        )
+
+    def scale_intervals(self, level: float = 0.95) -> np.ndarray:
+        """Return a confidence interval for the scale of each row.
+
+        Parameters
+        ----------
+        level : float
+            The share of intervals that hold the true scale, between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper ends; none is below 0.
+
+        Notes
+        -----
+        Student's t with ``n_features - 1`` degrees of freedom, since the noise level
+        of a row comes from its own entries.
+        """
+        level = check_number("level", level, above=0)
+        if level >= 1:
+            raise ValueError(
+                f"level={level:g} is not a share; give a number between 0 and 1, such "
+                "as 0.95."
+            )
+        freedom = max(self.centers.shape[1] - 1, 1)
+        scales = to_host(self.scales)
+        reach = to_host(self.scale_errors) * stdtrit(freedom, (1 + level) / 2)
+        ends = np.column_stack([scales - reach, scales + reach])
+        return cast_like(np.maximum(ends, 0), self.scales)
+
+
+def estimate_parameters(
+    X: Any, labels: Any, n_clusters: int | None = None, *, scales: Any = None
+) -> Estimates:
+    """Estimate centres, scales and noise levels, with errors, from labelled data.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The data. Another library's array stays on its device, and so do results.
+    labels : array-like of shape (n_samples,)
+        The cluster of each row: labels of any kind, from any method. With
+        ``n_clusters``, integers from 0 to ``n_clusters - 1``.
+    n_clusters : int, optional
+        Number of clusters, if some may have no rows.
+    scales : array-like of shape (n_samples,), optional
+        Scales up to a factor for each cluster, if estimated already; negative ones
+        count as 0.
+
+    Returns
+    -------
+    Estimates
+        Of X's dtype; clusters in the order of the sorted labels.
+
+    Notes
+    -----
+    In a cluster, let row i have scale w_i (of mean 1), noise variance v_i and weight
+    a_i in the centre. Its inner product with the *other* rows' weighted sum has
+    expectation ``w_i * (A - a_i * w_i) * T``, where A is the sum of ``a_j * w_j`` and T
+    the squared norm of the true centre; the scales solve these equations. With row i in
+    its own centre they would be biased by an amount that grows with n_features. For the
+    same reason T is a double sum over distinct rows, and v_i is what ``T * w_i**2``
+    leaves of the squared row norm, over ``n_features - 1`` degrees of freedom.
+
+    This is done twice: with equal weights, then with ``a_i = w_i / v_i``, where w_i and
+    v_i are first pulled towards the mean of their cluster, all the way if their spread
+    is no more than their error. Clusters of fewer than ten rows keep equal weights:
+    theirs would be too uncertain. The centre is ``sum(a_i * x_i) / A``. With given
+    scales, the weights are these scales, the centre is the least-squares fit, and how
+    far off the scales are is not known.
+
+    With ``u_i = noise_i @ center / T`` and ``q_ij = noise_i @ noise_j / T``, the error
+    of the scale w_i is, to first order in the noise,
+
+        ``u_i - w_i * mean(u) + r_i - w_i * mean(r)``,
+
+    where r solves ``c_i * r_i + w_i * sum(a_j * r_j) = sum(a_j * q_ij, j != i)`` with
+    ``c_i = A - 2 * a_i * w_i``. The error of the centre's own length is common to a
+    cluster and cancels, since its scales have mean 1. The variance of u_i is
+    ``v_i / T``, that of q_ij is ``n_features * v_i * v_j / T**2``, and all are
+    uncorrelated; the standard errors follow. They do not account for wrong labels.
+
+    The noise is alike in all features, so one standard error serves all entries of a
+    centre: the root of ``sum(a_i**2 * v_i)``, over A. Only along the centre itself the
+    error is another one, that of an unweighted mean.
+
+    Two rows have one inner product, which cannot separate scales from noise: their
+    scales are put in proportion to their norms, with infinite errors. A row alone has
+    scale 1 and noise level 0. A zero row has scale 0, noise level 0 and error 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.outer([1.0, 2.0, 2.0, 3.0], [3.0, 4.0])
+    >>> estimates = estimate_parameters(X, ["a", "a", "a", "a"])
+    >>> estimates.centers.round(3), estimates.scales.round(3)
+    (array([[6., 8.]]), array([0.5, 1. , 1. , 1.5]))
+
+    >>> from ihgmm import make_ihgmm
+    >>> sample = make_ihgmm(4000, 400, 3, random_state=0, return_params=True)
+    >>> estimates = estimate_parameters(sample.X, sample.labels)
+    >>> mean = np.bincount(sample.labels, sample.scales) / np.bincount(sample.labels)
+    >>> truth = sample.scales / mean[sample.labels]
+    >>> lower, upper = estimates.scale_intervals(0.95).T
+    >>> round(float(np.mean((lower < truth) & (truth < upper))), 2)
+    0.95
+    """
+    data = check_matrix(X)
+    labels, classes = _check_clusters(labels, n_clusters, data.shape[0])
+    if scales is not None:
+        scales = _check_scales(scales, data.shape[0])
+    return _estimate(data, labels, classes, scales)
+
+
+def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Estimates:
+    """Estimate parameters from the eigenvectors of a fit; all stays where X is.
+
+    The scales are read off the eigenvectors, without another look at the data.
+    """
+    scales = lengths_along_centers(fit, k)
+    return _estimate(X, labels, np.arange(k), scales)
+
+
+def lengths_along_centers(fit: Spectral, n_clusters: int) -> Tall:
+    """Return the lengths of rows along their centres, as the leading subspace has them.
+
+    They are known up to a factor for each cluster. The signal part of the Gram matrix
+    is ``U @ diag(values) @ U.T``. With weights w on the rows of a cluster, its product
+    with w is ``length_i * sum(w_j * length_j)``, in a hollow matrix less the row's own
+    term, which is then put back.
+    """
+    vectors, labels = fit.vectors, fit.labels
+    xp, ranges = namespace(vectors), tall_ranges(vectors, n_clusters)
+    rows = Groups.of(labels, n_clusters)
+    # One thread: blocks of so few rows are not held up by others.
+    with one_thread():
+        sums = np.zeros((n_clusters, vectors.shape[1]))
+        norms = []
+        for block in ranges:
+            few = vectors[block, :]
+            norms.append(size := row_norms(few))
+            members = one_hot(labels[block], n_clusters, few) * size[:, None]
+            sums += tall_dot(members, few)
+        weights = widen(stack(norms))
+        centers = cast_like((sums * np.maximum(fit.eigenvalues, 0)).T, vectors)
+        inner = [pick(vectors[block, :] @ centers, labels[block]) for block in ranges]
+        products = xp.clip(widen(stack(inner)), 0.0, None)
+        totals = np.sqrt(rows.sums(weights * products))
+        totals[totals == 0] = 1.0
+        lengths = products / rows.spread(totals)
+        # Up to a thousandth of the largest, neither a row's own term nor a change of
+        # the lengths matters.
+        for _ in range(20 if fit.hollow else 0):
+            own = weights * lengths
+            if float(xp.max(own)) <= 1e-3 * totals.min():
+                break
+            total = rows.spread(totals)
+            # A row of more than half of its cluster's weight could take all of it.
+            others = xp.maximum(total - own, total / 2)
+            before = lengths
+            lengths = ratio(products, others)
+            if xp.max(xp.abs(lengths - before)) <= 1e-3 * xp.max(lengths):
+                break
+            totals = rows.sums(weights * lengths)
+    return lengths if fit.row_scale is None else ratio(lengths, fit.row_scale)
+
+
+def _check_clusters(
+    labels: Any, n_clusters: int | None, n_samples: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels as integers from 0, and the label that each of these stands for."""
+    array = check_labels("labels", labels)
+    if len(array) != n_samples:
+        raise ValueError(
+            f"labels has {len(array)} entries and X has {n_samples} rows; give one "
+            "label for each row."
+        )
+    if n_clusters is None:
+        classes, array = np.unique(array, return_inverse=True)
+        return np.ravel(array), classes
+    check_count("n_clusters", n_clusters)
+    if array.dtype.kind not in "iu":
+        raise TypeError(
+            f"labels of dtype {array.dtype} do not go with n_clusters={n_clusters}; "
+            "give integers from 0, or leave n_clusters out."
+        )
+    wrong = array[(array < 0) | (array >= n_clusters)]
+    if len(wrong):
+        raise ValueError(
+            f"labels has the entry {wrong[0]}, not between 0 and n_clusters - 1 = "
+            f"{n_clusters - 1}; give such integers, or leave n_clusters out."
+        )
+    return array.astype(np.intp, copy=False), np.arange(n_clusters)
+
+
+def _check_scales(scales: Any, n_samples: int) -> np.ndarray:
+    array = to_host(scales).astype(np.float64, copy=False)
+    if array.shape != (n_samples,) or not np.isfinite(array).all():
+        raise ValueError(
+            f"scales has shape {array.shape}; give {n_samples} finite numbers, one for "
+            "each row of X."
+        )
+    return np.maximum(array, 0.0)
+
+
+def _estimate(
+    X: Matrix, labels: Tall, classes: np.ndarray, scales: Tall | None
+) -> Estimates:
+    p = X.shape[1]
+    rows = Groups.of(labels, len(classes))
+    if scales is None:
+        fit = _fit(X, rows, np.ones(len(labels)))
+        fit = _fit(X, rows, _efficient_weights(fit, rows, p))
+        errors = np.sqrt(_scale_variances(fit, rows, p))
+        # The weights prefer rows whose noise was underestimated.
+        variances = _shrunk_variances(fit, rows, p) * rows.means(fit.variances)
+    else:
+        scales = rows.over_mean(scales)
+        fit = _fit(X, rows, scales, scales)
+        errors, variances = scales * np.nan, fit.variances
+    center_errors = np.sqrt(rows.sums(fit.weights**2 * variances))
+    center_errors[rows.sizes < 2] = np.inf
+    unit = X.dtype.type(X.unit)
+    return Estimates(
+        centers=X.to_device(fit.centers * unit),
+        scales=X.cast(fit.scales),
+        noise_levels=X.cast(fit.variances**0.5 * X.unit),
+        scale_errors=X.cast(errors),
+        center_errors=X.cast(center_errors * X.unit),
+        classes=classes,
+    )
+
+
+# The fit; its formulas are in the notes of `estimate_parameters`.
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Centres, scales, noise variances and what their errors are made of."""
+
+    weights: Tall  # divided by A, so that weights @ scales is 1 in a cluster
+    scales: Tall
+    centers: np.ndarray
+    center_sqnorms: np.ndarray  # of the true centres, free of the noise in ours
+    variances: Tall
+    solved: Tall | None  # whether the equations for a row's cluster have a solution
+
+
+def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> _Fit:
+    """Fit centres and noise with these weights; also scales, unless they are given."""
+    # Numbers of rows are where the labels are: on the host, or where X is.
+    sqnorms = to_device(X.sqnorms, weights)
+    sums = rows.weighted_sums(X, weights)
+    solved = None
+    if scales is None:
+        inner = rows.inner_products(X, sums) - weights * sqnorms
+        scales, solved = _scales(weights, inner, sqnorms, rows)
+    total = rows.sums(weights * scales)
+    total[rows.sizes == 0] = 1.0
+    centers = sums / total[:, None].astype(sums.dtype)
+    weights = weights / rows.spread(total)
+    # The squared norm of our centre is a double sum over rows. The terms that pair a
+    # row with itself carry the noise and are left out; a row alone has no others.
+    squares = np.einsum("ij,ij->i", centers, centers, dtype=np.float64)
+    diagonal = rows.sums(weights**2 * sqnorms)
+    kept = 1.0 - rows.sums((weights * scales) ** 2)
+    kept[kept <= 1e-12] = 1.0
+    length = np.clip((squares - diagonal) / kept, 0.0, squares)
+    left = sqnorms - scales**2 * rows.spread(length)
+    # So little is rounding; and a row alone is its own centre.
+    nothing = left < 32 * float(np.finfo(sums.dtype).eps) * sqnorms
+    nothing = nothing | (rows.spread(rows.sizes) == 1)
+    xp = namespace(left)
+    variances = xp.where(nothing, xp.zeros_like(left), left) / max(X.shape[1] - 1, 1)
+    return _Fit(weights, scales, centers, length, variances, solved)
+
+
+def _scales(
+    weights: np.ndarray, inner: np.ndarray, sqnorms: np.ndarray, rows: Groups
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return scales from products with the other rows, and where they are solved for.
+
+    The share ``z_i = a_i * w_i / A`` of a row in its centre solves
+    ``z * (1 - z) = const * a_i * inner_i``, with z of sum 1 in each cluster. Everything
+    is a function of the largest share y in the cluster, which is bisected for; the
+    other rows have the smaller root, below 1/2. Where no y will do, rows other than the
+    largest do not resemble each other; z is then in proportion to the products, and not
+    solved for. Nor are the scales of two rows: they are in proportion to the norms.
+    """
+    products = np.maximum(weights * inner, 0.0)
+    top = np.zeros(len(rows.sizes))
+    np.maximum.at(top, rows.labels, products)
+    top = rows.spread(top)
+    ratio = np.divide(products, top, out=np.zeros(len(top)), where=top > 0)
+
+    def smaller_roots(y: np.ndarray) -> np.ndarray:
+        product = rows.spread(y * (1 - y)) * ratio
+        return 2 * product / (1 + np.sqrt(np.maximum(1 - 4 * product, 0.0)))
+
+    def enough(y: np.ndarray) -> np.ndarray:
+        return rows.sums(smaller_roots(y)) + np.maximum(2 * y - 1, 0) >= 1
+
+    below_half = enough(np.full(len(rows.sizes), 0.5))
+    low, high = np.where(below_half, 0.0, 0.5), np.where(below_half, 0.5, 1.0)
+    for _ in range(52):  # as many as a float64 has bits
+        y = (low + high) / 2
+        up = ~enough(y)
+        low, high = np.where(up, y, low), np.where(up, high, y)
+    largest = rows.spread(high)
+    shares = np.where((ratio == 1) & (largest > 0.5), largest, smaller_roots(high))
+    solved = rows.spread(below_half | (rows.sums(ratio) > 2))
+    scales = rows.over_mean(np.where(solved, shares, ratio) / weights)
+    pair = rows.spread(rows.sizes) == 2
+    norms = rows.over_mean(np.sqrt(sqnorms))
+    return np.asarray(np.where(pair, norms, scales)), solved & ~pair
+
+
+# How far off the scales are, and the weights of rows that follow from it.
+
+
+def _scale_variances(fit: _Fit, rows: Groups, p: int) -> np.ndarray:
+    """Return the variances of the scales' errors.
+
+    With A = 1 and ``h = sum(a_j * w_j / c_j)``, the error r is B @ Q, less its mean
+    times w_i, where ``Q_i = sum(a_j * q_ij, j != i)`` and
+
+        ``B_ij = (i == j) / c_i - w_i * (slope_i * b_j + level_j)``.
+
+    Each sum over j below is a quadratic in slope_i with a cluster's sums in it, so
+    that all rows take linear time.
+    """
+    a, w, v = fit.weights, fit.scales, fit.variances
+    n_rows, length = rows.spread(rows.sizes), rows.spread(fit.center_sqnorms)
+    c = 1 - 2 * a * w
+    # The singularity of c is not one of the equations.
+    c = np.where(np.abs(c) < 1e-7, 1e-7, c)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        b = a / c
+        h = rows.row_sums(b * w)
+        slope = 1 / (c * (1 + h))
+        level = (1 / c - b * rows.row_sums(w / c) / (1 + h)) / n_rows
+
+        def squares(g: np.ndarray) -> np.ndarray:
+            """Return ``sum(g_j * B_ij**2)`` for each row i."""
+            others = slope**2 * rows.row_sums(g * b**2) + rows.row_sums(g * level**2)
+            others += 2 * slope * rows.row_sums(g * b * level)
+            own = g / c * (1 / c - 2 * w * (slope * b + level))
+            return np.asarray(own + w**2 * others)
+
+        g = v * a
+        cross = g / c - w * (slope * rows.row_sums(g * b) + rows.row_sums(g * level))
+        pairs = squares(v) * rows.row_sums(v * a**2) + cross**2 - 2 * squares(g**2)
+        single = v * (1 - 2 * w / n_rows) + w**2 * rows.row_sums(v) / n_rows**2
+        variances = (single + p * pairs / length) / length
+    known = fit.solved & (length > 0) & (p > 1) & np.isfinite(variances)
+    variances = np.where(known, np.maximum(variances, 0.0), np.inf)
+    exact = (n_rows == 1) | (rows.row_sums(v) == 0) & (length > 0) & (p > 1)
+    return np.where(exact, 0.0, variances)
+
+
+def _efficient_weights(fit: _Fit, rows: Groups, p: int) -> np.ndarray:
+    """Return ``scale / noise variance``, of estimates pulled towards the mean."""
+    scales = _shrunk(fit.scales, _scale_variances(fit, rows, p), rows)
+    # A weight of zero would leave no equation for the row's own scale.
+    weights = np.maximum(scales, 0.1) / _shrunk_variances(fit, rows, p)
+    # Weights from fewer than ten rows would be too uncertain.
+    return np.where(rows.spread(rows.sizes) < 10, 1.0, weights)
+
+
+def _shrunk_variances(fit: _Fit, rows: Groups, p: int) -> np.ndarray:
+    """Return noise variances over their cluster's mean, pulled towards 1.
+
+    Their error is a factor, the same for all, so this is done to the logarithms. A row
+    that seems free of noise, such as a zero row, counts as an ordinary one.
+    """
+    relative = rows.over_mean(fit.variances)
+    relative = np.where(relative > 0, np.maximum(relative, 1e-4), 1.0)
+    error = np.full(len(relative), polygamma(1, max(p - 1, 1) / 2))
+    return rows.over_mean(np.exp(_shrunk(np.log(relative), error, rows)))
+
+
+def _shrunk(values: np.ndarray, errors: np.ndarray, rows: Groups) -> np.ndarray:
+    """Pull values to their cluster's mean by the share of error in their variance."""
+    mean = rows.means(values)
+    variance = rows.means((values - mean) ** 2)
+    error = np.minimum(rows.means(errors), variance)
+    share = np.divide(error, variance, out=np.ones(len(mean)), where=variance > 0)
+    return values + share * (mean - values)

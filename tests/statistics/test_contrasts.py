@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ihgmm.statistics.contrasts import telling_features
+
+
+def test_contrasts_by_their_definition():
+    rng = np.random.default_rng(0)
+    centers, noise = rng.standard_normal((4, 30)), rng.uniform(0.5, 2, 4)
+    ranked = telling_features(centers, noise, n_features=5)
+    unit = centers / np.linalg.norm(centers, axis=1, keepdims=True)
+    for k in range(4):
+        others = np.delete(unit, k, axis=0).mean(axis=0)
+        contrast = (centers[k] - np.linalg.norm(centers[k]) * others) / noise[k]
+        assert_allclose(ranked.contrasts[k], contrast)
+        order = np.argsort(-np.abs(contrast))[:5]
+        assert_array_equal(ranked.features[k], order)
+        assert_allclose(ranked.scores[k], contrast[order])
+    assert repr(ranked) == "TellingFeatures(n_clusters=4, n_features=30, shown=5)"
+
+
+def test_contrasts_do_not_depend_on_size():
+    centers = np.random.default_rng(1).standard_normal((3, 8))
+    larger = centers * [[1.0], [50.0], [0.1]]
+    one, other = telling_features(centers), telling_features(larger)
+    assert_allclose(one.contrasts, other.contrasts)
+    assert_array_equal(one.features, other.features)
+    assert one.features.shape == (3, 8)
+
+
+def test_noise_of_features_changes_ranks():
+    centers = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
+    assert telling_features(centers, n_features=1).features[0] == 0
+    noisy = telling_features(centers, [[100.0, 1.0, 1.0]], n_features=1)
+    assert noisy.features[0] == 2
+
+
+def test_zero_centres_single_clusters_and_exact_data():
+    centers = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
+    more = telling_features(np.vstack([centers, np.zeros(3)]))
+    assert_allclose(more.contrasts[:2], telling_features(centers).contrasts)
+    assert not more.contrasts[2].any()
+    one = telling_features([[1.0, -4.0, 2.0]], 0.5, n_features=2)
+    assert one.features.tolist() == [[1, 2]]
+    assert_allclose(one.scores, [[-8.0, 4.0]])
+    exact = telling_features([[1.0, 0.0, 2.0], [1.0, 0.0, 0.0]], 0.0)
+    assert exact.contrasts[0].tolist() == [-np.inf, 0.0, np.inf]
+
+
+def test_the_first_of_equal_features_leads():
+    ranked = telling_features([[0.0, 1.0, -1.0, 1.0]], n_features=3)
+    assert ranked.features.tolist() == [[1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("centers", "options", "message"),
+    [
+        (np.ones(3), {}, r"centers has shape \(3,\); give a row for each cluster"),
+        ([[np.nan, 1.0]], {}, "centers contains NaN"),
+        (np.eye(3), {"n_features": 0}, "n_features=0 is too small"),
+        (np.eye(3), {"noise_levels": np.ones(2)}, r"noise_levels has shape \(2,\)"),
+        (np.eye(3), {"noise_levels": np.ones((2, 3))}, "give one number, 3 of them"),
+        (np.eye(3), {"noise_levels": -1.0}, "negative or not finite"),
+    ],
+)
+def test_bad_input(centers, options, message):
+    with pytest.raises(ValueError, match=message):
+        telling_features(centers, **options)

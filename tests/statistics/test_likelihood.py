@@ -1,0 +1,251 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import trapezoid
+from scipy.stats import norm
+
+from ihgmm import IhSC, make_ihgmm
+from ihgmm.experiments.oracles import label_oracle
+from ihgmm.metrics import misclassification_rate
+from ihgmm.statistics.likelihood import (
+    Projections,
+    evaluate_mixture,
+    fit_mixture,
+    indicators,
+    joint_log_likelihood,
+    leave_one_out,
+    project,
+    refine_labels,
+    unit_weights,
+)
+
+
+def squares(X):
+    return (X**2).sum(axis=1)
+
+
+def seen_from(cosines, sqnorms, n_features):
+    """Rows seen from exact centres of length one."""
+    cosines = np.asarray(cosines, dtype=float)
+    return Projections(
+        cosines, np.ones_like(cosines), np.zeros_like(cosines), np.asarray(sqnorms),
+        n_features,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def sample():
+    return make_ihgmm(40, 30, 3, separation=4.0, random_state=0, return_params=True)
+
+
+def naive(X, weights):
+    """Form every centre without the row, one after the other."""
+    cosines = np.empty(weights.shape)
+    for i in range(len(X)):
+        rest = np.arange(len(X)) != i
+        centers = weights[rest].T @ X[rest]
+        length = np.linalg.norm(centers, axis=1) * np.linalg.norm(X[i])
+        cosines[i] = centers @ X[i] / length
+    return cosines
+
+
+# One look at the rows.
+
+
+def test_leave_one_out_agrees_with_leaving_out(sample, kind):
+    weights = np.random.default_rng(0).random((40, 3))
+    seen, directions = leave_one_out(kind(sample.X), squares(sample.X), weights)
+    assert_allclose(seen.cosines, naive(sample.X, weights), atol=1e-10)
+    assert_allclose(directions.sums, sample.X.T @ weights, atol=1e-10)
+    rest = np.arange(40) != 7
+    centers = weights[rest].T @ sample.X[rest]
+    assert_allclose(seen.center_sqnorms[7], (centers**2).sum(axis=1))
+    assert_allclose(seen.loads[7], (weights[rest] ** 2).sum(axis=0))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_alone_has_no_centre(sample, dtype):
+    labels = sample.labels.copy()
+    labels[labels == 2] = 0
+    labels[5] = 2
+    weights = unit_weights(indicators(labels, 3), squares(sample.X))
+    seen, _ = leave_one_out(sample.X.astype(dtype), squares(sample.X), weights)
+    assert seen.cosines[5, 2] == 0
+    assert (seen.cosines[np.arange(40) != 5, 2] != 0).all()
+
+
+def test_the_length_of_rows_does_not_matter(sample):
+    factor = 10.0 ** np.random.default_rng(0).uniform(-3, 3, 40)
+    looks = []
+    for X in (sample.X, sample.X * factor[:, None]):
+        weights = unit_weights(indicators(sample.labels, 3), squares(X))
+        looks.append(leave_one_out(X, squares(X), weights)[0].cosines)
+    assert_allclose(*looks, atol=1e-9)
+
+
+def test_accuracy_is_the_squared_cosine_with_the_true_centre():
+    errors = []
+    for seed in range(20):
+        s = make_ihgmm(
+            60, 500, 2, separation=8.0, scale_ratio=2, noise_levels=1.0,
+            random_state=seed, return_params=True,
+        )  # fmt: skip
+        weights = indicators(s.labels, 2) * s.scales[:, None]
+        _, directions = leave_one_out(s.X, squares(s.X), weights)
+        seen = project(s.X, squares(s.X), directions)
+        cosines = np.einsum("jk,kj->k", directions.sums, s.centers)
+        cosines /= np.sqrt(directions.sqnorms) * np.linalg.norm(s.centers, axis=1)
+        errors.append(seen.accuracy(np.ones(2))[0] - cosines**2)
+    assert abs(np.mean(errors)) < 0.01
+
+
+def test_weights_are_length_over_noise():
+    seen = seen_from([[0.6, -0.2], [0.8, 0.1]], [1.0, 4.0], 10)
+    length = np.array([0.6, 1.6])
+    for noise, first in [
+        ("individual", length / np.array([0.64, 4 * 0.36])),
+        ("class", length),
+    ]:
+        weights = seen.weights(np.ones((2, 2)), noise)
+        assert_allclose(weights[:, 0], first / first.max())
+        assert_allclose(weights[:, 1], [0, 1])
+
+
+def test_likelihood_with_known_noise_integrates_the_length():
+    # Two features, the centre along the first: the density is integrated numerically.
+    x, sigma = np.array([1.3, 0.4]), 0.7
+    seen = seen_from([[x[0] / np.linalg.norm(x)]], [x @ x], 2)
+    value = joint_log_likelihood(seen, np.array([0.5]), np.array([sigma**2]))[0, 0]
+    lengths = np.linspace(0, 20, 20_001)
+    density = norm.pdf(x[0], lengths, sigma) * norm.pdf(x[1], 0, sigma)
+    assert_allclose(value, np.log(0.5 * trapezoid(density, lengths)), atol=1e-6)
+
+
+def test_likelihood_grows_with_the_cosine_and_ignores_zero_rows():
+    cosines = np.linspace(-0.99, 0.99, 50)[:, None]
+    for variances in (None, np.array([0.1])):
+        seen = seen_from(cosines, np.ones(50), 10)
+        value = joint_log_likelihood(seen, np.ones(1), variances)[:, 0]
+        assert (np.diff(value[25:]) > 0).all()
+    zero = seen_from(cosines, np.zeros(50), 10)
+    assert (joint_log_likelihood(zero, np.ones(1)) == 0).all()
+
+
+# Rounds of looks: labels and memberships.
+
+
+@pytest.mark.parametrize(
+    ("shape", "balance", "constant"),
+    [((200, 700, 3), 0.2, 0.15), ((120, 1200, 4), 1.0, 0.1), ((300, 120, 4), 1.0, 0.2)],
+)
+def test_near_the_threshold_labels_are_close_to_the_oracle(shape, balance, constant):
+    k = shape[2]
+    rates = []
+    for seed in range(10):
+        sample = make_ihgmm(
+            *shape, balance=balance, separation_constant=constant,
+            noise=("gaussian", "rademacher")[seed % 2], random_state=seed,
+            return_params=True,
+        )  # fmt: skip
+        start = IhSC(k, random_state=seed).fit_predict(sample.X)
+        refined = refine_labels(sample.X, start, k)
+        assert refined.converged
+        mixture = fit_mixture(sample.X, refined.labels, k, squares(sample.X), tol=1e-3)
+        soft = mixture.memberships.argmax(axis=1)
+        rates.append(
+            [
+                misclassification_rate(sample.labels, labels)
+                for labels in (start, refined.labels, soft, label_oracle(sample))
+            ]
+        )
+    rates = np.array(rates)
+    before, after, soft, oracle = rates.mean(axis=0)
+    error = np.std(rates[:, 1] - rates[:, 0]) / np.sqrt(10)
+    assert after <= 1.15 * oracle + 0.005
+    assert after <= before + 2 * error
+    assert soft <= after + 0.002
+
+
+def test_right_labels_stay():
+    X, labels = make_ihgmm(80, 30, 3, random_state=0)
+    refined = refine_labels(X, labels, 3)
+    assert_array_equal(refined.labels, labels)
+    assert refined.converged
+
+
+def test_one_cluster_needs_no_rounds():
+    X, labels = make_ihgmm(20, 5, 1, random_state=0)
+    refined = refine_labels(X, labels, 1)
+    assert refined.labels.tolist() == [0] * 20
+    assert (refined.n_iter, refined.converged) == (0, True)
+
+
+def test_no_cluster_is_emptied():
+    rng = np.random.default_rng(0)
+    for seed in range(10):
+        X = rng.standard_normal((30, 5))
+        refined = refine_labels(X, np.arange(30) % 6, 6)
+        assert len(np.unique(refined.labels)) == 6, seed
+        mixture = fit_mixture(X, np.arange(30) % 6, 6, squares(X))
+        assert (mixture.memberships.sum(axis=0) >= 0.5).all(), seed
+
+
+def test_many_starts_end():
+    X, _ = make_ihgmm(60, 300, 4, separation=2.0, random_state=1)
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        start = rng.permutation(np.arange(60) % 4)
+        assert refine_labels(X, start, 4).converged
+
+
+def test_zero_rows_keep_their_label_and_input_is_untouched():
+    X, labels = make_ihgmm(50, 20, 2, random_state=0)
+    X[3] = 0
+    labels[3] = 0
+    before, start = X.copy(), labels.copy()
+    assert refine_labels(X, start, 2).labels[3] == 0
+    assert_array_equal(X, before)
+    assert_array_equal(start, labels)
+
+
+def test_cap():
+    X = np.random.default_rng(0).standard_normal((200, 50))
+    start = np.arange(200) % 5
+    refined = refine_labels(X, start, 5, max_iter=3)
+    assert not refined.converged
+    assert refined.n_iter == 3
+    said = []
+    mixture = fit_mixture(X, start, 5, squares(X), max_iter=3, say=said.append)
+    assert mixture.change > 1e-4
+    assert mixture.n_iter == len(said) == 3
+    assert said[0].startswith("1 round, memberships moved by 0.")
+
+
+@pytest.mark.parametrize("noise", ["individual", "class", "common"])
+def test_a_settled_mixture_is_what_its_memberships_make(noise):
+    X, labels = make_ihgmm(
+        150, 40, 3, separation_constant=0.3, noise_structure=noise, random_state=0
+    )
+    fitted = fit_mixture(X, labels, 3, squares(X), noise=noise, tol=1e-8)
+    judged = evaluate_mixture(X, fitted.memberships, squares(X), noise)
+    assert_allclose(judged.memberships, fitted.memberships, atol=1e-3)
+    assert judged.log_likelihood == pytest.approx(fitted.log_likelihood, rel=1e-3)
+    other = fitted.in_order(np.array([2, 0, 1]))
+    assert_array_equal(other.memberships[:, 0], fitted.memberships[:, 2])
+    assert_array_equal(other.directions.sums[:, 0], fitted.directions.sums[:, 2])
+
+
+def test_the_option_of_ihsc():
+    X, labels = make_ihgmm(
+        300, 1000, 3, balance=0.2, separation_constant=0.2, random_state=0
+    )
+    plain = IhSC(3, random_state=0).fit(X)
+    refined = IhSC(3, refine=True, random_state=0).fit(X)
+    rates = [misclassification_rate(labels, m.labels_) for m in (plain, refined)]
+    assert rates[1] < rates[0]
+    sizes = np.bincount(refined.labels_)
+    assert (np.diff(sizes) <= 0).all()
+    means = np.bincount(refined.labels_, refined.scales_) / sizes
+    assert_allclose(means, 1, rtol=1e-6)
+    with pytest.raises(TypeError, match="refine='yes' is not known; give True"):
+        IhSC(3, refine="yes").fit(X)

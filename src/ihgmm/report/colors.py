@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ihgmm.plotting._palette import DARK, LIGHT
+from ihgmm.plotting._colors import DARK, LIGHT
 
 __all__ = ["GROUND", "cluster_style"]
 

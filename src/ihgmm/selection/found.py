@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.selection.picture import draw_eigenvalues, draw_strengths, new_axes
 from ihgmm.selection.words import summary
 
 __all__ = ["ClusterCount"]
@@ -103,12 +102,9 @@ class ClusterCount:
         matplotlib axes
             Those of the eigenvalues.
         """
-        if ax is None:
-            ax, *beside = new_axes(2 if self.strengths else 1)
-            for other in beside:
-                draw_strengths(self, other)
-        draw_eigenvalues(self, ax)
-        return ax
+        from ihgmm.plotting.eigenvalues import plot_count  # when it is asked for
+
+        return plot_count(self, ax)
 
     def plot_strengths(self, ax: Any = None) -> Any:
         """Draw the prediction strength of each number of clusters tried.
@@ -128,7 +124,6 @@ class ClusterCount:
                 "prediction strengths; plot() draws its eigenvalues. They come from "
                 "select_n_clusters(X, method='stability') where rows allow halves."
             )
-        if ax is None:
-            ax = new_axes(1)[0]
-        draw_strengths(self, ax)
-        return ax
+        from ihgmm.plotting.eigenvalues import plot_strengths
+
+        return plot_strengths(self, ax)

@@ -7,33 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks.data import check_data
+from ihgmm._checks.data import CheckedData, check_data
 from ihgmm._checks.rows import check_labels
-from ihgmm._devices import is_device, to_host
+from ihgmm._devices import to_host
 from ihgmm._products import matmul
 from ihgmm.rounding import normalize_rows
-
-__all__ = [
-    "Clusters",
-    "check_rows",
-    "clusters_of",
-    "directions_of",
-    "fitted",
-    "host",
-]
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Rows by cluster.
-
-    Attributes
-    ----------
-    codes : ndarray of shape (n_samples,)
-        The cluster of each row, from 0.
-    names : list of str
-        What each cluster is called.
-    """
+    """Rows by cluster: the code of each row, from 0, and the name of each cluster."""
 
     codes: np.ndarray
     names: list[str]
@@ -48,17 +31,28 @@ class Clusters:
         order = np.argsort(self.codes, kind="stable")
         return np.split(order, np.cumsum(self.sizes)[:-1])
 
+    def thinned(self, most: int, least: int) -> list[np.ndarray]:
+        """Return the rows of each cluster to show, always the same ones.
 
-def host(values: Any) -> np.ndarray:
-    """Return an array of any library as NumPy's."""
-    return to_host(values) if is_device(values) else np.asarray(values)
+        All of them, up to ``most`` together. Beyond, the same random share of every
+        cluster, but no fewer than ``least`` rows of each, where it has as many.
+        """
+        rows, total = self.rows(), len(self.codes)
+        if total <= most:
+            return rows
+        rng = np.random.default_rng(0)
+        counts = [min(len(one), max(len(one) * most // total, least)) for one in rows]
+        return [
+            np.sort(rng.choice(one, count, replace=False))
+            for one, count in zip(rows, counts, strict=True)
+        ]
 
 
 def fitted(model: Any, name: str, picture: str) -> np.ndarray:
     """Return an attribute of a fitted model, or say why it is not there."""
     value = getattr(model, name, None)
     if value is not None:
-        return host(value)
+        return to_host(value)
     who = type(model).__name__
     if hasattr(model, "fit") and not hasattr(model, "labels_"):
         raise ValueError(f"This {who} is not fitted yet; call fit(X) before {picture}.")
@@ -84,30 +78,20 @@ def clusters_of(source: Any, picture: str) -> Clusters:
     return Clusters(labels, [str(k) for k in range(count)])
 
 
-def directions_of(model: Any, X: Any, clusters: Clusters, picture: str) -> np.ndarray:
-    """Return a row of few coordinates for each row of the fit.
-
-    The embedding of the model; with X, the cosines of the rows of X with the centres,
-    at unit length.
-    """
-    if X is None:
-        if hasattr(model, "labels_") and not hasattr(model, "embedding_"):
-            raise TypeError(
-                f"{type(model).__name__} has no embedding_; give the data as well, "
-                f"{picture}(model, X), to see its rows by their cosines with the "
-                "centres."
-            )
-        return fitted(model, "embedding_", picture)
-    centers = normalize_rows(fitted(model, "cluster_centers_", picture))
+def check_rows(X: Any, clusters: Clusters) -> CheckedData:
+    """Return checked data, with a label for each row."""
     data = check_data(X, blocks=True, devices=True)
-    check_rows(data.X.shape[0], clusters)
-    return normalize_rows(host(matmul(data.X, centers.T)))
-
-
-def check_rows(n_samples: int, clusters: Clusters) -> None:
-    """Raise unless there is a label for each row."""
-    if n_samples != len(clusters.codes):
+    if data.X.shape[0] != len(clusters.codes):
         raise ValueError(
-            f"X has {n_samples} rows and there are {len(clusters.codes)} labels; give "
-            "the rows that were clustered."
+            f"X has {data.X.shape[0]} rows and there are {len(clusters.codes)} labels; "
+            "give the rows that were clustered."
         )
+    return data
+
+
+def cosines(data: CheckedData, centers: np.ndarray) -> np.ndarray:
+    """Return the cosine of each row with each centre; 0 for a zero row."""
+    norms = np.sqrt(to_host(data.sqnorms).astype(np.float64))
+    unit = normalize_rows(np.asarray(centers, dtype=np.float64))
+    products = to_host(matmul(data.X, unit.T)).astype(np.float64)
+    return np.asarray(products / np.where(norms > 0, norms, 1.0)[:, None])

@@ -29,14 +29,15 @@ from ihgmm import (
 )
 from ihgmm.diagnostics.verdict import percent
 from ihgmm.plotting import plot_sizes
-from ihgmm.plotting._palette import DARK, LIGHT, contrast
+from ihgmm.plotting._clusters import Clusters
+from ihgmm.plotting._colors import DARK, LIGHT, contrast
 from ihgmm.report import write_report
 from ihgmm.report.charts import ScaleAxis
-from ihgmm.report.colors import GROUND, cluster_style
-from ihgmm.report.payload import inline_json
-from ihgmm.report.sections import MINUS, _signed
-from ihgmm.report.thinning import MOST_ROWS, kept_rows
+from ihgmm.report.page import cluster_style, inline_json, kept_rows
+from ihgmm.report.words import signed
 
+GROUND = {"light": "#ffffff", "dark": "#16191f"}  # as the style sheet has it
+MINUS = "\N{MINUS SIGN}"
 KINDS = {"u2": "<u2", "u4": "<u4", "f4": "<f4"}
 
 
@@ -182,7 +183,7 @@ def test_classes_are_sorted_as_people_read_them(sample, tmp_path):
     ],
 )
 def test_scores_are_short(score, text):
-    assert _signed(score) == text
+    assert signed(score) == text
 
 
 def test_embedded_rows_are_those_of_the_model(page, sample):
@@ -239,7 +240,7 @@ def test_notes_and_the_name_of_ids(sample, tmp_path):
     notes = ["Left out column '<b>'.", "Divided every column by its deviation."]
     page = written(model, X, tmp_path, notes=notes, id_name="barcode")
     done = page[page.index("What was done") : page.index("Map of the rows")]
-    assert "<li dir=\"auto\">Left out column <bdi>'&lt;b&gt;'</bdi>.</li>" in done
+    assert '<li dir="auto">Left out column <bdi>&#39;&lt;b&gt;&#39;</bdi>.</li>' in done
     assert notes[1] in done
     assert payload(page)["idName"] == "barcode"
     path = model.report(X, tmp_path / "s.html", notes=notes, id_name="barcode")
@@ -253,9 +254,8 @@ def test_names_in_notes_have_a_direction_of_their_own(sample, tmp_path):
     note = f"It isn't used: {', '.join(map(repr, names))} and the customers' ids."
     page = written(model, X, tmp_path, notes=[note])
     item = re.search(r'<li dir="auto">(.*?)</li>', page)[1]
-    assert re.findall("<bdi>(.*?)</bdi>", item) == [
-        escape(repr(name), quote=False) for name in names
-    ]
+    quoted = re.findall("<bdi>(.*?)</bdi>", item)
+    assert list(map(unescape, quoted)) == [repr(name) for name in names]
     assert unescape(re.sub("</?bdi>", "", item)) == note
 
 
@@ -403,14 +403,16 @@ def test_very_many_rows_are_thinned():
     rng = np.random.default_rng(0)
     labels = rng.choice(3, size=300_000, p=[0.7, 0.29995, 0.00005])
     sizes = np.bincount(labels)
-    kept = kept_rows(labels, None)
-    assert len(kept) <= MOST_ROWS + 20
+    kept = kept_rows(Clusters(labels, list("abc")), None)
+    assert len(kept) <= 100_020
     assert (np.diff(kept) > 0).all()
     shown = np.bincount(labels[kept])
     assert shown[2] == min(sizes[2], 20)
     np.testing.assert_allclose(shown[:2] / sizes[:2], 1 / 3, atol=1e-3)
-    assert len(kept_rows(labels[:MOST_ROWS], None)) == MOST_ROWS
-    long = kept_rows(labels[:2000], ["x" * 10_000] * 2000)
+    few = Clusters(labels[:2000], list("abc"))
+    assert len(kept_rows(few, None)) == 2000
+    assert 1000 <= len(kept_rows(few, None, most_rows=1000)) <= 1020
+    long = kept_rows(few, ["x" * 10_000] * 2000)
     assert 400 < len(long) < 500
 
 
@@ -485,9 +487,10 @@ def test_ten_colors_stay_apart_for_the_color_blind(cones):
 @pytest.mark.parametrize("span", [0.0, 0.1, 1.0, 3.0, 8.0])
 def test_scale_axis_has_few_round_ticks(span):
     axis = ScaleAxis(10 ** np.linspace(-span, span, 101))
-    ticks = axis.ticks()
-    assert 1 <= len(ticks) <= 5
-    places = axis.place(np.array(ticks))
+    assert 1 <= len(axis.ticks) <= 5
+    places = np.array([place for place, _ in axis.ticks])
+    ticks = np.array([float(text) for _, text in axis.ticks])
+    np.testing.assert_allclose(places, axis.place(ticks))
     assert (np.diff(places) > 0).all()
     assert (places >= 0).all()
     assert (places <= 260).all()
@@ -543,4 +546,4 @@ def test_command(tmp_path):
     assert payload(page)["ids"][7] == "=c7"
     assert payload(page)["idName"] == "cell"
     assert "of 60 rows" in page
-    assert "Left out column <bdi>'name'</bdi>: it does not hold numbers" in page
+    assert "Left out column <bdi>'name'</bdi>: it does not hold numbers" in unescape(page)

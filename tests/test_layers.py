@@ -94,6 +94,7 @@ OPTIONAL = (
     "pyarrow",
     "pandas",
     "polars",
+    "jinja2",
     "matplotlib",
     "faiss",
     "cvxpy",

@@ -299,6 +299,20 @@ def test_the_view_is_linear_and_puts_like_clusters_side_by_side():
         assert_allclose(min(turn, 2 * np.pi - turn), np.pi / 3)
 
 
+@pytest.mark.parametrize(("draw", "k"), [(plot_embedding, 2), (plot_embedding_3d, 3)])
+def test_few_clusters_leave_no_axis_empty(draw, k):
+    found = made_up(200, k)
+    noise = np.random.default_rng(0).standard_normal((200, 4))
+    found.embedding_ = np.column_stack([found.embedding_, noise])
+    ax = draw(found)
+    rows = [np.array(getattr(c, "_offsets3d", c.get_offsets().T)).T
+            for c in ax.collections]  # fmt: skip
+    spread = np.vstack(rows).std(axis=0)
+    assert spread.min() > 0.2 * spread.max()
+    means = np.array([one.mean(axis=0) for one in rows])
+    assert np.linalg.norm(means[0] - means[1]) > 1
+
+
 def test_plain_coordinates(model):
     ax = plot_embedding(model, dims=(2, 0))
     for k, shown in enumerate(points(ax)):

@@ -30,11 +30,10 @@ from ihgmm import (
 from ihgmm.diagnostics.verdict import percent
 from ihgmm.plotting import plot_sizes
 from ihgmm.plotting._clusters import Clusters
-from ihgmm.plotting._colors import DARK, LIGHT, contrast
+from ihgmm.plotting._colors import DARK, LIGHT, luminance
 from ihgmm.report import write_report
-from ihgmm.report.charts import ScaleAxis
+from ihgmm.report.charts import ScaleAxis, signed
 from ihgmm.report.page import cluster_style, inline_json, kept_rows
-from ihgmm.report.words import signed
 
 GROUND = {"light": "#ffffff", "dark": "#16191f"}  # as the style sheet has it
 MINUS = "\N{MINUS SIGN}"
@@ -399,6 +398,27 @@ def test_zero_rows_and_rows_alone(tmp_path):
     assert payload(page)["scale"][5] == 0
 
 
+@pytest.mark.parametrize("unit", [1e160, 1e-170])
+def test_data_whose_squares_no_float_can_hold(unit, sample, page, tmp_path):
+    """Contrasts and eigenvalues are squares somewhere; the page is that of X."""
+    X, labels, _ = sample
+    model = IhSC(3, random_state=0).fit(X * unit)
+    other = written(model, X * unit, tmp_path, labels_true=labels)
+    cards = [text.partition("</section>")[0] for text in (
+        p[p.index('class="cards"') :] for p in (page, other))]  # fmt: skip
+    assert cards[0] == cards[1]
+    assert Tables(page).tables == Tables(other).tables
+    np.testing.assert_array_equal(payload(page)["confidence"],
+                                  payload(other)["confidence"])  # fmt: skip
+
+
+def test_needs_jinja_and_says_so_before_any_work(sample, tmp_path, monkeypatch):
+    X, _, model = sample
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ImportError, match=r"pip install 'ihgmm\[plot\]'"):
+        model.report(X, tmp_path / "r.html")
+
+
 def test_very_many_rows_are_thinned():
     rng = np.random.default_rng(0)
     labels = rng.choice(3, size=300_000, p=[0.7, 0.29995, 0.00005])
@@ -424,6 +444,12 @@ def test_thinned_page_says_so(sample, tmp_path):
     assert page.count(f"hold {kept} of 150 rows, drawn at random") == 2
     assert len(page.encode()) < 8e6
     assert sum(int(r[1]) for r in Tables(page).tables["clusters"][1:]) == 150
+
+
+def contrast(first, second):
+    """The contrast of two colours as the accessibility guidelines define it."""
+    a, b = luminance(first), luminance(second)
+    return (max(a, b) + 0.05) / (min(a, b) + 0.05)
 
 
 @pytest.mark.parametrize("k", [3, 10, 11, 50])
@@ -546,4 +572,4 @@ def test_command(tmp_path):
     assert payload(page)["ids"][7] == "=c7"
     assert payload(page)["idName"] == "cell"
     assert "of 60 rows" in page
-    assert "Left out column <bdi>'name'</bdi>: it does not hold numbers" in unescape(page)
+    assert "Left out column <bdi>&#39;name&#39;</bdi>: it does not hold" in page

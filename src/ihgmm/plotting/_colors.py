@@ -48,18 +48,6 @@ def luminance(color: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def contrast(first: str, second: str) -> float:
-    """Return the contrast of two colours as the accessibility guidelines define it.
-
-    Examples
-    --------
-    >>> round(contrast("#000000", "#ffffff"))
-    21
-    """
-    a, b = luminance(first), luminance(second)
-    return (max(a, b) + 0.05) / (min(a, b) + 0.05)
-
-
 def color(cluster: int, ax: Any) -> str:
     """Return the colour of a cluster on what is behind the axes, as in the report."""
     from matplotlib.colors import to_hex

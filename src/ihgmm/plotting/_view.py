@@ -14,25 +14,13 @@ from ihgmm._checks.parameters import check_count
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Coordinates times ``slopes`` plus ``shift`` are what is drawn.
+    """Coordinates times ``slopes`` plus ``shift`` are what is drawn."""
 
-    Attributes
-    ----------
-    slopes, shift : ndarray of shape (n_coordinates, n_axes) and (n_axes,)
-        The linear function.
-    means : ndarray of shape (n_clusters, n_axes)
-        Where the mean of each cluster is drawn; NaN for an empty cluster.
-    corners : ndarray of shape (n_clusters, n_axes) or None
-        The place that each cluster is drawn towards; None for plain coordinates.
-    dims : tuple of int
-        The coordinates drawn, if they are plain.
-    """
-
-    slopes: np.ndarray
+    slopes: np.ndarray  # of shape (n_coordinates, n_axes)
     shift: np.ndarray
-    means: np.ndarray
-    corners: np.ndarray | None = None
-    dims: tuple[int, ...] = ()
+    means: np.ndarray  # where clusters are drawn on average; NaN for empty ones
+    corners: np.ndarray | None = None  # where they are drawn towards, if anywhere
+    dims: tuple[int, ...] = ()  # the coordinates drawn, if they are plain
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """Return where rows are drawn."""

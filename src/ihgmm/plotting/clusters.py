@@ -195,8 +195,8 @@ def plot_centers(
     told = telling_features(centers, noise, n_features=count)
     shown = _chosen(told, count)
     cells = told.contrasts[:, shown].T
-    size = np.clip([1.9 + 0.22 * len(centers), 1.2 + 0.24 * len(shown)],
-                   [6.4, 3.0], [13.4, 13.5])  # fmt: skip
+    width = float(np.clip(1.9 + 0.22 * len(centers), 6.4, 13.4))
+    size = (width, float(np.clip(1.2 + 0.24 * len(shown), 3.0, 13.5)))
     unit = "share of the centre's length" if noise is None else "noise levels"
     reach = float(np.abs(cells).max()) or 1.0
     rows = [names[j] for j in shown]

@@ -18,29 +18,14 @@ from ihgmm.selection.words import clusters, headline, is_stable
 
 @dataclass(frozen=True, eq=False)
 class Scree:
-    """Eigenvalues, and what is known of signal and noise in them.
+    """Eigenvalues, and what is known of signal and noise in them."""
 
-    Attributes
-    ----------
-    values : ndarray
-        Leading eigenvalues, the largest first.
-    n_signal : int
-        How many of them are signal: above the edge, or one for each cluster.
-    n_clusters : int
-        The number of clusters, after which the gap is.
-    gram : str
-        The Gram matrix that they belong to; empty if that is not known.
-    edge, lowest : float or None
-        The edge of noise, and the lower end of the band of sign-flipped copies; None
-        unless the number of clusters was counted.
-    """
-
-    values: np.ndarray
-    n_signal: int
-    n_clusters: int
-    gram: str = ""
-    edge: float | None = None
-    lowest: float | None = None
+    values: np.ndarray  # the largest first
+    n_signal: int  # how many are above the edge, or one for each cluster
+    n_clusters: int  # after as many the gap is
+    gram: str = ""  # the Gram matrix that they belong to, if that is known
+    edge: float | None = None  # of noise, if the number of clusters was counted
+    lowest: float | None = None  # the lower end of the band of sign-flipped copies
 
     @property
     def gap(self) -> float | None:

@@ -1,25 +1,18 @@
-"""Where the lines and bars of the report's charts are; templates draw them."""
+"""Charts and figures of the report: where lines and bars are; templates draw them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ihgmm.plotting.eigenvalues import Scree
-from ihgmm.report.words import compact
 
 
 class ScaleAxis:
     """The common logarithmic axis that scales of all clusters are drawn on.
 
-    Parameters
-    ----------
-    scales : ndarray
-        The scales of all rows. Those that are 0 have no place on the axis.
-    wide, high : float
-        Size of the picture of a cluster.
+    Rows of scale 0 have no place on it. A cluster's picture is ``wide`` by ``high``.
     """
 
     def __init__(
@@ -27,23 +20,23 @@ class ScaleAxis:
     ) -> None:
         live = scales[scales > 0]
         # A few rows may be out of all proportion; the axis is for the others.
-        low, high_end = np.quantile(live, [0.0005, 0.9995]) if len(live) else (1.0, 1.0)
-        self.low = np.log10(min(low, 0.8))
-        self.high_end = np.log10(max(high_end, 1.25))
+        ends = np.quantile(live, [0.0005, 0.9995]) if len(live) else (1.0, 1.0)
+        self.first = np.log10(min(ends[0], 0.8))
+        self.last = np.log10(max(ends[1], 1.25))
         self.wide, self.high = wide, high
         self.ticks = [(float(self.place(tick)), f"{tick:g}") for tick in self._round()]
 
     def place(self, scale: np.ndarray | float) -> np.ndarray:
         """Return where a scale is drawn, from left to right."""
-        share = (np.log10(scale) - self.low) / (self.high_end - self.low)
+        share = (np.log10(scale) - self.first) / (self.last - self.first)
         return np.asarray(6 + np.clip(share, 0, 1) * (self.wide - 12))
 
     def _round(self) -> list[float]:
         """Return round scales, at most five."""
-        powers = range(int(np.floor(self.low)), int(np.ceil(self.high_end)) + 1)
+        powers = range(int(np.floor(self.first)), int(np.ceil(self.last)) + 1)
         for steps in ((1, 2, 5), (1, 3), (1,)):
             ticks = [s * 10.0**e for e in powers for s in steps]
-            ticks = [t for t in ticks if self.low <= np.log10(t) <= self.high_end]
+            ticks = [t for t in ticks if self.first <= np.log10(t) <= self.last]
             if len(ticks) <= 5:
                 break
         return ticks[:: -(-len(ticks) // 5)] if ticks else [1.0]
@@ -51,8 +44,9 @@ class ScaleAxis:
     def quartiles(self, scales: np.ndarray) -> list[float]:
         """Return where quartiles and median are; nothing of zeros."""
         live = scales[scales > 0]
-        places = self.place(np.quantile(live, [0.25, 0.5, 0.75])) if len(live) else []
-        return [float(place) for place in places]
+        if len(live) == 0:
+            return []
+        return self.place(np.quantile(live, [0.25, 0.5, 0.75])).tolist()
 
     def shape(self, scales: np.ndarray) -> str:
         """Return the outline of the density of scales; none of fewer than five."""
@@ -70,22 +64,7 @@ class ScaleAxis:
         return "M" + "L".join(points) + "Z"
 
 
-@dataclass(frozen=True)
-class ScreeChart:
-    """Lines and bars of the eigenvalues, in the units of the picture."""
-
-    wide: float
-    high: float
-    left: float
-    bottom: float
-    ticks: list[tuple[float, str]]
-    bars: list[tuple[float, float, float, float]]
-    numbers: list[tuple[float, int]]
-    gap: float | None
-    edge: float | None
-
-
-def scree_chart(scree: Scree, n_clusters: int) -> ScreeChart | None:
+def scree_chart(scree: Scree, n_clusters: int) -> dict[str, Any] | None:
     """Return the chart of the eigenvalues, the gap after those of the clusters.
 
     There is none where they are beyond floating-point numbers.
@@ -96,27 +75,31 @@ def scree_chart(scree: Scree, n_clusters: int) -> ScreeChart | None:
     wide, high, bottom = 720.0, 260.0, 34.0
     top = max(values.max(), scree.edge or 0, 0) or 1.0
     floor = min(values.min(), 0)
-    y = _linear(floor, top, high - bottom, 12.0)
+
+    def y(value: float) -> float:
+        return float(12 + (top - value) / (top - floor) * (high - bottom - 12))
+
     ticks = [(y(tick), compact(tick)) for tick in _round_ticks(floor, top)]
     # On narrow screens text is large beside the chart: 13 units a character.
     left = 24.0 + 13 * max(len(text) for _, text in ticks)
     step = (wide - left - 16) / len(values)
     middles = [left + (i + 0.5) * step for i in range(len(values))]
-    width = min(step * 0.72, 36)
-    bars = []
-    for x, value in zip(middles, values, strict=True):
-        first, last = y(max(value, 0.0)), y(min(value, 0.0))
-        bars.append((x - width / 2, first, width, max(last - first, 1.0)))
-    numbers = [(x, i) for i, x in enumerate(middles, 1)][:: -(-len(values) // 20)]
-    return ScreeChart(
-        wide, high, left, high - bottom, ticks, bars, numbers,
-        gap=left + n_clusters * step if n_clusters < len(values) else None,
-        edge=None if scree.edge is None else y(scree.edge),
-    )  # fmt: skip
-
-
-def _linear(low: float, high: float, start: float, end: float) -> Callable:
-    return lambda value: float(end + (high - value) / (high - low) * (start - end))
+    ends = [(y(max(value, 0.0)), y(min(value, 0.0))) for value in values]
+    return {
+        "wide": wide,
+        "high": high,
+        "left": left,
+        "bottom": high - bottom,
+        "ticks": ticks,
+        "bar": min(step * 0.72, 36.0),
+        "bars": [
+            (x, first, max(last - first, 1.0))
+            for x, (first, last) in zip(middles, ends, strict=True)
+        ],
+        "numbers": [*enumerate(middles, 1)][:: -(-len(values) // 20)],
+        "gap": left + n_clusters * step if n_clusters < len(values) else None,
+        "edge": None if scree.edge is None else y(scree.edge),
+    }
 
 
 def _round_ticks(low: float, high: float) -> list[float]:
@@ -125,3 +108,31 @@ def _round_ticks(low: float, high: float) -> list[float]:
     step = float(size * next(s for s in (1, 2, 2.5, 5, 10) if s * size >= raw))
     first = int(np.ceil(low / step))
     return [i * step for i in range(first, int(high / step + 1e-9) + 1)]
+
+
+def compact(value: float) -> str:
+    """Return a number of three digits, with k, M or G for thousands and so on.
+
+    Examples
+    --------
+    >>> compact(1234567), compact(12), compact(1e-5)
+    ('1.23M', '12', '1e-05')
+    """
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if unit <= abs(value) < 1e3 * unit:
+            return f"{value / unit:.3g}{name}"
+    return f"{value:.3g}"
+
+
+def signed(score: float) -> str:
+    """Return a score in two digits or few more."""
+    size = abs(score)
+    if size == np.inf:
+        text = "∞"
+    elif size >= 9999.5:
+        text = compact(size)
+    elif size >= 99.5:  # from where two digits are not enough
+        text = f"{size:,.0f}"
+    else:
+        text = f"{size:.{2 if size >= 0.01 else 1}g}"
+    return ("+" if score >= 0 else "\N{MINUS SIGN}") + text

@@ -26,57 +26,25 @@ Basis = Literal["unit rows", "rows of all sizes", "cosines", "scale and fit"]
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """A model and its data in figures.
+    """A model and its data in figures."""
 
-    Attributes
-    ----------
-    method, parameters : str and dict
-        Name and parameters of the estimator.
-    clusters : Clusters
-        The cluster of each row; some may be empty.
-    scales, certainty : ndarray of shape (n_samples,)
-        Scale and confidence of each row.
-    n_zero_rows : int
-        Rows without any entry but zero.
-    contrasts : TellingFeatures
-        The features that set each cluster apart from the others.
-    has_noise : bool
-        Whether contrasts are in noise levels; without noise they are shares of length.
-    scree : Scree
-        Leading eigenvalues, with the edge of noise if clusters were counted.
-    diagnosis : Diagnosis
-        What to think of the labels.
-    places : ndarray of shape (n_samples, 2)
-        Where each row is on the map.
-    basis : str
-        What the map shows rows by.
-    ids : list of str or None
-        Names of rows; None for their numbers.
-    id_name : str
-        What these are called.
-    features, notes : list of str
-        Names of features, and what was done to the data before the fit.
-    known : ndarray of shape (n_samples,) or None
-        Known labels.
-    """
-
-    method: str
+    method: str  # the name of the estimator
     parameters: dict[str, Any]
-    clusters: Clusters
-    scales: np.ndarray
-    certainty: np.ndarray
+    clusters: Clusters  # the cluster of each row; some may be empty
+    scales: np.ndarray  # of each row
+    certainty: np.ndarray  # of the label of each row
     n_zero_rows: int
-    contrasts: TellingFeatures
-    has_noise: bool
+    contrasts: TellingFeatures  # the features that set each cluster apart
+    has_noise: bool  # contrasts are in noise levels, or else in shares of length
     scree: Scree
     diagnosis: Diagnosis
-    places: np.ndarray
+    places: np.ndarray  # of the rows on the map, shape (n_samples, 2)
     basis: Basis
-    ids: list[str] | None
+    ids: list[str] | None  # None for the numbers of rows
     id_name: str
     features: list[str]
-    notes: list[str]
-    known: np.ndarray | None
+    known: np.ndarray | None  # known labels
+    notes: list[str]  # what was done to the data before the fit
 
     @property
     def n_samples(self) -> int:
@@ -115,21 +83,19 @@ def gather(
     usual = "id"
     if ids is None:
         ids, usual = _index_of(X)
+    if ids is not None:
+        ids = _names("ids", ids, n, "row")
     for source, name in ((model, "feature_names_in_"), (X, "columns")):
         if feature_names is None:
             feature_names = getattr(source, name, None)
     if feature_names is None:
         feature_names = (f"feature {j}" for j in range(1, p + 1))
+    features = _names("feature_names", feature_names, p, "feature")
     if labels_true is not None:
         labels_true = check_labels("labels_true", labels_true)
         labels_true = _names("labels_true", labels_true, n, "row")
-    given = {
-        "ids": None if ids is None else _names("ids", ids, n, "row"),
-        "id_name": usual if id_name is None else id_name,
-        "features": _names("feature_names", feature_names, p, "feature"),
-        "notes": _names("notes", notes),
-        "known": None if labels_true is None else np.array(labels_true, dtype=object),
-    }
+        labels_true = np.array(labels_true, dtype=object)
+    notes = _names("notes", notes)
     k = max(int(model.cluster_centers_.shape[0]), int(labels.max()) + 1)
     estimates = estimate_parameters(data.X, labels, k, sqnorms=data.sqnorms)
     centers = to_host(estimates.centers).astype(np.float64)
@@ -150,7 +116,11 @@ def gather(
         diagnosis=diagnosis,
         places=places,
         basis=basis,
-        **given,
+        ids=ids,
+        id_name=usual if id_name is None else id_name,
+        features=features,
+        known=labels_true,
+        notes=notes,
     )
 
 
@@ -247,50 +217,37 @@ def _as_read(name: str) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """Clusters and known labels, counted.
+    """Clusters and known labels, counted."""
 
-    Attributes
-    ----------
-    n_wrong : int
-        Rows in another class than the one their cluster is matched to.
-    n_classes : int
-        Number of known labels.
-    columns : list of str
-        The classes counted one by one: partners of the clusters in the order of these,
-        then classes without a partner; if not all find room, the largest.
-    counts : ndarray of shape (n_clusters, len(columns))
-        Rows of each cluster by class.
-    others : ndarray of shape (n_clusters,)
-        Rows of all other classes.
-    """
-
-    n_wrong: int
-    n_classes: int
-    columns: list[str]
-    counts: np.ndarray
-    others: np.ndarray
+    n_wrong: int  # rows outside the class that their cluster is matched to
+    columns: list[str]  # classes that are counted one by one
+    counts: np.ndarray  # rows of each cluster by these
+    n_others: int  # classes that are counted together
+    others: np.ndarray  # rows of each cluster in those
 
 
 def agreement(facts: Facts, most_columns: int = 60) -> Agreement | None:
-    """Return how clusters and known labels agree; None without such labels."""
+    """Return how clusters and known labels agree; None without such labels.
+
+    First come the classes that clusters are matched to, in the order of these, then
+    classes without a partner; if not all find room, the largest.
+    """
     if facts.known is None:
         return None
     names, codes = classes_of(facts.known)
     counts = np.zeros((facts.n_clusters, len(names)), dtype=np.intp)
     np.add.at(counts, (facts.clusters.codes, codes), 1)
-    clusters, partners = linear_sum_assignment(counts, maximize=True)
-    matched = int(counts[clusters, partners].sum())
+    matched, partners = linear_sum_assignment(counts, maximize=True)
     # The last column counts the others, where there are any.
     room = len(names) if len(names) <= most_columns else most_columns - 1
     alone = np.setdiff1d(np.arange(len(names)), partners)
     largest = np.argsort(-counts[:, alone].sum(axis=0), kind="stable")
     more = np.sort(alone[largest[: max(room - len(partners), 0)]])
     columns = np.concatenate([partners[:room], more])
-    kept = counts[:, columns]
     return Agreement(
-        n_wrong=facts.n_samples - matched,
-        n_classes=len(names),
+        n_wrong=facts.n_samples - int(counts[matched, partners].sum()),
         columns=[names[j] for j in columns],
-        counts=kept,
-        others=counts.sum(axis=1) - kept.sum(axis=1),
+        counts=counts[:, columns],
+        n_others=len(names) - len(columns),
+        others=np.delete(counts, columns, axis=1).sum(axis=1),
     )

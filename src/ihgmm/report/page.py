@@ -18,9 +18,17 @@ from ihgmm._tables import write_whole
 from ihgmm.diagnostics.verdict import SURE, counted, figure_table, percent
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.plotting._colors import DARK, LIGHT
-from ihgmm.report import words
-from ihgmm.report.charts import ScaleAxis, scree_chart
+from ihgmm.report.charts import ScaleAxis, scree_chart, signed
 from ihgmm.report.facts import Facts, agreement, classes_of, gather
+
+TONES = {
+    "one cluster: nothing to separate": "plain",
+    "well separated": "good",
+    "separated, a few rows uncertain": "good",
+    "at the threshold: expect errors": "fair",
+    "no separation: do not trust these labels": "bad",
+}
+"""What a verdict looks like."""
 
 
 def write_report(
@@ -158,11 +166,11 @@ def _template() -> Any:
 def _context(facts: Facts) -> dict[str, Any]:
     """Return what fills the slots of the page."""
     kept = kept_rows(facts.clusters, facts.ids)
-    n, k, diagnosis = facts.n_samples, facts.n_clusters, facts.diagnosis
-    style = _asset("report.css") + cluster_style(k)
+    style = _asset("report.css") + cluster_style(facts.n_clusters)
     scripts = map(_asset, ("rows.js", "map.js", "table.js", "start.js"))
     script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "})();\n"
-    axis, known = ScaleAxis(facts.scales), agreement(facts)
+    axis = ScaleAxis(facts.scales)
+    folded = ("eigenvalue gap", "separation", "over theory")  # for statisticians
     return {
         "policy": (
             "default-src 'none'; base-uri 'none'; form-action 'none'; "
@@ -172,20 +180,25 @@ def _context(facts: Facts) -> dict[str, Any]:
         "script": script,
         "data": inline_json(_payload(facts, kept)),
         "facts": facts,
-        "words": words,
-        "counted": counted,
-        "version": version("ihgmm"),
-        "thinned": words.thinning_note(len(kept), n),
+        "n_kept": len(kept),
+        "n_used": np.count_nonzero(facts.clusters.sizes),
+        "tone": TONES[facts.diagnosis.verdict],
         "figures": [
-            (name in words.FOR_STATISTICIANS, name, figure.replace("inf", "∞"), meaning)
-            for name, figure, meaning in figure_table(diagnosis)
+            (name in folded, name, figure.replace("inf", "∞"), meaning)
+            for name, figure, meaning in figure_table(facts.diagnosis)
         ],
         "axis": axis,
-        "clusters": [_cluster(facts, axis, j) for j in range(k)],
-        "cards": _cards(facts),
-        "chart": scree_chart(facts.scree, k),
-        "known": known,
-        "cells": [] if known is None else known.counts.tolist(),
+        "clusters": [_cluster(facts, axis, k) for k in range(facts.n_clusters)],
+        "cards": [_card(facts, int(k)) for k in np.flatnonzero(facts.clusters.sizes)],
+        "chart": scree_chart(facts.scree, facts.n_clusters),
+        "eigenvalues": ", ".join(f"{value:.3g}" for value in facts.scree.values[:60]),
+        "known": agreement(facts),
+        "call": _call(facts.method, facts.parameters),
+        "version": version("ihgmm"),
+        "around_names": _around_names,
+        "counted": counted,
+        "percent": percent,
+        "shown": _shown,
     }
 
 
@@ -193,42 +206,59 @@ def _cluster(facts: Facts, axis: ScaleAxis, k: int) -> dict[str, Any]:
     """Return the line of a cluster in the table of clusters."""
     mine = facts.clusters.codes == k
     scales, sizes = facts.scales[mine], facts.clusters.sizes
-    line: dict[str, Any] = {
-        "size": f"{sizes[k]:,}",
+    line = {
+        "n": sizes[k],
         "share": percent(sizes[k] / len(mine)),
         "bar": max(100 * float(sizes[k] / sizes.max()), 0.6),
     }
-    if sizes[k]:
-        low, middle, high = np.quantile(scales, [0.05, 0.5, 0.95])
-        line["sure"] = percent(float((facts.certainty[mine] >= SURE).mean()))
-        line["median"], line["range"] = f"{middle:.2f}", f"{low:.2f} to {high:.2f}"
-        line["shape"], line["quartiles"] = axis.shape(scales), axis.quartiles(scales)
-    return line
+    if sizes[k] == 0:
+        return line
+    low, middle, high = np.quantile(scales, [0.05, 0.5, 0.95])
+    return line | {
+        "sure": percent(float((facts.certainty[mine] >= SURE).mean())),
+        "median": f"{middle:.2f}",
+        "range": f"{low:.2f} to {high:.2f}",
+        "shape": axis.shape(scales),
+        "quartiles": axis.quartiles(scales),
+    }
 
 
-def _cards(facts: Facts) -> list[tuple[int, list[tuple[str, float, str]]]]:
-    """Return the features that set each cluster apart: name, length of bar, figure."""
-    found = facts.contrasts
-    # Of many clusters fewer features are shown, so that their cards fit a page.
-    count = min(found.features.shape[1], 8 if facts.n_clusters <= 12 else 4)
-    finite = np.abs(found.scores[np.isfinite(found.scores)])
-    longest = float(finite.max(initial=0.0)) or 1.0
-    return [
-        (
-            int(k),
-            [
-                (
-                    words.shown(facts.features[feature]),
-                    float(np.clip(score / longest, -1, 1)),
-                    words.signed(float(score)),
-                )
-                for feature, score in zip(
-                    found.features[k, :count], found.scores[k, :count], strict=True
-                )
-            ],
-        )
-        for k in np.flatnonzero(facts.clusters.sizes)
+def _card(facts: Facts, k: int) -> tuple[int, list[tuple[str, float, str]]]:
+    """Return the features that set a cluster apart: name, length of bar, figure."""
+    scores = facts.contrasts.scores
+    longest = np.abs(scores[np.isfinite(scores)]).max(initial=0.0) or 1.0
+    pairs = zip(facts.contrasts.features[k], scores[k], strict=True)
+    lines = [
+        (_shown(facts.features[j]), float(np.clip(s / longest, -1, 1)), signed(s))
+        for j, s in pairs
     ]
+    # Of many clusters fewer features are shown, so that their cards fit a page.
+    return k, lines if facts.n_clusters <= 12 else lines[:4]
+
+
+def _shown(name: str, longest: int = 120) -> str:
+    """Return a name, shortened if it is very long."""
+    return name if len(name) <= longest else name[: longest - 1] + "…"
+
+
+def _around_names(text: str) -> list[str]:
+    """Return a sentence in pieces, every second one a name as Python quotes it.
+
+    A name that is read from right to left would turn the words around it, unless it
+    has a direction of its own. An apostrophe within a word quotes nothing.
+    """
+    return re.split(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)""", text)
+
+
+def _call(method: str, parameters: dict[str, Any]) -> str:
+    """Return the call that makes a model."""
+
+    def text(value: Any) -> str:
+        plain = value is None or isinstance(value, bool | int | float | str)
+        return repr(value) if plain else f"<{type(value).__name__}>"
+
+    items = (f"{name}={text(value)}" for name, value in parameters.items())
+    return f"{method}({', '.join(items)})"
 
 
 def cluster_style(n_clusters: int) -> str:

@@ -31,6 +31,12 @@ class Clusters:
         order = np.argsort(self.codes, kind="stable")
         return np.split(order, np.cumsum(self.sizes)[:-1])
 
+    def table(self, other: Clusters) -> np.ndarray:
+        """Return how many rows each cluster here shares with each one there."""
+        counts = np.zeros((len(self.names), len(other.names)), dtype=np.intp)
+        np.add.at(counts, (self.codes, other.codes), 1)
+        return counts
+
     def thinned(self, most: int, least: int) -> list[np.ndarray]:
         """Return the rows of each cluster to show, always the same ones.
 
@@ -76,6 +82,31 @@ def clusters_of(source: Any, picture: str) -> Clusters:
     centers = getattr(source, "cluster_centers_", None)
     count = int(labels.max()) + 1 if centers is None else int(centers.shape[0])
     return Clusters(labels, [str(k) for k in range(count)])
+
+
+def names_of(
+    what: str, given: Any, count: int | None = None, of: str = ""
+) -> list[str]:
+    """Return texts, one for each row or feature."""
+    if isinstance(given, str | bytes):
+        one, each = ("name", f"one for each {of}") if of else ("note", "a list of them")
+        raise TypeError(f"{what}={given!r} is one {one}; give {each}.")
+    names = [text_of(name) for name in given]
+    if count is not None and len(names) != count:
+        raise ValueError(
+            f"{what} has {len(names)} entries and X has {count} {of}s; give one for "
+            f"each {of}."
+        )
+    return names
+
+
+def text_of(name: Any) -> str:
+    """Return a name of any kind as text."""
+    if name is None:
+        return ""
+    if isinstance(name, tuple):  # of an index of several levels
+        return ", ".join(map(text_of, name))
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
 
 
 def check_rows(X: Any, clusters: Clusters) -> CheckedData:

@@ -17,7 +17,7 @@ from ihgmm.plotting._axes import (
     name_ticks,
     quiet,
 )
-from ihgmm.plotting._clusters import clusters_of, fitted
+from ihgmm.plotting._clusters import clusters_of, fitted, names_of
 from ihgmm.plotting._colors import color
 
 
@@ -190,7 +190,10 @@ def plot_centers(
     most = max(20, len(centers)) if n_features is None else n_features
     count = check_count("n_features", most)
     clusters = clusters_of(model, "plot_centers")
-    names = _feature_names(model, feature_names, centers.shape[1])
+    p = centers.shape[1]
+    if feature_names is None:
+        feature_names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(p)])
+    names = names_of("feature_names", feature_names, p, "feature")
     noise = _noise_levels(model, clusters.codes, len(centers))
     told = telling_features(centers, noise, n_features=count)
     shown = _chosen(told, count)
@@ -217,20 +220,6 @@ def _chosen(told: TellingFeatures, count: int) -> np.ndarray:
     contrasts = np.abs(told.contrasts[:, shown])
     owner = contrasts.argmax(axis=0)
     return shown[np.lexsort((-contrasts.max(axis=0), owner))]
-
-
-def _feature_names(
-    model: Any, given: Sequence[str] | None, n_features: int
-) -> Sequence[str]:
-    names = getattr(model, "feature_names_in_", None) if given is None else given
-    if names is None:
-        return [f"x{j}" for j in range(n_features)]
-    if len(names) != n_features:
-        raise ValueError(
-            f"feature_names has {len(names)} entries and the centres have "
-            f"{n_features} features; give one name for each."
-        )
-    return [str(name) for name in names]
 
 
 def _noise_levels(model: Any, codes: np.ndarray, k: int) -> np.ndarray | None:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ihgmm._checks.data import CheckedData
-from ihgmm._checks.rows import check_labels
 from ihgmm._devices import to_host
 from ihgmm._products import matmul, transposed_matmul
 from ihgmm.diagnostics import diagnose
@@ -123,13 +122,12 @@ def plot_silhouette(model: Any, X: Any = None, *, ax: Any = None) -> Any:
     'mean silhouette 1.00'
     """
     clusters = clusters_of(model, "plot_silhouette")
-    if X is None and not hasattr(model, "embedding_"):
+    X = getattr(model, "embedding_", None) if X is None else X
+    if X is None:
         raise TypeError(
             f"{type(model).__name__} has no embedding_; give the rows to compare: "
             "plot_silhouette(model, X)."
         )
-    if X is None:
-        X = fitted(model, "embedding_", "plot_silhouette")
     values = _cosine_silhouettes(check_rows(X, clusters), clusters)
     ax = draw_profiles(ax, values, clusters)
     mean = float(np.nanmean(values))
@@ -199,23 +197,21 @@ def plot_confusion(labels_true: Any, labels_pred: Any, *, ax: Any = None) -> Any
     ['1', '0']
     """
     rate = misclassification_rate(labels_true, labels_pred)
-    names, true = np.unique(check_labels("", labels_true), return_inverse=True)
-    found, pred = np.unique(check_labels("", labels_pred), return_inverse=True)
-    true, pred = np.ravel(true), np.ravel(pred)
-    partner = np.empty(len(found), dtype=np.intp)
-    partner[pred] = match_labels(true, pred, unmatched=len(names))
+    true = clusters_of(labels_true, "plot_confusion")
+    pred = clusters_of(labels_pred, "plot_confusion")
+    n_true = len(true.names)
+    partner = np.empty(len(pred.names), dtype=np.intp)
+    partner[pred.codes] = match_labels(true.codes, pred.codes, unmatched=n_true)
     order = np.argsort(partner, kind="stable")
-    table = np.zeros((len(names), len(found)), dtype=np.intp)
-    np.add.at(table, (true, pred), 1)
-    table = table[:, order]
+    table = true.table(pred)[:, order]
     side = float(np.clip(2.0 + 0.32 * max(table.shape), 4.2, 11.0))
     share = table / table.sum(axis=1, keepdims=True)
-    rows, columns = [str(name) for name in names], [str(found[j]) for j in order]
+    columns = [pred.names[j] for j in order]
     label = "share of the known label"
-    ax, bar = heat_map(ax, share, (side + 0.8, side), rows, columns, label, 0, 1)
+    ax, bar = heat_map(ax, share, (side + 0.8, side), true.names, columns, label, 0, 1)
     percent_ticks(bar.ax.yaxis)
     _counts(ax, table, share)
-    _frames(ax, partner[order], len(names))
+    _frames(ax, partner[order], n_true)
     ax.set_ylabel("known label")
     ax.set_title(f"{percent(rate)} of rows misplaced")
     return ax

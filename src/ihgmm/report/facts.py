@@ -16,7 +16,7 @@ from ihgmm._devices import to_host
 from ihgmm.diagnostics import Diagnosis, diagnose
 from ihgmm.estimation import TellingFeatures, estimate_parameters, telling_features
 from ihgmm.gram import GramKind
-from ihgmm.plotting._clusters import Clusters, cosines
+from ihgmm.plotting._clusters import Clusters, cosines, names_of, text_of
 from ihgmm.plotting._view import circle_view
 from ihgmm.plotting.eigenvalues import Scree, scree_of
 
@@ -84,18 +84,18 @@ def gather(
     if ids is None:
         ids, usual = _index_of(X)
     if ids is not None:
-        ids = _names("ids", ids, n, "row")
+        ids = names_of("ids", ids, n, "row")
     for source, name in ((model, "feature_names_in_"), (X, "columns")):
         if feature_names is None:
             feature_names = getattr(source, name, None)
     if feature_names is None:
         feature_names = (f"feature {j}" for j in range(1, p + 1))
-    features = _names("feature_names", feature_names, p, "feature")
+    features = names_of("feature_names", feature_names, p, "feature")
     if labels_true is not None:
         labels_true = check_labels("labels_true", labels_true)
-        labels_true = _names("labels_true", labels_true, n, "row")
+        labels_true = names_of("labels_true", labels_true, n, "row")
         labels_true = np.array(labels_true, dtype=object)
-    notes = _names("notes", notes)
+    notes = names_of("notes", notes)
     k = max(int(model.cluster_centers_.shape[0]), int(labels.max()) + 1)
     estimates = estimate_parameters(data.X, labels, k, sqnorms=data.sqnorms)
     centers = to_host(estimates.centers).astype(np.float64)
@@ -156,28 +156,6 @@ def _map(
     return circle_view(rows, labels, len(centers), most_on_circle=12)(rows), basis
 
 
-def _names(what: str, given: Any, count: int | None = None, of: str = "") -> list[str]:
-    """Return texts, one for each row or feature."""
-    if isinstance(given, str | bytes):
-        one, each = ("name", f"one for each {of}") if of else ("note", "a list of them")
-        raise TypeError(f"{what}={given!r} is one {one}; give {each}.")
-    names = [_text(name) for name in given]
-    if count is not None and len(names) != count:
-        raise ValueError(
-            f"{what} has {len(names)} entries and X has {count} {of}s; give one for "
-            f"each {of}."
-        )
-    return names
-
-
-def _text(name: Any) -> str:
-    if name is None:
-        return ""
-    if isinstance(name, tuple):  # of an index of several levels
-        return ", ".join(map(_text, name))
-    return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
-
-
 def _index_of(X: Any) -> tuple[list[Any] | None, str]:
     """Return the index of a frame and its name; None if it only counts the rows."""
     if not hasattr(X, "iloc"):
@@ -185,22 +163,20 @@ def _index_of(X: Any) -> tuple[list[Any] | None, str]:
     values = np.asarray(X.index)
     if values.dtype.kind == "i" and np.array_equal(values, np.arange(len(values))):
         return None, "row"
-    return list(X.index), "id" if X.index.name is None else _text(X.index.name)
+    return list(X.index), "id" if X.index.name is None else text_of(X.index.name)
 
 
-def classes_of(known: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Return the classes, numbers in order of size, and the class of each row.
+def classes_of(known: np.ndarray) -> Clusters:
+    """Return the classes that known labels make, numbers in order of size.
 
     Examples
     --------
     >>> classes_of(np.array(["10", "9", "b", "a 10", "a 9", "9"], dtype=object))
-    (['9', '10', 'a 9', 'a 10', 'b'], array([1, 0, 4, 3, 2, 0]))
+    Clusters(codes=array([1, 0, 4, 3, 2, 0]), names=['9', '10', 'a 9', 'a 10', 'b'])
     """
     names, codes = np.unique(known.astype(str), return_inverse=True)
     order = sorted(range(len(names)), key=lambda j: _as_read(str(names[j])))
-    place = np.empty(len(names), dtype=np.intp)
-    place[order] = np.arange(len(names))
-    return [str(names[j]) for j in order], place[np.ravel(codes)]
+    return Clusters(np.argsort(order)[np.ravel(codes)], [str(names[j]) for j in order])
 
 
 def _as_read(name: str) -> tuple[Any, ...]:
@@ -234,9 +210,8 @@ def agreement(facts: Facts, most_columns: int = 60) -> Agreement | None:
     """
     if facts.known is None:
         return None
-    names, codes = classes_of(facts.known)
-    counts = np.zeros((facts.n_clusters, len(names)), dtype=np.intp)
-    np.add.at(counts, (facts.clusters.codes, codes), 1)
+    known = classes_of(facts.known)
+    names, counts = known.names, facts.clusters.table(known)
     matched, partners = linear_sum_assignment(counts, maximize=True)
     # The last column counts the others, where there are any.
     room = len(names) if len(names) <= most_columns else most_columns - 1

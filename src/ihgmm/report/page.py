@@ -323,8 +323,9 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     elif len(kept) < facts.n_samples:
         data["numbers"] = _packed((kept + 1).astype(np.uint32))
     if facts.known is not None:
-        data["classes"], codes = classes_of(facts.known[kept])
-        data["known"] = _packed(codes.astype(np.uint32))
+        known = classes_of(facts.known[kept])
+        data["classes"] = known.names
+        data["known"] = _packed(known.codes.astype(np.uint32))
     return data
 
 

@@ -544,6 +544,13 @@ def test_centers_show_contrasts_of_named_features(model):
     assert_array_equal(owner, np.sort(owner))
 
 
+@pytest.mark.parametrize("unit", [1e160, 1e-170])
+def test_contrasts_of_data_whose_squares_no_float_can_hold(unit, data, model):
+    other = IhSC(4, random_state=0).fit(data[0] * unit)
+    one, two = (plot_centers(fit).images[0].get_array() for fit in (model, other))
+    assert_allclose(one, two, rtol=1e-6)
+
+
 def test_centers_take_names_and_units_from_the_model(data):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(data[0], columns=[f"gene{j}" for j in range(60)])

@@ -194,16 +194,18 @@ def plot_centers(
     if feature_names is None:
         feature_names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(p)])
     names = names_of("feature_names", feature_names, p, "feature")
-    noise = _noise_levels(model, clusters.codes, len(centers))
-    told = telling_features(centers, noise, n_features=count)
+    # Squares of very large or very small entries would be lost; contrasts have no unit.
+    unit = float(np.abs(centers).max()) or 1.0
+    noise = _noise_levels(model, clusters.codes, len(centers), unit)
+    told = telling_features(centers / unit, noise, n_features=count)
     shown = _chosen(told, count)
     cells = told.contrasts[:, shown].T
     width = float(np.clip(1.9 + 0.22 * len(centers), 6.4, 13.4))
     size = (width, float(np.clip(1.2 + 0.24 * len(shown), 3.0, 13.5)))
-    unit = "share of the centre's length" if noise is None else "noise levels"
+    measure = "share of the centre's length" if noise is None else "noise levels"
     reach = float(np.abs(cells).max()) or 1.0
     rows = [names[j] for j in shown]
-    label = f"above the other clusters\n({unit})"
+    label = f"above the other clusters\n({measure})"
     return heat_map(ax, cells, size, rows, clusters.names, label, -reach, reach)[0]
 
 
@@ -222,11 +224,13 @@ def _chosen(told: TellingFeatures, count: int) -> np.ndarray:
     return shown[np.lexsort((-contrasts.max(axis=0), owner))]
 
 
-def _noise_levels(model: Any, codes: np.ndarray, k: int) -> np.ndarray | None:
+def _noise_levels(
+    model: Any, codes: np.ndarray, k: int, unit: float
+) -> np.ndarray | None:
     """Return the noise level of each cluster, if the model has any noise."""
     if getattr(model, "noise_levels_", None) is None:
         return None
-    levels = fitted(model, "noise_levels_", "plot_centers").astype(np.float64)
+    levels = fitted(model, "noise_levels_", "plot_centers").astype(np.float64) / unit
     if len(levels) == len(codes):
         sizes = np.maximum(np.bincount(codes, minlength=k), 1)
         levels = np.sqrt(np.bincount(codes, levels**2, minlength=k) / sizes)

@@ -841,7 +841,7 @@ def test_the_report_tells_what_was_done_to_the_data(sample):
     good("report", "a.csv", "-k", 3, "--scale-columns", "-o", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")
     done = page[page.index("What was done") : page.index("Map of the rows")]
-    assert "Left out column <bdi>'city'</bdi>" in done
+    assert "Left out column <bdi>&#39;city&#39;</bdi>" in done
     assert "Divided every column by its deviation." in done
 
 

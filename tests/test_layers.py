@@ -63,8 +63,9 @@ LAYERS = [
         "__main__",
     },
 ]
-# Estimators write reports of themselves: the one look upwards, when it is asked for.
-UPWARDS = {("_reporting", "report")}
+# Estimators write reports of themselves and counts draw themselves: the two looks
+# upwards, when they are asked for.
+UPWARDS = {("_reporting", "report"), ("selection", "plotting")}
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 
 
@@ -94,6 +95,7 @@ OPTIONAL = (
     "pyarrow",
     "pandas",
     "polars",
+    "jinja2",
     "matplotlib",
     "faiss",
     "cvxpy",

@@ -35,11 +35,9 @@ from ihgmm.plotting import (
     plot_silhouette,
     plot_sizes,
 )
-from ihgmm.plotting._colors import color, marker, thin
-from ihgmm.plotting._fitted import Clusters
-from ihgmm.plotting._frame import shortened
-from ihgmm.plotting._palette import DARK, LIGHT
-from ihgmm.plotting.silhouette import cosine_silhouettes
+from ihgmm.plotting._axes import shortened
+from ihgmm.plotting._clusters import Clusters
+from ihgmm.plotting._colors import DARK, LIGHT, color, marker
 
 matplotlib.use("Agg")
 
@@ -179,7 +177,7 @@ def test_needs_matplotlib_only_when_drawing(model, monkeypatch):
     )
     assert done.stdout.strip() == "False"
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match="pip install matplotlib"):
+    with pytest.raises(ImportError, match=r"pip install 'ihgmm\[plot\]'"):
         plot_sizes(model)
 
 
@@ -209,12 +207,12 @@ def test_colors_are_those_for_what_is_behind(axes, figure, expected):
 def test_thinning_keeps_shares_and_small_clusters():
     sizes = [60_000, 30_000, 40, 10]
     clusters = Clusters(np.repeat(np.arange(4), sizes), list("abcd"))
-    kept = thin(clusters)
-    assert [len(rows) for rows in kept] == [13_326, 6_663, 30, 10]
+    kept = clusters.thinned(20_000, 30)
+    assert [len(rows) for rows in kept] == [13_325, 6_662, 30, 10]
     for k, rows in enumerate(kept):
         assert len(np.unique(rows)) == len(rows)
         assert set(clusters.codes[rows]) == {k}
-    assert_array_equal(kept[0], thin(clusters)[0])
+    assert_array_equal(kept[0], clusters.thinned(20_000, 30)[0])
 
 
 # The scree.
@@ -299,6 +297,20 @@ def test_the_view_is_linear_and_puts_like_clusters_side_by_side():
     for one, two in [(0, 3), (3, 1), (1, 4)]:
         turn = abs(angle[one] - angle[two])
         assert_allclose(min(turn, 2 * np.pi - turn), np.pi / 3)
+
+
+@pytest.mark.parametrize(("draw", "k"), [(plot_embedding, 2), (plot_embedding_3d, 3)])
+def test_few_clusters_leave_no_axis_empty(draw, k):
+    found = made_up(200, k)
+    noise = np.random.default_rng(0).standard_normal((200, 4))
+    found.embedding_ = np.column_stack([found.embedding_, noise])
+    ax = draw(found)
+    rows = [np.array(getattr(c, "_offsets3d", c.get_offsets().T)).T
+            for c in ax.collections]  # fmt: skip
+    spread = np.vstack(rows).std(axis=0)
+    assert spread.min() > 0.2 * spread.max()
+    means = np.array([one.mean(axis=0) for one in rows])
+    assert np.linalg.norm(means[0] - means[1]) > 1
 
 
 def test_plain_coordinates(model):
@@ -532,6 +544,13 @@ def test_centers_show_contrasts_of_named_features(model):
     assert_array_equal(owner, np.sort(owner))
 
 
+@pytest.mark.parametrize("unit", [1e160, 1e-170])
+def test_contrasts_of_data_whose_squares_no_float_can_hold(unit, data, model):
+    other = IhSC(4, random_state=0).fit(data[0] * unit)
+    one, two = (plot_centers(fit).images[0].get_array() for fit in (model, other))
+    assert_allclose(one, two, rtol=1e-6)
+
+
 def test_centers_take_names_and_units_from_the_model(data):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(data[0], columns=[f"gene{j}" for j in range(60)])
@@ -616,19 +635,30 @@ def test_confidence_errors(data, model):
         plot_confidence([0, 1], certainty=[0.5, np.nan])
 
 
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def profiles(ax):
+    """The sorted figures of each cluster that are drawn."""
+    return [patch.get_data().values for patch in ax.patches[::2]]
+
+
+def strict(X):
+    return pytest.importorskip("array_api_strict").asarray(X)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, strict])
 def test_silhouettes_are_those_of_all_pairs(storage):
     X, labels = make_ihgmm(150, 12, 3, separation_constant=0.3, random_state=0)
     labels[0] = 3  # a row alone
-    clusters = Clusters(labels, list("abcde"))  # the last without rows
-    found = cosine_silhouettes(storage(X), clusters)
-    assert_allclose(found, silhouette_samples(X, labels, metric="cosine"), atol=1e-12)
+    expected = silhouette_samples(X, labels, metric="cosine")
+    for k, shown in enumerate(profiles(plot_silhouette(labels, storage(X)))):
+        assert_allclose(shown, -np.sort(-expected[labels == k]), atol=1e-12)
 
 
-def test_silhouette_of_zero_rows_and_of_the_embedding(model):
+def test_silhouette_of_zero_rows_empty_clusters_and_the_embedding(model):
     X = np.vstack([np.eye(2), np.eye(2), np.zeros(2)])
-    values = cosine_silhouettes(X, Clusters(np.array([0, 1, 0, 1, 0]), ["0", "1"]))
-    assert_allclose(values, [1, 1, 1, 1, np.nan])
+    found = made_up(5, 3)  # of which the last has no rows
+    found.labels_ = np.array([0, 1, 0, 1, 0])
+    shown = profiles(plot_silhouette(found, X))
+    assert_allclose(shown, [[1, 1], [1, 1]])
     ax = plot_silhouette(model)
     expected = silhouette_samples(model.embedding_, model.labels_, metric="cosine")
     assert ax.get_title() == f"mean silhouette {expected.mean():.2f}"
@@ -674,8 +704,7 @@ def test_one_cluster():
 
 
 def test_results_of_another_array_library(data):
-    strict = pytest.importorskip("array_api_strict")
-    X = strict.asarray(data[0])
+    X = strict(data[0])
     fit = IhSC(4, random_state=0).fit(X)
     known = IhSC(4, random_state=0).fit(data[0])
     found, same = points(plot_embedding(fit)), points(plot_embedding(known))
@@ -683,6 +712,10 @@ def test_results_of_another_array_library(data):
         assert_allclose(one, two, atol=1e-6)
     for draw in (plot_scales, plot_centers, plot_sizes, plot_scree, plot_silhouette):
         assert draw(fit).has_data()
+    found, same = plot_confidence(fit, X), plot_confidence(known, data[0])
+    for one, two in zip(profiles(found), profiles(same), strict=True):
+        assert_allclose(one, two, atol=1e-6)
+    assert plot_embedding(fit, X).has_data()
 
 
 def test_numbers_on_the_ring_keep_apart_on_small_axes():

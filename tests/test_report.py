@@ -29,14 +29,14 @@ from ihgmm import (
 )
 from ihgmm._text import percent
 from ihgmm.plotting import plot_sizes
-from ihgmm.plotting._palette import DARK, LIGHT, contrast
+from ihgmm.plotting._clusters import Clusters
+from ihgmm.plotting._colors import DARK, LIGHT, luminance
 from ihgmm.report import write_report
-from ihgmm.report.charts import ScaleAxis
-from ihgmm.report.colors import GROUND, cluster_style
-from ihgmm.report.payload import inline_json
-from ihgmm.report.sections import MINUS, _signed
-from ihgmm.report.thinning import MOST_ROWS, kept_rows
+from ihgmm.report.charts import ScaleAxis, signed
+from ihgmm.report.page import cluster_style, inline_json, kept_rows
 
+GROUND = {"light": "#ffffff", "dark": "#16191f"}  # as the style sheet has it
+MINUS = "\N{MINUS SIGN}"
 KINDS = {"u2": "<u2", "u4": "<u4", "f4": "<f4"}
 
 
@@ -182,7 +182,7 @@ def test_classes_are_sorted_as_people_read_them(sample, tmp_path):
     ],
 )
 def test_scores_are_short(score, text):
-    assert _signed(score) == text
+    assert signed(score) == text
 
 
 def test_embedded_rows_are_those_of_the_model(page, sample):
@@ -226,20 +226,12 @@ def test_percentages_are_written_one_way(sample, tmp_path):
     assert not re.search(r"\b(100|0)\.0%", words)
 
 
-def test_the_page_tells_of_no_option_of_the_command_line(sample, tmp_path):
-    X, _, model = sample
-    page = written(model, X, tmp_path, ids=["é" * 50_000] * 150)
-    words = page.split("<script")[0].split("</style>")[1]
-    assert "has a label for each of them" in words
-    assert not re.search(r"\s--?[a-z]|ihgmm (fit|report|scales|choose)", words)
-
-
 def test_notes_and_the_name_of_ids(sample, tmp_path):
     X, _, model = sample
     notes = ["Left out column '<b>'.", "Divided every column by its deviation."]
     page = written(model, X, tmp_path, notes=notes, id_name="barcode")
     done = page[page.index("What was done") : page.index("Map of the rows")]
-    assert "<li dir=\"auto\">Left out column <bdi>'&lt;b&gt;'</bdi>.</li>" in done
+    assert '<li dir="auto">Left out column <bdi>&#39;&lt;b&gt;&#39;</bdi>.</li>' in done
     assert notes[1] in done
     assert payload(page)["idName"] == "barcode"
     path = model.report(X, tmp_path / "s.html", notes=notes, id_name="barcode")
@@ -253,9 +245,8 @@ def test_names_in_notes_have_a_direction_of_their_own(sample, tmp_path):
     note = f"It isn't used: {', '.join(map(repr, names))} and the customers' ids."
     page = written(model, X, tmp_path, notes=[note])
     item = re.search(r'<li dir="auto">(.*?)</li>', page)[1]
-    assert re.findall("<bdi>(.*?)</bdi>", item) == [
-        escape(repr(name), quote=False) for name in names
-    ]
+    quoted = re.findall("<bdi>(.*?)</bdi>", item)
+    assert list(map(unescape, quoted)) == [repr(name) for name in names]
     assert unescape(re.sub("</?bdi>", "", item)) == note
 
 
@@ -399,18 +390,41 @@ def test_zero_rows_and_rows_alone(tmp_path):
     assert payload(page)["scale"][5] == 0
 
 
+@pytest.mark.parametrize("unit", [1e160, 1e-170])
+def test_data_whose_squares_no_float_can_hold(unit, sample, page, tmp_path):
+    """Contrasts and eigenvalues are squares somewhere; the page is that of X."""
+    X, labels, _ = sample
+    model = IhSC(3, random_state=0).fit(X * unit)
+    other = written(model, X * unit, tmp_path, labels_true=labels)
+    cards = [text.partition("</section>")[0] for text in (
+        p[p.index('class="cards"') :] for p in (page, other))]  # fmt: skip
+    assert cards[0] == cards[1]
+    assert Tables(page).tables == Tables(other).tables
+    np.testing.assert_array_equal(payload(page)["confidence"],
+                                  payload(other)["confidence"])  # fmt: skip
+
+
+def test_needs_jinja_and_says_so_before_any_work(sample, tmp_path, monkeypatch):
+    X, _, model = sample
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ImportError, match=r"pip install 'ihgmm\[plot\]'"):
+        model.report(X, tmp_path / "r.html")
+
+
 def test_very_many_rows_are_thinned():
     rng = np.random.default_rng(0)
     labels = rng.choice(3, size=300_000, p=[0.7, 0.29995, 0.00005])
     sizes = np.bincount(labels)
-    kept = kept_rows(labels, None)
-    assert len(kept) <= MOST_ROWS + 20
+    kept = kept_rows(Clusters(labels, list("abc")), None)
+    assert len(kept) <= 100_020
     assert (np.diff(kept) > 0).all()
     shown = np.bincount(labels[kept])
     assert shown[2] == min(sizes[2], 20)
     np.testing.assert_allclose(shown[:2] / sizes[:2], 1 / 3, atol=1e-3)
-    assert len(kept_rows(labels[:MOST_ROWS], None)) == MOST_ROWS
-    long = kept_rows(labels[:2000], ["x" * 10_000] * 2000)
+    few = Clusters(labels[:2000], list("abc"))
+    assert len(kept_rows(few, None)) == 2000
+    assert 1000 <= len(kept_rows(few, None, most_rows=1000)) <= 1020
+    long = kept_rows(few, ["x" * 10_000] * 2000)
     assert 400 < len(long) < 500
 
 
@@ -422,6 +436,16 @@ def test_thinned_page_says_so(sample, tmp_path):
     assert page.count(f"hold {kept} of 150 rows, drawn at random") == 2
     assert len(page.encode()) < 8e6
     assert sum(int(r[1]) for r in Tables(page).tables["clusters"][1:]) == 150
+    # Who reads it may not be at a terminal.
+    words = page.split("<script")[0].split("</style>")[1]
+    assert "has a label for each of them" in words
+    assert not re.search(r"\s--?[a-z]|ihgmm (fit|report|scales|choose)", words)
+
+
+def contrast(first, second):
+    """The contrast of two colours as the accessibility guidelines define it."""
+    a, b = luminance(first), luminance(second)
+    return (max(a, b) + 0.05) / (min(a, b) + 0.05)
 
 
 @pytest.mark.parametrize("k", [3, 10, 11, 50])
@@ -485,9 +509,10 @@ def test_ten_colors_stay_apart_for_the_color_blind(cones):
 @pytest.mark.parametrize("span", [0.0, 0.1, 1.0, 3.0, 8.0])
 def test_scale_axis_has_few_round_ticks(span):
     axis = ScaleAxis(10 ** np.linspace(-span, span, 101))
-    ticks = axis.ticks()
-    assert 1 <= len(ticks) <= 5
-    places = axis.place(np.array(ticks))
+    assert 1 <= len(axis.ticks) <= 5
+    places = np.array([place for place, _ in axis.ticks])
+    ticks = np.array([float(text) for _, text in axis.ticks])
+    np.testing.assert_allclose(places, axis.place(ticks))
     assert (np.diff(places) > 0).all()
     assert (places >= 0).all()
     assert (places <= 260).all()
@@ -543,4 +568,4 @@ def test_command(tmp_path):
     assert payload(page)["ids"][7] == "=c7"
     assert payload(page)["idName"] == "cell"
     assert "of 60 rows" in page
-    assert "Left out column <bdi>'name'</bdi>: it does not hold numbers" in page
+    assert "Left out column <bdi>&#39;name&#39;</bdi>: it does not hold" in page

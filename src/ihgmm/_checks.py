@@ -303,7 +303,9 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
     return array
 
 
-def check_clusters(labels: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+def check_clusters(
+    labels: Any, n_samples: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels that there are, sorted, and the number of each row's label."""
     array = check_labels("labels", labels, n_samples)
     classes, codes = np.unique(array, return_inverse=True)

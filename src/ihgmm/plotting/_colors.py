@@ -1,83 +1,64 @@
-"""How clusters are told apart: by colour, marker and number, and how rows are drawn."""
+"""The colour and marker of each cluster, the same in pictures and on pages."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+LIGHT = (
+    "#0072b2", "#d55e00", "#009e73", "#541081", "#cc79a7", "#91904d", "#800902",
+    "#f307d3", "#4633e5", "#ad1a6b", "#305f31", "#8f2e8a", "#b61537", "#9e57f9",
+    "#5492ec", "#6f3040", "#905211", "#806289", "#986754", "#4a5364", "#63982a",
+    "#c629ac", "#8100b1", "#a862cf", "#a582ba", "#997482", "#2154d8", "#4f4916",
+    "#cd7671", "#7d5858", "#f84e3a", "#6c2768", "#3f4f84", "#613897", "#7f2652",
+    "#728431", "#5c03ba", "#237b4d", "#4f929d", "#9b0e1e", "#82509e", "#8d804f",
+    "#749c8c", "#3f6c70", "#956ef2", "#c50a00", "#9033bd", "#ad8c62", "#671d9c",
+    "#ce6877",
+)  # fmt: skip
+"""Fifty colours for light ground. Any two of the first ten are 15 units of CIELAB apart
+or more, also without red, green or blue cones. Of the others, each is as far from those
+before it as could be found; they are not all told apart, so that clusters carry their
+number everywhere."""
 
-from ihgmm.plotting._fitted import Clusters
-from ihgmm.plotting._palette import DARK, LIGHT, luminance
-
-__all__ = [
-    "MARKERS",
-    "color",
-    "halo",
-    "marker",
-    "point_size",
-    "shown_note",
-    "thin",
-]
+DARK = (
+    "#62b5fb", "#f2a15a", "#49fa9f", "#a936fb", "#fba8d2", "#e5f25d", "#eb412f",
+    "#d63cbb", "#8885fb", "#d63f6f", "#96c39e", "#99578a", "#ed7470", "#7b52d3",
+    "#457cb8", "#b28a95", "#d48101", "#e2bdf9", "#9f503b", "#dce7fb", "#bbfe81",
+    "#f47ecc", "#c170da", "#894f9a", "#9788a8", "#fcd1dc", "#2e69fe", "#716e0a",
+    "#855f5c", "#c8aeb1", "#fe5053", "#ef87f9", "#9cacdb", "#996bdd", "#a06f88",
+    "#a9c52d", "#8a3ee0", "#a8fdc8", "#8fd3df", "#e00141", "#976fa3", "#dcd179",
+    "#29836d", "#7aa8ad", "#866ef1", "#c83500", "#a239be", "#daad74", "#c18de1",
+    "#da8184",
+)  # fmt: skip
+"""The same hues for dark ground, one for one, as far apart."""
 
 MARKERS = ("o", "s", "^", "D", "v", "<", ">")
 """Seven of them: with fifty colours, a cluster's colour and marker are its own up to
 350 clusters, and in grey print the marker is left."""
 
-MOST_POINTS = 20_000
-"""Rows that are drawn, one point each; of more, a random share of each cluster."""
+GREY = "#777777"
+"""What does not stand out; it can be seen on white and on black."""
 
-FEWEST = 30
-"""Rows of each cluster that are drawn in any case, if it has as many."""
+
+def luminance(color: str) -> float:
+    """Return how bright a colour such as ``#0072b2`` is, from 0 to 1."""
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (
+        c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def color(cluster: int, ax: Any) -> str:
-    """Return the colour of a cluster on the ground of the axes, as in the report."""
-    named = DARK if luminance(_ground(ax)) < 0.18 else LIGHT
-    return named[cluster % len(named)]
-
-
-def _ground(ax: Any) -> str:
-    """Return what is behind the axes; white where nothing is painted."""
+    """Return the colour of a cluster on what is behind the axes, as in the report."""
     from matplotlib.colors import to_hex
 
-    for face in (ax.get_facecolor(), ax.figure.get_facecolor()):
-        if face[3] > 0:
-            return str(to_hex(face))
-    return "#ffffff"
+    faces = (ax.get_facecolor(), ax.figure.get_facecolor())
+    ground = next((to_hex(face) for face in faces if face[3] > 0), "#ffffff")
+    # At this luminance black and white stand out from the ground equally well.
+    colors = DARK if luminance(ground) < 0.18 else LIGHT
+    return colors[cluster % len(colors)]
 
 
 def marker(cluster: int) -> str:
     """Return the marker of a cluster; they come back after seven."""
     return MARKERS[cluster % len(MARKERS)]
-
-
-def thin(clusters: Clusters, most: int = MOST_POINTS) -> list[np.ndarray]:
-    """Return the rows of each cluster that are drawn, always the same ones."""
-    rows = clusters.rows()
-    total = len(clusters.codes)
-    if total <= most:
-        return rows
-    rng = np.random.default_rng(0)
-    kept = []
-    for one in rows:
-        count = min(len(one), max(FEWEST, round(len(one) * most / total)))
-        kept.append(np.sort(rng.choice(one, count, replace=False, shuffle=False)))
-    return kept
-
-
-def shown_note(kept: list[np.ndarray], total: int) -> str:
-    """Return how many rows are drawn, where they are not all."""
-    shown = sum(len(rows) for rows in kept)
-    return "" if shown == total else f"{shown:,} of {total:,} rows shown"
-
-
-def point_size(n_points: int) -> float:
-    """Return the area of a marker: smaller where there are many."""
-    return float(np.clip(6000 / max(n_points, 1), 2.5, 26.0))
-
-
-def halo(ax: Any) -> Any:
-    """Return an outline in the background's colour, which sets text off from points."""
-    from matplotlib.patheffects import withStroke
-
-    return [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]

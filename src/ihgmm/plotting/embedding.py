@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from ihgmm.plotting._colors import color, halo, marker, point_size, shown_note, thin
-from ihgmm.plotting._fitted import clusters_of, directions_of
-from ihgmm.plotting._frame import axes, font_size, ink, quiet
-from ihgmm.plotting._views import View, view_of
+from ihgmm.matrix.tall import unit_rows
+from ihgmm.plotting._axes import font_size, halo, ink, new_axes, quiet
+from ihgmm.plotting._clusters import check_rows, clusters_of, cosines, fitted
+from ihgmm.plotting._colors import color, marker
+from ihgmm.plotting._view import View, coordinate_view
 
-__all__ = ["plot_embedding", "plot_embedding_3d"]
+BETWEEN = "a row between two clusters resembles both"
 
 
 def plot_embedding(
@@ -41,11 +42,12 @@ def plot_embedding(
 
     Notes
     -----
-    The default view sets the clusters evenly on a circle, those that are alike side by
-    side, and puts a row at the sum of these places, each times the row's inner product
-    with the unit mean of that cluster. It is linear: rows between two clusters lie
-    between them. With two coordinates in use, these are drawn. The embedding of
-    :class:`ihgmm.PSC` keeps the size of rows: there, large rows are far out.
+    The default view is that of the report's map. It gives each cluster a place on a
+    circle, those that are alike side by side, and is the least-squares fit of these
+    places, each cluster counting the same, by a linear function of the embedding: rows
+    between two clusters lie between them. With two coordinates in use, these are drawn.
+    The embedding of :class:`ihgmm.PSC` keeps the size of rows: there, large rows are
+    far out.
 
     Of more than 20,000 rows a random share of each cluster is drawn, of small clusters
     at least 30 rows; the axes say how many. There are fifty colours and seven markers,
@@ -60,14 +62,8 @@ def plot_embedding(
     >>> [text.get_text() for text in ax.texts]
     ['0', '1', '2', '3', '4']
     """
-    clusters = clusters_of(model, "plot_embedding")
-    rows = directions_of(model, X, clusters, "plot_embedding")
-    view = view_of(rows, clusters, dims, 2)
-    ax = axes(ax, (6.0, 5.6))
-    kept = thin(clusters)
-    reach = _scatter(ax, rows, view, kept)
+    view, reach, note, ax = _scatter(model, X, dims, ax, "plot_embedding")
     ax.set_aspect("equal", adjustable="datalim" if view.corners is None else "box")
-    note = shown_note(kept, len(rows))
     if view.corners is None:
         _name_axes(ax, view.dims, note)
         quiet(ax)
@@ -79,7 +75,7 @@ def plot_embedding(
         ax.set_xticks([])
         ax.set_yticks([])
         ax.spines[:].set_visible(False)
-        ax.set_xlabel(_lines("a row between two clusters resembles both", note))
+        ax.set_xlabel(_lines(BETWEEN, note))
         _labels_on_ring(ax, view, ring)
     return ax
 
@@ -124,12 +120,7 @@ def plot_embedding_3d(
             "plot_embedding_3d draws on axes with three dimensions; make them with "
             "projection='3d'."
         )
-    clusters = clusters_of(model, "plot_embedding_3d")
-    rows = directions_of(model, X, clusters, "plot_embedding_3d")
-    view = view_of(rows, clusters, dims, 3)
-    ax = axes(ax, (6.4, 5.8), projection="3d")
-    kept = thin(clusters)
-    _scatter(ax, rows, view, kept)
+    view, _, note, ax = _scatter(model, X, dims, ax, "plot_embedding_3d", 3)
     out = view.means if view.corners is None else view.corners
     size = "medium" if len(out) <= 12 else "x-small"
     for k, place in enumerate(out):
@@ -138,7 +129,6 @@ def plot_embedding_3d(
                 *(1.15 * place), str(k), ha="center", va="center", weight="bold",
                 path_effects=halo(ax), zorder=10, size=size,
             )  # fmt: skip
-    note = shown_note(kept, len(rows))
     if view.corners is None:
         # With room around them inside, no number lies among those of the axes.
         ax.auto_scale_xyz(*(1.3 * out[~np.isnan(out).any(axis=1)]).T, had_data=True)
@@ -146,40 +136,61 @@ def plot_embedding_3d(
             axis.get_major_locator().set_params(nbins=5)
         _name_axes(ax, view.dims[:2], "")
         ax.set_zlabel(f"coordinate {view.dims[2]}")
-        ax.text2D(0.5, 0.0, note, transform=ax.transAxes, ha="center", va="bottom")
     else:
         ax.set_axis_off()
-        ax.text2D(
-            0.5, 0.0, _lines("a row between two clusters resembles both", note),
-            transform=ax.transAxes, ha="center", va="bottom",
-        )  # fmt: skip
+        note = _lines(BETWEEN, note)
+    ax.text2D(0.5, 0.0, note, transform=ax.transAxes, ha="center", va="bottom")
     ax.set_box_aspect((1, 1, 1), zoom=0.95 if view.corners is None else 1.35)
     return ax
 
 
-def _scatter(ax: Any, rows: np.ndarray, view: View, kept: list[np.ndarray]) -> float:
-    """Draw the rows; the smallest clusters last, on top. Return how far they reach."""
-    total = sum(len(one) for one in kept)
+def _scatter(
+    model: Any,
+    X: Any,
+    dims: Sequence[int] | None,
+    ax: Any,
+    picture: str,
+    n_axes: int = 2,
+    *,
+    most_points: int = 20_000,
+) -> tuple[View, float, str, Any]:
+    """Draw the rows, and return the view, how far they reach, a note, and the axes.
+
+    The note says how many rows are drawn, where they are not all.
+    """
+    clusters = clusters_of(model, picture)
+    if X is not None:
+        centers = fitted(model, "cluster_centers_", picture)
+        rows = unit_rows(cosines(check_rows(X, clusters), centers))
+    elif hasattr(model, "labels_") and not hasattr(model, "embedding_"):
+        raise TypeError(
+            f"{type(model).__name__} has no embedding_; give the data as well, "
+            f"{picture}(model, X), to see its rows by their cosines with the centres."
+        )
+    else:
+        rows = fitted(model, "embedding_", picture).astype(np.float64)
+    view = coordinate_view(rows, clusters.codes, len(clusters.names), n_axes, dims)
+    flat: dict[str, Any] = {}
+    if n_axes == 3:
+        ax = new_axes((6.4, 5.8), projection="3d") if ax is None else ax
+        flat["depthshade"] = False  # which would hide the far side in a dark style
+    ax = new_axes((6.0, 5.6)) if ax is None else ax
+    kept = clusters.thinned(most_points, 30)
+    total, reach = sum(len(one) for one in kept), 0.0
     many = total > 2000
-    # Fading with depth would hide the far side in a dark style.
-    flat = {"depthshade": False} if ax.name == "3d" else {}
-    reach = 0.0
-    for k, one in enumerate(kept):
+    for k, one in enumerate(kept):  # the smallest clusters last, on top
         if len(one) == 0:
             continue
-        points = rows[one] @ view.project
+        points = view(rows[one])
         reach = max(reach, float(np.sqrt(np.square(points).sum(axis=1).max())))
         ax.scatter(
             *points.T,
-            s=point_size(total),
-            c=color(k, ax),
-            marker=marker(k),
-            alpha=0.5 if many else 0.85,
-            linewidths=0,
-            rasterized=many,
-            **flat,
-        )
-    return reach
+            s=float(np.clip(6000 / total, 2.5, 26.0)),  # smaller where there are many
+            c=color(k, ax), marker=marker(k), alpha=0.5 if many else 0.85,
+            linewidths=0, rasterized=many, **flat,
+        )  # fmt: skip
+    note = "" if total == len(rows) else f"{total:,} of {len(rows):,} rows shown"
+    return view, reach, note, ax
 
 
 def _labels_on_ring(ax: Any, view: View, ring: float) -> None:

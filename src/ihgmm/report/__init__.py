@@ -1,4 +1,7 @@
-"""A fitted model as one page of HTML that needs nothing but a browser."""
+"""A fitted model as one page of HTML that needs nothing but a browser.
+
+Writing one needs Jinja2, which the extras ``plot`` and ``cli`` bring.
+"""
 
 from ihgmm.report.page import write_report
 

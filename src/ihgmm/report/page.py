@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from collections.abc import Iterable
-from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -14,23 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._tables import write_whole
-from ihgmm._text import counted
-from ihgmm.report import sections
-from ihgmm.report.colors import cluster_style
-from ihgmm.report.facts import Facts, gather
-from ihgmm.report.known import classes_of, known_part
-from ihgmm.report.markup import UNFIT, node, to_html
-from ihgmm.report.payload import inline_json, packed, quantised
-from ihgmm.report.thinning import kept_rows
-from ihgmm.report.words import thinning_note
+from ihgmm._files import atomic_write
+from ihgmm._text import counted, figure_table, percent
+from ihgmm.plotting._clusters import Clusters
+from ihgmm.plotting._colors import DARK, LIGHT
+from ihgmm.report.charts import ScaleAxis, scree_chart, signed
+from ihgmm.report.facts import Facts, agreement, classes_of, gather
+from ihgmm.statistics.diagnosis import Verdict
 
-__all__ = ["write_report"]
-
-COLUMNS = ("cluster", "scale", "confidence", "known")
-"""What stands beside the ids in the file that the page saves."""
-
-SCRIPTS = ("rows.js", "map.js", "table.js", "start.js")
+TONES = {
+    Verdict.ONE_CLUSTER: "plain",
+    Verdict.WELL_SEPARATED: "good",
+    Verdict.SEPARATED: "good",
+    Verdict.THRESHOLD: "fair",
+    Verdict.NO_SEPARATION: "bad",
+}
+"""What a verdict looks like."""
 
 
 def write_report(
@@ -57,7 +56,7 @@ def write_report(
     model : estimator
         A fitted clusterer of this package, such as :class:`ihgmm.IhSC`.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The data of the fit. An array on a device is copied to the host.
+        The data of the fit, wherever they are.
     path : str or path
         The file to write, ending in .html or .htm. It is written whole or not at all.
     ids : sequence of length n_samples, optional
@@ -74,7 +73,7 @@ def write_report(
         Known labels to compare with. They are shown for each row.
     notes : iterable of str, optional
         What was done to the data before: rows and columns left out, columns scaled.
-        The page tells it.
+        The page says so.
 
     Returns
     -------
@@ -117,99 +116,15 @@ def write_report(
         raise TypeError(f"title={title!r} is a {type(title).__name__}; give a text.")
     if id_name is not None and not isinstance(id_name, str):
         raise TypeError(f"id_name={id_name!r} is no text; give what ids are called.")
+    template = _template()  # before any work is done
     facts = gather(
-        model,
-        X,
-        ids=ids,
-        id_name=id_name,
-        feature_names=feature_names,
-        labels_true=labels_true,
-        notes=notes,
-    )
+        model, X, ids=ids, id_name=id_name, feature_names=feature_names,
+        labels_true=labels_true, notes=notes,
+    )  # fmt: skip
     heading = title or f"Clusters found by {facts.method}"
-    write_whole(target, render(facts, heading))
+    with atomic_write(target, "w") as file:
+        file.write(template.render(_context(facts), title=heading))
     return target
-
-
-def render(facts: Facts, title: str) -> str:
-    """Return the page as text."""
-    kept = kept_rows(facts.labels, facts.ids)
-    n, p = len(facts.labels), len(facts.features)
-    style = _asset("report.css") + cluster_style(facts.n_clusters)
-    script = (
-        '"use strict";\n(() => {\n' + "\n".join(_asset(s) for s in SCRIPTS) + "})();\n"
-    )
-    known = known_part(facts)
-    note = thinning_note(len(kept), n)
-    unit = (
-        "how many noise levels a row of scale 1 stands out from rows of the other "
-        "clusters that are as large"
-        if facts.noise
-        else "how far the pattern of a cluster is from those of the others, all at "
-        "length 1"
-    )
-    slots = {
-        "policy": (
-            "default-src 'none'; base-uri 'none'; form-action 'none'; "
-            f"script-src {_hash(script)}; style-src {_hash(style)}"
-        ),
-        "title": escape(UNFIT.sub("\ufffd", title)),
-        "facts": (
-            f"{counted(n, 'row')} · {counted(p, 'feature')} · "
-            f"{counted(facts.n_clusters, 'cluster')}"
-        ),
-        "style": style,
-        "script": script,
-        "data": inline_json(_payload(facts, kept)),
-        "done": to_html(*sections.done_part(facts)),
-        "diagnosis": to_html(*sections.diagnosis_part(facts)),
-        "count": counted(facts.n_clusters, "cluster"),
-        "view": escape(facts.view.words),
-        "thinned": to_html(node("p", note, class_="note")) if note else "",
-        "clusters": to_html(sections.cluster_table(facts)),
-        "features": to_html(*sections.feature_cards(facts)),
-        "unit": unit,
-        "eigenvalues": to_html(*sections.eigenvalue_part(facts)),
-        "known": to_html(*known),
-        "hidden": "" if known else "hidden",
-        "method": to_html(*sections.method_part(facts, version("ihgmm"))),
-    }
-    # In one pass, so that what is filled in is not looked at again.
-    return re.sub(r"\{\{(\w+)\}\}", lambda m: slots[m[1]], _asset("page.html"))
-
-
-def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
-    places, name = facts.view.places, facts.id_name
-    low, high = places.min(axis=0), places.max(axis=0)
-    span = np.maximum(high - low, 1e-12)
-    data: dict[str, Any] = {
-        "nClusters": facts.n_clusters,
-        "idName": f"id_{name}" if name in COLUMNS else name,
-        "sizes": [int(size) for size in facts.sizes],
-        "aspect": float(span[0] / span[1]) if facts.view.square else None,
-        "x": packed(quantised(places[kept, 0], low[0], high[0])),
-        "y": packed(quantised(places[kept, 1], low[1], high[1])),
-        "cluster": packed(facts.labels[kept].astype(np.uint16)),
-        "scale": packed(facts.scales[kept].astype(np.float32)),
-        "confidence": packed(quantised(facts.certainty[kept], 0, 1)),
-    }
-    if facts.ids is not None:
-        data["ids"] = [facts.ids[i] for i in kept]
-    elif len(kept) < len(facts.labels):
-        data["numbers"] = packed((kept + 1).astype(np.uint32))
-    if facts.known is not None:
-        data["classes"], codes = classes_of(facts.known[kept])
-        data["known"] = packed(codes.astype(np.uint32))
-    return data
-
-
-def _asset(name: str) -> str:
-    return (files("ihgmm.report") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode("utf-8")).digest()
-    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
 def _check_path(path: Any) -> Path:
@@ -224,3 +139,228 @@ def _check_path(path: Any) -> Path:
             f"path={str(path)!r}: there is no folder {target.parent}."
         )
     return target
+
+
+def _template() -> Any:
+    """Return the page with its slots; every text that fills one is escaped."""
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from markupsafe import Markup
+    except ImportError as error:
+        raise ImportError("Reports need Jinja2: pip install 'ihgmm[plot]'.") from error
+    # No page may hold these: control characters, and halves of a character.
+    unfit = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+    def written(value: Any) -> Any:
+        if isinstance(value, float):
+            return f"{value:.2f}".rstrip("0").rstrip(".")
+        if isinstance(value, str) and not isinstance(value, Markup):
+            return unfit.sub("\ufffd", value)
+        return value
+
+    pages = Environment(
+        loader=PackageLoader("ihgmm.report"), autoescape=True, finalize=written,
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    return pages.get_template("page.html")
+
+
+def _context(facts: Facts) -> dict[str, Any]:
+    """Return what fills the slots of the page."""
+    kept = kept_rows(facts.clusters, facts.ids)
+    style = _asset("report.css") + cluster_style(facts.n_clusters)
+    scripts = map(_asset, ("rows.js", "map.js", "table.js", "start.js"))
+    script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "})();\n"
+    axis = ScaleAxis(facts.scales)
+    folded = ("eigenvalue gap", "separation", "over theory")  # for statisticians
+    return {
+        "policy": (
+            "default-src 'none'; base-uri 'none'; form-action 'none'; "
+            f"script-src {_hash(script)}; style-src {_hash(style)}"
+        ),
+        "style": style,
+        "script": script,
+        "data": inline_json(_payload(facts, kept)),
+        "facts": facts,
+        "n_kept": len(kept),
+        "n_used": np.count_nonzero(facts.clusters.sizes),
+        "tone": TONES[facts.diagnosis.verdict],
+        "figures": [
+            (name in folded, name, figure.replace("inf", "∞"), meaning)
+            for name, figure, meaning in figure_table(facts.diagnosis)
+        ],
+        "axis": axis,
+        "clusters": [_cluster(facts, axis, k) for k in range(facts.n_clusters)],
+        "cards": [_card(facts, int(k)) for k in np.flatnonzero(facts.clusters.sizes)],
+        "chart": scree_chart(facts.scree, facts.n_clusters),
+        "eigenvalues": ", ".join(f"{value:.3g}" for value in facts.scree.values[:60]),
+        "known": agreement(facts),
+        "call": _call(facts.method, facts.parameters),
+        "version": version("ihgmm"),
+        "around_names": _around_names,
+        "counted": counted,
+        "percent": percent,
+        "shown": _shown,
+    }
+
+
+def _cluster(facts: Facts, axis: ScaleAxis, k: int) -> dict[str, Any]:
+    """Return the line of a cluster in the table of clusters."""
+    mine = facts.clusters.codes == k
+    scales, sizes = facts.scales[mine], facts.clusters.sizes
+    line = {
+        "n": sizes[k],
+        "share": percent(sizes[k] / len(mine)),
+        "bar": max(100 * float(sizes[k] / sizes.max()), 0.6),
+    }
+    if sizes[k] == 0:
+        return line
+    low, middle, high = np.quantile(scales, [0.05, 0.5, 0.95])
+    return line | {
+        "sure": percent(
+            float((facts.certainty[mine] >= facts.diagnosis.certain_from).mean())
+        ),
+        "median": f"{middle:.2f}",
+        "range": f"{low:.2f} to {high:.2f}",
+        "shape": axis.shape(scales),
+        "quartiles": axis.quartiles(scales),
+    }
+
+
+def _card(facts: Facts, k: int) -> tuple[int, list[tuple[str, float, str]]]:
+    """Return the features that set a cluster apart: name, length of bar, figure."""
+    scores = facts.contrasts.scores
+    longest = np.abs(scores[np.isfinite(scores)]).max(initial=0.0) or 1.0
+    pairs = zip(facts.contrasts.features[k], scores[k], strict=True)
+    lines = [
+        (_shown(facts.features[j]), float(np.clip(s / longest, -1, 1)), signed(s))
+        for j, s in pairs
+    ]
+    # Of many clusters fewer features are shown, so that their cards fit a page.
+    return k, lines if facts.n_clusters <= 12 else lines[:4]
+
+
+def _shown(name: str, longest: int = 120) -> str:
+    """Return a name, shortened if it is very long."""
+    return name if len(name) <= longest else name[: longest - 1] + "…"
+
+
+def _around_names(text: str) -> list[str]:
+    """Return a sentence in pieces, every second one a name as Python quotes it.
+
+    A name that is read from right to left would turn the words around it, unless it
+    has a direction of its own. An apostrophe within a word quotes nothing.
+    """
+    return re.split(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)""", text)
+
+
+def _call(method: str, parameters: dict[str, Any]) -> str:
+    """Return the call that makes a model."""
+
+    def text(value: Any) -> str:
+        plain = value is None or isinstance(value, bool | int | float | str)
+        return repr(value) if plain else f"<{type(value).__name__}>"
+
+    items = (f"{name}={text(value)}" for name, value in parameters.items())
+    return f"{method}({', '.join(items)})"
+
+
+def cluster_style(n_clusters: int) -> str:
+    """Return rules that define ``--c0``, ``--c1`` ... in both themes.
+
+    Clusters have the colours of :mod:`ihgmm.plotting`, which come back after fifty.
+    """
+    light, dark = (
+        "".join(f"--c{i}:{colors[i % len(colors)]};" for i in range(n_clusters))
+        for colors in (LIGHT, DARK)
+    )
+    marks = "".join(f".c{i}{{--c:var(--c{i})}}" for i in range(n_clusters))
+    return (
+        f":root{{{light}}}\n@media screen and (prefers-color-scheme:dark)"
+        f"{{:root:not([data-theme=light]){{{dark}}}}}\n"
+        f"@media screen{{:root[data-theme=dark]{{{dark}}}}}\n{marks}\n"
+    )
+
+
+def kept_rows(
+    clusters: Clusters,
+    ids: list[str] | None,
+    most_rows: int = 100_000,
+    most_text: int = 4_500_000,
+) -> np.ndarray:
+    """Return the rows that the page holds, in order.
+
+    All of them, up to as many as a browser searches, sorts and draws without delay,
+    and up to so many bytes of names. Beyond, a random part: the same share of every
+    cluster, but no fewer than twenty rows of each.
+    """
+    n = len(clusters.codes)
+    most = min(n, most_rows)
+    if ids is not None:
+        text = len(inline_json(ids).encode("utf-8"))
+        if text * most > most_text * n:
+            most = max(1, most_text * n // text)
+    return np.sort(np.concatenate(clusters.thinned(most, 20)))
+
+
+def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
+    """Return the rows that the page holds, as its script reads them."""
+    places, name = facts.places, facts.id_name
+    low, high = places.min(axis=0), places.max(axis=0)
+    span = np.maximum(high - low, 1e-12)
+    square = facts.basis != "scale and fit"  # whether both axes have one unit
+    # What stands beside the ids in the file that the page saves.
+    columns = ("cluster", "scale", "confidence", "known")
+    data: dict[str, Any] = {
+        "nClusters": facts.n_clusters,
+        "idName": f"id_{name}" if name in columns else name,
+        "sizes": facts.clusters.sizes.tolist(),
+        "aspect": float(span[0] / span[1]) if square else None,
+        "x": _packed(_quantised(places[kept, 0], low[0], high[0])),
+        "y": _packed(_quantised(places[kept, 1], low[1], high[1])),
+        "cluster": _packed(facts.clusters.codes[kept].astype(np.uint16)),
+        "scale": _packed(facts.scales[kept].astype(np.float32)),
+        "confidence": _packed(_quantised(facts.certainty[kept], 0, 1)),
+    }
+    if facts.ids is not None:
+        data["ids"] = [facts.ids[i] for i in kept]
+    elif len(kept) < facts.n_samples:
+        data["numbers"] = _packed((kept + 1).astype(np.uint32))
+    if facts.known is not None:
+        known = classes_of(facts.known[kept])
+        data["classes"] = known.names
+        data["known"] = _packed(known.codes.astype(np.uint32))
+    return data
+
+
+def _packed(values: np.ndarray) -> dict[str, str]:
+    """Return an array as its type and its little-endian bytes in base64."""
+    plain = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
+    text = base64.b64encode(plain.tobytes()).decode("ascii")
+    return {"type": f"{plain.dtype.kind}{plain.dtype.itemsize}", "data": text}
+
+
+def _quantised(values: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Return values between two ends as 16-bit whole numbers."""
+    span = high - low if high > low else 1.0
+    return np.round((values - low) / span * 65535).clip(0, 65535).astype(np.uint16)
+
+
+def inline_json(value: Any) -> str:
+    """Return JSON that may stand inside a script element.
+
+    No text in it can end the element, begin a comment or be taken for markup; half
+    characters that UTF-8 cannot hold are written as escapes.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    unsafe = "[<>&\u2028\u2029\ud800-\udfff]"
+    return re.sub(unsafe, lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _asset(name: str) -> str:
+    return (files("ihgmm.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

@@ -23,7 +23,7 @@ from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GRAMS, GramKind, GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
-from ihgmm.statistics.estimation import estimate_parameters
+from ihgmm.statistics.estimation import Estimates, estimate_parameters
 from ihgmm.statistics.likelihood import evaluate_mixture, indicators
 from ihgmm.theory import CorollaryConditions, corollary_conditions
 
@@ -201,7 +201,12 @@ class Diagnosis:
 
 
 def diagnose(
-    X: Any, labels: Any, *, gram: GramKind = "hollow", random_state: Any = 0
+    X: Any,
+    labels: Any,
+    *,
+    gram: GramKind = "hollow",
+    estimates: Estimates | None = None,
+    random_state: Any = 0,
 ) -> Diagnosis:
     """Judge labels by the data: can they be trusted, and if not, why not.
 
@@ -215,6 +220,9 @@ def diagnose(
         ``labels_`` of :class:`ihgmm.IhSC`.
     gram : {"hollow", "full", "cosine", "hetero"}, default="hollow"
         The Gram matrix whose eigenvalues are looked at; give that of the fit.
+    estimates : Estimates, optional
+        What :func:`ihgmm.estimate_parameters` returned for these labels, if it was
+        asked already.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the eigenvalue solver's start. Nothing else is random.
 
@@ -282,7 +290,7 @@ def diagnose(
     memberships = mixture.memberships
     certainty = memberships[np.arange(n), codes]
     disputed = memberships.argmax(axis=1) != codes
-    geometry = _geometry(data, codes, k)
+    geometry = _geometry(data, codes, k, estimates)
     conditions = _conditions(n, p, k, geometry.separation)
     diagnosis = Diagnosis(
         n_samples=n,
@@ -368,7 +376,9 @@ class Geometry(NamedTuple):
     scale_ratio: float
 
 
-def _geometry(data: Matrix, codes: np.ndarray, k: int) -> Geometry:
+def _geometry(
+    data: Matrix, codes: np.ndarray, k: int, fit: Estimates | None
+) -> Geometry:
     """Return distances and angles of centres and the ratio of scales, without noise.
 
     Inner products of two centres carry no noise on average, for they share no rows.
@@ -376,7 +386,8 @@ def _geometry(data: Matrix, codes: np.ndarray, k: int) -> Geometry:
     of the signal, ``scale**2`` times the squared length.
     """
     p, sqnorms = data.shape[1], to_host(data.sqnorms)
-    fit = estimate_parameters(data, codes, k)
+    if fit is None or len(fit.classes) != k:
+        fit = estimate_parameters(data, codes, k)
     scales = to_host(fit.scales).astype(np.float64)
     variances = (to_host(fit.noise_levels).astype(np.float64) / data.unit) ** 2
     centers = to_host(fit.centers).astype(np.float64) / data.unit

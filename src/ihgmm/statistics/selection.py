@@ -141,14 +141,9 @@ class ClusterCount:
         matplotlib axes
             Those of the eigenvalues.
         """
-        from ihgmm.selection.picture import draw_eigenvalues, draw_strengths, new_axes
+        from ihgmm.plotting.eigenvalues import plot_count
 
-        if ax is None:
-            ax, *beside = new_axes(2 if self.strengths else 1)
-            for other in beside:
-                draw_strengths(self, other)
-        draw_eigenvalues(self, ax)
-        return ax
+        return plot_count(self, ax)
 
     def plot_strengths(self, ax: Any = None) -> Any:
         """Draw the prediction strength of each number of clusters tried.
@@ -162,7 +157,7 @@ class ClusterCount:
         -------
         matplotlib axes
         """
-        from ihgmm.selection.picture import draw_strengths, new_axes
+        from ihgmm.plotting.eigenvalues import plot_strengths
 
         if not self.strengths:
             raise ValueError(
@@ -170,10 +165,7 @@ class ClusterCount:
                 "prediction strengths; plot() draws its eigenvalues. They come from "
                 "select_n_clusters(X, method='stability') where rows allow halves."
             )
-        if ax is None:
-            ax = new_axes(1)[0]
-        draw_strengths(self, ax)
-        return ax
+        return plot_strengths(self, ax)
 
 
 def select_n_clusters(

@@ -1,0 +1,126 @@
+"""What a picture needs of a fitted model, with clear errors where it is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ihgmm._checks import check_clusters, check_matrix
+from ihgmm.matrix import Matrix, to_host
+from ihgmm.matrix.tall import unit_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Rows by cluster: the code of each row, from 0, and the name of each cluster."""
+
+    codes: np.ndarray
+    names: list[str]
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Rows in each cluster."""
+        return np.bincount(self.codes, minlength=len(self.names))
+
+    def rows(self) -> list[np.ndarray]:
+        """Return the rows of each cluster, in their order."""
+        order = np.argsort(self.codes, kind="stable")
+        return np.split(order, np.cumsum(self.sizes)[:-1])
+
+    def table(self, other: Clusters) -> np.ndarray:
+        """Return how many rows each cluster here shares with each one there."""
+        counts = np.zeros((len(self.names), len(other.names)), dtype=np.intp)
+        np.add.at(counts, (self.codes, other.codes), 1)
+        return counts
+
+    def thinned(self, most: int, least: int) -> list[np.ndarray]:
+        """Return the rows of each cluster to show, always the same ones.
+
+        All of them, up to ``most`` together. Beyond, the same random share of every
+        cluster, but no fewer than ``least`` rows of each, where it has as many.
+        """
+        rows, total = self.rows(), len(self.codes)
+        if total <= most:
+            return rows
+        rng = np.random.default_rng(0)
+        counts = [min(len(one), max(len(one) * most // total, least)) for one in rows]
+        return [
+            np.sort(rng.choice(one, count, replace=False))
+            for one, count in zip(rows, counts, strict=True)
+        ]
+
+
+def fitted(model: Any, name: str, picture: str) -> np.ndarray:
+    """Return an attribute of a fitted model, or say why it is not there."""
+    value = getattr(model, name, None)
+    if value is not None:
+        return to_host(value)
+    who = type(model).__name__
+    if hasattr(model, "fit") and not hasattr(model, "labels_"):
+        raise ValueError(f"This {who} is not fitted yet; call fit(X) before {picture}.")
+    raise TypeError(
+        f"{picture} needs {name}, and {who} has none; give a fitted model that has, "
+        "such as IhSC."
+    )
+
+
+def clusters_of(source: Any, picture: str) -> Clusters:
+    """Return the clusters of a fitted model, or those that labels make.
+
+    Clusters of a model are its numbers from 0, also those without rows.
+    """
+    if isinstance(source, str) or not (
+        hasattr(source, "fit") or hasattr(source, "labels_")
+    ):
+        classes, codes = check_clusters(source)
+        return Clusters(codes, [str(name) for name in classes])
+    labels = fitted(source, "labels_", picture)
+    centers = getattr(source, "cluster_centers_", None)
+    count = int(labels.max()) + 1 if centers is None else int(centers.shape[0])
+    return Clusters(labels, [str(k) for k in range(count)])
+
+
+def names_of(
+    what: str, given: Any, count: int | None = None, of: str = ""
+) -> list[str]:
+    """Return texts, one for each row or feature."""
+    if isinstance(given, str | bytes):
+        one, each = ("name", f"one for each {of}") if of else ("note", "a list of them")
+        raise TypeError(f"{what}={given!r} is one {one}; give {each}.")
+    names = [text_of(name) for name in given]
+    if count is not None and len(names) != count:
+        raise ValueError(
+            f"{what} has {len(names)} entries and X has {count} {of}s; give one for "
+            f"each {of}."
+        )
+    return names
+
+
+def text_of(name: Any) -> str:
+    """Return a name of any kind as text."""
+    if name is None:
+        return ""
+    if isinstance(name, tuple):  # of an index of several levels
+        return ", ".join(map(text_of, name))
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+
+
+def check_rows(X: Any, clusters: Clusters) -> Matrix:
+    """Return checked data, with a label for each row."""
+    data = check_matrix(X)
+    if data.shape[0] != len(clusters.codes):
+        raise ValueError(
+            f"X has {data.shape[0]} rows and there are {len(clusters.codes)} labels; "
+            "give the rows that were clustered."
+        )
+    return data
+
+
+def cosines(data: Matrix, centers: np.ndarray) -> np.ndarray:
+    """Return the cosine of each row with each centre; 0 for a zero row."""
+    norms = np.sqrt(to_host(data.sqnorms).astype(np.float64))
+    unit = unit_rows(np.asarray(centers, dtype=np.float64))
+    products = to_host(data @ unit.T).astype(np.float64)
+    return np.asarray(products / np.where(norms > 0, norms, 1.0)[:, None])

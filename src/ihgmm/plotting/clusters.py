@@ -1,0 +1,241 @@
+"""Clusters side by side: their sizes, the spread of their scales, their patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ihgmm._checks import check_count
+from ihgmm.plotting._axes import (
+    cluster_axes,
+    font_size,
+    heat_map,
+    ink,
+    name_ticks,
+    quiet,
+)
+from ihgmm.plotting._clusters import clusters_of, fitted, names_of
+from ihgmm.plotting._colors import color
+from ihgmm.statistics.contrasts import TellingFeatures, telling_features
+
+
+def plot_sizes(model: Any, *, ax: Any = None) -> Any:
+    """Draw the number of rows of each cluster as bars.
+
+    Parameters
+    ----------
+    model : fitted estimator, or array-like of shape (n_samples,)
+        A model with ``labels_``, or labels of any kind. Clusters without rows are
+        shown for models.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> ax = plot_sizes(["cat", "dog", "dog"])
+    >>> [text.get_text() for text in ax.texts]
+    ['1', '2']
+    """
+    clusters = clusters_of(model, "plot_sizes")
+    sizes, count = clusters.sizes, len(clusters.names)
+    ax = cluster_axes(ax, count)
+    bars = ax.bar(
+        range(count), sizes, color=[color(k, ax) for k in range(count)], width=0.75
+    )
+    words = [f"{size:,}" for size in sizes]
+    size = font_size(ax)
+    room = ax.get_window_extent().width / count
+    upright = max(len(word) for word in words) * 0.65 * size > room
+    if size < room or not upright:
+        ax.bar_label(bars, words, padding=2, rotation=90 if upright else 0)
+    # Room for the figures above the bars.
+    longest = max(len(word) for word in words) if upright else 1
+    share = (0.7 * longest + 1.2) * size / ax.get_window_extent().height
+    ax.set_ylim(0, sizes.max() / (1 - min(share, 0.5)))
+    name_ticks(ax, clusters.names)
+    ax.yaxis.get_major_locator().set_params(integer=True)
+    ax.yaxis.set_major_formatter("{x:,.0f}")
+    ax.set_xlabel("cluster")
+    ax.set_ylabel("rows")
+    return quiet(ax)
+
+
+def plot_scales(model: Any, *, ax: Any = None) -> Any:
+    """Draw how scales are spread within each cluster, as violins on a log axis.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        A model with ``scales_``: :class:`ihgmm.IhSC` or :class:`ihgmm.IhGMM`.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Notes
+    -----
+    The scales of a cluster have mean 1, the dotted line. The bar in a violin goes from
+    the 25% to the 75% quantile, the dot is the median. Clusters of fewer than ten rows
+    are drawn as points. Rows of scale 0 have no place on a log axis; they are counted
+    below it.
+
+    Examples
+    --------
+    >>> from ihgmm import IhSC, make_ihgmm
+    >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
+    >>> ax = plot_scales(IhSC(3, random_state=0).fit(X))
+    >>> ax.get_yscale()
+    'log'
+    """
+    scales = fitted(model, "scales_", "plot_scales").astype(np.float64)
+    clusters = clusters_of(model, "plot_scales")
+    count = len(clusters.names)
+    ax = cluster_axes(ax, count)
+    positive = scales > 0
+    ax.axhline(1.0, color=ink(ax), lw=0.8, ls=":", zorder=0)
+    for k, rows in enumerate(clusters.rows()):
+        values = np.sort(scales[rows[positive[rows]]])
+        # A density of fewer than ten rows would be a guess.
+        if len(values) < 10 or values[0] == values[-1]:
+            ax.plot(np.full(len(values), k), values, "o", ms=4, color=color(k, ax))
+        else:
+            _violin(ax, k, values, count)
+    ax.set_yscale("log")
+    name_ticks(ax, clusters.names)
+    low, high = ax.get_ylim()
+    if high < 300 * low:  # so few powers of ten are too few figures
+        ax.yaxis.get_major_locator().set_params(subs=(1.0, 2.0, 5.0))
+        ax.yaxis.set_minor_formatter("")
+    ax.yaxis.set_major_formatter("{x:g}")
+    zero = int((~positive).sum())
+    rows_are = "1 row of scale 0 is" if zero == 1 else f"{zero:,} rows of scale 0 are"
+    ax.set_xlabel("cluster" + (f"\n{rows_are} not shown" if zero else ""))
+    ax.set_ylabel("scale (cluster mean 1)")
+    return quiet(ax)
+
+
+def _violin(ax: Any, k: int, values: np.ndarray, n_clusters: int) -> None:
+    """Draw the density of the scales of a cluster, their quartiles and median."""
+    from scipy.stats import gaussian_kde
+
+    # A thousand quantiles of a larger cluster look the same, and cost less.
+    share = np.linspace(0, 1, min(len(values), 1000))
+    # The density is that of the logarithms, which is what a log axis shows.
+    logs = np.log(np.quantile(values, share))
+    grid = np.linspace(logs[0], logs[-1], 100)
+    width = gaussian_kde(logs)(grid)
+    width *= 0.4 / width.max()
+    y = np.exp(grid)
+    ax.fill_betweenx(y, k - width, k + width, color=color(k, ax), alpha=0.55, lw=0)
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+    # Thinner where many clusters share little room.
+    room = ax.get_window_extent().width * 72 / ax.figure.dpi / n_clusters
+    part = min(1.0, room / 12)
+    ax.plot([k, k], [low, high], color=ink(ax), lw=2.5 * part, solid_capstyle="butt")
+    dot = {"ms": 4.5 * part, "mew": 1.2 * part, "mec": ink(ax)}
+    ax.plot(k, middle, "o", mfc=ax.get_facecolor(), **dot)
+
+
+def plot_centers(
+    model: Any,
+    *,
+    n_features: int | None = None,
+    feature_names: Sequence[str] | None = None,
+    ax: Any = None,
+) -> Any:
+    """Draw the pattern of each cluster in the most telling features, as a heat map.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        A model with ``cluster_centers_``.
+    n_features : int, optional
+        How many features to show. Default: 20, or one for each cluster if these are
+        more.
+    feature_names : sequence of str, optional
+        Names of all features. Default: those of the model, or x0, x1, ...
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Notes
+    -----
+    A cell shows by how much a centre is above or below the other centres, stretched to
+    its length, in noise levels of the cluster: the contrast of
+    :func:`ihgmm.statistics.contrasts.telling_features`. For models without
+    ``noise_levels_`` it is a share of the centre's length. Each cluster's most telling feature is shown
+    first, then the second of each, until there are ``n_features``. Features are in the
+    order of the clusters that they tell most about.
+
+    Examples
+    --------
+    >>> from ihgmm import IhSC, make_ihgmm
+    >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
+    >>> ax = plot_centers(IhSC(3, random_state=0).fit(X), n_features=6)
+    >>> len(ax.get_yticks())
+    6
+    """
+    centers = fitted(model, "cluster_centers_", "plot_centers")
+    most = max(20, len(centers)) if n_features is None else n_features
+    count = check_count("n_features", most)
+    clusters = clusters_of(model, "plot_centers")
+    p = centers.shape[1]
+    if feature_names is None:
+        feature_names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(p)])
+    names = names_of("feature_names", feature_names, p, "feature")
+    # Squares of very large or very small entries would be lost; contrasts have no unit.
+    unit = float(np.abs(centers).max()) or 1.0
+    noise = _noise_levels(model, clusters.codes, len(centers), unit)
+    told = telling_features(centers / unit, noise, n_features=count)
+    shown = _chosen(told, count)
+    cells = told.contrasts[:, shown].T
+    width = float(np.clip(1.9 + 0.22 * len(centers), 6.4, 13.4))
+    size = (width, float(np.clip(1.2 + 0.24 * len(shown), 3.0, 13.5)))
+    measure = "share of the centre's length" if noise is None else "noise levels"
+    reach = float(np.abs(cells).max()) or 1.0
+    rows = [names[j] for j in shown]
+    label = f"above the other clusters\n({measure})"
+    return heat_map(ax, cells, size, rows, clusters.names, label, -reach, reach)[0]
+
+
+def _chosen(told: TellingFeatures, count: int) -> np.ndarray:
+    """Return the best features of all clusters, by the cluster that they tell of."""
+    strength = np.abs(told.scores)
+    ranked: dict[int, None] = {}
+    for place in range(told.features.shape[1]):
+        order = np.argsort(-strength[:, place], kind="stable")
+        ranked.update(dict.fromkeys(told.features[order, place].tolist()))
+        if len(ranked) >= count:
+            break
+    shown = np.array(list(ranked)[:count])
+    contrasts = np.abs(told.contrasts[:, shown])
+    owner = contrasts.argmax(axis=0)
+    return shown[np.lexsort((-contrasts.max(axis=0), owner))]
+
+
+def _noise_levels(
+    model: Any, codes: np.ndarray, k: int, unit: float
+) -> np.ndarray | None:
+    """Return the noise level of each cluster, if the model has any noise."""
+    if getattr(model, "noise_levels_", None) is None:
+        return None
+    levels = fitted(model, "noise_levels_", "plot_centers").astype(np.float64) / unit
+    if len(levels) == len(codes):
+        sizes = np.maximum(np.bincount(codes, minlength=k), 1)
+        levels = np.sqrt(np.bincount(codes, levels**2, minlength=k) / sizes)
+    if len(levels) not in (1, k) or not levels.any():
+        return None
+    # A row alone has noise level 0: it gets what the others have.
+    typical = np.sqrt(np.mean(levels[levels > 0] ** 2))
+    return np.where(levels > 0, levels, typical) * np.ones(k)

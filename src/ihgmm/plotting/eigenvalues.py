@@ -1,0 +1,202 @@
+"""Eigenvalues, and the other evidence for a number of clusters, drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ihgmm._text import count_headline, counted
+from ihgmm.plotting._axes import ink, new_axes, quiet
+from ihgmm.plotting._clusters import fitted
+from ihgmm.plotting._colors import GREY, color
+from ihgmm.statistics.diagnosis import Diagnosis
+from ihgmm.statistics.selection import ClusterCount
+
+
+@dataclass(frozen=True, eq=False)
+class Scree:
+    """Eigenvalues, and what is known of signal and noise in them."""
+
+    values: np.ndarray  # the largest first
+    n_signal: int  # how many are above the edge, or one for each cluster
+    n_clusters: int  # after as many the gap is
+    gram: str = ""  # the Gram matrix that they belong to, if that is known
+    edge: float | None = None  # of noise, if the number of clusters was counted
+    lowest: float | None = None  # the lower end of the band of sign-flipped copies
+
+    @property
+    def gap(self) -> float | None:
+        """The last eigenvalue of the clusters over the next, if both are above 0."""
+        k = self.n_clusters
+        if not 0 < k < len(self.values) or self.values[k] <= 0:
+            return None
+        return float(self.values[k - 1] / self.values[k])
+
+
+def scree_of(source: Any, count: ClusterCount | None = None) -> Scree:
+    """Return the eigenvalues of a diagnosis or a model, or those of a count if given.
+
+    A count alone is its own source.
+    """
+    if isinstance(source, ClusterCount):
+        k, count = source.rank, source
+    elif isinstance(source, Diagnosis):
+        k, values, gram = source.n_clusters, source.eigenvalues, source.gram
+    else:
+        values = fitted(source, "eigenvalues_", "plot_scree").astype(np.float64)
+        k, gram = len(values), getattr(source, "gram", "")
+    if count is None:
+        return Scree(values, k, k, gram)
+    lowest = min(count.null.min(initial=count.edge), count.edge)
+    return Scree(count.eigenvalues, count.rank, k, count.gram, count.edge, lowest)
+
+
+def plot_scree(
+    source: Any, count: ClusterCount | None = None, *, ax: Any = None
+) -> Any:
+    """Draw the leading eigenvalues; of a count, with noise and gap as well.
+
+    Parameters
+    ----------
+    source : fitted estimator, ClusterCount or Diagnosis
+        For noise and gap, ``select_n_clusters(X)``. For the gap alone,
+        ``diagnose(X, labels)``. A model with ``eigenvalues_`` knows those of its
+        clusters and none beyond: it shows neither, unless it is given with a count.
+    count : ClusterCount, optional
+        With a model: what :func:`ihgmm.select_n_clusters` returned, to draw noise and
+        the gap at the model's number of clusters. A model fitted with
+        ``n_clusters="auto"`` has it already, as ``selection_``.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Notes
+    -----
+    A count brings the band of sign-flipped data, which is noise, and eigenvalues
+    beyond the clusters; a diagnosis brings one eigenvalue beyond. With either the gap
+    is marked: eigenvalue K over the next one. The picture of a model alone says what
+    it lacks, in the place of a title, and needs no legend.
+
+    Examples
+    --------
+    >>> from ihgmm import IhSC, make_ihgmm, select_n_clusters
+    >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
+    >>> ax = plot_scree(select_n_clusters(X, random_state=0))
+    >>> ax.get_title()
+    '3 clusters, rank 3'
+    >>> model = IhSC(3, random_state=0).fit(X)
+    >>> print(plot_scree(model).get_title())
+    eigenvalues of the model's 3 clusters only;
+    pass select_n_clusters(X) to see noise and gap
+    >>> ax = plot_scree(model, select_n_clusters(X, random_state=0))
+    """
+    if isinstance(source, ClusterCount):
+        count = source
+    elif count is None:
+        count = getattr(source, "selection_", None)
+    scree = scree_of(source, count)
+    ax = new_axes((6.0, 4.0)) if ax is None else ax
+    _draw(ax, scree)
+    if count is not None:
+        ax.set_title(f"{count_headline(count)}, rank {count.rank}")
+    elif not isinstance(source, Diagnosis):
+        ax.set_title(
+            f"eigenvalues of the model's {counted(scree.n_clusters, 'cluster')} only;\n"
+            "pass select_n_clusters(X) to see noise and gap",
+            fontsize="small", color=ink(ax), alpha=0.75,
+        )  # fmt: skip
+    return ax
+
+
+def plot_count(count: ClusterCount, ax: Any = None) -> Any:
+    """Draw the eigenvalues of a count; in a new figure, strengths beside them."""
+    if ax is None and count.strengths:
+        ax, beside = new_axes((10.0, 4.0), 2)
+        plot_strengths(count, beside)
+    return plot_scree(count, ax=ax)
+
+
+def plot_strengths(count: ClusterCount, ax: Any = None) -> Any:
+    """Draw how far halves of the data agree on each number of clusters tried."""
+    ax = new_axes((6.0, 4.0)) if ax is None else ax
+    tried, strengths = list(count.strengths), list(count.strengths.values())
+    ax.plot(tried, strengths, "-o", color=color(0, ax), mfc=ax.get_facecolor(), ms=7)
+    found = "no number"
+    if count.is_stable:
+        found, k = counted(count.n_clusters, "cluster"), count.n_clusters
+        label = f"halves agree on {found}"
+        ax.plot(k, count.strengths[k], "o", color=color(0, ax), ms=7, label=label)
+    least = count.required_strength
+    ax.axhline(least, color=color(1, ax), lw=1.2, label=f"asked for: {least}")
+    ax.set_ylim(-0.04, 1.06)  # whole circles at 0 and 1
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.set_xlabel("number of clusters")
+    ax.set_ylabel("prediction strength")
+    ax.set_title(f"stable: {found}")
+    ax.legend(frameon=False)
+    return quiet(ax)
+
+
+def _draw(ax: Any, scree: Scree) -> None:
+    """Draw eigenvalues, those of the signal filled, with what is known of noise."""
+    k, values = scree.n_signal, scree.values
+    has_edge = scree.edge is not None
+    if has_edge:  # far more may be known, which are all noise
+        values = values[: max(k + 5, 10, scree.n_clusters + 1)]
+        ax.axhspan(
+            scree.lowest, scree.edge, color=color(1, ax), alpha=0.25, lw=0,
+            label="sign-flipped copies",
+        )  # fmt: skip
+        ax.axhline(scree.edge, color=color(1, ax), lw=1.2, label="edge of noise")
+    place = np.arange(1, len(values) + 1)
+    size = 7 if len(values) <= 25 else 4
+    above, below = ("above", "not above") if has_edge else ("clusters", "the next")
+    label = f"{above}: {k}" if k else None
+    ax.plot(place[:k], values[:k], "o", color=color(0, ax), ms=size, label=label)
+    if len(values) > k:
+        ax.plot(
+            place[k:], values[k:], "o", mfc="none", color=GREY, ms=size, label=below
+        )
+    if scree.gap is not None:
+        at = scree.n_clusters
+        ax.plot(
+            [at + 0.5, at + 0.5], values[at - 1 : at + 1], color=ink(ax), lw=1.2,
+            marker="_", ms=8, label=f"gap: {scree.gap:.1f}-fold",
+        )  # fmt: skip
+    _scale_values(ax, values, scree)
+    ax.set_xlim(0.4, len(values) + 0.6)
+    ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    ax.set_xlabel("eigenvalue number")
+    ax.set_ylabel(f"eigenvalue ({scree.gram} Gram)" if scree.gram else "eigenvalue")
+    if len(ax.get_legend_handles_labels()[0]) > 1:
+        # A frame, so that no mark in it passes for an eigenvalue. Where there is one
+        # series and no gap, the title says all.
+        ax.legend(fontsize="small", framealpha=0.9, edgecolor="#aaaaaa")
+    quiet(ax)
+
+
+def _scale_values(ax: Any, values: np.ndarray, scree: Scree) -> None:
+    """Choose the axis: logarithmic where the largest would dwarf all others."""
+    least = values.min() if scree.edge is None else scree.edge
+    if least > 0 and values.max() > 20 * least:
+        if min(values.min(), least if scree.lowest is None else scree.lowest) > 0:
+            ax.set_yscale("log")
+        else:  # straight around zero, where the noise lies
+            ax.set_yscale("symlog", linthresh=least)
+            ax.set_yticks(_powers(least, values))
+    elif scree.edge is None:
+        ax.set_ylim(min(0.0, 1.1 * values.min()), 1.08 * max(values.max(), 0) or None)
+
+
+def _powers(edge: float, values: np.ndarray) -> list[float]:
+    """Return 0 and the powers of ten beyond the edge: those within would overlap."""
+    ends = np.maximum([values.max(), -values.min()], edge)
+    first, *last = np.ceil(np.log10([1.5 * edge, *ends])).astype(int)
+    above, below = (10.0 ** np.arange(first, stop + 1) for stop in last)
+    kept = below[below <= ends[1]]
+    return [*-kept[::-1], 0.0, *above]

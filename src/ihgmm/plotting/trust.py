@@ -1,0 +1,245 @@
+"""How far to trust labels: certainty, silhouettes, and known labels beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ihgmm._text import percent
+from ihgmm.matrix import Matrix, to_host
+from ihgmm.metrics import match_labels, misclassification_rate
+from ihgmm.plotting._axes import draw_profiles, font_size, heat_map, ink, percent_ticks
+from ihgmm.plotting._clusters import Clusters, check_rows, clusters_of, fitted
+from ihgmm.plotting._colors import LIGHT
+from ihgmm.statistics.diagnosis import Diagnosis, diagnose
+
+
+def plot_confidence(
+    model: Any, X: Any = None, *, certainty: Any = None, ax: Any = None
+) -> Any:
+    """Draw how certain the label of each row is, sorted within clusters.
+
+    Parameters
+    ----------
+    model : fitted estimator, or array-like of shape (n_samples,)
+        A model with ``labels_``, or labels of any kind.
+    X : array-like or sparse matrix of shape (n_samples, n_features), optional
+        The data that was clustered, for :func:`ihgmm.diagnose`. Not needed for
+        :class:`ihgmm.IhGMM`, which has ``memberships_``.
+    certainty : array-like of shape (n_samples,), optional
+        The certainty of each row, if it is known: ``diagnose(X, labels).certainty``.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Notes
+    -----
+    Each cluster has a column of the same width, in which its rows are sorted from the
+    most to the least certain. The dashed line is at 90%; the title says how many rows
+    are below it.
+
+    Examples
+    --------
+    >>> from ihgmm import IhSC, make_ihgmm
+    >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
+    >>> ax = plot_confidence(IhSC(3, random_state=0).fit(X), X)
+    >>> ax.get_title()
+    '0% of rows are less than 90% certain'
+    """
+    clusters = clusters_of(model, "plot_confidence")
+    values = _certainty(model, X, certainty, clusters)
+    ax = draw_profiles(ax, values, clusters)
+    sure = Diagnosis.certain_from
+    ax.axhline(sure, color=ink(ax), lw=0.9, ls="--")
+    ax.set_ylim(0, 1.04)
+    percent_ticks(ax.yaxis)
+    ax.set_ylabel("certainty of the label")
+    below = float((values < sure).mean())
+    ax.set_title(f"{percent(below)} of rows are less than {sure:.0%} certain")
+    return ax
+
+
+def _certainty(model: Any, X: Any, given: Any, clusters: Clusters) -> np.ndarray:
+    n = len(clusters.codes)
+    if given is not None:
+        values = to_host(given).astype(np.float64)
+        if values.shape != (n,) or not ((values >= 0) & (values <= 1)).all():
+            raise ValueError(
+                f"certainty has shape {values.shape}; give {n} numbers between 0 and "
+                "1, one for each row."
+            )
+        return values
+    if X is not None:
+        return to_host(diagnose(X, clusters.codes).certainty)
+    if hasattr(model, "memberships_"):
+        memberships = fitted(model, "memberships_", "plot_confidence")
+        return np.asarray(memberships[np.arange(n), clusters.codes])
+    raise TypeError(
+        "plot_confidence needs the data that was clustered; call "
+        "plot_confidence(model, X)."
+    )
+
+
+def plot_silhouette(model: Any, X: Any = None, *, ax: Any = None) -> Any:
+    """Draw the silhouette of each row on the sphere, sorted within clusters.
+
+    Parameters
+    ----------
+    model : fitted estimator, or array-like of shape (n_samples,)
+        A model with ``labels_``, or labels of any kind.
+    X : array-like or sparse matrix of shape (n_samples, n_features), optional
+        Rows to compare by cosine. Default: the ``embedding_`` of the model, which is
+        where :class:`ihgmm.IhSC` looks for clusters. Silhouettes of data with many
+        features are small, since noise makes all rows nearly orthogonal.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Notes
+    -----
+    The silhouette of a row is ``(b - a) / max(a, b)``, with a its mean cosine distance
+    to the other rows of its cluster and b that to the rows of the nearest other
+    cluster: 1 is best, below 0 the row is nearer to another cluster. A mean cosine
+    distance to a cluster is one minus the cosine with the mean of its unit rows, so all
+    silhouettes are exact at a cost that is linear in the number of rows. Rows alone in
+    their cluster have 0, and zero rows have no direction and are left out. A cluster of
+    more than 400 rows is drawn by 400 of its sorted values.
+
+    Examples
+    --------
+    >>> from ihgmm import IhSC, make_ihgmm
+    >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
+    >>> ax = plot_silhouette(IhSC(3, random_state=0).fit(X))
+    >>> ax.get_title()
+    'mean silhouette 1.00'
+    """
+    clusters = clusters_of(model, "plot_silhouette")
+    X = getattr(model, "embedding_", None) if X is None else X
+    if X is None:
+        raise TypeError(
+            f"{type(model).__name__} has no embedding_; give the rows to compare: "
+            "plot_silhouette(model, X)."
+        )
+    values = _cosine_silhouettes(check_rows(X, clusters), clusters)
+    ax = draw_profiles(ax, values, clusters)
+    mean = float(np.nanmean(values))
+    ax.axhline(mean, color=ink(ax), lw=0.9, ls="--")
+    ax.set_ylim(min(-0.05, 1.08 * float(np.nanmin(values))), 1.04)
+    ax.set_ylabel("silhouette by cosine")
+    ax.set_title(f"mean silhouette {mean:.2f}")
+    return ax
+
+
+def _cosine_silhouettes(data: Matrix, clusters: Clusters) -> np.ndarray:
+    """Return the silhouette of each row by cosine distance; NaN for zero rows."""
+    norms = np.sqrt(to_host(data.sqnorms).astype(np.float64))
+    live = norms > 0
+    codes, count = clusters.codes, len(clusters.names)
+    inverse = np.divide(1.0, norms, where=live, out=np.zeros(len(norms)))
+    sizes = np.bincount(codes, weights=live, minlength=count)
+    if np.count_nonzero(sizes) < 2:
+        raise ValueError(
+            "All rows are in one cluster; a silhouette compares two or more."
+        )
+    here = (np.arange(len(codes)), codes)
+    weights = np.zeros((len(codes), count))
+    weights[here] = inverse
+    sums = to_host(data.adjoint(weights)).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cosines = to_host(data @ (sums / sizes)) * inverse[:, None]
+        distances = np.where(sizes > 0, 1.0 - cosines, np.inf).astype(np.float64)
+        # The row itself is at distance 0 and does not count.
+        own = distances[here] * sizes[codes] / (sizes[codes] - 1)
+        distances[here] = np.inf
+        nearest = distances.min(axis=1)
+        values = (nearest - own) / np.maximum(np.maximum(own, nearest), 1e-12)
+    values[sizes[codes] < 2] = 0.0
+    values[~live] = np.nan
+    return values
+
+
+def plot_confusion(labels_true: Any, labels_pred: Any, *, ax: Any = None) -> Any:
+    """Draw how known labels and clusters go together, as a table of counts.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n_samples,)
+        Known labels and those of a clustering, of any kind.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Notes
+    -----
+    Clusters are put in the order of the known labels that they go with best
+    (:func:`ihgmm.metrics.match_labels`): those pairs are framed. Clusters that find no
+    partner come last. The colour is the share of a known label's rows; counts are
+    written where there is room. The title is the share of rows outside the frames, the
+    misclassification rate.
+
+    Examples
+    --------
+    >>> ax = plot_confusion(["a", "a", "b", "b"], [1, 1, 0, 1])
+    >>> ax.get_title()
+    '25.0% of rows misplaced'
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['1', '0']
+    """
+    rate = misclassification_rate(labels_true, labels_pred)
+    true = clusters_of(labels_true, "plot_confusion")
+    pred = clusters_of(labels_pred, "plot_confusion")
+    n_true = len(true.names)
+    partner = np.empty(len(pred.names), dtype=np.intp)
+    partner[pred.codes] = match_labels(true.codes, pred.codes, unmatched=n_true)
+    order = np.argsort(partner, kind="stable")
+    table = true.table(pred)[:, order]
+    side = float(np.clip(2.0 + 0.32 * max(table.shape), 4.2, 11.0))
+    share = table / table.sum(axis=1, keepdims=True)
+    columns = [pred.names[j] for j in order]
+    label = "share of the known label"
+    ax, bar = heat_map(ax, share, (side + 0.8, side), true.names, columns, label, 0, 1)
+    percent_ticks(bar.ax.yaxis)
+    _counts(ax, table, share)
+    _frames(ax, partner[order], n_true)
+    ax.set_ylabel("known label")
+    ax.set_title(f"{percent(rate)} of rows misplaced")
+    return ax
+
+
+def _counts(ax: Any, table: np.ndarray, share: np.ndarray) -> None:
+    """Write counts into the cells if all of them fit."""
+    words = [[f"{count:,}" if count else "" for count in row] for row in table]
+    box, size = ax.get_window_extent(), font_size(ax)
+    longest = max(len(word) for row in words for word in row)
+    # The colour bar may take a little of the room yet.
+    if 0.65 * size * (longest + 1) > 0.85 * box.width / table.shape[1]:
+        return
+    if 1.2 * size > box.height / table.shape[0]:
+        return
+    for i, row in enumerate(words):
+        for j, word in enumerate(row):
+            dark = share[i, j] < 0.5
+            ax.text(
+                j, i, word, ha="center", va="center", color="white" if dark else "black"
+            )
+
+
+def _frames(ax: Any, partner: np.ndarray, n_true: int) -> None:
+    """Frame the cells of clusters and the known labels that they go with."""
+    from matplotlib.patches import Rectangle
+
+    width = 1.5 if len(partner) <= 20 else 0.8
+    for j, i in enumerate(partner):
+        if i < n_true:
+            corner = (j - 0.5, i - 0.5)
+            ax.add_patch(Rectangle(corner, 1, 1, fill=False, ec=LIGHT[1], lw=width))

@@ -16,8 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, make_ihgmm
-from ihgmm.storage import StorageError, load_model, save_model
-from ihgmm.storage.models import load_saved
+from ihgmm.storage import StorageError, load_model, load_saved, save_model
 
 X, LABELS = make_ihgmm(90, 15, 3, separation_constant=1.0, random_state=0)
 NEW, _ = make_ihgmm(50, 15, 3, separation_constant=1.0, random_state=1)

@@ -23,12 +23,11 @@ from ihgmm.experiments import (
     run_experiment,
     summarize,
 )
-from ihgmm.experiments.grids import Experiment, Panel
-from ihgmm.experiments.heatmaps import grid, threshold_constants
+from ihgmm.experiments.figures import grid, threshold_constants
 from ihgmm.experiments.methods import METHODS
-from ihgmm.experiments.oracles import ROUNDS, center_oracle, label_oracle
-from ihgmm.experiments.phase import correlated_sample
+from ihgmm.experiments.oracles import center_oracle, label_oracle
 from ihgmm.experiments.runner import Summary, execute, read_results
+from ihgmm.experiments.studies import Experiment, Panel, correlated_sample
 from ihgmm.experiments.table import (
     PAPER_COUNTS,
     Cell,
@@ -224,7 +223,7 @@ def naive_label_oracle(sample, i):
     X, labels = sample.X[others], sample.labels[others]
     norms = np.linalg.norm(X, axis=1)
     weights = 1 / norms
-    for _ in range(ROUNDS):
+    for _ in range(5):
         cosines = np.empty(len(X))
         for j in range(len(X)):
             rows = (labels == labels[j]) & (np.arange(len(X)) != j)

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ihgmm.memberships import CLOSEST, indicators
 from ihgmm.model import IhGMMSample
 
-__all__ = ["center_oracle", "label_oracle"]
 
-ROUNDS = 5
-"""Rounds in which rows are weighed; the weights have settled by then."""
-
-
-def label_oracle(sample: IhGMMSample) -> np.ndarray:
+def label_oracle(sample: IhGMMSample, *, n_rounds: int = 5) -> np.ndarray:
     """Return labels by one who knows the labels of all other rows.
 
     For each row the centres are learnt from the other rows and their true labels; the
@@ -25,6 +19,8 @@ def label_oracle(sample: IhGMMSample) -> np.ndarray:
     ----------
     sample : IhGMMSample
         Data and truth.
+    n_rounds : int
+        Rounds in which rows are weighed; the weights have settled after five.
 
     Returns
     -------
@@ -46,17 +42,18 @@ def label_oracle(sample: IhGMMSample) -> np.ndarray:
     """
     gram = sample.X @ sample.X.T
     sqnorms = gram.diagonal()
-    members = indicators(sample.labels, len(sample.centers))
+    members = np.eye(len(sample.centers))[sample.labels]
     same = members @ members.T
     weights = np.tile(1 / np.sqrt(sqnorms), (len(sqnorms), 1))
     np.fill_diagonal(weights, 0.0)
-    for _ in range(ROUNDS):
+    for _ in range(n_rounds):
         # Column j: row j and the sum of its cluster, then without row j itself.
         inner = weights @ (gram * same)
         squares = (weights * inner) @ same - 2 * weights * inner
         squares += weights**2 * sqnorms
         cosines = _ratio(inner - weights * sqnorms, np.sqrt(squares.clip(0) * sqnorms))
-        cosines = cosines.clip(0, np.sqrt(1 - CLOSEST))
+        # No row fits a centre without any noise: its squared sine is 1e-12 at least.
+        cosines = cosines.clip(0, np.sqrt(1 - 1e-12))
         weights = cosines / ((1 - cosines**2) * np.sqrt(sqnorms))
         np.fill_diagonal(weights, 0.0)
     lengths = np.sqrt((weights * (weights @ (gram * same))) @ members)

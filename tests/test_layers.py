@@ -18,6 +18,7 @@ LAYERS = [
         "_norms",
         "_tall",
         "_progress",
+        "_files",
     },
     {
         "groups",

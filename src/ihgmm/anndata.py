@@ -226,10 +226,9 @@ def _matrix(adata: AnnData, layer: str | None, use_rep: str | None) -> Any:
                 "adata.X is None; give a layer, or a key of obsm as use_rep."
             )
         return adata.X
+    option, home, key = ("use_rep", "obsm", use_rep)
     if layer is not None:
-        option, home, key = "layer", "layers", layer
-    else:
-        option, home, key = "use_rep", "obsm", use_rep
+        option, home, key = ("layer", "layers", layer)
     fields = getattr(adata, home)
     if key not in fields:
         known = ", ".join(repr(name) for name in fields) or "nothing"

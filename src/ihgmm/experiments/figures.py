@@ -43,8 +43,7 @@ def _figure(
     heading: str,
     size: tuple[float, float],
     n_columns: int,
-    sharex: bool | str,
-    sharey: bool | str,
+    share: tuple[Any, Any],
     dpi: int,
     **legend: Any,
 ) -> Iterator[tuple[Any, np.ndarray, dict[str, Any]]]:
@@ -54,11 +53,12 @@ def _figure(
     except ImportError:
         raise ImportError("Figures need matplotlib: pip install matplotlib") from None
     figure = Figure(figsize=size, layout="constrained")
+    sharex, sharey = share
     axes = figure.subplots(2, n_columns, sharex=sharex, sharey=sharey, squeeze=False)
     lines: dict[str, Any] = {}
     yield figure, axes, lines
-    where = {"loc": "outside lower center", "frameon": False}
-    figure.legend(lines.values(), lines.keys(), **where, **legend)
+    legend = {"loc": "outside lower center", "frameon": False, **legend}
+    figure.legend(lines.values(), lines.keys(), **legend)
     figure.suptitle(heading, fontsize=11)
     figure.savefig(path, dpi=dpi)
 
@@ -78,8 +78,7 @@ def draw_experiment(experiment: Experiment, summary: list[Summary], path: Path) 
         f"{experiment.title} ({count} repetitions)",
         (2.6 * len(columns) + 0.6, 5.4),
         len(columns),
-        "col",
-        "row",
+        ("col", "row"),
         dpi=130,
         # Six names side by side need the width of at least four panels.
         ncols=n_methods if len(columns) >= 4 else 3,
@@ -154,8 +153,7 @@ def draw_map(
         f"{one.title} ({reps_per_cell:.3g} draws a cell)",
         (1.62 * len(methods) + 1.5, 2 * (0.45 + 0.24 * n_rows) + 1.35),
         len(methods),
-        True,
-        True,
+        (True, True),
         dpi=110,
         ncols=len(steps),
         fontsize=8,

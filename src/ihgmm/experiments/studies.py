@@ -251,7 +251,7 @@ def _rows(argument: str, *values: float) -> dict[str, dict[str, Any]]:
 
 # One level for all rows with the mean square of levels that are uniform from 1/3 to 3.
 LOUD = round(float(np.sqrt(np.mean([9, 1, 1 / 9]))), 2)
-NOISE_ROWS = {
+NOISE_ROWS: dict[str, dict[str, Any]] = {
     "1": {"noise_levels": 1.0},
     "0.5 to 1.5": {"noise_levels": (0.5, 1.5)},
     f"{LOUD:g}": {"noise_levels": LOUD},

@@ -220,7 +220,7 @@ WRONG = {
     "newer": (put("header", "version", 2), "format 2, written by ihgmm '0.1.0'"),
     "other": (put("header", "format", "x"), "is no model of ihgmm"),
     "class": (put("header", "class", "os.system"), "class 'os.system'; known are IhSC"),
-    "unhashable": (put("header", "class", []), r"class \[\]; known are"),
+    "unhashable": (put("header", "class", []), r"class '\[\]'; known are"),
     "parameter": (put("header", "parameters", {"shell": 1}), "no parameter shell=1"),
     "nested": (put("header", "parameters", {"gram": [1]}), "no parameter gram="),
     "numbers": (put("header", "numbers", {"n_iter_": "3"}), "n_clusters_=None is no"),

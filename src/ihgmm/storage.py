@@ -50,12 +50,13 @@ class SavedModel:
 
 
 class Layout(NamedTuple):
-    """The fitted attributes of a class."""
+    """The fitted attributes of a class: arrays with their shapes, and numbers.
+
+    A shape has a letter for each axis: n rows, p features, k clusters.
+    """
 
     build: type
     arrays: Mapping[str, str]
-    """Arrays and their shapes, a letter for each axis: n rows, p features, k clusters.
-    """
     numbers: Mapping[str, type]
 
 
@@ -400,11 +401,9 @@ def _check_header(header: dict[str, Any]) -> tuple[Layout, dict[str, Any]]:
         f"{header.get('ihgmm')!r}; this is ihgmm {version('ihgmm')} and reads format "
         f"{FORMAT_VERSION}. Use the version that wrote it, or fit again.",
     )
-    name = header.get("class")
-    if not isinstance(name, str) or name not in LAYOUTS:
-        raise StorageError(
-            f"it holds a model of class {name!r}; known are {', '.join(LAYOUTS)}."
-        )
+    name = str(header.get("class"))
+    known = ", ".join(LAYOUTS)
+    _require(name in LAYOUTS, f"it holds a model of class {name!r}; known are {known}.")
     layout = LAYOUTS[name]
     p, names = header.get("n_features"), header.get("feature_names")
     _require(type(p) is int and p >= 1, f"n_features={p!r} is not a count.")
@@ -420,14 +419,14 @@ def _check_header(header: dict[str, Any]) -> tuple[Layout, dict[str, Any]]:
     parameters, numbers = header.get("parameters"), header.get("numbers")
     if not isinstance(parameters, dict) or not isinstance(numbers, dict):
         raise StorageError("its parameters or numbers are missing.")
-    known = layout.build().get_params(deep=False)
+    accepted = layout.build().get_params(deep=False)
     for key, value in parameters.items():
-        fits = key in known and isinstance(value, SCALAR)
+        fits = key in accepted and isinstance(value, SCALAR)
         _require(fits, f"{name} has no parameter {key}={value!r}.")
     for key, kind in layout.numbers.items():
         text = f"{key}={numbers.get(key)!r} is no {kind.__name__}."
         _require(type(numbers.get(key)) is kind, text)
-    if "noise" in known:
+    if "noise" in accepted:
         noise = parameters.get("noise")
         fits = isinstance(noise, str) and noise in NOISE_SHAPES
         _require(fits, f"noise={noise!r} is not known.")

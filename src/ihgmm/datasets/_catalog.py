@@ -13,43 +13,20 @@ HOMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A data set.
-
-    Attributes
-    ----------
-    title, about, citation : str
-        For people to read.
-    preprocessing : {"none", "zscore"}
-        What reproduces the paper's table.
-    home : str or None
-        A key of :data:`HOMES`; None for data that scikit-learn ships, names included.
-    path : str
-        The file, relative to its home.
-    layout : {"svmlight", "spaces", "commas"}
-        How the file is written; a name that ends in ``.bz2`` is unpacked first.
-    first_label : int
-        Classes are numbered from here in the file.
-    counts : tuple of int
-        Rows of each class, those with missing values left out.
-    sums : tuple of float
-        What :func:`ihgmm.datasets._cache.class_sums` gives for the right content.
-    precision : float
-        Copies of a value may differ by this much. Upstream's segment and usps may be
-        scaled and rounded a little differently from the copies looked at here.
-    feature_names, target_names : tuple of str
-        Names of columns and classes.
-    """
+    """A data set."""
 
     title: str
     about: str
     citation: str
-    preprocessing: Literal["none", "zscore"]
-    home: str | None = None
-    path: str = ""
+    preprocessing: Literal["none", "zscore"]  # what reproduces the paper's table
+    home: str | None = None  # a key of HOMES; None for data that scikit-learn ships
+    path: str = ""  # the file, relative to its home; .bz2 is unpacked first
     layout: Literal["svmlight", "spaces", "commas"] = "svmlight"
-    first_label: int = 1
-    counts: tuple[int, ...] = ()
-    sums: tuple[float, ...] = ()
+    first_label: int = 1  # classes are numbered from here in the file
+    counts: tuple[int, ...] = ()  # rows of each class, incomplete ones left out
+    sums: tuple[float, ...] = ()  # what class_sums gives for the right content
+    # Copies of a value may differ by this much. Upstream's segment and usps may be
+    # scaled and rounded a little differently from the copies looked at here.
     precision: float = 1e-8
     feature_names: tuple[str, ...] = ()
     target_names: tuple[str, ...] = ()

@@ -12,29 +12,14 @@ def label_oracle(sample: IhGMMSample, *, n_rounds: int = 5) -> np.ndarray:
 
     For each row the centres are learnt from the other rows and their true labels; the
     row goes to the largest cosine. A row counts in its centre with its length over its
-    noise variance, both estimated. A method that has to learn the centres cannot be
-    expected to do better.
+    noise variance, both estimated in ``n_rounds`` rounds; after five they have settled.
+    A method that has to learn the centres cannot be expected to do better.
 
-    Parameters
-    ----------
-    sample : IhGMMSample
-        Data and truth.
-    n_rounds : int
-        Rounds in which rows are weighed; the weights have settled after five.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-
-    Notes
-    -----
     The weights of the others are found without the row as well. Were they not, rows
     that happen to resemble it would count more in its own cluster and only there, and
     give its label away. Row i of ``weights`` is what the others count where row i is
     to be placed: an n by n matrix, for samples of a simulation.
 
-    Examples
-    --------
     >>> from ihgmm import make_ihgmm
     >>> sample = make_ihgmm(60, 40, 3, random_state=0, return_params=True)
     >>> bool((label_oracle(sample) == sample.labels).all())
@@ -68,17 +53,6 @@ def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
 def center_oracle(sample: IhGMMSample) -> np.ndarray:
     """Return labels by one who knows the centres: each row to the largest cosine.
 
-    Parameters
-    ----------
-    sample : IhGMMSample
-        Data and truth.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-
-    Examples
-    --------
     >>> from ihgmm import make_ihgmm
     >>> sample = make_ihgmm(60, 40, 3, random_state=0, return_params=True)
     >>> bool((center_oracle(sample) == sample.labels).all())

@@ -156,27 +156,10 @@ def correlated_sample(
 ) -> Any:
     """Sample from the model with centres that have a part in common.
 
-    Parameters
-    ----------
-    n_samples, n_features, n_clusters : int
-        Size of the sample, with more features than clusters.
-    cosine : float
-        Cosine between any two centres, from 0 to 0.99.
-    separation_constant : float
-        The distance between centres does not depend on the cosine: it is this
-        constant times the threshold of the paper.
-    random_state : int, RandomState, Generator or None
-        Seed of centres and sample.
-    **options
-        Further arguments of :func:`ihgmm.make_ihgmm`.
+    ``cosine`` is that between any two centres, from 0 to 0.99. Their distance does not
+    depend on it: it is ``separation_constant`` times the threshold of the paper. Other
+    arguments and what is returned are those of :func:`ihgmm.make_ihgmm`.
 
-    Returns
-    -------
-    tuple or IhGMMSample
-        What :func:`ihgmm.make_ihgmm` returns.
-
-    Examples
-    --------
     >>> sample = correlated_sample(
     ...     50, 20, 3, cosine=0.6, separation_constant=1.0, random_state=0,
     ...     return_params=True,

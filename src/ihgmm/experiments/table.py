@@ -39,19 +39,7 @@ Counts = dict[tuple[str, str, int], int]
 
 @dataclass(frozen=True)
 class Cell:
-    """One entry of the table.
-
-    Attributes
-    ----------
-    dataset, method : str
-        What was run on what.
-    n_samples : int
-        Rows of the data set.
-    counts : tuple of int
-        Misclassified rows, seed by seed.
-    paper : int or None
-        The paper's count, where it has one.
-    """
+    """One entry of the table: errors of a method, seed by seed, and the paper's."""
 
     dataset: str
     method: str

@@ -1,9 +1,7 @@
 """Measure IhSC over a grid of sizes and compare with what ``ihgmm.planning`` says.
 
     python benchmarks/scaling.py measure   # minutes; writes results/scaling.json
-    python benchmarks/scaling.py fit       # constants of the cost model from it
     python benchmarks/scaling.py report    # writes results/scaling.md
-    python benchmarks/scaling_plot.py      # draws docs/images/scaling.png
 
 Each case runs in a process of its own, so that its largest resident memory is its own,
 and is fitted several times; the shortest time counts. On a shared machine the time that
@@ -222,143 +220,62 @@ def stored_runs() -> list[dict[str, Any]]:
     return json.loads(STORE.read_text(encoding="utf-8"))
 
 
-def multiply_rate() -> float:
-    """Return the multiplications and additions a second that more columns cost.
+def planned(run: dict[str, Any]) -> tuple[float, int]:
+    """Return the memory beyond the process and the data, and the passes of the plan."""
+    from ihgmm.planning import plan
 
-    Over the grid that cost cannot be told from reading; here the data stay the same.
-    """
-    X = np.ones((50_000, 1_000), dtype=np.float32)
-
-    def busy(columns: int) -> float:
-        W = np.ones((X.shape[1], columns), dtype=np.float32)
-        times = []
-        for _ in range(5):
-            started = time.process_time()
-            X.T @ (X @ W)
-            times.append(time.process_time() - started)
-        return min(times)
-
-    return 4.0 * X.size * (256 - 16) / (busy(256) - busy(16))
-
-
-def fit() -> None:
-    """Print the rates of one core that explain the runs in memory best.
-
-    Squares of relative errors are least, and no rate is negative.
-    """
-    from scipy.optimize import nnls
-
-    from ihgmm.planning.counts import Problem
-
-    rate = multiply_rate()
-    rows, seconds, known = [], [], []
-    for run in stored_runs():
-        if run["where"] != "memory":
-            continue
-        problem = Problem(run["n"], run["p"], run["k"], run["density"])
-        work = problem.work(run["passes"] - 3)
-        dense = run["density"] is None
-        known.append(work.multiplied / rate if dense else 0.0)
-        sparse = 0.0 if dense else work.multiplied
-        rows.append([1, work.read, sparse, work.tall, work.kmeans])
-        seconds.append(run["busy"])
-    relative = np.array(rows) / np.array(seconds)[:, None]
-    share = np.array(known) / seconds
-    unit = relative.max(axis=0)
-    found = nnls(relative / unit, 1 - share)[0] / unit
-    names = ("start", "read", "multiply_sparse", "tall", "kmeans")
-    print(f"multiply: 1 / {rate:.3g}")
-    for name, value in zip(names, found, strict=True):
-        inverse = f", 1 / {1 / value:.3g}" if value else ""
-        print(f"{name}: {value:.3g}{inverse}")
-    ratios = np.exp(np.abs(np.log(relative @ found + share)))
-    print(f"ratios: median {np.median(ratios):.2f}, largest {ratios.max():.2f}")
-
-
-def predicted(run: dict[str, Any]) -> tuple[float, float, Any]:
-    """Return the time and memory beyond the data that the plan has, and its passes."""
-    from ihgmm.planning import Machines, plan
-    from ihgmm.planning.rates import PROCESS_BYTES
-
-    # Memory for all or for none of the data, and a disk that never holds anything up.
+    found = plan(run["n"], run["p"], run["k"], density=run["density"])
     held = run["where"] == "memory"
-    machines = Machines(memory=1e15 if held else 1.0, disk=1e15, cores=1)
-    found = plan(
-        run["n"], run["p"], run["k"], density=run["density"], machines=machines
-    )
-    beyond = found.laptop.memory - PROCESS_BYTES - (found.data_bytes if held else 0)
-    return found.laptop.seconds, beyond, found.laptop.passes
+    need = found.needs["in memory" if held else "on disk"]
+    process = 2.1e8  # what the plan takes for a process without data
+    return need.memory - process - (found.data_bytes if held else 0), need.passes
 
 
 def report() -> None:
-    """Write the table of what was measured and what is predicted."""
+    """Write the table of what was measured and what is planned."""
     lines = [
-        "# Measured and predicted",
+        "# Measured and planned",
         "",
-        "`python benchmarks/scaling.py measure`, then `fit` and `report`. "
+        "`python benchmarks/scaling.py measure`, then `report`. "
         "One thread, float32; the least of two or three rounds on a shared machine, so "
         "that time is that of the processor (with data on disk: of reading as well), "
         "not of the clock. The stored runs come from several calls. "
         "Memory is what the fit takes beyond the process and the data.",
         "",
-        "| X | n x p, K | measured s | predicted s | ratio | measured memory "
-        "| predicted | passes | predicted |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+        "| X | n x p, K | time | memory | planned | passes | planned |",
+        "|---|---|---:|---:|---:|---:|---:|",
     ]
-    ratios = []
     for run in stored_runs():
         if run["where"] == "dask":
             continue
-        seconds, beyond, passes = predicted(run)
-        ratios.append(seconds / run["busy"])
+        beyond, passes = planned(run)
         kind = "" if run["density"] is None else f", {run['density']:.1%} filled"
         lines.append(
             f"| {run['where']}{kind} | {run['n']:,} x {run['p']:,}, {run['k']} "
-            f"| {run['busy']:.2f} | {seconds:.2f} | {ratios[-1]:.2f} "
-            f"| {run['beyond'] / 1e6:.0f} MB | {beyond / 1e6:.0f} MB "
-            f"| {run['passes']} | {passes} |"
+            f"| {run['busy']:.2f} s | {run['beyond'] / 1e6:.0f} MB "
+            f"| {beyond / 1e6:.0f} MB | {run['passes']} | {passes} |"
         )
-    spread = np.exp(np.abs(np.log(ratios)))
     lines += [
         "",
-        f"Predicted time is off by a factor of {np.median(spread):.2f} in the median "
-        f"and {spread.max():.2f} at most; constants were fitted to the runs in memory.",
-        "",
-        *dask_table(),
-    ]
-    (RESULTS / "scaling.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def dask_table() -> list[str]:
-    """Return the lines on dask: traffic, and time for each task."""
-    from ihgmm.planning.counts import Problem
-    from ihgmm.planning.rates import HOPS
-
-    lines = [
         "dask, two worker processes of one thread on the same machine, chunks in their "
         "memory; time by the clock. While the larger one ran, others kept the machine "
-        "busy (load of 10 to 15 on two cores): only its traffic tells something.",
+        "busy (load of 10 to 15 on two cores): only its traffic says something.",
         "",
-        "| n x p, K | rows in a chunk | measured s | measured traffic | predicted |",
-        "|---|---:|---:|---:|---:|",
+        "| n x p, K | rows in a chunk | time | traffic |",
+        "|---|---:|---:|---:|",
     ]
     for run in stored_runs():
-        if run["where"] != "dask":
-            continue
-        problem = Problem(run["n"], run["p"], run["k"])
-        chunks = -(-run["n"] // run["chunk"])
-        sent = HOPS * problem.sent(problem.work(stored=True), chunks, 2)
-        lines.append(
-            f"| {run['n']:,} x {run['p']:,}, {run['k']} | {run['chunk']:,} "
-            f"| {run['seconds']:.2f} | {run['traffic'] / 1e6:.0f} MB "
-            f"| {sent / 1e6:.0f} MB |"
-        )
-    return lines
+        if run["where"] == "dask":
+            lines.append(
+                f"| {run['n']:,} x {run['p']:,}, {run['k']} | {run['chunk']:,} "
+                f"| {run['seconds']:.2f} s | {run['traffic'] / 1e6:.0f} MB |"
+            )
+    (RESULTS / "scaling.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    tasks = {"measure": measure, "fit": fit, "report": report}
+    tasks = {"measure": measure, "report": report}
     parser.add_argument("what", choices=[*tasks, "one", "stored"])
     parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
     options = parser.parse_args()

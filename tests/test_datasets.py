@@ -17,8 +17,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import datasets
-from ihgmm.datasets import DatasetError, _catalog, _content, list_datasets, load_dataset
-from ihgmm.datasets._cache import cache_folder
+from ihgmm.datasets import DatasetError, _cache, _catalog, list_datasets, load_dataset
 
 NAMES = [
     *("iris", "wine", "seeds", "dermatology", "dna"),
@@ -64,8 +63,8 @@ def toy(monkeypatch):
         home="uci", path="00/toy.txt", layout="spaces", counts=(2, 1),
         sums=(), feature_names=("a", "b"), target_names=("x", "y"),
     )  # fmt: skip
-    data, labels = _content._parse(entry, TOY)
-    sums = _content.class_sums(data, labels - 1, 2)
+    data, labels = _cache._table(entry, TOY)
+    sums = _cache.class_sums(data, labels - 1, 2)
     entry = replace(entry, sums=tuple(sums))
     monkeypatch.setitem(_catalog.CATALOG, "toy", entry)
     return entry
@@ -232,8 +231,9 @@ def test_classes_have_the_right_names(name, files):
 def contents(files):
     """Data and classes of each downloaded data set."""
     return {
-        name: _content.read(_catalog.CATALOG[name], files / _catalog.CATALOG[name].file)
-        for name in DOWNLOADED
+        name: _cache.parse(entry, (files / entry.file).read_bytes())
+        for name, entry in _catalog.CATALOG.items()
+        if name in DOWNLOADED
     }
 
 
@@ -251,7 +251,7 @@ def test_check_ignores_row_order_and_rounding(name, seed, contents):
         size,
         -size,
     ):
-        _content._check(entry, (data + shift)[order], target[order])
+        _cache.check_content(entry, (data + shift)[order], target[order])
 
 
 @pytest.mark.parametrize("name", DOWNLOADED)
@@ -263,8 +263,8 @@ def test_check_sees_wrong_content(name, seed, contents):
     i, j = rng.integers(data.shape[0]), rng.integers(data.shape[1])
 
     def refused(data, target, match):
-        with pytest.raises(_content.ContentError, match=match):
-            _content._check(entry, data, target)
+        with pytest.raises(_cache.ContentError, match=match):
+            _cache.check_content(entry, data, target)
 
     wrong = data.copy()
     wrong[i, j] += 1
@@ -350,7 +350,7 @@ def test_interrupt_leaves_nothing(toy, server, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     server.answer = lambda handler: handler.body(TOY)
-    monkeypatch.setattr(datasets._cache, "read", stop)
+    monkeypatch.setattr(_cache, "parse", stop)
     with pytest.raises(KeyboardInterrupt):
         load_dataset("toy", data_home=tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -443,7 +443,7 @@ def test_place_of_each_system(platform, variables, folder, tmp_path, monkeypatch
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "platform", platform)
     expected = Path(folder) if "LOCALAPPDATA" in variables else tmp_path / folder
-    assert cache_folder(None) == expected
+    assert _cache.cache_folder(None) == expected
 
 
 def test_without_pooch(toy, tmp_path, monkeypatch):

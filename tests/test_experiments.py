@@ -1,6 +1,7 @@
 """The paper's experiments: settings, runner, table, figures, command."""
 
 import csv
+import errno
 import os
 import re
 import shutil
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -23,12 +25,11 @@ from ihgmm.experiments import (
     run_experiment,
     summarize,
 )
-from ihgmm.experiments.grids import Experiment, Panel
-from ihgmm.experiments.heatmaps import grid, threshold_constants
+from ihgmm.experiments.figures import grid, threshold_constants
 from ihgmm.experiments.methods import METHODS
-from ihgmm.experiments.oracles import ROUNDS, center_oracle, label_oracle
-from ihgmm.experiments.phase import correlated_sample
+from ihgmm.experiments.oracles import center_oracle, label_oracle
 from ihgmm.experiments.runner import Summary, execute, read_results
+from ihgmm.experiments.studies import Experiment, Panel, correlated_sample
 from ihgmm.experiments.table import (
     PAPER_COUNTS,
     Cell,
@@ -133,11 +134,93 @@ def test_results_do_not_depend_on_jobs_order_or_resumption(tmp_path):
     assert texts[0] == texts[1] == texts[2]
 
 
-def test_finished_runs_are_not_run_again(tmp_path, monkeypatch):
+def test_finished_runs_are_not_run_again(tmp_path):
+    drawn = []
+
+    def counting(*args, **options):
+        drawn.append(args)
+        return make_ihgmm(*args, **options)
+
+    panel = replace(SMALL.panels[0], sampler=counting)
+    counted = replace(SMALL, panels=(panel,))
+    first = run_experiment(counted, tmp_path / "runs.csv", reps=2)
+    assert len(drawn) == 8
+    assert run_experiment(counted, tmp_path / "runs.csv", reps=2) == first
+    assert len(drawn) == 8
+
+
+def writing(path, seconds):
+    """Start a process that writes to a table for some time; return it at work."""
+    code = (
+        "import sys, time; from pathlib import Path; "
+        "from ihgmm.experiments.runner import sole_writer\n"
+        "with sole_writer(Path(sys.argv[1])): print(flush=True); "
+        "time.sleep(float(sys.argv[2]))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(path), str(seconds)], stdout=subprocess.PIPE
+    )
+    process.stdout.readline()
+    return process
+
+
+def test_one_process_at_a_time_writes_to_a_table(tmp_path):
     path = tmp_path / "runs.csv"
-    first = run_experiment(SMALL, path, reps=2)
-    monkeypatch.setattr("ihgmm.experiments.runner.execute", None)
-    assert run_experiment(SMALL, path, reps=2) == first
+    first = run_experiment(SMALL, path, reps=1)
+    text = path.read_text()
+    with writing(path, 60) as other:
+        message = rf"written by another run \(process {other.pid}\); wait for it to end"
+        for table in (
+            lambda: run_experiment(SMALL, path, reps=2),
+            lambda: real_data_table(path, only=["iris"]),
+        ):
+            with pytest.raises(BlockingIOError, match=message):
+                table()
+        assert path.read_text() == text
+        # Other tables of the folder are not concerned.
+        assert run_experiment(SMALL, tmp_path / "more.csv", reps=1) == first
+        other.kill()  # whoever is killed holds up nobody
+    assert len(run_experiment(SMALL, path, reps=2)) == 2 * len(first)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["more.csv", "runs.csv"]
+
+
+def test_processes_that_take_turns(tmp_path):
+    # Each removes the lock when it is done, while others may just have opened it.
+    path = tmp_path / "runs.csv"
+    code = """
+import sys, time
+from pathlib import Path
+from ihgmm.experiments.runner import sole_writer
+path, turns = Path(sys.argv[1]), 0
+while turns < 200:
+    try:
+        with sole_writer(path):
+            count = int(path.read_text() or 0)
+            path.write_text(str(count + 1))
+            turns += 1
+    except BlockingIOError:
+        pass
+"""
+    path.write_text("0")
+    workers = [
+        subprocess.Popen([sys.executable, "-c", code, str(path)]) for _ in range(2)
+    ]
+    assert [worker.wait(timeout=120) for worker in workers] == [0, 0]
+    assert path.read_text() == "400"
+
+
+def test_a_table_that_cannot_be_locked(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with pytest.warns(
+        UserWarning, match="cannot be locked here .* no other run"
+    ) as seen:
+        run_experiment(SMALL, tmp_path / "runs.csv", reps=1)
+    assert seen[0].filename == __file__
 
 
 @pytest.mark.parametrize("cut", [1, 20, 90, 200])
@@ -224,7 +307,7 @@ def naive_label_oracle(sample, i):
     X, labels = sample.X[others], sample.labels[others]
     norms = np.linalg.norm(X, axis=1)
     weights = 1 / norms
-    for _ in range(ROUNDS):
+    for _ in range(5):
         cosines = np.empty(len(X))
         for j in range(len(X)):
             rows = (labels == labels[j]) & (np.arange(len(X)) != j)
@@ -369,8 +452,10 @@ def test_command_survives_kill_9(tmp_path):
 
 def test_interrupt_keeps_what_is_done(tmp_path):
     running = subprocess.Popen(
-        [COMMAND, "reproduce", "exp1", "--only", "n=p", "-o", str(tmp_path)],
+        [COMMAND, "reproduce", "exp1", "--only", "n=p", "--jobs", "2",
+         "-o", str(tmp_path)],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
         # Where these tests run in the background, interrupts may be ignored.
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
@@ -380,13 +465,15 @@ def test_interrupt_keeps_what_is_done(tmp_path):
         while not (path.exists() and len(path.read_text().splitlines()) > 20):
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        running.send_signal(signal.SIGINT)
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does, workers too
         _, errors = running.communicate(timeout=60)
     finally:
         running.kill()
-    assert running.returncode not in (0, None)
-    assert "Traceback" not in errors
+    assert running.returncode == 130
+    assert errors.startswith("stopped; what is finished is kept in")
+    assert errors.count("\n") == 1
     assert len(read_results(path, EXPERIMENTS["exp1"].methods)) >= 12
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize(
@@ -422,6 +509,28 @@ def test_table_formats():
         "| iris | 150 | 7 (7-8) | 7 | 5 |",
     ]
     assert r"iris & 150 & 7 (7--8) & 7 & 5 \\" in to_latex(CELLS)
+
+
+def test_table_of_an_interrupted_run():
+    begun = [*CELLS, Cell("wine", "IhSC", 178, (9,), 9)]
+    assert to_markdown(begun).splitlines()[2:] == [
+        "| iris | 150 | 7 (7-8) | 7 | 5 |",
+        "| wine | 178 | 9 | 9 |  |",
+    ]
+
+
+def test_counts_are_kept_and_not_made_again(tmp_path):
+    path, seen = tmp_path / "table.csv", []
+    first = real_data_table(path, seeds=1, only=["iris"])
+    path.write_text(path.read_text().replace("IhSC,0,7,", "IhSC,0,70,"))
+    both = real_data_table(
+        path, seeds=1, only=["wine"], progress=lambda *done: seen.append(done)
+    )
+    assert both[0].counts == (70,)
+    assert both[1:4] == first[1:]
+    assert [cell.dataset for cell in both[4:]] == ["wine"] * 4
+    assert seen == [(i, 4) for i in range(5)]
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_iris_has_the_papers_counts():

@@ -18,7 +18,7 @@ LAYERS = [
         "_norms",
         "_tall",
         "_progress",
-        "_warnings",
+        "_files",
     },
     {
         "groups",
@@ -45,8 +45,8 @@ LAYERS = [
         "refinement",
         "em",
         "selection",
-        "statistics",
-        "_text",
+        "heterogeneity",
+        "diagnostics",
         "planning",
         "theory",
         "datasets",
@@ -63,9 +63,8 @@ LAYERS = [
         "__main__",
     },
 ]
-# Estimators write reports of themselves and counts draw themselves: the two looks
-# upwards, when they are asked for.
-UPWARDS = {("_reporting", "report"), ("selection", "plotting")}
+# Estimators write reports of themselves: the one look upwards, when it is asked for.
+UPWARDS = {("_reporting", "report")}
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 
 
@@ -95,7 +94,6 @@ OPTIONAL = (
     "pyarrow",
     "pandas",
     "polars",
-    "jinja2",
     "matplotlib",
     "faiss",
     "cvxpy",

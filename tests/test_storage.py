@@ -16,8 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, make_ihgmm
-from ihgmm.storage import StorageError, load_model, save_model
-from ihgmm.storage.models import load_saved
+from ihgmm.storage import StorageError, load_model, load_saved, save_model
 
 X, LABELS = make_ihgmm(90, 15, 3, separation_constant=1.0, random_state=0)
 NEW, _ = make_ihgmm(50, 15, 3, separation_constant=1.0, random_state=1)
@@ -221,7 +220,7 @@ WRONG = {
     "newer": (put("header", "version", 2), "format 2, written by ihgmm '0.1.0'"),
     "other": (put("header", "format", "x"), "is no model of ihgmm"),
     "class": (put("header", "class", "os.system"), "class 'os.system'; known are IhSC"),
-    "unhashable": (put("header", "class", []), r"class \[\]; known are"),
+    "unhashable": (put("header", "class", []), r"class '\[\]'; known are"),
     "parameter": (put("header", "parameters", {"shell": 1}), "no parameter shell=1"),
     "nested": (put("header", "parameters", {"gram": [1]}), "no parameter gram="),
     "numbers": (put("header", "numbers", {"n_iter_": "3"}), "n_clusters_=None is no"),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ihgmm import IhSC, __version__
-from ihgmm._devices import to_host
-from ihgmm.statistics.diagnosis import Diagnosis, diagnose
+from ihgmm.matrix import to_host
+from ihgmm.statistics.diagnosis import diagnose
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -115,19 +115,66 @@ def ihsc(
     'well separated'
     """
     _check_object(adata, copy)
-    _check_key(adata, key_added, use_rep)
-    X = _chosen(adata, layer, use_rep)
+    import pandas as pd  # comes with anndata
+
+    X = _matrix(adata, layer, use_rep)
+    fields = {
+        "obs": (key_added, f"{key_added}_scale", f"{key_added}_confidence"),
+        "obsm": (f"X_{key_added}",),
+        "varm": (f"{key_added}_centers",),
+        "uns": (key_added,),
+    }
+    _check_key(adata, key_added, fields, use_rep)
     model = IhSC(n_clusters, random_state=random_state, **options).fit(X)
-    judged = diagnose(X, np.asarray(model.labels_), gram=model.gram)
-    place = {"layer": layer, "use_rep": use_rep}
-    found = _summary(model, judged, place)
+    labels = to_host(model.labels_)
+    diagnosis = diagnose(X, labels, gram=model.gram)
+    summary: dict[str, Any] = {
+        "method": METHOD,
+        "version": __version__,
+        # A generator cannot be stored, and None says nothing.
+        "params": {
+            name: value
+            for name, value in {
+                **model.get_params(),
+                "layer": layer,
+                "use_rep": use_rep,
+            }.items()
+            if isinstance(value, (str, bool, int, float, np.number))
+        },
+        "n_clusters": model.n_clusters_,
+        "eigenvalues": to_host(model.eigenvalues_),
+        "verdict": str(diagnosis.verdict),
+        "expected_error": diagnosis.expected_error,
+    }
+    if model.n_clusters == "auto":
+        count = model.selection_
+        names = ("gram", "rank", "edge", "summary")
+        summary["selection"] = {name: getattr(count, name) for name in names}
     if copy:
         adata = adata.copy()
-    _write(adata, key_added, model, judged, found, in_obsm=use_rep not in (None, "X"))
+    used, codes = np.unique(labels, return_inverse=True)
+    words = [str(label) for label in used]
+    columns = (
+        pd.Categorical.from_codes(codes, categories=words),
+        to_host(model.scales_),
+        diagnosis.certainty,
+    )
+    for name, column in zip(fields["obs"], columns, strict=True):
+        adata.obs[name] = column
+    adata.obsm[f"X_{key_added}"] = to_host(model.embedding_)
+    centers = to_host(model.cluster_centers_)
+    if use_rep in (None, "X"):
+        adata.varm[f"{key_added}_centers"] = centers.T
+    else:
+        summary["centers"] = centers
+        # What an earlier run left would pass for centres of this one.
+        adata.varm.pop(f"{key_added}_centers", None)
+    adata.uns[key_added] = summary
     return adata if copy else None
 
 
 def _check_object(adata: Any, copy: bool) -> None:
+    """Refuse what is no AnnData object, or cannot take the results."""
     try:
         from anndata import AnnData
     except ImportError as error:
@@ -147,7 +194,9 @@ def _check_object(adata: Any, copy: bool) -> None:
         )
 
 
-def _check_key(adata: AnnData, key: Any, use_rep: str | None) -> None:
+def _check_key(
+    adata: AnnData, key: Any, fields: dict[str, tuple[str, ...]], use_rep: str | None
+) -> None:
     """Refuse a name that files cannot hold, or under which there is something else."""
     if not isinstance(key, str) or not key or "/" in key:
         raise ValueError(
@@ -155,96 +204,33 @@ def _check_key(adata: AnnData, key: Any, use_rep: str | None) -> None:
         )
     earlier = adata.uns.get(key)
     ours = isinstance(earlier, Mapping) and earlier.get("method") == METHOD
-    for home, name in (
-        ("uns", key),
-        ("obs", key),
-        ("obs", f"{key}_scale"),
-        ("obs", f"{key}_confidence"),
-        ("obsm", f"X_{key}"),
-        ("varm", f"{key}_centers"),
-    ):
-        taken = name in getattr(adata, home) and not ours
-        if taken or (home == "obsm" and name == use_rep):
-            raise ValueError(
-                f"key_added={key!r} would overwrite adata.{home}[{name!r}]; give "
-                "another key_added."
-            )
+    for home, names in fields.items():
+        for name in names:
+            taken = name in getattr(adata, home) and not ours
+            if taken or (home == "obsm" and name == use_rep):
+                raise ValueError(
+                    f"key_added={key!r} would overwrite adata.{home}[{name!r}]; give "
+                    "another key_added."
+                )
 
 
-def _chosen(adata: AnnData, layer: str | None, use_rep: str | None) -> Any:
+def _matrix(adata: AnnData, layer: str | None, use_rep: str | None) -> Any:
     """Return the matrix to cluster, wherever it is."""
     if layer is not None and use_rep is not None:
         raise ValueError(
             f"layer={layer!r} and use_rep={use_rep!r} name two matrices; give one."
         )
+    if layer is None and use_rep in (None, "X"):
+        if adata.X is None:
+            raise ValueError(
+                "adata.X is None; give a layer, or a key of obsm as use_rep."
+            )
+        return adata.X
+    option, home, key = ("use_rep", "obsm", use_rep)
     if layer is not None:
-        return _named(adata.layers, "layer", layer, "layers")
-    if use_rep not in (None, "X"):
-        return _named(adata.obsm, "use_rep", use_rep, "obsm")
-    if adata.X is None:
-        raise ValueError("adata.X is None; give a layer, or a key of obsm as use_rep.")
-    return adata.X
-
-
-def _named(fields: Any, option: str, key: Any, home: str) -> Any:
-    if key in fields:
-        return fields[key]
-    known = ", ".join(repr(name) for name in fields) or "nothing"
-    raise ValueError(f"{option}={key!r} is not in adata.{home}, which has {known}.")
-
-
-def _summary(
-    model: IhSC, judged: Diagnosis, place: dict[str, str | None]
-) -> dict[str, Any]:
-    """Return what there is to say of the fit as a whole, in types that files hold."""
-    params = {**model.get_params(), **place}
-    found: dict[str, Any] = {
-        "method": METHOD,
-        "version": __version__,
-        # A generator cannot be stored, and None says nothing.
-        "params": {
-            name: value
-            for name, value in params.items()
-            if isinstance(value, (str, bool, int, float, np.number))
-        },
-        "n_clusters": model.n_clusters_,
-        "eigenvalues": to_host(model.eigenvalues_),
-        "verdict": str(judged.verdict),
-        "expected_error": judged.expected_error,
-    }
-    if model.n_clusters == "auto":
-        count = model.selection_
-        found["selection"] = {
-            "gram": count.gram,
-            "rank": count.rank,
-            "edge": count.edge,
-            "summary": count.summary,
-        }
-    return found
-
-
-def _write(
-    adata: AnnData,
-    key: str,
-    model: IhSC,
-    judged: Diagnosis,
-    found: dict[str, Any],
-    *,
-    in_obsm: bool,
-) -> None:
-    import pandas as pd
-
-    used, codes = np.unique(np.asarray(model.labels_), return_inverse=True)
-    words = [str(label) for label in used]
-    adata.obs[key] = pd.Categorical.from_codes(codes, categories=words)
-    adata.obs[f"{key}_scale"] = to_host(model.scales_)
-    adata.obs[f"{key}_confidence"] = judged.certainty
-    adata.obsm[f"X_{key}"] = to_host(model.embedding_)
-    centers = to_host(model.cluster_centers_)
-    if in_obsm:
-        found["centers"] = centers
-        # What an earlier run left would pass for centres of this one.
-        adata.varm.pop(f"{key}_centers", None)
-    else:
-        adata.varm[f"{key}_centers"] = centers.T
-    adata.uns[key] = found
+        option, home, key = ("layer", "layers", layer)
+    fields = getattr(adata, home)
+    if key not in fields:
+        known = ", ".join(repr(name) for name in fields) or "nothing"
+        raise ValueError(f"{option}={key!r} is not in adata.{home}, which has {known}.")
+    return fields[key]

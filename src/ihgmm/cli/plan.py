@@ -7,15 +7,9 @@ from typing import Annotated
 
 import typer
 
+from ihgmm import planning
 from ihgmm.cli._options import AsJson, Quiet
 from ihgmm.cli._screen import Screen
-from ihgmm.planning import Machines, Plan, words
-from ihgmm.planning import plan as planned
-from ihgmm.planning.machines import GB
-
-__all__ = ["plan"]
-
-USUAL = Machines()
 
 
 def plan(
@@ -32,60 +26,41 @@ def plan(
         str, typer.Option(help="Type of the numbers: float32, float64.")
     ] = "float32",
     memory: Annotated[
-        float, typer.Option(help="GB of memory of the laptop.")
-    ] = USUAL.memory / GB,
-    cores: Annotated[
-        int, typer.Option(help="Cores of the laptop and of each worker.")
-    ] = USUAL.cores,
-    disk: Annotated[
-        float,
-        typer.Option(help="GB a second that the laptop and each worker read."),
-    ] = USUAL.disk / GB,
-    gpu_memory: Annotated[
-        float, typer.Option(help="GB of memory of the GPU.")
-    ] = USUAL.gpu_memory / GB,
-    workers: Annotated[
-        int, typer.Option(help="Workers of the cluster.")
-    ] = USUAL.workers,
-    worker_memory: Annotated[
-        float,
-        typer.Option(help="GB of memory of the client and of each worker."),
-    ] = USUAL.worker_memory / GB,
-    network: Annotated[
-        float, typer.Option(help="GB a second between client and cluster.")
-    ] = USUAL.network / GB,
+        float, typer.Option(help="GB of memory of the machine, or of dask's client.")
+    ] = 16,
+    gpu_memory: Annotated[float, typer.Option(help="GB of memory of the GPU.")] = 141,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Tell what a fit will take on a laptop, on one GPU and on a cluster.
+    """Tell how often a fit will read the data, and what memory it will take.
 
     [bold]Examples[/]
 
       ihgmm plan --n 1e9 --p 2000 -k 50
 
       ihgmm plan --n 2e6 --p 30_000 -k 40 --density 0.05 --memory 64
-
-      ihgmm plan --n 1e8 --p 500 -k 20 --workers 50 --json
     """
-    found = planned(
+    if n_clusters == "auto":
+        raise ValueError(
+            "-k auto: the number is found from data, of which a plan has none; give "
+            "the most you expect, such as -k 50."
+        )
+    found = planning.plan(
         _whole("--n", n),
         _whole("--p", p),
-        _clusters(n_clusters),
+        _whole("-k", n_clusters),
         density=density,
         dtype=dtype,
-        machines=Machines(
-            memory=_bytes("--memory", memory),
-            cores=cores,
-            disk=_bytes("--disk", disk),
-            gpu_memory=_bytes("--gpu-memory", gpu_memory),
-            workers=workers,
-            worker_memory=_bytes("--worker-memory", worker_memory),
-            network=_bytes("--network", network),
-        ),
+        memory=_bytes("--memory", memory),
+        gpu_memory=_bytes("--gpu-memory", gpu_memory),
     )
     screen = Screen(as_json=as_json, quiet=quiet)
     screen.document({"command": "plan", **asdict(found)})
-    _show(screen, found)
+    screen.say(found.heading(), "bold")
+    head, *rows = found.table()
+    screen.grid(head, rows)
+    for sentence in found.advice():
+        screen.say(sentence)
 
 
 def _whole(option: str, text: str) -> int:
@@ -102,27 +77,9 @@ def _whole(option: str, text: str) -> int:
     )
 
 
-def _clusters(text: str) -> int:
-    if text == "auto":
-        raise ValueError(
-            "-k auto: the number is found from data, of which a plan has none; give "
-            "the most you expect, such as -k 50."
-        )
-    return _whole("-k", text)
-
-
 def _bytes(option: str, gigabytes: float) -> float:
     if not 0.001 <= gigabytes < float("inf"):
         raise ValueError(
             f"{option} {gigabytes:g}: give a number of GB from 0.001 on, such as 16."
         )
-    return gigabytes * GB
-
-
-def _show(screen: Screen, found: Plan) -> None:
-    """Print the plan as a table, what to do, and what it rests on."""
-    screen.say(words.heading(found), "bold")
-    screen.grid(words.MACHINES, words.table(found))
-    for text, fits in words.notes(found):
-        screen.say(text, "" if fits else "yellow")
-    screen.say(words.assumptions(found), "dim")
+    return gigabytes * 1e9

@@ -23,7 +23,7 @@ from ihgmm.cli._options import (
 )
 from ihgmm.cli._screen import Screen
 from ihgmm.cli._words import compared, comparison
-from ihgmm.storage.models import load_saved
+from ihgmm.storage import load_saved
 
 __all__ = ["predict"]
 

@@ -14,8 +14,7 @@ from ihgmm._tables import write_csv, write_whole
 from ihgmm.cli._options import AsJson, DataHome, Quiet, one_of
 from ihgmm.cli._screen import Screen, clean
 from ihgmm.experiments import STUDIES, Experiment, Setting, real_data_table
-from ihgmm.experiments.figures import draw_experiment
-from ihgmm.experiments.heatmaps import draw_map
+from ihgmm.experiments.figures import draw_experiment, draw_map
 from ihgmm.experiments.runner import Summary, run_experiment, summarize
 from ihgmm.experiments.table import PAPER_COUNTS, to_latex, to_markdown
 

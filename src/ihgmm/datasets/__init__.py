@@ -9,9 +9,9 @@ import numpy as np
 from sklearn import datasets as bundled
 from sklearn.utils import Bunch
 
-from ihgmm._checks.parameters import check_choice, check_number
+from ihgmm._checks import check_choice, check_number
 from ihgmm.datasets._cache import DatasetError, fetch
-from ihgmm.datasets._catalog import CATALOG, Entry
+from ihgmm.datasets._catalog import CATALOG
 
 __all__ = ["DatasetError", "list_datasets", "load_dataset", "zscore"]
 
@@ -86,30 +86,29 @@ def load_dataset(
     check_choice("name", key, list(CATALOG))
     timeout = check_number("timeout", timeout, above=0)
     entry = CATALOG[key]
+    feature_names, target_names = entry.feature_names, entry.target_names
     if entry.home is None:
-        data, target, entry = _bundled(key, entry)
+        bundle: Any = bundled.load_iris() if key == "iris" else bundled.load_wine()
+        data, target = np.asarray(bundle.data, float), bundle.target.astype(np.int64)
+        feature_names, target_names = bundle.feature_names, bundle.target_names
     else:
         data, target = fetch(entry, data_home, download_if_missing, timeout)
+    n, p = data.shape
+    words = {"none": "none", "zscore": "columns z-scored (n - 1)"}
     return Bunch(
         data=data,
         X=zscore(data) if entry.preprocessing == "zscore" else data.copy(),
         preprocessing=entry.preprocessing,
         target=target,
-        target_names=np.array(entry.target_names),
-        feature_names=list(entry.feature_names),
+        target_names=np.array(target_names),
+        feature_names=list(feature_names),
         name=key,
-        DESCR=_describe(entry, data),
+        DESCR=f"{entry.title}: {n} rows, {p} features, {len(entry.counts)} classes\n\n"
+        f"{entry.about}\n\n"
+        f"Source: {entry.url or 'scikit-learn'}\n"
+        f"Preprocessing in the paper: {words[entry.preprocessing]}\n"
+        f"Cite:\n{entry.citation}\n",
         citation=entry.citation,
-    )
-
-
-def _bundled(key: str, entry: Entry) -> tuple[np.ndarray, np.ndarray, Entry]:
-    bunch: Any = bundled.load_iris() if key == "iris" else bundled.load_wine()
-    named = entry.renamed(bunch.feature_names, bunch.target_names)
-    return (
-        np.asarray(bunch.data, dtype=np.float64),
-        bunch.target.astype(np.int64),
-        named,
     )
 
 
@@ -124,20 +123,7 @@ def zscore(data: np.ndarray) -> np.ndarray:
            [ 0.,  0.],
            [ 1.,  0.]])
     """
-    # A constant column may have a spread of 1e-17 by rounding, so it is not asked.
+    # By rounding, the deviation of a constant column may be 1e-17 instead of 0.
     constant = data.min(axis=0) == data.max(axis=0)
-    spread = np.where(constant, 1.0, data.std(axis=0, ddof=1))
-    return np.where(constant, 0.0, (data - data.mean(axis=0)) / spread)
-
-
-def _describe(entry: Entry, data: np.ndarray) -> str:
-    n, p = data.shape
-    source = entry.url or "scikit-learn"
-    word = {"none": "none", "zscore": "columns z-scored (n - 1)"}[entry.preprocessing]
-    return (
-        f"{entry.title}: {n} rows, {p} features, {len(entry.target_names)} classes\n\n"
-        f"{entry.about}\n\n"
-        f"Source: {source}\n"
-        f"Preprocessing in the paper: {word}\n"
-        f"Cite:\n{entry.citation}\n"
-    )
+    deviations = np.where(constant, 1.0, data.std(axis=0, ddof=1))
+    return np.where(constant, 0.0, (data - data.mean(axis=0)) / deviations)

@@ -1,29 +1,29 @@
-"""Keeping files: where, and how they get there whole or not at all."""
+"""Files of data sets: where they are kept, how they get there, what they hold."""
 
 from __future__ import annotations
 
-import contextlib
+import bz2
 import importlib
 import importlib.util
+import io
 import os
 import sys
-import uuid
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
+from sklearn.datasets import load_svmlight_file
 
+from ihgmm._files import atomic_write
 from ihgmm.datasets._catalog import Entry
-from ihgmm.datasets._content import ContentError, read
-
-__all__ = ["DatasetError", "cache_folder", "fetch"]
-
-VARIABLE = "IHGMM_DATA"
 
 
 class DatasetError(OSError):
     """A data set that cannot be had; the message says which file to put where."""
+
+
+class ContentError(ValueError):
+    """Bytes that are not those of a data set; the message says what is wrong."""
 
 
 def fetch(
@@ -36,8 +36,8 @@ def fetch(
     path = cache_folder(data_home) / entry.file
     if path.exists():
         try:
-            return read(entry, path)
-        except ContentError as error:
+            return parse(entry, path.read_bytes())
+        except (ContentError, OSError) as error:
             raise DatasetError(
                 f"{path} is not the {entry.title} data: {error}. It was left as it "
                 "is; move it away to have the data downloaded again, or put the file "
@@ -48,60 +48,16 @@ def fetch(
             f"{path} does not exist. Allow its download with download_if_missing=True, "
             f"or get {entry.url} and save it there."
         )
-    return _download(entry, path, timeout)
-
-
-def cache_folder(data_home: str | os.PathLike[str] | None) -> Path:
-    """Return the folder that data are kept in."""
-    chosen = data_home if data_home is not None else os.environ.get(VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    return _user_cache() / "ihgmm"
-
-
-def _user_cache() -> Path:
-    """Return where the system wants programs to keep what they can get again."""
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA")
-        return Path(local) if local else Path.home() / "AppData" / "Local"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return chosen if chosen.is_absolute() else Path.home() / ".cache"
-
-
-def _pooch(entry: Entry, remedy: str) -> ModuleType:
-    try:
-        return importlib.import_module("pooch")
-    except ImportError as error:
-        raise ImportError(
-            f"Downloading the {entry.title} data needs pooch, which is not installed: "
-            f"pip install pooch tqdm. Or get {entry.url}, and {remedy}."
-        ) from error
-
-
-def _download(
-    entry: Entry, path: Path, timeout: float
-) -> tuple[np.ndarray, np.ndarray]:
-    pooch = _pooch(entry, f"save it as {path}")
-    bar = bool(sys.stderr and sys.stderr.isatty() and importlib.util.find_spec("tqdm"))
-    # pooch leaves the connection open when a download fails; these are closed below.
-    responses: list[Any] = []
-    hooks = {"response": lambda response, **_: responses.append(response)}
-    downloader = pooch.HTTPDownloader(progressbar=bar, timeout=timeout, hooks=hooks)
-    # In the same folder, so that the last step is a rename; under a name of its own,
-    # so that two processes do not write to one file.
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     remedy = (
         f"Try again, or get the file by other means and save it as {path}; another "
-        f"folder can be given as data_home (--data-home) or in {VARIABLE}."
+        "folder can be given as data_home (--data-home) or in IHGMM_DATA."
     )
-    new_folder = not path.parent.exists()
     try:
+        raw = _download(entry, path, timeout)
+        content = parse(entry, raw)
         path.parent.mkdir(parents=True, exist_ok=True)
-        downloader(entry.url, str(part), None)
-        content = read(entry, part)
-        os.replace(part, path)
+        with atomic_write(path) as file:
+            file.write(raw)
     except ContentError as error:
         raise DatasetError(
             f"What {entry.url} sent is not the {entry.title} data: {error}. It was "
@@ -112,21 +68,133 @@ def _download(
             f"The {entry.title} data is not in {path.parent} and cannot be downloaded "
             f"from {entry.url}: {_reason(error, timeout)}. {remedy}"
         ) from error
-    finally:
-        for response in responses:
-            response.close()
-        with contextlib.suppress(OSError):
-            part.unlink()
-        if new_folder and not path.exists():
-            with contextlib.suppress(OSError):
-                path.parent.rmdir()
     return content
 
 
+def cache_folder(data_home: str | os.PathLike[str] | None) -> Path:
+    """Return the folder that data are kept in."""
+    chosen = data_home if data_home is not None else os.environ.get("IHGMM_DATA")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    # Where the system wants programs to keep what they can get again.
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return (Path(local) if local else Path.home() / "AppData" / "Local") / "ihgmm"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "ihgmm"
+    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (cache if cache.is_absolute() else Path.home() / ".cache") / "ihgmm"
+
+
+def _download(entry: Entry, path: Path, timeout: float) -> bytes:
+    """Return what the server sends; all files are small enough for memory."""
+    try:
+        pooch = importlib.import_module("pooch")
+    except ImportError as error:
+        raise ImportError(
+            f"Downloading the {entry.title} data needs pooch, which is not installed: "
+            f"pip install pooch tqdm. Or get {entry.url}, and save it as {path}."
+        ) from error
+    bar = bool(sys.stderr and sys.stderr.isatty() and importlib.util.find_spec("tqdm"))
+    # pooch leaves the connection open when a download fails; these are closed below.
+    responses: list[Any] = []
+    hooks = {"response": lambda response, **_: responses.append(response)}
+    downloader = pooch.HTTPDownloader(progressbar=bar, timeout=timeout, hooks=hooks)
+    raw = io.BytesIO()
+    try:
+        downloader(entry.url, raw, None)
+    finally:
+        for response in responses:
+            response.close()
+    return raw.getvalue()
+
+
 def _reason(error: OSError, timeout: float) -> str:
-    # Where a connection failed, the cause is wrapped twice; the innermost tells most.
+    # Where a connection failed, the cause is wrapped twice; the innermost says most.
     cause = getattr(error.args[0], "reason", error) if error.args else error
     text = " ".join(str(cause).split())
     if "timed out" in text:
         return f"the server sent nothing for {timeout:g} seconds"
     return f"{type(cause).__name__}: {text[:300]}".rstrip(". ")
+
+
+def parse(entry: Entry, raw: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """Return the data and the class of each row, from 0.
+
+    Raises ContentError if the file cannot be parsed, or holds another data set.
+    """
+    try:
+        if entry.file.endswith(".bz2"):
+            raw = bz2.decompress(raw)
+        if not raw.strip():
+            raise ValueError("it is empty")
+        data, labels = _table(entry, raw)
+    except (ValueError, OSError, EOFError, OverflowError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ContentError(f"it cannot be read ({reason})") from error
+    target = labels - entry.first_label
+    check_content(entry, data, target)
+    return data, target.astype(np.int64)
+
+
+def _table(entry: Entry, raw: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """Return data and labels as they are in the file, without incomplete rows."""
+    if entry.layout == "svmlight":
+        features, labels = load_svmlight_file(
+            io.BytesIO(raw), n_features=len(entry.feature_names), zero_based=False
+        )
+        return features.toarray(), labels
+    table = np.loadtxt(
+        raw.decode("ascii").splitlines(),
+        delimiter="," if entry.layout == "commas" else None,
+        converters=lambda word: np.nan if word.strip() == "?" else float(word),
+        encoding="ascii",
+        ndmin=2,
+    )
+    table = table[~np.isnan(table).any(axis=1)]
+    return np.ascontiguousarray(table[:, :-1]), table[:, -1]
+
+
+def class_sums(data: np.ndarray, target: np.ndarray, n_classes: int) -> np.ndarray:
+    """Return one number for each class that depends on all its content.
+
+    It is the sum of ``cos(x @ w)`` over the rows x of the class, with fixed weights w
+    between 1/2 and 1 in size. Every value counts, the order of rows does not, and
+    copies that differ by rounding give nearly the same numbers. A hash of rounded
+    values could not do that: among a million values some lie on a rounding edge.
+    """
+    j = np.arange(data.shape[1])
+    # Multiples of the golden ratio modulo 1 never repeat, and are spread evenly.
+    weights = (-1.0) ** j * (0.5 + 0.5 * (0.6180339887498949 * j % 1.0))
+    with np.errstate(all="ignore"):
+        waves = np.cos(data @ weights)
+    return np.bincount(target.astype(np.intp), waves, n_classes)
+
+
+def check_content(entry: Entry, data: np.ndarray, target: np.ndarray) -> None:
+    """Raise unless these are the rows, classes and values of the data set."""
+    n, p, k = sum(entry.counts), len(entry.feature_names), len(entry.counts)
+    if data.shape != (n, p):
+        raise ContentError(
+            f"it holds {data.shape[0]} complete rows of {data.shape[1]} features, "
+            f"not {n} of {p}"
+        )
+    strange = np.setdiff1d(target, np.arange(k))
+    if strange.size:
+        raise ContentError(
+            f"it has the class {strange[0] + entry.first_label:g}, not only "
+            f"{entry.first_label} to {entry.first_label + k - 1}"
+        )
+    counts = np.bincount(target.astype(np.intp), minlength=k)
+    if tuple(counts) != entry.counts:
+        raise ContentError(
+            f"its classes have {counts.tolist()} rows, not {list(entry.counts)}"
+        )
+    # Rounding differences of that size in all values add up to less than this.
+    allowed = entry.precision * counts * np.sqrt(p)
+    wrong = ~(np.abs(class_sums(data, target, k) - entry.sums) <= allowed)
+    if wrong.any():
+        classes = (np.flatnonzero(wrong) + entry.first_label).tolist()
+        raise ContentError(
+            f"its values are not the right ones in the classes {classes}"
+        )

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
-
-__all__ = ["CATALOG", "HOMES", "Entry"]
 
 HOMES = {
     "libsvm": "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/",
@@ -16,43 +13,20 @@ HOMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A data set.
-
-    Attributes
-    ----------
-    title, about, citation : str
-        For people to read.
-    preprocessing : {"none", "zscore"}
-        What reproduces the paper's table.
-    home : str or None
-        A key of :data:`HOMES`; None for data that scikit-learn ships.
-    path : str
-        The file, relative to its home.
-    layout : {"svmlight", "spaces", "commas"}
-        How the file is written; a name that ends in ``.bz2`` is unpacked first.
-    first_label : int
-        Classes are numbered from here in the file.
-    counts : tuple of int
-        Rows of each class, those with missing values left out.
-    sums : tuple of float
-        What :func:`ihgmm.datasets._content.class_sums` gives for the right content.
-    precision : float
-        Copies of a value may differ by this much. Upstream's segment and usps may be
-        scaled and rounded a little differently from the copies looked at here.
-    feature_names, target_names : tuple of str
-        Names of columns and classes.
-    """
+    """A data set."""
 
     title: str
     about: str
     citation: str
-    preprocessing: Literal["none", "zscore"]
-    home: str | None = None
-    path: str = ""
+    preprocessing: Literal["none", "zscore"]  # what reproduces the paper's table
+    home: str | None = None  # a key of HOMES; None for data that scikit-learn ships
+    path: str = ""  # the file, relative to its home; .bz2 is unpacked first
     layout: Literal["svmlight", "spaces", "commas"] = "svmlight"
-    first_label: int = 1
-    counts: tuple[int, ...] = ()
-    sums: tuple[float, ...] = ()
+    first_label: int = 1  # classes are numbered from here in the file
+    counts: tuple[int, ...] = ()  # rows of each class, incomplete ones left out
+    sums: tuple[float, ...] = ()  # what class_sums gives for the right content
+    # Copies of a value may differ by this much. Upstream's segment and usps may be
+    # scaled and rounded a little differently from the copies looked at here.
     precision: float = 1e-8
     feature_names: tuple[str, ...] = ()
     target_names: tuple[str, ...] = ()
@@ -67,11 +41,6 @@ class Entry:
         """Where the file is downloaded from; empty for data scikit-learn ships."""
         return "" if self.home is None else HOMES[self.home] + self.path
 
-    def renamed(self, features: Iterable[str], targets: Iterable[str]) -> Entry:
-        """Return the same with other names of columns and classes."""
-        names = tuple(map(str, features)), tuple(map(str, targets))
-        return replace(self, feature_names=names[0], target_names=names[1])
-
 
 UCI = "UCI Machine Learning Repository. https://doi.org/10.24432/"
 LIBSVM = (
@@ -80,6 +49,11 @@ LIBSVM = (
 )
 DIGITS = tuple("0123456789")
 
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(", "))
+
+
 CATALOG: dict[str, Entry] = {
     "iris": Entry(
         title="Iris",
@@ -87,12 +61,14 @@ CATALOG: dict[str, Entry] = {
         citation="Fisher, R. A. (1936). The use of multiple measurements in taxonomic "
         "problems. Annals of Eugenics 7(2), 179-188.",
         preprocessing="none",
+        counts=(50, 50, 50),
     ),
     "wine": Entry(
         title="Wine",
         about="Chemical analyses of wines from three cultivars of one region of Italy.",
         citation=f"Aeberhard, S. and Forina, M. (1992). Wine. {UCI}C5PC7J",
         preprocessing="zscore",
+        counts=(59, 71, 48),
     ),
     "seeds": Entry(
         title="Seeds",
@@ -105,9 +81,9 @@ CATALOG: dict[str, Entry] = {
         layout="spaces",
         counts=(70, 70, 70),
         sums=(-46.811052, -52.090791, 27.068778),
-        feature_names=(
-            *("area", "perimeter", "compactness", "kernel length", "kernel width"),
-            *("asymmetry coefficient", "kernel groove length"),
+        feature_names=_names(
+            "area, perimeter, compactness, kernel length, kernel width, asymmetry "
+            "coefficient, kernel groove length"
         ),
         target_names=("Kama", "Rosa", "Canadian"),
     ),
@@ -121,30 +97,24 @@ CATALOG: dict[str, Entry] = {
         path="dermatology/dermatology.data",
         layout="commas",
         counts=(111, 60, 71, 48, 48, 20),
-        sums=(
-            *(5.441362, 0.289888, 1.880251, -6.882340, -3.607264),
-            *(0.035196,),
+        sums=(5.441362, 0.289888, 1.880251, -6.882340, -3.607264, 0.035196),
+        feature_names=_names(
+            "erythema, scaling, definite borders, itching, koebner phenomenon, "
+            "polygonal papules, follicular papules, oral mucosal involvement, "
+            "knee and elbow involvement, scalp involvement, family history, "
+            "melanin incontinence, eosinophils in the infiltrate, PNL infiltrate, "
+            "fibrosis of the papillary dermis, exocytosis, acanthosis, "
+            "hyperkeratosis, parakeratosis, clubbing of the rete ridges, "
+            "elongation of the rete ridges, thinning of the suprapapillary "
+            "epidermis, spongiform pustule, munro microabcess, focal "
+            "hypergranulosis, disappearance of the granular layer, vacuolisation "
+            "and damage of basal layer, spongiosis, saw-tooth appearance of "
+            "retes, follicular horn plug, perifollicular parakeratosis, "
+            "inflammatory mononuclear infiltrate, band-like infiltrate, age"
         ),
-        feature_names=(
-            *("erythema", "scaling", "definite borders", "itching"),
-            *("koebner phenomenon", "polygonal papules", "follicular papules"),
-            *("oral mucosal involvement", "knee and elbow involvement"),
-            *("scalp involvement", "family history", "melanin incontinence"),
-            *("eosinophils in the infiltrate", "PNL infiltrate"),
-            *("fibrosis of the papillary dermis", "exocytosis", "acanthosis"),
-            *("hyperkeratosis", "parakeratosis", "clubbing of the rete ridges"),
-            *("elongation of the rete ridges",),
-            *("thinning of the suprapapillary epidermis", "spongiform pustule"),
-            *("munro microabcess", "focal hypergranulosis"),
-            *("disappearance of the granular layer",),
-            *("vacuolisation and damage of basal layer", "spongiosis"),
-            *("saw-tooth appearance of retes", "follicular horn plug"),
-            *("perifollicular parakeratosis", "inflammatory mononuclear infiltrate"),
-            *("band-like infiltrate", "age"),
-        ),
-        target_names=(
-            *("psoriasis", "seborrheic dermatitis", "lichen planus"),
-            *("pityriasis rosea", "chronic dermatitis", "pityriasis rubra pilaris"),
+        target_names=_names(
+            "psoriasis, seborrheic dermatitis, lichen planus, pityriasis rosea, "
+            "chronic dermatitis, pityriasis rubra pilaris"
         ),
     ),
     "dna": Entry(
@@ -177,16 +147,14 @@ CATALOG: dict[str, Entry] = {
             *(-83.156185, 132.737612, -204.990932, 203.986439, -20.174336),
             *(137.305611, -170.163248),
         ),
-        feature_names=(
-            *("region-centroid-col", "region-centroid-row", "region-pixel-count"),
-            *("short-line-density-5", "short-line-density-2", "vedge-mean"),
-            *("vedge-sd", "hedge-mean", "hedge-sd", "intensity-mean", "rawred-mean"),
-            *("rawblue-mean", "rawgreen-mean", "exred-mean", "exblue-mean"),
-            *("exgreen-mean", "value-mean", "saturation-mean", "hue-mean"),
+        feature_names=_names(
+            "region-centroid-col, region-centroid-row, region-pixel-count, "
+            "short-line-density-5, short-line-density-2, vedge-mean, vedge-sd, "
+            "hedge-mean, hedge-sd, intensity-mean, rawred-mean, rawblue-mean, "
+            "rawgreen-mean, exred-mean, exblue-mean, exgreen-mean, value-mean, "
+            "saturation-mean, hue-mean"
         ),
-        target_names=(
-            *("brickface", "sky", "foliage", "cement", "window", "path", "grass"),
-        ),
+        target_names=_names("brickface, sky, foliage, cement, window, path, grass"),
     ),
     "satimage": Entry(
         title="Statlog satimage",
@@ -198,16 +166,13 @@ CATALOG: dict[str, Entry] = {
         home="libsvm",
         path="satimage.scale",
         counts=(1072, 479, 961, 415, 470, 1038),
-        sums=(
-            *(-472.671066, 324.568549, -582.539878, 44.716282, 364.723995),
-            *(649.795059,),
-        ),
+        sums=(-472.671066, 324.568549, -582.539878, 44.716282, 364.723995, 649.795059),
         feature_names=tuple(
             f"pixel_{i}_band_{b}" for i in range(1, 10) for b in range(1, 5)
         ),
-        target_names=(
-            *("red soil", "cotton crop", "grey soil", "damp grey soil"),
-            *("soil with vegetation stubble", "very damp grey soil"),
+        target_names=_names(
+            "red soil, cotton crop, grey soil, damp grey soil, soil with "
+            "vegetation stubble, very damp grey soil"
         ),
     ),
     "usps": Entry(

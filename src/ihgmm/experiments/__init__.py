@@ -1,12 +1,16 @@
 """The paper's studies and one beyond it, as data and one runner; its table."""
 
-from ihgmm.experiments.grids import EXPERIMENTS, Experiment, Map, Panel, Setting
-from ihgmm.experiments.phase import PHASE
 from ihgmm.experiments.runner import Result, Run, run_experiment, summarize
+from ihgmm.experiments.studies import (
+    EXPERIMENTS,
+    PHASE,
+    STUDIES,
+    Experiment,
+    Map,
+    Panel,
+    Setting,
+)
 from ihgmm.experiments.table import PAPER_COUNTS, real_data_table
-
-STUDIES: dict[str, Experiment] = {**EXPERIMENTS, PHASE.name: PHASE}
-"""Everything that can be simulated: the paper's experiments and beyond."""
 
 __all__ = [
     "EXPERIMENTS",

@@ -8,43 +8,25 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import KMeans
 
-from ihgmm.cluster import PSC, IhSC, SphericalKMeans
+from ihgmm.estimators import PSC, IhGMM, IhSC, SphericalKMeans
 from ihgmm.experiments.oracles import center_oracle, label_oracle
-from ihgmm.mixture import IhGMM
-from ihgmm.model import IhGMMSample
-
-__all__ = ["METHODS", "TABLE_METHODS"]
+from ihgmm.statistics.model import IhGMMSample
 
 Clusterer = Callable[[np.ndarray, int, int], np.ndarray]
 Method = Callable[[IhGMMSample, int], np.ndarray]
 
 
-def _ihsc(**options: Any) -> Clusterer:
-    return lambda X, k, seed: IhSC(k, random_state=seed, **options).fit_predict(X)
-
-
-def _ihgmm(X: np.ndarray, k: int, seed: int) -> np.ndarray:
-    return np.asarray(IhGMM(k, random_state=seed).fit_predict(X))
-
-
-def _kmeans(n_init: int) -> Clusterer:
-    return lambda X, k, seed: KMeans(k, n_init=n_init, random_state=seed).fit_predict(X)
-
-
-def _spherical(n_init: int) -> Clusterer:
-    return lambda X, k, seed: SphericalKMeans(
-        k, n_init=n_init, random_state=seed
-    ).fit_predict(X)
-
-
-def _psc(X: np.ndarray, k: int, seed: int) -> np.ndarray:
-    return PSC(k, random_state=seed).fit_predict(X)
+def _labels(estimator: Any, **options: Any) -> Clusterer:
+    """Return a function of data, number of clusters and seed that gives labels."""
+    return lambda X, k, seed: np.asarray(
+        estimator(k, random_state=seed, **options).fit_predict(X)
+    )
 
 
 def _psc_once(X: np.ndarray, k: int, seed: int) -> np.ndarray:
     """Run PSC with a single, random start of k-means, as k-means itself is run."""
     rows = PSC(k, n_init=1, random_state=seed).fit(X).embedding_
-    return np.asarray(KMeans(k, n_init=1, random_state=seed).fit_predict(rows))
+    return _labels(KMeans, n_init=1)(rows, k, seed)
 
 
 def _blind(method: Clusterer) -> Method:
@@ -53,25 +35,25 @@ def _blind(method: Clusterer) -> Method:
 
 
 METHODS: dict[str, Method] = {
-    "IhSC": _blind(_ihsc()),
-    "IhSC, magnitude": _blind(_ihsc(order="magnitude")),
-    "IhSC, cosine": _blind(_ihsc(gram="cosine")),
-    "IhSC, refined": _blind(_ihsc(refine=True)),
-    "IhGMM": _blind(_ihgmm),
+    "IhSC": _blind(_labels(IhSC)),
+    "IhSC, magnitude": _blind(_labels(IhSC, order="magnitude")),
+    "IhSC, cosine": _blind(_labels(IhSC, gram="cosine")),
+    "IhSC, refined": _blind(_labels(IhSC, refine=True)),
+    "IhGMM": _blind(_labels(IhGMM)),
     "PSC": _blind(_psc_once),
-    "PSC, restarts": _blind(_psc),
-    "k-means": _blind(_kmeans(1)),
-    "spherical k-means": _blind(_spherical(1)),
-    "spherical, restarts": _blind(_spherical(10)),
+    "PSC, restarts": _blind(_labels(PSC)),
+    "k-means": _blind(_labels(KMeans, n_init=1)),
+    "spherical k-means": _blind(_labels(SphericalKMeans, n_init=1)),
+    "spherical, restarts": _blind(_labels(SphericalKMeans, n_init=10)),
     "label oracle": lambda sample, seed: label_oracle(sample),
     "centre oracle": lambda sample, seed: center_oracle(sample),
 }
 """What is run on simulated data: a sample and a seed to labels."""
 
 TABLE_METHODS: dict[str, Clusterer] = {
-    "IhSC": _ihsc(),
-    "PSC": _psc,
-    "k-means": _kmeans(10),
-    "spherical k-means": _spherical(10),
+    "IhSC": _labels(IhSC),
+    "PSC": _labels(PSC),
+    "k-means": _labels(KMeans, n_init=10),
+    "spherical k-means": _labels(SphericalKMeans, n_init=10),
 }
 """What is run on real data, with restarts."""

@@ -4,41 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from ihgmm.memberships import CLOSEST, indicators
-from ihgmm.model import IhGMMSample
-
-__all__ = ["center_oracle", "label_oracle"]
-
-ROUNDS = 5
-"""Rounds in which rows are weighed; the weights have settled by then."""
+from ihgmm.statistics.model import IhGMMSample
 
 
-def label_oracle(sample: IhGMMSample) -> np.ndarray:
+def label_oracle(sample: IhGMMSample, *, n_rounds: int = 5) -> np.ndarray:
     """Return labels by one who knows the labels of all other rows.
 
     For each row the centres are learnt from the other rows and their true labels; the
     row goes to the largest cosine. A row counts in its centre with its length over its
-    noise variance, both estimated. A method that has to learn the centres cannot be
-    expected to do better.
+    noise variance, both estimated in ``n_rounds`` rounds; after five they have settled.
+    A method that has to learn the centres cannot be expected to do better.
 
-    Parameters
-    ----------
-    sample : IhGMMSample
-        Data and truth.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-
-    Notes
-    -----
     The weights of the others are found without the row as well. Were they not, rows
     that happen to resemble it would count more in its own cluster and only there, and
     give its label away. Row i of ``weights`` is what the others count where row i is
     to be placed: an n by n matrix, for samples of a simulation.
 
-    Examples
-    --------
     >>> from ihgmm import make_ihgmm
     >>> sample = make_ihgmm(60, 40, 3, random_state=0, return_params=True)
     >>> bool((label_oracle(sample) == sample.labels).all())
@@ -46,17 +27,18 @@ def label_oracle(sample: IhGMMSample) -> np.ndarray:
     """
     gram = sample.X @ sample.X.T
     sqnorms = gram.diagonal()
-    members = indicators(sample.labels, len(sample.centers))
+    members = np.eye(len(sample.centers))[sample.labels]
     same = members @ members.T
     weights = np.tile(1 / np.sqrt(sqnorms), (len(sqnorms), 1))
     np.fill_diagonal(weights, 0.0)
-    for _ in range(ROUNDS):
+    for _ in range(n_rounds):
         # Column j: row j and the sum of its cluster, then without row j itself.
         inner = weights @ (gram * same)
         squares = (weights * inner) @ same - 2 * weights * inner
         squares += weights**2 * sqnorms
         cosines = _ratio(inner - weights * sqnorms, np.sqrt(squares.clip(0) * sqnorms))
-        cosines = cosines.clip(0, np.sqrt(1 - CLOSEST))
+        # No row fits a centre without any noise: its squared sine is 1e-12 at least.
+        cosines = cosines.clip(0, np.sqrt(1 - 1e-12))
         weights = cosines / ((1 - cosines**2) * np.sqrt(sqnorms))
         np.fill_diagonal(weights, 0.0)
     lengths = np.sqrt((weights * (weights @ (gram * same))) @ members)
@@ -71,17 +53,6 @@ def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
 def center_oracle(sample: IhGMMSample) -> np.ndarray:
     """Return labels by one who knows the centres: each row to the largest cosine.
 
-    Parameters
-    ----------
-    sample : IhGMMSample
-        Data and truth.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-
-    Examples
-    --------
     >>> from ihgmm import make_ihgmm
     >>> sample = make_ihgmm(60, 40, 3, random_state=0, return_params=True)
     >>> bool((center_oracle(sample) == sample.labels).all())

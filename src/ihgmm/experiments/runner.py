@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import hashlib
 import io
-import itertools
-import multiprocessing
 import os
 import signal
+import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import astuple, dataclass, fields
-from multiprocessing import connection
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from ihgmm._tables import write_whole
-from ihgmm.experiments.grids import Experiment, Setting
+from ihgmm._files import atomic_write
 from ihgmm.experiments.methods import METHODS
+from ihgmm.experiments.studies import Experiment, Setting
 from ihgmm.metrics import misclassification_loss
 
-__all__ = ["Result", "Run", "Summary", "read_results", "run_experiment", "summarize"]
 
-
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Run:
     """One repetition of one setting."""
 
@@ -90,23 +89,17 @@ def execute(run: Run) -> list[Result]:
         random_state=run.seed,
         return_params=True,
     )
+    place = (setting.experiment, setting.panel, float(setting.x), setting.noise)
+    results = []
     # One thread: processes share the cores, and results do not depend on how many.
     with threadpool_limits(1), warnings.catch_warnings():
         # Where there is next to no signal, nothing converges, and the error shows it.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return [
-            Result(
-                setting.experiment,
-                setting.panel,
-                float(setting.x),
-                setting.noise,
-                run.rep,
-                name,
-                len(sample.labels),
-                misclassification_loss(sample.labels, METHODS[name](sample, run.seed)),
-            )
-            for name in setting.methods
-        ]
+        for name in setting.methods:
+            labels = METHODS[name](sample, run.seed)
+            errors = misclassification_loss(sample.labels, labels)
+            results.append(Result(*place, run.rep, name, len(labels), errors))
+    return results
 
 
 def run_experiment(
@@ -141,49 +134,65 @@ def run_experiment(
     -------
     list of Result
         All results in the table, sorted: what the call asked for and what was there.
+
+    Raises
+    ------
+    BlockingIOError
+        If another run is at work on the same table.
     """
     settings = [s for s in experiment.settings() if only is None or only(s)]
     # Repetition by repetition, so that an early look sees every setting.
     wanted = [Run(setting, rep) for rep in range(reps) for setting in settings]
-    done = _group(read_results(path, experiment.methods, repair=True))
-    missing = [run for run in wanted if run.key not in done]
-    count = len(wanted) - len(missing)
-    if progress:
-        progress(count, len(wanted))
-    with path.open("a", newline="", encoding="utf-8") as file:
-        if file.tell() == 0:
-            file.write(",".join(COLUMNS) + "\n")
-        for run, results in _execute_all(missing, jobs):
-            done[run.key] = results
-            file.write(_lines(results))
-            file.flush()
-            os.fsync(file.fileno())
-            count += 1
-            if progress:
-                progress(count, len(wanted))
+    with sole_writer(path):
+        done = _by_run(read_results(path, experiment.methods, repair=True))
+        missing = [run for run in wanted if run.key not in done]
+        count = len(wanted) - len(missing)
+        if progress:
+            progress(count, len(wanted))
+        with path.open("a", newline="", encoding="utf-8") as file:
+            if file.tell() == 0:
+                file.write(",".join(COLUMNS) + "\n")
+            for results in _execute_all(missing, jobs):
+                done |= _by_run(results)
+                file.write(_lines(results))
+                file.flush()
+                os.fsync(file.fileno())
+                count += 1
+                if progress:
+                    progress(count, len(wanted))
     return sorted(result for results in done.values() for result in results)
 
 
-def _execute_all(runs: list[Run], jobs: int) -> Iterator[tuple[Run, list[Result]]]:
-    if jobs == 1:
-        for run in runs:
-            yield run, execute(run)
-        return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_follow_parent)
-    waiting: dict[Future[list[Result]], Run] = {}
-    queue = iter(runs)
+def _execute_all(runs: list[Run], jobs: int) -> Iterator[list[Result]]:
+    """Yield the results of each run as soon as they are there, in any order."""
+    # One run at a time: joblib would wait for all of a batch before it hands out any.
+    parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1)
+    with _uninterrupted():  # workers start here, and leave Ctrl-C to this process
+        outputs = parallel(delayed(_execute_for)(os.getpid(), run) for run in runs)
     try:
-        while True:
-            with _uninterrupted():  # workers start here, and leave Ctrl-C to us
-                for run in itertools.islice(queue, 2 * jobs - len(waiting)):
-                    waiting[pool.submit(execute, run)] = run
-            if not waiting:
-                return
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                yield waiting.pop(future), future.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        yield from outputs
+    finally:  # after an interrupt this ends the workers
+        with warnings.catch_warnings():  # that tasks are cancelled is what is wanted
+            warnings.simplefilter("ignore")
+            outputs.close()
+
+
+def _execute_for(parent: int, run: Run) -> list[Result]:
+    if os.getpid() != parent:
+        _follow(parent)
+    return execute(run)
+
+
+@functools.cache
+def _follow(parent: int) -> None:
+    """Let this worker end when its parent does, also when that was killed."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextlib.contextmanager
@@ -198,16 +207,63 @@ def _uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _follow_parent() -> None:
-    """End when the parent process is gone."""
-    parent = multiprocessing.parent_process()
+@contextlib.contextmanager
+def sole_writer(path: Path) -> Iterator[None]:
+    """Keep other processes from writing to a table, or say which one is at it.
 
-    def watch() -> None:
-        if parent is not None:
-            connection.wait([parent.sentinel])
-        os._exit(1)
+    The system lets go of the lock when a process ends, however it ends. The lock is on
+    a file beside the table, since the table itself is replaced when it is repaired.
+    """
+    place = path.with_name(f".{path.name}.lock")
+    while True:
+        file = place.open("a+b")
+        try:
+            _lock(file)
+        except BlockingIOError:
+            file.seek(0)
+            process = file.read().decode() or "unknown"
+            file.close()
+            raise BlockingIOError(
+                f"{path} is being written by another run (process {process}); wait for "
+                "it to end, or give another folder."
+            ) from None
+        except OSError as error:
+            warnings.warn(
+                f"{path} cannot be locked here ({error}); make sure that no other run "
+                "writes to it.",
+                stacklevel=4,
+            )
+            break
+        # Whoever had it last may have removed it after it was opened above.
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), place.stat()):
+                break
+        file.close()
+    with file:
+        file.truncate(0)
+        file.write(str(os.getpid()).encode())
+        file.flush()
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # Windows keeps a file that is open
+                place.unlink()
 
-    threading.Thread(target=watch, daemon=True).start()
+
+def _lock(file: BinaryIO) -> None:
+    """Lock a file until it is closed; raise BlockingIOError if another has it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(2**20)  # beyond what is written there, so that others can read it
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            raise BlockingIOError from error
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def read_results(
@@ -228,13 +284,21 @@ def read_results(
             f"{path} is not a table of runs: its columns are {', '.join(head)}. Move "
             "it away, or give another folder."
         )
-    results = [_parse(line) for line in lines]
-    groups = _group(results)
+    results = [
+        Result(
+            experiment, panel, float(x), noise, int(rep), method, int(n), int(errors)
+        )
+        for experiment, panel, x, noise, rep, method, n, errors in lines
+    ]
     complete = [
-        r for g in groups.values() if {r.method for r in g} == set(methods) for r in g
+        result
+        for group in _by_run(results).values()
+        if {result.method for result in group} == set(methods)
+        for result in group
     ]
     if repair and (len(complete) < len(results) or len(whole) < len(text)):
-        write_whole(path, ",".join(COLUMNS) + "\n" + _lines(complete))
+        with atomic_write(path) as file:
+            file.write((",".join(COLUMNS) + "\n" + _lines(complete)).encode())
     return complete
 
 
@@ -255,7 +319,8 @@ def summarize(results: Iterable[Result]) -> list[Summary]:
     ]
 
 
-def _group(results: Iterable[Result]) -> dict[str, list[Result]]:
+def _by_run(results: Iterable[Result]) -> dict[str, list[Result]]:
+    """Return the results of each run by its key."""
     groups: dict[str, list[Result]] = {}
     for r in results:
         key = f"{r.experiment}/{r.panel}/{r.x:g}/{r.noise}/{r.rep}"
@@ -263,18 +328,8 @@ def _group(results: Iterable[Result]) -> dict[str, list[Result]]:
     return groups
 
 
-def _parse(line: list[str]) -> Result:
-    experiment, panel, x, noise, rep, method, n, errors = line
-    return Result(
-        experiment, panel, float(x), noise, int(rep), method, int(n), int(errors)
-    )
-
-
 def _lines(results: Iterable[Result]) -> str:
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for r in results:
-        row = list(astuple(r))
-        row[2] = f"{r.x:g}"
-        writer.writerow(row)
+    rows = ({**vars(r), "x": f"{r.x:g}"}.values() for r in results)
+    csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue()

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from threadpoolctl import threadpool_limits
 
-from ihgmm._tables import write_whole
+from ihgmm._files import atomic_write
 from ihgmm.datasets import load_dataset
+from ihgmm.datasets._catalog import CATALOG
 from ihgmm.experiments.methods import TABLE_METHODS
+from ihgmm.experiments.runner import sole_writer
 from ihgmm.metrics import misclassification_loss
-
-__all__ = [
-    "PAPER_COUNTS",
-    "Cell",
-    "real_data_table",
-    "to_csv",
-    "to_latex",
-    "to_markdown",
-]
 
 PAPER_COUNTS: dict[str, dict[str, int]] = {
     "iris": {"IhSC": 7, "PSC": 16, "k-means": 16},
@@ -37,20 +31,7 @@ PAPER_COUNTS: dict[str, dict[str, int]] = {
 }
 """Misclassified rows by data set and method, as the paper's table prints them."""
 
-SIZES = {
-    "iris": 150,
-    "wine": 178,
-    "seeds": 210,
-    "dermatology": 358,
-    "dna": 2000,
-    "segment": 2310,
-    "satimage": 4435,
-    "usps": 7291,
-    "pendigits": 7494,
-}
-"""Rows of the data sets."""
-
-HEAD = ["dataset", "n_samples", "method", "seed", "errors", "paper"]
+COLUMNS = ["dataset", "n_samples", "method", "seed", "errors", "paper"]
 
 Counts = dict[tuple[str, str, int], int]
 """Misclassified rows by data set, method and seed."""
@@ -58,19 +39,7 @@ Counts = dict[tuple[str, str, int], int]
 
 @dataclass(frozen=True)
 class Cell:
-    """One entry of the table.
-
-    Attributes
-    ----------
-    dataset, method : str
-        What was run on what.
-    n_samples : int
-        Rows of the data set.
-    counts : tuple of int
-        Misclassified rows, seed by seed.
-    paper : int or None
-        The paper's count, where it has one.
-    """
+    """One entry of the table: errors of a method, seed by seed, and the paper's."""
 
     dataset: str
     method: str
@@ -118,33 +87,37 @@ def real_data_table(
     -------
     list of Cell
         For every data set and method with counts, those there were before included.
+
+    Raises
+    ------
+    BlockingIOError
+        If another run is at work on the same file.
     """
     names = list(PAPER_COUNTS) if only is None else only
     # All data first: what is missing is better known before an hour than after.
     data = {name: load_dataset(name, data_home=data_home) for name in names}
-    counts = {} if path is None else _read(path)
     wanted = [
         (name, method, seed)
         for name in names
         for method in TABLE_METHODS
         for seed in range(seeds)
     ]
-    done = sum(key in counts for key in wanted)
+    with nullcontext() if path is None else sole_writer(path):
+        counts = {} if path is None else _read(path)
+        missing = [key for key in wanted if key not in counts]
+        for done, key in enumerate(missing, len(wanted) - len(missing)):
+            if progress:
+                progress(done, len(wanted))
+            name, method, seed = key
+            X, target = data[name].X, data[name].target
+            with threadpool_limits(1):
+                labels = TABLE_METHODS[method](X, len(set(target)), seed)
+            counts[key] = misclassification_loss(target, labels)
+            if path is not None:
+                with atomic_write(path) as file:
+                    file.write(to_csv(_cells(counts)).encode())
     if progress:
-        progress(done, len(wanted))
-    for key in wanted:
-        if key in counts:
-            continue
-        name, method, seed = key
-        bunch = data[name]
-        with threadpool_limits(1):
-            labels = TABLE_METHODS[method](bunch.X, len(set(bunch.target)), seed)
-        counts[key] = misclassification_loss(bunch.target, labels)
-        done += 1
-        if path is not None:
-            write_whole(path, to_csv(_cells(counts)))
-        if progress:
-            progress(done, len(wanted))
+        progress(len(wanted), len(wanted))
     return _cells(counts)
 
 
@@ -152,20 +125,22 @@ def _cells(counts: Counts) -> list[Cell]:
     """Gather counts by data set and method, in the order of the paper."""
     cells = []
     for name, paper in PAPER_COUNTS.items():
+        n = sum(CATALOG[name].counts)
         for method in TABLE_METHODS:
             mine = {s: c for (d, m, s), c in counts.items() if (d, m) == (name, method)}
             if mine:
                 values = tuple(mine[seed] for seed in sorted(mine))
-                cells.append(Cell(name, method, SIZES[name], values, paper.get(method)))
+                cells.append(Cell(name, method, n, values, paper.get(method)))
     return cells
 
 
 def _read(path: Path) -> Counts:
+    """Return the counts of a file that an earlier run has left, if there is one."""
     if not path.exists():
         return {}
     with path.open(newline="", encoding="utf-8") as file:
         rows = csv.DictReader(file)
-        if rows.fieldnames != HEAD:
+        if rows.fieldnames != COLUMNS:
             raise ValueError(
                 f"{path} is not a table of counts: its columns are "
                 f"{', '.join(rows.fieldnames or [])}. Move it away, or give another "
@@ -179,7 +154,7 @@ def _read(path: Path) -> Counts:
 
 def to_csv(cells: list[Cell]) -> str:
     """Write one line for each data set, method and seed."""
-    lines = [",".join(HEAD)]
+    lines = [",".join(COLUMNS)]
     for c in cells:
         paper = "" if c.paper is None else str(c.paper)
         lines += [
@@ -190,48 +165,45 @@ def to_csv(cells: list[Cell]) -> str:
 
 
 def _rows(cells: list[Cell]) -> list[list[str]]:
-    """Return a row for each data set: median (range) and the paper's count."""
-    methods = list(dict.fromkeys(c.method for c in cells))
-    rows = []
-    for name in dict.fromkeys(c.dataset for c in cells):
-        mine = {c.method: c for c in cells if c.dataset == name}
-        row = [name, str(next(iter(mine.values())).n_samples)]
-        for method in methods:
-            cell = mine[method]
-            spread = f" ({cell.range})" if "-" in cell.range else ""
-            row.append(f"{cell.median:g}{spread}")
-            if cell.paper is not None:
-                row.append(str(cell.paper))
+    """Return the head and a row for each data set: median (range), the paper's count.
+
+    What an interrupted run has not counted yet is left empty.
+    """
+    methods = {c.method: c.paper is not None for c in cells}
+    rows = [["data", "n"]]
+    for method, in_paper in methods.items():
+        rows[0] += [method, "paper"] if in_paper else [method]
+    for name, n in dict.fromkeys((c.dataset, c.n_samples) for c in cells):
+        row = [name, str(n)]
+        for method, in_paper in methods.items():
+            cell = next(
+                (c for c in cells if (c.dataset, c.method) == (name, method)), None
+            )
+            span = f" ({cell.range})" if cell and "-" in cell.range else ""
+            row.append(f"{cell.median:g}{span}" if cell else "")
+            if in_paper:
+                row.append(str(PAPER_COUNTS[name][method]))
         rows.append(row)
     return rows
 
 
-def _head(cells: list[Cell]) -> list[str]:
-    head = ["data", "n"]
-    first = cells[0].dataset
-    for cell in cells:
-        if cell.dataset == first:
-            head += [cell.method] + (["paper"] if cell.paper is not None else [])
-    return head
-
-
 def to_markdown(cells: list[Cell]) -> str:
     """Write the table: medians over seeds, ranges in brackets, the paper beside."""
-    head = _head(cells)
-    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
-    lines += ["| " + " | ".join(row) + " |" for row in _rows(cells)]
-    return "\n".join(lines) + "\n"
+    head, *rows = ["| " + " | ".join(row) + " |" for row in _rows(cells)]
+    rule = "|---|" + "---:|" * (head.count("|") - 2)
+    return "\n".join([head, rule, *rows]) + "\n"
 
 
 def to_latex(cells: list[Cell]) -> str:
     """Write the table for LaTeX with booktabs."""
-    head = _head(cells)
+    head, *rows = [" & ".join(row).replace("-", "--") + r" \\" for row in _rows(cells)]
+    columns = "l" + "r" * head.count("&")
     lines = [
-        rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
-        " & ".join(head) + r" \\",
+        head.replace("--", "-"),
         r"\midrule",
-        *(" & ".join(row).replace("-", "--") + r" \\" for row in _rows(cells)),
+        *rows,
         r"\bottomrule",
         r"\end{tabular}",
     ]

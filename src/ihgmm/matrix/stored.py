@@ -37,6 +37,9 @@ class Stored(Blocks):
         Names of features.
     source : str
         What is read, for messages.
+
+    Attributes
+    ----------
     block_bytes : int
         Bytes of a block that is read at a time; two are in memory at once.
 
@@ -45,6 +48,8 @@ class Stored(Blocks):
     Rows here and there are in most chunks of a file, so that to take them is to decode
     all of it. Such a sample counts as a pass.
     """
+
+    block_bytes = 2**25
 
     def __init__(
         self,
@@ -58,7 +63,6 @@ class Stored(Blocks):
         check: Callable[[], None] | None = None,
         names: list[str] | None = None,
         source: str = "X",
-        block_bytes: int = 2**25,
     ) -> None:
         n, p = self.shape = (int(shape[0]), int(shape[1]))
         self.dtype = float_type(dtype)
@@ -68,9 +72,9 @@ class Stored(Blocks):
         self._n_entries = n * p if n_entries is None else int(n_entries)
         width = (2 if sparse else 1) * self._n_entries * self.dtype.itemsize
         row = max(1, width // max(n, 1))
-        rows = max(1, block_bytes // row // step) * step
-        if rows * row > 4 * block_bytes:  # chunks too tall to be held whole
-            rows = max(1, block_bytes // row)
+        rows = max(1, self.block_bytes // row // step) * step
+        if rows * row > 4 * self.block_bytes:  # chunks too tall to be held whole
+            rows = max(1, self.block_bytes // row)
         self.row_blocks = row_ranges(n, rows)
 
     @property

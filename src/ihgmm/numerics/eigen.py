@@ -14,6 +14,7 @@ from ihgmm.matrix import Tall, namespace, to_host
 from ihgmm.matrix.tall import cast_like, fix_signs, largest, tall_dot, weighted_gram
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import (
+    MAX_PRODUCTS,
     Basis,
     EigenPairs,
     Order,
@@ -40,7 +41,7 @@ def leading_eigenpairs(
     solver: Solver = "auto",
     tol: float = 1e-6,
     signal_only: bool = False,
-    max_products: int = 100,
+    max_products: int = MAX_PRODUCTS,
     quiet: bool = False,
     rng: np.random.Generator | None = None,
     say: Callable[[str], None] | None = None,
@@ -241,7 +242,7 @@ def start_block(
     """
     n, p = G.A.shape
     W = rng.standard_normal((p, block_width(k))).astype(G.dtype)
-    size = _sample_size(G, W.shape[1])
+    size = sample_size(n, p, G.A.n_entries, W.shape[1])
     with G.A.threads():
         if size:
             sample = np.sort(rng.choice(n, size, replace=False, shuffle=False))
@@ -258,21 +259,25 @@ def start_block(
         return G.A.product_and_adjoint(W)
 
 
-def _sample_size(G: GramOperator, width: int) -> int:
+def sample_size(n: int, p: int, n_entries: int, width: int) -> int:
     """Return how many rows to start from; 0 where that would not pay.
 
     Where there are many more rows than features, one row in 16 makes the start, up to
     32 for each feature. Where products are dear it pays to sample twice as many.
     """
-    n, p = G.A.shape
     if n >= 32 * max(p, width):
         return min(n // 16, 32 * max(p, width))
-    return n // 8 if n >= 2 * max(p, width) and _is_dear(G) else 0
+    return n // 8 if n >= 2 * max(p, width) and _is_dear(n_entries) else 0
 
 
-def _is_dear(G: GramOperator) -> bool:
+def may_accept_start(n: int, n_entries: int) -> bool:
+    """Tell whether a look at a sample of rows may save all further products."""
+    return n > 8192 and _is_dear(n_entries)
+
+
+def _is_dear(n_entries: int) -> bool:
     """Tell whether a product costs more than a look at a few thousand rows."""
-    return G.A.n_entries >= 10**7
+    return n_entries >= 10**7
 
 
 def _first_basis(
@@ -289,7 +294,7 @@ def _first_basis(
     if condition <= 1e-3 or len(change) != change.shape[1]:
         block = orthonormal(start, rng)
         return Basis(block, G.A.adjoint(block), take_along=G.A.streamed)
-    if _is_dear(G) and G.shape[0] > 8192:
+    if may_accept_start(G.shape[0], G.A.n_entries):
         pairs = _accept_start(
             G, start, adjoint, change, k, order, tol, rng, signal_only
         )

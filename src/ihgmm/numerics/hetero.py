@@ -14,6 +14,7 @@ from ihgmm.matrix.tall import cast_like, fix_signs, to_device, weighted_gram, wi
 from ihgmm.numerics.eigen import Solver, check_problem, start_block
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import (
+    MAX_PRODUCTS,
     Basis,
     EigenPairs,
     Order,
@@ -65,7 +66,7 @@ def impute_diagonal(
     tol: float = 1e-6,
     rng: np.random.Generator | None = None,
     max_iter: int = 1000,
-    max_products: int = 100,
+    max_products: int = MAX_PRODUCTS,
     quiet: bool = False,
 ) -> Imputed:
     """Replace the diagonal of a Gram matrix by that of its own rank-k approximation.

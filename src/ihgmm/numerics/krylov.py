@@ -26,6 +26,8 @@ from ihgmm.matrix.tall import (
 from ihgmm.numerics.gram import GramOperator
 
 Order = Literal["algebraic", "magnitude"]
+MAX_PRODUCTS = 100
+"""Products with G after which a solver gives up: noise alone may need more."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +259,7 @@ def block_krylov(
     order: Order,
     tol: float,
     *,
-    max_products: int = 100,
+    max_products: int = MAX_PRODUCTS,
     signal_only: bool = False,
     quiet: bool = False,
     say: Callable[[str], None] | None = None,

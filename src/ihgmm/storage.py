@@ -1,0 +1,478 @@
+"""Models on disk: plain files that hold numbers and names, and run nothing.
+
+A file is a zip archive of ``header.json`` and one ``.npy`` for each array. Nothing in
+it is compressed, so that no file unpacks to more than its own size; nothing in it is
+pickled, so that nothing can run.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import tokenize
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ihgmm._files import atomic_write
+from ihgmm.estimators import PSC, IhGMM, IhSC, SphericalKMeans
+from ihgmm.matrix import to_host
+from ihgmm.statistics.likelihood import Directions
+
+__all__ = ["StorageError", "load_model", "save_model"]
+
+
+class StorageError(ValueError):
+    """A file or a model that cannot be used; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """What a file holds: a fitted estimator, and names of columns of its data.
+
+    ``id_column`` held names of rows and ``label_column`` known labels, if any.
+    """
+
+    model: Any
+    id_column: str | None
+    label_column: str | None
+
+
+class Layout(NamedTuple):
+    """The fitted attributes of a class: arrays with their shapes, and numbers.
+
+    A shape has a letter for each axis: n rows, p features, k clusters.
+    """
+
+    build: type
+    arrays: Mapping[str, str]
+    numbers: Mapping[str, type]
+
+
+# What IhGMM assigns new rows by, see ihgmm.statistics.likelihood.Directions.
+DIRECTIONS = {
+    "directions.sums": "pk",
+    "directions.sqnorms": "k",
+    "directions.loads": "k",
+}
+SCALER = {"scaler.mean_": "p", "scaler.scale_": "p", "scaler.var_": "p"}
+NOISE_SHAPES = {"individual": "n", "class": "k", "common": "1"}
+"""Shape of the noise levels of IhGMM by its parameter ``noise``."""
+
+ROWS_AND_CENTERS = {"labels_": "n", "cluster_centers_": "kp"}
+SPECTRAL = {**ROWS_AND_CENTERS, "embedding_": "nk", "eigenvalues_": "k"}
+SCALES = {**ROWS_AND_CENTERS, "scales_": "n"}
+LAYOUTS = {
+    layout.build.__name__: layout
+    for layout in (
+        Layout(
+            IhSC,
+            {**SPECTRAL, **SCALES, "noise_levels_": "n"},
+            {"n_clusters_": int, "n_iter_": int},
+        ),
+        Layout(
+            IhGMM,
+            {**SCALES, **DIRECTIONS, "memberships_": "nk", "weights_": "k",
+             "scale_errors_": "n"},
+            {"log_likelihood_": float, "n_clusters_": int, "converged_": bool,
+             "n_iter_": int},
+        ),
+        Layout(PSC, {**SPECTRAL, "components_": "kp"}, {"n_iter_": int}),
+        Layout(SphericalKMeans, ROWS_AND_CENTERS, {"inertia_": float, "n_iter_": int}),
+    )
+}  # fmt: skip
+"""The classes that can be saved, by name."""
+
+FORMAT, FORMAT_VERSION = "ihgmm-model", 1
+"""What a header says it is; the second changes when old readers could not follow."""
+
+HEADER = "header.json"
+SCALAR = (str, int, float, bool, type(None))
+"""What a parameter may be."""
+
+
+def save_model(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    feature_names: Sequence[str] | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+) -> None:
+    """Write a fitted model to a file, whole or not at all.
+
+    Parameters
+    ----------
+    model : IhSC, IhGMM, PSC or SphericalKMeans
+        The fitted estimator; or a scikit-learn pipeline of a ``StandardScaler`` and
+        one of these.
+    path : path
+        The file. One that is there is replaced.
+    feature_names : sequence of str, optional
+        Names of the features, where the model was fitted on an array without names.
+    id_column, label_column : str, optional
+        Columns with names of rows and known labels, which ``ihgmm predict`` then takes
+        from new data that have them.
+
+    Raises
+    ------
+    StorageError
+        If the model is of another kind, or a name is no text.
+
+    Notes
+    -----
+    All fitted attributes are kept but ``selection_``. Arrays of a GPU come back as
+    NumPy arrays. A ``random_state`` that is a generator is kept as None: it has no say
+    in predictions.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ihgmm import IhSC, make_ihgmm
+    >>> from ihgmm.storage import load_model, save_model
+    >>> X, labels = make_ihgmm(100, 20, 3, random_state=0)
+    >>> model = IhSC(3, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(model, Path(folder) / "model.npz")
+    ...     loaded = load_model(Path(folder) / "model.npz")
+    >>> (loaded.predict(X) == model.predict(X)).all()
+    np.True_
+    """
+    scaler, estimator = _split(model)
+    name = type(estimator).__name__
+    if not hasattr(estimator, "cluster_centers_"):
+        raise NotFittedError(f"This {name} is not fitted; call fit before saving it.")
+    parameters, arrays = _contents(estimator)
+    if feature_names is None:
+        feature_names = getattr(scaler or estimator, "feature_names_in_", None)
+    p = int(estimator.n_features_in_)
+    kinds = LAYOUTS[name].numbers
+    header: dict[str, Any] = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "ihgmm": version("ihgmm"),
+        "class": name,
+        "parameters": parameters,
+        "numbers": {key: kind(getattr(estimator, key)) for key, kind in kinds.items()},
+        "n_features": p,
+        "feature_names": None if feature_names is None else _names(feature_names, p),
+        "id_column": _column("id_column", id_column),
+        "label_column": _column("label_column", label_column),
+        "scaler": None,
+    }
+    if scaler is not None:
+        header["scaler"] = {
+            "with_mean": bool(scaler.with_mean),
+            "with_std": bool(scaler.with_std),
+            "n_samples_seen_": int(np.max(scaler.n_samples_seen_)),
+        }
+        parts = {key: getattr(scaler, key.removeprefix("scaler.")) for key in SCALER}
+        arrays |= {key: values for key, values in parts.items() if values is not None}
+    with atomic_write(Path(path)) as file:
+        file.write(_pack(header, arrays))
+
+
+def load_model(path: str | os.PathLike[str]) -> Any:
+    """Read a model that :func:`save_model` has written.
+
+    Nothing in the file is executed, whatever it holds; a file that is damaged, cut off
+    or made by others for other ends is refused.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    IhSC, IhGMM, PSC, SphericalKMeans or Pipeline
+        What was saved, ready for ``predict``.
+
+    Raises
+    ------
+    StorageError
+        If the file is not a model, or one of a version that is not known.
+    """
+    return load_saved(path).model
+
+
+def load_saved(path: str | os.PathLike[str]) -> SavedModel:
+    """Read a model, and what the fit was told of the data."""
+    try:
+        return _restored(*_unpack(Path(path)))
+    except StorageError as error:
+        raise StorageError(f"{path}: {error}") from error
+
+
+def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedModel:
+    """Return the model of a header and arrays that make sense together."""
+    layout, parameters = _check_header(header)
+    shapes = _shapes(layout, parameters)
+    if header.get("scaler") is not None:
+        shapes |= {key: shape for key, shape in SCALER.items() if key in arrays}
+    if "init" in arrays and "init" not in parameters:
+        shapes["init"] = "kp"
+        parameters["init"] = arrays["init"]
+    p = header["n_features"]
+    _check_arrays(arrays, shapes, p)
+    model = layout.build(**parameters)
+    if set(DIRECTIONS) <= set(shapes):
+        model._directions = Directions(*(arrays[key] for key in DIRECTIONS))
+    for key in shapes:
+        if key.endswith("_") and "." not in key:
+            setattr(model, key, arrays[key])
+    for key in layout.numbers:
+        setattr(model, key, header["numbers"][key])
+    model.n_features_in_ = p
+    steps = [model]
+    if header.get("scaler") is not None:
+        steps.insert(0, _scaler(header["scaler"], arrays, p))
+    if header.get("feature_names") is not None:
+        steps[0].feature_names_in_ = np.array(header["feature_names"], dtype=object)
+    return SavedModel(
+        make_pipeline(*steps) if len(steps) > 1 else model,
+        header.get("id_column"),
+        header.get("label_column"),
+    )
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise StorageError(message)
+
+
+def _split(model: Any) -> tuple[StandardScaler | None, Any]:
+    """Return the scaler, if there is one, and the estimator."""
+    steps = [s for _, s in model.steps] if isinstance(model, Pipeline) else [model]
+    *before, estimator = steps
+    layout = LAYOUTS.get(type(estimator).__name__)
+    _require(
+        layout is not None
+        and type(estimator) is layout.build
+        and [type(step) for step in before] in ([], [StandardScaler]),
+        f"{' and '.join(type(step).__name__ for step in steps)} cannot be saved; give "
+        f"one of {', '.join(LAYOUTS)}, or a pipeline of a StandardScaler and one of "
+        "them.",
+    )
+    return before[0] if before else None, estimator
+
+
+def _shapes(layout: Layout, parameters: dict[str, Any]) -> dict[str, str]:
+    """Return the shapes of the arrays of an estimator with these parameters."""
+    shapes = dict(layout.arrays)
+    if "noise" in parameters:
+        shapes["noise_levels_"] = NOISE_SHAPES[parameters["noise"]]
+    return shapes
+
+
+def _contents(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the parameters and the arrays of an estimator."""
+    name = type(estimator).__name__
+    parameters: dict[str, Any] = estimator.get_params(deep=False)
+    arrays = {}
+    for key in _shapes(LAYOUTS[name], parameters):
+        owner = estimator._directions if key in DIRECTIONS else estimator
+        arrays[key] = to_host(getattr(owner, key.removeprefix("directions.")))
+    kept: dict[str, Any] = {}
+    for key, value in parameters.items():
+        value = value.item() if isinstance(value, np.generic) else value
+        if isinstance(value, SCALAR):
+            kept[key] = value
+        elif key == "init":
+            arrays["init"] = np.asarray(value, dtype=np.float64)
+        elif key == "random_state":
+            kept[key] = None
+        else:
+            raise StorageError(f"{key}={value!r} of {name} cannot be saved.")
+    return kept, arrays
+
+
+def _names(names: Sequence[str], p: int) -> list[str]:
+    words = [str(name) for name in names]
+    _require(
+        len(words) == p == len(set(words)),
+        f"feature_names has {len(set(words))} different names; the model has {p} "
+        "features and wants one for each.",
+    )
+    return words
+
+
+def _column(what: str, name: Any) -> str | None:
+    text = f"{what} is {name!r}; the name of a column is text."
+    _require(name is None or isinstance(name, str), text)
+    return name
+
+
+def _pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return the content of a file."""
+    content = io.BytesIO()
+    # One time for every member, so that the same model gives the same bytes.
+    epoch = (1980, 1, 1, 0, 0, 0)
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo(HEADER, epoch), json.dumps(header, indent=1))
+        for name, array in arrays.items():
+            stream = io.BytesIO()
+            kind = "<i8" if array.dtype.kind in "iu" else array.dtype.newbyteorder("<")
+            plain = array.astype(kind, order="K", copy=False)
+            np.lib.format.write_array(stream, plain, (1, 0), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy", epoch), stream.getvalue())
+    return content.getvalue()
+
+
+def _unpack(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the header and the arrays of a file, or say why it is no model."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            _check_members(archive.infolist(), path.stat().st_size)
+            raw = {name: archive.read(name) for name in archive.namelist()}
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise StorageError(
+            f"this is no model, or only a part of one ({error}); save it again."
+        ) from error
+    _require(HEADER in raw, f"this is no model: it has no {HEADER}.")
+    try:
+        header = json.loads(raw.pop(HEADER))
+    except (ValueError, RecursionError) as error:
+        raise StorageError(f"its {HEADER} cannot be read ({error}).") from error
+    _require(isinstance(header, dict), f"its {HEADER} is not an object.")
+    return header, {
+        name.removesuffix(".npy"): _array(name, content)
+        for name, content in raw.items()
+    }
+
+
+def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
+    """Refuse an archive that would unpack to more than it is."""
+    count = len(members)  # a model has about a dozen
+    _require(count <= 64, f"this is no model: it has {count} members.")
+    different = len({member.filename for member in members})
+    _require(different == count, "this is no model: two of its members share a name.")
+    for member in members:
+        _require(
+            member.compress_type == zipfile.ZIP_STORED,
+            f"{member.filename!r} is compressed, which models never are.",
+        )
+    unpacked = sum(member.file_size for member in members)
+    _require(unpacked <= size, f"it claims to hold more than its {size:,} bytes.")
+
+
+def _array(name: str, raw: bytes) -> np.ndarray:
+    """Return an array from the bytes of a ``.npy`` file that holds numbers only."""
+    # What NumPy raises at the header of an array that makes no sense.
+    unreadable = (ValueError, TypeError, SyntaxError, RecursionError)
+    stream = io.BytesIO(raw)
+    try:
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError("its version is not 1.0")
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    except (*unreadable, tokenize.TokenError) as error:
+        raise StorageError(f"{name!r} is not an array ({error}).") from error
+    _require(
+        dtype.str in ("<f4", "<f8", "<i8", "|b1"),
+        f"{name!r} holds {dtype} entries; models hold numbers only.",
+    )
+    rest = len(raw) - stream.tell()
+    _require(
+        min(shape, default=0) >= 0 and math.prod(shape) * dtype.itemsize == rest,
+        f"{name!r} says that its shape is {shape}, and has {rest:,} bytes.",
+    )
+    flat = np.frombuffer(raw, dtype, offset=stream.tell())
+    return flat.reshape(shape, order="F" if fortran else "C").copy(order="K")
+
+
+def _check_header(header: dict[str, Any]) -> tuple[Layout, dict[str, Any]]:
+    """Return the layout and the parameters of a header that makes sense."""
+    _require(header.get("format") == FORMAT, "this is no model of ihgmm.")
+    _require(
+        header.get("version") == FORMAT_VERSION,
+        f"this is a model of format {header.get('version')!r}, written by ihgmm "
+        f"{header.get('ihgmm')!r}; this is ihgmm {version('ihgmm')} and reads format "
+        f"{FORMAT_VERSION}. Use the version that wrote it, or fit again.",
+    )
+    name = str(header.get("class"))
+    known = ", ".join(LAYOUTS)
+    _require(name in LAYOUTS, f"it holds a model of class {name!r}; known are {known}.")
+    layout = LAYOUTS[name]
+    p, names = header.get("n_features"), header.get("feature_names")
+    _require(type(p) is int and p >= 1, f"n_features={p!r} is not a count.")
+    if names is not None:
+        _require(
+            isinstance(names, list)
+            and all(isinstance(entry, str) for entry in names)
+            and len(names) == p == len(set(names)),
+            f"its feature names are not {p} different names.",
+        )
+    for key in ("id_column", "label_column"):  # older files have none
+        _column(f"its {key}", header.get(key))
+    parameters, numbers = header.get("parameters"), header.get("numbers")
+    if not isinstance(parameters, dict) or not isinstance(numbers, dict):
+        raise StorageError("its parameters or numbers are missing.")
+    accepted = layout.build().get_params(deep=False)
+    for key, value in parameters.items():
+        fits = key in accepted and isinstance(value, SCALAR)
+        _require(fits, f"{name} has no parameter {key}={value!r}.")
+    for key, kind in layout.numbers.items():
+        text = f"{key}={numbers.get(key)!r} is no {kind.__name__}."
+        _require(type(numbers.get(key)) is kind, text)
+    if "noise" in accepted:
+        noise = parameters.get("noise")
+        fits = isinstance(noise, str) and noise in NOISE_SHAPES
+        _require(fits, f"noise={noise!r} is not known.")
+    return layout, dict(parameters)
+
+
+def _check_arrays(
+    arrays: dict[str, np.ndarray], shapes: dict[str, str], p: int
+) -> None:
+    """Raise if arrays are missing, unasked for, or do not fit together."""
+    odd = min(set(arrays) ^ set(shapes), default=None)
+    what = "is missing" if odd in shapes else "does not belong in it"
+    _require(odd is None, f"the array {odd!r} {what}.")
+    sizes = {"1": 1, "p": p}
+    for key, letters in shapes.items():
+        array = arrays[key]
+        _require(
+            array.ndim == len(letters)
+            and all(
+                sizes.setdefault(letter, length) == length
+                for letter, length in zip(letters, array.shape, strict=True)
+            ),
+            f"{key} has shape {array.shape}, which does not fit the other arrays.",
+        )
+        fits = (array.dtype.kind == "i") == (key == "labels_")
+        _require(fits, f"{key} holds {array.dtype} entries.")
+    labels, k = arrays["labels_"], sizes["k"]
+    fits = not labels.size or 0 <= labels.min() <= labels.max() < k
+    _require(fits, f"labels_ go beyond its {k} clusters.")
+    finite = bool(np.isfinite(arrays["cluster_centers_"]).all())
+    _require(finite, "cluster_centers_ are not finite.")
+
+
+def _scaler(header: Any, arrays: dict[str, np.ndarray], p: int) -> StandardScaler:
+    """Return the scaler that a header and arrays describe."""
+    kinds = {"with_mean": bool, "with_std": bool, "n_samples_seen_": int}
+    _require(
+        isinstance(header, dict)
+        and all(type(header.get(key)) is kind for key, kind in kinds.items()),
+        f"its scaler is {header!r}, which is not known.",
+    )
+    for key in ["mean_"] * header["with_mean"] + ["scale_"] * header["with_std"]:
+        text = f"the array 'scaler.{key}' is missing."
+        _require(f"scaler.{key}" in arrays, text)
+    scaler = StandardScaler(with_mean=header["with_mean"], with_std=header["with_std"])
+    for key in SCALER:
+        setattr(scaler, key.removeprefix("scaler."), arrays.get(key))
+    scaler.n_samples_seen_ = header["n_samples_seen_"]
+    scaler.n_features_in_ = p
+    return scaler

@@ -18,6 +18,7 @@ LAYERS = [
         "_norms",
         "_tall",
         "_progress",
+        "_files",
     },
     {
         "groups",
@@ -52,7 +53,6 @@ LAYERS = [
     },
     {"_reporting", "cluster", "mixture"},
     {
-        "_tables",
         "anndata",
         "cli",
         "experiments",

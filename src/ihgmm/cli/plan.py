@@ -7,18 +7,16 @@ from typing import Annotated
 
 import typer
 
-from ihgmm.cli._options import AsJson, Quiet
-from ihgmm.cli._screen import Screen
-from ihgmm.planning import Machines, Plan, words
-from ihgmm.planning import plan as planned
+from ihgmm import planning
+from ihgmm.cli.screen import Screen
+from ihgmm.planning import Machines, words
 from ihgmm.planning.machines import GB
-
-__all__ = ["plan"]
 
 USUAL = Machines()
 
 
 def plan(
+    *,
     n: Annotated[str, typer.Option("--n", help="Number of rows, such as 1e9.")],
     p: Annotated[str, typer.Option("--p", help="Number of features, such as 2_000.")],
     n_clusters: Annotated[
@@ -38,8 +36,7 @@ def plan(
         int, typer.Option(help="Cores of the laptop and of each worker.")
     ] = USUAL.cores,
     disk: Annotated[
-        float,
-        typer.Option(help="GB a second that the laptop and each worker read."),
+        float, typer.Option(help="GB a second that the laptop and each worker read.")
     ] = USUAL.disk / GB,
     gpu_memory: Annotated[
         float, typer.Option(help="GB of memory of the GPU.")
@@ -48,14 +45,12 @@ def plan(
         int, typer.Option(help="Workers of the cluster.")
     ] = USUAL.workers,
     worker_memory: Annotated[
-        float,
-        typer.Option(help="GB of memory of the client and of each worker."),
+        float, typer.Option(help="GB of memory of the client and of each worker.")
     ] = USUAL.worker_memory / GB,
     network: Annotated[
         float, typer.Option(help="GB a second between client and cluster.")
     ] = USUAL.network / GB,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    screen: Screen,
 ) -> None:
     """Tell what a fit will take on a laptop, on one GPU and on a cluster.
 
@@ -67,7 +62,7 @@ def plan(
 
       ihgmm plan --n 1e8 --p 500 -k 20 --workers 50 --json
     """
-    found = planned(
+    result = planning.plan(
         _whole("--n", n),
         _whole("--p", p),
         _clusters(n_clusters),
@@ -83,9 +78,12 @@ def plan(
             network=_bytes("--network", network),
         ),
     )
-    screen = Screen(as_json=as_json, quiet=quiet)
-    screen.document({"command": "plan", **asdict(found)})
-    _show(screen, found)
+    screen.document({"command": "plan", **asdict(result)})
+    screen.say(words.heading(result), "bold")
+    screen.table(dict.fromkeys(words.MACHINES, ""), words.table(result))
+    for text, fits in words.notes(result):
+        screen.say(text, "" if fits else "yellow")
+    screen.say(words.assumptions(result), "dim")
 
 
 def _whole(option: str, text: str) -> int:
@@ -117,12 +115,3 @@ def _bytes(option: str, gigabytes: float) -> float:
             f"{option} {gigabytes:g}: give a number of GB from 0.001 on, such as 16."
         )
     return gigabytes * GB
-
-
-def _show(screen: Screen, found: Plan) -> None:
-    """Print the plan as a table, what to do, and what it rests on."""
-    screen.say(words.heading(found), "bold")
-    screen.grid(words.MACHINES, words.table(found))
-    for text, fits in words.notes(found):
-        screen.say(text, "" if fits else "yellow")
-    screen.say(words.assumptions(found), "dim")

@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from ihgmm._tables import write_whole
+from ihgmm._files import atomic_write
 from ihgmm.experiments.grids import Experiment, Setting
 from ihgmm.experiments.methods import METHODS
 from ihgmm.metrics import misclassification_loss
@@ -234,7 +234,8 @@ def read_results(
         r for g in groups.values() if {r.method for r in g} == set(methods) for r in g
     ]
     if repair and (len(complete) < len(results) or len(whole) < len(text)):
-        write_whole(path, ",".join(COLUMNS) + "\n" + _lines(complete))
+        with atomic_write(path) as file:
+            file.write(",".join(COLUMNS) + "\n" + _lines(complete))
     return complete
 
 

@@ -10,7 +10,7 @@ from statistics import median
 
 from threadpoolctl import threadpool_limits
 
-from ihgmm._tables import write_whole
+from ihgmm._files import atomic_write
 from ihgmm.datasets import load_dataset
 from ihgmm.experiments.methods import TABLE_METHODS
 from ihgmm.metrics import misclassification_loss
@@ -142,7 +142,8 @@ def real_data_table(
         counts[key] = misclassification_loss(bunch.target, labels)
         done += 1
         if path is not None:
-            write_whole(path, to_csv(_cells(counts)))
+            with atomic_write(path) as file:
+                file.write(to_csv(_cells(counts)))
         if progress:
             progress(done, len(wanted))
     return _cells(counts)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._tables import write_whole
+from ihgmm._files import atomic_write
 from ihgmm.diagnostics.verdict import counted
 from ihgmm.report import sections
 from ihgmm.report.colors import cluster_style
@@ -127,7 +127,9 @@ def write_report(
         notes=notes,
     )
     heading = title or f"Clusters found by {facts.method}"
-    write_whole(target, render(facts, heading))
+    page = render(facts, heading)
+    with atomic_write(target) as file:
+        file.write(page)
     return target
 
 

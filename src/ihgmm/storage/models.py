@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ihgmm._devices import to_host
-from ihgmm._tables import write_whole
+from ihgmm._files import atomic_write
 from ihgmm.memberships import Directions
 from ihgmm.storage.archive import StorageError, pack, unpack
 from ihgmm.storage.checks import (
@@ -124,7 +124,9 @@ def save_model(
         "label_column": check_name("label_column", label_column),
         "scaler": None if scaler is None else _scaler_header(scaler),
     }
-    write_whole(Path(path), pack(header, arrays))
+    content = pack(header, arrays)
+    with atomic_write(path, "wb") as file:
+        file.write(content)
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:

@@ -15,9 +15,10 @@ from sklearn.preprocessing import normalize
 
 from ihgmm import IhSC, SphericalKMeans, make_ihgmm
 from ihgmm.cli.data import Reading
-from ihgmm.cli.options import FETCHED, Seed, one_of
+from ihgmm.cli.options import FETCHED, Seed, one_of, option
 from ihgmm.cli.screen import Screen
-from ihgmm.cli.tables import BUILT_IN, Table, numbered_table
+from ihgmm.cli.tables.reading import BUILT_IN
+from ihgmm.cli.tables.table import Table, numbered_table, plural
 from ihgmm.metrics import misclassification_rate
 
 # Samples of the model: rows, features, clusters.
@@ -26,8 +27,6 @@ SHAPES = {
     "features": (500, 10_000, 5),
     "square": (3_000, 3_000, 10),
 }
-
-Method = Callable[[Any, int, int], np.ndarray]
 
 
 def bench(
@@ -44,16 +43,13 @@ def bench(
     ] = "rows",
     n_clusters: Annotated[
         int | None,
-        typer.Option(
-            "-k",
-            "--n-clusters",
-            help="Number of clusters; that of the known labels by default.",
+        option(
+            "Number of clusters; that of the known labels by default.",
+            *("-k", "--n-clusters"),
         ),
     ] = None,
-    repeats: Annotated[
-        int, typer.Option(help="Runs of each method; the fastest counts.")
-    ] = 3,
-    seed: Seed = 0,
+    repeats: Annotated[int, option("Runs of each method; the fastest counts.")] = 3,
+    random_state: Seed = 0,
     reading: Reading,
     screen: Screen,
 ) -> None:
@@ -73,7 +69,7 @@ def bench(
     """
     if repeats < 1:
         raise ValueError(f"--repeats {repeats} is too small; give 1 or more.")
-    table = _draw_or_read(data, reading, screen, seed)
+    table = _draw_or_read(data, reading, screen, random_state)
     known = None if table.labels is None else table.labels.astype(str)
     if n_clusters is not None:
         k = n_clusters
@@ -83,80 +79,58 @@ def bench(
         raise ValueError(
             f"{data} has no known labels; give the number of clusters, -k."
         )
-    runs = _race(screen, table, k, seed, repeats)
+    best = _race(screen, table, k, random_state, repeats)
     methods = [
         {
             "method": name,
             "seconds": seconds,
-            "ratio": seconds / runs["IhSC"][0],
+            "ratio": seconds / best["IhSC"][0],
             "error": None if known is None else misclassification_rate(known, labels),
         }
-        for name, (seconds, labels) in runs.items()
+        for name, (seconds, labels) in best.items()
     ]
-    n, p = table.X.shape
-    screen.document(
-        {
-            "command": "bench",
-            "data": data,
-            "n_samples": n,
-            "n_features": p,
-            "n_clusters": k,
-            "dtype": str(table.X.dtype),
-            "repeats": repeats,
-            "methods": methods,
-            "notes": table.notes,
-        }
-    )
+    dtype = str(table.X.dtype)
+    settings = {"n_clusters": k, "dtype": dtype, "repeats": repeats}
+    screen.document({"command": "bench", **table.facts, **settings, "methods": methods})
     screen.say(
-        f"{data}: {n:,} rows, {p:,} features, {k} cluster{'s' * (k != 1)}, "
-        f"{table.X.dtype}; best of {repeats}",
-        "bold",
+        f"{table.heading}, {plural(k, 'cluster')}, {dtype}; best of {repeats}", "bold"
     )
     screen.notes(table.notes)
-    screen.table(
-        {"method": "", "seconds": ".3g", "x IhSC": ".2f", "error": ".4f"},
-        [method.values() for method in methods],
-    )
+    formats = {"method": "", "seconds": ".3g", "x IhSC": ".2f", "error": ".4f"}
+    screen.table(formats, [method.values() for method in methods])
 
 
 def _draw_or_read(data: str, reading: Reading, screen: Screen, seed: int) -> Table:
     """Return a sample of the model, or the data; a file of that name comes first."""
-    names = (
-        reading.label_column,
-        reading.id_column,
-        reading.columns,
-        reading.drop_columns,
-    )
-    if data not in SHAPES or any(names) or Path(data).exists():
+    if data not in SHAPES or Path(data).exists():
         return reading.load(data, screen)[0]
+    reading.request(data).refuse_names()
     with screen.working(f"drawing {data}"):
         X, labels = make_ihgmm(*SHAPES[data], dtype=np.float32, random_state=seed)
-    return reading.scale(numbered_table(X, labels=labels))[0]
+    return reading.scale(numbered_table(data, X, labels=labels))[0]
 
 
 def _race(
     screen: Screen, table: Table, k: int, seed: int, repeats: int
 ) -> dict[str, tuple[float, np.ndarray]]:
     """Return the shortest time and the labels of each method."""
-    methods: dict[str, Method] = {
-        "IhSC": lambda X, k, seed: IhSC(k, random_state=seed).fit(X).labels_,
-        "SphericalKMeans": lambda X, k, seed: (
-            SphericalKMeans(k, random_state=seed).fit(X).labels_
-        ),
-        "KMeans": lambda X, k, seed: KMeans(k, random_state=seed).fit(X).labels_,
-        "KMeans on unit rows": lambda X, k, seed: (
-            KMeans(k, random_state=seed).fit(normalize(X)).labels_
+    methods: dict[str, Callable[[Any], np.ndarray]] = {
+        "IhSC": IhSC(k, random_state=seed).fit_predict,
+        "SphericalKMeans": SphericalKMeans(k, random_state=seed).fit_predict,
+        "KMeans": KMeans(k, random_state=seed).fit_predict,
+        "KMeans on unit rows": lambda X: KMeans(k, random_state=seed).fit_predict(
+            normalize(X)
         ),
     }
     if not table.is_sparse and importlib.util.find_spec("faiss") is not None:
-        methods["faiss, spherical"] = _faiss
+        methods["faiss, spherical"] = lambda X: _faiss(X, k, seed)
     best: dict[str, tuple[float, np.ndarray]] = {}
     total = repeats * len(methods)
     with screen.working("comparing", total) as update:
         for i in range(repeats):  # in turn, so that a busy moment hits all alike
             for j, (name, method) in enumerate(methods.items()):
                 start = time.perf_counter()
-                labels = method(table.X, k, seed)
+                labels = method(table.X)
                 seconds = time.perf_counter() - start
                 if name not in best or seconds < best[name][0]:
                     best[name] = seconds, labels

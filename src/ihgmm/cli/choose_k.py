@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import Annotated, Any
 
 from ihgmm import select_n_clusters
 from ihgmm._files import atomic_write
 from ihgmm.cli.data import Reading
-from ihgmm.cli.options import OUTPUT, Data, Seed, one_of
+from ihgmm.cli.options import OUTPUT, Data, Seed, option
 from ihgmm.cli.output import check_output
 from ihgmm.cli.screen import AnswerScreen
 from ihgmm.selection import ClusterCount
@@ -19,37 +18,38 @@ from ihgmm.selection.stability import FEW_FEATURES
 from ihgmm.selection.words import headline
 
 
+@dataclass(frozen=True)
+class Counting:
+    """The options of the count."""
+
+    method: Annotated[
+        str,
+        option(
+            "parallel: count directions that stand out from noise; stability: the "
+            "largest number of clusters that halves of the data agree on; auto: "
+            f"stability in {FEW_FEATURES} features or fewer, parallel in more.",
+            words=METHODS,
+        ),
+    ] = "auto"
+    gram: Annotated[
+        str, option(f"Similarity of rows: {', '.join(COUNT_GRAMS)}.", words=COUNT_GRAMS)
+    ] = "auto"
+    max_clusters: Annotated[int, option("The largest number to look for.")] = 50
+    random_state: Seed = 0
+
+
 def choose_k(
     *,
     data: Data,
-    method: Annotated[
-        str,
-        typer.Option(
-            autocompletion=one_of(METHODS),
-            help="parallel: count directions that stand out from noise; stability: "
-            "the largest number of clusters that halves of the data agree on; auto: "
-            f"stability in {FEW_FEATURES} features or fewer, parallel in more.",
-        ),
-    ] = "auto",
-    gram: Annotated[
-        str,
-        typer.Option(
-            autocompletion=one_of(COUNT_GRAMS),
-            help=f"Similarity of rows: {', '.join(COUNT_GRAMS)}.",
-        ),
-    ] = "auto",
-    max_clusters: Annotated[
-        int, typer.Option(help="The largest number to look for.")
-    ] = 50,
+    counting: Counting,
     plot: Annotated[
         Path | None,
-        typer.Option(
-            rich_help_panel=OUTPUT,
-            help="Draw the eigenvalues and the edge of noise, and the prediction "
-            "strengths of stability: a PNG, PDF or SVG file.",
+        option(
+            "Draw the eigenvalues and the edge of noise, and the prediction strengths "
+            "of stability: a PNG, PDF or SVG file.",
+            panel=OUTPUT,
         ),
     ] = None,
-    seed: Seed = 0,
     reading: Reading,
     screen: AnswerScreen,
 ) -> None:
@@ -63,38 +63,19 @@ def choose_k(
 
       ihgmm choose-k cells.csv --id-column barcode --json
     """
-    check_output(plot, "--plot", suffixes=(".png", ".pdf", ".svg"), sources=[data])
+    check_output(plot, "--plot", (".png", ".pdf", ".svg"), [data])
     table, _ = reading.load(data, screen)
+    options: dict[str, Any] = asdict(counting)
     with screen.working("counting"):
-        count = select_n_clusters(
-            table.X,
-            max_clusters=max_clusters,
-            gram=gram,  # type: ignore[arg-type]
-            method=method,  # type: ignore[arg-type]
-            random_state=seed,
-        )
+        count = select_n_clusters(table.X, **options)
     if plot is not None:
         _draw(count, plot)
-    n, p = table.X.shape
+    names = ("n_clusters", "rank", "summary", "eigenvalues", "edge", "strengths")
+    evidence = {name: getattr(count, name) for name in (*names, "method", "gram")}
     screen.document(
-        {
-            "command": "choose-k",
-            "data": data,
-            "n_samples": n,
-            "n_features": p,
-            "n_clusters": count.n_clusters,
-            "rank": count.rank,
-            "summary": count.summary,
-            "eigenvalues": count.eigenvalues,
-            "edge": count.edge,
-            "strengths": count.strengths,
-            "method": count.method,
-            "gram": count.gram,
-            "notes": table.notes,
-            "plot_file": plot,
-        }
+        {"command": "choose-k", **table.facts, **evidence, "plot_file": plot}
     )
-    screen.say(f"{data}: {n:,} rows, {p:,} features: {headline(count)}", "bold")
+    screen.say(f"{table.heading}: {headline(count)}", "bold")
     screen.notes(table.notes)
     screen.say(count.summary)
     beyond = 5  # eigenvalues after those that count, to show how they go on

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
-import typer
 from sklearn.preprocessing import StandardScaler
 
 from ihgmm import IhSC
-from ihgmm.cli.options import READING, DropMissing, IdColumn, LabelColumn, Seed, one_of
+from ihgmm.cli.options import READING, DropMissing, IdColumn, LabelColumn, Seed, option
 from ihgmm.cli.screen import Screen
-from ihgmm.cli.tables import Note, Request, Table, read_table
+from ihgmm.cli.tables.reading import read_table
+from ihgmm.cli.tables.request import Request
+from ihgmm.cli.tables.table import Note, Table
 from ihgmm.eigen import ORDERS
 from ihgmm.gram import GRAMS
 
-Gram = Annotated[
-    str,
-    typer.Option(
-        autocompletion=one_of(GRAMS), help=f"Similarity of rows: {', '.join(GRAMS)}."
-    ),
-]
+Gram = Annotated[str, option(f"Similarity of rows: {', '.join(GRAMS)}.", words=GRAMS)]
 
 
 @dataclass(frozen=True)
@@ -33,36 +29,34 @@ class Reading:
     id_column: IdColumn = None
     columns: Annotated[
         list[str] | None,
-        typer.Option(
-            rich_help_panel=READING,
+        option(
+            "Columns to use; all that hold numbers by default. Names with a comma in "
+            "double quotes: '\"a,b\",c'.",
+            panel=READING,
             metavar="NAME,...",
-            help="Columns to use; all that hold numbers by default. Names with a comma "
-            "in double quotes: '\"a,b\",c'.",
         ),
     ] = None
     drop_columns: Annotated[
         list[str] | None,
-        typer.Option(
-            rich_help_panel=READING, metavar="NAME,...", help="Columns to leave out."
-        ),
+        option("Columns to leave out.", panel=READING, metavar="NAME,..."),
     ] = None
     drop_missing: DropMissing = False
     standardize: Annotated[
         bool,
-        typer.Option(
+        option(
+            "Give every column mean 0 and deviation 1, for columns whose zero means "
+            "nothing; rows are then no multiples of a pattern any more.",
             "--standardize",
-            rich_help_panel=READING,
-            help="Give every column mean 0 and deviation 1, for columns whose zero "
-            "means nothing; rows are then no multiples of a pattern any more.",
+            panel=READING,
         ),
     ] = False
     scale_columns: Annotated[
         bool,
-        typer.Option(
+        option(
+            "Divide every column by its deviation, for columns in different units; "
+            "zero stays zero, so rows stay multiples of a pattern.",
             "--scale-columns",
-            rich_help_panel=READING,
-            help="Divide every column by its deviation, for columns in different "
-            "units; zero stays zero, so rows stay multiples of a pattern.",
+            panel=READING,
         ),
     ] = False
 
@@ -77,16 +71,14 @@ class Reading:
 
     def load(self, data: str, screen: Screen) -> tuple[Table, StandardScaler | None]:
         """Return the data with its columns scaled, and what scaled them."""
-        request = Request(
-            data,
-            label=self.label_column,
-            ids=self.id_column,
-            columns=_names(self.columns),
-            dropped=_names(self.drop_columns),
-        )
         with screen.working(f"reading {data}"):
-            table = read_table(request, drop_missing=self.drop_missing)
+            table = read_table(self.request(data), drop_missing=self.drop_missing)
         return self.scale(table)
+
+    def request(self, data: str) -> Request:
+        """Return what is asked of the columns of the data."""
+        columns, dropped = _names(self.columns), _names(self.drop_columns)
+        return Request(data, self.label_column, self.id_column, columns, dropped)
 
     def scale(self, table: Table) -> tuple[Table, StandardScaler | None]:
         """Return a table with its columns scaled and a note of it, and the scaler."""
@@ -113,38 +105,26 @@ class Fitting:
 
     n_clusters: Annotated[
         str,
-        typer.Option(
-            "-k",
-            "--n-clusters",
-            autocompletion=one_of(["auto"]),
-            help='Number of clusters, or "auto" to count the directions in the data.',
+        option(
+            'Number of clusters, or "auto" to count the directions in the data.',
+            *("-k", "--n-clusters"),
+            words=["auto"],
         ),
     ]
     gram: Gram = "hollow"
     order: Annotated[
-        str,
-        typer.Option(
-            autocompletion=one_of(ORDERS),
-            help=f"Which eigenvalues lead: {', '.join(ORDERS)}.",
-        ),
+        str, option(f"Which eigenvalues lead: {', '.join(ORDERS)}.", words=ORDERS)
     ] = "algebraic"
     refine: Annotated[
         bool,
-        typer.Option(
-            "--refine", help="Reassign rows to the centres that the other rows give."
-        ),
+        option("Reassign rows to the centres that the other rows give.", "--refine"),
     ] = False
-    seed: Seed = 0
+    random_state: Seed = 0
 
     def model(self) -> IhSC:
         """Return the model, to be fitted."""
-        return IhSC(
-            parse_n_clusters(self.n_clusters),
-            gram=self.gram,  # type: ignore[arg-type]
-            order=self.order,  # type: ignore[arg-type]
-            refine=self.refine,
-            random_state=self.seed,
-        )
+        options: dict[str, Any] = asdict(self)
+        return IhSC(**options | {"n_clusters": parse_n_clusters(self.n_clusters)})
 
 
 def parse_n_clusters(text: str) -> Any:

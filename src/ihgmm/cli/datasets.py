@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ihgmm.cli.commands import Command, Group
-from ihgmm.cli.options import AsJson, DataHome, Quiet, one_of, spell_out
+from ihgmm.cli.options import AsJson, DataHome, Quiet, one_of, option, spell_out
 from ihgmm.cli.screen import Screen
 from ihgmm.datasets import list_datasets, load_dataset
 from ihgmm.datasets._cache import cache_folder
@@ -78,7 +78,7 @@ def fetch(
     ],
     data_home: DataHome = None,
     timeout: Annotated[
-        float, typer.Option(help="Seconds without a byte after which to give up.")
+        float, option("Seconds without a byte after which to give up.")
     ] = 30.0,
     screen: Screen,
 ) -> None:

@@ -6,21 +6,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from sklearn.pipeline import make_pipeline
 
 from ihgmm import IhSC
 from ihgmm.cli.data import Fitting, Reading
-from ihgmm.cli.options import OUTPUT, Data, Labels
-from ihgmm.cli.output import (
-    check_output,
-    compare_labels,
-    comparison_sentence,
-    labels_sentence,
-    write_labels,
-)
+from ihgmm.cli.options import OUTPUT, Data, Labels, option
+from ihgmm.cli.output import check_output, compare_labels, print_labels, write_labels
 from ihgmm.cli.screen import Screen
-from ihgmm.cli.tables import DELIMITERS
+from ihgmm.cli.tables.reading import DELIMITERS
+from ihgmm.cli.tables.table import plural
 from ihgmm.storage import save_model
 
 
@@ -31,10 +25,9 @@ def fit(
     output: Labels = None,
     save: Annotated[
         Path | None,
-        typer.Option(
-            rich_help_panel=OUTPUT,
-            help="Write the model to this file, for ihgmm predict; an old one is "
-            "replaced.",
+        option(
+            "Write the model to this file, for ihgmm predict; an old one is replaced.",
+            panel=OUTPUT,
         ),
     ] = None,
     reading: Reading,
@@ -53,7 +46,7 @@ def fit(
       ihgmm fit demo -k auto --refine --json
     """
     model = fitting.model()
-    check_output(output, "-o", suffixes=DELIMITERS, sources=[data])
+    check_output(output, "-o", DELIMITERS, [data])
     check_output(save, "--save", sources=[data])
     if output is not None and save is not None and output.resolve() == save.resolve():
         raise ValueError(f"-o and --save both name {save}; give two files.")
@@ -69,50 +62,38 @@ def fit(
             label_column=reading.label_column,
         )
     remarks = write_labels(output, table, model.labels_, model.scales_)
+    comparison = compare_labels(table.labels, model.labels_)
+    count = str(model.selection_) if model.n_clusters == "auto" else None
     cautions = _few_directions(model, scaler is not None)
-    n, p = table.X.shape
-    k = model.n_clusters_
-    result = {
-        "command": "fit",
-        "data": data,
-        "n_samples": n,
-        "n_features": p,
-        "n_clusters": k,
-        "count": str(model.selection_) if model.n_clusters == "auto" else None,
-        "clusters": _describe_clusters(model),
-        "eigenvalues": model.eigenvalues_,
-        "known_labels": compare_labels(table.labels, model.labels_),
-        "notes": [*table.notes, *cautions, *remarks],
-        "standardized": reading.standardize,
-        "columns_scaled": reading.scale_columns,
-        "labels_file": output,
-        "model_file": save,
-    }
-    screen.document(result)
-    screen.say(
-        f"{data}: {n:,} rows, {p:,} features, {k} cluster{'s' * (k != 1)}", "bold"
-    )
-    if result["count"] is not None:
-        screen.say(result["count"])
-    screen.notes(table.notes)
-    screen.table(
+    clusters = [_describe(model, cluster) for cluster in range(model.n_clusters_)]
+    screen.document(
         {
-            "cluster": "",
-            "rows": ",",
-            "share": ".1%",
-            "scale: median": ".2f",
-            "5%": ".2f",
-            "95%": ".2f",
-        },
-        [cluster.values() for cluster in result["clusters"]],
+            "command": "fit",
+            **table.facts,
+            "n_clusters": model.n_clusters_,
+            "count": count,
+            "clusters": clusters,
+            "eigenvalues": model.eigenvalues_,
+            "known_labels": comparison,
+            "notes": [*table.notes, *cautions, *remarks],
+            "standardized": reading.standardize,
+            "columns_scaled": reading.scale_columns,
+            "labels_file": output,
+            "model_file": save,
+        }
     )
+    screen.say(f"{table.heading}, {plural(model.n_clusters_, 'cluster')}", "bold")
+    if count is not None:
+        screen.say(count)
+    screen.notes(table.notes)
+    formats = {"cluster": "", "rows": ",", "share": ".1%"}
+    formats |= {"scale: median": ".2f", "5%": ".2f", "95%": ".2f"}
+    screen.table(formats, [cluster.values() for cluster in clusters])
     values = "  ".join(f"{value:.4g}" for value in model.eigenvalues_)
     screen.say(f"leading eigenvalues: {values}")
     for text in cautions:
         screen.caution(text)
-    if result["known_labels"] is not None:
-        screen.say(comparison_sentence(result["known_labels"], n))
-    screen.say(labels_sentence(output))
+    print_labels(screen, len(model.labels_), comparison, output)
     if save is not None:
         screen.say(f"model written to {save}; use it with: ihgmm predict {save} DATA")
     for text in remarks:
@@ -133,22 +114,17 @@ def _few_directions(model: IhSC, scaled: bool) -> list[str]:
     return [text]
 
 
-def _describe_clusters(model: IhSC) -> list[dict[str, Any]]:
-    """Return size and scales of each cluster, in the order of the table's columns."""
-    clusters = []
-    for cluster in range(model.n_clusters_):
-        scales = model.scales_[model.labels_ == cluster]
-        low, middle, high = (
-            np.quantile(scales, [0.05, 0.5, 0.95]) if len(scales) else [np.nan] * 3
-        )
-        clusters.append(
-            {
-                "cluster": cluster,
-                "rows": len(scales),
-                "share": len(scales) / len(model.labels_),
-                "scale_median": middle,
-                "scale_5%": low,
-                "scale_95%": high,
-            }
-        )
-    return clusters
+def _describe(model: IhSC, cluster: int) -> dict[str, Any]:
+    """Return size and scales of a cluster, in the order of the table's columns."""
+    scales = model.scales_[model.labels_ == cluster]
+    low, middle, high = (
+        np.quantile(scales, [0.05, 0.5, 0.95]) if len(scales) else [np.nan] * 3
+    )
+    return {
+        "cluster": cluster,
+        "rows": len(scales),
+        "share": len(scales) / len(model.labels_),
+        "scale_median": middle,
+        "scale_5%": low,
+        "scale_95%": high,
+    }

@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from ihgmm.cli.tables import BUILT_IN
+from ihgmm.cli.tables.reading import BUILT_IN
 from ihgmm.datasets import list_datasets
 
 FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
@@ -30,19 +30,15 @@ def spell_out(command: Callable[..., None]) -> Callable[..., None]:
     for parameter in parameters.values():
         group = parameter.annotation
         if not is_dataclass(group):
-            options.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
+            options.append(parameter)
             continue
         hints = get_type_hints(group, include_extras=True)
         groups[parameter.name] = [field.name for field in fields(group)]
         for field in fields(group):
             default = parameter.empty if field.default is MISSING else field.default
+            hint = hints[field.name]
             options.append(
-                inspect.Parameter(
-                    field.name,
-                    parameter.KEYWORD_ONLY,
-                    default=default,
-                    annotation=hints[field.name],
-                )
+                parameter.replace(name=field.name, default=default, annotation=hint)
             )
 
     def run(**values: Any) -> None:
@@ -56,13 +52,23 @@ def spell_out(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def option(
+    text: str,
+    *names: str,
+    panel: str | None = None,
+    words: Iterable[str] = (),
+    **more: Any,
+) -> Any:
+    """Return an option with its help; the shell offers the words that it takes."""
+    complete = one_of(words) if words else None  # without it the shell offers files
+    return typer.Option(
+        *names, help=text, rich_help_panel=panel, autocompletion=complete, **more
+    )
+
+
 def one_of(words: Iterable[str]) -> Callable[[str], list[str]]:
-    """Return what the shell offers for an option that takes one of these words."""
-
-    def complete(incomplete: str) -> list[str]:
-        return [word for word in words if word.startswith(incomplete)]
-
-    return complete
+    """Return what the shell offers where one of these words is to be given."""
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
 
 
 Data = Annotated[
@@ -77,54 +83,32 @@ Data = Annotated[
 ]
 Labels = Annotated[
     Path | None,
-    typer.Option(
-        "-o",
-        "--output",
-        rich_help_panel=OUTPUT,
-        help="Write a line for each row to this CSV or TSV file; an old one is "
-        "replaced.",
+    option(
+        "Write a line for each row to this CSV or TSV file; an old one is replaced.",
+        *("-o", "--output"),
+        panel=OUTPUT,
     ),
 ]
 LabelColumn = Annotated[
     str | None,
-    typer.Option(
-        rich_help_panel=READING,
-        help="Column with known labels (or array of an NPZ file): not used, but "
-        "compared with.",
+    option(
+        "Column with known labels (or array of an NPZ file): not used, but compared "
+        "with.",
+        panel=READING,
     ),
 ]
 IdColumn = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=READING, help="Column with names of rows, for the output."
-    ),
+    str | None, option("Column with names of rows, for the output.", panel=READING)
 ]
 DropMissing = Annotated[
-    bool,
-    typer.Option(
-        "--drop-missing",
-        rich_help_panel=READING,
-        help="Leave out rows with missing cells.",
-    ),
+    bool, option("Leave out rows with missing cells.", "--drop-missing", panel=READING)
 ]
-Seed = Annotated[int, typer.Option(help="Seed of all that is random.")]
+Seed = Annotated[int, option("Seed of all that is random.", "--seed")]
 AsJson = Annotated[
-    bool,
-    typer.Option(
-        "--json",
-        rich_help_panel=OUTPUT,
-        help="Print one JSON document and nothing else.",
-    ),
+    bool, option("Print one JSON document and nothing else.", "--json", panel=OUTPUT)
 ]
 Quiet = Annotated[
     bool,
-    typer.Option(
-        "-q",
-        "--quiet",
-        rich_help_panel=OUTPUT,
-        help="Print nothing but warnings and errors.",
-    ),
+    option("Print nothing but warnings and errors.", "-q", "--quiet", panel=OUTPUT),
 ]
-DataHome = Annotated[
-    Path | None, typer.Option(help="Folder with the downloaded data sets.")
-]
+DataHome = Annotated[Path | None, option("Folder with the downloaded data sets.")]

@@ -11,29 +11,22 @@ from typing import Any
 import numpy as np
 
 from ihgmm._files import atomic_write, regular_target
-from ihgmm.cli.tables import DELIMITERS, Table, quote
+from ihgmm.cli.screen import Screen
+from ihgmm.cli.tables.reading import DELIMITERS
+from ihgmm.cli.tables.table import Table, plural, quote
 from ihgmm.metrics import misclassification_loss
 
 
 def check_output(
     path: Path | None,
     option: str,
-    *,
     suffixes: Iterable[str] = (),
     sources: Iterable[str | Path] = (),
 ) -> None:
     """Refuse an output that could not be written, before any work is done.
 
-    Parameters
-    ----------
-    path : Path or None
-        Where to write; None where nothing is to be written.
-    option : str
-        The option that gave it, for the message.
-    suffixes : iterable of str
-        What the name may end in; anything, if empty.
-    sources : iterable of str or Path
-        Files that are read and must not be written over.
+    Its name may end in one of the suffixes, or in anything if there are none; the
+    sources are files that are read and must not be written over.
     """
     if path is None:
         return
@@ -82,10 +75,10 @@ def write_labels(
     risky = [cell for cell in (heading, *table.ids) if is_like_a_formula(cell)]
     if not risky:
         return []
-    one = len(risky) == 1
+    begin = "begins" if len(risky) == 1 else "begin"
     return [
-        f"{len(risky):,} cell{'s' * (not one)} of column {quote(heading)} in {path} "
-        f"begin{'s' * one} like a formula, the first is {quote(risky[0])}. Ids are "
+        f"{plural(len(risky), 'cell')} of column {quote(heading)} in {path} {begin} "
+        f"like a formula, the first is {quote(risky[0])}. Ids are "
         "written as they are: in a spreadsheet, import that column as text."
     ]
 
@@ -98,30 +91,28 @@ def is_like_a_formula(cell: object) -> bool:
     return isinstance(cell, str) and re.match(formula, cell, re.ASCII) is not None
 
 
-def labels_sentence(path: Path | None) -> str:
-    """Return where the labels are."""
-    if path is None:
-        return "labels were not saved; add -o labels.csv"
-    return f"labels written to {path}"
-
-
 def compare_labels(known: Any, labels: np.ndarray) -> dict[str, Any] | None:
     """Return how labels differ from those known; None where none are."""
     if known is None:
         return None
     names = np.asarray(known).astype(str)
     wrong = misclassification_loss(names, labels)
-    return {
-        "classes": len(set(names)),
-        "misplaced": wrong,
-        "rate": wrong / max(len(names), 1),
-    }
+    rate = wrong / max(len(names), 1)
+    return {"classes": len(set(names)), "misplaced": wrong, "rate": rate}
 
 
-def comparison_sentence(figures: dict[str, Any], n: int) -> str:
-    """Return a comparison with known labels in words."""
-    classes = figures["classes"]
-    return (
-        f"against the known labels ({classes} class{'es' * (classes != 1)}): "
-        f"{figures['misplaced']:,} of {n:,} rows differ ({figures['rate']:.1%})"
-    )
+def print_labels(
+    screen: Screen, n: int, comparison: dict[str, Any] | None, path: Path | None
+) -> None:
+    """Print how labels compare with those known, and where they are."""
+    if comparison is not None:
+        classes = comparison["classes"]
+        screen.say(
+            f"against the known labels ({classes} class{'es' * (classes != 1)}): "
+            f"{comparison['misplaced']:,} of {n:,} rows differ "
+            f"({comparison['rate']:.1%})"
+        )
+    if path is None:
+        screen.say("labels were not saved; add -o labels.csv")
+    else:
+        screen.say(f"labels written to {path}")

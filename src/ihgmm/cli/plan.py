@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
-
 from ihgmm import planning
+from ihgmm.cli.options import option
 from ihgmm.cli.screen import Screen
 from ihgmm.planning import Machines, words
 from ihgmm.planning.machines import GB
@@ -17,38 +16,28 @@ USUAL = Machines()
 
 def plan(
     *,
-    n: Annotated[str, typer.Option("--n", help="Number of rows, such as 1e9.")],
-    p: Annotated[str, typer.Option("--p", help="Number of features, such as 2_000.")],
-    n_clusters: Annotated[
-        str, typer.Option("-k", "--n-clusters", help="Number of clusters.")
-    ],
+    n: Annotated[str, option("Number of rows, such as 1e9.", "--n")],
+    p: Annotated[str, option("Number of features, such as 2_000.", "--p")],
+    n_clusters: Annotated[str, option("Number of clusters.", "-k", "--n-clusters")],
     density: Annotated[
-        float | None,
-        typer.Option(help="Share of entries that are not zero, for sparse data."),
+        float | None, option("Share of entries that are not zero, for sparse data.")
     ] = None,
-    dtype: Annotated[
-        str, typer.Option(help="Type of the numbers: float32, float64.")
-    ] = "float32",
-    memory: Annotated[
-        float, typer.Option(help="GB of memory of the laptop.")
-    ] = USUAL.memory / GB,
+    dtype: Annotated[str, option("Type of the numbers: float32, float64.")] = "float32",
+    memory: Annotated[float, option("GB of memory of the laptop.")] = USUAL.memory / GB,
     cores: Annotated[
-        int, typer.Option(help="Cores of the laptop and of each worker.")
+        int, option("Cores of the laptop and of each worker.")
     ] = USUAL.cores,
     disk: Annotated[
-        float, typer.Option(help="GB a second that the laptop and each worker read.")
+        float, option("GB a second that the laptop and each worker read.")
     ] = USUAL.disk / GB,
-    gpu_memory: Annotated[
-        float, typer.Option(help="GB of memory of the GPU.")
-    ] = USUAL.gpu_memory / GB,
-    workers: Annotated[
-        int, typer.Option(help="Workers of the cluster.")
-    ] = USUAL.workers,
+    gpu_memory: Annotated[float, option("GB of memory of the GPU.")] = USUAL.gpu_memory
+    / GB,
+    workers: Annotated[int, option("Workers of the cluster.")] = USUAL.workers,
     worker_memory: Annotated[
-        float, typer.Option(help="GB of memory of the client and of each worker.")
+        float, option("GB of memory of the client and of each worker.")
     ] = USUAL.worker_memory / GB,
     network: Annotated[
-        float, typer.Option(help="GB a second between client and cluster.")
+        float, option("GB a second between client and cluster.")
     ] = USUAL.network / GB,
     screen: Screen,
 ) -> None:

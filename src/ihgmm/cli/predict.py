@@ -11,15 +11,10 @@ import typer
 from sklearn.pipeline import Pipeline
 
 from ihgmm.cli.options import Data, DropMissing, IdColumn, LabelColumn, Labels
-from ihgmm.cli.output import (
-    check_output,
-    compare_labels,
-    comparison_sentence,
-    labels_sentence,
-    write_labels,
-)
+from ihgmm.cli.output import check_output, compare_labels, print_labels, write_labels
 from ihgmm.cli.screen import Screen
-from ihgmm.cli.tables import DELIMITERS, Request, read_table
+from ihgmm.cli.tables.reading import DELIMITERS, read_table
+from ihgmm.cli.tables.request import Request
 from ihgmm.storage.models import load_saved
 
 
@@ -55,7 +50,7 @@ def predict(
     """
     if not model.is_file():
         raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
-    check_output(output, "-o", suffixes=DELIMITERS, sources=[data, model])
+    check_output(output, "-o", DELIMITERS, [data, model])
     saved = load_saved(model)
     names = getattr(saved.model, "feature_names_in_", None)
     request = Request(
@@ -90,31 +85,25 @@ def predict(
         {"cluster": i, "rows": count, "share": count / n}
         for i, count in enumerate(counts)
     ]
-    known = compare_labels(table.labels, labels)
+    comparison = compare_labels(table.labels, labels)
     kind = type(estimator).__name__
     screen.document(
         {
             "command": "predict",
             "model": model,
             "class": kind,
-            "data": data,
-            "n_samples": n,
-            "n_features": p,
+            **table.facts,
             "clusters": clusters,
-            "known_labels": known,
+            "known_labels": comparison,
             "notes": [*table.notes, *remarks],
             "labels_file": output,
         }
     )
     screen.say(f"{data}: {n:,} rows placed by {model} ({kind})", "bold")
     screen.notes(table.notes)
-    screen.table(
-        {"cluster": "", "rows": ",", "share": ".1%"},
-        [cluster.values() for cluster in clusters],
-    )
-    if known is not None:
-        screen.say(comparison_sentence(known, n))
-    screen.say(labels_sentence(output))
+    formats = {"cluster": "", "rows": ",", "share": ".1%"}
+    screen.table(formats, [cluster.values() for cluster in clusters])
+    print_labels(screen, n, comparison, output)
     for text in remarks:
         screen.remark(text)
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ihgmm.cli.data import Fitting, Reading
-from ihgmm.cli.options import OUTPUT, Data
+from ihgmm.cli.options import OUTPUT, Data, option
 from ihgmm.cli.output import check_output
 from ihgmm.cli.screen import Screen
 from ihgmm.report import write_report
@@ -20,16 +18,13 @@ def report(
     fitting: Fitting,
     output: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--output",
-            rich_help_panel=OUTPUT,
-            help="The page, ending in .html; an old one is replaced.",
+        option(
+            "The page, ending in .html; an old one is replaced.",
+            *("-o", "--output"),
+            panel=OUTPUT,
         ),
     ],
-    title: Annotated[
-        str | None, typer.Option(rich_help_panel=OUTPUT, help="Heading of the page.")
-    ] = None,
+    title: Annotated[str | None, option("Heading of the page.", panel=OUTPUT)] = None,
     reading: Reading,
     screen: Screen,
 ) -> None:
@@ -47,7 +42,7 @@ def report(
       ihgmm report wine -k 3 --standardize --title "Wines" -o wine.html
     """
     model = fitting.model()
-    check_output(output, "-o", suffixes=(".html", ".htm"), sources=[data])
+    check_output(output, "-o", (".html", ".htm"), [data])
     table, _ = reading.load(data, screen)
     with screen.working("clustering"):
         model.fit(table.X)
@@ -63,17 +58,7 @@ def report(
             labels_true=table.labels,
             notes=[note.on_page or note.text for note in table.notes],
         )
-    n, p = table.X.shape
-    screen.document(
-        {
-            "command": "report",
-            "data": data,
-            "n_samples": n,
-            "n_features": p,
-            "n_clusters": model.n_clusters_,
-            "report_file": output,
-            "notes": table.notes,
-        }
-    )
+    written = {"n_clusters": model.n_clusters_, "report_file": output}
+    screen.document({"command": "report", **table.facts, **written})
     screen.notes(table.notes)
     screen.say(f"report written to {output}; open it in a browser")

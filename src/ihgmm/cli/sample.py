@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -10,13 +11,60 @@ import typer
 
 from ihgmm import make_ihgmm
 from ihgmm._files import atomic_write
-from ihgmm.cli.options import OUTPUT, Seed, one_of
+from ihgmm.cli.options import OUTPUT, Seed, option
 from ihgmm.cli.output import check_output
 from ihgmm.cli.screen import Screen
-from ihgmm.cli.tables import DELIMITERS
+from ihgmm.cli.tables.reading import DELIMITERS
+from ihgmm.cli.tables.table import plural
 from ihgmm.model import NOISES, STRUCTURES, IhGMMSample
 
 TYPES = ("float64", "float32")
+
+
+@dataclass(frozen=True)
+class Model:
+    """The options of the model, which are those of make_ihgmm."""
+
+    n_samples: Annotated[int, option("Number of rows.", "-n")] = 500
+    n_features: Annotated[int, option("Number of features.", "-p")] = 200
+    n_clusters: Annotated[int, option("Number of clusters.", "-k", "--n-clusters")] = 4
+    scale_ratio: Annotated[
+        float, option("Scales are uniform between 1 and this number.")
+    ] = 20.0
+    balance: Annotated[
+        float, option("The smallest cluster over an even share, up to 1.")
+    ] = 1.0
+    separation: Annotated[float | None, option("Distance between any two centres.")] = (
+        None
+    )
+    separation_constant: Annotated[
+        float, option("The same in units of the paper's, if it is not given.")
+    ] = 3.0
+    noise: Annotated[str, option(f"Noise: {', '.join(NOISES)}.", words=NOISES)] = (
+        "gaussian"
+    )
+    noise_levels: Annotated[
+        str, option("Range of the noise levels, or one number.", metavar="LOW,HIGH")
+    ] = "0.5,1.5"
+    noise_structure: Annotated[
+        str,
+        option(
+            f"What has a noise level of its own: {', '.join(STRUCTURES)}.",
+            words=STRUCTURES,
+        ),
+    ] = "individual"
+    dtype: Annotated[str, option(f"Type of X: {', '.join(TYPES)}.", words=TYPES)] = (
+        "float64"
+    )
+    random_state: Seed = 0
+
+    def draw(self) -> IhGMMSample:
+        """Return a sample with its parameters."""
+        if self.dtype not in TYPES:
+            raise ValueError(f"--dtype {self.dtype}: give float64 or float32.")
+        options: dict[str, Any] = asdict(self)
+        options["noise_levels"] = _parse_levels(self.noise_levels)
+        return make_ihgmm(**options, return_params=True)
 
 
 def sample(
@@ -29,55 +77,9 @@ def sample(
             "name.",
         ),
     ],
-    n_samples: Annotated[int, typer.Option("-n", help="Number of rows.")] = 500,
-    n_features: Annotated[int, typer.Option("-p", help="Number of features.")] = 200,
-    n_clusters: Annotated[
-        int, typer.Option("-k", "--n-clusters", help="Number of clusters.")
-    ] = 4,
-    scale_ratio: Annotated[
-        float, typer.Option(help="Scales are uniform between 1 and this number.")
-    ] = 20.0,
-    balance: Annotated[
-        float, typer.Option(help="The smallest cluster over an even share, up to 1.")
-    ] = 1.0,
-    separation: Annotated[
-        float | None, typer.Option(help="Distance between any two centres.")
-    ] = None,
-    separation_constant: Annotated[
-        float,
-        typer.Option(help="The same in units of the paper's, if it is not given."),
-    ] = 3.0,
-    noise: Annotated[
-        str,
-        typer.Option(
-            autocompletion=one_of(NOISES), help=f"Noise: {', '.join(NOISES)}."
-        ),
-    ] = "gaussian",
-    noise_levels: Annotated[
-        str,
-        typer.Option(
-            metavar="LOW,HIGH", help="Range of the noise levels, or one number."
-        ),
-    ] = "0.5,1.5",
-    noise_structure: Annotated[
-        str,
-        typer.Option(
-            autocompletion=one_of(STRUCTURES),
-            help=f"What has a noise level of its own: {', '.join(STRUCTURES)}.",
-        ),
-    ] = "individual",
-    dtype: Annotated[
-        str,
-        typer.Option(
-            autocompletion=one_of(TYPES), help=f"Type of X: {', '.join(TYPES)}."
-        ),
-    ] = "float64",
-    seed: Seed = 0,
+    model: Model,
     force: Annotated[
-        bool,
-        typer.Option(
-            "--force", rich_help_panel=OUTPUT, help="Replace files that are there."
-        ),
+        bool, option("Replace files that are there.", "--force", panel=OUTPUT)
     ] = False,
     screen: Screen,
 ) -> None:
@@ -95,54 +97,36 @@ def sample(
 
       ihgmm fit sample.csv -k 3 --label-column label
     """
-    formats = (*DELIMITERS, ".parquet", ".npy", ".npz")
-    check_output(output, "FILE", suffixes=formats)
-    suffix = output.suffix.lower()
-    files = [output]
+    check_output(output, "FILE", (*DELIMITERS, ".parquet", ".npy", ".npz"))
+    suffix, files = output.suffix.lower(), [output]
     if suffix != ".npz":
         files.append(output.with_name(f"{output.stem}-parameters.npz"))
     for path in files:
         if path.exists() and not force:
             raise ValueError(f"{path} is there already; add --force to replace it.")
-    if dtype not in TYPES:
-        raise ValueError(f"--dtype {dtype}: give float64 or float32.")
     with screen.working("drawing and writing"):
-        drawn = make_ihgmm(
-            n_samples,
-            n_features,
-            n_clusters,
-            scale_ratio=scale_ratio,
-            balance=balance,
-            separation=separation,
-            separation_constant=separation_constant,
-            noise=noise,  # type: ignore[arg-type]
-            noise_levels=_parse_levels(noise_levels),
-            noise_structure=noise_structure,  # type: ignore[arg-type]
-            dtype=dtype,
-            random_state=seed,
-            return_params=True,
-        )
+        drawn = model.draw()
         _write(drawn, files)
-    n, p = drawn.X.shape
+    k = model.n_clusters
     screen.document(
         {
             "command": "sample",
-            "n_samples": n,
-            "n_features": p,
-            "n_clusters": n_clusters,
-            "sizes": np.bincount(drawn.labels, minlength=n_clusters),
+            "n_samples": model.n_samples,
+            "n_features": model.n_features,
+            "n_clusters": k,
+            "sizes": np.bincount(drawn.labels, minlength=k),
             "separation": drawn.separation,
-            "seed": seed,
+            "seed": model.random_state,
             "files": files,
         }
     )
-    clusters = f"{n_clusters} cluster{'s' * (n_clusters != 1)}"
-    screen.say(f"{n:,} rows, {p:,} features, {clusters}", "bold")
+    sizes = f"{model.n_samples:,} rows, {model.n_features:,} features"
+    screen.say(f"{sizes}, {plural(k, 'cluster')}", "bold")
     screen.say(f"distance of the centres: {drawn.separation:.4g}")
     screen.say(f"written to {' and '.join(map(str, files))}")
     labels = {".npz": " --label-column labels", ".npy": ""}
-    option = labels.get(suffix, " --label-column label")
-    screen.say(f"cluster it with: ihgmm fit {output} -k {n_clusters}{option}")
+    label_option = labels.get(suffix, " --label-column label")
+    screen.say(f"cluster it with: ihgmm fit {output} -k {k}{label_option}")
 
 
 def _parse_levels(text: str) -> float | tuple[float, ...]:
@@ -176,16 +160,14 @@ def _write_rows(drawn: IhGMMSample, suffix: str, file: IO[Any]) -> None:
         np.save(file, drawn.X)
         return
     import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
 
     columns = {f"x{i}": column for i, column in enumerate(drawn.X.T, 1)}
     table = pa.table({**columns, "label": drawn.labels})
     if suffix == ".parquet":
-        import pyarrow.parquet
-
         pa.parquet.write_table(table, file)
     else:
-        import pyarrow.csv
-
         delimiter = DELIMITERS[suffix]
         options = pa.csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
         pa.csv.write_csv(table, file, options)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-import typer
-
-from ihgmm import scale_heterogeneity_test
-from ihgmm.cli.data import Fitting, Gram, Reading
-from ihgmm.cli.options import READING, Data, Seed
+from ihgmm import IhSC, scale_heterogeneity_test
+from ihgmm.cli.data import Gram, Reading, parse_n_clusters
+from ihgmm.cli.options import READING, Data, Seed, option
 from ihgmm.cli.screen import AnswerScreen
 
 
@@ -19,10 +17,10 @@ class ReadingWithin(Reading):
 
     label_column: Annotated[
         str | None,
-        typer.Option(
-            rich_help_panel=READING,
-            help="Column with known labels (or array of an NPZ file): rows are "
-            "tested within them, unless -k is given.",
+        option(
+            "Column with known labels (or array of an NPZ file): rows are tested "
+            "within them, unless -k is given.",
+            panel=READING,
         ),
     ] = None
 
@@ -32,15 +30,14 @@ def scales(
     data: Data,
     n_clusters: Annotated[
         str | None,
-        typer.Option(
-            "-k",
-            "--n-clusters",
-            help='Test within so many clusters that IhSC finds, or "auto"; without it '
+        option(
+            'Test within so many clusters that IhSC finds, or "auto"; without it '
             "within the known labels.",
+            *("-k", "--n-clusters"),
         ),
     ] = None,
     gram: Gram = "hollow",
-    seed: Seed = 0,
+    random_state: Seed = 0,
     reading: ReadingWithin,
     screen: AnswerScreen,
 ) -> None:
@@ -56,13 +53,12 @@ def scales(
 
       ihgmm test-scales cells.csv -k 8 --drop-columns batch,plate --json
     """
-    model = None
-    if n_clusters is not None:
-        model = Fitting(n_clusters, gram=gram, seed=seed).model()
+    k = None if n_clusters is None else parse_n_clusters(n_clusters)
     table, _ = reading.load(data, screen)
     with screen.working("testing"):
-        if model is not None:
-            labels, origin = model.fit_predict(table.X), "found by IhSC"
+        if k is not None:
+            options: dict[str, Any] = {"gram": gram, "random_state": random_state}
+            labels, origin = IhSC(k, **options).fit_predict(table.X), "found by IhSC"
         elif table.labels is not None:
             labels, origin = table.labels.astype(str), "known"
         else:
@@ -70,7 +66,7 @@ def scales(
                 f"{data} has no known labels: name their column with --label-column, "
                 "or give -k to test within clusters that are found."
             )
-        test = scale_heterogeneity_test(table.X, labels, random_state=seed)
+        test = scale_heterogeneity_test(table.X, labels, random_state=random_state)
     clusters = {
         "cluster": test.clusters,
         "rows": test.sizes,
@@ -78,16 +74,13 @@ def scales(
         "statistic": test.statistics,
         "p_value": test.p_values,
     }
+    names = ("p_value", "statistic", "spread", "detectable", "recommendation")
     screen.document(
         {
             "command": "test-scales",
             "data": data,
             "labels": origin,
-            "p_value": test.p_value,
-            "statistic": test.statistic,
-            "spread": test.spread,
-            "detectable": test.detectable,
-            "recommendation": test.recommendation,
+            **{name: getattr(test, name) for name in names},
             "clusters": [
                 dict(zip(clusters, row, strict=True))
                 for row in zip(*clusters.values(), strict=True)
@@ -95,8 +88,7 @@ def scales(
             "notes": table.notes,
         }
     )
-    n, p = table.X.shape
-    screen.say(f"{data}: {n:,} rows, {p:,} features, labels {origin}", "bold")
+    screen.say(f"{table.heading}, labels {origin}", "bold")
     screen.notes(table.notes)
     each = zip(test.clusters, test.sizes, test.spreads, test.p_values, strict=True)
     total = ("all", test.sizes.sum(), test.spread, test.p_value)

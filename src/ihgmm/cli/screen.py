@@ -11,22 +11,13 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table as Grid
 from rich.text import Text
 
-from ihgmm.cli.options import OUTPUT, AsJson, Quiet
-from ihgmm.cli.tables import Note, shorten
+from ihgmm.cli.options import OUTPUT, AsJson, Quiet, option
+from ihgmm.cli.tables.table import Note, shorten
 
 
 def clean(text: str) -> str:
@@ -124,17 +115,14 @@ class Screen:
     ) -> Iterator[Callable[[int, int | None], None]]:
         """Show that work goes on; yields what to call with (done, total)."""
         err = Console(stderr=True)
-        columns: list[ProgressColumn] = [
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-        ]
-        if total is None:
-            columns.append(TimeElapsedColumn())
-        else:
-            columns += [MofNCompleteColumn(), TimeRemainingColumn()]
-        with Progress(
-            *columns,
+        times: tuple[bars.ProgressColumn, ...] = (bars.TimeElapsedColumn(),)
+        if total is not None:
+            times = (bars.MofNCompleteColumn(), bars.TimeRemainingColumn())
+        with bars.Progress(
+            bars.SpinnerColumn(),
+            bars.TextColumn("{task.description}"),
+            bars.BarColumn(),
+            *times,
             console=err,
             transient=True,
             disable=self.quiet or not err.is_terminal,
@@ -155,11 +143,10 @@ class AnswerScreen(Screen):
 
     quiet: Annotated[
         bool,
-        typer.Option(
-            "-q",
-            "--quiet",
-            rich_help_panel=OUTPUT,
-            help="Print nothing but the bare answer, warnings and errors.",
+        option(
+            "Print nothing but the bare answer, warnings and errors.",
+            *("-q", "--quiet"),
+            panel=OUTPUT,
         ),
     ] = False
 

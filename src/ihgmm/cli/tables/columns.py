@@ -62,6 +62,7 @@ def choose_columns(
         taken += [_label_note(name) for name in used if _looks_like_labels(arrow, name)]
     ids = None if request.ids is None else beside[request.ids]
     return Table(
+        source,
         np.column_stack(list(used.values())),
         np.arange(1, arrow.num_rows + 1) if ids is None else ids,
         "row" if request.ids is None else request.ids,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ihgmm.cli.tables.request import Request
-from ihgmm.cli.tables.table import Note, Table, quote
+from ihgmm.cli.tables.table import Note, Table, plural, quote
 
 
 def without_missing(table: Table, request: Request, *, drop: bool) -> Table:
@@ -34,7 +34,7 @@ def without_missing(table: Table, request: Request, *, drop: bool) -> Table:
         raise ValueError(
             f"{source}: every row has a missing cell, {where}. Fill them in{remedy}."
         )
-    note = Note(f"Left out {count:,} row{'s' * (count != 1)} with missing cells.")
+    note = Note(f"Left out {plural(count, 'row')} with missing cells.")
     if count > 0.2 * len(rows):  # so many that results may not speak for the data
         what = (
             f"Left out {count:,} of {len(rows):,} rows ({count / len(rows):.0%}) with "

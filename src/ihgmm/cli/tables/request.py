@@ -10,41 +10,25 @@ from ihgmm.cli.tables.table import Note, Table, quote, quote_all
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of the columns of the data.
+    """The data, and what is asked of its columns."""
 
-    Attributes
-    ----------
-    source : str
-        The data: a file, or the name of a data set.
-    label, ids : str or None
-        Columns that hold known labels and names of rows; the first may also name an
-        array of an NPZ file.
-    columns, dropped : sequence of str
-        Columns to use, all that hold numbers if empty; and columns to leave out.
-    features : sequence of str or None
-        Columns that a model was fitted on. They are taken in that order, whatever
-        their order in the data. Data without names pass as they are.
-    fit_label, fit_ids : str or None
-        Columns from which the fit took labels and names of rows. They are taken
-        where the data have them and no others are asked for.
-    """
-
-    source: str
-    label: str | None = None
-    ids: str | None = None
-    columns: Sequence[str] = ()
-    dropped: Sequence[str] = ()
+    source: str  # a file, or the name of a data set
+    label: str | None = None  # column with known labels, or array of an NPZ file
+    ids: str | None = None  # column with names of rows
+    columns: Sequence[str] = ()  # to use; all that hold numbers, if empty
+    dropped: Sequence[str] = ()  # to leave out
+    # Columns that a model was fitted on, to be taken in that order. Data without names
+    # pass as they are.
     features: Sequence[str] | None = None
+    # Columns from which the fit took labels and names of rows. They are taken where
+    # the data have them and no others are asked for.
     fit_label: str | None = None
     fit_ids: str | None = None
 
-    def fit_columns(self) -> tuple[str | None, str | None]:
+    def fit_columns(self) -> list[str | None]:
         """Return the columns of labels and ids of the fit that are no features."""
-        label, ids = (
-            None if name in (self.features or ()) else name
-            for name in (self.fit_label, self.fit_ids)
-        )
-        return label, ids
+        features = self.features or ()
+        return [None if n in features else n for n in (self.fit_label, self.fit_ids)]
 
     def resolve(self, names: Sequence[str]) -> Request:
         """Return the request with the columns of the fit that are among these."""
@@ -89,6 +73,9 @@ class Request:
 
     def check(self, names: Sequence[str]) -> None:
         """Raise if the data, which have these columns, lack some that are named."""
+        used, why = self.columns, "is in --columns"
+        if self.features is not None:
+            used, why = self.features, "is one that the model was fitted on"
         for option, chosen in self._named().items():
             for name in chosen:
                 if name not in names:
@@ -96,20 +83,14 @@ class Request:
                         f"{option} {quote(name)}: {self.source} has no such column; it "
                         f"has {quote_all(names)}."
                     )
-        used, why = self.columns, "is in --columns"
-        if self.features is not None:
-            used, why = self.features, "is one that the model was fitted on"
-        for option in ("--label-column", "--id-column"):
-            for name in self._named()[option]:
-                if name in used:
+                if name in used and option in ("--label-column", "--id-column"):
                     raise ValueError(
                         f"{option} {quote(name)}: that column {why}; name another, or "
                         "leave the option out."
                     )
-        self.check_features(names, f" It has {quote_all(names)}.")
+        self._check_features(names, f" It has {quote_all(names)}.")
 
-    def check_features(self, names: Sequence[str], addition: str = "") -> None:
-        """Raise if columns are missing that the model was fitted on."""
+    def _check_features(self, names: Sequence[str], addition: str = "") -> None:
         features = self.features or ()
         missing = [name for name in features if name not in names]
         if missing:
@@ -122,6 +103,6 @@ class Request:
         """Return a table with its columns in the order of the model."""
         if self.features is None or table.names is None:
             return table
-        self.check_features(table.names)
+        self._check_features(table.names)
         places = [table.names.index(name) for name in self.features]
         return replace(table, X=table.X[:, places], names=list(self.features))

@@ -11,21 +11,11 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Note:
-    """What people should know about the data.
+    """What people should know about the data."""
 
-    Attributes
-    ----------
-    text : str
-        The note at a terminal, where it may name options.
-    on_page : str or None
-        The same without options, for pages that are read elsewhere.
-    loud : bool
-        Whether it is also said where little is said.
-    """
-
-    text: str
-    on_page: str | None = None
-    loud: bool = False
+    text: str  # at a terminal, where it may name options
+    on_page: str | None = None  # the same without options, for pages read elsewhere
+    loud: bool = False  # whether it is also said where little is said
 
     def __str__(self) -> str:
         return self.text
@@ -33,38 +23,34 @@ class Note:
 
 @dataclass(frozen=True)
 class Table:
-    """A data matrix with what came beside it.
+    """A data matrix with what came beside it."""
 
-    Attributes
-    ----------
-    X : ndarray or sparse matrix of shape (n_samples, n_features)
-        The numeric columns.
-    ids : ndarray of shape (n_samples,)
-        A name for each row; its number in the data, from 1, unless given.
-    id_name : str
-        What the ids are called.
-    labels : ndarray of shape (n_samples,) or None
-        Known labels.
-    names : list of str or None
-        Names of the columns of X, where they have any.
-    notes : list of Note
-        What was done to the data and what was left out.
-    is_sparse : bool
-        Whether X is a sparse matrix, as its reader knows.
-    """
-
-    X: Any
-    ids: np.ndarray
+    source: str  # the file, or the name of the data set
+    X: Any  # an array or sparse matrix of shape (n_samples, n_features)
+    ids: np.ndarray  # a name for each row; its number, from 1, unless given
     id_name: str = "row"
-    labels: np.ndarray | None = None
-    names: list[str] | None = None
-    notes: list[Note] = field(default_factory=list)
+    labels: np.ndarray | None = None  # those known, one for each row
+    names: list[str] | None = None  # of the columns of X
+    notes: list[Note] = field(default_factory=list)  # on what was done to the data
     is_sparse: bool = False
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What JSON documents say about the data."""
+        n, p = self.X.shape
+        sizes = {"n_samples": n, "n_features": p}
+        return {"data": self.source, **sizes, "notes": self.notes}
 
-def numbered_table(X: Any, **beside: Any) -> Table:
+    @property
+    def heading(self) -> str:
+        """What people are told about the data first."""
+        n, p = self.X.shape
+        return f"{self.source}: {n:,} rows, {p:,} features"
+
+
+def numbered_table(source: str, X: Any, **beside: Any) -> Table:
     """Return a table whose rows are known by their number."""
-    return Table(X, np.arange(1, X.shape[0] + 1), **beside)
+    return Table(source, X, np.arange(1, X.shape[0] + 1), **beside)
 
 
 def shorten(text: str, longest: int = 40) -> str:
@@ -81,3 +67,8 @@ def quote_all(names: Sequence[str], most: int = 8) -> str:
     """Return the first few of many names, for a message."""
     shown = ", ".join(quote(name) for name in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def plural(number: int, thing: str) -> str:
+    """Return a number of things in words."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"

@@ -1,15 +1,16 @@
-"""Readers of files: one small function for each format.
+"""Reading data: what is built in, and files in every format.
 
-A reader takes the path and what is asked of the columns, and returns a table. It reads
-with a library, inside :func:`explain_damage`, and hands the result on:
-:func:`choose_columns` makes a table of named columns, :func:`from_matrix` one of a
+A reader takes the path of a file and what is asked of its columns, and returns a table.
+It reads with a library, inside :func:`explain_damage`, and hands the result on:
+:func:`choose_columns` makes a table of named columns, :func:`_from_matrix` one of a
 matrix. To read one more format, write such a function and enter it in ``READERS``.
 """
 
 from __future__ import annotations
 
+import errno
 import gzip
-import os
+import re
 import tokenize
 import zipfile
 import zlib
@@ -24,14 +25,76 @@ import scipy.io
 import scipy.sparse as sp
 
 from ihgmm.cli.tables.columns import MISSING, choose_columns, is_number
+from ihgmm.cli.tables.missing import without_missing
 from ihgmm.cli.tables.request import Request
 from ihgmm.cli.tables.table import Note, Table, numbered_table, quote_all
 
 # What stands between the cells of tables as text.
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+BUILT_IN = ("iris", "wine", "digits", "demo")
 
 
-def suffix_of(path: Path) -> str:
+def read_table(request: Request, *, drop_missing: bool = False) -> Table:
+    """Read a file in one of the formats of ``READERS``, or a data set by its name.
+
+    Rows with missing cells are refused, or left out. A ValueError says what is missing,
+    empty or damaged.
+    """
+    path = Path(request.source)
+    if path.exists():
+        table = _reader(path)(path, request)
+    else:
+        request.refuse_names()
+        table = request.order(_built_in(request.source))
+    return without_missing(table, request, drop=drop_missing)
+
+
+def _reader(path: Path) -> Callable[[Path, Request], Table]:
+    """Return the reader of a file by its name."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give one file.")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty.")
+    suffix = _suffix(path)
+    if suffix in (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers"):
+        raise ValueError(
+            f"{path} is a spreadsheet; save the sheet with the data as CSV (UTF-8) and "
+            "give that file."
+        )
+    if suffix not in READERS:
+        raise ValueError(
+            f"{path}: unknown format {path.suffix or '(no suffix)'!r}; give one of "
+            f"{', '.join(READERS)}."
+        )
+    return READERS[suffix]
+
+
+def _built_in(name: str) -> Table:
+    """Return a data set that is known by its name."""
+    from sklearn import datasets
+
+    from ihgmm.datasets import list_datasets, load_dataset
+    from ihgmm.model import make_ihgmm
+
+    if name == "demo":
+        X, labels = make_ihgmm(600, 200, 4, scale_ratio=20.0, random_state=0)
+        return numbered_table(name, X, labels=labels)
+    if name in BUILT_IN:
+        bunch = getattr(datasets, f"load_{name}")()
+    elif name in list_datasets():
+        bunch = load_dataset(name)
+    else:
+        known = ", ".join(dict.fromkeys([*BUILT_IN, *list_datasets()]))
+        raise ValueError(f"{name}: no such file, nor a built-in data set ({known}).")
+    return numbered_table(
+        name,
+        np.asarray(bunch.data, dtype=np.float64),
+        labels=np.asarray(bunch.target_names)[bunch.target],
+        names=[str(feature) for feature in bunch.feature_names],
+    )
+
+
+def _suffix(path: Path) -> str:
     """Return the suffix that says the format, with that of compression left out."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
@@ -47,8 +110,10 @@ def explain_damage(path: Path, *errors: Any) -> Iterator[None]:
     try:
         yield
     except (OSError, *errors) as error:
-        # A lack of memory that pyarrow notices is one of its errors too.
-        if isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
+        number = getattr(error, "errno", None)
+        # A lack of memory that pyarrow notices is one of its errors too. An archive may
+        # point before its beginning, which is an invalid argument to the system.
+        if isinstance(error, MemoryError) or number not in (None, errno.EINVAL):
             raise
         reason = " ".join(str(error).split())[:300]
         if "pickle" in reason:  # NumPy's advice is to allow it
@@ -57,7 +122,7 @@ def explain_damage(path: Path, *errors: Any) -> Iterator[None]:
 
 
 def _damaged(path: Path, reason: str) -> ValueError:
-    return ValueError(f"{path} cannot be read as {suffix_of(path)[1:]}: {reason}")
+    return ValueError(f"{path} cannot be read as {_suffix(path)[1:]}: {reason}")
 
 
 def read_parquet(path: Path, request: Request) -> Table:
@@ -65,8 +130,9 @@ def read_parquet(path: Path, request: Request) -> Table:
     import pyarrow as pa
     import pyarrow.parquet
 
-    with explain_damage(path, pa.ArrowException):
+    with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
         arrow = pa.parquet.read_table(path)
+        arrow.column_names  # noqa: B018  (they are decoded here)
     return choose_columns(arrow, request)
 
 
@@ -129,7 +195,7 @@ def _parse_text(path: Path, request: Request, delimiter: str, encoding: str) -> 
 
 def _delimiter(path: Path) -> str:
     """Return ``";"`` or a tab where the first line has that and not the usual one."""
-    usual = DELIMITERS[suffix_of(path)]
+    usual = DELIMITERS[_suffix(path)]
     opened = gzip.open if path.name.lower().endswith(".gz") else open
     with explain_damage(path, EOFError, zlib.error), opened(path, "rb") as file:
         first = file.readline(2**16)  # a file without line ends is not read whole
@@ -146,7 +212,7 @@ def read_npy(path: Path, request: Request) -> Table:
     errors = (ValueError, EOFError, SyntaxError, tokenize.TokenError)
     with explain_damage(path, *errors):
         X = np.load(path, allow_pickle=False)
-    return from_matrix(X, request)
+    return _from_matrix(X, request)
 
 
 # What NumPy and zipfile raise for archives that are damaged, or encrypted.
@@ -176,7 +242,7 @@ def read_npz(path: Path, request: Request) -> Table:
         )
     labels = None if label is None else _from_archive(path, itemgetter(label))
     if "format" in names:
-        return from_matrix(_read_sparse(path), request, labels, label, is_sparse=True)
+        return _from_matrix(_read_sparse(path), request, labels, label, is_sparse=True)
     others = [name for name in names if name != label]
     if not others:
         raise ValueError(f"{path} holds no array beside {label!r}.")
@@ -186,7 +252,7 @@ def read_npz(path: Path, request: Request) -> Table:
             "save it alone."
         )
     X = _from_archive(path, itemgetter("X" if "X" in others else others[0]))
-    return from_matrix(np.asarray(X), request, labels, label)
+    return _from_matrix(np.asarray(X), request, labels, label)
 
 
 def _from_archive(path: Path, take: Callable[[Any], Any]) -> Any:
@@ -212,18 +278,19 @@ def read_mtx(path: Path, request: Request) -> Table:
     """Read a Matrix Market file."""
     request.refuse_names()
     with open(path, "rb") as file:
-        file.seek(-1, os.SEEK_END)
-        # scipy's reader crashes on a file that ends within an exponent.
-        if file.read() in b"eE" and suffix_of(path) == path.suffix.lower():
+        file.seek(max(path.stat().st_size - 2, 0))
+        # scipy's reader of files that are not compressed crashes on an exponent that
+        # ends early.
+        if re.search(rb"[eE][+-]?\Z", file.read()) and path.suffix.lower() != ".gz":
             raise _damaged(path, "it ends in the middle of a number.")
     with explain_damage(path, ValueError, EOFError, OverflowError, zlib.error):
         is_sparse = scipy.io.mminfo(path)[3] == "coordinate"
         X = scipy.io.mmread(path)
         X = sp.csr_array(X) if is_sparse else np.asarray(X)
-    return from_matrix(X, request, is_sparse=is_sparse)
+    return _from_matrix(X, request, is_sparse=is_sparse)
 
 
-def from_matrix(
+def _from_matrix(
     X: Any,
     request: Request,
     labels: np.ndarray | None = None,
@@ -247,6 +314,7 @@ def from_matrix(
             )
         label = labels = None  # those of the fit, which nobody asked for
     return numbered_table(
+        source,
         X if X.dtype in (np.float32, np.float64) else X.astype(np.float64),
         labels=labels,
         notes=request.notes(label, None),

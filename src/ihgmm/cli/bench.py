@@ -45,7 +45,7 @@ def bench(
         int | None,
         option(
             "Number of clusters; that of the known labels by default.",
-            *("-k", "--n-clusters"),
+            "-k --n-clusters",
         ),
     ] = None,
     repeats: Annotated[int, option("Runs of each method; the fastest counts.")] = 3,

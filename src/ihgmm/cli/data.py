@@ -107,7 +107,7 @@ class Fitting:
         str,
         option(
             'Number of clusters, or "auto" to count the directions in the data.',
-            *("-k", "--n-clusters"),
+            "-k --n-clusters",
             words=["auto"],
         ),
     ]

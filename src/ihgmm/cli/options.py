@@ -54,15 +54,20 @@ def spell_out(command: Callable[..., None]) -> Callable[..., None]:
 
 def option(
     text: str,
-    *names: str,
+    names: str = "",
+    *,
     panel: str | None = None,
     words: Iterable[str] = (),
-    **more: Any,
+    metavar: str | None = None,
 ) -> Any:
-    """Return an option with its help; the shell offers the words that it takes."""
-    complete = one_of(words) if words else None  # without it the shell offers files
+    """Return an option: its help, its names ("-o --output"), the words it takes."""
     return typer.Option(
-        *names, help=text, rich_help_panel=panel, autocompletion=complete, **more
+        *names.split(),
+        help=text,
+        rich_help_panel=panel,
+        metavar=metavar,
+        # Without words the shell offers files.
+        autocompletion=one_of(words) if words else None,
     )
 
 
@@ -85,7 +90,7 @@ Labels = Annotated[
     Path | None,
     option(
         "Write a line for each row to this CSV or TSV file; an old one is replaced.",
-        *("-o", "--output"),
+        "-o --output",
         panel=OUTPUT,
     ),
 ]
@@ -108,7 +113,6 @@ AsJson = Annotated[
     bool, option("Print one JSON document and nothing else.", "--json", panel=OUTPUT)
 ]
 Quiet = Annotated[
-    bool,
-    option("Print nothing but warnings and errors.", "-q", "--quiet", panel=OUTPUT),
+    bool, option("Print nothing but warnings and errors.", "-q --quiet", panel=OUTPUT)
 ]
 DataHome = Annotated[Path | None, option("Folder with the downloaded data sets.")]

@@ -18,7 +18,7 @@ def plan(
     *,
     n: Annotated[str, option("Number of rows, such as 1e9.", "--n")],
     p: Annotated[str, option("Number of features, such as 2_000.", "--p")],
-    n_clusters: Annotated[str, option("Number of clusters.", "-k", "--n-clusters")],
+    n_clusters: Annotated[str, option("Number of clusters.", "-k --n-clusters")],
     density: Annotated[
         float | None, option("Share of entries that are not zero, for sparse data.")
     ] = None,

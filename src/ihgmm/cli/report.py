@@ -20,7 +20,7 @@ def report(
         Path,
         option(
             "The page, ending in .html; an old one is replaced.",
-            *("-o", "--output"),
+            "-o --output",
             panel=OUTPUT,
         ),
     ],

@@ -26,9 +26,9 @@ from ihgmm.experiments.table import PAPER_COUNTS, to_latex, to_markdown
 class Extent:
     """How much of a study is run, and where its results go."""
 
-    output: Annotated[
-        Path, option("Folder for tables and figures.", "-o", "--output")
-    ] = Path("reproduction")
+    output: Annotated[Path, option("Folder for tables and figures.", "-o --output")] = (
+        Path("reproduction")
+    )
     reps: Annotated[
         int | None,
         option("Repetitions of each setting (200, phase 5), seeds of the table (10)."),

@@ -27,7 +27,7 @@ class Model:
 
     n_samples: Annotated[int, option("Number of rows.", "-n")] = 500
     n_features: Annotated[int, option("Number of features.", "-p")] = 200
-    n_clusters: Annotated[int, option("Number of clusters.", "-k", "--n-clusters")] = 4
+    n_clusters: Annotated[int, option("Number of clusters.", "-k --n-clusters")] = 4
     scale_ratio: Annotated[
         float, option("Scales are uniform between 1 and this number.")
     ] = 20.0

@@ -33,7 +33,7 @@ def scales(
         option(
             'Test within so many clusters that IhSC finds, or "auto"; without it '
             "within the known labels.",
-            *("-k", "--n-clusters"),
+            "-k --n-clusters",
         ),
     ] = None,
     gram: Gram = "hollow",

@@ -145,7 +145,7 @@ class AnswerScreen(Screen):
         bool,
         option(
             "Print nothing but the bare answer, warnings and errors.",
-            *("-q", "--quiet"),
+            "-q --quiet",
             panel=OUTPUT,
         ),
     ] = False

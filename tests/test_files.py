@@ -117,10 +117,15 @@ def test_devices_fifos_and_folders_are_refused(tmp_path):
 
 
 def test_a_failure_to_write_names_the_file(tmp_path):
-    path = tmp_path / "none" / "a.txt"
-    wanted = f"{path} could not be written (No such file or directory); what was"
-    with pytest.raises(FileNotFoundError, match=re.escape(wanted)), atomic_write(path):
-        pass
+    (tmp_path / "file").touch()
+    for folder, error, why in (
+        ("none", FileNotFoundError, "No such file or directory"),
+        ("file", NotADirectoryError, "Not a directory"),
+    ):
+        path = tmp_path / folder / "a.txt"
+        message = re.escape(f"{path} could not be written ({why}); what was there")
+        with pytest.raises(error, match=message), atomic_write(path):
+            pass
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path):

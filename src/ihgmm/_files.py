@@ -62,7 +62,7 @@ def atomic_write(
             f"{path} could not be written ({why}); what was there before is unchanged."
         ) from error
     finally:
-        with suppress(FileNotFoundError):  # after success there is none
+        with suppress(OSError):  # there is none after success, or without a folder
             temporary.unlink()
 
 

@@ -13,7 +13,7 @@ def main() -> None:
     try:
         from ihgmm.cli.commands import app
     except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich"):
+        if (error.name or "").partition(".")[0] not in ("typer", "rich"):
             raise
         sys.exit(
             "The command line needs typer and rich: pip install typer rich pyarrow"

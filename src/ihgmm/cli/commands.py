@@ -7,9 +7,10 @@ import warnings
 from importlib import import_module
 from typing import Annotated, Any
 
-import rich  # noqa: F401  (help and messages need it, so its lack is said at once)
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from ihgmm.cli.messages import print_message, print_warning
 
 EXIT_CODES = (
     "Exit codes: 0 success; 1 the work could not be done: a download, a disk, memory, "
@@ -66,15 +67,8 @@ class Commands(Group):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; errors and warnings are told in one line each."""
-        from numpy.linalg import LinAlgError
-
-        from ihgmm.cli.screen import print_message
-
-        def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-            print_message("warning", " ".join(str(message).split()), "yellow")
-
         with warnings.catch_warnings():
-            warnings.showwarning = show_warning
+            warnings.showwarning = print_warning
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt:
@@ -87,6 +81,8 @@ class Commands(Group):
                 print_message("error", f"{cause}{error}")
                 raise typer.Exit(1) from None
             except ValueError as error:
+                from numpy.linalg import LinAlgError
+
                 # The package says so what is wrong with parameters and data. Anything
                 # else, such as a TypeError, is a defect: its traceback is wanted.
                 print_message("error", str(error))

@@ -12,9 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from ihgmm._files import atomic_write
+from ihgmm.cli.messages import clean
 from ihgmm.cli.options import DataHome, one_of, option
 from ihgmm.cli.output import write_csv
-from ihgmm.cli.screen import Screen, clean
+from ihgmm.cli.screen import Screen
 from ihgmm.experiments import STUDIES, Experiment, Setting, real_data_table
 from ihgmm.experiments.figures import draw_experiment
 from ihgmm.experiments.heatmaps import draw_map

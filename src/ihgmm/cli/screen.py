@@ -16,30 +16,9 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from ihgmm.cli.messages import clean, print_message, print_warning
 from ihgmm.cli.options import OUTPUT, AsJson, Quiet, option
 from ihgmm.cli.tables.table import Note, shorten
-
-
-def clean(text: str) -> str:
-    """Return text that cannot steer a terminal.
-
-    Control characters, escape sequences, overrides of the direction of writing and
-    other invisible characters are spelled out.
-    """
-    # Joiners are invisible, but harmless: Persian and emoji cannot be written without.
-    joiners = "\u200c\u200d"
-    return "".join(
-        c
-        if c.isprintable() or c in joiners or c == "\n"
-        else c.encode("unicode_escape", "backslashreplace").decode()
-        for c in text
-    )
-
-
-def print_message(kind: str, message: str, style: str = "red") -> None:
-    """Print one line to standard error."""
-    line = Text.assemble((f"{kind}:", style), " ", clean(message))
-    Console(stderr=True).print(line, soft_wrap=True, highlight=False)
 
 
 @dataclass(frozen=True)
@@ -74,14 +53,14 @@ class Screen:
         """Print what was done to the data; what must not be missed as a warning."""
         for note in notes:
             if note.loud:
-                print_message("warning", note.text, "yellow")
+                print_warning(note)
             else:
                 self.say(note.text, "yellow")
 
     def caution(self, text: str) -> None:
         """Print a sentence, also where nothing else is printed."""
         if self.silent:
-            print_message("warning", text, "yellow")
+            print_warning(text)
         else:
             self.say(text, "yellow")
 

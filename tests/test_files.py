@@ -22,9 +22,9 @@ def names(folder):
 
 
 def test_text_and_bytes_are_written_as_they_are(tmp_path):
-    with atomic_write(tmp_path / "a.txt") as file:
+    with atomic_write(tmp_path / "a.txt", "w") as file:
         file.write("é\r\n\n")
-    with atomic_write(str(tmp_path / "b.bin"), "wb") as file:
+    with atomic_write(str(tmp_path / "b.bin")) as file:
         file.write(b"\x00\xff")
     assert (tmp_path / "a.txt").read_bytes() == "é\r\n\n".encode()
     assert (tmp_path / "b.bin").read_bytes() == b"\x00\xff"
@@ -35,7 +35,7 @@ def test_text_and_bytes_are_written_as_they_are(tmp_path):
 def test_a_body_that_fails_leaves_what_was_there(tmp_path, error):
     path = tmp_path / "a.txt"
     path.write_text("old")
-    with pytest.raises(error), atomic_write(path) as file:  # noqa: PT012
+    with pytest.raises(error), atomic_write(path, "w") as file:  # noqa: PT012
         file.write("new")
         assert path.read_text() == "old"  # nobody sees a part
         raise error
@@ -50,7 +50,7 @@ def test_a_new_file_has_the_mode_that_the_umask_gives(tmp_path, umask, expected)
     # In a process of its own: the umask belongs to all threads.
     code = (
         f"import os; os.umask({umask}); from ihgmm._files import atomic_write\n"
-        "with atomic_write('a.txt') as file: file.write('x')\n"
+        "with atomic_write('a.txt', 'w') as file: file.write('x')\n"
         f"assert os.umask(0) == {umask}"
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
@@ -72,7 +72,7 @@ def test_the_umask_is_never_changed(tmp_path):
     thread = threading.Thread(target=create)
     thread.start()
     for _ in range(100):
-        with atomic_write(tmp_path / "a.txt") as file:
+        with atomic_write(tmp_path / "a.txt", "w") as file:
             file.write("x")
     done.set()
     thread.join()
@@ -84,7 +84,7 @@ def test_an_old_file_keeps_its_mode(tmp_path):
     for kept in (0o640, 0o604):
         path.touch()
         path.chmod(kept)
-        with atomic_write(path) as file:
+        with atomic_write(path, "w") as file:
             file.write("new")
         assert mode(path) == kept
         assert path.read_text() == "new"
@@ -95,7 +95,7 @@ def test_links_are_followed(tmp_path):
     target, link = tmp_path / "folder" / "target", tmp_path / "link"
     link.symlink_to(Path("folder", "target"))
     for text in ("new", "newer"):  # the first time, the link points nowhere
-        with atomic_write(link) as file:
+        with atomic_write(link, "w") as file:
             file.write(text)
         assert link.is_symlink()
         assert target.read_text() == text
@@ -137,7 +137,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path):
     try:
         with (
             pytest.raises(OSError, match=r"could not be written \(File too large\)"),
-            atomic_write(path) as file,
+            atomic_write(path, "w") as file,
         ):
             file.write("x" * 100_000)
     finally:
@@ -148,6 +148,6 @@ def test_a_full_disk_leaves_what_was_there(tmp_path):
 
 @pytest.mark.parametrize("name", ["x" * 255, "é" * 127, "." * 3 + "x"])
 def test_long_names(tmp_path, name):
-    with atomic_write(tmp_path / name) as file:
+    with atomic_write(tmp_path / name, "w") as file:
         file.write("x")
     assert names(tmp_path) == [name]

@@ -13,7 +13,7 @@ from typing import IO, Any, Literal
 
 @contextmanager
 def atomic_write(
-    path: str | os.PathLike[str], mode: Literal["w", "wb"] = "w"
+    path: str | os.PathLike[str], mode: Literal["wb", "w"] = "wb"
 ) -> Iterator[IO[Any]]:
     """Open a file that takes its name only once all of it is written.
 
@@ -25,8 +25,8 @@ def atomic_write(
     path : path-like
         The file. A symbolic link is followed to its target. An existing file keeps
         its mode; a new one gets the mode that the user's umask gives.
-    mode : {"w", "wb"}
-        Text or bytes.
+    mode : {"wb", "w"}
+        Bytes, or text.
 
     Yields
     ------

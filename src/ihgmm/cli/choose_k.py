@@ -111,5 +111,5 @@ def _draw(count: ClusterCount, path: Path) -> None:
     count.plot(axes[0])
     if count.strengths:
         count.plot_strengths(axes[1])
-    with atomic_write(path, "wb") as file:
+    with atomic_write(path) as file:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)

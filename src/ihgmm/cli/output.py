@@ -51,7 +51,7 @@ def check_output(
 def write_csv(path: Path, names: Sequence[str], columns: Sequence[Any]) -> None:
     """Write columns to a CSV or TSV file, whole or not at all."""
     delimiter = DELIMITERS.get(path.suffix.lower(), ",")
-    with atomic_write(path) as file:
+    with atomic_write(path, "w") as file:
         writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         writer.writerow(names)
         writer.writerows(zip(*columns, strict=True))

@@ -201,7 +201,7 @@ def _table(extent: Extent, screen: Screen) -> dict[str, Any]:
         )
     texts = {"table.md": to_markdown(cells), "table.tex": to_latex(cells)}
     for name, text in texts.items():
-        with atomic_write(extent.output / name) as file:
+        with atomic_write(extent.output / name, "w") as file:
             file.write(text)
     screen.say("misclassified rows, median over seeds (range); the paper's beside:")
     screen.say(texts["table.md"])

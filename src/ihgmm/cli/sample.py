@@ -147,10 +147,10 @@ def _write(drawn: IhGMMSample, files: list[Path]) -> None:
     if len(files) == 1:
         names.insert(0, "X")
     # The archive first: a sample is whole when its rows are there.
-    with atomic_write(files[-1], "wb") as file:
+    with atomic_write(files[-1]) as file:
         np.savez(file, **{name: getattr(drawn, name) for name in names})
     if len(files) > 1:
-        with atomic_write(files[0], "wb") as file:
+        with atomic_write(files[0]) as file:
             _write_rows(drawn, files[0].suffix.lower(), file)
 
 

@@ -234,7 +234,7 @@ def read_results(
         r for g in groups.values() if {r.method for r in g} == set(methods) for r in g
     ]
     if repair and (len(complete) < len(results) or len(whole) < len(text)):
-        with atomic_write(path) as file:
+        with atomic_write(path, "w") as file:
             file.write(",".join(COLUMNS) + "\n" + _lines(complete))
     return complete
 

@@ -142,7 +142,7 @@ def real_data_table(
         counts[key] = misclassification_loss(bunch.target, labels)
         done += 1
         if path is not None:
-            with atomic_write(path) as file:
+            with atomic_write(path, "w") as file:
                 file.write(to_csv(_cells(counts)))
         if progress:
             progress(done, len(wanted))

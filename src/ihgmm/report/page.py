@@ -128,7 +128,7 @@ def write_report(
     )
     heading = title or f"Clusters found by {facts.method}"
     page = render(facts, heading)
-    with atomic_write(target) as file:
+    with atomic_write(target, "w") as file:
         file.write(page)
     return target
 

@@ -125,7 +125,7 @@ def save_model(
         "scaler": None if scaler is None else _scaler_header(scaler),
     }
     content = pack(header, arrays)
-    with atomic_write(path, "wb") as file:
+    with atomic_write(path) as file:
         file.write(content)
 
 

@@ -1,7 +1,9 @@
 """The command line, run as a user runs it: real files, the real commands."""
 
+import ast
 import contextlib
 import csv
+import errno
 import gzip
 import json
 import os
@@ -23,6 +25,8 @@ from typer.testing import CliRunner
 
 from ihgmm import IhGMM, IhSC, SphericalKMeans, make_ihgmm, select_n_clusters
 from ihgmm.cli import app
+from ihgmm.cli.commands import COMMANDS
+from ihgmm.cli.tables.reading import explain_damage
 from ihgmm.metrics import exact_recovery
 from ihgmm.storage import load_model, save_model
 
@@ -474,6 +478,8 @@ def test_output_is_whole_or_not_at_all(folder, sample):
     assert "there is no folder" in fail("fit", "a.csv", "-k", 3, "-o", "no/x.csv")
     assert "ends in .csv or .tsv" in fail("fit", "a.csv", "-k", 3, "-o", "x.png")
     assert "is a folder" in fail("fit", "a.csv", "-k", 3, "--save", "..")
+    message = fail("fit", "a.csv", "-k", 3, "--save", os.devnull)
+    assert "--save /dev/null is a device" in message
     assert sorted(p.name for p in folder.iterdir()) == ["a.csv", "old.csv"]
 
 
@@ -492,6 +498,11 @@ BROKEN = {
         b"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 1 -1.3E",
         "it ends in the middle of a number",
     ),
+    "sign.mtx": (
+        b"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 1 -1.3E-",
+        "it ends in the middle of a number",
+    ),
+    "array.npz": (b"\x93NUMPY\x01\x00", "array.npz cannot be read as npz"),
     "data.xyz": (b"1", "unknown format '.xyz'; give one of .csv"),
     "data.xlsx": (b"PK", "is a spreadsheet; save the sheet with the data as CSV"),
     "binary.csv": (b"\xff\xfe\x00\x01", "cannot be read as csv"),
@@ -562,6 +573,39 @@ def test_damaged_files_are_refused(sample):
     beyond.indices[5] = 1_000_000_000
     sp.save_npz("beyond.npz", beyond)
     assert "beyond.npz cannot be read as npz" in fail("fit", "beyond.npz", "-k", 2)
+
+
+def test_an_encrypted_archive_is_refused(sample):
+    write("dense.npz", *sample)
+    raw = bytearray(Path("dense.npz").read_bytes())
+    for signature, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        raw[raw.index(signature) + flags] |= 1  # as if X had a password
+    Path("secret.npz").write_bytes(raw)
+    assert "secret.npz cannot be read as npz" in fail("fit", "secret.npz", "-k", 2)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.npy", "dense.npz", "a.mtx"])
+def test_a_defect_is_not_taken_for_a_damaged_file(sample, monkeypatch, name):
+    def broken(*_, **__):
+        raise error
+
+    write(name, *sample)
+    for error in (KeyError("x"), TypeError("x"), NotImplementedError("x")):
+        for function in ("choose_columns", "numbered_table"):
+            monkeypatch.setattr(f"ihgmm.cli.tables.reading.{function}", broken)
+        done = ihgmm("fit", name, "-k", 3)
+        assert done.exception is error
+        assert "cannot be read" not in done.stderr
+
+
+def test_a_failing_disk_is_not_a_damaged_file():
+    for error in (PermissionError(errno.EACCES, "no"), OSError(errno.EIO, "disk")):
+        with pytest.raises(type(error)) as raised, explain_damage(Path("a.csv")):
+            raise error
+        assert raised.value is error
+    with pytest.raises(ValueError, match="cannot be read as csv: Truncated"):  # noqa: SIM117
+        with explain_damage(Path("a.csv")):
+            raise OSError("Truncated stream")  # as pyarrow says it, without a number
 
 
 def test_pickles_are_never_loaded():
@@ -882,6 +926,37 @@ def test_help_breaks_lines_where_the_terminal_ends(monkeypatch):
     assert "columns that the model does not know are left out. Columns are" in text
 
 
+def test_help_and_version_load_no_command():
+    code = (
+        "import sys; from typer.testing import CliRunner; from ihgmm.cli import app\n"
+        "for option in ('--help', '--version'):\n"
+        "    assert CliRunner().invoke(app, [option]).exit_code == 0\n"
+        "print([m for m in sys.modules if m.startswith('ihgmm.cli.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    loaded = {"ihgmm.cli.commands", "ihgmm.cli.messages"}
+    assert set(ast.literal_eval(done.stdout)) == loaded, done.stderr
+
+
+def test_lists_say_what_the_commands_say_of_themselves():
+    for name, summary in COMMANDS.items():
+        text = " ".join(good(name, "--help").split())
+        assert f"{name} [OPTIONS]" in text
+        assert summary in text
+
+
+@pytest.mark.parametrize("package", ["typer", "rich"])
+def test_without_what_the_command_line_needs(package):
+    code = (
+        f"import sys; sys.modules['{package}'] = None\n"
+        "import ihgmm.cli; print('imported'); ihgmm.cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "imported\n")
+    message = "The command line needs typer and rich: pip install typer rich pyarrow\n"
+    assert done.stderr == message
+
+
 def test_completion():
     # What a shell asks for after: ihgmm fit w<TAB>
     environment = dict(os.environ, _IHGMM_COMPLETE="complete_bash",
@@ -940,6 +1015,16 @@ def test_progress_on_a_terminal_and_interrupt(folder):
     assert "\x1b[33mstopped:" in seen
     assert seen.endswith(" no file was left half written.\r\n")
     assert list(folder.iterdir()) == []
+
+
+def test_an_interrupt_while_a_command_is_loaded(monkeypatch):
+    def interrupted(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ihgmm.cli.commands.import_module", interrupted)
+    assert fail("fit", "iris", "-k", 3, code=130) == (
+        "stopped: no file was left half written."
+    )
 
 
 def test_colours_can_be_turned_off(monkeypatch):

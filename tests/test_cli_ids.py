@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm._tables import like_a_formula
 from ihgmm.cli import app
+from ihgmm.cli.output import is_like_a_formula
 from ihgmm.storage import save_model
 
 X, LABELS = make_ihgmm(60, 8, 3, random_state=0)
@@ -53,10 +53,10 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_what_begins_like_a_formula():
-    assert [text for text in FORMULAS + HARMLESS if like_a_formula(text)] == FORMULAS
-    assert like_a_formula("-")
-    assert like_a_formula("-5\n")  # a number and no more is harmless
-    assert not any(map(like_a_formula, [-5, None, np.float64(-1)]))
+    assert [text for text in FORMULAS + HARMLESS if is_like_a_formula(text)] == FORMULAS
+    assert is_like_a_formula("-")
+    assert is_like_a_formula("-5\n")  # a number and no more is harmless
+    assert not any(map(is_like_a_formula, [-5, None, np.float64(-1)]))
 
 
 def test_formulas_are_written_as_they_are_and_told():

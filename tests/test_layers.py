@@ -53,7 +53,6 @@ LAYERS = [
     },
     {"_reporting", "cluster", "mixture"},
     {
-        "_tables",
         "anndata",
         "cli",
         "experiments",

@@ -9,79 +9,49 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import scipy.sparse as sp
 import typer
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import normalize
 
 from ihgmm import IhSC, SphericalKMeans, make_ihgmm
-from ihgmm._tables import BUILT_IN, Table, TableError
-from ihgmm.cli._data import Source
-from ihgmm.cli._options import (
-    FETCHED,
-    AsJson,
-    Columns,
-    DropColumns,
-    DropMissing,
-    IdColumn,
-    LabelColumn,
-    Quiet,
-    ScaleColumns,
-    Seed,
-    Standardize,
-    one_of,
-)
-from ihgmm.cli._screen import Screen
+from ihgmm.cli.data import Reading
+from ihgmm.cli.options import FETCHED, Seed, one_of, option
+from ihgmm.cli.screen import Screen
+from ihgmm.cli.tables.reading import BUILT_IN
+from ihgmm.cli.tables.table import Table, numbered_table, plural
 from ihgmm.metrics import misclassification_rate
 
-__all__ = ["bench"]
-
+# Samples of the model: rows, features, clusters.
 SHAPES = {
     "rows": (20_000, 200, 10),
     "features": (500, 10_000, 5),
     "square": (3_000, 3_000, 10),
 }
-"""Samples of the model: rows, features, clusters."""
-
-Method = Callable[[Any, int, int], np.ndarray]
-Runs = dict[str, tuple[float, np.ndarray]]
-
-
-DataOrSample = Annotated[
-    str,
-    typer.Argument(
-        metavar="[DATA]",
-        autocompletion=one_of([*SHAPES, *BUILT_IN, *FETCHED]),
-        help="Data as for ihgmm fit; or a sample of the model: "
-        + ", ".join(f"{name} ({n:,} x {p:,})" for name, (n, p, _) in SHAPES.items())
-        + ".",
-    ),
-]
-KnownClusters = Annotated[
-    int | None,
-    typer.Option(
-        "-k",
-        "--n-clusters",
-        help="Number of clusters; that of the known labels by default.",
-    ),
-]
-Repeats = Annotated[int, typer.Option(help="Runs of each method; the fastest counts.")]
 
 
 def bench(
-    data: DataOrSample = "rows",
-    n_clusters: KnownClusters = None,
-    repeats: Repeats = 3,
-    seed: Seed = 0,
-    label_column: LabelColumn = None,
-    id_column: IdColumn = None,
-    columns: Columns = None,
-    drop_columns: DropColumns = None,
-    drop_missing: DropMissing = False,
-    standardize: Standardize = False,
-    scale_columns: ScaleColumns = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    *,
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="[DATA]",
+            autocompletion=one_of([*SHAPES, *BUILT_IN, *FETCHED]),
+            help="Data as for ihgmm fit; or a sample of the model: "
+            + ", ".join(f"{name} ({n:,} x {p:,})" for name, (n, p, _) in SHAPES.items())
+            + ".",
+        ),
+    ] = "rows",
+    n_clusters: Annotated[
+        int | None,
+        option(
+            "Number of clusters; that of the known labels by default.",
+            "-k --n-clusters",
+        ),
+    ] = None,
+    repeats: Annotated[int, option("Runs of each method; the fastest counts.")] = 3,
+    random_state: Seed = 0,
+    reading: Reading,
+    screen: Screen,
 ) -> None:
     """Compare IhSC with k-means on your data or on a sample: time and error.
 
@@ -98,130 +68,74 @@ def bench(
       ihgmm bench cells.csv -k 8 --label-column type --json
     """
     if repeats < 1:
-        raise TableError(f"--repeats {repeats} is too small; give 1 or more.")
-    source = Source(
-        data=data,
-        label_column=label_column,
-        id_column=id_column,
-        columns=columns,
-        drop_columns=drop_columns,
-        drop_missing=drop_missing,
-        standardize=standardize,
-        scale_columns=scale_columns,
-    )
-    screen = Screen(as_json=as_json, quiet=quiet)
-    table = _drawn_or_read(screen, source, seed)
+        raise ValueError(f"--repeats {repeats} is too small; give 1 or more.")
+    table = _draw_or_read(data, reading, screen, random_state)
     known = None if table.labels is None else table.labels.astype(str)
     if n_clusters is not None:
-        count = n_clusters
+        k = n_clusters
     elif known is not None:
-        count = len(set(known))
+        k = len(set(known))
     else:
-        raise TableError(
+        raise ValueError(
             f"{data} has no known labels; give the number of clusters, -k."
         )
-    runs = _race(screen, table.X, count, seed, repeats)
-    n, p = table.X.shape
-    found = {
-        "command": "bench",
-        "data": data,
-        "n_samples": n,
-        "n_features": p,
-        "n_clusters": count,
-        "dtype": str(table.X.dtype),
-        "repeats": repeats,
-        "methods": _figures(runs, known),
-        "notes": table.notes,
-    }
-    screen.document(found)
-    _tell(screen, found)
-
-
-def _drawn_or_read(screen: Screen, source: Source, seed: int) -> Table:
-    """Return a sample of the model, or the data; a file of that name comes first."""
-    named = (
-        source.label_column,
-        source.id_column,
-        source.columns,
-        source.drop_columns,
-    )
-    if source.data not in SHAPES or any(named) or Path(source.data).exists():
-        return source.load(screen)[0]
-    with screen.working(f"drawing {source.data}"):
-        n, p, k = SHAPES[source.data]
-        X, labels = make_ihgmm(n, p, k, dtype=np.float32, random_state=seed)
-    return source.scaled(Table(X, np.arange(n), labels=labels))[0]
-
-
-def _figures(runs: Runs, known: np.ndarray | None) -> list[dict[str, Any]]:
-    """Return time and error of each method."""
-    base = runs["IhSC"][0]
-    return [
+    best = _race(screen, table, k, random_state, repeats)
+    methods = [
         {
             "method": name,
             "seconds": seconds,
-            "ratio": seconds / base,
-            "error": None if known is None else misclassification_rate(known, clusters),
+            "ratio": seconds / best["IhSC"][0],
+            "error": None if known is None else misclassification_rate(known, labels),
         }
-        for name, (seconds, clusters) in runs.items()
+        for name, (seconds, labels) in best.items()
     ]
-
-
-def _tell(screen: Screen, found: dict[str, Any]) -> None:
-    """Say it to people."""
-    k = found["n_clusters"]
+    dtype = str(table.X.dtype)
+    settings = {"n_clusters": k, "dtype": dtype, "repeats": repeats}
+    screen.document({"command": "bench", **table.facts, **settings, "methods": methods})
     screen.say(
-        f"{found['data']}: {found['n_samples']:,} rows, {found['n_features']:,} "
-        f"features, {k} cluster{'s' * (k != 1)}, {found['dtype']}; best of "
-        f"{found['repeats']}",
-        "bold",
+        f"{table.heading}, {plural(k, 'cluster')}, {dtype}; best of {repeats}", "bold"
     )
-    screen.notes(found["notes"])
-    screen.grid(
-        ("method", "seconds", "x IhSC", "error"),
-        [
-            (
-                run["method"],
-                f"{run['seconds']:.3g}",
-                f"{run['ratio']:.2f}",
-                "-" if run["error"] is None else f"{run['error']:.4f}",
-            )
-            for run in found["methods"]
-        ],
-    )
+    screen.notes(table.notes)
+    formats = {"method": "", "seconds": ".3g", "x IhSC": ".2f", "error": ".4f"}
+    screen.table(formats, [method.values() for method in methods])
 
 
-def _race(screen: Screen, X: Any, k: int, seed: int, repeats: int) -> Runs:
+def _draw_or_read(data: str, reading: Reading, screen: Screen, seed: int) -> Table:
+    """Return a sample of the model, or the data; a file of that name comes first."""
+    if data not in SHAPES or Path(data).exists():
+        return reading.load(data, screen)[0]
+    reading.request(data).refuse_names()
+    with screen.working(f"drawing {data}"):
+        X, labels = make_ihgmm(*SHAPES[data], dtype=np.float32, random_state=seed)
+    return reading.scale(numbered_table(data, X, labels=labels))[0]
+
+
+def _race(
+    screen: Screen, table: Table, k: int, seed: int, repeats: int
+) -> dict[str, tuple[float, np.ndarray]]:
     """Return the shortest time and the labels of each method."""
-    methods = _methods(X)
-    found: Runs = {}
+    methods: dict[str, Callable[[Any], np.ndarray]] = {
+        "IhSC": IhSC(k, random_state=seed).fit_predict,
+        "SphericalKMeans": SphericalKMeans(k, random_state=seed).fit_predict,
+        "KMeans": KMeans(k, random_state=seed).fit_predict,
+        "KMeans on unit rows": lambda X: KMeans(k, random_state=seed).fit_predict(
+            normalize(X)
+        ),
+    }
+    if not table.is_sparse and importlib.util.find_spec("faiss") is not None:
+        methods["faiss, spherical"] = lambda X: _faiss(X, k, seed)
+    best: dict[str, tuple[float, np.ndarray]] = {}
     total = repeats * len(methods)
     with screen.working("comparing", total) as update:
         for i in range(repeats):  # in turn, so that a busy moment hits all alike
             for j, (name, method) in enumerate(methods.items()):
                 start = time.perf_counter()
-                labels = method(X, k, seed)
+                labels = method(table.X)
                 seconds = time.perf_counter() - start
-                if name not in found or seconds < found[name][0]:
-                    found[name] = seconds, labels
+                if name not in best or seconds < best[name][0]:
+                    best[name] = seconds, labels
                 update(i * len(methods) + j + 1, total)
-    return found
-
-
-def _methods(X: Any) -> dict[str, Method]:
-    methods: dict[str, Method] = {
-        "IhSC": lambda X, k, seed: IhSC(k, random_state=seed).fit(X).labels_,
-        "SphericalKMeans": lambda X, k, seed: (
-            SphericalKMeans(k, random_state=seed).fit(X).labels_
-        ),
-        "KMeans": lambda X, k, seed: KMeans(k, random_state=seed).fit(X).labels_,
-        "KMeans on unit rows": lambda X, k, seed: (
-            KMeans(k, random_state=seed).fit(normalize(X)).labels_
-        ),
-    }
-    if not sp.issparse(X) and importlib.util.find_spec("faiss") is not None:
-        methods["faiss, spherical"] = _faiss
-    return methods
+    return best
 
 
 def _faiss(X: np.ndarray, k: int, seed: int) -> np.ndarray:

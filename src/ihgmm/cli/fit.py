@@ -6,64 +6,32 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from sklearn.pipeline import make_pipeline
 
 from ihgmm import IhSC
-from ihgmm._tables import TEXT, Table, TableError, check_output
-from ihgmm.cli._data import Source, parse_n_clusters
-from ihgmm.cli._labels import write_labels
-from ihgmm.cli._options import (
-    OUTPUT,
-    AsJson,
-    Columns,
-    Data,
-    DropColumns,
-    DropMissing,
-    Gram,
-    IdColumn,
-    LabelColumn,
-    Labels,
-    NClusters,
-    Order,
-    Quiet,
-    Refine,
-    ScaleColumns,
-    Seed,
-    Standardize,
-)
-from ihgmm.cli._screen import Screen
-from ihgmm.cli._words import compared, comparison
+from ihgmm.cli.data import Fitting, Reading
+from ihgmm.cli.options import OUTPUT, Data, Labels, option
+from ihgmm.cli.output import check_output, compare_labels, print_labels, write_labels
+from ihgmm.cli.screen import Screen
+from ihgmm.cli.tables.reading import DELIMITERS
+from ihgmm.cli.tables.table import plural
 from ihgmm.storage import save_model
-
-__all__ = ["fit"]
 
 
 def fit(
+    *,
     data: Data,
-    n_clusters: NClusters,
+    fitting: Fitting,
     output: Labels = None,
     save: Annotated[
         Path | None,
-        typer.Option(
-            rich_help_panel=OUTPUT,
-            help="Write the model to this file, for ihgmm predict; an old one is "
-            "replaced.",
+        option(
+            "Write the model to this file, for ihgmm predict; an old one is replaced.",
+            panel=OUTPUT,
         ),
     ] = None,
-    gram: Gram = "hollow",
-    order: Order = "algebraic",
-    refine: Refine = False,
-    seed: Seed = 0,
-    label_column: LabelColumn = None,
-    id_column: IdColumn = None,
-    columns: Columns = None,
-    drop_columns: DropColumns = None,
-    drop_missing: DropMissing = False,
-    standardize: Standardize = False,
-    scale_columns: ScaleColumns = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    reading: Reading,
+    screen: Screen,
 ) -> None:
     """Cluster the rows of DATA with IhSC.
 
@@ -77,57 +45,63 @@ def fit(
 
       ihgmm fit demo -k auto --refine --json
     """
-    count = parse_n_clusters(n_clusters)
-    _check_outputs(output, save, data)
-    source = Source(
-        data=data,
-        label_column=label_column,
-        id_column=id_column,
-        columns=columns,
-        drop_columns=drop_columns,
-        drop_missing=drop_missing,
-        standardize=standardize,
-        scale_columns=scale_columns,
-    )
-    screen = Screen(as_json=as_json, quiet=quiet)
-    table, scaler = source.load(screen)
-    model = IhSC(
-        count,
-        gram=gram,  # type: ignore[arg-type]
-        order=order,  # type: ignore[arg-type]
-        refine=refine,
-        random_state=seed,
-    )
+    model = fitting.model()
+    check_output(output, "-o", DELIMITERS, [data])
+    check_output(save, "--save", sources=[data])
+    if output is not None and save is not None and output.resolve() == save.resolve():
+        raise ValueError(f"-o and --save both name {save}; give two files.")
+    table, scaler = reading.load(data, screen)
     with screen.working("clustering"):
         model.fit(table.X)
     if save is not None:
-        whole = model if scaler is None else make_pipeline(scaler, model)
-        told = {"id_column": id_column, "label_column": label_column}
-        save_model(whole, save, feature_names=table.names, **told)
-    beside = []
-    if output is not None:
-        beside = write_labels(output, table, model.labels_, model.scales_)
-    found = _describe(data, table, model)
-    found |= {"standardized": standardize, "columns_scaled": scale_columns}
-    found |= {"labels_file": output, "model_file": save}
-    caution = _few_directions(model, scaler is not None)
-    screen.document(found | {"notes": [*table.notes, *caution, *beside]})
-    _tell(screen, found, caution)
-    for text in beside:
-        screen.note(text)
-
-
-def _check_outputs(output: Path | None, save: Path | None, data: str) -> None:
-    if output is not None:
-        check_output(output, "-o", suffixes=TEXT, sources=[data])
+        save_model(
+            model if scaler is None else make_pipeline(scaler, model),
+            save,
+            feature_names=table.names,
+            id_column=reading.id_column,
+            label_column=reading.label_column,
+        )
+    remarks = write_labels(output, table, model.labels_, model.scales_)
+    comparison = compare_labels(table.labels, model.labels_)
+    count = str(model.selection_) if model.n_clusters == "auto" else None
+    cautions = _few_directions(model, scaler is not None)
+    clusters = [_describe(model, cluster) for cluster in range(model.n_clusters_)]
+    screen.document(
+        {
+            "command": "fit",
+            **table.facts,
+            "n_clusters": model.n_clusters_,
+            "count": count,
+            "clusters": clusters,
+            "eigenvalues": model.eigenvalues_,
+            "known_labels": comparison,
+            "notes": [*table.notes, *cautions, *remarks],
+            "standardized": reading.standardize,
+            "columns_scaled": reading.scale_columns,
+            "labels_file": output,
+            "model_file": save,
+        }
+    )
+    screen.say(f"{table.heading}, {plural(model.n_clusters_, 'cluster')}", "bold")
+    if count is not None:
+        screen.say(count)
+    screen.notes(table.notes)
+    formats = {"cluster": "", "rows": ",", "share": ".1%"}
+    formats |= {"scale: median": ".2f", "5%": ".2f", "95%": ".2f"}
+    screen.table(formats, [cluster.values() for cluster in clusters])
+    values = "  ".join(f"{value:.4g}" for value in model.eigenvalues_)
+    screen.say(f"leading eigenvalues: {values}")
+    for text in cautions:
+        screen.caution(text)
+    print_labels(screen, len(model.labels_), comparison, output)
     if save is not None:
-        check_output(save, "--save", sources=[data])
-    if output is not None and save is not None and output.resolve() == save.resolve():
-        raise TableError(f"-o and --save both name {save}; give two files.")
+        screen.say(f"model written to {save}; use it with: ihgmm predict {save} DATA")
+    for text in remarks:
+        screen.remark(text)
 
 
 def _few_directions(model: IhSC, scaled: bool) -> list[str]:
-    """Return what there is to say about eigenvalues that are not positive."""
+    """Return a caution where eigenvalues are not positive."""
     k, positive = model.n_clusters_, int((model.eigenvalues_ > 0).sum())
     if positive >= k:
         return []
@@ -140,76 +114,17 @@ def _few_directions(model: IhSC, scaled: bool) -> list[str]:
     return [text]
 
 
-def _describe(data: str, table: Table, model: IhSC) -> dict[str, Any]:
-    """Return all that is said about a fit."""
-    n, p = table.X.shape
-    clusters = []
-    for cluster in range(model.n_clusters_):
-        scales = model.scales_[model.labels_ == cluster]
-        low, middle, high = (
-            np.quantile(scales, [0.05, 0.5, 0.95]) if len(scales) else [np.nan] * 3
-        )
-        clusters.append(
-            {
-                "cluster": cluster,
-                "rows": len(scales),
-                "share": len(scales) / n,
-                "scale_median": middle,
-                "scale_5%": low,
-                "scale_95%": high,
-            }
-        )
-    counted = model.n_clusters == "auto"
+def _describe(model: IhSC, cluster: int) -> dict[str, Any]:
+    """Return size and scales of a cluster, in the order of the table's columns."""
+    scales = model.scales_[model.labels_ == cluster]
+    low, middle, high = (
+        np.quantile(scales, [0.05, 0.5, 0.95]) if len(scales) else [np.nan] * 3
+    )
     return {
-        "command": "fit",
-        "data": data,
-        "n_samples": n,
-        "n_features": p,
-        "n_clusters": model.n_clusters_,
-        "count": str(model.selection_) if counted else None,
-        "clusters": clusters,
-        "eigenvalues": model.eigenvalues_,
-        "known_labels": comparison(table.labels, model.labels_),
-        "notes": table.notes,
+        "cluster": cluster,
+        "rows": len(scales),
+        "share": len(scales) / len(model.labels_),
+        "scale_median": middle,
+        "scale_5%": low,
+        "scale_95%": high,
     }
-
-
-def _tell(screen: Screen, found: dict[str, Any], caution: list[str]) -> None:
-    """Say it to people."""
-    n, k = found["n_samples"], found["n_clusters"]
-    screen.say(
-        f"{found['data']}: {n:,} rows, {found['n_features']:,} features, "
-        f"{k} cluster{'s' * (k != 1)}",
-        "bold",
-    )
-    if found["count"] is not None:
-        screen.say(found["count"])
-    screen.notes(found["notes"])
-    screen.grid(
-        ("cluster", "rows", "share", "scale: median", "5%", "95%"),
-        [
-            (
-                str(c["cluster"]),
-                f"{c['rows']:,}",
-                f"{c['share']:.1%}",
-                *(
-                    f"{c[name]:.2f}" if c["rows"] else "-"
-                    for name in ("scale_median", "scale_5%", "scale_95%")
-                ),
-            )
-            for c in found["clusters"]
-        ],
-    )
-    values = found["eigenvalues"]
-    screen.say("leading eigenvalues: " + "  ".join(f"{value:.4g}" for value in values))
-    for text in caution:
-        screen.caution(text)
-    if found["known_labels"] is not None:
-        screen.say(compared(found["known_labels"], n))
-    if found["labels_file"] is None:
-        screen.say("labels were not saved; add -o labels.csv")
-    else:
-        screen.say(f"labels written to {found['labels_file']}")
-    if found["model_file"] is not None:
-        name = found["model_file"]
-        screen.say(f"model written to {name}; use it with: ihgmm predict {name} DATA")

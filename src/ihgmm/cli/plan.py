@@ -5,34 +5,27 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
-
 from ihgmm import planning
-from ihgmm.cli._options import AsJson, Quiet
-from ihgmm.cli._screen import Screen
+from ihgmm.cli.options import option
+from ihgmm.cli.screen import Screen
 
 
 def plan(
-    n: Annotated[str, typer.Option("--n", help="Number of rows, such as 1e9.")],
-    p: Annotated[str, typer.Option("--p", help="Number of features, such as 2_000.")],
-    n_clusters: Annotated[
-        str, typer.Option("-k", "--n-clusters", help="Number of clusters.")
-    ],
+    *,
+    n: Annotated[str, option("Number of rows, such as 1e9.", "--n")],
+    p: Annotated[str, option("Number of features, such as 2_000.", "--p")],
+    n_clusters: Annotated[str, option("Number of clusters.", "-k --n-clusters")],
     density: Annotated[
-        float | None,
-        typer.Option(help="Share of entries that are not zero, for sparse data."),
+        float | None, option("Share of entries that are not zero, for sparse data.")
     ] = None,
-    dtype: Annotated[
-        str, typer.Option(help="Type of the numbers: float32, float64.")
-    ] = "float32",
+    dtype: Annotated[str, option("Type of the numbers: float32, float64.")] = "float32",
     memory: Annotated[
-        float, typer.Option(help="GB of memory of the machine, or of dask's client.")
+        float, option("GB of memory of the machine, or of dask's client.")
     ] = 16,
-    gpu_memory: Annotated[float, typer.Option(help="GB of memory of the GPU.")] = 141,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    gpu_memory: Annotated[float, option("GB of memory of the GPU.")] = 141,
+    screen: Screen,
 ) -> None:
-    """Tell how often a fit will read the data, and what memory it will take.
+    """Say how often a fit will read the data, and what memory it will take.
 
     [bold]Examples[/]
 
@@ -54,11 +47,10 @@ def plan(
         memory=_bytes("--memory", memory),
         gpu_memory=_bytes("--gpu-memory", gpu_memory),
     )
-    screen = Screen(as_json=as_json, quiet=quiet)
     screen.document({"command": "plan", **asdict(found)})
     screen.say(found.heading(), "bold")
     head, *rows = found.table()
-    screen.grid(head, rows)
+    screen.table(dict.fromkeys(head, ""), rows)
     for sentence in found.advice():
         screen.say(sentence)
 

@@ -3,65 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
-
-from ihgmm import IhSC
-from ihgmm._tables import Table, check_output
-from ihgmm.cli._data import Source, parse_n_clusters
-from ihgmm.cli._options import (
-    OUTPUT,
-    AsJson,
-    Columns,
-    Data,
-    DropColumns,
-    DropMissing,
-    Gram,
-    IdColumn,
-    LabelColumn,
-    NClusters,
-    Order,
-    Quiet,
-    Refine,
-    ScaleColumns,
-    Seed,
-    Standardize,
-)
-from ihgmm.cli._screen import Screen
+from ihgmm.cli.data import Fitting, Reading
+from ihgmm.cli.options import OUTPUT, Data, option
+from ihgmm.cli.output import check_output
+from ihgmm.cli.screen import Screen
 from ihgmm.report import write_report
-
-__all__ = ["report"]
 
 
 def report(
+    *,
     data: Data,
-    n_clusters: NClusters,
+    fitting: Fitting,
     output: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--output",
-            rich_help_panel=OUTPUT,
-            help="The page, ending in .html; an old one is replaced.",
+        option(
+            "The page, ending in .html; an old one is replaced.",
+            "-o --output",
+            panel=OUTPUT,
         ),
     ],
-    title: Annotated[
-        str | None, typer.Option(rich_help_panel=OUTPUT, help="Heading of the page.")
-    ] = None,
-    gram: Gram = "hollow",
-    order: Order = "algebraic",
-    refine: Refine = False,
-    seed: Seed = 0,
-    label_column: LabelColumn = None,
-    id_column: IdColumn = None,
-    columns: Columns = None,
-    drop_columns: DropColumns = None,
-    drop_missing: DropMissing = False,
-    standardize: Standardize = False,
-    scale_columns: ScaleColumns = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    title: Annotated[str | None, option("Heading of the page.", panel=OUTPUT)] = None,
+    reading: Reading,
+    screen: Screen,
 ) -> None:
     """Cluster the rows of DATA with IhSC and write a page of HTML about it.
 
@@ -76,27 +41,9 @@ def report(
 
       ihgmm report wine -k 3 --standardize --title "Wines" -o wine.html
     """
-    count = parse_n_clusters(n_clusters)
-    check_output(output, "-o", suffixes=(".html", ".htm"), sources=[data])
-    source = Source(
-        data=data,
-        label_column=label_column,
-        id_column=id_column,
-        columns=columns,
-        drop_columns=drop_columns,
-        drop_missing=drop_missing,
-        standardize=standardize,
-        scale_columns=scale_columns,
-    )
-    screen = Screen(as_json=as_json, quiet=quiet)
-    table, _ = source.load(screen)
-    model = IhSC(
-        count,
-        gram=gram,  # type: ignore[arg-type]
-        order=order,  # type: ignore[arg-type]
-        refine=refine,
-        random_state=seed,
-    )
+    model = fitting.model()
+    check_output(output, "-o", (".html", ".htm"), [data])
+    table, _ = reading.load(data, screen)
     with screen.working("clustering"):
         model.fit(table.X)
     with screen.working("writing the report"):
@@ -109,24 +56,9 @@ def report(
             feature_names=table.names,
             title=title or f"Clusters of {Path(data).stem}",
             labels_true=table.labels,
-            notes=table.notes_in_words,
+            notes=[note.on_page or note.text for note in table.notes],
         )
-    found = {"n_clusters": model.n_clusters_, "report_file": output}
-    _tell(screen, data, table, found)
-
-
-def _tell(screen: Screen, data: str, table: Table, found: dict[str, Any]) -> None:
-    """Say to machines and to people what was written."""
-    n, p = table.X.shape
-    screen.document(
-        {
-            "command": "report",
-            "data": data,
-            "n_samples": n,
-            "n_features": p,
-            **found,
-            "notes": table.notes,
-        }
-    )
+    written = {"n_clusters": model.n_clusters_, "report_file": output}
+    screen.document({"command": "report", **table.facts, **written})
     screen.notes(table.notes)
-    screen.say(f"report written to {found['report_file']}; open it in a browser")
+    screen.say(f"report written to {output}; open it in a browser")

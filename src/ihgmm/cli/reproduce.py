@@ -3,30 +3,53 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
-from dataclasses import asdict, astuple, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ihgmm._tables import write_csv, write_whole
-from ihgmm.cli._options import AsJson, DataHome, Quiet, one_of
-from ihgmm.cli._screen import Screen, clean
+from ihgmm._files import atomic_write
+from ihgmm.cli.messages import clean
+from ihgmm.cli.options import DataHome, one_of, option
+from ihgmm.cli.output import write_csv
+from ihgmm.cli.screen import Screen
 from ihgmm.experiments import STUDIES, Experiment, Setting, real_data_table
 from ihgmm.experiments.figures import draw_experiment, draw_map
 from ihgmm.experiments.runner import Summary, run_experiment, summarize
 from ihgmm.experiments.table import PAPER_COUNTS, to_latex, to_markdown
 
-__all__ = ["reproduce"]
 
-QUICK_SHARE, QUICK_SEEDS = 40, 3
-"""A quick run has one repetition of so many, and so many seeds."""
-QUICK_ENTRIES = 1_500_000
-"""Settings with more entries than this are left out of a quick run."""
+@dataclass(frozen=True)
+class Extent:
+    """How much of a study is run, and where its results go."""
+
+    output: Annotated[Path, option("Folder for tables and figures.", "-o --output")] = (
+        Path("reproduction")
+    )
+    reps: Annotated[
+        int | None,
+        option("Repetitions of each setting (200, phase 5), seeds of the table (10)."),
+    ] = None
+    jobs: Annotated[int | None, option("Processes; all cores by default.")] = None
+    only: Annotated[
+        str | None,
+        option(
+            "Only what has this in its name: a panel ('p>>n'), a noise "
+            "('rademacher'), a setting ('exp4/beta/0.1'), a map ('phase/K='), or a "
+            "data set."
+        ),
+    ] = None
+    quick: Annotated[
+        bool, option("A few repetitions, without the largest samples.", "--quick")
+    ] = False
+    data_home: DataHome = None
 
 
 def reproduce(
+    *,
     what: Annotated[
         str,
         typer.Argument(
@@ -35,33 +58,8 @@ def reproduce(
             help=f"{', '.join(STUDIES)}, table, or all of them: all.",
         ),
     ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder for tables and figures.")
-    ] = Path("reproduction"),
-    reps: Annotated[
-        int | None,
-        typer.Option(
-            help="Repetitions of each setting (200, phase 5), seeds of the table (10)."
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(help="Processes; all cores by default.")
-    ] = None,
-    only: Annotated[
-        str | None,
-        typer.Option(
-            help="Only what has this in its name: a panel ('p>>n'), a noise "
-            "('rademacher'), a setting ('exp4/beta/0.1'), a map ('phase/K='), or a "
-            "data set."
-        ),
-    ] = None,
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="A few repetitions, without the largest samples."),
-    ] = False,
-    data_home: DataHome = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    extent: Extent,
+    screen: Screen,
 ) -> None:
     """Run the experiments of the paper, or its table of real data.
 
@@ -83,63 +81,48 @@ def reproduce(
 
       ihgmm reproduce phase --only 'phase/K='
     """
-    _check(what, reps, jobs)
-    names = [*STUDIES, "table"] if what == "all" else [what]
-    output.mkdir(parents=True, exist_ok=True)
-    screen = Screen(as_json=as_json, quiet=quiet)
-    done: dict[str, Any] = {}
-    try:
-        for name in names:
-            if name == "table":
-                seeds = reps or (QUICK_SEEDS if quick else 10)
-                done[name] = _table(output, seeds, only, data_home, screen)
-            else:
-                workers = jobs or os.cpu_count() or 1
-                done[name] = _experiment(
-                    STUDIES[name], output, reps, workers, only, quick, screen
-                )
-    except KeyboardInterrupt:
-        typer.echo(
-            f"stopped; what is finished is kept in {clean(str(output))}. Give the same "
-            "command again to go on.",
-            err=True,
-        )
-        raise typer.Exit(130) from None
-    screen.document({"command": "reproduce", "folder": output, "studies": done})
-
-
-def _check(what: str, reps: int | None, jobs: int | None) -> None:
-    """Say before the work, not after it, what is wrong or not installed."""
+    # What is wrong or not installed is said before the work, not after it.
     if what not in ("all", "table", *STUDIES):
         raise ValueError(
             f"WHAT={what!r} is not known; give one of {', '.join(STUDIES)}, table, all."
         )
-    for option, number in {"--reps": reps, "--jobs": jobs}.items():
+    for name, number in {"--reps": extent.reps, "--jobs": extent.jobs}.items():
         if number is not None and number < 1:
-            raise ValueError(f"{option} {number} is too small; give 1 or more.")
+            raise ValueError(f"{name} {number} is too small; give 1 or more.")
     if what != "table" and importlib.util.find_spec("matplotlib") is None:
         raise ImportError("The figures need matplotlib: pip install matplotlib")
+    extent.output.mkdir(parents=True, exist_ok=True)
+    done: dict[str, Any] = {}
+    try:
+        for name in [*STUDIES, "table"] if what == "all" else [what]:
+            if name == "table":
+                done[name] = _table(extent, screen)
+            else:
+                done[name] = _experiment(STUDIES[name], extent, screen)
+            files = ", ".join(done[name]["files"])
+            screen.say(f"  written to {extent.output}: {files}")
+    except KeyboardInterrupt:
+        typer.echo(
+            f"stopped; what is finished is kept in {clean(str(extent.output))}. Give "
+            "the same command again to go on.",
+            err=True,
+        )
+        raise typer.Exit(130) from None
+    screen.document({"command": "reproduce", "folder": extent.output, "studies": done})
 
 
 def _experiment(
-    experiment: Experiment,
-    output: Path,
-    reps: int | None,
-    jobs: int,
-    only: str | None,
-    quick: bool,
-    screen: Screen,
+    experiment: Experiment, extent: Extent, screen: Screen
 ) -> dict[str, Any]:
-    """Run a study; write and tell what came out, and return it."""
-    name = experiment.name
-    usual = max(1, experiment.reps // QUICK_SHARE) if quick else experiment.reps
+    """Run a study; write and print what came out, and return it."""
+    name, only = experiment.name, extent.only
+    # A quick run shows that all works: one repetition in 40, no sample of seconds.
+    reps = max(1, experiment.reps // 40) if extent.quick else experiment.reps
+    most_entries = 1_500_000 if extent.quick else math.inf
 
     def chosen(setting: Setting) -> bool:
-        options = setting.options
-        size = options["n_samples"] * options["n_features"]
-        return (only is None or only in setting.key) and not (
-            quick and size > QUICK_ENTRIES
-        )
+        entries = setting.options["n_samples"] * setting.options["n_features"]
+        return (only is None or only in setting.key) and entries <= most_entries
 
     settings = [s for s in experiment.settings() if chosen(s)]
     if not settings:
@@ -150,33 +133,38 @@ def _experiment(
     with screen.working(experiment.title, len(settings)) as update:
         results = run_experiment(
             experiment,
-            output / f"{name}-runs.csv",
-            reps=reps or usual,
-            jobs=jobs,
+            extent.output / f"{name}-runs.csv",
+            reps=extent.reps or reps,
+            jobs=extent.jobs or os.cpu_count() or 1,
             only=chosen,
             progress=update,
         )
     summary = summarize(results)
-    _write_summary(output / f"{name}-summary.csv", summary)
-    pictures = _draw(experiment, summary, output)
-    written = [*pictures, f"{name}-summary.csv", f"{name}-runs.csv"]
-    methods = []
-    for method in dict.fromkeys(s.method for s in summary):
-        mine = [s for s in summary if s.method == method]
-        figures = {
-            "method": method,
-            "mean_error": sum(s.rate for s in mine) / len(mine),
-            "exact_recovery": sum(s.exact_share for s in mine) / len(mine),
-            "least_exact_recovery": min(s.exact_share for s in mine),
-        }
-        methods.append(figures)
+    _write_summary(extent.output / f"{name}-summary.csv", summary)
+    pictures = _draw(experiment, summary, extent.output)
+    methods = [
+        _describe(method, [s for s in summary if s.method == method])
+        for method in dict.fromkeys(s.method for s in summary)
+    ]
+    for figures in methods:
         screen.say(
-            f"  {method:<19} mean error {figures['mean_error']:.3f}   exact recovery "
-            f"{figures['exact_recovery']:.3f} "
+            f"  {figures['method']:<19} mean error {figures['mean_error']:.3f}   "
+            f"exact recovery {figures['exact_recovery']:.3f} "
             f"(least {figures['least_exact_recovery']:.2f})"
         )
-    screen.say(f"  written to {output}: {', '.join(written)}")
+    written = [*pictures, f"{name}-summary.csv", f"{name}-runs.csv"]
     return {"methods": methods, "files": written}
+
+
+def _describe(method: str, summary: list[Summary]) -> dict[str, Any]:
+    """Return the figures of a method over all settings."""
+    shares = [s.exact_share for s in summary]
+    return {
+        "method": method,
+        "mean_error": sum(s.rate for s in summary) / len(summary),
+        "exact_recovery": sum(shares) / len(shares),
+        "least_exact_recovery": min(shares),
+    }
 
 
 def _draw(experiment: Experiment, summary: list[Summary], output: Path) -> list[str]:
@@ -194,35 +182,29 @@ def _draw(experiment: Experiment, summary: list[Summary], output: Path) -> list[
     return files
 
 
-def _table(
-    output: Path,
-    seeds: int,
-    only: str | None,
-    data_home: Path | None,
-    screen: Screen,
-) -> dict[str, Any]:
-    """Make the table; write and tell what came out, and return it."""
-    names = [n for n in PAPER_COUNTS if only is None or only in n]
+def _table(extent: Extent, screen: Screen) -> dict[str, Any]:
+    """Make the table; write and print what came out, and return it."""
+    only = extent.only
+    names = [name for name in PAPER_COUNTS if only is None or only in name]
     if not names:
         raise ValueError(
             f"--only {only!r} matches no data set; there are {', '.join(PAPER_COUNTS)}."
         )
     with screen.working("Table of real data", len(names)) as update:
         cells = real_data_table(
-            output / "table.csv",
-            seeds=seeds,
-            data_home=data_home,
+            extent.output / "table.csv",
+            seeds=extent.reps or (3 if extent.quick else 10),
+            data_home=extent.data_home,
             only=names,
             progress=update,
         )
-    texts = {".md": to_markdown(cells), ".tex": to_latex(cells)}
-    for suffix, text in texts.items():
-        write_whole(output / f"table{suffix}", text)
+    texts = {"table.md": to_markdown(cells), "table.tex": to_latex(cells)}
+    for name, text in texts.items():
+        with atomic_write(extent.output / name, "w") as file:
+            file.write(text)
     screen.say("misclassified rows, median over seeds (range); the paper's beside:")
-    screen.say(texts[".md"])
-    files = ["table.csv", "table.md", "table.tex"]
-    screen.say(f"  written to {output}: {', '.join(files)}")
-    return {"cells": [asdict(cell) for cell in cells], "files": files}
+    screen.say(texts["table.md"])
+    return {"cells": [asdict(cell) for cell in cells], "files": ["table.csv", *texts]}
 
 
 def _write_summary(path: Path, summary: list[Summary]) -> None:

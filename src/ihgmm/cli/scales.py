@@ -2,63 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-import numpy as np
-import typer
-
 from ihgmm import IhSC, scale_heterogeneity_test
-from ihgmm._tables import TableError
-from ihgmm.cli._data import Source, parse_n_clusters
-from ihgmm.cli._options import (
-    READING,
-    AsJson,
-    Bare,
-    Columns,
-    Data,
-    DropColumns,
-    DropMissing,
-    Gram,
-    IdColumn,
-    ScaleColumns,
-    Seed,
-    Standardize,
-)
-from ihgmm.cli._screen import Screen
-from ihgmm.statistics.scale_test import ScaleTest
-
-__all__ = ["scale_test"]
+from ihgmm.cli.data import Gram, Reading, parse_n_clusters
+from ihgmm.cli.options import READING, Data, Seed, option
+from ihgmm.cli.screen import AnswerScreen
 
 
-def scale_test(
+@dataclass(frozen=True)
+class ReadingWithin(Reading):
+    """The options of reading, where labels are more than compared with."""
+
+    label_column: Annotated[
+        str | None,
+        option(
+            "Column with known labels (or array of an NPZ file): rows are tested "
+            "within them, unless -k is given.",
+            panel=READING,
+        ),
+    ] = None
+
+
+def scales(
+    *,
     data: Data,
     n_clusters: Annotated[
         str | None,
-        typer.Option(
-            "-k",
-            "--n-clusters",
-            help='Test within so many clusters that IhSC finds, or "auto"; without it '
+        option(
+            'Test within so many clusters that IhSC finds, or "auto"; without it '
             "within the known labels.",
+            "-k --n-clusters",
         ),
     ] = None,
     gram: Gram = "hollow",
-    seed: Seed = 0,
-    label_column: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=READING,
-            help="Column with known labels (or array of an NPZ file): rows are "
-            "tested within them, unless -k is given.",
-        ),
-    ] = None,
-    id_column: IdColumn = None,
-    columns: Columns = None,
-    drop_columns: DropColumns = None,
-    drop_missing: DropMissing = False,
-    standardize: Standardize = False,
-    scale_columns: ScaleColumns = False,
-    as_json: AsJson = False,
-    quiet: Bare = False,
+    random_state: Seed = 0,
+    reading: ReadingWithin,
+    screen: AnswerScreen,
 ) -> None:
     """Test whether the rows of a cluster differ in scale at all.
 
@@ -72,82 +53,52 @@ def scale_test(
 
       ihgmm test-scales cells.csv -k 8 --drop-columns batch,plate --json
     """
-    source = Source(
-        data=data,
-        label_column=label_column,
-        id_column=id_column,
-        columns=columns,
-        drop_columns=drop_columns,
-        drop_missing=drop_missing,
-        standardize=standardize,
-        scale_columns=scale_columns,
-    )
-    screen = Screen(as_json=as_json, quiet=quiet)
-    table, _ = source.load(screen)
+    k = None if n_clusters is None else parse_n_clusters(n_clusters)
+    table, _ = reading.load(data, screen)
     with screen.working("testing"):
-        if n_clusters is not None:
-            model = IhSC(
-                parse_n_clusters(n_clusters),
-                gram=gram,  # type: ignore[arg-type]
-                random_state=seed,
-            )
-            labels, origin = model.fit_predict(table.X), "found by IhSC"
+        if k is not None:
+            options: dict[str, Any] = {"gram": gram, "random_state": random_state}
+            labels, origin = IhSC(k, **options).fit_predict(table.X), "found by IhSC"
         elif table.labels is not None:
             labels, origin = table.labels.astype(str), "known"
         else:
-            raise TableError(
+            raise ValueError(
                 f"{data} has no known labels: name their column with --label-column, "
                 "or give -k to test within clusters that are found."
             )
-        found = scale_heterogeneity_test(table.X, labels, random_state=seed)
+        test = scale_heterogeneity_test(table.X, labels, random_state=random_state)
+    clusters = {
+        "cluster": test.clusters,
+        "rows": test.sizes,
+        "spread": test.spreads,
+        "statistic": test.statistics,
+        "p_value": test.p_values,
+    }
+    names = ("p_value", "statistic", "spread", "detectable", "recommendation")
     screen.document(
         {
             "command": "test-scales",
             "data": data,
             "labels": origin,
-            **_figures(found),
+            **{name: getattr(test, name) for name in names},
+            "clusters": [
+                dict(zip(clusters, row, strict=True))
+                for row in zip(*clusters.values(), strict=True)
+            ],
             "notes": table.notes,
         }
     )
-    n, p = table.X.shape
-    screen.say(f"{data}: {n:,} rows, {p:,} features, labels {origin}", "bold")
+    screen.say(f"{table.heading}, labels {origin}", "bold")
     screen.notes(table.notes)
-    _tell(screen, found)
-    screen.answer(found.advice)
-
-
-def _figures(found: ScaleTest) -> dict[str, Any]:
-    """Return the test for machines."""
-    names = ("p_value", "statistic", "spread", "detectable", "recommendation")
-    clusters = zip(
-        found.clusters,
-        found.sizes,
-        found.spreads,
-        found.statistics,
-        found.p_values,
-        strict=True,
-    )
-    keys = ("cluster", "rows", "spread", "statistic", "p_value")
-    return {
-        **{name: getattr(found, name) for name in names},
-        "clusters": [dict(zip(keys, row, strict=True)) for row in clusters],
-    }
-
-
-def _tell(screen: Screen, found: ScaleTest) -> None:
-    """Say it to people."""
-    each = zip(found.clusters, found.sizes, found.spreads, found.p_values, strict=True)
-    total = ("all", found.sizes.sum(), found.spread, found.p_value)
-    screen.grid(
-        ("cluster", "rows", "spread", "p-value"),
+    each = zip(test.clusters, test.sizes, test.spreads, test.p_values, strict=True)
+    total = ("all", test.sizes.sum(), test.spread, test.p_value)
+    screen.table(
+        {"cluster": "", "rows": ",", "spread": ".1%", "p-value": ".2g"},
         [
-            (
-                str(name),
-                f"{size:,}",
-                "-" if np.isnan(spread) else f"{spread:.1%}",
-                "-" if np.isnan(p) else "<1e-300" if p < 1e-300 else f"{p:.2g}",
-            )
-            for name, size, spread, p in (*each, total)
+            # Smaller ones are no longer exact.
+            (str(name), size, spread, "<1e-300" if p_value < 1e-300 else p_value)
+            for name, size, spread, p_value in (*each, total)
         ],
     )
-    screen.say(found.recommendation)
+    screen.say(test.recommendation)
+    screen.answer(str(test.advice))

@@ -174,9 +174,9 @@ def plot_centers(
     A cell shows by how much a centre is above or below the other centres, stretched to
     its length, in noise levels of the cluster: the contrast of
     :func:`ihgmm.statistics.contrasts.telling_features`. For models without
-    ``noise_levels_`` it is a share of the centre's length. Each cluster's most telling feature is shown
-    first, then the second of each, until there are ``n_features``. Features are in the
-    order of the clusters that they tell most about.
+    ``noise_levels_`` it is a share of the centre's length. Each cluster's most telling
+    feature is shown first, then the second of each, until there are ``n_features``.
+    Features are in the order of the clusters that they tell most about.
 
     Examples
     --------

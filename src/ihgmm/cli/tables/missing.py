@@ -5,55 +5,44 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import scipy.sparse as sp
 
-from ihgmm._tables.table import Note, Table, TableError, quoted
-
-__all__ = ["without_missing"]
-
-MOST_COLUMNS = 3
-"""Columns with missing cells that messages name."""
-
-MANY = 0.2
-"""The share of rows beyond which leaving them out is said loudly."""
+from ihgmm.cli.tables.request import Request
+from ihgmm.cli.tables.table import Note, Table, plural, quote
 
 
-def without_missing(
-    source: str, table: Table, drop: bool, *, fixed: bool = False
-) -> Table:
-    """Refuse missing cells, or leave out the rows that have them.
-
-    Where the columns are ``fixed``, none can be left out.
-    """
-    if sp.issparse(table.X):
+def without_missing(table: Table, request: Request, *, drop: bool) -> Table:
+    """Refuse missing cells, or leave out the rows that have them."""
+    if table.is_sparse:
         return table  # the estimator names the place of a NaN
-    missing = np.isnan(table.X)
+    source, missing = request.source, np.isnan(table.X)
     rows = missing.any(axis=1)
     count = int(rows.sum())
     if count == 0:
         return table
     where, blamed = _places(table.names, missing.sum(axis=0))
-    cure = None if fixed else _cure(table.names, missing, blamed)
+    # A model has its columns: none can be left out.
+    has_model = request.features is not None
+    cure = None if has_model else _cure(table.names, missing, blamed)
     remedy = "" if cure is None else f", {cure}"
     if not drop:
-        raise TableError(
+        raise ValueError(
             f"{source}: {count:,} of {len(rows):,} rows have missing cells, {where}; "
             f"the first is in row {int(rows.argmax()) + 1}. Add --drop-missing to "
             f"leave those rows out{remedy}, or fill them in."
         )
     if count == len(rows):
-        raise TableError(
+        raise ValueError(
             f"{source}: every row has a missing cell, {where}. Fill them in{remedy}."
         )
-    keep = ~rows
-    note = Note(f"Left out {count:,} row{'s' * (count != 1)} with missing cells.")
-    if count > MANY * len(rows):
+    note = Note(f"Left out {plural(count, 'row')} with missing cells.")
+    if count > 0.2 * len(rows):  # so many that results may not speak for the data
         what = (
             f"Left out {count:,} of {len(rows):,} rows ({count / len(rows):.0%}) with "
             f"missing cells, {where}."
         )
         other = "" if cure is None else f"add {cure}, or "
         note = Note(f"{what} To keep more rows, {other}fill them in.", what, loud=True)
+    keep = ~rows
     return replace(
         table,
         X=table.X[keep],
@@ -63,18 +52,19 @@ def without_missing(
     )
 
 
-def _places(names: list[str] | None, cells: np.ndarray) -> tuple[str, np.ndarray]:
+def _places(
+    names: list[str] | None, cells: np.ndarray, most: int = 3
+) -> tuple[str, np.ndarray]:
     """Return where cells are missing, in words and as the columns that are named."""
     total = int(cells.sum())
-    worst = np.argsort(-cells, kind="stable")[:MOST_COLUMNS]
+    worst = np.argsort(-cells, kind="stable")[:most]
     worst = worst[cells[worst] > 0]
-    if 2 * cells[worst[0]] > total:
-        worst = worst[:1]
-    if len(worst) == 1:
+    shown = [quote(names[j]) if names else f"number {j + 1}" for j in worst]
+    if len(worst) == 1 or 2 * cells[worst[0]] > total:
         share = "all" if cells[worst[0]] == total else "most"
-        return f"{share} of them in column {_name(names, worst[0])}", worst
-    counts = ", ".join(f"{_name(names, j)} ({cells[j]:,})" for j in worst)
-    return f"the most of them in columns {counts}", worst
+        return f"{share} of them in column {shown[0]}", worst[:1]
+    counts = (f"{name} ({n:,})" for name, n in zip(shown, cells[worst], strict=True))
+    return f"the most of them in columns {', '.join(counts)}", worst
 
 
 def _cure(
@@ -84,19 +74,16 @@ def _cure(
     if names is None:
         return None  # columns without a name cannot be left out
     before = int(missing.any(axis=1).sum())
+    # All columns that are named must mend all rows; the worst alone, half of them.
     for columns, most in ((blamed, 0), (blamed[:1], before // 2)):
         others = np.delete(missing, columns, axis=1)
-        left = int(others.any(axis=1).sum())
-        if others.shape[1] == 0 or left > most:
+        incomplete = int(others.any(axis=1).sum())
+        if others.shape[1] == 0 or incomplete > most:
             continue
-        named = ", ".join(quoted(names[j]) for j in columns)
+        named = ", ".join(quote(names[j]) for j in columns)
         option = f"--drop-columns to leave out {named}"
-        if left == 0:
+        if incomplete == 0:
             return option
-        remain = "row remains" if left == 1 else "rows remain"
-        return f"{option} (then {left:,} {remain} incomplete)"
+        remain = "row remains" if incomplete == 1 else "rows remain"
+        return f"{option} (then {incomplete:,} {remain} incomplete)"
     return None
-
-
-def _name(names: list[str] | None, column: int) -> str:
-    return quoted(names[column]) if names else f"number {column + 1}"

@@ -1,0 +1,142 @@
+"""Groups of options: how to read the data, and how to cluster them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any
+
+from sklearn.preprocessing import StandardScaler
+
+from ihgmm import IhSC
+from ihgmm.cli.options import READING, DropMissing, IdColumn, LabelColumn, Seed, option
+from ihgmm.cli.screen import Screen
+from ihgmm.cli.tables.reading import read_table
+from ihgmm.cli.tables.request import Request
+from ihgmm.cli.tables.table import Note, Table
+from ihgmm.numerics.eigen import ORDERS
+from ihgmm.numerics.gram import GRAMS
+
+Gram = Annotated[str, option(f"Similarity of rows: {', '.join(GRAMS)}.", words=GRAMS)]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The options that say how to read the data."""
+
+    label_column: LabelColumn = None
+    id_column: IdColumn = None
+    columns: Annotated[
+        list[str] | None,
+        option(
+            "Columns to use; all that hold numbers by default. Names with a comma in "
+            "double quotes: '\"a,b\",c'.",
+            panel=READING,
+            metavar="NAME,...",
+        ),
+    ] = None
+    drop_columns: Annotated[
+        list[str] | None,
+        option("Columns to leave out.", panel=READING, metavar="NAME,..."),
+    ] = None
+    drop_missing: DropMissing = False
+    standardize: Annotated[
+        bool,
+        option(
+            "Give every column mean 0 and deviation 1, for columns whose zero means "
+            "nothing; rows are then no multiples of a pattern any more.",
+            "--standardize",
+            panel=READING,
+        ),
+    ] = False
+    scale_columns: Annotated[
+        bool,
+        option(
+            "Divide every column by its deviation, for columns in different units; "
+            "zero stays zero, so rows stay multiples of a pattern.",
+            "--scale-columns",
+            panel=READING,
+        ),
+    ] = False
+
+    def __post_init__(self) -> None:
+        """Refuse options that contradict each other, before any work is done."""
+        if self.standardize and self.scale_columns:
+            raise ValueError(
+                "--standardize and --scale-columns exclude each other: the first "
+                "subtracts column means, the second leaves zero where it is. Give one "
+                "of them."
+            )
+
+    def load(self, data: str, screen: Screen) -> tuple[Table, StandardScaler | None]:
+        """Return the data with its columns scaled, and what scaled them."""
+        with screen.working(f"reading {data}"):
+            table = read_table(self.request(data), drop_missing=self.drop_missing)
+        return self.scale(table)
+
+    def request(self, data: str) -> Request:
+        """Return what is asked of the columns of the data."""
+        columns, dropped = _names(self.columns), _names(self.drop_columns)
+        return Request(data, self.label_column, self.id_column, columns, dropped)
+
+    def scale(self, table: Table) -> tuple[Table, StandardScaler | None]:
+        """Return a table with its columns scaled and a note of it, and the scaler."""
+        if not (self.standardize or self.scale_columns):
+            return table, None
+        if self.standardize and table.is_sparse:
+            raise ValueError(
+                "--standardize subtracts column means, which fills sparse data up; "
+                "take --scale-columns, or store the data as a dense array."
+            )
+        note = Note(
+            "Gave every column mean 0 and deviation 1."
+            if self.standardize
+            else "Divided every column by its deviation."
+        )
+        scaler = StandardScaler(with_mean=self.standardize)
+        X = scaler.fit_transform(table.X)
+        return replace(table, X=X, notes=[*table.notes, note]), scaler
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """The options of the model."""
+
+    n_clusters: Annotated[
+        str,
+        option(
+            'Number of clusters, or "auto" to count the directions in the data.',
+            "-k --n-clusters",
+            words=["auto"],
+        ),
+    ]
+    gram: Gram = "hollow"
+    order: Annotated[
+        str, option(f"Which eigenvalues lead: {', '.join(ORDERS)}.", words=ORDERS)
+    ] = "algebraic"
+    refine: Annotated[
+        bool,
+        option("Reassign rows to the centres that the other rows give.", "--refine"),
+    ] = False
+    random_state: Seed = 0
+
+    def model(self) -> IhSC:
+        """Return the model, to be fitted."""
+        options: dict[str, Any] = asdict(self)
+        return IhSC(**options | {"n_clusters": parse_n_clusters(self.n_clusters)})
+
+
+def parse_n_clusters(text: str) -> Any:
+    """Return the number of clusters as it is written on the command line."""
+    if text.lower() == "auto":
+        return "auto"
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"-k {text}: give a whole number, or auto.") from None
+
+
+def _names(lists: Sequence[str] | None) -> list[str]:
+    """Return the names in lists such as ``a,b`` or ``"a,b",c``."""
+    return [name for row in csv.reader(lists or ()) for name in row]

@@ -1,0 +1,118 @@
+"""Files that commands write, and how labels compare with those known."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ihgmm._files import atomic_write, regular_target
+from ihgmm.cli.screen import Screen
+from ihgmm.cli.tables.reading import DELIMITERS
+from ihgmm.cli.tables.table import Table, plural, quote
+from ihgmm.metrics import misclassification_loss
+
+
+def check_output(
+    path: Path | None,
+    option: str,
+    suffixes: Iterable[str] = (),
+    sources: Iterable[str | Path] = (),
+) -> None:
+    """Refuse an output that could not be written, before any work is done.
+
+    Its name may end in one of the suffixes, or in anything if there are none; the
+    sources are files that are read and must not be written over.
+    """
+    if path is None:
+        return
+    allowed = list(suffixes)
+    if allowed and path.suffix.lower() not in allowed:
+        raise ValueError(
+            f"{option} {path}: give a name that ends in {' or '.join(allowed)}."
+        )
+    if not path.parent.is_dir():
+        raise ValueError(f"{option} {path}: there is no folder {path.parent}.")
+    try:
+        regular_target(path)
+    except ValueError as error:
+        raise ValueError(f"{option} {error}") from None
+    for source in map(Path, sources):
+        if path.exists() and source.exists() and path.samefile(source):
+            raise ValueError(
+                f"{option} {path} is a file that is read; give another name."
+            )
+
+
+def write_csv(path: Path, names: Sequence[str], columns: Sequence[Any]) -> None:
+    """Write columns to a CSV or TSV file, whole or not at all."""
+    delimiter = DELIMITERS.get(path.suffix.lower(), ",")
+    with atomic_write(path, "w") as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(zip(*columns, strict=True))
+
+
+def write_labels(
+    path: Path | None, table: Table, labels: np.ndarray, scales: Any | None
+) -> list[str]:
+    """Write a line for each row; return remarks on the file.
+
+    Ids stay as they are, so that the file can be joined with the data by them.
+    """
+    if path is None:
+        return []
+    columns: dict[str, Any] = {"cluster": labels}
+    if scales is not None:
+        columns["scale"] = [f"{scale:.6g}" for scale in scales]
+    # A name stands for one column only.
+    heading = f"id_{table.id_name}" if table.id_name in columns else table.id_name
+    write_csv(path, [heading, *columns], [table.ids, *columns.values()])
+    risky = [cell for cell in (heading, *table.ids) if is_like_a_formula(cell)]
+    if not risky:
+        return []
+    begin = "begins" if len(risky) == 1 else "begin"
+    return [
+        f"{plural(len(risky), 'cell')} of column {quote(heading)} in {path} {begin} "
+        f"like a formula, the first is {quote(risky[0])}. Ids are "
+        "written as they are: in a spreadsheet, import that column as text."
+    ]
+
+
+def is_like_a_formula(cell: object) -> bool:
+    """Return whether a spreadsheet could take a cell for a formula and run it."""
+    # Formulas begin so, also in the wide letters of East Asia; numbers are none.
+    number = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+    formula = rf"(?!{number}\Z)[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]"
+    return isinstance(cell, str) and re.match(formula, cell, re.ASCII) is not None
+
+
+def compare_labels(known: Any, labels: np.ndarray) -> dict[str, Any] | None:
+    """Return how labels differ from those known; None where none are."""
+    if known is None:
+        return None
+    names = np.asarray(known).astype(str)
+    wrong = misclassification_loss(names, labels)
+    rate = wrong / max(len(names), 1)
+    return {"classes": len(set(names)), "misplaced": wrong, "rate": rate}
+
+
+def print_labels(
+    screen: Screen, n: int, comparison: dict[str, Any] | None, path: Path | None
+) -> None:
+    """Print how labels compare with those known, and where they are."""
+    if comparison is not None:
+        classes = comparison["classes"]
+        screen.say(
+            f"against the known labels ({classes} class{'es' * (classes != 1)}): "
+            f"{comparison['misplaced']:,} of {n:,} rows differ "
+            f"({comparison['rate']:.1%})"
+        )
+    if path is None:
+        screen.say("labels were not saved; add -o labels.csv")
+    else:
+        screen.say(f"labels written to {path}")

@@ -1,0 +1,158 @@
+"""What a command prints: for people on a screen, or for machines as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich import progress as bars
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from ihgmm.cli.messages import clean, print_message, print_warning
+from ihgmm.cli.options import OUTPUT, AsJson, Quiet, option
+from ihgmm.cli.tables.table import Note, shorten
+
+
+@dataclass(frozen=True)
+class Screen:
+    """Where a command prints, and the options that say how much.
+
+    Sentences and tables go to standard output, remarks on files to standard error,
+    unless ``--json`` or ``--quiet`` is given; progress goes to standard error, and only
+    to a terminal.
+    """
+
+    as_json: AsJson = False
+    quiet: Quiet = False
+
+    @property
+    def silent(self) -> bool:
+        """Whether people are told nothing but warnings and errors."""
+        return self.as_json or self.quiet
+
+    def say(self, text: str, style: str = "") -> None:
+        """Print a sentence."""
+        if not self.silent:
+            out = Console(highlight=False)
+            out.print(Text(clean(text), style=style), soft_wrap=not out.is_terminal)
+
+    def remark(self, text: str) -> None:
+        """Print a sentence about a file that was written, apart from the results."""
+        if not self.silent:
+            print_message("note", text, "yellow")
+
+    def notes(self, notes: Iterable[Note]) -> None:
+        """Print what was done to the data; what must not be missed as a warning."""
+        for note in notes:
+            if note.loud:
+                print_warning(note)
+            else:
+                self.say(note.text, "yellow")
+
+    def caution(self, text: str) -> None:
+        """Print a sentence, also where nothing else is printed."""
+        if self.silent:
+            print_warning(text)
+        else:
+            self.say(text, "yellow")
+
+    def table(self, columns: Mapping[str, str], rows: Iterable[Iterable[Any]]) -> None:
+        """Print a table; the first column is on the left, the others on the right.
+
+        ``columns`` has the format of the numbers below each heading. Text is printed
+        as it is, and a number that is not known (None, NaN) as a dash.
+        """
+        if self.silent:
+            return
+        grid = Grid(box=None, pad_edge=False, header_style="bold")
+        for name in columns:
+            first = not grid.columns
+            grid.add_column(name, justify="left" if first else "right", no_wrap=True)
+        for row in rows:
+            cells = map(_cell, row, columns.values())
+            grid.add_row(*(Text(cell) for cell in cells))
+        out = Console(highlight=False)
+        # Cells are short, and a file or a pipe has no width to keep to.
+        out.print(grid, width=None if out.is_terminal else 500)
+
+    def document(self, content: Mapping[str, Any]) -> None:
+        """Print the one JSON document of the command, if it is asked for."""
+        if self.as_json:
+            typer.echo(json.dumps(_for_json(content), indent=1, allow_nan=False))
+
+    @contextmanager
+    def working(
+        self, what: str, total: int | None = None
+    ) -> Iterator[Callable[[int, int | None], None]]:
+        """Show that work goes on; yields what to call with (done, total)."""
+        err = Console(stderr=True)
+        times: tuple[bars.ProgressColumn, ...] = (bars.TimeElapsedColumn(),)
+        if total is not None:
+            times = (bars.MofNCompleteColumn(), bars.TimeRemainingColumn())
+        with bars.Progress(
+            bars.SpinnerColumn(),
+            bars.TextColumn("{task.description}"),
+            bars.BarColumn(),
+            *times,
+            console=err,
+            transient=True,
+            disable=self.quiet or not err.is_terminal,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        ) as progress:
+            task = progress.add_task(clean(what), total=total or None)
+
+            def update(done: int, total: int | None = None) -> None:
+                progress.update(task, completed=done, total=total)
+
+            yield update
+
+
+@dataclass(frozen=True)
+class AnswerScreen(Screen):
+    """A screen on which ``--quiet`` leaves the bare answer, for scripts."""
+
+    quiet: Annotated[
+        bool,
+        option(
+            "Print nothing but the bare answer, warnings and errors.",
+            "-q --quiet",
+            panel=OUTPUT,
+        ),
+    ] = False
+
+    def answer(self, text: str) -> None:
+        """Print the answer alone, if nothing else is asked for."""
+        if self.quiet and not self.as_json:
+            typer.echo(clean(text))
+
+
+def _cell(value: Any, form: str) -> str:
+    """Return what a cell of a table shows, on one line."""
+    if value is None or value != value:  # NaN is the one number unlike itself
+        return "-"
+    text = value if isinstance(value, str) else format(value, form)
+    return shorten(clean(text).replace("\n", "\\n"))
+
+
+def _for_json(value: Any) -> Any:
+    """Return what JSON can hold; numbers it has no word for become null."""
+    if isinstance(value, Mapping):
+        return {str(key): _for_json(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_for_json(entry) for entry in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)  # paths, notes

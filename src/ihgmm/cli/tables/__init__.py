@@ -1,0 +1,1 @@
+"""Tables as users have them: reading, choice of columns, missing cells."""

@@ -1,0 +1,332 @@
+"""Reading data: what is built in, and files in every format.
+
+A reader takes the path of a file and what is asked of its columns, and returns a table.
+It reads with a library, inside :func:`explain_damage`, and hands the result on:
+:func:`choose_columns` makes a table of named columns, :func:`_from_matrix` one of a
+matrix. To read one more format, write such a function and enter it in ``READERS``.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import re
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+from ihgmm.cli.tables.columns import MISSING, choose_columns, is_number
+from ihgmm.cli.tables.missing import without_missing
+from ihgmm.cli.tables.request import Request
+from ihgmm.cli.tables.table import Note, Table, numbered_table, quote_all
+
+# What stands between the cells of tables as text.
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+BUILT_IN = ("iris", "wine", "digits", "demo")
+
+
+def read_table(request: Request, *, drop_missing: bool = False) -> Table:
+    """Read a file in one of the formats of ``READERS``, or a data set by its name.
+
+    Rows with missing cells are refused, or left out. A ValueError says what is missing,
+    empty or damaged.
+    """
+    path = Path(request.source)
+    if path.exists():
+        table = _reader(path)(path, request)
+    else:
+        request.refuse_names()
+        table = request.order(_built_in(request.source))
+    return without_missing(table, request, drop=drop_missing)
+
+
+def _reader(path: Path) -> Callable[[Path, Request], Table]:
+    """Return the reader of a file by its name."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give one file.")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty.")
+    suffix = _suffix(path)
+    if suffix in (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers"):
+        raise ValueError(
+            f"{path} is a spreadsheet; save the sheet with the data as CSV (UTF-8) and "
+            "give that file."
+        )
+    if suffix not in READERS:
+        raise ValueError(
+            f"{path}: unknown format {path.suffix or '(no suffix)'!r}; give one of "
+            f"{', '.join(READERS)}."
+        )
+    return READERS[suffix]
+
+
+def _built_in(name: str) -> Table:
+    """Return a data set that is known by its name."""
+    from sklearn import datasets
+
+    from ihgmm.datasets import list_datasets, load_dataset
+    from ihgmm.statistics.model import make_ihgmm
+
+    if name == "demo":
+        X, labels = make_ihgmm(600, 200, 4, scale_ratio=20.0, random_state=0)
+        return numbered_table(name, X, labels=labels)
+    if name in BUILT_IN:
+        bunch = getattr(datasets, f"load_{name}")()
+    elif name in list_datasets():
+        bunch = load_dataset(name)
+    else:
+        known = ", ".join(dict.fromkeys([*BUILT_IN, *list_datasets()]))
+        raise ValueError(f"{name}: no such file, nor a built-in data set ({known}).")
+    return numbered_table(
+        name,
+        np.asarray(bunch.data, dtype=np.float64),
+        labels=np.asarray(bunch.target_names)[bunch.target],
+        names=[str(feature) for feature in bunch.feature_names],
+    )
+
+
+def _suffix(path: Path) -> str:
+    """Return the suffix that says the format, with that of compression left out."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+@contextmanager
+def explain_damage(path: Path, *errors: Any) -> Iterator[None]:
+    """Say that a file is damaged where a library raises one of these errors.
+
+    Only the library's work belongs inside, so that a defect of ours is not taken for a
+    damaged file. An OSError of a library is one too, unless it is the system's, which
+    has a number: then the disk is at fault, or a permission.
+    """
+    try:
+        yield
+    except (OSError, *errors) as error:
+        number = getattr(error, "errno", None)
+        # A lack of memory that pyarrow notices is one of its errors too. An archive may
+        # point before its beginning, which is an invalid argument to the system.
+        if isinstance(error, MemoryError) or number not in (None, errno.EINVAL):
+            raise
+        reason = " ".join(str(error).split())[:300]
+        if "pickle" in reason:  # NumPy's advice is to allow it
+            reason = "it does not hold an array of numbers"
+        raise _damaged(path, reason) from error
+
+
+def _damaged(path: Path, reason: str) -> ValueError:
+    return ValueError(f"{path} cannot be read as {_suffix(path)[1:]}: {reason}")
+
+
+def read_parquet(path: Path, request: Request) -> Table:
+    """Read a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
+        arrow = pa.parquet.read_table(path)
+        arrow.column_names  # noqa: B018  (they are decoded here)
+    return choose_columns(arrow, request)
+
+
+def read_text(path: Path, request: Request) -> Table:
+    """Read a CSV or TSV file in UTF-8, or in the encoding of old spreadsheets."""
+    import pyarrow as pa
+
+    with open(path, "rb") as file:
+        if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
+            raise _damaged(path, "it is stored as UTF-16; save it as UTF-8.")
+    delimiter, notes = _delimiter(path), []
+    with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
+        try:
+            arrow = _parse_text(path, request, delimiter, "utf8")
+            is_utf8 = not any(map(pa.types.is_binary, arrow.schema.types))
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            if "utf" not in str(error).lower():
+                raise
+            is_utf8 = False  # in names, or where text is asked for
+        if not is_utf8:
+            arrow = _parse_text(path, request, delimiter, "cp1252")
+            notes.append(
+                "The file is not UTF-8 and was read as Windows-1252; look at the names."
+            )
+    return choose_columns(arrow, request, [Note(note) for note in notes])
+
+
+def _parse_text(path: Path, request: Request, delimiter: str, encoding: str) -> Any:
+    """Return a table of pyarrow; columns of a file without a header are col1, ..."""
+    import pyarrow as pa
+    import pyarrow.csv
+
+    parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    # Ids and labels stay as they are written: 007 is not 7, and NA may be a name.
+    special = (request.label, request.ids, *request.fit_columns())
+    kept = {name: pa.string() for name in special if name is not None}
+
+    def read(names: list[str] | None = None, point: str = ".") -> Any:
+        options = pa.csv.ReadOptions(column_names=names, encoding=encoding)
+        nulls = [*pa.csv.ConvertOptions().null_values, *MISSING]
+        convert = pa.csv.ConvertOptions(
+            null_values=nulls, column_types=kept, decimal_point=point
+        )
+        return pa.csv.read_csv(path, options, parse, convert)
+
+    def count_text(table: Any) -> int:
+        return sum(map(pa.types.is_string, table.schema.types))
+
+    arrow = read()
+    names = None
+    if all(is_number(name) for name in arrow.column_names):
+        names = [f"col{i}" for i in range(1, arrow.num_columns + 1)]
+        arrow = read(names)
+    if delimiter == ";" and count_text(arrow) > 0:
+        # Semicolons stand between cells where commas are decimal.
+        other = read(names, ",")
+        arrow = other if count_text(other) < count_text(arrow) else arrow
+    return arrow
+
+
+def _delimiter(path: Path) -> str:
+    """Return ``";"`` or a tab where the first line has that and not the usual one."""
+    usual = DELIMITERS[_suffix(path)]
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
+    with explain_damage(path, EOFError, zlib.error), opened(path, "rb") as file:
+        first = file.readline(2**16)  # a file without line ends is not read whole
+    for other in (";", "\t"):
+        if other.encode() in first and usual.encode() not in first:
+            return other
+    return usual
+
+
+def read_npy(path: Path, request: Request) -> Table:
+    """Read an array."""
+    request.refuse_names()
+    # A header that is cut or altered fails in the ways of Python's own parser.
+    errors = (ValueError, EOFError, SyntaxError, tokenize.TokenError)
+    with explain_damage(path, *errors):
+        X = np.load(path, allow_pickle=False)
+    return _from_matrix(X, request)
+
+
+# What NumPy and zipfile raise for archives that are damaged, or encrypted.
+_ARCHIVE_ERRORS = (
+    ValueError,
+    EOFError,
+    SyntaxError,
+    tokenize.TokenError,
+    NotImplementedError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+def read_npz(path: Path, request: Request) -> Table:
+    """Read an archive of one array, of X and labels, or of a scipy.sparse matrix."""
+    request.refuse_names(allow_label=True)
+    if not zipfile.is_zipfile(path):
+        raise _damaged(path, "it is no archive of arrays, or only a part of one")
+    names = _from_archive(path, list)
+    label = request.resolve(names if len(names) > 1 else ()).label
+    if label is not None and label not in names:
+        raise ValueError(
+            f"--label-column {label!r}: {path} has no such array; it has "
+            f"{quote_all(names)}."
+        )
+    labels = None if label is None else _from_archive(path, itemgetter(label))
+    if "format" in names:
+        return _from_matrix(_read_sparse(path), request, labels, label, is_sparse=True)
+    others = [name for name in names if name != label]
+    if not others:
+        raise ValueError(f"{path} holds no array beside {label!r}.")
+    if len(others) > 1 and "X" not in others:
+        raise ValueError(
+            f"{path} holds several arrays ({quote_all(others)}); name the data X, or "
+            "save it alone."
+        )
+    X = _from_archive(path, itemgetter("X" if "X" in others else others[0]))
+    return _from_matrix(np.asarray(X), request, labels, label)
+
+
+def _from_archive(path: Path, take: Callable[[Any], Any]) -> Any:
+    """Return what is taken from an archive, of which no more is read."""
+    # NumPy leaves a file that it opened itself open where it is cut off.
+    with (
+        explain_damage(path, *_ARCHIVE_ERRORS),
+        open(path, "rb") as file,
+        np.load(file, allow_pickle=False) as archive,
+    ):
+        return take(archive)
+
+
+def _read_sparse(path: Path) -> Any:
+    with explain_damage(path, *_ARCHIVE_ERRORS, KeyError, TypeError, IndexError):
+        stored = sp.load_npz(path)
+        if hasattr(stored, "check_format"):
+            stored.check_format(full_check=True)  # places beyond X would crash later
+        return sp.csr_array(stored)
+
+
+def read_mtx(path: Path, request: Request) -> Table:
+    """Read a Matrix Market file."""
+    request.refuse_names()
+    with open(path, "rb") as file:
+        file.seek(max(path.stat().st_size - 2, 0))
+        # scipy's reader of files that are not compressed crashes on an exponent that
+        # ends early.
+        if re.search(rb"[eE][+-]?\Z", file.read()) and path.suffix.lower() != ".gz":
+            raise _damaged(path, "it ends in the middle of a number.")
+    with explain_damage(path, ValueError, EOFError, OverflowError, zlib.error):
+        is_sparse = scipy.io.mminfo(path)[3] == "coordinate"
+        X = scipy.io.mmread(path)
+        X = sp.csr_array(X) if is_sparse else np.asarray(X)
+    return _from_matrix(X, request, is_sparse=is_sparse)
+
+
+def _from_matrix(
+    X: Any,
+    request: Request,
+    labels: np.ndarray | None = None,
+    label: str | None = None,
+    *,
+    is_sparse: bool = False,
+) -> Table:
+    """Return a table of a matrix whose columns have no names, with its labels."""
+    source = request.source
+    if X.ndim != 2:
+        raise ValueError(f"{source} has shape {X.shape}; give rows by columns.")
+    if X.shape[0] == 0 or X.shape[1] == 0:
+        raise ValueError(f"{source} has shape {X.shape}: there is nothing to cluster.")
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"{source} holds {X.dtype} entries; give real numbers.")
+    if labels is not None and labels.shape != X.shape[:1]:
+        if request.label is not None:
+            raise ValueError(
+                f"--label-column {label!r}: {source} holds {labels.shape} labels for "
+                f"{X.shape[0]} rows; give one for each row."
+            )
+        label = labels = None  # those of the fit, which nobody asked for
+    return numbered_table(
+        source,
+        X if X.dtype in (np.float32, np.float64) else X.astype(np.float64),
+        labels=labels,
+        notes=request.notes(label, None),
+        is_sparse=is_sparse,
+    )
+
+
+READERS: dict[str, Callable[[Path, Request], Table]] = {
+    ".csv": read_text,
+    ".tsv": read_text,
+    ".parquet": read_parquet,
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".mtx": read_mtx,
+}

@@ -1,0 +1,153 @@
+"""Files that are written whole or not at all."""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from ihgmm._files import atomic_write
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_text_and_bytes_are_written_as_they_are(tmp_path):
+    with atomic_write(tmp_path / "a.txt", "w") as file:
+        file.write("é\r\n\n")
+    with atomic_write(str(tmp_path / "b.bin")) as file:
+        file.write(b"\x00\xff")
+    assert (tmp_path / "a.txt").read_bytes() == "é\r\n\n".encode()
+    assert (tmp_path / "b.bin").read_bytes() == b"\x00\xff"
+    assert names(tmp_path) == ["a.txt", "b.bin"]
+
+
+@pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
+def test_a_body_that_fails_leaves_what_was_there(tmp_path, error):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(error), atomic_write(path, "w") as file:  # noqa: PT012
+        file.write("new")
+        assert path.read_text() == "old"  # nobody sees a part
+        raise error
+    assert path.read_text() == "old"
+    with pytest.raises(error), atomic_write(tmp_path / "b.txt"):
+        raise error
+    assert names(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize(("umask", "expected"), [(0o022, 0o644), (0o077, 0o600)])
+def test_a_new_file_has_the_mode_that_the_umask_gives(tmp_path, umask, expected):
+    # In a process of its own: the umask belongs to all threads.
+    code = (
+        f"import os; os.umask({umask}); from ihgmm._files import atomic_write\n"
+        "with atomic_write('a.txt', 'w') as file: file.write('x')\n"
+        f"assert os.umask(0) == {umask}"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    assert mode(tmp_path / "a.txt") == expected
+
+
+def test_the_umask_is_never_changed(tmp_path):
+    # Another thread that creates files meanwhile gets none that all may write to.
+    done = threading.Event()
+    modes = set()
+
+    def create():
+        while not done.is_set():
+            path = tmp_path / "other"
+            path.touch()
+            modes.add(mode(path))
+            path.unlink()
+
+    thread = threading.Thread(target=create)
+    thread.start()
+    for _ in range(100):
+        with atomic_write(tmp_path / "a.txt", "w") as file:
+            file.write("x")
+    done.set()
+    thread.join()
+    assert len(modes) == 1
+
+
+def test_an_old_file_keeps_its_mode(tmp_path):
+    path = tmp_path / "a.txt"
+    for kept in (0o640, 0o604):
+        path.touch()
+        path.chmod(kept)
+        with atomic_write(path, "w") as file:
+            file.write("new")
+        assert mode(path) == kept
+        assert path.read_text() == "new"
+
+
+def test_links_are_followed(tmp_path):
+    (tmp_path / "folder").mkdir()
+    target, link = tmp_path / "folder" / "target", tmp_path / "link"
+    link.symlink_to(Path("folder", "target"))
+    for text in ("new", "newer"):  # the first time, the link points nowhere
+        with atomic_write(link, "w") as file:
+            file.write(text)
+        assert link.is_symlink()
+        assert target.read_text() == text
+    assert names(tmp_path) == ["folder", "link"]
+    assert names(tmp_path / "folder") == ["target"]
+
+
+def test_devices_fifos_and_folders_are_refused(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to(os.devnull)
+    for path in (os.devnull, tmp_path / "fifo", tmp_path / "link"):
+        refused = f"{path} is a device, a FIFO or a socket; give a file name."
+        with pytest.raises(ValueError, match=re.escape(refused)), atomic_write(path):
+            pass
+    with pytest.raises(ValueError, match="is a folder"), atomic_write(tmp_path):
+        pass
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    assert names(tmp_path) == ["fifo", "link"]
+
+
+def test_a_failure_to_write_names_the_file(tmp_path):
+    (tmp_path / "file").touch()
+    for folder, error, why in (
+        ("none", FileNotFoundError, "No such file or directory"),
+        ("file", NotADirectoryError, "Not a directory"),
+    ):
+        path = tmp_path / folder / "a.txt"
+        message = re.escape(f"{path} could not be written ({why}); what was there")
+        with pytest.raises(error, match=message), atomic_write(path):
+            pass
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path):
+    resource = pytest.importorskip("resource", reason="limits are of Unix")
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with (
+            pytest.raises(OSError, match=r"could not be written \(File too large\)"),
+            atomic_write(path, "w") as file,
+        ):
+            file.write("x" * 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "é" * 127, "." * 3 + "x"])
+def test_long_names(tmp_path, name):
+    with atomic_write(tmp_path / name, "w") as file:
+        file.write("x")
+    assert names(tmp_path) == [name]

@@ -31,9 +31,9 @@ from ihgmm import (
     scale_heterogeneity_test,
     select_n_clusters,
 )
-from ihgmm.eigen import leading_eigenpairs
+from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.experiments.oracles import label_oracle
-from ihgmm.gram import GramOperator
+from ihgmm.numerics.gram import GramOperator
 from ihgmm.metrics import exact_recovery, match_labels, misclassification_rate
 
 RESULTS = Path(__file__).parent / "results" / "accuracy.md"

@@ -25,7 +25,7 @@ def write(folder: Path, gigabytes: float) -> None:
     """Write rows of the model, their labels, and those of one who knows the centres."""
     from ihgmm import make_ihgmm
     from ihgmm.experiments.oracles import center_oracle
-    from ihgmm.model import default_separation
+    from ihgmm.statistics.model import default_separation
 
     n = int(gigabytes * 1e9 / 4 / P)
     rng = np.random.default_rng(0)

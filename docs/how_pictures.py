@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm.gram import GramOperator
+from ihgmm.numerics.gram import GramOperator
 from ihgmm.metrics import match_labels, misclassification_rate
 
 COLORS = np.array(["#0072B2", "#E69F00", "#009E73"])

@@ -18,7 +18,7 @@ import numpy as np
 from ihgmm import IhSC, SphericalKMeans, make_ihgmm
 from ihgmm.experiments.oracles import label_oracle
 from ihgmm.metrics import misclassification_rate
-from ihgmm.mixture import IhGMM
+from ihgmm.estimators import IhGMM
 
 # %%
 # The separation is measured in units of the paper's condition for exact recovery:

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm.estimation import estimate_parameters
+from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.metrics import misclassification_rate
 
 # %%

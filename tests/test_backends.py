@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm._devices import to_host
+from ihgmm.matrix import to_host
 
 
 def needed(name):

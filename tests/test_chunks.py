@@ -29,8 +29,8 @@ from ihgmm import (
     select_n_clusters,
 )
 from ihgmm._readers import open_rows
-from ihgmm.eigen import leading_eigenpairs
-from ihgmm.gram import GramOperator
+from ihgmm.numerics.eigen import leading_eigenpairs
+from ihgmm.numerics.gram import GramOperator
 
 
 def memory_map(X, folder):

@@ -32,13 +32,13 @@ from ihgmm import (
 from ihgmm._checks import finite
 from ihgmm._devices import is_device, to_host
 from ihgmm.blocks import orthonormal, weighted_gram
-from ihgmm.eigen import leading_eigenpairs
-from ihgmm.gram import GramOperator
-from ihgmm.hetero import impute_diagonal
+from ihgmm.numerics.eigen import leading_eigenpairs
+from ihgmm.numerics.gram import GramOperator
+from ihgmm.numerics.hetero import impute_diagonal
 from ihgmm.metrics import misclassification_rate
-from ihgmm.refinement import refine_labels
+from ihgmm.statistics.likelihood import refine_labels
 from ihgmm.rounding import FIT_ROWS, normalize_rows, number_by_size
-from ihgmm.selection import count
+from ihgmm.statistics.selection import count
 
 # With NumPy 1, array_api_strict cannot move arrays between its devices.
 NUMPY_2 = np.lib.NumpyVersion(np.__version__) >= "2.0.0"

@@ -7,8 +7,8 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm import krylov, make_ihgmm, starts
 from ihgmm._readers import open_rows
 from ihgmm.blocks import orthonormal
-from ihgmm.eigen import ORDERS, SOLVERS, leading_eigenpairs
-from ihgmm.gram import GRAMS, GramOperator
+from ihgmm.numerics.eigen import ORDERS, SOLVERS, leading_eigenpairs
+from ihgmm.numerics.gram import GRAMS, GramOperator
 
 
 def oracle(G, k, order):

@@ -39,7 +39,7 @@ from ihgmm.experiments.table import (
     to_markdown,
 )
 from ihgmm.metrics import misclassification_loss
-from ihgmm.model import default_separation, make_ihgmm
+from ihgmm.statistics.model import default_separation, make_ihgmm
 from ihgmm.theory import thresholds
 
 DATA = Path(__file__).parents[2] / "shared" / "data"

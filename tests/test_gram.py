@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm.gram import GRAMS, GramOperator
+from ihgmm.numerics.gram import GRAMS, GramOperator
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm.eigen import ORDERS, leading_eigenpairs
-from ihgmm.gram import GramOperator
-from ihgmm.hetero import impute_diagonal, stages
+from ihgmm.numerics.eigen import ORDERS, leading_eigenpairs
+from ihgmm.numerics.gram import GramOperator
+from ihgmm.numerics.hetero import impute_diagonal, stages
 from ihgmm.hetero.imputation import MAX_UPDATES
 from ihgmm.metrics import exact_recovery, misclassification_rate
-from ihgmm.spectral import spectral_clustering
+from ihgmm.numerics.spectral import spectral_clustering
 
 
 def leading(M, order):

@@ -23,7 +23,7 @@ from ihgmm import (
     select_n_clusters,
 )
 from ihgmm._text import percent
-from ihgmm.estimation import telling_features
+from ihgmm.statistics.estimation import telling_features
 from ihgmm.plotting import (
     plot_centers,
     plot_confidence,

@@ -9,8 +9,8 @@ from scipy.stats import norm
 
 from ihgmm import IhSC, diagnose, make_ihgmm
 from ihgmm._text import caution_text
-from ihgmm.gram import GRAMS, GramOperator
-from ihgmm.hetero import impute_diagonal
+from ihgmm.numerics.gram import GRAMS, GramOperator
+from ihgmm.numerics.hetero import impute_diagonal
 from ihgmm.metrics import misclassification_rate
 from ihgmm.statistics.diagnosis import Caution, CautionKind, Verdict
 from ihgmm.theory.comparison import ihsc_threshold

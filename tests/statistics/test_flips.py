@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from ihgmm import make_ihgmm
-from ihgmm.flips import FlippedLanczos, Residual, Signs, run_on_kept, run_together
-from ihgmm.gram import GramOperator
+from ihgmm.numerics.flips import FlippedLanczos, Residual, Signs, run_on_kept, run_together
+from ihgmm.numerics.gram import GramOperator
 
 
 @pytest.mark.parametrize("gram", ["hollow", "cosine"])

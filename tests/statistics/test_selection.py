@@ -9,8 +9,8 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm import IhGMM, IhSC, make_ihgmm, select_n_clusters
-from ihgmm._checks.data import check_data
-from ihgmm.gram import GramOperator
+from ihgmm._checks import check_data
+from ihgmm.numerics.gram import GramOperator
 from ihgmm.metrics import misclassification_rate
 from ihgmm.statistics.selection import choose, count_above_noise
 

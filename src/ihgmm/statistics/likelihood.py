@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, logsumexp, softmax
 
 from ihgmm.matrix import Matrix, Tall, as_matrix, to_host
 
@@ -77,9 +77,9 @@ def refine_labels(
     >>> bool((refine_labels(X, start, 2).labels == labels).all())
     True
     """
-    X, labels = as_matrix(X), to_host(labels)
+    X, labels = as_matrix(X), to_host(labels).astype(np.intp, copy=False)
     if n_clusters == 1:
-        return Refinement(X.to_device(np.zeros_like(labels, dtype=np.intp)), 0, True)
+        return Refinement(X.to_device(np.zeros_like(labels)), 0, True)
     rule = _UntilLabelsRepeat(labels)
     start = indicators(labels, n_clusters)
     # The look at the rows before the first round counts as a round here.
@@ -238,8 +238,9 @@ class _UntilLabelsRepeat:
     def __call__(self, state: _State) -> tuple[np.ndarray, bool]:
         k = state.memberships.shape[1]
         if self.soft:
-            # Half sure, by a power of the likelihood, so that early errors can mend.
-            likely, _ = _posterior(state, np.ones(k), power=0.5)
+            # Half sure, by the root of the likelihood, so that early errors can mend.
+            joint = joint_log_likelihood(state.projections, np.ones(k))
+            likely = softmax(0.5 * joint, axis=1)
             change = np.abs(likely - state.memberships).max()
             self.soft = change > 1e-2 and state.n_iter < 30
             if self.soft:
@@ -297,20 +298,12 @@ def _nearest(seen: Projections, labels: np.ndarray) -> np.ndarray:
     return new
 
 
-def _posterior(
-    state: _State, shares: np.ndarray, power: float = 1.0
-) -> tuple[np.ndarray, float]:
-    """Return each cluster's probability for each row, and the log-likelihood of all.
-
-    With a power of the likelihood below 1, the probabilities are less sure.
-    """
+def _posterior(state: _State, shares: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return each cluster's probability for each row, and the log-likelihood of all."""
     seen = state.projections
-    joint = power * joint_log_likelihood(seen, shares, state.noise_variances)
-    peak = joint.max(axis=1, keepdims=True)
-    likely = np.exp(joint - peak)
-    total = likely.sum(axis=1, keepdims=True)
-    live = seen.sqnorms > 0
-    return likely / total, float((peak + np.log(total))[live].sum())
+    joint = joint_log_likelihood(seen, shares, state.noise_variances)
+    total = logsumexp(joint, axis=1, keepdims=True)
+    return np.exp(joint - total), float(total[seen.sqnorms > 0].sum())
 
 
 # What a round is made of.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
 
 from ihgmm import planning
 from ihgmm.cli.options import option
@@ -16,29 +15,26 @@ USUAL = Machines()
 
 def plan(
     *,
-    n: Annotated[str, option("Number of rows, such as 1e9.", "--n")],
-    p: Annotated[str, option("Number of features, such as 2_000.", "--p")],
-    n_clusters: Annotated[str, option("Number of clusters.", "-k --n-clusters")],
-    density: Annotated[
-        float | None, option("Share of entries that are not zero, for sparse data.")
-    ] = None,
-    dtype: Annotated[str, option("Type of the numbers: float32, float64.")] = "float32",
-    memory: Annotated[float, option("GB of memory of the laptop.")] = USUAL.memory / GB,
-    cores: Annotated[
-        int, option("Cores of the laptop and of each worker.")
-    ] = USUAL.cores,
-    disk: Annotated[
-        float, option("GB a second that the laptop and each worker read.")
-    ] = USUAL.disk / GB,
-    gpu_memory: Annotated[float, option("GB of memory of the GPU.")] = USUAL.gpu_memory
-    / GB,
-    workers: Annotated[int, option("Workers of the cluster.")] = USUAL.workers,
-    worker_memory: Annotated[
-        float, option("GB of memory of the client and of each worker.")
-    ] = USUAL.worker_memory / GB,
-    network: Annotated[
-        float, option("GB a second between client and cluster.")
-    ] = USUAL.network / GB,
+    n: str = option(..., "Number of rows, such as 1e9.", "--n"),
+    p: str = option(..., "Number of features, such as 2_000.", "--p"),
+    n_clusters: str = option(..., "Number of clusters.", "-k --n-clusters"),
+    density: float | None = option(
+        None, "Share of entries that are not zero, for sparse data."
+    ),
+    dtype: str = option("float32", "Type of the numbers: float32, float64."),
+    memory: float = option(USUAL.memory / GB, "GB of memory of the laptop."),
+    cores: int = option(USUAL.cores, "Cores of the laptop and of each worker."),
+    disk: float = option(
+        USUAL.disk / GB, "GB a second that the laptop and each worker read."
+    ),
+    gpu_memory: float = option(USUAL.gpu_memory / GB, "GB of memory of the GPU."),
+    workers: int = option(USUAL.workers, "Workers of the cluster."),
+    worker_memory: float = option(
+        USUAL.worker_memory / GB, "GB of memory of the client and of each worker."
+    ),
+    network: float = option(
+        USUAL.network / GB, "GB a second between client and cluster."
+    ),
     screen: Screen,
 ) -> None:
     """Tell what a fit will take on a laptop, on one GPU and on a cluster.

@@ -35,7 +35,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 import ihgmm
-from ihgmm import anndata, estimation, metrics, storage, theory
+from ihgmm import anndata, metrics, storage, theory
 
 # How things are called: what the package renames changes in this part only.
 
@@ -50,6 +50,18 @@ SOLVERS = ("auto", "dense", "lanczos", "block")
 ASSIGNMENTS = ("kmeans", "cluster_qr")
 NOISES = ("individual", "class", "common")
 
+
+def first(name, *homes):
+    """Return what is called so in the first of these modules that there is."""
+    for home in homes:
+        with contextlib.suppress(ImportError):
+            return getattr(import_module(home), name)
+    raise ImportError(name)
+
+
+telling_features = first(
+    "telling_features", "ihgmm.estimation", "ihgmm.statistics.contrasts"
+)
 select = partial(ihgmm.select_n_clusters, random_state=0)
 diagnose, scale_test = ihgmm.diagnose, ihgmm.scale_heterogeneity_test
 
@@ -87,7 +99,7 @@ def stored(make, X, new, k):
 def estimates(X, labels, **options):
     found = ihgmm.estimate_parameters(X, labels, **options)
     noise = float(np.mean(host(found.noise_levels)))
-    telling = partial(estimation.telling_features, found.centers, n_features=5)
+    telling = partial(telling_features, found.centers, n_features=5)
     intervals = [found.scale_intervals(level) for level in (0.5, 0.95)]
     return found, {"intervals": intervals, "telling": [telling(), telling(noise)]}
 

@@ -1,7 +1,7 @@
 """Record what users get from the package, and compare two recordings.
 
     python benchmarks/battery.py record before.npz
-    python benchmarks/battery.py record after.npz --only "ihsc/tall/*"
+    python benchmarks/battery.py record after.npz --only "kinds/*/float32"
     python benchmarks/battery.py compare before.npz after.npz
 
 A recording holds labels, figures, words, warnings and errors by name, such as
@@ -54,7 +54,6 @@ ORDERS = ("algebraic", "magnitude")
 SOLVERS = ("auto", "dense", "lanczos", "block")
 ASSIGNMENTS = ("kmeans", "cluster_qr")
 NOISES = ("individual", "class", "common")
-
 
 select = partial(ihgmm.select_n_clusters, random_state=0)
 diagnose, scale_test = ihgmm.diagnose, ihgmm.scale_heterogeneity_test
@@ -161,6 +160,7 @@ def data(n, p, k, strength=0.3, zeros=0.0, dtype="float64"):
 
 
 def place(name):
+    """Return a path in a new folder."""
     return Path(tempfile.mkdtemp(dir=".")) / name
 
 
@@ -531,7 +531,7 @@ def record(path, only):
             # Threads are worth their start for large data only.
             with threadpool_limits(None if group is large_cases else 1):
                 for name, call in group():
-                    if fnmatch(name, only):
+                    if fnmatch(name, f"{only}*"):
                         parts = recorded(name, call)
                         assert not parts.keys() & found.keys(), f"{name} comes twice"
                         found |= parts
@@ -549,9 +549,9 @@ def difference(a, b, rtol):
     """Return what is different, in words; nothing if nothing is."""
     if "U" in (a.dtype.kind, b.dtype.kind):
         old, new = (str(part.tolist()) for part in (a, b))
-        at = max(0, len(os.path.commonprefix([old, new])) - 20)
-        cut = slice(at, at + 120)
-        return "" if old == new else f"{old[cut]} -> {new[cut]}"
+        pairs = enumerate(zip(old, new, strict=False))
+        at = max(0, next((i for i, (x, y) in pairs if x != y), 0) - 20)
+        return "" if old == new else f"{old[at:][:120]} -> {new[at:][:120]}"
     if a.shape != b.shape or a.dtype != b.dtype:
         return f"{a.dtype} {a.shape} -> {b.dtype} {b.shape}"
     if a.dtype.kind != "f":
@@ -563,7 +563,7 @@ def difference(a, b, rtol):
     gap = np.abs(a[~odd] - b[~odd]).max(initial=0)
     largest = np.abs(a[~odd]).max(initial=0)
     share = gap / largest if largest else np.inf
-    return "" if gap <= rtol * largest else f"{share:.1e} of the largest, {gap:.1e}"
+    return "" if gap <= rtol * largest else f"{a.dtype} {share:.1e} of {largest:.1e}"
 
 
 def compare(paths, only, rtol):
@@ -585,7 +585,7 @@ def compare(paths, only, rtol):
     for name, counts in [*table.items(), ("all", sum(table.values(), Counter()))]:
         cells = (counts.total(), *(counts[kind] for kind in kinds))
         print(f"{name:12}" + "".join(f"{cell:10,}" for cell in cells))
-    print(*lines, sep="\n")
+    print("", *lines, sep="\n")
     return 1 if lines else 0
 
 
@@ -595,7 +595,9 @@ def main():
     for name, count in (("record", 1), ("compare", 2)):
         part = todo.add_parser(name)
         part.add_argument("files", nargs=count, metavar="FILE")
-        part.add_argument("--only", default="*", help="names, such as 'edge/*'")
+        part.add_argument(
+            "--only", default="", help="names that begin so; * is anything"
+        )
         part.add_argument("--rtol", type=float, default=1e-10)
     given = parser.parse_args()
     if given.todo == "record":

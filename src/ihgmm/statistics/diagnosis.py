@@ -17,6 +17,7 @@ from ihgmm._checks import (
     generator,
     warn_zero_rows,
 )
+from ihgmm._text import caution_text, diagnosis_summary
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.tall import Groups, ratio
 from ihgmm.matrix.threads import sized_threads
@@ -172,15 +173,11 @@ class Diagnosis:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to look at, in words."""
-        from ihgmm._text import caution_text
-
         return tuple(map(caution_text, self.cautions))
 
     @property
     def summary(self) -> str:
         """The verdict, each figure with its meaning, and the warnings."""
-        from ihgmm._text import diagnosis_summary
-
         return diagnosis_summary(self)
 
     def __repr__(self) -> str:

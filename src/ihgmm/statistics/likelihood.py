@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, logsumexp, softmax
 
 from ihgmm.matrix import Matrix, Tall, as_matrix, to_host
 
@@ -50,9 +50,9 @@ def refine_labels(
     others wrong. Then every row goes to the centre with the largest cosine. Rounds
     that repeat earlier labels end the search, since they would go round in a circle.
     """
-    X, labels = as_matrix(X), to_host(labels)
+    X, labels = as_matrix(X), to_host(labels).astype(np.intp, copy=False)
     if n_clusters == 1:
-        return Refinement(X.to_device(np.zeros_like(labels, dtype=np.intp)), 0, True)
+        return Refinement(X.to_device(np.zeros_like(labels)), 0, True)
     memberships = indicators(labels, n_clusters)
     seen = _first_look(X, memberships)
     n_iter = 1  # the first look counts as a round
@@ -61,8 +61,9 @@ def refine_labels(
     while n_iter < max_iter and not converged:
         seen, _, _ = _round(X, memberships, seen, "individual")
         if soft:
-            # Half sure, by a power of the likelihood, so that early errors can mend.
-            likely, _ = _posterior(seen, np.ones(n_clusters), power=0.5)
+            # Half sure, by the root of the likelihood, so that early errors can mend.
+            joint = joint_log_likelihood(seen, np.ones(n_clusters))
+            likely = softmax(0.5 * joint, axis=1)
             soft = n_iter < 30 and np.abs(likely - memberships).max() > 1e-2
         if soft:
             memberships = likely
@@ -196,21 +197,12 @@ def _nearest(seen: Projections, labels: np.ndarray) -> np.ndarray:
 
 
 def _posterior(
-    seen: Projections,
-    shares: np.ndarray,
-    variances: np.ndarray | None = None,
-    power: float = 1.0,
+    seen: Projections, shares: np.ndarray, variances: np.ndarray | None
 ) -> tuple[np.ndarray, float]:
-    """Return each cluster's probability for each row, and the log-likelihood of all.
-
-    With a power of the likelihood below 1, the probabilities are less sure.
-    """
-    joint = power * joint_log_likelihood(seen, shares, variances)
-    peak = joint.max(axis=1, keepdims=True)
-    likely = np.exp(joint - peak)
-    total = likely.sum(axis=1, keepdims=True)
-    live = seen.sqnorms > 0
-    return likely / total, float((peak + np.log(total))[live].sum())
+    """Return each cluster's probability for each row, and the log-likelihood of all."""
+    joint = joint_log_likelihood(seen, shares, variances)
+    total = logsumexp(joint, axis=1, keepdims=True)
+    return np.exp(joint - total), float(total[seen.sqnorms > 0].sum())
 
 
 # What a round is made of.

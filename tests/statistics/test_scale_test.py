@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import gamma, kstest
 
 from ihgmm import IhSC, make_ihgmm, scale_heterogeneity_test
-from ihgmm._norms import row_sqnorms
+from ihgmm.matrix import as_matrix
 from ihgmm.statistics.scale_test import (
     Advice,
     Evidence,
@@ -20,7 +20,7 @@ from ihgmm.statistics.scale_test import (
 
 
 def figures(X, group, **options):
-    return row_figures(X, group, 2, row_sqnorms(X), **options)
+    return row_figures(as_matrix(X), group, 2, **options)
 
 
 def naive_half(B, A):

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -606,6 +607,18 @@ def test_a_failing_disk_is_not_a_damaged_file():
     with pytest.raises(ValueError, match="cannot be read as csv: Truncated"):  # noqa: SIM117
         with explain_damage(Path("a.csv")):
             raise OSError("Truncated stream")  # as pyarrow says it, without a number
+
+
+def test_an_archive_of_something_else_is_refused(sample):
+    for name in ("X", "labels"):
+        np.savez("a.npz", **{"X": sample[0], "labels": sample[1], name: []})
+        with zipfile.ZipFile("a.npz") as old, zipfile.ZipFile("b.npz", "w") as new:
+            for member in old.namelist():
+                content = b"text" if member == f"{name}.npy" else old.read(member)
+                new.writestr(member, content)
+        message = fail("fit", "b.npz", "-k", 3, "--label-column", "labels")
+        assert ("b.npz has shape ()" in message) == (name == "X")
+        assert ("b.npz holds () labels" in message) == (name == "labels")
 
 
 def test_pickles_are_never_loaded():

@@ -12,10 +12,12 @@ import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from ihgmm.cli import app
 from ihgmm.experiments import (
     EXPERIMENTS,
     PHASE,
@@ -391,7 +393,22 @@ def test_thresholds_in_units_of_the_papers():
     assert pair["Ndaoud 2022"] == pair["Chen and Yang 2021"]
 
 
-def test_phase_command(tmp_path):
+@pytest.fixture
+def reproduce(capsys):
+    """Run the command in this process; return its status and what it printed."""
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            app(["reproduce", *map(str, arguments)])
+        shown = capsys.readouterr()
+        return SimpleNamespace(
+            returncode=ended.value.code, stdout=shown.out, stderr=shown.err
+        )
+
+    return run
+
+
+def test_phase_command(tmp_path, reproduce):
     arguments = ["phase", "--quick", "--only", "phase/K=2/0.8", "--jobs", 1]
     done = reproduce(*arguments, "-o", tmp_path)
     assert done.returncode == 0, done.stderr
@@ -410,44 +427,43 @@ def test_phase_command(tmp_path):
     assert sorted(runs.read_text().splitlines()) == sorted(before.splitlines())
 
 
-def reproduce(*arguments, **options):
-    return subprocess.run(
-        [COMMAND, "reproduce", *map(str, arguments)],
-        capture_output=True, text=True, timeout=400, **options,
-    )  # fmt: skip
-
-
 def test_command_survives_kill_9(tmp_path):
-    arguments = ["exp4", "--reps", 6, "--only", "exp4/beta/0", "--jobs", 2]
-    whole = reproduce(*arguments, "-o", tmp_path / "whole")
-    assert whole.returncode == 0, whole.stderr
-    killed = subprocess.Popen(
-        [COMMAND, "reproduce", *map(str, arguments), "-o", str(tmp_path / "killed")],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    path = tmp_path / "killed" / "exp4-runs.csv"
+    experiment, arguments = EXPERIMENTS["exp1"], ["--reps", "20", "--only", "n=p/1"]
+    whole, path = tmp_path / "whole.csv", tmp_path / "exp1-runs.csv"
+    results = run_experiment(
+        experiment, whole, reps=20, only=lambda s: "n=p/1" in s.key
+    )
+    command = [COMMAND, "reproduce", "exp1", *arguments, "-o", str(tmp_path), "-q"]
+    killed = subprocess.Popen([*command, "--jobs", "2"], start_new_session=True)
     deadline = time.monotonic() + 120
-    while not (path.exists() and len(path.read_text().splitlines()) > 60):
+    while not (path.exists() and len(path.read_text().splitlines()) > 40):
         assert time.monotonic() < deadline
         assert killed.poll() is None
         time.sleep(0.02)
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
-    before = len(read_results(path, EXPERIMENTS["exp4"].methods))
-    expected = sorted((tmp_path / "whole" / "exp4-runs.csv").read_text().splitlines())
-    assert 0 < before < len(expected) - 1
-    assert reproduce(*arguments, "-o", tmp_path / "killed").returncode == 0
-    assert sorted(path.read_text().splitlines()) == expected
-    for name in ("exp4-summary.csv",):
-        one, two = ((tmp_path / d / name).read_text() for d in ("whole", "killed"))
-        assert one == two
-    with open(tmp_path / "whole" / "exp4-summary.csv", newline="") as file:
-        summary = list(csv.DictReader(file))
-    exact = {(r["x"], r["noise"]): float(r["exact_share"]) for r in summary
-             if r["method"] == "IhSC"}  # fmt: skip
-    assert len(exact) == 18
-    assert all(share == 1 for (x, _), share in exact.items() if float(x) >= 0.2)
-    assert (tmp_path / "whole" / "exp4.png").read_bytes()[:4] == b"\x89PNG"
+    before = len(read_results(path, experiment.methods))
+    assert 0 < before < len(results)
+    subprocess.run([*command, "--jobs", "1"], check=True, timeout=400)
+    lines = [sorted(file.read_text().splitlines()) for file in (path, whole)]
+    assert lines[0] == lines[1]
+    assert (tmp_path / "exp1.png").read_bytes()[:4] == b"\x89PNG"
+    with open(tmp_path / "exp1-summary.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [tuple(row.values()) for row in rows] == [
+        (s.experiment, s.panel, "100", s.noise, s.method, "20", f"{s.rate:.6f}",
+         f"{s.exact_share:.4f}")
+        for s in summarize(results)
+    ]  # fmt: skip
+
+
+def test_ihsc_recovers_clusters_of_unequal_sizes(tmp_path):
+    results = run_experiment(
+        EXPERIMENTS["exp4"], tmp_path / "runs.csv", reps=2,
+        only=lambda s: s.x in (0.2, 0.6, 1.0),
+    )  # fmt: skip
+    errors = [r.errors for r in results if r.method == "IhSC"]
+    assert errors == [0] * 12
 
 
 def test_interrupt_keeps_what_is_done(tmp_path):
@@ -486,7 +502,7 @@ def test_interrupt_keeps_what_is_done(tmp_path):
         (["exp1", "--jobs", 0], "--jobs 0 is too small"),
     ],
 )
-def test_wrong_use(tmp_path, arguments, message):
+def test_wrong_use(tmp_path, reproduce, arguments, message):
     done = reproduce(*arguments, "-o", tmp_path)
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
@@ -552,10 +568,8 @@ def test_table_agrees_with_the_paper():
     assert table["seeds", "k-means"].median == 17
 
 
-@needs_data
-def test_table_command(tmp_path):
-    done = reproduce("table", "--quick", "--only", "s", "--data-home", DATA,
-                     "-o", tmp_path)  # fmt: skip
+def test_table_command(tmp_path, reproduce):
+    done = reproduce("table", "--quick", "--only", "iris", "-o", tmp_path)
     assert done.returncode == 0, done.stderr
     row = r"\| iris \| 150 \| [78]( .7-8.)? \| 7 \| 16 \| 16 \| 16 \| 16 \|"
     assert re.search(row, done.stdout)

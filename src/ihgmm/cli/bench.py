@@ -6,16 +6,15 @@ import importlib.util
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import normalize
 
 from ihgmm import IhSC, SphericalKMeans, make_ihgmm
 from ihgmm.cli.data import Reading
-from ihgmm.cli.options import FETCHED, Seed, one_of, option
+from ihgmm.cli.options import FETCHED, argument, option, seed_option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.reading import BUILT_IN
 from ihgmm.cli.tables.table import Table, numbered_table, plural
@@ -27,29 +26,24 @@ SHAPES = {
     "features": (500, 10_000, 5),
     "square": (3_000, 3_000, 10),
 }
+_SIZES = [f"{name} ({n:,} x {p:,})" for name, (n, p, _) in SHAPES.items()]
 
 
 def bench(
     *,
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="[DATA]",
-            autocompletion=one_of([*SHAPES, *BUILT_IN, *FETCHED]),
-            help="Data as for ihgmm fit; or a sample of the model: "
-            + ", ".join(f"{name} ({n:,} x {p:,})" for name, (n, p, _) in SHAPES.items())
-            + ".",
-        ),
-    ] = "rows",
-    n_clusters: Annotated[
-        int | None,
-        option(
-            "Number of clusters; that of the known labels by default.",
-            "-k --n-clusters",
-        ),
-    ] = None,
-    repeats: Annotated[int, option("Runs of each method; the fastest counts.")] = 3,
-    random_state: Seed = 0,
+    data: str = argument(
+        "rows",
+        f"Data as for ihgmm fit; or a sample of the model: {', '.join(_SIZES)}.",
+        "[DATA]",
+        words=[*SHAPES, *BUILT_IN, *FETCHED],
+    ),
+    n_clusters: int | None = option(
+        None,
+        "Number of clusters; that of the known labels by default.",
+        "-k --n-clusters",
+    ),
+    repeats: int = option(3, "Runs of each method; the fastest counts."),
+    random_state: int = seed_option(),
     reading: Reading,
     screen: Screen,
 ) -> None:

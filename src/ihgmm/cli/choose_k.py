@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from ihgmm import select_n_clusters
 from ihgmm._files import atomic_write
 from ihgmm._text import count_headline
 from ihgmm.cli.data import Reading
-from ihgmm.cli.options import OUTPUT, Data, Seed, option
+from ihgmm.cli.options import DATA, OUTPUT, option, seed_option
 from ihgmm.cli.output import check_output
 from ihgmm.cli.screen import AnswerScreen
 from ihgmm.statistics.selection import COUNT_GRAMS, METHODS, ClusterCount
@@ -20,34 +20,30 @@ from ihgmm.statistics.selection import COUNT_GRAMS, METHODS, ClusterCount
 class Counting:
     """The options of the count."""
 
-    method: Annotated[
-        str,
-        option(
-            "parallel: count directions that stand out from noise; stability: the "
-            "largest number of clusters that halves of the data agree on; auto: "
-            "stability in 20 features or fewer, parallel in more.",
-            words=METHODS,
-        ),
-    ] = "auto"
-    gram: Annotated[
-        str, option(f"Similarity of rows: {', '.join(COUNT_GRAMS)}.", words=COUNT_GRAMS)
-    ] = "auto"
-    max_clusters: Annotated[int, option("The largest number to look for.")] = 50
-    random_state: Seed = 0
+    method: str = option(
+        "auto",
+        "parallel: count directions that stand out from noise; stability: the largest "
+        "number of clusters that halves of the data agree on; auto: stability in "
+        "20 features or fewer, parallel in more.",
+        words=METHODS,
+    )
+    gram: str = option(
+        "auto", f"Similarity of rows: {', '.join(COUNT_GRAMS)}.", words=COUNT_GRAMS
+    )
+    max_clusters: int = option(50, "The largest number to look for.")
+    random_state: int = seed_option()
 
 
 def choose_k(
     *,
-    data: Data,
+    data: str = DATA,
     counting: Counting,
-    plot: Annotated[
-        Path | None,
-        option(
-            "Draw the eigenvalues and the edge of noise, and the prediction strengths "
-            "of stability: a PNG, PDF or SVG file.",
-            panel=OUTPUT,
-        ),
-    ] = None,
+    plot: Path | None = option(
+        None,
+        "Draw the eigenvalues and the edge of noise, and the prediction strengths of "
+        "stability: a PNG, PDF or SVG file.",
+        panel=OUTPUT,
+    ),
     reading: Reading,
     screen: AnswerScreen,
 ) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any
+from typing import Any
 
 from sklearn.preprocessing import StandardScaler
 
 from ihgmm import IhSC
-from ihgmm.cli.options import READING, DropMissing, IdColumn, LabelColumn, Seed, option
+from ihgmm.cli.options import READING, option, seed_option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.request import Request
@@ -18,47 +18,58 @@ from ihgmm.cli.tables.table import Note, Table
 from ihgmm.numerics.eigen import ORDERS
 from ihgmm.numerics.gram import GRAMS
 
-Gram = Annotated[str, option(f"Similarity of rows: {', '.join(GRAMS)}.", words=GRAMS)]
+
+def gram_option() -> Any:
+    """Declare the kind of Gram matrix."""
+    return option("hollow", f"Similarity of rows: {', '.join(GRAMS)}.", words=GRAMS)
 
 
 @dataclass(frozen=True)
-class Reading:
+class RowReading:
+    """The options that say which rows to read, and what is known about them."""
+
+    label_column: str | None = option(
+        None,
+        "Column with known labels (or array of an NPZ file): not used, but compared "
+        "with.",
+        panel=READING,
+    )
+    id_column: str | None = option(
+        None, "Column with names of rows, for the output.", panel=READING
+    )
+    drop_missing: bool = option(
+        False, "Leave out rows with missing cells.", "--drop-missing", panel=READING
+    )
+
+
+@dataclass(frozen=True)
+class Reading(RowReading):
     """The options that say how to read the data."""
 
-    label_column: LabelColumn = None
-    id_column: IdColumn = None
-    columns: Annotated[
-        list[str] | None,
-        option(
-            "Columns to use; all that hold numbers by default. Names with a comma in "
-            "double quotes: '\"a,b\",c'.",
-            panel=READING,
-            metavar="NAME,...",
-        ),
-    ] = None
-    drop_columns: Annotated[
-        list[str] | None,
-        option("Columns to leave out.", panel=READING, metavar="NAME,..."),
-    ] = None
-    drop_missing: DropMissing = False
-    standardize: Annotated[
-        bool,
-        option(
-            "Give every column mean 0 and deviation 1, for columns whose zero means "
-            "nothing; rows are then no multiples of a pattern any more.",
-            "--standardize",
-            panel=READING,
-        ),
-    ] = False
-    scale_columns: Annotated[
-        bool,
-        option(
-            "Divide every column by its deviation, for columns in different units; "
-            "zero stays zero, so rows stay multiples of a pattern.",
-            "--scale-columns",
-            panel=READING,
-        ),
-    ] = False
+    columns: list[str] | None = option(
+        None,
+        "Columns to use; all that hold numbers by default. Names with a comma in "
+        "double quotes: '\"a,b\",c'.",
+        panel=READING,
+        metavar="NAME,...",
+    )
+    drop_columns: list[str] | None = option(
+        None, "Columns to leave out.", panel=READING, metavar="NAME,..."
+    )
+    standardize: bool = option(
+        False,
+        "Give every column mean 0 and deviation 1, for columns whose zero means "
+        "nothing; rows are then no multiples of a pattern any more.",
+        "--standardize",
+        panel=READING,
+    )
+    scale_columns: bool = option(
+        False,
+        "Divide every column by its deviation, for columns in different units; zero "
+        "stays zero, so rows stay multiples of a pattern.",
+        "--scale-columns",
+        panel=READING,
+    )
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other, before any work is done."""
@@ -103,23 +114,20 @@ class Reading:
 class Fitting:
     """The options of the model."""
 
-    n_clusters: Annotated[
-        str,
-        option(
-            'Number of clusters, or "auto" to count the directions in the data.',
-            "-k --n-clusters",
-            words=["auto"],
-        ),
-    ]
-    gram: Gram = "hollow"
-    order: Annotated[
-        str, option(f"Which eigenvalues lead: {', '.join(ORDERS)}.", words=ORDERS)
-    ] = "algebraic"
-    refine: Annotated[
-        bool,
-        option("Reassign rows to the centres that the other rows give.", "--refine"),
-    ] = False
-    random_state: Seed = 0
+    n_clusters: str = option(
+        ...,
+        'Number of clusters, or "auto" to count the directions in the data.',
+        "-k --n-clusters",
+        words=["auto"],
+    )
+    gram: str = gram_option()
+    order: str = option(
+        "algebraic", f"Which eigenvalues lead: {', '.join(ORDERS)}.", words=ORDERS
+    )
+    refine: bool = option(
+        False, "Reassign rows to the centres that the other rows give.", "--refine"
+    )
+    random_state: int = seed_option()
 
     def model(self) -> IhSC:
         """Return the model, to be fitted."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from ihgmm.cli.commands import Command, Group
-from ihgmm.cli.options import AsJson, DataHome, Quiet, one_of, option, spell_out
+from ihgmm.cli.options import DATA_HOME, argument, option, spell_out
 from ihgmm.cli.screen import Screen
 from ihgmm.datasets import list_datasets, load_dataset
 from ihgmm.datasets._cache import cache_folder
@@ -23,12 +23,8 @@ datasets = typer.Typer(
 )
 
 
-@datasets.callback()
 def show(
-    context: typer.Context,
-    data_home: DataHome = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    *, context: typer.Context, data_home: Path | None = DATA_HOME, screen: Screen
 ) -> None:
     """List the paper's data sets and where they are kept, or download one.
 
@@ -41,12 +37,12 @@ def show(
       ihgmm datasets fetch dna
     """
     if context.invoked_subcommand is None:
-        list_all(data_home=data_home, screen=Screen(as_json, quiet))
-    elif data_home or as_json or quiet:
+        list_all(data_home=data_home, screen=screen)
+    elif data_home or screen.silent:
         raise ValueError(f"Give options after {context.invoked_subcommand}.")
 
 
-def list_all(*, data_home: DataHome = None, screen: Screen) -> None:
+def list_all(*, data_home: Path | None = DATA_HOME, screen: Screen) -> None:
     """List the paper's data sets and where they are kept.
 
     [bold]Examples[/]
@@ -68,18 +64,11 @@ def list_all(*, data_home: DataHome = None, screen: Screen) -> None:
 
 def fetch(
     *,
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME",
-            autocompletion=one_of(list_datasets()),
-            help=f"One of {', '.join(list_datasets())}.",
-        ),
-    ],
-    data_home: DataHome = None,
-    timeout: Annotated[
-        float, option("Seconds without a byte after which to give up.")
-    ] = 30.0,
+    name: str = argument(
+        ..., f"One of {', '.join(list_datasets())}.", "NAME", words=list_datasets()
+    ),
+    data_home: Path | None = DATA_HOME,
+    timeout: float = option(30.0, "Seconds without a byte after which to give up."),
     screen: Screen,
 ) -> None:
     """Download a data set, unless it is there, and check what it holds.
@@ -113,6 +102,7 @@ def _describe(name: str, data_home: Path | None) -> dict[str, Any]:
     return {"name": name, "rows": n, "features": p, "classes": classes, "where": where}
 
 
+datasets.callback(help=show.__doc__)(spell_out(show))
 datasets.command("list", cls=Command, help=list_all.__doc__)(spell_out(list_all))
 datasets.command("fetch", cls=Command, help=fetch.__doc__, no_args_is_help=True)(
     spell_out(fetch)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from ihgmm import IhSC
 from ihgmm.cli.data import Fitting, Reading
-from ihgmm.cli.options import OUTPUT, Data, Labels, option
+from ihgmm.cli.options import DATA, LABELS, OUTPUT, option
 from ihgmm.cli.output import check_output, compare_labels, print_labels, write_labels
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.reading import DELIMITERS
@@ -20,16 +20,14 @@ from ihgmm.storage import save_model
 
 def fit(
     *,
-    data: Data,
+    data: str = DATA,
     fitting: Fitting,
-    output: Labels = None,
-    save: Annotated[
-        Path | None,
-        option(
-            "Write the model to this file, for ihgmm predict; an old one is replaced.",
-            panel=OUTPUT,
-        ),
-    ] = None,
+    output: Path | None = LABELS,
+    save: Path | None = option(
+        None,
+        "Write the model to this file, for ihgmm predict; an old one is replaced.",
+        panel=OUTPUT,
+    ),
     reading: Reading,
     screen: Screen,
 ) -> None:

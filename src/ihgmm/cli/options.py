@@ -1,11 +1,10 @@
-"""Options that several commands share, each declared once."""
+"""Options: how they are declared, and those that several commands share."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING, fields, is_dataclass
-from pathlib import Path
+from dataclasses import MISSING, Field, field, fields, is_dataclass
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -18,28 +17,72 @@ FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
 READING, OUTPUT = "Reading the data", "Output"
 
 
-def spell_out(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that has an option for each field of its groups of options.
+def option(
+    default: Any,
+    text: str,
+    names: str = "",
+    *,
+    panel: str | None = None,
+    words: Iterable[str] = (),
+    metavar: str | None = None,
+) -> Any:
+    """Declare an option of a command, or of a group of options, which is a dataclass.
 
-    A group is a dataclass whose fields are annotated as options are. A command that
-    has a parameter of that class gets it made of the options that were given.
+    A default of ``...`` stands for none: it must be given. The names are such as
+    "-o --output", by default that of the parameter. The shell offers the words, or
+    files if there are none.
     """
+    complete = one_of(words) if words else None
+    more: dict[str, Any] = {"metavar": metavar, "autocompletion": complete}
+    info = typer.Option(*names.split(), help=text, rich_help_panel=panel, **more)
+    return _declare(default, info)
+
+
+def argument(default: Any, text: str, metavar: str, words: Iterable[str] = ()) -> Any:
+    """Declare an argument of a command, as :func:`option` does an option."""
+    complete = one_of(words) if words else None
+    info = typer.Argument(metavar=metavar, help=text, autocompletion=complete)
+    return _declare(default, info)
+
+
+def _declare(default: Any, info: Any) -> Any:
+    default = MISSING if default is ... else default
+    return field(default=default, metadata={"typer": info})
+
+
+def one_of(words: Iterable[str]) -> Callable[[str], list[str]]:
+    """Return what the shell offers where one of these words is to be given."""
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+
+
+def spell_out(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command as typer wants it, with all options of its groups.
+
+    A command that has a parameter of a dataclass of options gets it made of the
+    options that were given.
+    """
+    parameters = inspect.signature(command, eval_str=True).parameters
     groups: dict[str, list[str]] = {}
     options: list[inspect.Parameter] = []
-    parameters = inspect.signature(command, eval_str=True).parameters
-    for parameter in parameters.values():
+
+    def add(parameter: inspect.Parameter, declared: Field, kind: Any) -> None:
+        default = declared.default
+        default = parameter.empty if default is MISSING else default
+        kind = Annotated[kind, declared.metadata["typer"]]
+        options.append(parameter.replace(default=default, annotation=kind))
+
+    for name, parameter in parameters.items():
         group = parameter.annotation
-        if not is_dataclass(group):
-            options.append(parameter)
-            continue
-        hints = get_type_hints(group, include_extras=True)
-        groups[parameter.name] = [field.name for field in fields(group)]
-        for field in fields(group):
-            default = parameter.empty if field.default is MISSING else field.default
-            hint = hints[field.name]
-            options.append(
-                parameter.replace(name=field.name, default=default, annotation=hint)
-            )
+        if is_dataclass(group):
+            hints = get_type_hints(group)
+            groups[name] = [declared.name for declared in fields(group)]
+            for declared in fields(group):
+                member = parameter.replace(name=declared.name)
+                add(member, declared, hints[declared.name])
+        elif isinstance(parameter.default, Field):
+            add(parameter, parameter.default, group)
+        else:
+            options.append(parameter)  # typer's context
 
     def run(**values: Any) -> None:
         for name, members in groups.items():
@@ -52,67 +95,23 @@ def spell_out(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def option(
-    text: str,
-    names: str = "",
-    *,
-    panel: str | None = None,
-    words: Iterable[str] = (),
-    metavar: str | None = None,
-) -> Any:
-    """Return an option: its help, its names ("-o --output"), the words it takes."""
-    return typer.Option(
-        *names.split(),
-        help=text,
-        rich_help_panel=panel,
-        metavar=metavar,
-        # Without words the shell offers files.
-        autocompletion=one_of(words) if words else None,
-    )
+DATA = argument(
+    ...,
+    "A CSV, TSV, Parquet, NPY, NPZ or MTX file, rows being observations; or a built-in "
+    f"data set: {', '.join(BUILT_IN)}, or one of the paper's that are downloaded: "
+    f"{', '.join(FETCHED)}.",
+    "DATA",
+    words=[*BUILT_IN, *FETCHED],
+)
+LABELS = option(
+    None,
+    "Write a line for each row to this CSV or TSV file; an old one is replaced.",
+    "-o --output",
+    panel=OUTPUT,
+)
+DATA_HOME = option(None, "Folder with the downloaded data sets.")
 
 
-def one_of(words: Iterable[str]) -> Callable[[str], list[str]]:
-    """Return what the shell offers where one of these words is to be given."""
-    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
-
-
-Data = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA",
-        autocompletion=one_of([*BUILT_IN, *FETCHED]),
-        help="A CSV, TSV, Parquet, NPY, NPZ or MTX file, rows being observations; "
-        f"or a built-in data set: {', '.join(BUILT_IN)}, or one of the paper's "
-        f"that are downloaded: {', '.join(FETCHED)}.",
-    ),
-]
-Labels = Annotated[
-    Path | None,
-    option(
-        "Write a line for each row to this CSV or TSV file; an old one is replaced.",
-        "-o --output",
-        panel=OUTPUT,
-    ),
-]
-LabelColumn = Annotated[
-    str | None,
-    option(
-        "Column with known labels (or array of an NPZ file): not used, but compared "
-        "with.",
-        panel=READING,
-    ),
-]
-IdColumn = Annotated[
-    str | None, option("Column with names of rows, for the output.", panel=READING)
-]
-DropMissing = Annotated[
-    bool, option("Leave out rows with missing cells.", "--drop-missing", panel=READING)
-]
-Seed = Annotated[int, option("Seed of all that is random.", "--seed")]
-AsJson = Annotated[
-    bool, option("Print one JSON document and nothing else.", "--json", panel=OUTPUT)
-]
-Quiet = Annotated[
-    bool, option("Print nothing but warnings and errors.", "-q --quiet", panel=OUTPUT)
-]
-DataHome = Annotated[Path | None, option("Folder with the downloaded data sets.")]
+def seed_option() -> Any:
+    """Declare the seed."""
+    return option(0, "Seed of all that is random.", "--seed")

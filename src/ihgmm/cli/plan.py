@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
 
 from ihgmm import planning
 from ihgmm.cli.options import option
@@ -12,17 +11,15 @@ from ihgmm.cli.screen import Screen
 
 def plan(
     *,
-    n: Annotated[str, option("Number of rows, such as 1e9.", "--n")],
-    p: Annotated[str, option("Number of features, such as 2_000.", "--p")],
-    n_clusters: Annotated[str, option("Number of clusters.", "-k --n-clusters")],
-    density: Annotated[
-        float | None, option("Share of entries that are not zero, for sparse data.")
-    ] = None,
-    dtype: Annotated[str, option("Type of the numbers: float32, float64.")] = "float32",
-    memory: Annotated[
-        float, option("GB of memory of the machine, or of dask's client.")
-    ] = 16,
-    gpu_memory: Annotated[float, option("GB of memory of the GPU.")] = 141,
+    n: str = option(..., "Number of rows, such as 1e9.", "--n"),
+    p: str = option(..., "Number of features, such as 2_000.", "--p"),
+    n_clusters: str = option(..., "Number of clusters.", "-k --n-clusters"),
+    density: float | None = option(
+        None, "Share of entries that are not zero, for sparse data."
+    ),
+    dtype: str = option("float32", "Type of the numbers: float32, float64."),
+    memory: float = option(16, "GB of memory of the machine, or of dask's client."),
+    gpu_memory: float = option(141, "GB of memory of the GPU."),
     screen: Screen,
 ) -> None:
     """Say how often a fit will read the data, and what memory it will take.

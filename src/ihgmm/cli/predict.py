@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 from sklearn.pipeline import Pipeline
 
-from ihgmm.cli.options import Data, DropMissing, IdColumn, LabelColumn, Labels
+from ihgmm.cli.data import RowReading
+from ihgmm.cli.options import DATA, LABELS, argument
 from ihgmm.cli.output import check_output, compare_labels, print_labels, write_labels
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.reading import DELIMITERS, read_table
@@ -20,19 +20,15 @@ from ihgmm.storage import load_saved
 
 def predict(
     *,
-    model: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL",
-            help="A model that ihgmm fit --save or ihgmm.storage.save_model has "
-            "written. Nothing in it is executed.",
-        ),
-    ],
-    data: Data,
-    output: Labels = None,
-    label_column: LabelColumn = None,
-    id_column: IdColumn = None,
-    drop_missing: DropMissing = False,
+    model: Path = argument(
+        ...,
+        "A model that ihgmm fit --save or ihgmm.storage.save_model has written. "
+        "Nothing in it is executed.",
+        "MODEL",
+    ),
+    data: str = DATA,
+    output: Path | None = LABELS,
+    reading: RowReading,
     screen: Screen,
 ) -> None:
     """Place the rows of DATA in the clusters of a saved model.
@@ -55,14 +51,14 @@ def predict(
     names = getattr(saved.model, "feature_names_in_", None)
     request = Request(
         data,
-        label=label_column,
-        ids=id_column,
+        label=reading.label_column,
+        ids=reading.id_column,
         features=None if names is None else list(names),
         fit_label=saved.label_column,
         fit_ids=saved.id_column,
     )
     with screen.working(f"reading {data}"):
-        table = read_table(request, drop_missing=drop_missing)
+        table = read_table(request, drop_missing=reading.drop_missing)
     n, p = table.X.shape
     if p != saved.model.n_features_in_:
         nameless = "has no names for them" if names is None else "finds them by name"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from ihgmm.cli.data import Fitting, Reading
-from ihgmm.cli.options import OUTPUT, Data, option
+from ihgmm.cli.options import DATA, OUTPUT, option
 from ihgmm.cli.output import check_output
 from ihgmm.cli.screen import Screen
 from ihgmm.report import write_report
@@ -14,17 +13,15 @@ from ihgmm.report import write_report
 
 def report(
     *,
-    data: Data,
+    data: str = DATA,
     fitting: Fitting,
-    output: Annotated[
-        Path,
-        option(
-            "The page, ending in .html; an old one is replaced.",
-            "-o --output",
-            panel=OUTPUT,
-        ),
-    ],
-    title: Annotated[str | None, option("Heading of the page.", panel=OUTPUT)] = None,
+    output: Path = option(
+        ...,
+        "The page, ending in .html; an old one is replaced.",
+        "-o --output",
+        panel=OUTPUT,
+    ),
+    title: str | None = option(None, "Heading of the page.", panel=OUTPUT),
     reading: Reading,
     screen: Screen,
 ) -> None:

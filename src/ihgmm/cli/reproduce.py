@@ -7,13 +7,13 @@ import math
 import os
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from ihgmm._files import atomic_write
 from ihgmm.cli.messages import clean
-from ihgmm.cli.options import DataHome, one_of, option
+from ihgmm.cli.options import DATA_HOME, argument, option
 from ihgmm.cli.output import write_csv
 from ihgmm.cli.screen import Screen
 from ihgmm.experiments import STUDIES, Experiment, Setting, real_data_table
@@ -26,38 +26,32 @@ from ihgmm.experiments.table import PAPER_COUNTS, to_latex, to_markdown
 class Extent:
     """How much of a study is run, and where its results go."""
 
-    output: Annotated[Path, option("Folder for tables and figures.", "-o --output")] = (
-        Path("reproduction")
+    output: Path = option(
+        Path("reproduction"), "Folder for tables and figures.", "-o --output"
     )
-    reps: Annotated[
-        int | None,
-        option("Repetitions of each setting (200, phase 5), seeds of the table (10)."),
-    ] = None
-    jobs: Annotated[int | None, option("Processes; all cores by default.")] = None
-    only: Annotated[
-        str | None,
-        option(
-            "Only what has this in its name: a panel ('p>>n'), a noise "
-            "('rademacher'), a setting ('exp4/beta/0.1'), a map ('phase/K='), or a "
-            "data set."
-        ),
-    ] = None
-    quick: Annotated[
-        bool, option("A few repetitions, without the largest samples.", "--quick")
-    ] = False
-    data_home: DataHome = None
+    reps: int | None = option(
+        None, "Repetitions of each setting (200, phase 5), seeds of the table (10)."
+    )
+    jobs: int | None = option(None, "Processes; all cores by default.")
+    only: str | None = option(
+        None,
+        "Only what has this in its name: a panel ('p>>n'), a noise ('rademacher'), a "
+        "setting ('exp4/beta/0.1'), a map ('phase/K='), or a data set.",
+    )
+    quick: bool = option(
+        False, "A few repetitions, without the largest samples.", "--quick"
+    )
+    data_home: Path | None = DATA_HOME
 
 
 def reproduce(
     *,
-    what: Annotated[
-        str,
-        typer.Argument(
-            metavar="WHAT",
-            autocompletion=one_of([*STUDIES, "table", "all"]),
-            help=f"{', '.join(STUDIES)}, table, or all of them: all.",
-        ),
-    ],
+    what: str = argument(
+        ...,
+        f"{', '.join(STUDIES)}, table, or all of them: all.",
+        "WHAT",
+        words=[*STUDIES, "table", "all"],
+    ),
     extent: Extent,
     screen: Screen,
 ) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, Any
 
 import numpy as np
-import typer
 
 from ihgmm import make_ihgmm
 from ihgmm._files import atomic_write
-from ihgmm.cli.options import OUTPUT, Seed, option
+from ihgmm.cli.options import OUTPUT, argument, option, seed_option
 from ihgmm.cli.output import check_output
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.reading import DELIMITERS
@@ -25,39 +24,30 @@ TYPES = ("float64", "float32")
 class Model:
     """The options of the model, which are those of make_ihgmm."""
 
-    n_samples: Annotated[int, option("Number of rows.", "-n")] = 500
-    n_features: Annotated[int, option("Number of features.", "-p")] = 200
-    n_clusters: Annotated[int, option("Number of clusters.", "-k --n-clusters")] = 4
-    scale_ratio: Annotated[
-        float, option("Scales are uniform between 1 and this number.")
-    ] = 20.0
-    balance: Annotated[
-        float, option("The smallest cluster over an even share, up to 1.")
-    ] = 1.0
-    separation: Annotated[float | None, option("Distance between any two centres.")] = (
-        None
+    n_samples: int = option(500, "Number of rows.", "-n")
+    n_features: int = option(200, "Number of features.", "-p")
+    n_clusters: int = option(4, "Number of clusters.", "-k --n-clusters")
+    scale_ratio: float = option(20.0, "Scales are uniform between 1 and this number.")
+    balance: float = option(1.0, "The smallest cluster over an even share, up to 1.")
+    separation: float | None = option(None, "Distance between any two centres.")
+    separation_constant: float = option(
+        3.0, "The same in units of the paper's, if it is not given."
     )
-    separation_constant: Annotated[
-        float, option("The same in units of the paper's, if it is not given.")
-    ] = 3.0
-    noise: Annotated[
-        str,
-        option(f"Noise: {', '.join(NOISE_DISTRIBUTIONS)}.", words=NOISE_DISTRIBUTIONS),
-    ] = "gaussian"
-    noise_levels: Annotated[
-        str, option("Range of the noise levels, or one number.", metavar="LOW,HIGH")
-    ] = "0.5,1.5"
-    noise_structure: Annotated[
-        str,
-        option(
-            f"What has a noise level of its own: {', '.join(NOISE_STRUCTURES)}.",
-            words=NOISE_STRUCTURES,
-        ),
-    ] = "individual"
-    dtype: Annotated[str, option(f"Type of X: {', '.join(TYPES)}.", words=TYPES)] = (
-        "float64"
+    noise: str = option(
+        "gaussian",
+        f"Noise: {', '.join(NOISE_DISTRIBUTIONS)}.",
+        words=NOISE_DISTRIBUTIONS,
     )
-    random_state: Seed = 0
+    noise_levels: str = option(
+        "0.5,1.5", "Range of the noise levels, or one number.", metavar="LOW,HIGH"
+    )
+    noise_structure: str = option(
+        "individual",
+        f"What has a noise level of its own: {', '.join(NOISE_STRUCTURES)}.",
+        words=NOISE_STRUCTURES,
+    )
+    dtype: str = option("float64", f"Type of X: {', '.join(TYPES)}.", words=TYPES)
+    random_state: int = seed_option()
 
     def draw(self) -> IhGMMSample:
         """Return a sample with its parameters."""
@@ -70,18 +60,15 @@ class Model:
 
 def sample(
     *,
-    output: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="Where to write: CSV, TSV, Parquet, NPY or NPZ, by the end of the "
-            "name.",
-        ),
-    ],
+    output: Path = argument(
+        ...,
+        "Where to write: CSV, TSV, Parquet, NPY or NPZ, by the end of the name.",
+        "FILE",
+    ),
     model: Model,
-    force: Annotated[
-        bool, option("Replace files that are there.", "--force", panel=OUTPUT)
-    ] = False,
+    force: bool = option(
+        False, "Replace files that are there.", "--force", panel=OUTPUT
+    ),
     screen: Screen,
 ) -> None:
     """Write a sample of the model, with its labels and parameters.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from ihgmm import IhSC, scale_heterogeneity_test
-from ihgmm.cli.data import Gram, Reading, parse_n_clusters
-from ihgmm.cli.options import READING, Data, Seed, option
+from ihgmm.cli.data import Reading, gram_option, parse_n_clusters
+from ihgmm.cli.options import DATA, READING, option, seed_option
 from ihgmm.cli.screen import AnswerScreen
 
 
@@ -15,29 +15,25 @@ from ihgmm.cli.screen import AnswerScreen
 class ReadingWithin(Reading):
     """The options of reading, where labels are more than compared with."""
 
-    label_column: Annotated[
-        str | None,
-        option(
-            "Column with known labels (or array of an NPZ file): rows are tested "
-            "within them, unless -k is given.",
-            panel=READING,
-        ),
-    ] = None
+    label_column: str | None = option(
+        None,
+        "Column with known labels (or array of an NPZ file): rows are tested within "
+        "them, unless -k is given.",
+        panel=READING,
+    )
 
 
 def scales(
     *,
-    data: Data,
-    n_clusters: Annotated[
-        str | None,
-        option(
-            'Test within so many clusters that IhSC finds, or "auto"; without it '
-            "within the known labels.",
-            "-k --n-clusters",
-        ),
-    ] = None,
-    gram: Gram = "hollow",
-    random_state: Seed = 0,
+    data: str = DATA,
+    n_clusters: str | None = option(
+        None,
+        'Test within so many clusters that IhSC finds, or "auto"; without it within '
+        "the known labels.",
+        "-k --n-clusters",
+    ),
+    gram: str = gram_option(),
+    random_state: int = seed_option(),
     reading: ReadingWithin,
     screen: AnswerScreen,
 ) -> None:

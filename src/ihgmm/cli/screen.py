@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import typer
@@ -17,7 +17,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from ihgmm.cli.messages import clean, print_message, print_warning
-from ihgmm.cli.options import OUTPUT, AsJson, Quiet, option
+from ihgmm.cli.options import OUTPUT, option
 from ihgmm.cli.tables.table import Note, shorten
 
 
@@ -30,8 +30,12 @@ class Screen:
     to a terminal.
     """
 
-    as_json: AsJson = False
-    quiet: Quiet = False
+    as_json: bool = option(
+        False, "Print one JSON document and nothing else.", "--json", panel=OUTPUT
+    )
+    quiet: bool = option(
+        False, "Print nothing but warnings and errors.", "-q --quiet", panel=OUTPUT
+    )
 
     @property
     def silent(self) -> bool:
@@ -120,14 +124,12 @@ class Screen:
 class AnswerScreen(Screen):
     """A screen on which ``--quiet`` leaves the bare answer, for scripts."""
 
-    quiet: Annotated[
-        bool,
-        option(
-            "Print nothing but the bare answer, warnings and errors.",
-            "-q --quiet",
-            panel=OUTPUT,
-        ),
-    ] = False
+    quiet: bool = option(
+        False,
+        "Print nothing but the bare answer, warnings and errors.",
+        "-q --quiet",
+        panel=OUTPUT,
+    )
 
     def answer(self, text: str) -> None:
         """Print the answer alone, if nothing else is asked for."""

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import BinaryIO
@@ -152,29 +152,29 @@ def run_experiment(
         with path.open("a", newline="", encoding="utf-8") as file:
             if file.tell() == 0:
                 file.write(",".join(COLUMNS) + "\n")
-            for results in _execute_all(missing, jobs):
-                done |= _by_run(results)
-                file.write(_lines(results))
-                file.flush()
-                os.fsync(file.fileno())
-                count += 1
-                if progress:
-                    progress(count, len(wanted))
+            with contextlib.closing(_execute_all(missing, jobs)) as outputs:
+                for results in outputs:
+                    done |= _by_run(results)
+                    file.write(_lines(results))
+                    file.flush()
+                    os.fsync(file.fileno())
+                    count += 1
+                    if progress:
+                        progress(count, len(wanted))
     return sorted(result for results in done.values() for result in results)
 
 
-def _execute_all(runs: list[Run], jobs: int) -> Iterator[list[Result]]:
+def _execute_all(runs: list[Run], jobs: int) -> Generator[list[Result], None, None]:
     """Yield the results of each run as soon as they are there, in any order."""
     # One run at a time: joblib would wait for all of a batch before it hands out any.
     parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1)
     with _uninterrupted():  # workers start here, and leave Ctrl-C to this process
         outputs = parallel(delayed(_execute_for)(os.getpid(), run) for run in runs)
-    try:
+    # To close it after an interrupt ends the workers. Tasks that are cancelled or not
+    # used, of which joblib warns, are what is wanted then.
+    with warnings.catch_warnings(), contextlib.closing(outputs):
+        warnings.filterwarnings("ignore", r"\d+ tasks ", UserWarning)
         yield from outputs
-    finally:  # after an interrupt this ends the workers
-        with warnings.catch_warnings():  # that tasks are cancelled is what is wanted
-            warnings.simplefilter("ignore")
-            outputs.close()
 
 
 def _execute_for(parent: int, run: Run) -> list[Result]:

@@ -240,7 +240,10 @@ def read_npz(path: Path, request: Request) -> Table:
             f"--label-column {label!r}: {path} has no such array; it has "
             f"{quote_all(names)}."
         )
-    labels = None if label is None else _from_archive(path, itemgetter(label))
+    # A member that is no array comes as bytes.
+    labels = (
+        None if label is None else np.asarray(_from_archive(path, itemgetter(label)))
+    )
     if "format" in names:
         return _from_matrix(_read_sparse(path), request, labels, label, is_sparse=True)
     others = [name for name in names if name != label]

@@ -59,10 +59,8 @@ def count_summary(count: ClusterCount) -> str:
     if count.is_capped:
         text += f" It stopped at max_clusters={count.max_clusters}, there may be more."
     if count.gram == "cosine" and count.n_clusters > 1:
-        text += (
-            " Counted in the cosines of rows: cluster with gram='cosine' or "
-            "refine=True."
-        )
+        remedy = "cluster with gram='cosine' or refine=True."
+        text += f" Counted in the cosines of rows: {remedy}"
     return text
 
 
@@ -95,15 +93,16 @@ def automatic_count_warnings(
 
 
 def _dominated(count: ClusterCount) -> str:
-    text = (
+    remedy = "Divide the columns by their deviation first."
+    if count.is_offset:
+        remedy = (
+            "It is mostly offset, its mean far from zero for its deviation: subtract "
+            "its mean, or leave it out."
+        )
+    return (
         f"Cannot tell: column {count.largest_index} holds {count.largest_column:.0%} "
         "of the squared length of X, and signs on a single column show nothing. "
-    )
-    if not count.is_offset:
-        return f"{text}Divide the columns by their deviation first."
-    return (
-        f"{text}It is mostly offset, its mean far from zero for its deviation: "
-        "subtract its mean, or leave it out."
+        f"{remedy}"
     )
 
 
@@ -280,12 +279,12 @@ def _gap_text(diagnosis: Diagnosis) -> str:
 
 
 def _threshold_text(diagnosis: Diagnosis) -> str:
-    conditions = diagnosis.conditions
+    conditions, text = diagnosis.conditions, "separation over what theory asks for"
     if conditions is None or conditions.separation < 1:
-        return "separation over what theory asks for; below 1 data decide"
+        return f"{text}; below 1 data decide"
     if conditions.features < 1:
-        return "separation over what theory asks for; it wants more features"
-    return "separation over what theory asks for: met, up to constants"
+        return f"{text}; it wants more features"
+    return f"{text}: met, up to constants"
 
 
 _CAUTIONS = {

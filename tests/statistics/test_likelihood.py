@@ -192,6 +192,14 @@ def test_no_cluster_is_emptied():
         assert (mixture.memberships.sum(axis=0) >= 0.5).all(), seed
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64])
+def test_labels_of_any_integer_type_are_refined(dtype):
+    X, labels = make_ihgmm(60, 40, 2, separation=4.0, random_state=0)
+    start = labels.astype(dtype)
+    start[:5] = 1 - start[:5]
+    assert_array_equal(refine_labels(X, start, 2).labels, labels)
+
+
 def test_many_starts_end():
     X, _ = make_ihgmm(60, 300, 4, separation=2.0, random_state=1)
     rng = np.random.default_rng(0)

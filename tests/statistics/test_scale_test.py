@@ -417,9 +417,16 @@ def test_bad_labels(labels, message):
         scale_heterogeneity_test(np.ones((20, 3)), labels)
 
 
-def test_labels_without_order():
-    with pytest.raises(TypeError, match="labels are dict objects, which have no order"):
-        scale_heterogeneity_test(np.ones((20, 3)), [{}] * 20)
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([{}] * 20, "labels are dict objects, which have no order"),
+        ([0] * 19 + [None], "labels mixes NoneType, int"),
+    ],
+)
+def test_labels_of_no_kind(labels, message):
+    with pytest.raises(TypeError, match=message):
+        scale_heterogeneity_test(np.ones((20, 3)), labels)
 
 
 def test_bad_data_and_seed():

@@ -306,12 +306,9 @@ def _scales(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return scales from products with the other rows, and where they are solved for.
 
-    The share ``z_i = a_i * w_i / A`` of a row in its centre solves
-    ``z * (1 - z) = const * a_i * inner_i``, with z of sum 1 in each cluster. Everything
-    is a function of the largest share y in the cluster, which is bisected for; the
-    other rows have the smaller root, below 1/2. Where no y will do, rows other than the
-    largest do not resemble each other; z is then in proportion to the products, and not
-    solved for. Nor are the scales of two rows: they are in proportion to the norms.
+    The shares z of rows in their centre solve ``z * (1 - z) = const * weight * inner``.
+    The largest of each cluster, y, is bisected for; the others have the smaller root.
+    Where no y will do, and for two rows, scales are not solved for.
     """
     products = np.maximum(weights * inner, 0.0)
     top = np.zeros(len(rows.sizes))

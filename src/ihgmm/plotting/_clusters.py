@@ -9,7 +9,6 @@ import numpy as np
 
 from ihgmm._checks import check_clusters, check_matrix
 from ihgmm.matrix import Matrix, to_host
-from ihgmm.matrix.tall import unit_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +28,14 @@ class Clusters:
         order = np.argsort(self.codes, kind="stable")
         return np.split(order, np.cumsum(self.sizes)[:-1])
 
+    def means(self, values: np.ndarray) -> np.ndarray:
+        """Return the mean over the rows of each cluster; NaN where there are none."""
+        means = np.full((len(self.names), values.shape[1]), np.nan)
+        for k, rows in enumerate(self.rows()):
+            if len(rows):
+                means[k] = values[rows].mean(axis=0)
+        return means
+
     def table(self, other: Clusters) -> np.ndarray:
         """Return how many rows each cluster here shares with each one there."""
         counts = np.zeros((len(self.names), len(other.names)), dtype=np.intp)
@@ -46,10 +53,8 @@ class Clusters:
             return rows
         rng = np.random.default_rng(0)
         counts = [min(len(one), max(len(one) * most // total, least)) for one in rows]
-        return [
-            np.sort(rng.choice(one, count, replace=False))
-            for one, count in zip(rows, counts, strict=True)
-        ]
+        pairs = zip(rows, counts, strict=True)
+        return [np.sort(rng.choice(one, n, replace=False)) for one, n in pairs]
 
 
 def fitted(model: Any, name: str, picture: str) -> np.ndarray:
@@ -71,9 +76,7 @@ def clusters_of(source: Any, picture: str) -> Clusters:
 
     Clusters of a model are its numbers from 0, also those without rows.
     """
-    if isinstance(source, str) or not (
-        hasattr(source, "fit") or hasattr(source, "labels_")
-    ):
+    if not (hasattr(source, "fit") or hasattr(source, "labels_")):
         classes, codes = check_clusters(source)
         return Clusters(codes, [str(name) for name in classes])
     labels = fitted(source, "labels_", picture)
@@ -116,11 +119,3 @@ def check_rows(X: Any, clusters: Clusters) -> Matrix:
             "give the rows that were clustered."
         )
     return data
-
-
-def cosines(data: Matrix, centers: np.ndarray) -> np.ndarray:
-    """Return the cosine of each row with each centre; 0 for a zero row."""
-    norms = np.sqrt(to_host(data.sqnorms).astype(np.float64))
-    unit = unit_rows(np.asarray(centers, dtype=np.float64))
-    products = to_host(data @ unit.T).astype(np.float64)
-    return np.asarray(products / np.where(norms > 0, norms, 1.0)[:, None])

@@ -414,7 +414,7 @@ def test_too_few_coordinates(data):
         plot_embedding(made_up(30, 1))
     with pytest.raises(TypeError, match="make them with projection='3d'"):
         plot_embedding_3d(made_up(30, 3), ax=plt.subplots()[1])
-    with pytest.raises(ValueError, match="X has 240 rows and there are 30 labels"):
+    with pytest.raises(ValueError, match="labels has 30 entries and X has 240 rows"):
         plot_embedding(made_up(30, 3), data[0])
 
 
@@ -618,7 +618,7 @@ def test_silhouette_errors(data):
     assert plot_silhouette(fit, data[0]).get_title().startswith("mean silhouette")
     with pytest.raises(ValueError, match="All rows are in one cluster"):
         plot_silhouette(np.zeros(240), data[0])
-    with pytest.raises(ValueError, match="X has 240 rows and there are 3 labels"):
+    with pytest.raises(ValueError, match="labels has 3 entries and X has 240 rows"):
         plot_silhouette([0, 1, 1], data[0])
 
 

@@ -90,13 +90,6 @@ def quiet(ax: Any) -> Any:
     return ax
 
 
-def percent_ticks(axis: Any) -> None:
-    """Write the figures of an axis as percentages."""
-    from matplotlib.ticker import PercentFormatter
-
-    axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-
-
 def font_size(ax: Any) -> float:
     """Return the height of text along the axes in pixels."""
     return float(ax.xaxis.label.get_size() * ax.figure.dpi / 72)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_clusters, check_matrix
-from ihgmm.matrix import Matrix, to_host
+from ihgmm._checks import check_clusters
+from ihgmm.matrix import to_host
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,14 +108,3 @@ def text_of(name: Any) -> str:
     if isinstance(name, tuple):  # of an index of several levels
         return ", ".join(map(text_of, name))
     return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
-
-
-def check_rows(X: Any, clusters: Clusters) -> Matrix:
-    """Return checked data, with a label for each row."""
-    data = check_matrix(X)
-    if data.shape[0] != len(clusters.codes):
-        raise ValueError(
-            f"X has {data.shape[0]} rows and there are {len(clusters.codes)} labels; "
-            "give the rows that were clustered."
-        )
-    return data

@@ -20,11 +20,11 @@ class Scree:
     """Eigenvalues, and what is known of signal and noise in them."""
 
     values: np.ndarray  # the largest first
-    n_signal: int  # how many are above the edge, or one for each cluster
     n_clusters: int  # after as many the gap is
-    gram: str = ""  # the Gram matrix that they belong to, if that is known
-    edge: float | None = None  # of noise, if the number of clusters was counted
-    lowest: float | None = None  # the lower end of the band of sign-flipped copies
+    gram: str  # the Gram matrix that they belong to, "" if that is not known
+    count: ClusterCount | None = (
+        None  # with the edge of noise, if clusters were counted
+    )
 
     @property
     def gap(self) -> float | None:
@@ -38,19 +38,19 @@ class Scree:
 def scree_of(source: Any, count: ClusterCount | None = None) -> Scree:
     """Return the eigenvalues of a diagnosis or a model, or those of a count if given.
 
-    A count alone is its own source.
+    A count alone is its own source, and a model may have one.
     """
     if isinstance(source, ClusterCount):
-        k, count = source.rank, source
-    elif isinstance(source, Diagnosis):
-        k, values, gram = source.n_clusters, source.eigenvalues, source.gram
+        return Scree(source.eigenvalues, source.rank, source.gram, source)
+    if isinstance(source, Diagnosis):
+        values, k, gram = source.eigenvalues, source.n_clusters, source.gram
     else:
         values = fitted(source, "eigenvalues_", "plot_scree").astype(np.float64)
         k, gram = len(values), getattr(source, "gram", "")
+    count = count or getattr(source, "selection_", None)
     if count is None:
-        return Scree(values, k, k, gram)
-    lowest = min(count.null.min(initial=count.edge), count.edge)
-    return Scree(count.eigenvalues, count.rank, k, count.gram, count.edge, lowest)
+        return Scree(values, k, gram)
+    return Scree(count.eigenvalues, k, count.gram, count)
 
 
 def plot_scree(
@@ -90,15 +90,11 @@ def plot_scree(
     pass select_n_clusters(X) to see noise and gap
     >>> ax = plot_scree(model, select_n_clusters(X, random_state=0))
     """
-    if isinstance(source, ClusterCount):
-        count = source
-    elif count is None:
-        count = getattr(source, "selection_", None)
     scree = scree_of(source, count)
     ax = given_or_new(ax, (6.0, 4.0))
     _draw(ax, scree)
-    if count is not None:
-        ax.set_title(f"{count_headline(count)}, rank {count.rank}")
+    if scree.count is not None:
+        ax.set_title(f"{count_headline(scree.count)}, rank {scree.count.rank}")
     elif not isinstance(source, Diagnosis):
         note = (
             f"eigenvalues of the model's {counted(scree.n_clusters, 'cluster')} only;\n"
@@ -139,13 +135,15 @@ def plot_strengths(count: ClusterCount, ax: Any = None) -> Any:
 
 def _draw(ax: Any, scree: Scree) -> None:
     """Draw eigenvalues, those of the signal filled, with what is known of noise."""
-    k, values, names = scree.n_signal, scree.values, ("clusters", "the next")
-    if scree.edge is not None:  # far more may be known, which are all noise
+    values, k, names = scree.values, scree.n_clusters, ("clusters", "the next")
+    count, noise = scree.count, color(1, ax)
+    if count is not None:  # far more may be known, which are all noise
+        k, names = count.rank, ("above", "not above")
         values = values[: max(k + 5, 10, scree.n_clusters + 1)]
-        names = ("above", "not above")
-        band = {"color": color(1, ax), "alpha": 0.25, "lw": 0}
-        ax.axhspan(scree.lowest, scree.edge, label="sign-flipped copies", **band)
-        ax.axhline(scree.edge, color=color(1, ax), lw=1.2, label="edge of noise")
+        lowest = count.null.min(initial=count.edge)
+        band = {"alpha": 0.25, "lw": 0, "label": "sign-flipped copies"}
+        ax.axhspan(lowest, count.edge, color=noise, **band)
+        ax.axhline(count.edge, color=noise, lw=1.2, label="edge of noise")
     place, size = np.arange(1, len(values) + 1), 7 if len(values) <= 25 else 4
     label = f"{names[0]}: {k}" if k else None
     ax.plot(place[:k], values[:k], "o", color=color(0, ax), ms=size, label=label)
@@ -170,10 +168,10 @@ def _draw(ax: Any, scree: Scree) -> None:
 
 def _scale_values(ax: Any, values: np.ndarray, scree: Scree) -> None:
     """Choose the axis: logarithmic where the largest would dwarf all others."""
-    top, bottom = values.max(), values.min()
-    least = bottom if scree.edge is None else scree.edge
+    top, bottom, count = values.max(), values.min(), scree.count
+    least = bottom if count is None else count.edge
     if least > 0 and top > 20 * least:
-        if min(bottom, least if scree.lowest is None else scree.lowest) > 0:
+        if bottom > 0 and (count is None or count.null.min(initial=least) > 0):
             ax.set_yscale("log")
             return
         ax.set_yscale("symlog", linthresh=least)  # straight around 0, where noise lies
@@ -182,5 +180,5 @@ def _scale_values(ax: Any, values: np.ndarray, scree: Scree) -> None:
         powers = 10.0 ** np.arange(first, last + 1)
         above, below = powers[powers < 10 * top], powers[powers <= -bottom]
         ax.set_yticks([*-below[::-1], 0.0, *above])
-    elif scree.edge is None:
+    elif count is None:
         ax.set_ylim(min(0.0, 1.1 * bottom), 1.08 * max(top, 0) or None)

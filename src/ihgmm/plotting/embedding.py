@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
+from ihgmm._checks import check_labels, check_matrix
 from ihgmm.matrix import to_host
 from ihgmm.matrix.tall import unit_rows
 from ihgmm.plotting._axes import font_size, given_or_new, ink, quiet
-from ihgmm.plotting._clusters import Clusters, check_rows, clusters_of, fitted
+from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
 from ihgmm.plotting._colors import color, marker
 from ihgmm.plotting._view import View, coordinate_view
 
@@ -86,12 +87,8 @@ def plot_embedding_3d(
 
     Parameters
     ----------
-    model : fitted estimator
-        A model of three clusters or more, with ``embedding_``, such as
-        :class:`ihgmm.IhSC`; with X, any that has ``labels_`` and
-        ``cluster_centers_``.
-    X : array-like or sparse matrix of shape (n_samples, n_features), optional
-        The data that was clustered, as in :func:`plot_embedding`.
+    model, X
+        As :func:`plot_embedding` takes them; the model has three clusters or more.
     dims : three int, optional
         Coordinates to draw; ``(0, 1, 2)`` are the leading directions. Default: the
         three there are, or the view that spreads the clusters over a sphere.
@@ -144,9 +141,10 @@ def _rows_of(model: Any, X: Any, picture: str) -> tuple[np.ndarray, Clusters]:
     clusters = clusters_of(model, picture)
     if X is not None:
         centers = fitted(model, "cluster_centers_", picture)
-        unit_centers = unit_rows(centers.astype(np.float64))
+        data = check_matrix(X)
+        check_labels("labels", clusters.codes, data.shape[0])
         # At unit length, products with the centres are what cosines are.
-        products = to_host(check_rows(X, clusters) @ unit_centers.T)
+        products = to_host(data @ unit_rows(centers.astype(np.float64)).T)
         return unit_rows(products.astype(np.float64)), clusters
     if hasattr(model, "labels_") and not hasattr(model, "embedding_"):
         raise TypeError(

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm._checks import check_labels, check_matrix
 from ihgmm._text import percent
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.metrics import match_labels, misclassification_rate
-from ihgmm.plotting._axes import draw_profiles, font_size, heatmap, ink, percent_ticks
-from ihgmm.plotting._clusters import Clusters, check_rows, clusters_of, fitted
+from ihgmm.plotting._axes import draw_profiles, font_size, heatmap, ink
+from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
 from ihgmm.plotting._colors import LIGHT
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose
 
@@ -51,7 +52,7 @@ def plot_confidence(
     ax = draw_profiles(ax, values, clusters)
     sure = Diagnosis.certain_from
     ax.axhline(sure, color=ink(ax), lw=0.9, ls="--")
-    percent_ticks(ax.yaxis)
+    ax.yaxis.set_major_formatter("{x:.0%}")
     ax.set(ylim=(0, 1.04), ylabel="certainty of the label")
     below = percent(float((values < sure).mean()))
     ax.set_title(f"{below} of rows are less than {sure:.0%} certain")
@@ -114,7 +115,9 @@ def plot_silhouette(model: Any, X: Any = None, *, ax: Any = None) -> Any:
             f"{type(model).__name__} has no embedding_; give the rows to compare: "
             "plot_silhouette(model, X)."
         )
-    values = _cosine_silhouettes(check_rows(X, clusters), clusters)
+    data = check_matrix(X)
+    check_labels("labels", clusters.codes, data.shape[0])
+    values = _cosine_silhouettes(data, clusters)
     ax = draw_profiles(ax, values, clusters)
     mean = float(np.nanmean(values))
     ax.axhline(mean, color=ink(ax), lw=0.9, ls="--")
@@ -191,7 +194,7 @@ def plot_confusion(labels_true: Any, labels_pred: Any, *, ax: Any = None) -> Any
     size = (side + 0.8, side)
     ax, bar = heatmap(ax, share, true.names, columns, size, vmin=0, vmax=1)
     bar.set_label("share of the known label")
-    percent_ticks(bar.ax.yaxis)
+    bar.ax.yaxis.set_major_formatter("{x:.0%}")
     _write_counts(ax, table, share)
     frame = {"fill": False, "ec": LIGHT[1], "lw": 1.5 if len(order) <= 20 else 0.8}
     ax.bar(range(len(matched)), 1, 1, matched - 0.5, **frame)

@@ -70,7 +70,8 @@ def scree_chart(scree: Scree, n_clusters: int) -> dict[str, Any] | None:
     if not np.isfinite(values).all():
         return None
     wide, high, bottom = 720.0, 260.0, 226.0
-    top = max(values.max(), scree.edge or 0, 0) or 1.0
+    edge = scree.count.edge if scree.count else None
+    top = max(values.max(), edge or 0, 0) or 1.0
     floor = min(values.min(), 0)
 
     def y(value: Any) -> Any:
@@ -93,7 +94,7 @@ def scree_chart(scree: Scree, n_clusters: int) -> dict[str, Any] | None:
         "bars": list(zip(middles, upper.tolist(), heights.tolist(), strict=True)),
         "numbers": [*enumerate(middles, 1)][:: -(-len(values) // 20)],
         "gap": left + n_clusters * step if n_clusters < len(values) else None,
-        "edge": None if scree.edge is None else y(scree.edge),
+        "edge": None if edge is None else y(edge),
     }
 
 

@@ -87,8 +87,8 @@ def gather(
     if features is None:
         features = (f"feature {j}" for j in range(1, p + 1))
     if known is not None:
-        known = check_labels("labels_true", known)
-        known = classes_of(names_of("labels_true", known, n, "row"))
+        known = check_labels("labels_true", known, n)
+        known = classes_of([text_of(name) for name in known])
     features = names_of("feature_names", features, p, "feature")
     notes = names_of("notes", notes)
     k = max(int(model.cluster_centers_.shape[0]), int(labels.max()) + 1)

@@ -57,11 +57,7 @@ def heatmap(
 
 
 def draw_profiles(ax: Any, values: np.ndarray, clusters: Clusters) -> Any:
-    """Draw one figure for each row, the largest first, a column for each cluster.
-
-    All columns are equally wide, so that small clusters can be seen; across a column
-    goes the share of its rows. NaN is left out.
-    """
+    """Draw a figure for each row but NaN, the largest first, a column by cluster."""
     ax = column_axes(ax, len(clusters.names))
     for k, rows in enumerate(clusters.rows()):
         one = values[rows]
@@ -70,6 +66,7 @@ def draw_profiles(ax: Any, values: np.ndarray, clusters: Clusters) -> Any:
             continue
         if len(one) > 400:  # more steps than a column has pixels
             one = one[np.linspace(0, len(one) - 1, 400).round().astype(int)]
+        # All columns are equally wide, so that small clusters can be seen.
         edges = np.linspace(k - 0.42, k + 0.42, len(one) + 1)
         ax.stairs(one, edges, fill=True, color=color(k, ax), alpha=0.55, lw=0)
         ax.stairs(one, edges, baseline=None, color=color(k, ax), lw=1.2)

@@ -43,14 +43,11 @@ class Clusters:
         return counts
 
     def thinned(self, most: int, least: int) -> list[np.ndarray]:
-        """Return the rows of each cluster to show, always the same ones.
-
-        All of them, up to ``most`` together. Beyond, the same random share of every
-        cluster, but no fewer than ``least`` rows of each, where it has as many.
-        """
+        """Return at most about so many rows, by cluster, but of each at least some."""
         rows, total = self.rows(), len(self.codes)
         if total <= most:
             return rows
+        # The same share of every cluster, drawn at random, but always the same rows.
         rng = np.random.default_rng(0)
         counts = [min(len(one), max(len(one) * most // total, least)) for one in rows]
         pairs = zip(rows, counts, strict=True)
@@ -72,10 +69,7 @@ def fitted(model: Any, name: str, picture: str) -> np.ndarray:
 
 
 def clusters_of(source: Any, picture: str) -> Clusters:
-    """Return the clusters of a fitted model, or those that labels make.
-
-    Clusters of a model are its numbers from 0, also those without rows.
-    """
+    """Return the clusters of a fitted model, empty ones too, or those of labels."""
     if not (hasattr(source, "fit") or hasattr(source, "labels_")):
         classes, codes = check_clusters(source)
         return Clusters(codes, [str(name) for name in classes])
@@ -85,15 +79,13 @@ def clusters_of(source: Any, picture: str) -> Clusters:
     return Clusters(labels, [str(k) for k in range(count)])
 
 
-def names_of(
-    what: str, given: Any, count: int | None = None, of: str = ""
-) -> list[str]:
-    """Return texts, one for each row or feature."""
+def names_of(what: str, given: Any, count: int = 0, of: str = "") -> list[str]:
+    """Return texts, one for each row or feature, or as many as there are."""
     if isinstance(given, str | bytes):
         one, each = ("name", f"one for each {of}") if of else ("note", "a list of them")
         raise TypeError(f"{what}={given!r} is one {one}; give {each}.")
     names = [text_of(name) for name in given]
-    if count is not None and len(names) != count:
+    if of and len(names) != count:
         raise ValueError(
             f"{what} has {len(names)} entries and X has {count} {of}s; give one for "
             f"each {of}."

@@ -30,11 +30,8 @@ def circle_view(
 ) -> View:
     """Return the view that sends each cluster to a place of its own.
 
-    Places are even on a circle or a sphere, or spread over a disc where there are more
-    than ``most_on_circle`` clusters; like clusters are neighbours. The view is the
-    least-squares fit of these places, each cluster counting the same, by a linear
-    function of the coordinates. So rows between two clusters lie between them, and
-    clusters that overlap in the coordinates overlap in the picture.
+    It is the least-squares fit of these places, each cluster counting the same, by a
+    linear function of the coordinates: rows between two clusters lie between them.
     """
     sizes, codes, means = clusters.sizes, clusters.codes, clusters.means(rows)
     used = np.flatnonzero(sizes)
@@ -55,10 +52,7 @@ def circle_view(
 def coordinate_view(
     rows: np.ndarray, clusters: Clusters, n_axes: int, dims: Any = None
 ) -> View:
-    """Return the view of given coordinates; by default the circle view.
-
-    With no more coordinates in use than there are axes, these are what is drawn.
-    """
+    """Return the view of given coordinates, of all that are in use, or of a circle."""
     means, width = clusters.means(rows), rows.shape[1]
     if dims is None:
         in_use = np.nan_to_num(means).any(axis=0)

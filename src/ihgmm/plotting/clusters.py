@@ -10,7 +10,7 @@ import numpy as np
 from ihgmm._checks import check_count
 from ihgmm.matrix import to_host
 from ihgmm.plotting._axes import column_axes, font_size, heatmap, ink, name_ticks, quiet
-from ihgmm.plotting._clusters import clusters_of, fitted, names_of
+from ihgmm.plotting._clusters import Clusters, clusters_of, fitted, names_of
 from ihgmm.plotting._colors import color
 from ihgmm.statistics.contrasts import TellingFeatures, telling_features
 
@@ -174,7 +174,7 @@ def plot_centers(
     names = names_of("feature_names", feature_names, p, "feature")
     # Squares of very large or very small entries would be lost; contrasts have no unit.
     unit = float(np.abs(centers).max()) or 1.0
-    noise = _noise_levels(model, clusters.codes, len(centers), unit)
+    noise = _noise_levels(model, clusters, unit)
     told = telling_features(centers / unit, noise, n_features=count)
     shown = _chosen(told, count)
     cells = told.contrasts[:, shown].T
@@ -198,16 +198,15 @@ def _chosen(told: TellingFeatures, count: int) -> np.ndarray:
     return shown[np.lexsort((-contrasts.max(axis=0), owner))]
 
 
-def _noise_levels(
-    model: Any, codes: np.ndarray, k: int, unit: float
-) -> np.ndarray | None:
+def _noise_levels(model: Any, clusters: Clusters, unit: float) -> np.ndarray | None:
     """Return the noise level of each cluster, if the model has any noise."""
     if getattr(model, "noise_levels_", None) is None:
         return None
     levels = to_host(model.noise_levels_).astype(np.float64) / unit
+    codes, k = clusters.codes, len(clusters.names)
     if len(levels) == len(codes):
-        sizes = np.maximum(np.bincount(codes, minlength=k), 1)
-        levels = np.sqrt(np.bincount(codes, levels**2, minlength=k) / sizes)
+        squares = np.bincount(codes, levels**2, minlength=k)
+        levels = np.sqrt(squares / np.maximum(clusters.sizes, 1))
     if len(levels) not in (1, k) or not levels.any():
         return None
     # A row alone has noise level 0: it gets what the others have.

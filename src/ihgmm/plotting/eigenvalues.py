@@ -36,10 +36,7 @@ class Scree:
 
 
 def scree_of(source: Any, count: ClusterCount | None = None) -> Scree:
-    """Return the eigenvalues of a diagnosis or a model, or those of a count if given.
-
-    A count alone is its own source, and a model may have one.
-    """
+    """Return the eigenvalues of a count, given or a model's own, or of the source."""
     if isinstance(source, ClusterCount):
         return Scree(source.eigenvalues, source.rank, source.gram, source)
     if isinstance(source, Diagnosis):

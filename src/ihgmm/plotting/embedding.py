@@ -16,7 +16,7 @@ from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
 from ihgmm.plotting._colors import color, marker
 from ihgmm.plotting._view import View, coordinate_view
 
-BETWEEN = "a row between two clusters resembles both"
+_BETWEEN = "a row between two clusters resembles both"
 
 
 def plot_embedding(
@@ -56,21 +56,23 @@ def plot_embedding(
     view = coordinate_view(rows, clusters, 2, dims)
     ax = given_or_new(ax, (6.0, 5.6))
     shown, note = _scatter(ax, view, clusters)
-    ax.set_aspect("equal", adjustable="datalim" if view.corners is None else "box")
     if view.corners is None:
-        _name_axes(ax, view, note)
+        x, y = (f"coordinate {dim}" for dim in view.dims)
+        ax.set(xlabel=x + note, ylabel=y)
+        ax.set_aspect("equal", adjustable="datalim")
         _label_groups(quiet(ax), view.means)
         return ax
     ring = 1.09 * max(float(np.linalg.norm(shown, axis=1).max()), 1.0)
-    ends = (-1.06 * ring, 1.06 * ring)
-    ax.set(xlim=ends, ylim=ends, xticks=[], yticks=[], xlabel=_lines(BETWEEN, note))
+    limits = (-1.06 * ring, 1.06 * ring)
+    ax.set(xlim=limits, ylim=limits, xticks=[], yticks=[], xlabel=_BETWEEN + note)
+    ax.set_aspect("equal", adjustable="box")
     ax.spines[:].set_visible(False)
     box = ax.get_window_extent()
     # Two digits are 1.3 times as wide as they are high, and want a gap.
     room = np.pi * 0.85 * min(box.width, box.height) / (1.6 * len(view.corners))
     size = min(font_size(ax), room) * 72 / ax.figure.dpi
-    for k in np.flatnonzero(clusters.sizes):
-        # Numbers are on a circle around the rows, with a line to each cluster.
+    # Numbers are on a circle around the rows, with a line to each cluster.
+    for k in np.flatnonzero(clusters.sizes).tolist():
         place = ring * view.corners[k]
         ends = np.column_stack([view.means[k], 0.965 * place])
         ax.plot(*ends, color=color(k, ax), lw=0.7, zorder=1.5)
@@ -119,19 +121,20 @@ def plot_embedding_3d(
     _, note = _scatter(ax, view, clusters, depthshade=False)
     out = view.means if view.corners is None else view.corners
     style = {"zorder": 10, "size": "medium" if len(out) <= 12 else "x-small"}
-    for k in np.flatnonzero(clusters.sizes):
+    for k in np.flatnonzero(clusters.sizes).tolist():
         _label(ax, 1.15 * out[k], str(k), path_effects=_halo(ax), **style)
     if view.corners is None:
         # With room around them inside, no number lies among those of the axes.
         ax.auto_scale_xyz(*(1.3 * out[clusters.sizes > 0]).T, had_data=True)
         for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
             axis.get_major_locator().set_params(nbins=5)
-        _name_axes(ax, view)
-        ax.set_zlabel(f"coordinate {view.dims[2]}")
+        x, y, z = (f"coordinate {dim}" for dim in view.dims)
+        ax.set(xlabel=x, ylabel=y, zlabel=z)
     else:
         ax.set_axis_off()
-        note = _lines(BETWEEN, note)
-    ax.text2D(0.5, 0.0, note, transform=ax.transAxes, ha="center", va="bottom")
+        note = _BETWEEN + note
+    place = {"transform": ax.transAxes, "ha": "center", "va": "bottom"}
+    ax.text2D(0.5, 0.0, note.lstrip(), **place)
     ax.set_box_aspect((1, 1, 1), zoom=0.95 if view.corners is None else 1.35)
     return ax
 
@@ -157,7 +160,7 @@ def _rows_of(model: Any, X: Any, picture: str) -> tuple[np.ndarray, Clusters]:
 def _scatter(
     ax: Any, view: View, clusters: Clusters, **options: Any
 ) -> tuple[np.ndarray, str]:
-    """Draw the rows; return the points shown, and how many if they are not all."""
+    """Draw the rows; return the points shown, and a line on how many if not all."""
     kept = clusters.thinned(20_000, 30)  # more points would be slow and hide others
     shown = view.points[np.concatenate(kept)]
     total, many = len(shown), len(shown) > 2000
@@ -168,7 +171,7 @@ def _scatter(
             look = {"c": color(k, ax), "marker": marker(k), "linewidths": 0}
             ax.scatter(*view.points[rows].T, **look, **options)
     n = len(view.points)
-    return shown, "" if total == n else f"{total:,} of {n:,} rows shown"
+    return shown, "" if total == n else f"\n{total:,} of {n:,} rows shown"
 
 
 def _label_groups(ax: Any, means: np.ndarray) -> None:
@@ -195,12 +198,3 @@ def _halo(ax: Any) -> Any:
     from matplotlib.patheffects import withStroke
 
     return [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
-
-
-def _name_axes(ax: Any, view: View, note: str = "") -> None:
-    ax.set_xlabel(_lines(f"coordinate {view.dims[0]}", note))
-    ax.set_ylabel(f"coordinate {view.dims[1]}")
-
-
-def _lines(*parts: str) -> str:
-    return "\n".join(part for part in parts if part)

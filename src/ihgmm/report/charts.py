@@ -10,12 +10,9 @@ from ihgmm.plotting.eigenvalues import Scree
 
 
 class ScaleAxis:
-    """The common logarithmic axis that scales of all clusters are drawn on.
+    """The logarithmic axis of the scales of all clusters; 0 has no place on it."""
 
-    Rows of scale 0 have no place on it. A cluster's picture is ``wide`` by ``high``.
-    """
-
-    wide, high = 260.0, 30.0
+    wide, high = 260.0, 30.0  # the size of a cluster's picture
 
     def __init__(self, scales: np.ndarray) -> None:
         live = scales[scales > 0]
@@ -41,10 +38,7 @@ class ScaleAxis:
         return ticks[:: -(-len(ticks) // 5)]
 
     def density(self, scales: np.ndarray) -> dict[str, Any]:
-        """Return where quartiles and median are, and the outline of a density.
-
-        Zeros have no quartiles, and fewer than five rows no outline.
-        """
+        """Return where quartiles are, and the outline of a density of five or more."""
         live = scales[scales > 0]
         quartiles = np.quantile(live, [0.25, 0.5, 0.75]) if len(live) else live
         drawn = {"quartiles": self.place(quartiles).tolist(), "shape": ""}
@@ -62,12 +56,9 @@ class ScaleAxis:
 
 
 def scree_chart(scree: Scree, n_clusters: int) -> dict[str, Any] | None:
-    """Return the chart of the eigenvalues, the gap after those of the clusters.
-
-    There is none where they are beyond floating-point numbers.
-    """
+    """Return the chart of the eigenvalues, the gap after those of the clusters."""
     values = scree.values
-    if not np.isfinite(values).all():
+    if not np.isfinite(values).all():  # of data whose squares no float can hold
         return None
     wide, high, bottom = 720.0, 260.0, 226.0
     edge = scree.count.edge if scree.count else None
@@ -107,13 +98,7 @@ def _round_ticks(low: float, high: float) -> list[float]:
 
 
 def compact(value: float) -> str:
-    """Return a number of three digits, with k, M or G for thousands and so on.
-
-    Examples
-    --------
-    >>> compact(1234567), compact(12), compact(1e-5)
-    ('1.23M', '12', '1e-05')
-    """
+    """Return a number of three digits, with k, M or G for thousands and so on."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if unit <= abs(value) < 1e3 * unit:
             return f"{value / unit:.3g}{name}"

@@ -15,10 +15,10 @@ import numpy as np
 
 from ihgmm._files import atomic_write, regular_target
 from ihgmm._text import counted, figure_table, percent
-from ihgmm.plotting._clusters import Clusters
+from ihgmm.plotting._clusters import Clusters, names_of
 from ihgmm.plotting._colors import DARK, LIGHT
 from ihgmm.report.charts import ScaleAxis, scree_chart, signed
-from ihgmm.report.facts import Facts, agreement, gather
+from ihgmm.report.facts import Facts, agreement
 
 
 def write_report(
@@ -95,10 +95,12 @@ def write_report(
     if id_name is not None and not isinstance(id_name, str):
         raise TypeError(f"id_name={id_name!r} is no text; give what ids are called.")
     template = _template()
-    facts = gather(model, X, ids, id_name, feature_names, labels_true, notes)
+    notes = names_of("notes", notes)
+    facts = Facts(model, X, ids, id_name, feature_names, labels_true)
     title = title or f"Clusters found by {facts.method}"
+    page = template.render(_context(facts), title=title, notes=notes)
     with atomic_write(target, "w") as file:
-        file.write(template.render(_context(facts), title=title))
+        file.write(page)
     return target
 
 
@@ -194,11 +196,9 @@ def _shown(name: str, longest: int = 120) -> str:
 
 
 def _around_names(text: str) -> list[str]:
-    """Return a sentence in pieces, every second one a name as Python quotes it.
-
-    A name that is read from right to left would turn the words around it, unless it
-    has a direction of its own. An apostrophe within a word quotes nothing.
-    """
+    """Return a sentence in pieces, every second one a name as Python quotes it."""
+    # A name that is read from right to left would turn the words around it, unless it
+    # has a direction of its own. An apostrophe within a word quotes nothing.
     return re.split(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)""", text)
 
 
@@ -219,11 +219,9 @@ def kept_rows(
     most_rows: int = 100_000,
     most_text: int = 4_500_000,
 ) -> np.ndarray:
-    """Return the rows that the page holds, in order.
+    """Return the rows that the page holds: at most so many, with so much text.
 
-    All of them, up to as many as a browser searches, sorts and draws without delay,
-    and up to so many bytes of names. Beyond, a random part: the same share of every
-    cluster, but no fewer than twenty rows of each.
+    As many as a browser searches, sorts and draws without delay.
     """
     n = len(clusters.codes)
     most = min(n, most_rows)
@@ -283,11 +281,9 @@ def _base64(content: bytes) -> str:
 
 
 def inline_json(value: Any) -> str:
-    """Return JSON that may stand inside a script element.
-
-    No text in it can end the element, begin a comment or be taken for markup; half
-    characters that UTF-8 cannot hold are written as escapes.
-    """
+    """Return JSON that may stand inside a script element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # What could end the element, begin a comment or be taken for markup, and halves of
+    # characters, which UTF-8 cannot hold.
     unsafe = "[<>&\u2028\u2029\ud800-\udfff]"
     return re.sub(unsafe, lambda found: f"\\u{ord(found[0]):04x}", text)

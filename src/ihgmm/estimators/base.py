@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -20,7 +21,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import check_matrix, open_matrix
 from ihgmm._progress import Steps
-from ihgmm._reporting import Reporting
 from ihgmm.matrix import Matrix, as_matrix, namespace, to_host
 from ihgmm.matrix.tall import cast_like, unit_rows
 
@@ -67,6 +67,32 @@ class InSteps(CallbackSupportMixin):
             self.selection_ = selection
         elif hasattr(self, "selection_"):
             del self.selection_
+
+
+class Reporting:
+    """An estimator that writes a report of itself."""
+
+    def report(self, X: Any, path: Any, **options: Any) -> Path:
+        """Write the clustering as one page of HTML that opens in any browser.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The data of the fit.
+        path : str or path
+            The file to write, ending in .html.
+        **options
+            ``ids``, ``id_name``, ``feature_names``, ``title``, ``labels_true`` and
+            ``notes``, as :func:`ihgmm.report.write_report` takes them.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        from ihgmm.report import write_report  # a look upwards, when it is asked for
+
+        return write_report(self, X, path, **options)
 
 
 class Clusterer(

@@ -81,6 +81,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
     labels_: np.ndarray
     cluster_centers_: np.ndarray
     n_iter_: int
+    _fit: Callable[..., None]  # sets the attributes
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -128,9 +129,6 @@ class Clusterer(ClusterMixin, BaseEstimator):
         from ihgmm.report import write_report  # a look upwards, when it is asked for
 
         return write_report(self, X, path, **options)
-
-    def _fit(self, X: Matrix) -> None:
-        raise NotImplementedError
 
     def _check_parameters(self) -> None:
         for name, value in self.get_params(deep=False).items():
@@ -184,11 +182,8 @@ class InSteps(CallbackSupportMixin, Clusterer):
         """
         self._check_parameters()
         with self._steps(X, y) as steps, self._all_or_nothing():
-            self._fit_in_steps(X, steps)
+            self._fit(X, steps)
         return self
-
-    def _fit_in_steps(self, X: Any, steps: Steps) -> None:
-        raise NotImplementedError
 
     @contextmanager
     def _steps(self, X: Any, y: Any) -> Iterator[Steps]:
@@ -268,16 +263,7 @@ class CosineClusterer(CenterClusterer):
 
         Under noise that is the same in all directions this is the most likely
         cluster, whatever the row's scale. Zero rows get label 0, the largest cluster.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, as for :meth:`transform`.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-            Of X's library and on its device.
+        Rows are given, and labels returned, as for :meth:`transform`.
         """
         check_is_fitted(self)
         light = clone(self)  # without what the fit knows of its own rows
@@ -324,33 +310,13 @@ class DistanceClusterer(CenterClusterer):
         return self._distances(X)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster whose centre is nearest to each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return the cluster whose centre is nearest to each row, new or old."""
         return np.asarray(self._distances(X).argmin(axis=1))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the sum of squared distances of rows to their nearest centre.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        float
-            At most 0; larger is better.
+        Rows may be new or old; ``y`` is ignored.
         """
         nearest = self._distances(X).min(axis=1).astype(np.float64)
         with np.errstate(over="ignore"):

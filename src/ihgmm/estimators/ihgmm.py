@@ -97,10 +97,8 @@ class IhGMM(DensityMixin, InSteps):
         Whether the memberships settled before the cap.
     n_iter_ : int
         Rounds that were run.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, where X had any.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names if X had names.
 
     See Also
     --------
@@ -109,24 +107,19 @@ class IhGMM(DensityMixin, InSteps):
     Notes
     -----
     A round weighs rows by scale over noise variance, sums them to centres, and compares
-    every row with the centres *without that row*. Ordinary maximum likelihood would
-    use the row in its own centre: with many features it then fits its cluster best
-    whatever it is, memberships are all 0 or 1, and with individual noise the likelihood
-    has no maximum at all. The length of a row's signal is integrated out; the noise of
-    the centres is accounted for. Memberships are calibrated under the model where
-    scales differ widely: of rows with membership 0.8, eight in ten are where they
-    belong. As lengths count for nothing, they are cautious where scales are nearly
-    equal: there it is nine in ten. Noise that is not the same in all directions, as in
-    most real data, makes them too sure.
+    every row with the centres *without that row*, the length of its signal integrated
+    out and the noise of the centres accounted for. Memberships are calibrated under the
+    model where scales differ widely, cautious where they are nearly equal, and too sure
+    where the noise is not the same in all directions, as in most real data:
+    :doc:`/beyond-the-paper` has the reasons and the figures.
 
     :meth:`predict` and the methods beside it take rows, new or old, in every form that
     :meth:`fit` takes, and judge them by ``cluster_centers_``, ``center_errors_``,
     ``weights_`` and ``noise_levels_`` alone. These are made of all rows of the fit: for
     the rows of the fit themselves use ``labels_`` and ``memberships_``.
 
-    X may be an array of torch, CuPy or another library that follows the array API
-    standard. It stays on its device, and so do arrays among the results; numbers for
-    each row and cluster are worked on on the host.
+    Where X is on a device, numbers for each row and cluster still pass through the
+    host.
 
     Examples
     --------
@@ -143,14 +136,6 @@ class IhGMM(DensityMixin, InSteps):
     'individual'
     """
 
-    memberships_: np.ndarray
-    weights_: np.ndarray
-    center_errors_: np.ndarray
-    scales_: np.ndarray
-    scale_errors_: np.ndarray
-    noise_levels_: np.ndarray
-    log_likelihood_: float
-    converged_: bool
     _fewest_steps = 6
 
     def __init__(
@@ -178,7 +163,7 @@ class IhGMM(DensityMixin, InSteps):
         tags.classifier_tags = ClassifierTags(multi_class=self.n_clusters != 2)
         return tags
 
-    def _fit_in_steps(self, X: Any, steps: Steps) -> None:
+    def _fit(self, X: Any, steps: Steps) -> None:
         data, k, rng = self._begin(X, steps, refined=True)
         kinds = identical_rows(data, k)
         if kinds is not None:

@@ -13,8 +13,9 @@ from ihgmm._warnings import warn
 from ihgmm.estimators.base import CosineClusterer, InSteps
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.matrix.tall import number_by_size
-from ihgmm.numerics.eigen import Order, Solver
+from ihgmm.numerics.eigen import Solver
 from ihgmm.numerics.gram import GramKind
+from ihgmm.numerics.krylov import Order
 from ihgmm.numerics.labels import Assignment
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.statistics.estimation import estimate_parameters, estimates_of_fit
@@ -93,10 +94,8 @@ class IhSC(InSteps, CosineClusterer):
         How the number of clusters was found; only with ``n_clusters="auto"``.
     n_iter_ : int
         Iterations of k-means.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X had names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names if X had names.
 
     See Also
     --------
@@ -110,12 +109,10 @@ class IhSC(InSteps, CosineClusterer):
     rows that fit no pattern well, a few in a hundred (8% of the digits of
     scikit-learn). Use ``labels_`` or ``fit_predict`` for the rows of the fit.
 
-    X may be a dense array of torch, CuPy or another library that follows the array API
-    standard. It stays on its device, all attributes
-    but numbers are arrays of that library there, and the same seed starts the same run
-    as with NumPy. Only what is small comes to the host, and the at most 16,384 rows of
-    the embedding (or 256 for each cluster) that k-means learns from; with ``refine``, a
-    few numbers for each row and cluster.
+    Where X is on a device, the same seed starts the same run as with NumPy. Only what
+    is small comes to the host, and the at most 16,384 rows of the embedding (or 256 for
+    each cluster) that k-means learns from; with ``refine``, a few numbers for each row
+    and cluster.
 
     References
     ----------
@@ -131,10 +128,6 @@ class IhSC(InSteps, CosineClusterer):
     True
     """
 
-    embedding_: np.ndarray
-    eigenvalues_: np.ndarray
-    scales_: np.ndarray
-    noise_levels_: np.ndarray
     _fewest_steps = 4
 
     def __init__(
@@ -164,7 +157,7 @@ class IhSC(InSteps, CosineClusterer):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _fit_in_steps(self, X: Any, steps: Steps) -> None:
+    def _fit(self, X: Any, steps: Steps) -> None:
         data, k, rng = self._begin(X, steps, refined=self.refine)
         found = spectral_clustering(
             data,
@@ -214,19 +207,8 @@ class IhSC(InSteps, CosineClusterer):
         """Return the share of the rows' squared length that their centres explain.
 
         Each row is fitted by the best non-negative multiple of the centre nearest in
-        angle; 1 means that every row is a multiple of a centre.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        float
-            Between 0 and 1.
+        angle; 1 means that every row is a multiple of a centre, 0 that none is near
+        one. Rows may be new or old; ``y`` is ignored.
         """
         data = self._check_new(X)
         sqnorms, best = to_host(data.sqnorms), self._largest_cosines(data)

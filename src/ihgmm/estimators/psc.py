@@ -55,10 +55,8 @@ class PSC(DistanceClusterer):
         The mean projected row of each cluster, in the space of features.
     n_iter_ : int
         Iterations of k-means.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X had names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names if X had names.
 
     Notes
     -----
@@ -80,10 +78,6 @@ class PSC(DistanceClusterer):
     >>> exact_recovery(labels, model.labels_)
     True
     """
-
-    embedding_: np.ndarray
-    eigenvalues_: np.ndarray
-    components_: np.ndarray
 
     def __init__(
         self,

@@ -63,10 +63,8 @@ class SDPKMeans(DistanceClusterer):
         The solver's word on the solution: "optimal", or "optimal_inaccurate".
     n_iter_ : int
         Iterations of the solver.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X had names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names if X had names.
 
     See Also
     --------
@@ -98,12 +96,6 @@ class SDPKMeans(DistanceClusterer):
     >>> exact_recovery(labels, model.labels_), model.exact_
     (True, True)
     """
-
-    solution_: np.ndarray
-    embedding_: np.ndarray
-    objective_: float
-    exact_: bool
-    status_: str
 
     def __init__(
         self,

@@ -51,10 +51,8 @@ class SphericalKMeans(CosineClusterer):
         Weighted sum over rows of ``1 - cosine`` with the nearest centre.
     n_iter_ : int
         Iterations.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X had names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names if X had names.
 
     See Also
     --------
@@ -75,7 +73,6 @@ class SphericalKMeans(CosineClusterer):
     array([0, 0, 0, 1, 1])
     """
 
-    inertia_: float
     _checks: ClassVar = {
         **CosineClusterer._checks,
         "tol": partial(check_number, least=0),
@@ -129,15 +126,7 @@ class SphericalKMeans(CosineClusterer):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the (weighted) sum of ``1 - cosine`` with the nearest centre.
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for :meth:`fit`; rows may be new or old.
-
-        Returns
-        -------
-        float
-            At most 0; larger is better.
+        Rows, new or old, and weights are given as for :meth:`fit`.
         """
         gaps = 1.0 - self._largest_cosines(self._check_new(X))
         return -float(check_weights(sample_weight, len(gaps)) @ gaps)

@@ -48,10 +48,8 @@ class TwoComponentLloyd(DistanceClusterer):
         The largest eigenvalue of the hollow Gram matrix.
     n_iter_ : int
         Iterations after the spectral start; the last one changes nothing.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X had names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names if X had names.
 
     See Also
     --------
@@ -87,8 +85,6 @@ class TwoComponentLloyd(DistanceClusterer):
     >>> exact_recovery(labels, model.labels_)
     True
     """
-
-    eigenvalues_: np.ndarray
 
     def __init__(
         self,

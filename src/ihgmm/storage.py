@@ -27,7 +27,6 @@ from sklearn.preprocessing import StandardScaler
 from ihgmm._files import atomic_write
 from ihgmm.estimators import PSC, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix import to_host
-from ihgmm.statistics.likelihood import Directions
 
 __all__ = ["StorageError", "load_model", "save_model"]
 
@@ -59,7 +58,7 @@ class Layout(NamedTuple):
     numbers: Mapping[str, type]
 
 
-# What IhGMM assigns new rows by, see ihgmm.statistics.likelihood.Directions.
+# What IhGMM had in files of format 1 where it has the errors of its centres now.
 DIRECTIONS = {
     "directions.sums": "pk",
     "directions.sqnorms": "k",
@@ -82,7 +81,7 @@ LAYOUTS = {
         ),
         Layout(
             IhGMM,
-            {**SCALES, **DIRECTIONS, "memberships_": "nk", "weights_": "k",
+            {**SCALES, "memberships_": "nk", "weights_": "k", "center_errors_": "k",
              "scale_errors_": "n"},
             {"log_likelihood_": float, "n_clusters_": int, "converged_": bool,
              "n_iter_": int},
@@ -93,7 +92,7 @@ LAYOUTS = {
 }  # fmt: skip
 """The classes that can be saved, by name."""
 
-FORMAT, FORMAT_VERSION = "ihgmm-model", 1
+FORMAT, FORMAT_VERSION = "ihgmm-model", 2
 """What a header says it is; the second changes when old readers could not follow."""
 
 HEADER = "header.json"
@@ -225,10 +224,14 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
         shapes["init"] = "kp"
         parameters["init"] = arrays["init"]
     p = header["n_features"]
+    old = header["version"] == 1 and "center_errors_" in shapes
+    if old:
+        del shapes["center_errors_"]
+        shapes |= DIRECTIONS
     _check_arrays(arrays, shapes, p)
     model = layout.build(**parameters)
-    if set(DIRECTIONS) <= set(shapes):
-        model._directions = Directions(*(arrays[key] for key in DIRECTIONS))
+    if old:
+        model.center_errors_ = _center_errors(arrays, parameters["noise"])
     for key in shapes:
         if key.endswith("_") and "." not in key:
             setattr(model, key, arrays[key])
@@ -280,10 +283,8 @@ def _contents(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the parameters and the arrays of an estimator."""
     name = type(estimator).__name__
     parameters: dict[str, Any] = estimator.get_params(deep=False)
-    arrays = {}
-    for key in _shapes(LAYOUTS[name], parameters):
-        owner = estimator._directions if key in DIRECTIONS else estimator
-        arrays[key] = to_host(getattr(owner, key.removeprefix("directions.")))
+    shapes = _shapes(LAYOUTS[name], parameters)
+    arrays = {key: to_host(getattr(estimator, key)) for key in shapes}
     kept: dict[str, Any] = {}
     for key, value in parameters.items():
         value = value.item() if isinstance(value, np.generic) else value
@@ -395,10 +396,10 @@ def _check_header(header: dict[str, Any]) -> tuple[Layout, dict[str, Any]]:
     """Return the layout and the parameters of a header that makes sense."""
     _require(header.get("format") == FORMAT, "this is no model of ihgmm.")
     _require(
-        header.get("version") == FORMAT_VERSION,
+        header.get("version") in range(1, FORMAT_VERSION + 1),
         f"this is a model of format {header.get('version')!r}, written by ihgmm "
-        f"{header.get('ihgmm')!r}; this is ihgmm {version('ihgmm')} and reads format "
-        f"{FORMAT_VERSION}. Use the version that wrote it, or fit again.",
+        f"{header.get('ihgmm')!r}; this is ihgmm {version('ihgmm')} and reads formats "
+        f"1 to {FORMAT_VERSION}. Use the version that wrote it, or fit again.",
     )
     name = str(header.get("class"))
     known = ", ".join(LAYOUTS)
@@ -457,6 +458,20 @@ def _check_arrays(
     _require(fits, f"labels_ go beyond its {k} clusters.")
     finite = bool(np.isfinite(arrays["cluster_centers_"]).all())
     _require(finite, "cluster_centers_ are not finite.")
+
+
+def _center_errors(arrays: dict[str, np.ndarray], noise: str) -> np.ndarray:
+    """Return the errors of the centres that a file of format 1 implies.
+
+    With individual noise it implies none, and predictions do not depend on them.
+    """
+    centers, sqnorms = arrays["cluster_centers_"], arrays["directions.sqnorms"]
+    if noise == "individual":
+        return np.full(len(centers), np.nan, centers.dtype)
+    loads = arrays["directions.loads"] / np.where(sqnorms > 0, sqnorms, np.inf)
+    lengths = np.linalg.norm(centers.astype(np.float64), axis=1)
+    errors = arrays["noise_levels_"] * np.sqrt(loads) * lengths
+    return np.asarray(errors.astype(centers.dtype))
 
 
 def _scaler(header: Any, arrays: dict[str, np.ndarray], p: int) -> StandardScaler:

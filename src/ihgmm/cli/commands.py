@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Callable
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ihgmm.cli.messages import print_message, print_warning
 
-EXIT_CODES = (
-    "Exit codes: 0 success; 1 the work could not be done: a download, a disk, memory, "
-    "a package that is not installed; 2 wrong use, or data that cannot be used; 130 "
-    "interrupted."
-)
+STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": "rich"}
 
 # What each does: so --help need not load them. Module and function have their names.
 COMMANDS = {
@@ -26,7 +23,7 @@ COMMANDS = {
     "report": "Cluster the rows of DATA with IhSC and write a page of HTML about it.",
     "sample": "Write a sample of the model, with its labels and parameters.",
     "test-scales": "Test whether the rows of a cluster differ in scale at all.",
-    "plan": "Tell what a fit will take on a laptop, on one GPU and on a cluster.",
+    "plan": "Say how often a fit will read the data, and what memory it will take.",
     "reproduce": "Run the experiments of the paper, or its table of real data.",
     "bench": "Compare IhSC with k-means on your data or on a sample: time and error.",
     "datasets": "List the paper's data sets and where they are kept, or download one.",
@@ -91,31 +88,26 @@ class Commands(Group):
 
 def _load(name: str) -> Any:
     """Import a command and return it."""
-    from ihgmm.cli.options import spell_out
-
     # A module test_*.py would be taken for tests.
     function = name.removeprefix("test-").replace("-", "_")
     command = getattr(import_module(f"ihgmm.cli.{function}"), function)
-    if isinstance(command, typer.Typer):
-        return typer.main.get_command(command)
+    if not isinstance(command, typer.Typer):
+        single = typer.Typer(**STYLE)
+        add_command(single, name, command)
+        command = single
+    return typer.main.get_command(command)
+
+
+def add_command(parent: typer.Typer, name: str, function: Callable[..., None]) -> None:
+    """Make a function a command; its docstring is the help."""
+    from ihgmm.cli.options import spell_out
+
     # Lines of a paragraph are joined: they break where the terminal ends.
-    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
     text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
-    single = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    no_args_is_help = name != "bench"  # which runs without arguments
-    add = single.command(name, cls=Command, help=text, no_args_is_help=no_args_is_help)
-    add(spell_out(command))
-    return typer.main.get_command(single)
-
-
-app = typer.Typer(
-    cls=Commands,
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    help="Cluster observations that share a pattern but differ in scale.",
-    epilog=EXIT_CODES,
-)
+    no_args_is_help = name not in ("bench", "list")  # which run without arguments
+    add = parent.command(name, cls=Command, help=text, no_args_is_help=no_args_is_help)
+    add(spell_out(function))
 
 
 def _show_version(wanted: bool) -> None:
@@ -126,13 +118,21 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Cluster observations that share a pattern but differ in scale.",
+    epilog="Exit codes: 0 success; 1 the work could not be done: a download, a disk, "
+    "memory, a package that is not installed; 2 wrong use, or data that cannot be "
+    "used; 130 interrupted.",
+)
+VERSION = typer.Option(
+    False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+)
+
+
 @app.callback()
-def _root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version."
-        ),
-    ] = False,
-) -> None:
+def _root(version: bool = VERSION) -> None:
     pass

@@ -1,4 +1,4 @@
-"""How options are declared, and those that several commands share."""
+"""How commands and their options are declared, and options that several share."""
 
 from __future__ import annotations
 
@@ -9,9 +9,40 @@ from functools import partial
 from typing import Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from ihgmm.cli.tables.reading import BUILT_IN
 from ihgmm.datasets import list_datasets
+
+
+class _PlainFlags:
+    """Help in which an option that takes no value shows no type."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, the one for help too."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+class Command(_PlainFlags, TyperCommand):
+    """A command."""
+
+
+class Group(_PlainFlags, TyperGroup):
+    """A command with others below it."""
+
+
+def add_command(parent: typer.Typer, name: str, function: Callable[..., None]) -> None:
+    """Make a function a command; its docstring is the help."""
+    # Lines of a paragraph are joined: they break where the terminal ends.
+    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+    no_args_is_help = name not in ("bench", "list")  # which run without arguments
+    add = parent.command(name, cls=Command, help=text, no_args_is_help=no_args_is_help)
+    add(spell_out(function))
 
 
 def spell_out(command: Callable[..., None]) -> Callable[..., None]:
@@ -48,13 +79,11 @@ def option(
     default: Any = None,
     names: str = "",
     *,
-    panel: str | None = None,
     words: Iterable[str] = (),
-    metavar: str | None = None,
+    **more: Any,
 ) -> Any:
     """Return an option: its help, its default (... if it has none), "-o --output"."""
-    more: dict[str, Any] = {"rich_help_panel": panel, "metavar": metavar}
-    complete = _offer(words) if words else None  # without words the shell offers files
+    complete = _offer(words)
     return typer.Option(
         default, *names.split(), help=text, autocompletion=complete, **more
     )
@@ -69,18 +98,20 @@ def argument(
     metavar: str, text: str, words: Iterable[str] = (), default: Any = ...
 ) -> Any:
     """Return what is given without the name of an option."""
-    complete = _offer(words) if words else None
+    complete = _offer(words)
     return typer.Argument(default, metavar=metavar, help=text, autocompletion=complete)
 
 
-def _offer(words: Iterable[str]) -> Callable[[str], list[str]]:
-    """Return what the shell offers where one of these words is to be given."""
+def _offer(words: Iterable[str]) -> Callable[[str], list[str]] | None:
+    """Return what the shell offers: these words, or files if there are none."""
+    if not words:
+        return None
     return lambda incomplete: [word for word in words if word.startswith(incomplete)]
 
 
 # The panels of the help.
-reading_option = partial(option, panel="Reading the data")
-output_option = partial(option, panel="Output")
+reading_option = partial(option, rich_help_panel="Reading the data")
+output_option = partial(option, rich_help_panel="Output")
 
 FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
 DATA = argument(

@@ -85,19 +85,16 @@ class Screen:
     ) -> Iterator[Callable[[int, int | None], None]]:
         """Show that work goes on; yields what to call with (done, total)."""
         err = Console(stderr=True)
-        times: tuple[bars.ProgressColumn, ...] = (bars.TimeElapsedColumn(),)
-        if total is not None:
-            times = (bars.MofNCompleteColumn(), bars.TimeRemainingColumn())
+        text = bars.TextColumn("{task.description}")
+        columns = [bars.SpinnerColumn(), text, bars.BarColumn()]
+        if total is None:
+            columns += [bars.TimeElapsedColumn()]
+        else:
+            columns += [bars.MofNCompleteColumn(), bars.TimeRemainingColumn()]
+        options: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
+        options["disable"] = self.quiet or not err.is_terminal
         with bars.Progress(
-            bars.SpinnerColumn(),
-            bars.TextColumn("{task.description}"),
-            bars.BarColumn(),
-            *times,
-            console=err,
-            transient=True,
-            disable=self.quiet or not err.is_terminal,
-            redirect_stdout=False,
-            redirect_stderr=False,
+            *columns, console=err, transient=True, **options
         ) as progress:
             task = progress.add_task(clean(what), total=total)
             yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -32,7 +32,7 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 BUILT_IN = ("iris", "wine", "digits", "demo")
 
 
-def read_table(request: Request, *, drop_missing: bool = False) -> Table:
+def read_table(request: Request, *, drop_missing: bool) -> Table:
     """Read a file in one of the formats of ``READERS``, or a data set by its name.
 
     Rows with missing cells are refused, or left out. A ValueError says what is missing,
@@ -142,7 +142,6 @@ def read_text(path: Path, request: Request) -> Table:
         if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
             raise _damaged(path, "it is stored as UTF-16; save it as UTF-8.")
     delimiter = _delimiter(path)
-    notes = []
     with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
         try:
             arrow = _parse_text(path, request, delimiter, "utf8")
@@ -153,11 +152,8 @@ def read_text(path: Path, request: Request) -> Table:
             is_utf8 = False  # in names, or where text is asked for
         if not is_utf8:
             arrow = _parse_text(path, request, delimiter, "cp1252")
-            taken = (
-                "The file is not UTF-8 and was read as Windows-1252; look at the names."
-            )
-            notes.append(Note(taken))
-    return choose_columns(arrow, request, notes)
+    note = "The file is not UTF-8 and was read as Windows-1252; look at the names."
+    return choose_columns(arrow, request, [] if is_utf8 else [Note(note)])
 
 
 def _parse_text(path: Path, request: Request, delimiter: str, encoding: str) -> Any:
@@ -169,7 +165,6 @@ def _parse_text(path: Path, request: Request, delimiter: str, encoding: str) -> 
     # Ids and labels stay as they are written: 007 is not 7, and NA may be a name.
     special = (request.label, request.ids, *request.fit_columns())
     kept = {name: pa.string() for name in special if name is not None}
-
     nulls = [*pa.csv.ConvertOptions().null_values, *MISSING]
     cells = {"null_values": nulls, "column_types": kept}
 
@@ -240,10 +235,9 @@ def read_npz(path: Path, request: Request) -> Table:
     if "format" in names:
         with explain_damage(path, *_NUMPY_ERRORS, KeyError, TypeError, IndexError):
             stored = sp.load_npz(path)
+            # Places beyond X would crash later.
             if hasattr(stored, "check_format"):
-                stored.check_format(
-                    full_check=True
-                )  # places beyond X would crash later
+                stored.check_format(full_check=True)
             X = sp.csr_array(stored)
         return _from_matrix(X, request, labels, label, is_sparse=True)
     others = [name for name in names if name != label]

@@ -26,7 +26,7 @@ def choose_columns(
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise ValueError(f"{source} has several columns named {quote(min(twice))}.")
-    beside = {
+    beside: dict[str | None, np.ndarray] = {
         name: np.array(arrow.column(name).to_pylist(), dtype=object)
         for name in (request.label, request.ids)
         if name is not None

@@ -203,16 +203,25 @@ def _p_value(value: float) -> str:
     return "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"
 
 
-def scale_table(test: ScaleTest) -> str:
-    """Return the figures of each cluster in a table, and the recommendation."""
+def scale_rows(test: ScaleTest) -> list[tuple[str, int, str, str]]:
+    """Return name, rows, spread and p-value of each cluster, and of all together."""
     each = zip(test.clusters, test.sizes, test.spreads, test.p_values, strict=True)
     total = ("all", test.sizes.sum(), test.spread, test.p_value)
-    width = max(len(str(name)) for name in ("cluster", *test.clusters))
-    lines = [f"{'cluster':<{width}}     rows  spread  p-value"]
+    rows = []
     for name, size, spread, p in (*each, total):
         shown = "-" if np.isnan(spread) else f"{spread:.1%}"
         p_value = "-" if np.isnan(p) else "<1e-300" if p < 1e-300 else f"{p:.2g}"
-        lines.append(f"{name!s:<{width}}  {size:>7}  {shown:>6}  {p_value:>7}")
+        rows.append((str(name), int(size), shown, p_value))
+    return rows
+
+
+def scale_table(test: ScaleTest) -> str:
+    """Return the figures of each cluster in a table, and the recommendation."""
+    rows = scale_rows(test)
+    width = max(len(name) for name in ("cluster", *(row[0] for row in rows)))
+    lines = [f"{'cluster':<{width}}     rows  spread  p-value"]
+    for name, size, spread, p_value in rows:
+        lines.append(f"{name:<{width}}  {size:>7}  {spread:>6}  {p_value:>7}")
     return "\n".join([*lines, test.recommendation])
 
 

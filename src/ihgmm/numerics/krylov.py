@@ -19,7 +19,7 @@ from ihgmm.matrix.tall import (
     cast_like,
     host_dtype,
     namespace,
-    side_by_side,
+    stack,
     tall_dot,
     to_device,
 )
@@ -360,7 +360,7 @@ def orthonormal(
             Y = Y @ cast_like(change, Y)
         if rng is not None and Y.shape[1] < width:
             fill = rng.standard_normal((n, width - Y.shape[1])) / np.sqrt(n)
-            Y, condition = side_by_side([Y, cast_like(fill, Y)]), 0.0
+            Y, condition = stack([Y, cast_like(fill, Y)], axis=1), 0.0
         if condition > 1e-3:
             break
         negligible = 0.0  # the columns have unit norm now

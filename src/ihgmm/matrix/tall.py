@@ -61,6 +61,8 @@ def to_device(a: Any, like: Tall) -> Tall:
 
 def cast_like(a: Any, like: Tall) -> Tall:
     """Return ``a`` where another array is, in its type."""
+    if isinstance(like, np.ndarray) and isinstance(a, np.ndarray):
+        return a.astype(like.dtype, copy=False)
     if not is_foreign(a):
         a = np.asarray(a, dtype=host_dtype(like))
     return namespace(like).astype(to_device(a, like), like.dtype, copy=False)
@@ -111,15 +113,16 @@ def tall_dot(A: Tall, B: Tall) -> np.ndarray:
     xp, batch = namespace(A), 2**12
     batches = A.shape[0] // batch
     if batches <= 1 or A.shape[1] == 0 or B.shape[1] == 0:
-        return to_host(A.T @ B).astype(np.float64, copy=False)
-    end = batches * batch
-    first, second = (
-        xp.reshape(block[:end, :], (batches, batch, block.shape[1])) for block in (A, B)
-    )
-    total = xp.sum(widen(xp.matmul(xp.matrix_transpose(first), second)), axis=0)
-    if end < A.shape[0]:
-        total = total + widen(A[end:, :].T @ B[end:, :])
-    return to_host(total).astype(np.float64, copy=False)
+        total = A.T @ B
+    else:
+        end = batches * batch
+        first = xp.reshape(A[:end, :], (batches, batch, A.shape[1]))
+        second = xp.reshape(B[:end, :], (batches, batch, B.shape[1]))
+        total = xp.sum(widen(xp.matmul(xp.matrix_transpose(first), second)), axis=0)
+        if end < A.shape[0]:
+            total = total + widen(A[end:, :].T @ B[end:, :])
+    total = total if isinstance(total, np.ndarray) else to_host(total)
+    return total.astype(np.float64, copy=False)
 
 
 def weighted_gram(blocks: list[Tall], weights: Tall) -> np.ndarray:
@@ -177,12 +180,9 @@ def fix_signs(vectors: Tall) -> Tall:
     # NumPy reduces wide rows much faster than narrow ones: 64 rows make one.
     fold = vectors.shape[0] // 64 * 64
     folded = xp.reshape(vectors[:fold, :], (-1, 64 * k)) if fold else vectors
-    ends = [
-        xp.reshape(xp.max(folded, axis=0), (-1, k)),
-        xp.reshape(xp.min(folded, axis=0), (-1, k)),
-        vectors[fold:, :],
-    ]
-    ends = to_host(xp.concat(ends))
+    most = xp.reshape(xp.max(folded, axis=0), (-1, k))
+    least = xp.reshape(xp.min(folded, axis=0), (-1, k))
+    ends = to_host(xp.concat([most, least, vectors[fold:, :]]))
     flip = np.where(-ends.min(axis=0) > ends.max(axis=0), -1, 1)
     vectors *= cast_like(flip, vectors)
     return vectors
@@ -245,9 +245,8 @@ def number_by_size(labels: Tall, n_clusters: int) -> Tall:
     xp, sizes = namespace(labels), Groups.of(labels, n_clusters).sizes
     first = sizes
     if len(np.unique(sizes)) < n_clusters:
-        first = [
-            int(xp.argmax(xp.astype(labels == k, xp.uint8))) for k in range(n_clusters)
-        ]
+        mine = [xp.astype(labels == k, xp.uint8) for k in range(n_clusters)]
+        first = np.array([int(xp.argmax(mask)) for mask in mine])
     rank = np.empty(n_clusters, dtype=np.intp)
     rank[np.lexsort((first, -sizes))] = np.arange(n_clusters)
     return xp.take(to_device(rank, labels), labels)

@@ -243,10 +243,10 @@ def number_by_size(labels: Tall, n_clusters: int) -> Tall:
     array([1, 0, 0, 2])
     """
     xp, sizes = namespace(labels), Groups.of(labels, n_clusters).sizes
-    first = sizes
+    first = sizes.copy()
     if len(np.unique(sizes)) < n_clusters:
-        mine = [xp.astype(labels == k, xp.uint8) for k in range(n_clusters)]
-        first = np.array([int(xp.argmax(mask)) for mask in mine])
+        for k in range(n_clusters):
+            first[k] = int(xp.argmax(xp.astype(labels == k, xp.uint8)))
     rank = np.empty(n_clusters, dtype=np.intp)
     rank[np.lexsort((first, -sizes))] = np.arange(n_clusters)
     return xp.take(to_device(rank, labels), labels)

@@ -74,7 +74,9 @@ def same_fit(X, to_device, k=4, tol=1e-9, **options):
 
 def test_many_eigenvectors_of_more_than_two_thousand_rows():
     X = sample(2_040, 60)  # so many are had from the dense solver
-    found, wanted = (leading_eigenpairs(GramOperator.of(Y), 680) for Y in (strict(X), X))
+    found, wanted = (
+        leading_eigenpairs(GramOperator.of(Y), 680) for Y in (strict(X), X)
+    )
     assert found.solver == "dense"
     assert type(found.vectors) is type(strict(X))
     assert_allclose(found.values, wanted.values, atol=1e-9 * wanted.values[0])
@@ -171,7 +173,9 @@ def test_not_finite(to_device, value, name):
     X = sample(50, 6)
     fitted = IhSC(2, random_state=0).fit(to_device(X))
     X[5, 2] = value
-    message = rf"contains {name} at row 5, column 2 \(.*\)\. IhSC does not accept .*drop"
+    message = (
+        rf"contains {name} at row 5, column 2 \(.*\)\. IhSC does not accept .*drop"
+    )
     for work in (IhSC(2).fit, fitted.predict):
         with pytest.raises(ValueError, match=message):
             work(to_device(X))

@@ -160,16 +160,16 @@ def test_not_finite(store, value, name):
     model = IhSC(4, random_state=0).fit(X)
     X[417, 7] = X[420, 1] = value
     bad = store(X)
-    message = rf"contains {name} at row 417, column 7 \(.*all: 2\)\. IhSC does not .*drop"
+    message = (
+        rf"contains {name} at row 417, column 7 \(.*all: 2\)\. IhSC does not .*drop"
+    )
     with pytest.raises(ValueError, match=message):
         IhSC(4).fit(bad)
     with pytest.raises(ValueError, match=message):
         model.transform(bad)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "factor"), [("float64", 1e200), ("float32", 1e-44)]
-)
+@pytest.mark.parametrize(("dtype", "factor"), [("float64", 1e200), ("float32", 1e-44)])
 def test_huge_and_tiny_values(store, dtype, factor):
     X = (sample() * factor).astype(dtype)
     model, wanted = (IhSC(4, random_state=0).fit(data) for data in (store(X), X))

@@ -519,7 +519,7 @@ def test_what_is_not_open(tmp_path):
     table_of(tmp_path, x=[1.0, 2.0])
     path = tmp_path / "x.parquet"
     for given in (str(path), path):
-        with pytest.raises(TypeError, match="X is the path .*; open it first"):
+        with pytest.raises(TypeError, match=r"X is the path .*; open it first"):
             IhSC(4).fit(given)
     table = import_module("pyarrow.parquet").read_table(path)
     with pytest.raises(TypeError, match="X is a Table of pyarrow; give the data set"):

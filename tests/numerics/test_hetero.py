@@ -6,10 +6,10 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 from ihgmm import IhSC, make_ihgmm
 from ihgmm.matrix import as_matrix
+from ihgmm.metrics import exact_recovery, misclassification_rate
 from ihgmm.numerics.eigen import ORDERS, leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
-from ihgmm.metrics import exact_recovery, misclassification_rate
 from ihgmm.numerics.spectral import spectral_clustering
 
 

@@ -36,7 +36,7 @@ class Dense(Matrix):
         self._read_once = self._large and short
 
     def __matmul__(self, W: Any) -> np.ndarray:
-        X, W = self.array, self.cast(W)
+        X, W = self.array, np.asarray(W, dtype=self.dtype)
         if not self._read_once or W.ndim != 2:
             return np.asarray(X @ W)
         Y = np.empty((X.shape[0], W.shape[1]), dtype=X.dtype)
@@ -45,7 +45,7 @@ class Dense(Matrix):
         return Y
 
     def adjoint(self, V: Any) -> np.ndarray:
-        X, V = self.array, self.cast(V)
+        X, V = self.array, np.asarray(V, dtype=self.dtype)
         if not self._read_once or V.ndim != 2:
             return np.asarray(X.T @ V)
 
@@ -199,12 +199,13 @@ class Sparse(Matrix):
         self.n_entries = int(array.nnz)
 
     def __matmul__(self, W: Any) -> np.ndarray:
-        return self._times(self.array, self.cast(W))
+        return self._times(self.array, W)
 
     def adjoint(self, V: Any) -> np.ndarray:
-        return self._times(self.array.T, self.cast(V))
+        return self._times(self.array.T, V)
 
-    def _times(self, X: Any, W: np.ndarray) -> np.ndarray:
+    def _times(self, X: Any, W: Any) -> np.ndarray:
+        W = np.asarray(W, dtype=self.dtype)
         if W.ndim != 2 or X.nnz * W.shape[1] < self._parallel:
             return np.asarray(X @ W)
         if X.format == "csr":

@@ -181,7 +181,7 @@ def _lanczos(
         products += 1
         return to_host(G @ G.A.to_device(v))
 
-    operator = LinearOperator((n, n), matvec=apply, dtype=G.dtype)
+    operator = LinearOperator((n, n), matvec=apply, dtype=G.A.dtype)
     start = to_host(G.A @ rng.standard_normal((G.A.shape[1], 1)))[:, 0]
     # ARPACK draws new vectors where it meets an invariant subspace: since SciPy 1.17
     # from a generator, before that from one of its own that always begins alike.
@@ -191,8 +191,8 @@ def _lanczos(
             operator,
             k,
             which="LA" if order == "algebraic" else "LM",
-            v0=start if start.any() else rng.standard_normal(n).astype(G.dtype),
-            tol=max(smallest_gap(tol), float(np.finfo(G.dtype).eps)),
+            v0=start if start.any() else rng.standard_normal(n).astype(G.A.dtype),
+            tol=max(smallest_gap(tol), float(np.finfo(G.A.dtype).eps)),
             ncv=min(n, max(2 * k + 1, 20)),
             maxiter=1000,
             **seeded,
@@ -221,7 +221,7 @@ def start_block(
     rows than features, a sample of the rows gives a much better W.
     """
     n, p = G.A.shape
-    W = rng.standard_normal((p, block_width(k))).astype(G.dtype)
+    W = rng.standard_normal((p, block_width(k))).astype(G.A.dtype)
     size = sample_size(n, p, G.A.n_entries, W.shape[1])
     with G.A.threads():
         if size:
@@ -281,7 +281,7 @@ def _first_basis(
         values, ritz = ritz_pairs((rayleigh + rayleigh.T) / 2, order)
         move = cast_like(change @ ritz[:, :k], start)
         residuals = _sampled_residuals(G, start, adjoint, move, values[:k], rng)
-        residual, goal = progress(values, residuals, tol, G.dtype, signal_only)
+        residual, goal = progress(values, residuals, tol, G.A.dtype, signal_only)
         if residual <= goal / 2:
             return EigenPairs(values[:k], start @ move, residual, 1, "block")
     move = cast_like(change, start)

@@ -173,7 +173,7 @@ class _Subspace:
         if self.n_products >= self.max_products:
             return False
         rest, basis = self.residuals(ritz), self.basis
-        floor = rounding_error(ritz.values, self.hollow.dtype)
+        floor = rounding_error(ritz.values, self.hollow.A.dtype)
         if _largest_norm(rest[:, : ritz.signal(rank)]) <= max(goal, floor):
             return False
         n, width = rest.shape
@@ -349,7 +349,7 @@ class _Imputation:
                 ConvergenceWarning,
             )
             return
-        goal = max(tol * ritz.gap(k), rounding_error(ritz.values, space.hollow.dtype))
+        goal = max(tol * ritz.gap(k), rounding_error(ritz.values, space.hollow.A.dtype))
         if 0 < space.max_products <= space.n_products and ritz.residual(k) > goal:
             largest = abs(ritz.values[0])
             warn(

@@ -81,6 +81,7 @@ class Product(NamedTuple):
     """A product of G with the last block of a basis."""
 
     rest: Tall  # what of it lies outside the basis
+    gram: Any  # rest.T @ rest; None where products are kept
     column: np.ndarray  # the coefficients of what lies in the basis
     back: Any  # the adjoint of the whole, where it is taken along, else None
 
@@ -127,14 +128,16 @@ class Basis:
 
     def take_up(self, product: Tall, back: Any = None) -> Product:
         """Take up the product of G with the last block, which is overwritten."""
+        gram = None
         if self._keep:
             self.products.append(product)
             column = np.concatenate([tall_dot(q, product) for q in self.blocks])
         else:
             product, column = project_out(self.blocks, product)
+            gram = tall_dot(product, product)
         old, own = column[: len(self.rayleigh)], column[len(self.rayleigh) :]
         self.rayleigh = np.block([[self.rayleigh, old], [old.T, (own + own.T) / 2]])
-        return Product(product, column, back)
+        return Product(product, gram, column, back)
 
     def next_block(
         self, product: Product, G: GramOperator, values: np.ndarray, tol: float
@@ -143,23 +146,24 @@ class Basis:
 
         None where a product has brought nothing new. ``values`` are those of Ritz.
         """
-        noise = rounding_error(values, G.dtype)
+        noise = rounding_error(values, G.A.dtype)
         if self.take_along:
             # Errors of an adjoint grow as a product shrinks to what is new in it.
-            norms = np.diag(tall_dot(product.rest, product.rest))
-            new = float(np.sqrt(norms.min()))
+            new = float(np.sqrt(np.diag(product.gram).min()))
             self._drift = (self._drift * abs(values[0]) + noise) / max(new, noise)
             if self._drift < 0.1 * tol:
                 pair = self._next_pair(product)
                 if pair is not None:
                     return pair
         self._drift = 0.0
-        block = self.orthonormal_rest(product.rest, noise)
+        block = self.orthonormal_rest(product.rest, noise, product.gram)
         return (block, G.A.adjoint(block)) if block.shape[1] else None
 
-    def orthonormal_rest(self, rest: Tall, negligible: float) -> Tall:
+    def orthonormal_rest(
+        self, rest: Tall, negligible: float, gram: np.ndarray | None = None
+    ) -> Tall:
         """Turn what is left of a product into a block orthonormal to the basis."""
-        block = orthonormal(rest, negligible=negligible)
+        block = orthonormal(rest, negligible=negligible, gram=gram)
         if block.shape[1]:
             block, _ = project_out(self.blocks, block)
             block = orthonormal(block)
@@ -175,16 +179,17 @@ class Basis:
         None where columns depend on others so nearly that their adjoint would be lost
         in rounding.
         """
-        rest = product.rest
+        rest, gram = product.rest, product.gram
         back = self.adjoint_of_rest(product.back, product.column)
         for last in (False, True):
-            change, condition = whitening(tall_dot(rest, rest))
+            change, condition = whitening(gram)
             if condition <= 1e-3:
                 return None
             rest, back = rest @ cast_like(change, rest), back @ cast_like(change, back)
             if not last:
                 rest, column = project_out(self.blocks, rest)
                 back = self.adjoint_of_rest(back, column)
+                gram = tall_dot(rest, rest)
         return rest, back
 
     def append(self, block: Tall, adjoint: Any) -> None:
@@ -227,10 +232,9 @@ def block_krylov(
         values, ritz = ritz_pairs(basis.rayleigh, order)
         # G @ basis = basis @ rayleigh + rest @ (last rows): what a Ritz pair lacks.
         last_rows = ritz[-basis.blocks[-1].shape[1] :, :k]
-        gram = tall_dot(product.rest, product.rest)
-        squares = np.einsum("ik,ij,jk->k", last_rows, gram, last_rows)
+        squares = np.einsum("ik,ij,jk->k", last_rows, product.gram, last_rows)
         residuals = np.sqrt(np.maximum(squares, 0.0))
-        residual, goal = progress(values, residuals, tol, G.dtype, signal_only)
+        residual, goal = progress(values, residuals, tol, G.A.dtype, signal_only)
         if say is not None:
             products = f"{n_iter} product{'s' * (n_iter != 1)}"
             far = residual / goal if goal > 0 else 0.0
@@ -290,9 +294,12 @@ def smallest_gap(last: float) -> float:
 
 
 def orthonormal(
-    Y: Tall, rng: np.random.Generator | None = None, negligible: float = 0.0
+    Y: Tall,
+    rng: np.random.Generator | None = None,
+    negligible: float = 0.0,
+    gram: np.ndarray | None = None,
 ) -> Tall:
-    """Orthonormalise columns through their small Gram matrix.
+    """Orthonormalise columns through their small Gram matrix, which may be known.
 
     Columns that are negligible or depend on others are dropped or, given a generator,
     replaced by random ones so that the width is kept.
@@ -300,7 +307,7 @@ def orthonormal(
     tiny = 100 * float(np.finfo(host_dtype(Y)).eps)
     n, width = Y.shape
     for _ in range(4):
-        gram = tall_dot(Y, Y)
+        gram = tall_dot(Y, Y) if gram is None else gram
         live = np.sqrt(np.diag(gram)) > negligible
         if not live.all():
             index = to_device(np.flatnonzero(live), Y)
@@ -315,7 +322,7 @@ def orthonormal(
             Y, condition = stack([Y, cast_like(fill, Y)], axis=1), 0.0
         if condition > 1e-3:
             break
-        negligible = 0.0  # the columns have unit norm now
+        negligible, gram = 0.0, None  # the columns have unit norm now
     return Y
 
 

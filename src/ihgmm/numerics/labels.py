@@ -80,32 +80,14 @@ def kmeans_labels(
 ) -> Labeling:
     """Label rows by scikit-learn's k-means, started well.
 
-    Parameters
-    ----------
-    embedding : array of shape (n, k)
-        Rows to cluster.
-    n_clusters : int
-        Number of clusters.
-    n_init : int or "auto"
-        Number of starts. The first is the pivoted QR of the rows, the others are
-        k-means++; ``"auto"`` means 1 + 10. Beyond ``full_trials`` rows the starts
-        compete on a sample of the rows, until three have ended in the same best place;
-        those that end in different places, nearly as good as the best, go on.
-    max_iter : int
-        Cap on the iterations of one run.
-    max_rows : int, optional
-        Rows that the centres are learnt from, drawn at random; 16,384 by default, or
-        256 for each cluster if that is more.
-    full_trials : int
-        Rows up to which every start is run on all of them.
-    rng : numpy.random.Generator, optional
-        Source of randomness.
+    The first of ``n_init`` starts is the pivoted QR of the rows, the others are
+    k-means++; "auto" means 1 + 10. Beyond ``full_trials`` rows the starts compete on a
+    sample of the rows, until three have ended in the same best place; those that end in
+    different places, nearly as good as the best, go on.
 
-    Returns
-    -------
-    Labeling
-        Rows beyond ``max_rows`` are assigned to the nearest centre. Centres are learnt
-        on the host; rows on a device get their labels there.
+    Centres are learnt on the host from ``max_rows`` rows drawn at random, by default
+    16,384, or 256 for each cluster if that is more. All others go to the nearest
+    centre; rows on a device get their labels there.
     """
     rng = np.random.default_rng() if rng is None else rng
     starts = 1 + 10 if n_init == "auto" else n_init
@@ -119,26 +101,31 @@ def kmeans_labels(
         trial = _sample(rows, size, rng)
     pivots = _sample(rows, 2**12, rng)
 
-    def run(data: np.ndarray, init: object, tol: float) -> KMeans:
-        options = {"init": init, "n_init": 1, "max_iter": max_iter, "tol": tol}
-        seed = int(rng.integers(2**31 - 1))
-        return KMeans(n_clusters, random_state=seed, **options).fit(data)
-
+    options = {"n_init": 1, "max_iter": max_iter}
     # One thread: the order of sums, and so the labels, never depend on how many there
     # are. Rows that coincide are no failure here: the caller counts the labels.
     with one_thread(), ignored(ConvergenceWarning):
         start = pivots[_pivot_rows(pivots, n_clusters)]
         # On a sample, runs to the very end show whether they meet in the same place.
         tol = 0.0 if on_sample else 1e-5
-        runs = [run(trial, start, tol)]
-        early = n_init == "auto" and on_sample
-        while len(runs) < starts and not (early and _settled(runs)):
-            runs.append(run(trial, "k-means++", tol))
+        runs: list[KMeans] = []
+        for init in [start] + ["k-means++"] * (starts - 1):
+            seed = int(rng.integers(2**31 - 1))
+            kmeans = KMeans(
+                n_clusters, init=init, tol=tol, random_state=seed, **options
+            )
+            runs.append(kmeans.fit(trial))
+            if n_init == "auto" and on_sample and _settled(runs):
+                break
         if on_sample:
             finals = [final.cluster_centers_ for final in _finalists(runs, len(rows))]
             if not (_settled(runs) and _all_shown(trial, start)):
                 finals.append(start)
-            runs = [run(rows, init, 1e-4) for init in finals]
+            runs = []
+            for init in finals:
+                seed = int(rng.integers(2**31 - 1))
+                kmeans = KMeans(n_clusters, init=init, random_state=seed, **options)
+                runs.append(kmeans.fit(rows))  # to scikit-learn's own tolerance
     best = min(runs, key=attrgetter("inertia_"))
     if len(rows) == embedding.shape[0]:
         labels = to_device(best.labels_.astype(np.intp), embedding)

@@ -50,31 +50,15 @@ def spectral_clustering(
 ) -> Spectral:
     """Cluster the rows of ``X`` by the leading eigenvectors of a Gram matrix.
 
-    Parameters
-    ----------
-    X : Matrix of shape (n_samples, n_features)
-        The data, finite, not all zero.
-    n_clusters : int
-        Number of clusters and of eigenvectors.
-    gram, order, eigen_solver, tol
-        Which matrix, and how its eigenpairs are found: see
-        :class:`~ihgmm.numerics.gram.GramOperator` and
-        :func:`~ihgmm.numerics.eigen.leading_eigenpairs`, for ``gram="hetero"``
-        :func:`~ihgmm.numerics.hetero.impute_diagonal`.
-    rows : {"unit", "projected"}
-        The embedding: rows of the eigenvectors scaled to unit norm, or eigenvectors
-        times the root of their eigenvalue (the data projected on its leading
-        directions).
-    assign_labels, n_init, max_iter
-        How rows become labels: see :mod:`ihgmm.numerics.labels`.
-    rng : numpy.random.Generator, optional
-        Source of all randomness.
-    steps : Steps, optional
-        Shows two steps, "eigenvectors" and "labels".
-
-    Returns
-    -------
-    Spectral
+    X is finite and not all zero. ``gram``, ``order``, ``eigen_solver`` and ``tol`` say
+    which matrix and how its eigenpairs are found: see
+    :class:`~ihgmm.numerics.gram.GramOperator`,
+    :func:`~ihgmm.numerics.eigen.leading_eigenpairs` and, for ``gram="hetero"``,
+    :func:`~ihgmm.numerics.hetero.impute_diagonal`. ``assign_labels``, ``n_init`` and
+    ``max_iter`` say how rows become labels: see :mod:`ihgmm.numerics.labels`. These
+    rows are those of the eigenvectors at unit norm or, if "projected", eigenvectors
+    times the root of their eigenvalue: the data projected on its leading directions.
+    ``steps`` shows two steps, "eigenvectors" and "labels".
     """
     rng = np.random.default_rng() if rng is None else rng
     steps = Steps() if steps is None else steps

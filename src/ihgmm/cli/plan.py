@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from ihgmm import planning
+from ihgmm._text import plan_advice, plan_heading, plan_table
 from ihgmm.cli.options import option
 from ihgmm.cli.screen import Screen
 
@@ -45,10 +46,10 @@ def plan(
         gpu_memory=_bytes("--gpu-memory", gpu_memory),
     )
     screen.document({"command": "plan", **asdict(found)})
-    screen.say(found.heading(), "bold")
-    head, *rows = found.table()
+    screen.say(plan_heading(found), "bold")
+    head, *rows = plan_table(found)
     screen.table(dict.fromkeys(head, ""), rows)
-    for sentence in found.advice():
+    for sentence in plan_advice(found):
         screen.say(sentence)
 
 

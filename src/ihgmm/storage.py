@@ -340,8 +340,9 @@ def _check_header(header: dict[str, Any]) -> Layout:
     if names is not None:
         words = names if isinstance(names, list) else []
         different = len({name for name in words if isinstance(name, str)})
-        text = f"feature_names has {different} different names; the model has {p} "
-        _require(len(words) == p == different, f"{text}features and wants one for each.")
+        text = f"feature_names has {different} different names; the model has {p}"
+        fits = len(words) == p == different
+        _require(fits, f"{text} features and wants one for each.")
     for key in ("id_column", "label_column"):  # older files have none
         column = header.get(key)
         text = f"{key} is {column!r}; the name of a column is text."

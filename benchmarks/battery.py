@@ -1,7 +1,7 @@
 """Record what users get from the package, and compare two recordings.
 
     python benchmarks/battery.py record before.npz
-    python benchmarks/battery.py record after.npz --only "ihsc/tall/*"
+    python benchmarks/battery.py record after.npz --only "kinds/*/float32"
     python benchmarks/battery.py compare before.npz after.npz
 
 A recording holds labels, figures, words, warnings and errors by name, such as
@@ -37,6 +37,11 @@ from threadpoolctl import threadpool_limits
 import ihgmm
 from ihgmm import anndata, metrics, storage, theory
 
+try:
+    from ihgmm.estimation import telling_features
+except ImportError:
+    from ihgmm.statistics.contrasts import telling_features
+
 # How things are called: what the package renames changes in this part only.
 
 RENAMED: dict[str, str] = {}
@@ -50,18 +55,6 @@ SOLVERS = ("auto", "dense", "lanczos", "block")
 ASSIGNMENTS = ("kmeans", "cluster_qr")
 NOISES = ("individual", "class", "common")
 
-
-def first(name, *homes):
-    """Return what is called so in the first of these modules that there is."""
-    for home in homes:
-        with contextlib.suppress(ImportError):
-            return getattr(import_module(home), name)
-    raise ImportError(name)
-
-
-telling_features = first(
-    "telling_features", "ihgmm.estimation", "ihgmm.statistics.contrasts"
-)
 select = partial(ihgmm.select_n_clusters, random_state=0)
 diagnose, scale_test = ihgmm.diagnose, ihgmm.scale_heterogeneity_test
 
@@ -87,21 +80,20 @@ def told(model, X, new):
     return found
 
 
-def fitted(make, X, new, k, **options):
-    return told(model_of(make, X, k, **options), X, new)
-
-
-def stored(make, X, new, k):
-    storage.save_model(model_of(make, X, k), "model.npz")
-    return told(storage.load_model("model.npz"), X, new)
+def fitted(make, X, new, k, written=False, **options):
+    model = model_of(make, X, k, **options)
+    if written:
+        storage.save_model(model, "model.npz")
+        model = storage.load_model("model.npz")
+    return told(model, X, new)
 
 
 def estimates(X, labels, **options):
     found = ihgmm.estimate_parameters(X, labels, **options)
     noise = float(np.mean(host(found.noise_levels)))
     telling = partial(telling_features, found.centers, n_features=5)
-    intervals = [found.scale_intervals(level) for level in (0.5, 0.95)]
-    return found, {"intervals": intervals, "telling": [telling(), telling(noise)]}
+    intervals = {"half": found.scale_intervals(0.5), "usual": found.scale_intervals()}
+    return {"of": found, "telling": [telling(), telling(noise)], **intervals}
 
 
 def annotated(X, k, **options):
@@ -126,7 +118,7 @@ def reported(make, X, k, given, **options):
 
 
 def command(line):
-    """Return what ``python -m ihgmm`` says in JSON, and the file it writes with -o."""
+    """Return what ``python -m ihgmm`` says in JSON, and the files it writes."""
     words, before, code = line.split(), sys.argv, 0
     out, err = io.StringIO(), io.StringIO()
     sys.argv = ["ihgmm", *words, "--json"]
@@ -139,13 +131,15 @@ def command(line):
         sys.argv = before
     if code:
         return {"code": code, "said": err.getvalue()}
-    found = {"told": json.loads(out.getvalue())}
+    found = json.loads(out.getvalue())
     if "plan" in words:  # figures without words
         return {name: x for name, x in flat("told", found) if x.dtype.kind != "U"}
-    if "-o" in words:
-        lines = Path(words[words.index("-o") + 1]).read_text("utf-8").splitlines()
-        found["file"] = list(zip(*csv.reader(lines), strict=True))
-    return found
+    files = {}
+    for path in sorted(Path().glob("out-*.csv")):
+        lines = path.read_text("utf-8").splitlines()
+        files[path.name] = list(zip(*csv.reader(lines), strict=True))
+        path.unlink()
+    return {"told": found, "files": files}
 
 
 # Data, drawn without the package, and the kinds of arrays that it comes in.
@@ -166,6 +160,7 @@ def data(n, p, k, strength=0.3, zeros=0.0, dtype="float64"):
 
 
 def place(name):
+    """Return a path in a new folder."""
     return Path(tempfile.mkdtemp(dir=".")) / name
 
 
@@ -174,28 +169,23 @@ def memory_map(X):
     return np.load(path, mmap_mode="r")
 
 
-def hdf5(chunks=None, **arrays):
+def in_file(X, **options):
     file = import_module("h5py").File(place("x.h5"), "w")
-    for name, array in arrays.items():
-        file.create_dataset(name, data=array, chunks=chunks)
-    return file
+    import_module("anndata.io").write_elem(file, "X", X, dataset_kwargs=options)
+    return file["X"]
 
 
-def csr_hdf5(X):
-    X = sp.csr_array(X)
-    file = hdf5(data=X.data, indices=X.indices, indptr=X.indptr)
-    file.attrs.update({"encoding-type": "csr_matrix", "shape": X.shape})
-    return file
+def chunks(X):
+    return max(100, len(X) // 8), X.shape[1]
 
 
 def zarr_array(X):
-    chunks = max(100, len(X) // 8), X.shape[1]
-    return import_module("zarr").create_array(place("x"), data=X, chunks=chunks)
+    create = import_module("zarr").create_array
+    return create(place("x.zarr"), data=X, chunks=chunks(X))
 
 
 def dask_array(X):
-    chunks = max(100, len(X) // 8), X.shape[1]
-    return import_module("dask.array").from_array(X, chunks=chunks)
+    return import_module("dask.array").from_array(X, chunks=chunks(X))
 
 
 def frame(X, library="pandas"):
@@ -221,9 +211,9 @@ KINDS = {
     "torch": lambda X: import_module("torch").asarray(X),
     "strict": lambda X: import_module("array_api_strict").asarray(X),
     "memory_map": memory_map,
-    "hdf5": lambda X: hdf5(X=X)["X"],
-    "hdf5_chunks": lambda X: hdf5(True, X=X)["X"],
-    "csr_hdf5": csr_hdf5,
+    "hdf5": in_file,
+    "hdf5_chunks": lambda X: in_file(X, chunks=(20, X.shape[1] // 2)),
+    "csr_hdf5": lambda X: in_file(sp.csr_matrix(X)),
     "zarr": zarr_array,
     "parquet": parquet,
     "dask": dask_array,
@@ -425,8 +415,8 @@ def function_cases():
 
 
 COMMANDS = {
-    "fit": "fit rows.csv -k 3 COLUMNS -o labels.csv --save fitted.npz",
-    "predict": "predict fitted.npz new.csv -o placed.csv",
+    "fit": "fit rows.csv -k 3 COLUMNS -o out-labels.csv --save fitted.npz",
+    "predict": "predict fitted.npz new.csv -o out-placed.csv",
     "fit-auto": "fit rows.csv -k auto --refine --scale-columns COLUMNS",
     "fit-iris": "fit iris -k 3 --gram cosine",
     "choose-k": "choose-k rows.csv COLUMNS",
@@ -435,14 +425,14 @@ COMMANDS = {
     "test-scales-found": "test-scales rows.csv -k 3 COLUMNS",
     "plan": "plan --n 1e8 --p 500 -k 20 --workers 50",
     "plan-small": "plan --n 1e5 --p 50_000 -k 3 --density 0.01",
-    "sample": "sample -n 40 -p 6 -k 3 -o drawn.csv",
+    "sample": "sample out-drawn.csv -n 40 -p 6 -k 3",
     "no-file": "fit nothing.csv -k 3",
 }
 
 
 def tool_cases():
     X, new, labels = data(240, 30, 4)
-    store = partial(stored, X=X[:60], new=new, k=4)
+    store = partial(fitted, X=X[:60], new=new, k=4, written=True)
     yield from grid("storage", store, make=("IhSC", *ESTIMATORS))
     write = partial(reported, X=X, given={})
     yield from grid("report", write, make=("IhSC", "IhGMM"), k=(4, "auto"))
@@ -508,7 +498,9 @@ def flat(name, value):
         names = [key for key in dir(value) if key[0] != "_" and hasattr(value, key)]
         parts = {key: getattr(value, key) for key in names}
         held = {key: part for key, part in parts.items() if not callable(part)}
-        yield from flat(name, {"text": str(value), **held})
+        if type(value).__str__ is not object.__str__:
+            held["text"] = str(value)
+        yield from flat(name, held)
     else:
         array = host(value)
         if array.dtype.kind == "O":
@@ -527,7 +519,7 @@ def recorded(name, call):
         found = dict(flat(name, attempt(call)))
     seen = (w for w in said if issubclass(w.category, (UserWarning, RuntimeWarning)))
     words = {f"{w.category.__name__}: {clean(str(w.message))}" for w in seen}
-    return found | {f"{name}/warnings": np.asarray(sorted(words), str)}
+    return found | {f"{name}/warned": np.asarray(sorted(words), str)}
 
 
 def record(path, only):
@@ -539,7 +531,7 @@ def record(path, only):
             # Threads are worth their start for large data only.
             with threadpool_limits(None if group is large_cases else 1):
                 for name, call in group():
-                    if fnmatch(name, only):
+                    if fnmatch(name, f"{only}*"):
                         parts = recorded(name, call)
                         assert not parts.keys() & found.keys(), f"{name} comes twice"
                         found |= parts
@@ -556,7 +548,10 @@ def record(path, only):
 def difference(a, b, rtol):
     """Return what is different, in words; nothing if nothing is."""
     if "U" in (a.dtype.kind, b.dtype.kind):
-        return "" if a.tolist() == b.tolist() else f"{shortened(a)} -> {shortened(b)}"
+        old, new = (str(part.tolist()) for part in (a, b))
+        pairs = enumerate(zip(old, new, strict=False))
+        at = max(0, next((i for i, (x, y) in pairs if x != y), 0) - 20)
+        return "" if old == new else f"{old[at:][:120]} -> {new[at:][:120]}"
     if a.shape != b.shape or a.dtype != b.dtype:
         return f"{a.dtype} {a.shape} -> {b.dtype} {b.shape}"
     if a.dtype.kind != "f":
@@ -568,12 +563,7 @@ def difference(a, b, rtol):
     gap = np.abs(a[~odd] - b[~odd]).max(initial=0)
     largest = np.abs(a[~odd]).max(initial=0)
     share = gap / largest if largest else np.inf
-    return "" if gap <= rtol * largest else f"{share:.1e} of the largest, {gap:.1e}"
-
-
-def shortened(array):
-    text = str(array.tolist())
-    return text if len(text) < 200 else f"{text[:150]} ... {text[-40:]}"
+    return "" if gap <= rtol * largest else f"{a.dtype} {share:.1e} of {largest:.1e}"
 
 
 def compare(paths, only, rtol):
@@ -595,7 +585,7 @@ def compare(paths, only, rtol):
     for name, counts in [*table.items(), ("all", sum(table.values(), Counter()))]:
         cells = (counts.total(), *(counts[kind] for kind in kinds))
         print(f"{name:12}" + "".join(f"{cell:10,}" for cell in cells))
-    print(*lines, sep="\n")
+    print("", *lines, sep="\n")
     return 1 if lines else 0
 
 
@@ -605,7 +595,9 @@ def main():
     for name, count in (("record", 1), ("compare", 2)):
         part = todo.add_parser(name)
         part.add_argument("files", nargs=count, metavar="FILE")
-        part.add_argument("--only", default="*", help="names, such as 'edge/*'")
+        part.add_argument(
+            "--only", default="", help="names that begin so; * is anything"
+        )
         part.add_argument("--rtol", type=float, default=1e-10)
     given = parser.parse_args()
     if given.todo == "record":

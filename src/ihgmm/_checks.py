@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,23 +14,6 @@ from sklearn.utils.validation import check_array, validate_data
 
 from ihgmm._warnings import warn
 from ihgmm.matrix import Matrix, Tall, as_matrix, namespace, recognize, to_host
-
-
-@contextmanager
-def restore_on_failure(estimator: Any) -> Iterator[None]:
-    """Fit an estimator whole or not at all.
-
-    The checks of the data record its features before anything is read. If the fit then
-    fails, or is interrupted, what was recorded must not pass for a model, nor mix with
-    one that was there before.
-    """
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__ = before
-        raise
-
 
 # Parameters
 
@@ -80,23 +62,21 @@ def check_flag(name: str, value: Any) -> None:
         raise TypeError(f"{name}={value!r} is not known; give True or False.")
 
 
-def check_n_clusters(n_clusters: Any) -> None:
-    """Raise unless ``n_clusters`` is "auto" or a positive whole number."""
-    if not isinstance(n_clusters, str):
-        check_count("n_clusters", n_clusters)
-    elif n_clusters != "auto":
-        raise TypeError(
-            f"n_clusters={n_clusters!r} is a str; give 'auto' or a whole number."
-        )
+def check_n_clusters(name: str, value: Any) -> None:
+    """Raise unless ``value`` is "auto" or a positive whole number."""
+    if not isinstance(value, str):
+        check_count(name, value)
+    elif value != "auto":
+        raise TypeError(f"{name}={value!r} is a str; give 'auto' or a whole number.")
 
 
-def check_n_init(n_init: Any) -> None:
-    """Raise unless ``n_init`` is "auto" or a positive whole number."""
-    if not isinstance(n_init, str):
-        check_count("n_init", n_init)
-    elif n_init != "auto":
+def check_n_init(name: str, value: Any) -> None:
+    """Raise unless ``value`` is "auto" or a positive whole number."""
+    if not isinstance(value, str):
+        check_count(name, value)
+    elif value != "auto":
         raise ValueError(
-            f"n_init={n_init!r} is not known; give 'auto' or a whole number."
+            f"{name}={value!r} is not known; give 'auto' or a whole number."
         )
 
 

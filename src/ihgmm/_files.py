@@ -21,28 +21,11 @@ def atomic_write(
     """Open a file that takes its name only once all of it is written.
 
     No reader ever sees a part of it, and where the body or the disk fails, what was
-    there before stays. Text is UTF-8, and line ends are written as they are given.
+    there before stays. Links are followed. An existing file keeps its mode; a new one
+    gets that of the user's umask. Text is UTF-8, and line ends are written as given.
 
-    Parameters
-    ----------
-    path : path-like
-        The file. A symbolic link is followed to its target. An existing file keeps
-        its mode; a new one gets the mode that the user's umask gives.
-    mode : {"wb", "w"}
-        Bytes, or text.
-
-    Yields
-    ------
-    file
-        The open file. It is the only thing that the body should write to: an OSError
-        of the body is taken for a failure to write.
-
-    Raises
-    ------
-    ValueError
-        If the path is a folder, a device, a FIFO or a socket.
-    OSError
-        If the file cannot be written; of the same class as the system's error.
+    The body should write to nothing else: an OSError of the body is taken for a failure
+    to write this file, and is raised again with its name.
     """
     target = regular_target(path)
     # In the same folder, because a file can only be renamed within one file system.

@@ -10,22 +10,10 @@ from typing import Any
 
 
 class Steps:
-    """The steps of a fit, timed.
+    """The steps of a fit, timed, each with a line on the standard error if shown.
 
-    Parameters
-    ----------
-    shown : bool, default=False
-        Whether to write a line for each step to the standard error.
-    task : sklearn.callback.CallbackContext, optional
-        The task of the fit, of which each step becomes a part.
-    estimator : estimator, optional
-        Whose task that is.
-
-    Examples
-    --------
-    >>> steps = Steps()
-    >>> with steps.step("eigenvectors") as say:
-    ...     say("6 products")
+    With an estimator and its ``task``, a CallbackContext of scikit-learn, each step
+    becomes a part of that task.
     """
 
     def __init__(

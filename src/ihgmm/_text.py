@@ -60,10 +60,8 @@ def count_summary(count: ClusterCount) -> str:
     if count.is_capped:
         text += f" It stopped at max_clusters={count.max_clusters}, there may be more."
     if count.gram == "cosine" and count.n_clusters > 1:
-        text += (
-            " Counted in the cosines of rows: cluster with gram='cosine' or "
-            "refine=True."
-        )
+        remedy = "cluster with gram='cosine' or refine=True."
+        text += f" Counted in the cosines of rows: {remedy}"
     return text
 
 
@@ -96,15 +94,16 @@ def automatic_count_warnings(
 
 
 def _dominated(count: ClusterCount) -> str:
-    text = (
+    remedy = "Divide the columns by their deviation first."
+    if count.is_offset:
+        remedy = (
+            "It is mostly offset, its mean far from zero for its deviation: subtract "
+            "its mean, or leave it out."
+        )
+    return (
         f"Cannot tell: column {count.largest_index} holds {count.largest_column:.0%} "
         "of the squared length of X, and signs on a single column show nothing. "
-    )
-    if not count.is_offset:
-        return f"{text}Divide the columns by their deviation first."
-    return (
-        f"{text}It is mostly offset, its mean far from zero for its deviation: "
-        "subtract its mean, or leave it out."
+        f"{remedy}"
     )
 
 
@@ -208,18 +207,13 @@ def _p_value(value: float) -> str:
 def scale_rows(test: ScaleTest) -> list[tuple[str, int, str, str]]:
     """Return name, rows, spread and p-value of each cluster, and of all together."""
     each = zip(test.clusters, test.sizes, test.spreads, test.p_values, strict=True)
-    return [
-        (
-            str(name),
-            int(rows),
-            "-" if np.isnan(spread) else f"{spread:.1%}",
-            "-" if np.isnan(p) else "<1e-300" if p < 1e-300 else f"{p:.2g}",
-        )
-        for name, rows, spread, p in (
-            *each,
-            ("all", test.sizes.sum(), test.spread, test.p_value),
-        )
-    ]
+    total = ("all", test.sizes.sum(), test.spread, test.p_value)
+    rows = []
+    for name, size, spread, p in (*each, total):
+        shown = "-" if np.isnan(spread) else f"{spread:.1%}"
+        p_value = "-" if np.isnan(p) else "<1e-300" if p < 1e-300 else f"{p:.2g}"
+        rows.append((str(name), int(size), shown, p_value))
+    return rows
 
 
 def scale_table(test: ScaleTest) -> str:
@@ -296,12 +290,12 @@ def _gap_text(diagnosis: Diagnosis) -> str:
 
 
 def _threshold_text(diagnosis: Diagnosis) -> str:
-    conditions = diagnosis.conditions
+    conditions, text = diagnosis.conditions, "separation over what theory asks for"
     if conditions is None or conditions.separation < 1:
-        return "separation over what theory asks for; below 1 data decide"
+        return f"{text}; below 1 data decide"
     if conditions.features < 1:
-        return "separation over what theory asks for; it wants more features"
-    return "separation over what theory asks for: met, up to constants"
+        return f"{text}; it wants more features"
+    return f"{text}: met, up to constants"
 
 
 _CAUTIONS = {

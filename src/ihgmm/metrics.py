@@ -34,7 +34,7 @@ def misclassification_loss(labels_true: Any, labels_pred: Any) -> int:
     >>> misclassification_loss(["a", "a", "b", "b"], [1, 1, 0, 1])
     1
     """
-    table, _, _, _ = _contingency(labels_true, labels_pred)
+    table, _, _ = _contingency(labels_true, labels_pred)
     rows, columns = linear_sum_assignment(table, maximize=True)
     return int(table.sum() - table[rows, columns].sum())
 
@@ -43,11 +43,6 @@ def misclassification_rate(labels_true: Any, labels_pred: Any) -> float:
     """Return the share of misclassified rows under the best matching of labels.
 
     It is :func:`misclassification_loss` over the number of rows.
-
-    Parameters
-    ----------
-    labels_true, labels_pred : array-like of shape (n_samples,)
-        Labels of any kind.
 
     Examples
     --------
@@ -60,10 +55,7 @@ def misclassification_rate(labels_true: Any, labels_pred: Any) -> float:
 def exact_recovery(labels_true: Any, labels_pred: Any) -> bool:
     """Return whether two clusterings are the same up to the names of the clusters.
 
-    Parameters
-    ----------
-    labels_true, labels_pred : array-like of shape (n_samples,)
-        Labels of any kind.
+    Labels are given as to :func:`misclassification_loss`.
 
     Examples
     --------
@@ -95,24 +87,22 @@ def match_labels(labels_true: Any, labels_pred: Any, *, unmatched: Any = None) -
     >>> match_labels(["a", "a", "b", "b"], [7, 7, 3, 3])
     array(['a', 'a', 'b', 'b'], dtype='<U1')
     """
-    table, names, code, n_pred = _contingency(labels_true, labels_pred)
+    table, names, code = _contingency(labels_true, labels_pred)
     rows, columns = linear_sum_assignment(table, maximize=True)
-    if n_pred <= len(names):
-        partner = np.empty(n_pred, dtype=np.intp)
-        partner[columns] = rows
-        return names[partner[code]]
     if unmatched is None:
         unmatched = -1 if names.dtype.kind in "iuf" else "unmatched"
-    kind = np.result_type(names, np.asarray(unmatched))
-    renamed = np.full(n_pred, unmatched, dtype=kind)
+    n_true, n_pred = table.shape
+    found = n_pred <= n_true  # a partner for every predicted cluster
+    kind = names.dtype if found else np.result_type(names, np.asarray(unmatched))
+    renamed = np.full(n_pred, names[0] if found else unmatched, dtype=kind)
     renamed[columns] = names[rows]
     return renamed[code]
 
 
 def _contingency(
     labels_true: Any, labels_pred: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """Return the table of counts, true names, predicted codes and their number."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the table of counts, the true names and the predicted codes."""
     true = check_labels("labels_true", labels_true)
     pred = check_labels("labels_pred", labels_pred)
     if len(true) != len(pred):
@@ -122,7 +112,6 @@ def _contingency(
         )
     names, true_code = np.unique(true, return_inverse=True)
     pred_names, pred_code = np.unique(pred, return_inverse=True)
-    cells = np.bincount(
-        true_code * len(pred_names) + pred_code, minlength=len(names) * len(pred_names)
-    )
-    return cells.reshape(len(names), -1), names, pred_code, len(pred_names)
+    n_true, n_pred = len(names), len(pred_names)
+    table = np.bincount(true_code * n_pred + pred_code, minlength=n_true * n_pred)
+    return table.reshape(n_true, n_pred), names, pred_code

@@ -26,7 +26,6 @@ from sklearn.preprocessing import StandardScaler
 from ihgmm._files import atomic_write
 from ihgmm.estimators import PSC, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix import to_host
-from ihgmm.statistics.likelihood import Directions
 
 __all__ = ["StorageError", "load_model", "save_model"]
 
@@ -54,7 +53,7 @@ class Layout(NamedTuple):
     numbers: Mapping[str, type]
 
 
-# What IhGMM assigns new rows by, see ihgmm.statistics.likelihood.Directions.
+# What IhGMM had in files of format 1 where it has the errors of its centres now.
 DIRECTIONS = {
     "directions.sums": "pk",
     "directions.sqnorms": "k",
@@ -64,7 +63,8 @@ NOISE_SHAPES = {"individual": "n", "class": "k", "common": "1"}  # by IhGMM's "n
 ROWS_AND_CENTERS = {"labels_": "n", "cluster_centers_": "kp"}
 SCALES = {**ROWS_AND_CENTERS, "scales_": "n"}
 SPECTRAL = {**ROWS_AND_CENTERS, "embedding_": "nk", "eigenvalues_": "k"}
-MIXTURE = {"memberships_": "nk", "weights_": "k", "scale_errors_": "n"}
+ERRORS = {"center_errors_": "k", "scale_errors_": "n"}
+MIXTURE = {"memberships_": "nk", "weights_": "k", **ERRORS}
 COUNTS = {"n_clusters_": int, "n_iter_": int}
 LAYOUTS = {
     layout.build.__name__: layout
@@ -72,7 +72,7 @@ LAYOUTS = {
         Layout(IhSC, {**SPECTRAL, **SCALES, "noise_levels_": "n"}, COUNTS),
         Layout(
             IhGMM,
-            {**SCALES, **DIRECTIONS, **MIXTURE},
+            {**SCALES, **MIXTURE},
             {**COUNTS, "log_likelihood_": float, "converged_": bool},
         ),
         Layout(PSC, {**SPECTRAL, "components_": "kp"}, {"n_iter_": int}),
@@ -82,7 +82,7 @@ LAYOUTS = {
 SCALER = ("scaler.mean_", "scaler.scale_", "scaler.var_")
 
 HEADER, FORMAT = "header.json", "ihgmm-model"
-FORMAT_VERSION = 1  # another one where older versions of ihgmm could not read on
+FORMAT_VERSION = 2  # another one where older versions of ihgmm could not read on
 SCALAR = (str, int, float, bool, type(None))  # what a parameter may be
 
 
@@ -234,10 +234,8 @@ def _contents(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the parameters and the arrays of an estimator."""
     parameters: dict[str, Any] = estimator.get_params(deep=False)
-    arrays = {}
-    for key in _shapes(layout, parameters):
-        owner = estimator._directions if key in DIRECTIONS else estimator
-        arrays[key] = to_host(getattr(owner, key.removeprefix("directions.")))
+    shapes = _shapes(layout, parameters)
+    arrays = {key: to_host(getattr(estimator, key)) for key in shapes}
     kept: dict[str, Any] = {}
     for key, value in parameters.items():
         value = value.item() if isinstance(value, np.generic) else value
@@ -327,10 +325,10 @@ def _check_header(header: dict[str, Any]) -> Layout:
     """Return the layout of a header that makes sense."""
     _require(header.get("format") == FORMAT, "this is no model of ihgmm.")
     _require(
-        header.get("version") == FORMAT_VERSION,
+        header.get("version") in range(1, FORMAT_VERSION + 1),
         f"this is a model of format {header.get('version')!r}, written by ihgmm "
-        f"{header.get('ihgmm')!r}; this is ihgmm {version('ihgmm')} and reads format "
-        f"{FORMAT_VERSION}. Use the version that wrote it, or fit again.",
+        f"{header.get('ihgmm')!r}; this is ihgmm {version('ihgmm')} and reads formats "
+        f"1 to {FORMAT_VERSION}. Use the version that wrote it, or fit again.",
     )
     name, known = str(header.get("class")), ", ".join(LAYOUTS)
     _require(name in LAYOUTS, f"it holds a model of class {name!r}; known are {known}.")
@@ -387,10 +385,14 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
         shapes["init"] = "kp"
         parameters["init"] = arrays["init"]
     p = header["n_features"]
+    old = header["version"] == 1 and "center_errors_" in shapes
+    if old:
+        del shapes["center_errors_"]
+        shapes |= DIRECTIONS
     _check_arrays(arrays, shapes, p)
     model = layout.build(**parameters)
-    if set(DIRECTIONS) <= set(shapes):
-        model._directions = Directions(*(arrays[key] for key in DIRECTIONS))
+    if old:
+        model.center_errors_ = _center_errors(arrays, parameters["noise"])
     for key in shapes:
         if key.endswith("_") and "." not in key:
             setattr(model, key, arrays[key])
@@ -434,3 +436,17 @@ def _check_arrays(
     _require(fits, f"labels_ go beyond its {k} clusters.")
     finite = bool(np.isfinite(arrays["cluster_centers_"]).all())
     _require(finite, "cluster_centers_ are not finite.")
+
+
+def _center_errors(arrays: dict[str, np.ndarray], noise: str) -> np.ndarray:
+    """Return the errors of the centres that a file of format 1 implies.
+
+    With individual noise it implies none, and predictions do not depend on them.
+    """
+    centers, sqnorms = arrays["cluster_centers_"], arrays["directions.sqnorms"]
+    if noise == "individual":
+        return np.full(len(centers), np.nan, centers.dtype)
+    loads = arrays["directions.loads"] / np.where(sqnorms > 0, sqnorms, np.inf)
+    lengths = np.linalg.norm(centers.astype(np.float64), axis=1)
+    errors = arrays["noise_levels_"] * np.sqrt(loads) * lengths
+    return np.asarray(errors.astype(centers.dtype))

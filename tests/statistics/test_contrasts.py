@@ -56,7 +56,7 @@ def test_the_first_of_equal_features_leads():
 @pytest.mark.parametrize(
     ("centers", "options", "message"),
     [
-        (np.ones(3), {}, r"centers has shape \(3,\); give a row for each cluster"),
+        (np.ones(3), {}, r"centers has shape \(3,\); give a matrix with a centre"),
         ([[np.nan, 1.0]], {}, "centers contains NaN"),
         (np.eye(3), {"n_features": 0}, "n_features=0 is too small"),
         (np.eye(3), {"noise_levels": np.ones(2)}, r"noise_levels has shape \(2,\)"),

@@ -6,6 +6,7 @@ from scipy.stats import norm
 
 from ihgmm import IhSC, make_ihgmm
 from ihgmm.experiments.oracles import label_oracle
+from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_rate
 from ihgmm.statistics.likelihood import (
     Projections,
@@ -54,7 +55,7 @@ def naive(X, weights):
 
 def test_leave_one_out_agrees_with_leaving_out(sample, kind):
     weights = np.random.default_rng(0).random((40, 3))
-    seen, directions = leave_one_out(kind(sample.X), squares(sample.X), weights)
+    seen, directions = leave_one_out(as_matrix(kind(sample.X)), weights)
     assert_allclose(seen.cosines, naive(sample.X, weights), atol=1e-10)
     assert_allclose(directions.sums, sample.X.T @ weights, atol=1e-10)
     rest = np.arange(40) != 7
@@ -69,7 +70,7 @@ def test_a_row_alone_has_no_centre(sample, dtype):
     labels[labels == 2] = 0
     labels[5] = 2
     weights = unit_weights(indicators(labels, 3), squares(sample.X))
-    seen, _ = leave_one_out(sample.X.astype(dtype), squares(sample.X), weights)
+    seen, _ = leave_one_out(as_matrix(sample.X.astype(dtype)), weights)
     assert seen.cosines[5, 2] == 0
     assert (seen.cosines[np.arange(40) != 5, 2] != 0).all()
 
@@ -79,7 +80,7 @@ def test_the_length_of_rows_does_not_matter(sample):
     looks = []
     for X in (sample.X, sample.X * factor[:, None]):
         weights = unit_weights(indicators(sample.labels, 3), squares(X))
-        looks.append(leave_one_out(X, squares(X), weights)[0].cosines)
+        looks.append(leave_one_out(as_matrix(X), weights)[0].cosines)
     assert_allclose(*looks, atol=1e-9)
 
 
@@ -91,8 +92,9 @@ def test_accuracy_is_the_squared_cosine_with_the_true_centre():
             random_state=seed, return_params=True,
         )  # fmt: skip
         weights = indicators(s.labels, 2) * s.scales[:, None]
-        _, directions = leave_one_out(s.X, squares(s.X), weights)
-        seen = project(s.X, squares(s.X), directions)
+        X = as_matrix(s.X)
+        _, directions = leave_one_out(X, weights)
+        seen = project(X, directions)
         cosines = np.einsum("jk,kj->k", directions.sums, s.centers)
         cosines /= np.sqrt(directions.sqnorms) * np.linalg.norm(s.centers, axis=1)
         errors.append(seen.accuracy(np.ones(2))[0] - cosines**2)
@@ -150,7 +152,7 @@ def test_near_the_threshold_labels_are_close_to_the_oracle(shape, balance, const
         start = IhSC(k, random_state=seed).fit_predict(sample.X)
         refined = refine_labels(sample.X, start, k)
         assert refined.converged
-        mixture = fit_mixture(sample.X, refined.labels, k, squares(sample.X), tol=1e-3)
+        mixture = fit_mixture(as_matrix(sample.X), refined.labels, k, tol=1e-3)
         soft = mixture.memberships.argmax(axis=1)
         rates.append(
             [
@@ -186,8 +188,16 @@ def test_no_cluster_is_emptied():
         X = rng.standard_normal((30, 5))
         refined = refine_labels(X, np.arange(30) % 6, 6)
         assert len(np.unique(refined.labels)) == 6, seed
-        mixture = fit_mixture(X, np.arange(30) % 6, 6, squares(X))
+        mixture = fit_mixture(as_matrix(X), np.arange(30) % 6, 6)
         assert (mixture.memberships.sum(axis=0) >= 0.5).all(), seed
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64])
+def test_labels_of_any_integer_type_are_refined(dtype):
+    X, labels = make_ihgmm(60, 40, 2, separation=4.0, random_state=0)
+    start = labels.astype(dtype)
+    start[:5] = 1 - start[:5]
+    assert_array_equal(refine_labels(X, start, 2).labels, labels)
 
 
 def test_many_starts_end():
@@ -215,7 +225,7 @@ def test_cap():
     assert not refined.converged
     assert refined.n_iter == 3
     said = []
-    mixture = fit_mixture(X, start, 5, squares(X), max_iter=3, say=said.append)
+    mixture = fit_mixture(as_matrix(X), start, 5, max_iter=3, say=said.append)
     assert mixture.change > 1e-4
     assert mixture.n_iter == len(said) == 3
     assert said[0].startswith("1 round, memberships moved by 0.")
@@ -226,8 +236,9 @@ def test_a_settled_mixture_is_what_its_memberships_make(noise):
     X, labels = make_ihgmm(
         150, 40, 3, separation_constant=0.3, noise_structure=noise, random_state=0
     )
-    fitted = fit_mixture(X, labels, 3, squares(X), noise=noise, tol=1e-8)
-    judged = evaluate_mixture(X, fitted.memberships, squares(X), noise)
+    data = as_matrix(X)
+    fitted = fit_mixture(data, labels, 3, noise=noise, tol=1e-8)
+    judged = evaluate_mixture(data, fitted.memberships, noise)
     assert_allclose(judged.memberships, fitted.memberships, atol=1e-3)
     assert judged.log_likelihood == pytest.approx(fitted.log_likelihood, rel=1e-3)
     other = fitted.in_order(np.array([2, 0, 1]))

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import gamma, kstest
 
 from ihgmm import IhSC, make_ihgmm, scale_heterogeneity_test
-from ihgmm._norms import row_sqnorms
+from ihgmm.matrix import as_matrix
 from ihgmm.statistics.scale_test import (
     Advice,
     Evidence,
@@ -20,7 +20,7 @@ from ihgmm.statistics.scale_test import (
 
 
 def figures(X, group, **options):
-    return row_figures(X, group, 2, row_sqnorms(X), **options)
+    return row_figures(as_matrix(X), group, 2, **options)
 
 
 def naive_half(B, A):
@@ -417,9 +417,16 @@ def test_bad_labels(labels, message):
         scale_heterogeneity_test(np.ones((20, 3)), labels)
 
 
-def test_labels_without_order():
-    with pytest.raises(TypeError, match="labels are dict objects, which have no order"):
-        scale_heterogeneity_test(np.ones((20, 3)), [{}] * 20)
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([{}] * 20, "labels are dict objects, which have no order"),
+        ([0] * 19 + [None], "labels mixes NoneType, int"),
+    ],
+)
+def test_labels_of_no_kind(labels, message):
+    with pytest.raises(TypeError, match=message):
+        scale_heterogeneity_test(np.ones((20, 3)), labels)
 
 
 def test_bad_data_and_seed():

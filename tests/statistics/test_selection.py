@@ -9,10 +9,10 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm import IhGMM, IhSC, make_ihgmm, select_n_clusters
-from ihgmm._checks import check_data
-from ihgmm.numerics.gram import GramOperator
+from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_rate
-from ihgmm.statistics.selection import choose, count_above_noise
+from ihgmm.numerics.gram import GramOperator
+from ihgmm.statistics.selection import count_above_noise, count_clusters
 
 matplotlib.use("Agg")
 
@@ -134,9 +134,8 @@ def test_sparse_counts():
 def test_some_of_many_rows_are_enough():
     X, _ = make_ihgmm(2000, 40, 5, scale_ratio=3, random_state=0)
     for storage in (np.asarray, sp.csr_array, sp.csc_array):
-        data = check_data(storage(X))
-        rng = np.random.default_rng(0)
-        count = choose(data.X, data.sqnorms, "auto", rng, max_entries=2**14)
+        data, rng = as_matrix(storage(X)), np.random.default_rng(0)
+        count = count_clusters(data, "auto", rng, max_entries=2**14)
         assert (count.n_clusters, count.n_rows) == (5, 2**14 // 40)
     assert select_n_clusters(X, random_state=0).n_rows == 2000
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-__all__ = ["app", "main"]
-
 
 def main() -> None:
     """Run the command line."""

@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
-from sklearn.preprocessing import normalize
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
 
 from ihgmm import IhSC, SphericalKMeans, make_ihgmm
+from ihgmm._text import counted
 from ihgmm.cli.data import Reading
-from ihgmm.cli.options import FETCHED, argument, option, seed_option
+from ihgmm.cli.options import FETCHED, SEED, argument, option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.reading import BUILT_IN
-from ihgmm.cli.tables.table import Table, numbered_table, plural
+from ihgmm.cli.tables.table import Table, numbered_table
 from ihgmm.metrics import misclassification_rate
 
 # Samples of the model: rows, features, clusters.
@@ -26,24 +28,23 @@ SHAPES = {
     "features": (500, 10_000, 5),
     "square": (3_000, 3_000, 10),
 }
-_SIZES = [f"{name} ({n:,} x {p:,})" for name, (n, p, _) in SHAPES.items()]
+SIZES = ", ".join(f"{name} ({n:,} x {p:,})" for name, (n, p, _) in SHAPES.items())
 
 
 def bench(
     *,
     data: str = argument(
-        "rows",
-        f"Data as for ihgmm fit; or a sample of the model: {', '.join(_SIZES)}.",
         "[DATA]",
-        words=[*SHAPES, *BUILT_IN, *FETCHED],
+        f"Data as for ihgmm fit; or a sample of the model: {SIZES}.",
+        [*SHAPES, *BUILT_IN, *FETCHED],
+        default="rows",
     ),
     n_clusters: int | None = option(
-        None,
         "Number of clusters; that of the known labels by default.",
-        "-k --n-clusters",
+        names="-k --n-clusters",
     ),
-    repeats: int = option(3, "Runs of each method; the fastest counts."),
-    random_state: int = seed_option(),
+    repeats: int = option("Runs of each method; the fastest counts.", 3),
+    random_state: int = SEED,
     reading: Reading,
     screen: Screen,
 ) -> None:
@@ -65,11 +66,8 @@ def bench(
         raise ValueError(f"--repeats {repeats} is too small; give 1 or more.")
     table = _draw_or_read(data, reading, screen, random_state)
     known = None if table.labels is None else table.labels.astype(str)
-    if n_clusters is not None:
-        k = n_clusters
-    elif known is not None:
-        k = len(set(known))
-    else:
+    k = n_clusters if known is None or n_clusters is not None else len(set(known))
+    if k is None:
         raise ValueError(
             f"{data} has no known labels; give the number of clusters, -k."
         )
@@ -83,11 +81,11 @@ def bench(
         }
         for name, (seconds, labels) in best.items()
     ]
-    dtype = str(table.X.dtype)
-    settings = {"n_clusters": k, "dtype": dtype, "repeats": repeats}
-    screen.document({"command": "bench", **table.facts, **settings, "methods": methods})
+    settings = {"n_clusters": k, "dtype": str(table.X.dtype), "repeats": repeats}
+    screen.document("bench", table.facts, **settings, methods=methods)
+    clusters = counted(k, "cluster")
     screen.say(
-        f"{table.heading}, {plural(k, 'cluster')}, {dtype}; best of {repeats}", "bold"
+        f"{table.heading}, {clusters}, {table.X.dtype}; best of {repeats}", "bold"
     )
     screen.notes(table.notes)
     formats = {"method": "", "seconds": ".3g", "x IhSC": ".2f", "error": ".4f"}
@@ -97,38 +95,36 @@ def bench(
 def _draw_or_read(data: str, reading: Reading, screen: Screen, seed: int) -> Table:
     """Return a sample of the model, or the data; a file of that name comes first."""
     if data not in SHAPES or Path(data).exists():
-        return reading.load(data, screen)[0]
+        return reading.load(data, screen)
     reading.request(data).refuse_names()
     with screen.working(f"drawing {data}"):
         X, labels = make_ihgmm(*SHAPES[data], dtype=np.float32, random_state=seed)
-    return reading.scale(numbered_table(data, X, labels=labels))[0]
+    return reading.scale(numbered_table(data, X, labels=labels))
 
 
 def _race(
     screen: Screen, table: Table, k: int, seed: int, repeats: int
 ) -> dict[str, tuple[float, np.ndarray]]:
     """Return the shortest time and the labels of each method."""
+    kmeans = KMeans(k, random_state=seed)
     methods: dict[str, Callable[[Any], np.ndarray]] = {
         "IhSC": IhSC(k, random_state=seed).fit_predict,
         "SphericalKMeans": SphericalKMeans(k, random_state=seed).fit_predict,
-        "KMeans": KMeans(k, random_state=seed).fit_predict,
-        "KMeans on unit rows": lambda X: KMeans(k, random_state=seed).fit_predict(
-            normalize(X)
-        ),
+        "KMeans": kmeans.fit_predict,
+        "KMeans on unit rows": make_pipeline(Normalizer(), kmeans).fit_predict,
     }
     if not table.is_sparse and importlib.util.find_spec("faiss") is not None:
         methods["faiss, spherical"] = lambda X: _faiss(X, k, seed)
     best: dict[str, tuple[float, np.ndarray]] = {}
-    total = repeats * len(methods)
-    with screen.working("comparing", total) as update:
-        for i in range(repeats):  # in turn, so that a busy moment hits all alike
-            for j, (name, method) in enumerate(methods.items()):
-                start = time.perf_counter()
-                labels = method(table.X)
-                seconds = time.perf_counter() - start
-                if name not in best or seconds < best[name][0]:
-                    best[name] = seconds, labels
-                update(i * len(methods) + j + 1, total)
+    turns = [*methods.items()] * repeats  # so that a busy moment hits all alike
+    with screen.working("comparing", len(turns)) as update:
+        for done, (name, method) in enumerate(turns, 1):
+            start = time.perf_counter()
+            labels = method(table.X)
+            seconds = time.perf_counter() - start
+            if name not in best or seconds < best[name][0]:
+                best[name] = seconds, labels
+            update(done, len(turns))
     return best
 
 
@@ -137,14 +133,9 @@ def _faiss(X: np.ndarray, k: int, seed: int) -> np.ndarray:
 
     unit = np.array(X, dtype=np.float32, order="C")
     faiss.normalize_L2(unit)  # the caller's to do
-    model = faiss.Kmeans(
-        unit.shape[1],
-        k,
-        niter=20,
-        spherical=True,
-        seed=seed,
-        min_points_per_centroid=1,
-        max_points_per_centroid=len(unit),
-    )
+    # All rows take part, however many or few there are for each centre.
+    limits = {"min_points_per_centroid": 1, "max_points_per_centroid": len(unit)}
+    options = {"niter": 20, "spherical": True, "seed": seed, **limits}
+    model = faiss.Kmeans(unit.shape[1], k, **options)
     model.train(unit)
     return np.asarray(model.index.search(unit, 1)[1][:, 0])

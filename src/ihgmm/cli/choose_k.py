@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,39 +9,28 @@ from ihgmm import select_n_clusters
 from ihgmm._files import atomic_write
 from ihgmm._text import count_headline
 from ihgmm.cli.data import Reading
-from ihgmm.cli.options import DATA, OUTPUT, option, seed_option
+from ihgmm.cli.options import DATA, SEED, choice, option, output_option
 from ihgmm.cli.output import check_output
 from ihgmm.cli.screen import AnswerScreen
 from ihgmm.statistics.selection import COUNT_GRAMS, METHODS, ClusterCount
 
 
-@dataclass(frozen=True)
-class Counting:
-    """The options of the count."""
-
-    method: str = option(
-        "auto",
-        "parallel: count directions that stand out from noise; stability: the largest "
-        "number of clusters that halves of the data agree on; auto: stability in "
-        "20 features or fewer, parallel in more.",
-        words=METHODS,
-    )
-    gram: str = option(
-        "auto", f"Similarity of rows: {', '.join(COUNT_GRAMS)}.", words=COUNT_GRAMS
-    )
-    max_clusters: int = option(50, "The largest number to look for.")
-    random_state: int = seed_option()
-
-
 def choose_k(
     *,
     data: str = DATA,
-    counting: Counting,
-    plot: Path | None = option(
-        None,
+    method: str = option(
+        "parallel: count directions that stand out from noise; stability: the largest "
+        "number of clusters that halves of the data agree on; auto: stability in 20 "
+        "features or fewer, parallel in more.",
+        "auto",
+        words=METHODS,
+    ),
+    gram: str = choice("Similarity of rows", COUNT_GRAMS),
+    max_clusters: int = option("The largest number to look for.", 50),
+    random_state: int = SEED,
+    plot: Path | None = output_option(
         "Draw the eigenvalues and the edge of noise, and the prediction strengths of "
-        "stability: a PNG, PDF or SVG file.",
-        panel=OUTPUT,
+        "stability: a PNG, PDF or SVG file."
     ),
     reading: Reading,
     screen: AnswerScreen,
@@ -58,37 +46,29 @@ def choose_k(
       ihgmm choose-k cells.csv --id-column barcode --json
     """
     check_output(plot, "--plot", (".png", ".pdf", ".svg"), [data])
-    table, _ = reading.load(data, screen)
-    options: dict[str, Any] = asdict(counting)
+    table = reading.load(data, screen)
+    options: dict[str, Any] = {"method": method, "gram": gram}
+    options |= {"max_clusters": max_clusters, "random_state": random_state}
     with screen.working("counting"):
         count = select_n_clusters(table.X, **options)
     if plot is not None:
         _draw(count, plot)
     names = ("n_clusters", "rank", "summary", "eigenvalues", "edge", "strengths")
     evidence = {name: getattr(count, name) for name in (*names, "method", "gram")}
-    screen.document(
-        {"command": "choose-k", **table.facts, **evidence, "plot_file": plot}
-    )
+    screen.document("choose-k", table.facts, **evidence, plot_file=plot)
     screen.say(f"{table.heading}: {count_headline(count)}", "bold")
     screen.notes(table.notes)
     screen.say(count.summary)
     beyond = 5  # eigenvalues after those that count, to show how they go on
-    screen.table(
-        {"number": "", "eigenvalue": ".4g", "over the edge": ".2f", "counts": ""},
-        [
-            (
-                i,
-                value,
-                value / count.edge if count.edge > 0 else None,
-                "yes" if i <= count.rank else "no",
-            )
-            for i, value in enumerate(count.eigenvalues[: count.rank + beyond], 1)
-        ],
-    )
+    rows = []
+    for i, value in enumerate(count.eigenvalues[: count.rank + beyond], 1):
+        ratio = value / count.edge if count.edge > 0 else None
+        rows.append((i, value, ratio, "yes" if i <= count.rank else "no"))
+    formats = {"number": "", "eigenvalue": ".4g", "over the edge": ".2f", "counts": ""}
+    screen.table(formats, rows)
     if count.strengths:
-        screen.table(
-            {"clusters": "", "prediction strength": ".2f"}, count.strengths.items()
-        )
+        formats = {"clusters": "", "prediction strength": ".2f"}
+        screen.table(formats, count.strengths.items())
     if plot is not None:
         screen.say(f"drawn in {plot}")
     screen.answer(str(count.n_clusters))

@@ -10,35 +10,27 @@ from typing import Any
 from sklearn.preprocessing import StandardScaler
 
 from ihgmm import IhSC
-from ihgmm.cli.options import READING, option, seed_option
+from ihgmm.cli.options import SEED, choice, option, reading_option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.reading import read_table
-from ihgmm.cli.tables.request import Request
-from ihgmm.cli.tables.table import Note, Table
+from ihgmm.cli.tables.table import Note, Request, Table
 from ihgmm.numerics.eigen import ORDERS
 from ihgmm.numerics.gram import GRAMS
 
-
-def gram_option() -> Any:
-    """Declare the kind of Gram matrix."""
-    return option("hollow", f"Similarity of rows: {', '.join(GRAMS)}.", words=GRAMS)
+GRAM = choice("Similarity of rows", GRAMS)
 
 
 @dataclass(frozen=True)
 class RowReading:
     """The options that say which rows to read, and what is known about them."""
 
-    label_column: str | None = option(
-        None,
+    label_column: str | None = reading_option(
         "Column with known labels (or array of an NPZ file): not used, but compared "
-        "with.",
-        panel=READING,
+        "with."
     )
-    id_column: str | None = option(
-        None, "Column with names of rows, for the output.", panel=READING
-    )
-    drop_missing: bool = option(
-        False, "Leave out rows with missing cells.", "--drop-missing", panel=READING
+    id_column: str | None = reading_option("Column with names of rows, for the output.")
+    drop_missing: bool = reading_option(
+        "Leave out rows with missing cells.", False, "--drop-missing"
     )
 
 
@@ -46,29 +38,25 @@ class RowReading:
 class Reading(RowReading):
     """The options that say how to read the data."""
 
-    columns: list[str] | None = option(
-        None,
+    columns: list[str] | None = reading_option(
         "Columns to use; all that hold numbers by default. Names with a comma in "
         "double quotes: '\"a,b\",c'.",
-        panel=READING,
         metavar="NAME,...",
     )
-    drop_columns: list[str] | None = option(
-        None, "Columns to leave out.", panel=READING, metavar="NAME,..."
+    drop_columns: list[str] | None = reading_option(
+        "Columns to leave out.", metavar="NAME,..."
     )
-    standardize: bool = option(
-        False,
+    standardize: bool = reading_option(
         "Give every column mean 0 and deviation 1, for columns whose zero means "
         "nothing; rows are then no multiples of a pattern any more.",
-        "--standardize",
-        panel=READING,
-    )
-    scale_columns: bool = option(
         False,
-        "Divide every column by its deviation, for columns in different units; zero "
-        "stays zero, so rows stay multiples of a pattern.",
+        "--standardize",
+    )
+    scale_columns: bool = reading_option(
+        "Divide every column by its deviation, for columns in different units; "
+        "zero stays zero, so rows stay multiples of a pattern.",
+        False,
         "--scale-columns",
-        panel=READING,
     )
 
     def __post_init__(self) -> None:
@@ -80,8 +68,8 @@ class Reading(RowReading):
                 "of them."
             )
 
-    def load(self, data: str, screen: Screen) -> tuple[Table, StandardScaler | None]:
-        """Return the data with its columns scaled, and what scaled them."""
+    def load(self, data: str, screen: Screen) -> Table:
+        """Return the data with its columns scaled."""
         with screen.working(f"reading {data}"):
             table = read_table(self.request(data), drop_missing=self.drop_missing)
         return self.scale(table)
@@ -91,23 +79,21 @@ class Reading(RowReading):
         columns, dropped = _names(self.columns), _names(self.drop_columns)
         return Request(data, self.label_column, self.id_column, columns, dropped)
 
-    def scale(self, table: Table) -> tuple[Table, StandardScaler | None]:
-        """Return a table with its columns scaled and a note of it, and the scaler."""
+    def scale(self, table: Table) -> Table:
+        """Return a table with its columns scaled, and a note of it."""
         if not (self.standardize or self.scale_columns):
-            return table, None
+            return table
         if self.standardize and table.is_sparse:
             raise ValueError(
                 "--standardize subtracts column means, which fills sparse data up; "
                 "take --scale-columns, or store the data as a dense array."
             )
-        note = Note(
-            "Gave every column mean 0 and deviation 1."
-            if self.standardize
-            else "Divided every column by its deviation."
-        )
+        done = "Divided every column by its deviation."
+        if self.standardize:
+            done = "Gave every column mean 0 and deviation 1."
         scaler = StandardScaler(with_mean=self.standardize)
-        X = scaler.fit_transform(table.X)
-        return replace(table, X=X, notes=[*table.notes, note]), scaler
+        X, notes = scaler.fit_transform(table.X), [*table.notes, Note(done)]
+        return replace(table, X=X, scaler=scaler, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -115,19 +101,17 @@ class Fitting:
     """The options of the model."""
 
     n_clusters: str = option(
-        ...,
         'Number of clusters, or "auto" to count the directions in the data.',
+        ...,
         "-k --n-clusters",
         words=["auto"],
     )
-    gram: str = gram_option()
-    order: str = option(
-        "algebraic", f"Which eigenvalues lead: {', '.join(ORDERS)}.", words=ORDERS
-    )
+    gram: str = GRAM
+    order: str = choice("Which eigenvalues lead", ORDERS)
     refine: bool = option(
-        False, "Reassign rows to the centres that the other rows give.", "--refine"
+        "Reassign rows to the centres that the other rows give.", False, "--refine"
     )
-    random_state: int = seed_option()
+    random_state: int = SEED
 
     def model(self) -> IhSC:
         """Return the model, to be fitted."""
@@ -137,10 +121,8 @@ class Fitting:
 
 def parse_n_clusters(text: str) -> Any:
     """Return the number of clusters as it is written on the command line."""
-    if text.lower() == "auto":
-        return "auto"
     try:
-        return int(text)
+        return "auto" if text.lower() == "auto" else int(text)
     except ValueError:
         raise ValueError(f"-k {text}: give a whole number, or auto.") from None
 

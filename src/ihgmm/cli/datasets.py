@@ -8,19 +8,11 @@ from typing import Any
 
 import typer
 
-from ihgmm.cli.commands import Command, Group
-from ihgmm.cli.options import DATA_HOME, argument, option, spell_out
+from ihgmm.cli.options import DATA_HOME, Group, add_command, argument, option, spell_out
 from ihgmm.cli.screen import Screen
 from ihgmm.datasets import list_datasets, load_dataset
 from ihgmm.datasets._cache import cache_folder
 from ihgmm.datasets._catalog import CATALOG
-
-datasets = typer.Typer(
-    cls=Group,
-    invoke_without_command=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-)
 
 
 def show(
@@ -53,7 +45,7 @@ def list_all(*, data_home: Path | None = DATA_HOME, screen: Screen) -> None:
     """
     entries = [_describe(name, data_home) for name in list_datasets()]
     home = str(cache_folder(data_home))
-    screen.document({"command": "datasets", "folder": home, "datasets": entries})
+    screen.document("datasets", {"folder": home, "datasets": entries})
     screen.table(
         {"name": "", "rows": ",", "features": ",", "classes": ",", "where": ""},
         [(entry | {"where": Path(entry["where"]).name}).values() for entry in entries],
@@ -65,10 +57,10 @@ def list_all(*, data_home: Path | None = DATA_HOME, screen: Screen) -> None:
 def fetch(
     *,
     name: str = argument(
-        ..., f"One of {', '.join(list_datasets())}.", "NAME", words=list_datasets()
+        "NAME", f"One of {', '.join(list_datasets())}.", list_datasets()
     ),
     data_home: Path | None = DATA_HOME,
-    timeout: float = option(30.0, "Seconds without a byte after which to give up."),
+    timeout: float = option("Seconds without a byte after which to give up.", 30.0),
     screen: Screen,
 ) -> None:
     """Download a data set, unless it is there, and check what it holds.
@@ -83,7 +75,7 @@ def fetch(
     loaded = load_dataset(name, data_home=data_home, timeout=timeout)
     seconds = time.perf_counter() - start
     entry = _describe(loaded.name, data_home)
-    screen.document({"command": "datasets fetch", **entry, "seconds": seconds})
+    screen.document("datasets fetch", entry, seconds=seconds)
     screen.say(loaded.DESCR.strip())
     screen.say(f"kept in {entry['where']}")
 
@@ -92,18 +84,15 @@ def _describe(name: str, data_home: Path | None) -> dict[str, Any]:
     """Return the figures of a data set, and where it is."""
     entry = CATALOG[name]
     if entry.home is None:
-        n, p = load_dataset(name).data.shape
-        where, classes = "scikit-learn", 3
+        where, p = "scikit-learn", load_dataset(name).data.shape[1]
     else:
-        n, p = sum(entry.counts), len(entry.feature_names)
-        classes = len(entry.target_names)
-        path = cache_folder(data_home) / entry.file
+        path, p = cache_folder(data_home) / entry.file, len(entry.feature_names)
         where = str(path) if path.exists() else "not downloaded"
+    n, classes = sum(entry.counts), len(entry.counts)
     return {"name": name, "rows": n, "features": p, "classes": classes, "where": where}
 
 
+datasets = typer.Typer(cls=Group, invoke_without_command=True)
 datasets.callback(help=show.__doc__)(spell_out(show))
-datasets.command("list", cls=Command, help=list_all.__doc__)(spell_out(list_all))
-datasets.command("fetch", cls=Command, help=fetch.__doc__, no_args_is_help=True)(
-    spell_out(fetch)
-)
+add_command(datasets, "list", list_all)
+add_command(datasets, "fetch", fetch)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from ihgmm import IhSC
+from ihgmm._text import counted
+from ihgmm.cli import output as out
 from ihgmm.cli.data import Fitting, Reading
-from ihgmm.cli.options import DATA, LABELS, OUTPUT, option
-from ihgmm.cli.output import check_output, compare_labels, print_labels, write_labels
+from ihgmm.cli.messages import print_warning
+from ihgmm.cli.options import DATA, LABELS_FILE, output_option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.reading import DELIMITERS
-from ihgmm.cli.tables.table import plural
 from ihgmm.storage import save_model
 
 
@@ -22,11 +22,9 @@ def fit(
     *,
     data: str = DATA,
     fitting: Fitting,
-    output: Path | None = LABELS,
-    save: Path | None = option(
-        None,
-        "Write the model to this file, for ihgmm predict; an old one is replaced.",
-        panel=OUTPUT,
+    output: Path | None = LABELS_FILE,
+    save: Path | None = output_option(
+        "Write the model to this file, for ihgmm predict; an old one is replaced."
     ),
     reading: Reading,
     screen: Screen,
@@ -44,58 +42,62 @@ def fit(
       ihgmm fit demo -k auto --refine --json
     """
     model = fitting.model()
-    check_output(output, "-o", DELIMITERS, [data])
-    check_output(save, "--save", sources=[data])
+    out.check_output(output, "-o", DELIMITERS, [data])
+    out.check_output(save, "--save", sources=[data])
     if output is not None and save is not None and output.resolve() == save.resolve():
         raise ValueError(f"-o and --save both name {save}; give two files.")
-    table, scaler = reading.load(data, screen)
+    table = reading.load(data, screen)
     with screen.working("clustering"):
         model.fit(table.X)
     if save is not None:
         save_model(
-            model if scaler is None else make_pipeline(scaler, model),
+            make_pipeline(table.scaler, model) if table.scaler else model,
             save,
             feature_names=table.names,
             id_column=reading.id_column,
             label_column=reading.label_column,
         )
-    remarks = write_labels(output, table, model.labels_, model.scales_)
-    comparison = compare_labels(table.labels, model.labels_)
+    k, labels = model.n_clusters_, model.labels_
+    remarks = out.write_labels(output, table, labels, model.scales_)
+    comparison = out.compare_labels(table.labels, labels)
     count = str(model.selection_) if model.n_clusters == "auto" else None
-    cautions = _few_directions(model, scaler is not None)
-    clusters = [_describe(model, cluster) for cluster in range(model.n_clusters_)]
+    cautions = _few_directions(model, table.scaler is not None)
+    clusters = out.cluster_sizes(labels, k)
+    for cluster in clusters:
+        scales = model.scales_[labels == cluster["cluster"]]
+        known = scales if len(scales) else [np.nan]
+        cluster["scale_median"] = np.median(known)
+        cluster["scale_5%"], cluster["scale_95%"] = np.quantile(known, [0.05, 0.95])
     screen.document(
-        {
-            "command": "fit",
-            **table.facts,
-            "n_clusters": model.n_clusters_,
-            "count": count,
-            "clusters": clusters,
-            "eigenvalues": model.eigenvalues_,
-            "known_labels": comparison,
-            "notes": [*table.notes, *cautions, *remarks],
-            "standardized": reading.standardize,
-            "columns_scaled": reading.scale_columns,
-            "labels_file": output,
-            "model_file": save,
-        }
+        "fit",
+        table.facts,
+        n_clusters=k,
+        count=count,
+        clusters=clusters,
+        eigenvalues=model.eigenvalues_,
+        known_labels=comparison,
+        notes=[*table.notes, *cautions, *remarks],
+        standardized=reading.standardize,
+        columns_scaled=reading.scale_columns,
+        labels_file=output,
+        model_file=save,
     )
-    screen.say(f"{table.heading}, {plural(model.n_clusters_, 'cluster')}", "bold")
+    screen.say(f"{table.heading}, {counted(k, 'cluster')}", "bold")
     if count is not None:
         screen.say(count)
     screen.notes(table.notes)
-    formats = {"cluster": "", "rows": ",", "share": ".1%"}
-    formats |= {"scale: median": ".2f", "5%": ".2f", "95%": ".2f"}
-    screen.table(formats, [cluster.values() for cluster in clusters])
+    scales_shown = {"scale: median": ".2f", "5%": ".2f", "95%": ".2f"}
+    rows = [cluster.values() for cluster in clusters]
+    screen.table(out.SIZE_FORMATS | scales_shown, rows)
     values = "  ".join(f"{value:.4g}" for value in model.eigenvalues_)
     screen.say(f"leading eigenvalues: {values}")
     for text in cautions:
-        screen.caution(text)
-    print_labels(screen, len(model.labels_), comparison, output)
+        if screen.silent:
+            print_warning(text)
+        screen.say(text, "yellow")
+    out.print_labels(screen, len(labels), comparison, output, remarks)
     if save is not None:
         screen.say(f"model written to {save}; use it with: ihgmm predict {save} DATA")
-    for text in remarks:
-        screen.remark(text)
 
 
 def _few_directions(model: IhSC, scaled: bool) -> list[str]:
@@ -110,19 +112,3 @@ def _few_directions(model: IhSC, scaled: bool) -> list[str]:
     if not scaled:
         text += " If columns are in different units, try --scale-columns."
     return [text]
-
-
-def _describe(model: IhSC, cluster: int) -> dict[str, Any]:
-    """Return size and scales of a cluster, in the order of the table's columns."""
-    scales = model.scales_[model.labels_ == cluster]
-    low, middle, high = (
-        np.quantile(scales, [0.05, 0.5, 0.95]) if len(scales) else [np.nan] * 3
-    )
-    return {
-        "cluster": cluster,
-        "rows": len(scales),
-        "share": len(scales) / len(model.labels_),
-        "scale_median": middle,
-        "scale_5%": low,
-        "scale_95%": high,
-    }

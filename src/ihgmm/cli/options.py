@@ -1,93 +1,72 @@
-"""Options: how they are declared, and those that several commands share."""
+"""How commands and their options are declared, and options that several share."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING, Field, field, fields, is_dataclass
-from typing import Annotated, Any, get_type_hints
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from ihgmm.cli.tables.reading import BUILT_IN
 from ihgmm.datasets import list_datasets
 
-FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
-# Panels of the help.
-READING, OUTPUT = "Reading the data", "Output"
+
+class _PlainFlags:
+    """Help in which an option that takes no value shows no type."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, the one for help too."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
 
 
-def option(
-    default: Any,
-    text: str,
-    names: str = "",
-    *,
-    panel: str | None = None,
-    words: Iterable[str] = (),
-    metavar: str | None = None,
-) -> Any:
-    """Declare an option of a command, or of a group of options, which is a dataclass.
-
-    A default of ``...`` stands for none: it must be given. The names are such as
-    "-o --output", by default that of the parameter. The shell offers the words, or
-    files if there are none.
-    """
-    complete = one_of(words) if words else None
-    more: dict[str, Any] = {"metavar": metavar, "autocompletion": complete}
-    info = typer.Option(*names.split(), help=text, rich_help_panel=panel, **more)
-    return _declare(default, info)
+class Command(_PlainFlags, TyperCommand):
+    """A command."""
 
 
-def argument(default: Any, text: str, metavar: str, words: Iterable[str] = ()) -> Any:
-    """Declare an argument of a command, as :func:`option` does an option."""
-    complete = one_of(words) if words else None
-    info = typer.Argument(metavar=metavar, help=text, autocompletion=complete)
-    return _declare(default, info)
+class Group(_PlainFlags, TyperGroup):
+    """A command with others below it."""
 
 
-def _declare(default: Any, info: Any) -> Any:
-    default = MISSING if default is ... else default
-    return field(default=default, metadata={"typer": info})
-
-
-def one_of(words: Iterable[str]) -> Callable[[str], list[str]]:
-    """Return what the shell offers where one of these words is to be given."""
-    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+def add_command(parent: typer.Typer, name: str, function: Callable[..., None]) -> None:
+    """Make a function a command; its docstring is the help."""
+    # Lines of a paragraph are joined: they break where the terminal ends.
+    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+    no_args_is_help = name not in ("bench", "list")  # which run without arguments
+    add = parent.command(name, cls=Command, help=text, no_args_is_help=no_args_is_help)
+    add(spell_out(function))
 
 
 def spell_out(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command as typer wants it, with all options of its groups.
+    """Return a command that has an option for each field of its groups of options.
 
-    A command that has a parameter of a dataclass of options gets it made of the
-    options that were given.
+    A group is a dataclass whose defaults are options. A command that has a parameter of
+    that class gets it made of the options that were given.
     """
-    parameters = inspect.signature(command, eval_str=True).parameters
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, Any] = {}
     options: list[inspect.Parameter] = []
-
-    def add(parameter: inspect.Parameter, declared: Field, kind: Any) -> None:
-        default = declared.default
-        default = parameter.empty if default is MISSING else default
-        kind = Annotated[kind, declared.metadata["typer"]]
-        options.append(parameter.replace(default=default, annotation=kind))
-
-    for name, parameter in parameters.items():
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
         group = parameter.annotation
-        if is_dataclass(group):
-            hints = get_type_hints(group)
-            groups[name] = [declared.name for declared in fields(group)]
-            for declared in fields(group):
-                member = parameter.replace(name=declared.name)
-                add(member, declared, hints[declared.name])
-        elif isinstance(parameter.default, Field):
-            add(parameter, parameter.default, group)
-        else:
-            options.append(parameter)  # typer's context
+        if not is_dataclass(group):
+            options.append(parameter)
+            continue
+        groups[parameter.name] = group
+        hints = get_type_hints(group)
+        for field in fields(group):
+            member = parameter.replace(name=field.name, default=field.default)
+            options.append(member.replace(annotation=hints[field.name]))
 
     def run(**values: Any) -> None:
-        for name, members in groups.items():
-            group = parameters[name].annotation
-            values[name] = group(**{member: values.pop(member) for member in members})
+        for name, group in groups.items():
+            values[name] = group(**{f.name: values.pop(f.name) for f in fields(group)})
         command(**values)
 
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
@@ -95,23 +74,56 @@ def spell_out(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def option(
+    text: str,
+    default: Any = None,
+    names: str = "",
+    *,
+    words: Iterable[str] = (),
+    **more: Any,
+) -> Any:
+    """Return an option: its help, its default (... if it has none), "-o --output"."""
+    complete = _offer(words)
+    return typer.Option(
+        default, *names.split(), help=text, autocompletion=complete, **more
+    )
+
+
+def choice(text: str, words: tuple[str, ...]) -> Any:
+    """Return an option that takes one of these words, by default the first."""
+    return option(f"{text}: {', '.join(words)}.", words[0], words=words)
+
+
+def argument(
+    metavar: str, text: str, words: Iterable[str] = (), default: Any = ...
+) -> Any:
+    """Return what is given without the name of an option."""
+    complete = _offer(words)
+    return typer.Argument(default, metavar=metavar, help=text, autocompletion=complete)
+
+
+def _offer(words: Iterable[str]) -> Callable[[str], list[str]] | None:
+    """Return what the shell offers: these words, or files if there are none."""
+    if not words:
+        return None
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+
+
+# The panels of the help.
+reading_option = partial(option, rich_help_panel="Reading the data")
+output_option = partial(option, rich_help_panel="Output")
+
+FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
 DATA = argument(
-    ...,
+    "DATA",
     "A CSV, TSV, Parquet, NPY, NPZ or MTX file, rows being observations; or a built-in "
     f"data set: {', '.join(BUILT_IN)}, or one of the paper's that are downloaded: "
     f"{', '.join(FETCHED)}.",
-    "DATA",
-    words=[*BUILT_IN, *FETCHED],
+    [*BUILT_IN, *FETCHED],
 )
-LABELS = option(
-    None,
+LABELS_FILE = output_option(
     "Write a line for each row to this CSV or TSV file; an old one is replaced.",
-    "-o --output",
-    panel=OUTPUT,
+    names="-o --output",
 )
-DATA_HOME = option(None, "Folder with the downloaded data sets.")
-
-
-def seed_option() -> Any:
-    """Declare the seed."""
-    return option(0, "Seed of all that is random.", "--seed")
+SEED = option("Seed of all that is random.", 0, "--seed")
+DATA_HOME = option("Folder with the downloaded data sets.")

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ihgmm._files import atomic_write, regular_target
+from ihgmm._text import counted
+from ihgmm.cli.messages import print_message
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.reading import DELIMITERS
-from ihgmm.cli.tables.table import Table, plural, quote
+from ihgmm.cli.tables.table import Table, quote
 from ihgmm.metrics import misclassification_loss
 
 
 def check_output(
     path: Path | None,
     option: str,
-    suffixes: Iterable[str] = (),
+    suffixes: Collection[str] = (),
     sources: Iterable[str | Path] = (),
 ) -> None:
     """Refuse an output that could not be written, before any work is done.
@@ -30,11 +32,9 @@ def check_output(
     """
     if path is None:
         return
-    allowed = list(suffixes)
-    if allowed and path.suffix.lower() not in allowed:
-        raise ValueError(
-            f"{option} {path}: give a name that ends in {' or '.join(allowed)}."
-        )
+    if suffixes and path.suffix.lower() not in suffixes:
+        allowed = " or ".join(suffixes)
+        raise ValueError(f"{option} {path}: give a name that ends in {allowed}.")
     if not path.parent.is_dir():
         raise ValueError(f"{option} {path}: there is no folder {path.parent}.")
     try:
@@ -48,13 +48,13 @@ def check_output(
             )
 
 
-def write_csv(path: Path, names: Sequence[str], columns: Sequence[Any]) -> None:
-    """Write columns to a CSV or TSV file, whole or not at all."""
+def write_csv(path: Path, names: Iterable[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a CSV or TSV file, whole or not at all."""
     delimiter = DELIMITERS.get(path.suffix.lower(), ",")
     with atomic_write(path, "w") as file:
         writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         writer.writerow(names)
-        writer.writerows(zip(*columns, strict=True))
+        writer.writerows(rows)
 
 
 def write_labels(
@@ -71,13 +71,14 @@ def write_labels(
         columns["scale"] = [f"{scale:.6g}" for scale in scales]
     # A name stands for one column only.
     heading = f"id_{table.id_name}" if table.id_name in columns else table.id_name
-    write_csv(path, [heading, *columns], [table.ids, *columns.values()])
+    rows = zip(table.ids, *columns.values(), strict=True)
+    write_csv(path, [heading, *columns], rows)
     risky = [cell for cell in (heading, *table.ids) if is_like_a_formula(cell)]
     if not risky:
         return []
     begin = "begins" if len(risky) == 1 else "begin"
     return [
-        f"{plural(len(risky), 'cell')} of column {quote(heading)} in {path} {begin} "
+        f"{counted(len(risky), 'cell')} of column {quote(heading)} in {path} {begin} "
         f"like a formula, the first is {quote(risky[0])}. Ids are "
         "written as they are: in a spreadsheet, import that column as text."
     ]
@@ -91,18 +92,33 @@ def is_like_a_formula(cell: object) -> bool:
     return isinstance(cell, str) and re.match(formula, cell, re.ASCII) is not None
 
 
+def cluster_sizes(labels: np.ndarray, n_clusters: int) -> list[dict[str, Any]]:
+    """Return a line about each cluster; :data:`SIZE_FORMATS` says how to print it."""
+    sizes = np.bincount(labels, minlength=n_clusters)
+    return [
+        {"cluster": cluster, "rows": size, "share": size / len(labels)}
+        for cluster, size in enumerate(sizes)
+    ]
+
+
+SIZE_FORMATS = {"cluster": "", "rows": ",", "share": ".1%"}
+
+
 def compare_labels(known: Any, labels: np.ndarray) -> dict[str, Any] | None:
     """Return how labels differ from those known; None where none are."""
     if known is None:
         return None
     names = np.asarray(known).astype(str)
     wrong = misclassification_loss(names, labels)
-    rate = wrong / max(len(names), 1)
-    return {"classes": len(set(names)), "misplaced": wrong, "rate": rate}
+    return {"classes": len(set(names)), "misplaced": wrong, "rate": wrong / len(names)}
 
 
 def print_labels(
-    screen: Screen, n: int, comparison: dict[str, Any] | None, path: Path | None
+    screen: Screen,
+    n: int,
+    comparison: dict[str, Any] | None,
+    path: Path | None,
+    remarks: Iterable[str],
 ) -> None:
     """Print how labels compare with those known, and where they are."""
     if comparison is not None:
@@ -112,7 +128,7 @@ def print_labels(
             f"{comparison['misplaced']:,} of {n:,} rows differ "
             f"({comparison['rate']:.1%})"
         )
-    if path is None:
-        screen.say("labels were not saved; add -o labels.csv")
-    else:
-        screen.say(f"labels written to {path}")
+    written = f"labels written to {path}"
+    screen.say(written if path else "labels were not saved; add -o labels.csv")
+    for text in remarks if not screen.silent else ():
+        print_message("note", text, "yellow")

@@ -12,15 +12,15 @@ from ihgmm.cli.screen import Screen
 
 def plan(
     *,
-    n: str = option(..., "Number of rows, such as 1e9.", "--n"),
-    p: str = option(..., "Number of features, such as 2_000.", "--p"),
-    n_clusters: str = option(..., "Number of clusters.", "-k --n-clusters"),
+    n: str = option("Number of rows, such as 1e9.", ..., "--n"),
+    p: str = option("Number of features, such as 2_000.", ..., "--p"),
+    n_clusters: str = option("Number of clusters.", ..., "-k --n-clusters"),
     density: float | None = option(
-        None, "Share of entries that are not zero, for sparse data."
+        "Share of entries that are not zero, for sparse data."
     ),
-    dtype: str = option("float32", "Type of the numbers: float32, float64."),
-    memory: float = option(16, "GB of memory of the machine, or of dask's client."),
-    gpu_memory: float = option(141, "GB of memory of the GPU."),
+    dtype: str = option("Type of the numbers: float32, float64.", "float32"),
+    memory: float = option("GB of memory of the machine, or of dask's client.", 16),
+    gpu_memory: float = option("GB of memory of the GPU.", 141),
     screen: Screen,
 ) -> None:
     """Say how often a fit will read the data, and what memory it will take.
@@ -36,20 +36,19 @@ def plan(
             "-k auto: the number is found from data, of which a plan has none; give "
             "the most you expect, such as -k 50."
         )
-    found = planning.plan(
-        _whole("--n", n),
-        _whole("--p", p),
-        _whole("-k", n_clusters),
+    sizes = _whole("--n", n), _whole("--p", p), _whole("-k", n_clusters)
+    made = planning.plan(
+        *sizes,
         density=density,
         dtype=dtype,
         memory=_bytes("--memory", memory),
         gpu_memory=_bytes("--gpu-memory", gpu_memory),
     )
-    screen.document({"command": "plan", **asdict(found)})
-    screen.say(plan_heading(found), "bold")
-    head, *rows = plan_table(found)
+    screen.document("plan", asdict(made))
+    screen.say(plan_heading(made), "bold")
+    head, *rows = plan_table(made)
     screen.table(dict.fromkeys(head, ""), rows)
-    for sentence in plan_advice(found):
+    for sentence in plan_advice(made):
         screen.say(sentence)
 
 

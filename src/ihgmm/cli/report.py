@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ihgmm.cli.data import Fitting, Reading
-from ihgmm.cli.options import DATA, OUTPUT, option
+from ihgmm.cli.options import DATA, output_option
 from ihgmm.cli.output import check_output
 from ihgmm.cli.screen import Screen
 from ihgmm.report import write_report
@@ -15,13 +15,10 @@ def report(
     *,
     data: str = DATA,
     fitting: Fitting,
-    output: Path = option(
-        ...,
-        "The page, ending in .html; an old one is replaced.",
-        "-o --output",
-        panel=OUTPUT,
+    output: Path = output_option(
+        "The page, ending in .html; an old one is replaced.", ..., "-o --output"
     ),
-    title: str | None = option(None, "Heading of the page.", panel=OUTPUT),
+    title: str | None = output_option("Heading of the page."),
     reading: Reading,
     screen: Screen,
 ) -> None:
@@ -40,7 +37,7 @@ def report(
     """
     model = fitting.model()
     check_output(output, "-o", (".html", ".htm"), [data])
-    table, _ = reading.load(data, screen)
+    table = reading.load(data, screen)
     with screen.working("clustering"):
         model.fit(table.X)
     with screen.working("writing the report"):
@@ -55,7 +52,7 @@ def report(
             labels_true=table.labels,
             notes=[note.on_page or note.text for note in table.notes],
         )
-    written = {"n_clusters": model.n_clusters_, "report_file": output}
-    screen.document({"command": "report", **table.facts, **written})
+    k = model.n_clusters_
+    screen.document("report", table.facts, n_clusters=k, report_file=output)
     screen.notes(table.notes)
     screen.say(f"report written to {output}; open it in a browser")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +27,18 @@ class Extent:
     """How much of a study is run, and where its results go."""
 
     output: Path = option(
-        Path("reproduction"), "Folder for tables and figures.", "-o --output"
+        "Folder for tables and figures.", Path("reproduction"), "-o --output"
     )
     reps: int | None = option(
-        None, "Repetitions of each setting (200, phase 5), seeds of the table (10)."
+        "Repetitions of each setting (200, phase 5), seeds of the table (10)."
     )
-    jobs: int | None = option(None, "Processes; all cores by default.")
+    jobs: int | None = option("Processes; all cores by default.")
     only: str | None = option(
-        None,
         "Only what has this in its name: a panel ('p>>n'), a noise ('rademacher'), a "
-        "setting ('exp4/beta/0.1'), a map ('phase/K='), or a data set.",
+        "setting ('exp4/beta/0.1'), a map ('phase/K='), or a data set."
     )
     quick: bool = option(
-        False, "A few repetitions, without the largest samples.", "--quick"
+        "A few repetitions, without the largest samples.", False, "--quick"
     )
     data_home: Path | None = DATA_HOME
 
@@ -47,10 +46,9 @@ class Extent:
 def reproduce(
     *,
     what: str = argument(
-        ...,
-        f"{', '.join(STUDIES)}, table, or all of them: all.",
         "WHAT",
-        words=[*STUDIES, "table", "all"],
+        f"{', '.join(STUDIES)}, table, or all of them: all.",
+        [*STUDIES, "table", "all"],
     ),
     extent: Extent,
     screen: Screen,
@@ -102,7 +100,7 @@ def reproduce(
             err=True,
         )
         raise typer.Exit(130) from None
-    screen.document({"command": "reproduce", "folder": extent.output, "studies": done})
+    screen.document("reproduce", {"folder": extent.output, "studies": done})
 
 
 def _experiment(
@@ -134,43 +132,36 @@ def _experiment(
             progress=update,
         )
     summary = summarize(results)
-    _write_summary(extent.output / f"{name}-summary.csv", summary)
+    columns = [field.name for field in fields(Summary)]
+    forms = {"x": "g", "rate": ".6f", "exact_share": ".4f"}
+    rows = [[format(getattr(s, c), forms.get(c, "")) for c in columns] for s in summary]
+    write_csv(extent.output / f"{name}-summary.csv", columns, rows)
     pictures = _draw(experiment, summary, extent.output)
-    methods = [
-        _describe(method, [s for s in summary if s.method == method])
-        for method in dict.fromkeys(s.method for s in summary)
-    ]
-    for figures in methods:
+    methods = []
+    for method in dict.fromkeys(s.method for s in summary):
+        rates = [s.rate for s in summary if s.method == method]
+        shares = [s.exact_share for s in summary if s.method == method]
+        error, exact = sum(rates) / len(rates), sum(shares) / len(shares)
+        figures = {"method": method, "mean_error": error, "exact_recovery": exact}
+        methods.append(figures | {"least_exact_recovery": min(shares)})
         screen.say(
-            f"  {figures['method']:<19} mean error {figures['mean_error']:.3f}   "
-            f"exact recovery {figures['exact_recovery']:.3f} "
-            f"(least {figures['least_exact_recovery']:.2f})"
+            f"  {method:<19} mean error {error:.3f}   "
+            f"exact recovery {exact:.3f} (least {min(shares):.2f})"
         )
     written = [*pictures, f"{name}-summary.csv", f"{name}-runs.csv"]
     return {"methods": methods, "files": written}
 
 
-def _describe(method: str, summary: list[Summary]) -> dict[str, Any]:
-    """Return the figures of a method over all settings."""
-    shares = [s.exact_share for s in summary]
-    return {
-        "method": method,
-        "mean_error": sum(s.rate for s in summary) / len(summary),
-        "exact_recovery": sum(shares) / len(shares),
-        "least_exact_recovery": min(shares),
-    }
-
-
 def _draw(experiment: Experiment, summary: list[Summary], output: Path) -> list[str]:
     """Draw every figure to look at and for print; return the names of the files."""
-    name, there = experiment.name, {s.panel for s in summary}
+    name, drawn = experiment.name, {s.panel for s in summary}
     files = []
     for suffix in ("png", "pdf"):
         if not experiment.maps:
             files.append(f"{name}.{suffix}")
             draw_experiment(experiment, summary, output / files[-1])
         for one in experiment.maps:
-            if there & {panel.name for panel in one.panels}:
+            if drawn & {panel.name for panel in one.panels}:
                 files.append(f"{name}-{one.name}.{suffix}")
                 draw_map(experiment, one, summary, output / files[-1])
     return files
@@ -199,11 +190,3 @@ def _table(extent: Extent, screen: Screen) -> dict[str, Any]:
     screen.say("misclassified rows, median over seeds (range); the paper's beside:")
     screen.say(texts["table.md"])
     return {"cells": [asdict(cell) for cell in cells], "files": ["table.csv", *texts]}
-
-
-def _write_summary(path: Path, summary: list[Summary]) -> None:
-    rows = [list(astuple(s)) for s in summary]
-    for row, s in zip(rows, summary, strict=True):
-        row[2], row[6], row[7] = f"{s.x:g}", f"{s.rate:.6f}", f"{s.exact_share:.4f}"
-    names = [f.name for f in fields(Summary)]
-    write_csv(path, names, list(zip(*rows, strict=True)))

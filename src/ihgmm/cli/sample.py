@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from ihgmm import make_ihgmm
 from ihgmm._files import atomic_write
-from ihgmm.cli.options import OUTPUT, argument, option, seed_option
+from ihgmm._text import counted
+from ihgmm.cli.options import SEED, argument, choice, option, output_option
 from ihgmm.cli.output import check_output
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.reading import DELIMITERS
-from ihgmm.cli.tables.table import plural
 from ihgmm.statistics.model import NOISE_DISTRIBUTIONS, NOISE_STRUCTURES, IhGMMSample
 
 TYPES = ("float64", "float32")
@@ -24,30 +24,22 @@ TYPES = ("float64", "float32")
 class Model:
     """The options of the model, which are those of make_ihgmm."""
 
-    n_samples: int = option(500, "Number of rows.", "-n")
-    n_features: int = option(200, "Number of features.", "-p")
-    n_clusters: int = option(4, "Number of clusters.", "-k --n-clusters")
-    scale_ratio: float = option(20.0, "Scales are uniform between 1 and this number.")
-    balance: float = option(1.0, "The smallest cluster over an even share, up to 1.")
-    separation: float | None = option(None, "Distance between any two centres.")
+    n_samples: int = option("Number of rows.", 500, "-n")
+    n_features: int = option("Number of features.", 200, "-p")
+    n_clusters: int = option("Number of clusters.", 4, "-k --n-clusters")
+    scale_ratio: float = option("Scales are uniform between 1 and this number.", 20.0)
+    balance: float = option("The smallest cluster over an even share, up to 1.", 1.0)
+    separation: float | None = option("Distance between any two centres.")
     separation_constant: float = option(
-        3.0, "The same in units of the paper's, if it is not given."
+        "The same in units of the paper's, if it is not given.", 3.0
     )
-    noise: str = option(
-        "gaussian",
-        f"Noise: {', '.join(NOISE_DISTRIBUTIONS)}.",
-        words=NOISE_DISTRIBUTIONS,
-    )
+    noise: str = choice("Noise", NOISE_DISTRIBUTIONS)
     noise_levels: str = option(
-        "0.5,1.5", "Range of the noise levels, or one number.", metavar="LOW,HIGH"
+        "Range of the noise levels, or one number.", "0.5,1.5", metavar="LOW,HIGH"
     )
-    noise_structure: str = option(
-        "individual",
-        f"What has a noise level of its own: {', '.join(NOISE_STRUCTURES)}.",
-        words=NOISE_STRUCTURES,
-    )
-    dtype: str = option("float64", f"Type of X: {', '.join(TYPES)}.", words=TYPES)
-    random_state: int = seed_option()
+    noise_structure: str = choice("What has a noise level of its own", NOISE_STRUCTURES)
+    dtype: str = choice("Type of X", TYPES)
+    random_state: int = SEED
 
     def draw(self) -> IhGMMSample:
         """Return a sample with its parameters."""
@@ -61,14 +53,10 @@ class Model:
 def sample(
     *,
     output: Path = argument(
-        ...,
-        "Where to write: CSV, TSV, Parquet, NPY or NPZ, by the end of the name.",
-        "FILE",
+        "FILE", "Where to write: CSV, TSV, Parquet, NPY or NPZ, by the end of the name."
     ),
     model: Model,
-    force: bool = option(
-        False, "Replace files that are there.", "--force", panel=OUTPUT
-    ),
+    force: bool = output_option("Replace files that are there.", False, "--force"),
     screen: Screen,
 ) -> None:
     """Write a sample of the model, with its labels and parameters.
@@ -95,21 +83,16 @@ def sample(
     with screen.working("drawing and writing"):
         drawn = model.draw()
         _write(drawn, files)
-    k = model.n_clusters
+    n, p, k = model.n_samples, model.n_features, model.n_clusters
     screen.document(
-        {
-            "command": "sample",
-            "n_samples": model.n_samples,
-            "n_features": model.n_features,
-            "n_clusters": k,
-            "sizes": np.bincount(drawn.labels, minlength=k),
-            "separation": drawn.separation,
-            "seed": model.random_state,
-            "files": files,
-        }
+        "sample",
+        {"n_samples": n, "n_features": p, "n_clusters": k},
+        sizes=np.bincount(drawn.labels, minlength=k),
+        separation=drawn.separation,
+        seed=model.random_state,
+        files=files,
     )
-    sizes = f"{model.n_samples:,} rows, {model.n_features:,} features"
-    screen.say(f"{sizes}, {plural(k, 'cluster')}", "bold")
+    screen.say(f"{n:,} rows, {p:,} features, {counted(k, 'cluster')}", "bold")
     screen.say(f"distance of the centres: {drawn.separation:.4g}")
     screen.say(f"written to {' and '.join(map(str, files))}")
     labels = {".npz": " --label-column labels", ".npy": ""}
@@ -142,7 +125,7 @@ def _write(drawn: IhGMMSample, files: list[Path]) -> None:
             _write_rows(drawn, files[0].suffix.lower(), file)
 
 
-def _write_rows(drawn: IhGMMSample, suffix: str, file: IO[Any]) -> None:
+def _write_rows(drawn: IhGMMSample, suffix: str, file: Any) -> None:
     """Write the rows; tables have their labels in the last column."""
     if suffix == ".npy":
         np.save(file, drawn.X)
@@ -156,6 +139,5 @@ def _write_rows(drawn: IhGMMSample, suffix: str, file: IO[Any]) -> None:
     if suffix == ".parquet":
         pa.parquet.write_table(table, file)
     else:
-        delimiter = DELIMITERS[suffix]
-        options = pa.csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
-        pa.csv.write_csv(table, file, options)
+        how = {"delimiter": DELIMITERS[suffix], "quoting_style": "needed"}
+        pa.csv.write_csv(table, file, pa.csv.WriteOptions(**how))

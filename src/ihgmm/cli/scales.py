@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ihgmm import IhSC, scale_heterogeneity_test
-from ihgmm.cli.data import Reading, gram_option, parse_n_clusters
-from ihgmm.cli.options import DATA, READING, option, seed_option
+from ihgmm._text import scale_rows
+from ihgmm.cli.data import GRAM, Reading, parse_n_clusters
+from ihgmm.cli.options import DATA, SEED, option, reading_option
 from ihgmm.cli.screen import AnswerScreen
 
 
@@ -15,11 +15,9 @@ from ihgmm.cli.screen import AnswerScreen
 class ReadingWithin(Reading):
     """The options of reading, where labels are more than compared with."""
 
-    label_column: str | None = option(
-        None,
+    label_column: str | None = reading_option(
         "Column with known labels (or array of an NPZ file): rows are tested within "
-        "them, unless -k is given.",
-        panel=READING,
+        "them, unless -k is given."
     )
 
 
@@ -27,13 +25,12 @@ def scales(
     *,
     data: str = DATA,
     n_clusters: str | None = option(
-        None,
         'Test within so many clusters that IhSC finds, or "auto"; without it within '
         "the known labels.",
-        "-k --n-clusters",
+        names="-k --n-clusters",
     ),
-    gram: str = gram_option(),
-    random_state: int = seed_option(),
+    gram: str = GRAM,
+    random_state: int = SEED,
     reading: ReadingWithin,
     screen: AnswerScreen,
 ) -> None:
@@ -50,11 +47,11 @@ def scales(
       ihgmm test-scales cells.csv -k 8 --drop-columns batch,plate --json
     """
     k = None if n_clusters is None else parse_n_clusters(n_clusters)
-    table, _ = reading.load(data, screen)
+    table = reading.load(data, screen)
     with screen.working("testing"):
         if k is not None:
-            options: dict[str, Any] = {"gram": gram, "random_state": random_state}
-            labels, origin = IhSC(k, **options).fit_predict(table.X), "found by IhSC"
+            model = IhSC(k, gram=gram, random_state=random_state)  # type: ignore[arg-type]
+            labels, origin = model.fit_predict(table.X), "found by IhSC"
         elif table.labels is not None:
             labels, origin = table.labels.astype(str), "known"
         else:
@@ -63,38 +60,24 @@ def scales(
                 "or give -k to test within clusters that are found."
             )
         test = scale_heterogeneity_test(table.X, labels, random_state=random_state)
-    clusters = {
-        "cluster": test.clusters,
-        "rows": test.sizes,
-        "spread": test.spreads,
-        "statistic": test.statistics,
-        "p_value": test.p_values,
-    }
-    names = ("p_value", "statistic", "spread", "detectable", "recommendation")
+    figures = test.clusters, test.sizes, test.spreads, test.statistics, test.p_values
+    keys = ("cluster", "rows", "spread", "statistic", "p_value")
     screen.document(
-        {
-            "command": "test-scales",
-            "data": data,
-            "labels": origin,
-            **{name: getattr(test, name) for name in names},
-            "clusters": [
-                dict(zip(clusters, row, strict=True))
-                for row in zip(*clusters.values(), strict=True)
-            ],
-            "notes": table.notes,
-        }
+        "test-scales",
+        {"data": data, "labels": origin},
+        p_value=test.p_value,
+        statistic=test.statistic,
+        spread=test.spread,
+        detectable=test.detectable,
+        recommendation=test.recommendation,
+        clusters=[
+            dict(zip(keys, row, strict=True)) for row in zip(*figures, strict=True)
+        ],
+        notes=table.notes,
     )
     screen.say(f"{table.heading}, labels {origin}", "bold")
     screen.notes(table.notes)
-    each = zip(test.clusters, test.sizes, test.spreads, test.p_values, strict=True)
-    total = ("all", test.sizes.sum(), test.spread, test.p_value)
-    screen.table(
-        {"cluster": "", "rows": ",", "spread": ".1%", "p-value": ".2g"},
-        [
-            # Smaller ones are no longer exact.
-            (str(name), size, spread, "<1e-300" if p_value < 1e-300 else p_value)
-            for name, size, spread, p_value in (*each, total)
-        ],
-    )
+    formats = {"cluster": "", "rows": ",", "spread": "", "p-value": ""}
+    screen.table(formats, scale_rows(test))
     screen.say(test.recommendation)
     screen.answer(str(test.advice))

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from ihgmm.cli.messages import clean, print_message, print_warning
-from ihgmm.cli.options import OUTPUT, option
+from ihgmm.cli.messages import clean, print_warning
+from ihgmm.cli.options import output_option
 from ihgmm.cli.tables.table import Note, shorten
 
 
@@ -25,16 +25,15 @@ from ihgmm.cli.tables.table import Note, shorten
 class Screen:
     """Where a command prints, and the options that say how much.
 
-    Sentences and tables go to standard output, remarks on files to standard error,
-    unless ``--json`` or ``--quiet`` is given; progress goes to standard error, and only
-    to a terminal.
+    Sentences and tables go to standard output, unless ``--json`` or ``--quiet`` is
+    given; progress goes to standard error, and only to a terminal.
     """
 
-    as_json: bool = option(
-        False, "Print one JSON document and nothing else.", "--json", panel=OUTPUT
+    as_json: bool = output_option(
+        "Print one JSON document and nothing else.", False, "--json"
     )
-    quiet: bool = option(
-        False, "Print nothing but warnings and errors.", "-q --quiet", panel=OUTPUT
+    quiet: bool = output_option(
+        "Print nothing but warnings and errors.", False, "-q --quiet"
     )
 
     @property
@@ -48,11 +47,6 @@ class Screen:
             out = Console(highlight=False)
             out.print(Text(clean(text), style=style), soft_wrap=not out.is_terminal)
 
-    def remark(self, text: str) -> None:
-        """Print a sentence about a file that was written, apart from the results."""
-        if not self.silent:
-            print_message("note", text, "yellow")
-
     def notes(self, notes: Iterable[Note]) -> None:
         """Print what was done to the data; what must not be missed as a warning."""
         for note in notes:
@@ -60,13 +54,6 @@ class Screen:
                 print_warning(note)
             else:
                 self.say(note.text, "yellow")
-
-    def caution(self, text: str) -> None:
-        """Print a sentence, also where nothing else is printed."""
-        if self.silent:
-            print_warning(text)
-        else:
-            self.say(text, "yellow")
 
     def table(self, columns: Mapping[str, str], rows: Iterable[Iterable[Any]]) -> None:
         """Print a table; the first column is on the left, the others on the right.
@@ -78,19 +65,19 @@ class Screen:
             return
         grid = Grid(box=None, pad_edge=False, header_style="bold")
         for name in columns:
-            first = not grid.columns
-            grid.add_column(name, justify="left" if first else "right", no_wrap=True)
+            justify: Any = "right" if grid.columns else "left"
+            grid.add_column(name, justify=justify, no_wrap=True)
         for row in rows:
-            cells = map(_cell, row, columns.values())
-            grid.add_row(*(Text(cell) for cell in cells))
+            grid.add_row(*map(_cell, row, columns.values()))
         out = Console(highlight=False)
         # Cells are short, and a file or a pipe has no width to keep to.
         out.print(grid, width=None if out.is_terminal else 500)
 
-    def document(self, content: Mapping[str, Any]) -> None:
+    def document(self, command: str, facts: Mapping[str, Any], **more: Any) -> None:
         """Print the one JSON document of the command, if it is asked for."""
         if self.as_json:
-            typer.echo(json.dumps(_for_json(content), indent=1, allow_nan=False))
+            content = _for_json({"command": command, **facts, **more})
+            typer.echo(json.dumps(content, indent=1, allow_nan=False))
 
     @contextmanager
     def working(
@@ -98,37 +85,27 @@ class Screen:
     ) -> Iterator[Callable[[int, int | None], None]]:
         """Show that work goes on; yields what to call with (done, total)."""
         err = Console(stderr=True)
-        times: tuple[bars.ProgressColumn, ...] = (bars.TimeElapsedColumn(),)
-        if total is not None:
-            times = (bars.MofNCompleteColumn(), bars.TimeRemainingColumn())
+        text = bars.TextColumn("{task.description}")
+        columns = [bars.SpinnerColumn(), text, bars.BarColumn()]
+        if total is None:
+            columns += [bars.TimeElapsedColumn()]
+        else:
+            columns += [bars.MofNCompleteColumn(), bars.TimeRemainingColumn()]
+        options: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
+        options["disable"] = self.quiet or not err.is_terminal
         with bars.Progress(
-            bars.SpinnerColumn(),
-            bars.TextColumn("{task.description}"),
-            bars.BarColumn(),
-            *times,
-            console=err,
-            transient=True,
-            disable=self.quiet or not err.is_terminal,
-            redirect_stdout=False,
-            redirect_stderr=False,
+            *columns, console=err, transient=True, **options
         ) as progress:
-            task = progress.add_task(clean(what), total=total or None)
-
-            def update(done: int, total: int | None = None) -> None:
-                progress.update(task, completed=done, total=total)
-
-            yield update
+            task = progress.add_task(clean(what), total=total)
+            yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 @dataclass(frozen=True)
 class AnswerScreen(Screen):
     """A screen on which ``--quiet`` leaves the bare answer, for scripts."""
 
-    quiet: bool = option(
-        False,
-        "Print nothing but the bare answer, warnings and errors.",
-        "-q --quiet",
-        panel=OUTPUT,
+    quiet: bool = output_option(
+        "Print nothing but the bare answer, warnings and errors.", False, "-q --quiet"
     )
 
     def answer(self, text: str) -> None:
@@ -137,24 +114,23 @@ class AnswerScreen(Screen):
             typer.echo(clean(text))
 
 
-def _cell(value: Any, form: str) -> str:
+def _cell(value: Any, form: str) -> Text:
     """Return what a cell of a table shows, on one line."""
     if value is None or value != value:  # NaN is the one number unlike itself
-        return "-"
+        return Text("-")
     text = value if isinstance(value, str) else format(value, form)
-    return shorten(clean(text).replace("\n", "\\n"))
+    return Text(shorten(clean(text).replace("\n", "\\n")))
 
 
 def _for_json(value: Any) -> Any:
     """Return what JSON can hold; numbers it has no word for become null."""
     if isinstance(value, Mapping):
         return {str(key): _for_json(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
         return [_for_json(entry) for entry in value]
-    if isinstance(value, np.generic):
-        value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return str(value)  # paths, notes
+    is_plain = value is None or isinstance(value, (bool, int, float, str))
+    return value if is_plain else str(value)  # paths, notes

@@ -1,10 +1,12 @@
-"""What the estimators share: tags, steps of a fit, reports, and how rows are placed."""
+"""What the estimators share: checks, steps of a fit, reports, how rows are placed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar, cast
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import (
@@ -18,11 +20,27 @@ from sklearn.metrics import euclidean_distances
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ihgmm._checks import check_matrix, open_matrix
+from ihgmm._checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_matrix,
+    check_n_clusters,
+    check_n_init,
+    check_number,
+    check_row_count,
+    generator,
+    open_matrix,
+    warn_zero_rows,
+)
 from ihgmm._progress import Steps
-from ihgmm._reporting import Reporting
 from ihgmm.matrix import Matrix, as_matrix, namespace, to_host
 from ihgmm.matrix.tall import cast_like, unit_rows
+from ihgmm.numerics.eigen import ORDERS, SOLVERS
+from ihgmm.numerics.gram import GRAMS, GramKind
+from ihgmm.numerics.labels import ASSIGNMENTS
+from ihgmm.statistics.likelihood import NOISES
+from ihgmm.statistics.selection import ClusterCount, resolve
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -42,47 +60,173 @@ def with_callbacks(method: F) -> F:
     return method if managed is None else cast(F, managed(method))
 
 
-class InSteps(CallbackSupportMixin):
-    """An estimator that is fitted in steps, which it shows."""
+class Clusterer(ClusterMixin, BaseEstimator):
+    """A clusterer of dense or sparse rows, fitted whole or not at all."""
+
+    # How each parameter is checked, whichever estimators have it.
+    _checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {
+        "n_clusters": check_count,
+        "noise": partial(check_choice, choices=NOISES),
+        "gram": partial(check_choice, choices=GRAMS),
+        "order": partial(check_choice, choices=ORDERS),
+        "eigen_solver": partial(check_choice, choices=SOLVERS),
+        "assign_labels": partial(check_choice, choices=ASSIGNMENTS),
+        "refine": check_flag,
+        "max_samples": check_count,
+        "n_init": check_n_init,
+        "max_iter": check_count,
+        "tol": partial(check_number, above=0),
+        "verbose": check_flag,
+    }
+    labels_: np.ndarray
+    cluster_centers_: np.ndarray
+    n_iter_: int
+    _fit: Callable[..., None]  # sets the attributes
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the clusters.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The data.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
+        """
+        self._check_parameters()
+        with self._all_or_nothing():
+            self._fit(check_matrix(X, self, in_memory=True))
+        return self
+
+    def report(self, X: Any, path: Any, **options: Any) -> Path:
+        """Write the clustering as one page of HTML that opens in any browser.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The data of the fit.
+        path : str or path
+            The file to write, ending in .html.
+        **options
+            ``ids``, ``id_name``, ``feature_names``, ``title``, ``labels_true`` and
+            ``notes``, as :func:`ihgmm.report.write_report` takes them.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        from ihgmm.report import write_report  # a look upwards, when it is asked for
+
+        return write_report(self, X, path, **options)
+
+    def _check_parameters(self) -> None:
+        for name, value in self.get_params(deep=False).items():
+            if name in self._checks:
+                self._checks[name](name, value)
 
     @contextmanager
-    def _steps(
-        self, count: int, X: Any, y: Any, shown: bool = False
-    ) -> Iterator[Steps]:
-        """Begin a fit of at most so many steps; for a fit ``with_callbacks``."""
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Restore what was there before if the fit fails or is interrupted.
+
+        The checks of the data record its features before anything is read. That must
+        not pass for a model, nor mix with an earlier one.
+        """
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+
+class InSteps(CallbackSupportMixin, Clusterer):
+    """A clusterer that shows the steps of its fit and can count the clusters itself."""
+
+    _checks: ClassVar = {**Clusterer._checks, "n_clusters": check_n_clusters}
+    _fewest_steps: ClassVar[int]
+    n_clusters: int | Literal["auto"]
+    gram: GramKind
+    verbose: bool
+    random_state: Any
+    n_clusters_: int
+    selection_: ClusterCount
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The data. Zero rows get the label of the largest cluster, with a warning.
+            A torch tensor, a CuPy array or any other that follows the array API
+            standard stays on its device, and results are arrays of the same kind.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
+        """
+        self._check_parameters()
+        with self._steps(X, y) as steps, self._all_or_nothing():
+            self._fit(X, steps)
+        return self
+
+    @contextmanager
+    def _steps(self, X: Any, y: Any) -> Iterator[Steps]:
         if managed is None:
-            yield Steps(shown)
+            yield Steps(self.verbose)
             return
-        task = self._init_callback_context(max_subtasks=count)
+        asked = (self.n_clusters == "auto") + bool(getattr(self, "refine", False))
+        task = self._init_callback_context(max_subtasks=self._fewest_steps + asked)
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        yield Steps(shown, task, self)
+        yield Steps(self.verbose, task, self)
         # The estimator has all its attributes by now: nothing to add for a copy of it.
         task.call_on_fit_task_end(
             estimator=self, X=X, y=y, reconstruction_attributes={}
         )
 
-    def _keep_selection(self, selection: Any) -> None:
-        """Keep how clusters were counted, or forget the count of an earlier fit."""
-        if selection is not None:
-            self.selection_ = selection
-        elif hasattr(self, "selection_"):
-            del self.selection_
+    def _begin(
+        self, X: Any, steps: Steps, *, refined: bool
+    ) -> tuple[Matrix, int, np.random.Generator]:
+        """Check the data and count the clusters; return both, and a generator."""
+        with steps.step("check") as say:
+            data = check_matrix(X, self, verbose=self.verbose)
+            n, p = data.shape
+            say(f"{n:,} rows, {p:,} features")
+            warn_zero_rows(data.sqnorms)
+        rng = generator(self.random_state)
+        self.__dict__.pop("selection_", None)  # of an earlier fit
+        if self.n_clusters == "auto":
+            with steps.step("count") as say:
+                self.selection_ = resolve(data, self.gram, rng, refined=refined)
+                k = max(self.selection_.n_clusters, 1)
+                say(f"{k} cluster{'s' * (k != 1)}")
+        else:
+            k = self.n_clusters
+        check_row_count(n, k)
+        self.n_clusters_ = k
+        return data, k, rng
 
 
-class Clusterer(
-    Reporting,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    ClusterMixin,
-    BaseEstimator,
-):
-    """A clusterer of dense or sparse rows with one output column per cluster."""
-
-    cluster_centers_: np.ndarray
+class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+    """A clusterer that compares rows with centres: one output column per cluster."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -90,8 +234,12 @@ class Clusterer(
     def _n_features_out(self) -> int:
         return int(self.cluster_centers_.shape[0])
 
+    def _check_new(self, X: Any, *, in_memory: bool = False) -> Matrix:
+        check_is_fitted(self)
+        return check_matrix(X, self, reset=False, in_memory=in_memory)
 
-class CosineClusterer(Clusterer):
+
+class CosineClusterer(CenterClusterer):
     """A clusterer that places new rows by their cosine with ``cluster_centers_``."""
 
     def transform(self, X: Any) -> np.ndarray:
@@ -115,16 +263,7 @@ class CosineClusterer(Clusterer):
 
         Under noise that is the same in all directions this is the most likely
         cluster, whatever the row's scale. Zero rows get label 0, the largest cluster.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old; also a torch tensor or another library's array.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-            Of X's library and on its device.
+        Rows are given, and labels returned, as for :meth:`transform`.
         """
         check_is_fitted(self)
         light = clone(self)  # without what the fit knows of its own rows
@@ -139,10 +278,6 @@ class CosineClusterer(Clusterer):
             cosines = cosines - cast_like(2 * empty, cosines)
         return namespace(cosines).argmax(cosines, axis=1)
 
-    def _check_new(self, X: Any) -> Matrix:
-        check_is_fitted(self)
-        return check_matrix(X, self, reset=False)
-
     def _cosines(self, X: Matrix) -> Any:
         # The centres are few: they go where the rows are, whoever has fitted them.
         cosines = X @ unit_rows(to_host(self.cluster_centers_)).T
@@ -151,8 +286,13 @@ class CosineClusterer(Clusterer):
         norms = xp.where(norms == 0, xp.ones_like(norms), norms)
         return xp.clip(cosines / norms[:, None], -1.0, 1.0)
 
+    def _largest_cosines(self, X: Matrix) -> np.ndarray:
+        cosines = self._cosines(X)
+        largest = to_host(namespace(cosines).max(cosines, axis=1))
+        return largest.astype(np.float64)
 
-class DistanceClusterer(Clusterer):
+
+class DistanceClusterer(CenterClusterer):
     """A clusterer that places new rows by their distance to ``cluster_centers_``."""
 
     def transform(self, X: Any) -> np.ndarray:
@@ -170,54 +310,28 @@ class DistanceClusterer(Clusterer):
         return self._distances(X)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster whose centre is nearest to each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return the cluster whose centre is nearest to each row, new or old."""
         return np.asarray(self._distances(X).argmin(axis=1))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the sum of squared distances of rows to their nearest centre.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        float
-            At most 0; larger is better.
+        Rows may be new or old; ``y`` is ignored.
         """
         nearest = self._distances(X).min(axis=1).astype(np.float64)
         with np.errstate(over="ignore"):
             return -float(nearest @ nearest)
 
-    def _check_new(self, X: Any) -> Matrix:
-        check_is_fitted(self)
-        return check_matrix(X, self, reset=False, in_memory=True)
-
     def _distances(self, X: Any) -> np.ndarray:
-        matrix = self._check_new(X)
-        centers = as_matrix((self.cluster_centers_ / matrix.unit).astype(matrix.dtype))
-        ranges = matrix.dense_ranges()
+        rows = self._check_new(X, in_memory=True)
+        centers = as_matrix((self.cluster_centers_ / rows.unit).astype(rows.dtype))
+        projected = self._project(centers)
         parts = [
-            euclidean_distances(
-                self._project(matrix.take(rows)), self._project(centers)
-            )
-            for rows in ranges
+            euclidean_distances(self._project(rows.take(few)), projected)
+            for few in rows.dense_ranges()
         ]
         distances = np.concatenate(parts)
-        return distances * distances.dtype.type(matrix.unit)
+        return distances * distances.dtype.type(rows.unit)
 
     def _project(self, rows: Matrix) -> np.ndarray:
         """Return rows in the space in which distances are taken."""

@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
-from scipy.special import entr, logsumexp
-from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
+from scipy.special import entr, logsumexp, softmax
+from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import (
-    check_choice,
     check_count,
-    check_flag,
     check_matrix,
-    check_n_clusters,
-    check_number,
-    check_row_count,
     generator,
     identical_rows,
-    restore_on_failure,
     warn_empty_clusters,
-    warn_zero_rows,
 )
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import InSteps, Reporting, with_callbacks
+from ihgmm.estimators.base import InSteps
 from ihgmm.matrix import Matrix, to_host
-from ihgmm.matrix.tall import cast_like, number_by_size, to_device
-from ihgmm.numerics.gram import GRAMS, GramKind
+from ihgmm.matrix.tall import cast_like, number_by_size, ratio, to_device, unit_rows
+from ihgmm.numerics.gram import GramKind
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.likelihood import (
-    NOISES,
     Directions,
     Mixture,
     Noise,
@@ -46,10 +38,9 @@ from ihgmm.statistics.likelihood import (
     project,
     refine_labels,
 )
-from ihgmm.statistics.selection import ClusterCount, resolve
 
 
-class IhGMM(InSteps, Reporting, ClusterMixin, DensityMixin, BaseEstimator):
+class IhGMM(DensityMixin, InSteps):
     """Mixture of patterns at individual scales, fitted by likelihood.
 
     IhGMM stands beside :class:`~ihgmm.IhSC` as ``GaussianMixture`` stands beside
@@ -88,6 +79,8 @@ class IhGMM(InSteps, Reporting, ClusterMixin, DensityMixin, BaseEstimator):
         Shares of the clusters, equal unless sizes differ by more than chance.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Centres; the scales of a cluster have mean 1.
+    center_errors_ : ndarray of shape (n_clusters,)
+        Standard error of the entries of each centre.
     scales_ : ndarray of shape (n_samples,)
         Scale of each row in its cluster.
     scale_errors_ : ndarray of shape (n_samples,)
@@ -104,10 +97,8 @@ class IhGMM(InSteps, Reporting, ClusterMixin, DensityMixin, BaseEstimator):
         Whether the memberships settled before the cap.
     n_iter_ : int
         Rounds that were run.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, where X had any.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names if X had names.
 
     See Also
     --------
@@ -116,22 +107,19 @@ class IhGMM(InSteps, Reporting, ClusterMixin, DensityMixin, BaseEstimator):
     Notes
     -----
     A round weighs rows by scale over noise variance, sums them to centres, and compares
-    every row with the centres *without that row*. Ordinary maximum likelihood would
-    use the row in its own centre: with many features it then fits its cluster best
-    whatever it is, memberships are all 0 or 1, and with individual noise the likelihood
-    has no maximum at all. The length of a row's signal is integrated out; the noise of
-    the centres is accounted for. Memberships are calibrated under the model where
-    scales differ widely: of rows with membership 0.8, eight in ten are where they
-    belong. As lengths count for nothing, they are cautious where scales are nearly
-    equal: there it is nine in ten. Noise that is not the same in all directions, as in
-    most real data, makes them too sure.
+    every row with the centres *without that row*, the length of its signal integrated
+    out and the noise of the centres accounted for. Memberships are calibrated under the
+    model where scales differ widely, cautious where they are nearly equal, and too sure
+    where the noise is not the same in all directions, as in most real data:
+    :doc:`/beyond-the-paper` has the reasons and the figures.
 
-    :meth:`predict` and :meth:`predict_proba` judge rows by all rows of the fit; for the
-    rows of the fit themselves use ``labels_`` and ``memberships_``.
+    :meth:`predict` and the methods beside it take rows, new or old, in every form that
+    :meth:`fit` takes, and judge them by ``cluster_centers_``, ``center_errors_``,
+    ``weights_`` and ``noise_levels_`` alone. These are made of all rows of the fit: for
+    the rows of the fit themselves use ``labels_`` and ``memberships_``.
 
-    X may be an array of torch, CuPy or another library that follows the array API
-    standard. It stays on its device, and so do arrays among the results; numbers for
-    each row and cluster are worked on on the host.
+    Where X is on a device, numbers for each row and cluster still pass through the
+    host.
 
     Examples
     --------
@@ -148,19 +136,7 @@ class IhGMM(InSteps, Reporting, ClusterMixin, DensityMixin, BaseEstimator):
     'individual'
     """
 
-    labels_: np.ndarray
-    memberships_: np.ndarray
-    weights_: np.ndarray
-    cluster_centers_: np.ndarray
-    scales_: np.ndarray
-    scale_errors_: np.ndarray
-    noise_levels_: np.ndarray
-    log_likelihood_: float
-    n_clusters_: int
-    selection_: ClusterCount
-    converged_: bool
-    n_iter_: int
-    _directions: Directions
+    _fewest_steps = 6
 
     def __init__(
         self,
@@ -183,49 +159,12 @@ class IhGMM(InSteps, Reporting, ClusterMixin, DensityMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         # scikit-learn's checks read off this how many columns predict_proba has.
         tags.classifier_tags = ClassifierTags(multi_class=self.n_clusters != 2)
         return tags
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the mixture.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The data. Zero rows get the label of the largest cluster, with a warning.
-            A torch tensor, a CuPy array or any other that follows the array API
-            standard stays on its device, and results are arrays of the same kind.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        IhGMM
-            The fitted estimator itself.
-        """
-        self._check_parameters()
-        count = 6 + (self.n_clusters == "auto")
-        with self._steps(count, X, y, self.verbose) as steps, restore_on_failure(self):
-            self._fit(X, steps)
-        return self
-
     def _fit(self, X: Any, steps: Steps) -> None:
-        with steps.step("check") as say:
-            data = check_matrix(X, self, verbose=self.verbose)
-            n, p = data.shape
-            say(f"{n:,} rows, {p:,} features")
-            warn_zero_rows(data.sqnorms)
-        rng = generator(self.random_state)
-        k, selection = self.n_clusters, None
-        if k == "auto":
-            with steps.step("count") as say:
-                selection = resolve(data, self.gram, rng, refined=True)
-                k = max(selection.n_clusters, 1)
-                say(f"{k} cluster{'s' * (k != 1)}")
-        check_row_count(n, k)
+        data, k, rng = self._begin(X, steps, refined=True)
         kinds = identical_rows(data, k)
         if kinds is not None:
             given = indicators(kinds, k)
@@ -255,15 +194,16 @@ class IhGMM(InSteps, Reporting, ClusterMixin, DensityMixin, BaseEstimator):
             )
         with steps.step("centers"):
             self._store(found, data)
-        self._keep_selection(selection)
 
     def _store(self, found: Mixture, data: Matrix) -> None:
-        k = found.memberships.shape[1]
-        sqnorms = to_host(data.sqnorms)
+        k, sqnorms = self.n_clusters_, to_host(data.sqnorms)
         hard = found.memberships.argmax(axis=1)
         hard[sqnorms == 0] = np.bincount(hard).argmax()
         labels = number_by_size(hard, k)
-        found = found.in_order(_order(hard, labels, k))
+        order = np.full(k, -1)
+        order[labels] = hard
+        order[order < 0] = np.setdiff1d(np.arange(k), hard)  # clusters without rows
+        found = found.in_order(order)
         estimates = estimate_parameters(data, labels, k)
         self.labels_ = data.to_device(labels)
         self.memberships_ = data.to_device(found.memberships)
@@ -273,48 +213,30 @@ class IhGMM(InSteps, Reporting, ClusterMixin, DensityMixin, BaseEstimator):
         self.scale_errors_ = estimates.scale_errors
         if found.noise_variances is None:
             self.noise_levels_ = estimates.noise_levels
+            self.center_errors_ = estimates.center_errors
         else:
-            levels = np.sqrt(found.noise_variances) * data.unit
-            levels = levels[:1] if self.noise == "common" else levels
-            self.noise_levels_ = data.to_device(levels)
-        live = int((sqnorms > 0).sum())
+            levels = np.sqrt(found.noise_variances)
+            kept = levels[:1] if self.noise == "common" else levels
+            self.noise_levels_ = data.to_device(kept * data.unit)
+            # The rounds know the noise of a cluster also where it has a single row.
+            sums = found.directions
+            relative = levels * np.sqrt(ratio(sums.loads, sums.sqnorms))
+            _, lengths = self._unit_centers()
+            self.center_errors_ = data.cast(relative * lengths)
+        live = int(np.count_nonzero(sqnorms))
         self.log_likelihood_ = found.log_likelihood - _log_unit(data, live)
-        self.n_clusters_ = k
         self.converged_ = found.change <= self.tol
         self.n_iter_ = found.n_iter
-        self._directions = found.directions
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most likely cluster of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return the most likely cluster of each row."""
         joint, data = self._joint(X)
         return data.to_device(joint.argmax(axis=1))
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each cluster for each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_clusters)
-            Rows sum to 1.
-        """
+        """Return the probability of each cluster for each row; rows sum to 1."""
         joint, data = self._joint(X)
-        likely = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-        return data.to_device(likely)
+        return data.to_device(softmax(joint, axis=1))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-likelihood of each row.
@@ -323,47 +245,16 @@ class IhGMM(InSteps, Reporting, ClusterMixin, DensityMixin, BaseEstimator):
         noise level is fitted to the row. Values compare models on the same rows; they
         are not densities, and rows of different size are not comparable. Zero rows
         have 0.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
         """
         joint, data = self._joint(X)
         return data.to_device(logsumexp(joint, axis=1) - _log_unit(data))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean log-likelihood of the rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        float
-        """
-        joint, data = self._joint(X)
-        return float((logsumexp(joint, axis=1) - _log_unit(data)).mean())
+        """Return the mean of :meth:`score_samples`; ``y`` is ignored."""
+        return float(to_host(self.score_samples(X)).mean())
 
     def bic(self, X: Any) -> float:
-        """Return the Bayesian information criterion; smaller is better.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows of the fit, or others.
-
-        Returns
-        -------
-        float
+        """Return the Bayesian information criterion of rows; smaller is better.
 
         Notes
         -----
@@ -380,15 +271,6 @@ class IhGMM(InSteps, Reporting, ClusterMixin, DensityMixin, BaseEstimator):
 
         It is :meth:`bic` plus twice the entropy of the memberships, and prefers
         clusters that do not overlap.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows of the fit, or others.
-
-        Returns
-        -------
-        float
         """
         bic, memberships = self._criteria(X)
         return bic + 2 * float(entr(memberships).sum())
@@ -423,32 +305,24 @@ class IhGMM(InSteps, Reporting, ClusterMixin, DensityMixin, BaseEstimator):
             rows = labels == k
             donors[rows] = rng.choice(np.flatnonzero(own == k), size=int(rows.sum()))
         levels = to_host(self.noise_levels_)
-        if self.noise == "individual":
-            sigma = levels[donors]
-        elif self.noise == "class":
-            sigma = levels[labels]
-        else:
-            sigma = np.full(n, levels[0])
-        centers, scales = to_host(self.cluster_centers_), to_host(self.scales_)
-        X = rng.standard_normal((n, self.n_features_in_)) * sigma[:, None]
-        X += scales[donors, None] * centers[labels]
-        return cast_like(X, self.cluster_centers_), to_device(
-            labels, self.cluster_centers_
+        at = {"individual": donors, "class": labels, "common": np.zeros(n, np.intp)}
+        X = rng.standard_normal((n, self.n_features_in_))
+        X *= levels[at[self.noise], None]
+        X += (
+            to_host(self.scales_)[donors, None] * to_host(self.cluster_centers_)[labels]
         )
+        like = self.cluster_centers_
+        return cast_like(X, like), to_device(labels, like)
 
     def _criteria(self, X: Any) -> tuple[float, np.ndarray]:
         joint, data = self._joint(X)
-        likely = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-        sqnorms = to_host(data.sqnorms)
-        found = evaluate_mixture(data, likely, self.noise)
-        live = int((sqnorms > 0).sum())
-        p = self.n_features_in_
+        found = evaluate_mixture(data, softmax(joint, axis=1), self.noise)
+        live, p = int(np.count_nonzero(to_host(data.sqnorms))), self.n_features_in_
         penalty = (self.n_clusters_ - 1) * np.log(live)
         if self.noise == "individual":
             penalty += live * np.log(p)
         else:
-            levels = 1 if self.noise == "common" else self.n_clusters_
-            penalty += levels * np.log(live * p)
+            penalty += len(self.noise_levels_) * np.log(live * p)
         value = found.log_likelihood - _log_unit(data, live)
         return float(penalty - 2 * value), found.memberships
 
@@ -456,32 +330,25 @@ class IhGMM(InSteps, Reporting, ClusterMixin, DensityMixin, BaseEstimator):
         """Return log-likelihoods of rows and clusters, in the units of checked data."""
         check_is_fitted(self)
         data = check_matrix(X, self, reset=False)
-        seen = project(data, self._directions)
-        variances = None
+        units, lengths = self._unit_centers()
+        variances, loads = None, np.zeros(self.n_clusters_)
         if self.noise != "individual":
-            levels = np.broadcast_to(to_host(self.noise_levels_), self.n_clusters_)
-            variances = (levels / data.unit) ** 2
+            levels = to_host(self.noise_levels_).astype(np.float64) / data.unit
+            variances = np.broadcast_to(levels**2, self.n_clusters_)
+            # The noise of a centre of length 1, in units of a row's noise variance.
+            loads = (ratio(to_host(self.center_errors_), lengths) / levels) ** 2
+        directions = Directions(units.T, (units**2).sum(axis=1), loads)
+        seen = project(data, directions)
         return joint_log_likelihood(seen, to_host(self.weights_), variances), data
 
-    def _check_parameters(self) -> None:
-        check_n_clusters(self.n_clusters)
-        check_choice("noise", self.noise, NOISES)
-        check_choice("gram", self.gram, GRAMS)
-        check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol, above=0)
-        check_flag("verbose", self.verbose)
+    def _unit_centers(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the directions of the centres and their lengths, in float64."""
+        centers = to_host(self.cluster_centers_).astype(np.float64)
+        units = unit_rows(centers)
+        # Squares of the entries themselves could vanish or overflow.
+        return units, (centers * units).sum(axis=1)
 
 
 def _log_unit(data: Matrix, n_rows: int = 1) -> float:
     """Return what the log-likelihood of rows loses in the units that X came in."""
     return float(n_rows * max(data.shape[1] - 1, 1) * np.log(data.unit))
-
-
-def _order(hard: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
-    """Return which cluster of ``hard`` each of ``labels`` is; empty ones where free."""
-    order = np.empty(k, dtype=np.intp)
-    free = iter(sorted(set(range(k)) - set(labels)))
-    for j in range(k):
-        rows = np.flatnonzero(hard == j)
-        order[labels[rows[0]] if len(rows) else next(free)] = j
-    return order

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import (
-    check_choice,
-    check_count,
-    check_flag,
-    check_matrix,
-    check_n_clusters,
-    check_n_init,
-    check_number,
-    check_row_count,
-    generator,
-    identical_rows,
-    restore_on_failure,
-    warn_empty_clusters,
-    warn_zero_rows,
-)
+from ihgmm._checks import identical_rows, warn_empty_clusters
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import CosineClusterer, InSteps, with_callbacks
-from ihgmm.matrix import Matrix, Tall, namespace, to_host
+from ihgmm.estimators.base import CosineClusterer, InSteps
+from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.matrix.tall import number_by_size
-from ihgmm.numerics.eigen import ORDERS, SOLVERS, Order, Solver
-from ihgmm.numerics.gram import GRAMS, GramKind
-from ihgmm.numerics.labels import ASSIGNMENTS, Assignment
+from ihgmm.numerics.eigen import Solver
+from ihgmm.numerics.gram import GramKind
+from ihgmm.numerics.krylov import Order
+from ihgmm.numerics.labels import Assignment
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.statistics.estimation import estimate_parameters, estimates_of_fit
 from ihgmm.statistics.likelihood import refine_labels
-from ihgmm.statistics.selection import ClusterCount, resolve
 
 
 class IhSC(InSteps, CosineClusterer):
@@ -108,10 +94,8 @@ class IhSC(InSteps, CosineClusterer):
         How the number of clusters was found; only with ``n_clusters="auto"``.
     n_iter_ : int
         Iterations of k-means.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X had names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names if X had names.
 
     See Also
     --------
@@ -125,12 +109,10 @@ class IhSC(InSteps, CosineClusterer):
     rows that fit no pattern well, a few in a hundred (8% of the digits of
     scikit-learn). Use ``labels_`` or ``fit_predict`` for the rows of the fit.
 
-    X may be a dense array of torch, CuPy or another library that follows the array API
-    standard. It stays on its device, all attributes
-    but numbers are arrays of that library there, and the same seed starts the same run
-    as with NumPy. Only what is small comes to the host, and the at most 16,384 rows of
-    the embedding (or 256 for each cluster) that k-means learns from; with ``refine``, a
-    few numbers for each row and cluster.
+    Where X is on a device, the same seed starts the same run as with NumPy. Only what
+    is small comes to the host, and the at most 16,384 rows of the embedding (or 256 for
+    each cluster) that k-means learns from; with ``refine``, a few numbers for each row
+    and cluster.
 
     References
     ----------
@@ -146,14 +128,7 @@ class IhSC(InSteps, CosineClusterer):
     True
     """
 
-    labels_: np.ndarray
-    embedding_: np.ndarray
-    eigenvalues_: np.ndarray
-    scales_: np.ndarray
-    noise_levels_: np.ndarray
-    n_clusters_: int
-    selection_: ClusterCount
-    n_iter_: int
+    _fewest_steps = 4
 
     def __init__(
         self,
@@ -182,44 +157,8 @@ class IhSC(InSteps, CosineClusterer):
         self.verbose = verbose
         self.random_state = random_state
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the clusters, their centres and the scale of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The data. Zero rows get the label of the largest cluster, with a warning.
-            A torch tensor, a CuPy array or any other that follows the array API
-            standard stays on its device, and results are arrays of the same kind.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        IhSC
-            The fitted estimator itself.
-        """
-        self._check_parameters()
-        count = 4 + (self.n_clusters == "auto") + bool(self.refine)
-        with self._steps(count, X, y, self.verbose) as steps, restore_on_failure(self):
-            self._fit(X, steps)
-        return self
-
     def _fit(self, X: Any, steps: Steps) -> None:
-        with steps.step("check") as say:
-            data = check_matrix(X, self, verbose=self.verbose)
-            n, p = data.shape
-            say(f"{n:,} rows, {p:,} features")
-            warn_zero_rows(data.sqnorms)
-        rng = generator(self.random_state)
-        k, selection = self.n_clusters, None
-        if k == "auto":
-            with steps.step("count") as say:
-                selection = resolve(data, self.gram, rng, refined=self.refine)
-                k = max(selection.n_clusters, 1)
-                say(f"{k} cluster{'s' * (k != 1)}")
-        check_row_count(n, k)
+        data, k, rng = self._begin(X, steps, refined=self.refine)
         found = spectral_clustering(
             data,
             k,
@@ -245,7 +184,6 @@ class IhSC(InSteps, CosineClusterer):
                 fitted = estimate_parameters(data, labels, k)
             else:
                 fitted = estimates_of_fit(data, found, labels, k)
-        self.n_clusters_ = k
         self.labels_ = data.per_row(labels)
         self.embedding_ = found.embedding
         self.eigenvalues_ = data.to_device(data.restore_squares(found.eigenvalues))
@@ -253,7 +191,6 @@ class IhSC(InSteps, CosineClusterer):
         self.scales_ = fitted.scales
         self.noise_levels_ = fitted.noise_levels
         self.n_iter_ = found.n_iter
-        self._keep_selection(selection)
 
     def _refined(self, X: Matrix, labels: Tall, k: int) -> Tall:
         refined = refine_labels(X, labels, k)
@@ -270,38 +207,10 @@ class IhSC(InSteps, CosineClusterer):
         """Return the share of the rows' squared length that their centres explain.
 
         Each row is fitted by the best non-negative multiple of the centre nearest in
-        angle; 1 means that every row is a multiple of a centre.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        float
-            Between 0 and 1.
+        angle; 1 means that every row is a multiple of a centre, 0 that none is near
+        one. Rows may be new or old; ``y`` is ignored.
         """
         data = self._check_new(X)
-        sqnorms = to_host(data.sqnorms)
+        sqnorms, best = to_host(data.sqnorms), self._largest_cosines(data)
         total = sqnorms.sum()
-        if total == 0:
-            return 0.0
-        cosines = self._cosines(data)
-        best = to_host(namespace(cosines).max(cosines, axis=1))
-        best = np.maximum(best, 0).astype(np.float64)
-        return float(sqnorms @ best**2 / total)
-
-    def _check_parameters(self) -> None:
-        check_n_clusters(self.n_clusters)
-        check_choice("gram", self.gram, GRAMS)
-        check_choice("order", self.order, ORDERS)
-        check_choice("eigen_solver", self.eigen_solver, SOLVERS)
-        check_choice("assign_labels", self.assign_labels, ASSIGNMENTS)
-        check_flag("refine", self.refine)
-        check_flag("verbose", self.verbose)
-        check_n_init(self.n_init)
-        check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol, above=0)
+        return float(sqnorms @ np.maximum(best, 0.0) ** 2 / total) if total else 0.0

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 
-from ihgmm._checks import (
-    check_choice,
-    check_count,
-    check_matrix,
-    check_n_init,
-    check_number,
-    check_row_count,
-    generator,
-    identical_rows,
-    restore_on_failure,
-)
+from ihgmm._checks import check_row_count, generator, identical_rows
 from ihgmm.estimators.base import DistanceClusterer
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.tall import number_by_size
-from ihgmm.numerics.eigen import SOLVERS, Solver
-from ihgmm.numerics.labels import ASSIGNMENTS, Assignment
+from ihgmm.numerics.eigen import Solver
+from ihgmm.numerics.labels import Assignment
 from ihgmm.numerics.spectral import spectral_clustering
 
 
@@ -65,10 +55,8 @@ class PSC(DistanceClusterer):
         The mean projected row of each cluster, in the space of features.
     n_iter_ : int
         Iterations of k-means.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X had names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names if X had names.
 
     Notes
     -----
@@ -91,12 +79,6 @@ class PSC(DistanceClusterer):
     True
     """
 
-    labels_: np.ndarray
-    embedding_: np.ndarray
-    eigenvalues_: np.ndarray
-    components_: np.ndarray
-    n_iter_: int
-
     def __init__(
         self,
         n_clusters: int = 8,
@@ -116,62 +98,39 @@ class PSC(DistanceClusterer):
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Project and cluster.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The data.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        PSC
-            The fitted estimator itself.
-        """
-        check_count("n_clusters", self.n_clusters)
-        check_choice("eigen_solver", self.eigen_solver, SOLVERS)
-        check_choice("assign_labels", self.assign_labels, ASSIGNMENTS)
-        check_n_init(self.n_init)
-        check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol, above=0)
-        with restore_on_failure(self):
-            data = check_matrix(X, self, in_memory=True)
-            k = self.n_clusters
-            check_row_count(data.shape[0], k)
-            found = spectral_clustering(
-                data,
-                k,
-                gram="full",
-                rows="projected",
-                eigen_solver=self.eigen_solver,
-                assign_labels=self.assign_labels,
-                n_init=self.n_init,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                rng=generator(self.random_state),
-            )
-            labels, values = found.labels, found.eigenvalues
-            kinds = identical_rows(data, k)
-            if kinds is not None:
-                labels = number_by_size(kinds, k)
-            unit = data.dtype.type(data.unit)
-            # embedding = X @ components.T: components = embedding.T @ X / eigenvalues.
-            live = values > np.finfo(data.dtype).eps * values[0]
-            inverse = np.divide(1.0, values, out=np.zeros(k), where=live)
-            directions = data.adjoint(found.embedding) * inverse
-            sizes = np.maximum(np.bincount(labels, minlength=k), 1)
-            members = np.eye(k, dtype=data.dtype)[labels]
-            means = (members.T @ found.embedding) / sizes[:, None]
-            self.labels_ = labels
-            self.embedding_ = found.embedding * unit
-            self.eigenvalues_ = data.restore_squares(values)
-            self.components_ = directions.T.astype(data.dtype)
-            self.cluster_centers_ = (means @ self.components_).astype(data.dtype) * unit
-            self.n_iter_ = found.n_iter
-        return self
+    def _fit(self, X: Matrix) -> None:
+        k = self.n_clusters
+        check_row_count(X.shape[0], k)
+        found = spectral_clustering(
+            X,
+            k,
+            gram="full",
+            rows="projected",
+            eigen_solver=self.eigen_solver,
+            assign_labels=self.assign_labels,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=generator(self.random_state),
+        )
+        labels, values = found.labels, found.eigenvalues
+        kinds = identical_rows(X, k)
+        if kinds is not None:
+            labels = number_by_size(kinds, k)
+        unit = X.dtype.type(X.unit)
+        # embedding = X @ components.T: components = embedding.T @ X / eigenvalues.
+        live = values > np.finfo(X.dtype).eps * values[0]
+        inverse = np.divide(1.0, values, out=np.zeros(k), where=live)
+        components = (X.adjoint(found.embedding) * inverse).T.astype(X.dtype)
+        sizes = np.maximum(np.bincount(labels, minlength=k), 1)
+        members = np.eye(k, dtype=X.dtype)[labels]
+        means = (members.T @ found.embedding) / sizes[:, None]
+        self.labels_ = labels
+        self.embedding_ = found.embedding * unit
+        self.eigenvalues_ = X.restore_squares(values)
+        self.components_ = components
+        self.cluster_centers_ = (means @ components).astype(X.dtype) * unit
+        self.n_iter_ = found.n_iter
 
     def _project(self, rows: Matrix) -> np.ndarray:
         return to_host(rows @ self.components_.T)

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 
-from ihgmm._checks import (
-    check_choice,
-    check_count,
-    check_matrix,
-    check_n_init,
-    check_number,
-    check_row_count,
-    generator,
-    identical_rows,
-    restore_on_failure,
-)
+from ihgmm._checks import check_row_count, generator, identical_rows
 from ihgmm.estimators.base import DistanceClusterer
+from ihgmm.matrix import Matrix
 from ihgmm.matrix.tall import number_by_size
-from ihgmm.numerics.labels import ASSIGNMENTS, Assignment
+from ihgmm.numerics.labels import Assignment
 from ihgmm.numerics.sdp import sdp_kmeans
 
 
@@ -72,10 +63,8 @@ class SDPKMeans(DistanceClusterer):
         The solver's word on the solution: "optimal", or "optimal_inaccurate".
     n_iter_ : int
         Iterations of the solver.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X had names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names if X had names.
 
     See Also
     --------
@@ -108,14 +97,6 @@ class SDPKMeans(DistanceClusterer):
     (True, True)
     """
 
-    labels_: np.ndarray
-    solution_: np.ndarray
-    embedding_: np.ndarray
-    objective_: float
-    exact_: bool
-    status_: str
-    n_iter_: int
-
     def __init__(
         self,
         n_clusters: int = 8,
@@ -135,60 +116,33 @@ class SDPKMeans(DistanceClusterer):
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Solve the relaxation and round its solution.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The data.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        SDPKMeans
-            The fitted estimator itself.
-        """
-        check_count("n_clusters", self.n_clusters)
-        check_count("max_samples", self.max_samples)
-        check_choice("assign_labels", self.assign_labels, ASSIGNMENTS)
-        check_n_init(self.n_init)
-        check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol, above=0)
-        with restore_on_failure(self):
-            data = check_matrix(X, self, in_memory=True)
-            n_samples = data.shape[0]
-            check_row_count(n_samples, self.n_clusters)
-            if n_samples > self.max_samples:
-                raise ValueError(
-                    f"n_samples={n_samples} is more than max_samples="
-                    f"{self.max_samples}: the relaxation has {n_samples}^2 variables. "
-                    "Use PSC, or IhSC where rows differ in scale, or raise "
-                    "max_samples and wait."
-                )
-            found = sdp_kmeans(
-                data,
-                self.n_clusters,
-                assign_labels=self.assign_labels,
-                n_init=self.n_init,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                rng=generator(self.random_state),
+    def _fit(self, X: Matrix) -> None:
+        n, k = X.shape[0], self.n_clusters
+        check_row_count(n, k)
+        if n > self.max_samples:
+            raise ValueError(
+                f"n_samples={n} is more than max_samples={self.max_samples}: the "
+                f"relaxation has {n}^2 variables. Use PSC, or IhSC where rows differ "
+                "in scale, or raise max_samples and wait."
             )
-            labels = found.labels
-            kinds = identical_rows(data, self.n_clusters)
-            if kinds is not None:
-                labels = number_by_size(kinds, self.n_clusters)
-            size = np.bincount(labels, minlength=self.n_clusters)
-            member = np.eye(self.n_clusters)[labels] / np.maximum(size, 1)
-            centers = data.adjoint(member).T
-            self.labels_ = labels
-            self.cluster_centers_ = centers * centers.dtype.type(data.unit)
-            self.solution_ = found.Z
-            self.embedding_ = found.embedding
-            self.objective_ = float(data.restore_squares(np.array(found.objective)))
-            self.exact_ = found.exact and kinds is None
-            self.status_ = found.status
-            self.n_iter_ = found.n_iter
-        return self
+        found = sdp_kmeans(
+            X,
+            k,
+            assign_labels=self.assign_labels,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=generator(self.random_state),
+        )
+        kinds = identical_rows(X, k)
+        labels = found.labels if kinds is None else number_by_size(kinds, k)
+        sizes = np.maximum(np.bincount(labels, minlength=k), 1)
+        centers = X.adjoint(np.eye(k)[labels] / sizes).T
+        self.labels_ = labels
+        self.cluster_centers_ = centers * centers.dtype.type(X.unit)
+        self.solution_ = found.Z
+        self.embedding_ = found.embedding
+        self.objective_ = float(X.restore_squares(np.array(found.objective)))
+        self.exact_ = found.exact and kinds is None
+        self.status_ = found.status
+        self.n_iter_ = found.n_iter

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from functools import partial
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import (
-    check_count,
     check_matrix,
-    check_n_init,
     check_number,
     check_row_count,
     check_weights,
     generator,
-    restore_on_failure,
     warn_zero_rows,
 )
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import CosineClusterer
-from ihgmm.matrix import Matrix, namespace, to_host
+from ihgmm.matrix import Matrix
 from ihgmm.numerics.spherical import spherical_kmeans
 
 
@@ -53,10 +51,8 @@ class SphericalKMeans(CosineClusterer):
         Weighted sum over rows of ``1 - cosine`` with the nearest centre.
     n_iter_ : int
         Iterations.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X had names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names if X had names.
 
     See Also
     --------
@@ -77,9 +73,10 @@ class SphericalKMeans(CosineClusterer):
     array([0, 0, 0, 1, 1])
     """
 
-    labels_: np.ndarray
-    inertia_: float
-    n_iter_: int
+    _checks: ClassVar = {
+        **CosineClusterer._checks,
+        "tol": partial(check_number, least=0),
+    }
 
     def __init__(
         self,
@@ -115,83 +112,55 @@ class SphericalKMeans(CosineClusterer):
         SphericalKMeans
             The fitted estimator itself.
         """
-        check_count("n_clusters", self.n_clusters)
-        check_n_init(self.n_init)
-        check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol, least=0)
-        with restore_on_failure(self):
-            data = check_matrix(X, self, in_memory=True)
-            check_row_count(data.shape[0], self.n_clusters)
-            warn_zero_rows(data.sqnorms)
-            weights = check_weights(sample_weight, data.shape[0])
-            found = spherical_kmeans(
-                data,
-                self.n_clusters,
-                weights=weights,
-                init=self._initial_centers(data),
-                n_init=1 if self.n_init == "auto" else self.n_init,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                rng=generator(self.random_state),
-            )
-            live = data.sqnorms > 0
-            size = np.bincount(found.labels, weights * live, self.n_clusters)
-            order = np.argsort(-size, kind="stable")
-            rank = np.argsort(order)
-            self.labels_ = np.where(live, rank[found.labels], 0)
-            self.cluster_centers_ = found.centers[order]
-            self.inertia_ = found.inertia
-            self.n_iter_ = found.n_iter
-            distinct = len(np.unique(self.labels_[live]))
-            if distinct < self.n_clusters:
-                warn(
-                    f"{distinct} clusters were found, fewer than n_clusters="
-                    f"{self.n_clusters}: X has too few rows of different direction. "
-                    "Ask for fewer clusters, or look for duplicates in X.",
-                    ConvergenceWarning,
-                )
+        self._check_parameters()
+        with self._all_or_nothing():
+            self._fit(check_matrix(X, self, in_memory=True), sample_weight)
         return self
 
     def fit_predict(
         self, X: Any, y: Any = None, sample_weight: Any = None
     ) -> np.ndarray:
-        """Find the clusters and return the label of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The data.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Find the clusters, as :meth:`fit` does, and return the label of each row."""
         return self.fit(X, sample_weight=sample_weight).labels_
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the (weighted) sum of ``1 - cosine`` with the nearest centre.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts.
-
-        Returns
-        -------
-        float
-            At most 0; larger is better.
+        Rows, new or old, and weights are given as for :meth:`fit`.
         """
-        cosines = self._cosines(self._check_new(X))
-        best = to_host(namespace(cosines).max(cosines, axis=1)).astype(np.float64)
-        return -float(check_weights(sample_weight, len(best)) @ (1.0 - best))
+        gaps = 1.0 - self._largest_cosines(self._check_new(X))
+        return -float(check_weights(sample_weight, len(gaps)) @ gaps)
+
+    def _fit(self, X: Matrix, sample_weight: Any = None) -> None:
+        k = self.n_clusters
+        check_row_count(X.shape[0], k)
+        warn_zero_rows(X.sqnorms)
+        weights = check_weights(sample_weight, X.shape[0])
+        found = spherical_kmeans(
+            X,
+            k,
+            weights=weights,
+            init=self._initial_centers(X),
+            n_init=1 if self.n_init == "auto" else self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=generator(self.random_state),
+        )
+        live = X.sqnorms > 0
+        order = np.argsort(-np.bincount(found.labels, weights * live, k), kind="stable")
+        rank = np.argsort(order)
+        self.labels_ = np.where(live, rank[found.labels], 0)
+        self.cluster_centers_ = found.centers[order]
+        self.inertia_ = found.inertia
+        self.n_iter_ = found.n_iter
+        distinct = len(np.unique(self.labels_[live]))
+        if distinct < k:
+            warn(
+                f"{distinct} clusters were found, fewer than n_clusters={k}: X has too "
+                "few rows of different direction. Ask for fewer clusters, or look for "
+                "duplicates in X.",
+                ConvergenceWarning,
+            )
 
     def _initial_centers(self, X: Matrix) -> np.ndarray | None:
         if isinstance(self.init, str):

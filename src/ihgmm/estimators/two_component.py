@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import (
-    check_choice,
-    check_count,
-    check_matrix,
-    check_number,
-    generator,
-    restore_on_failure,
-    warn_zero_rows,
-)
+from ihgmm._checks import generator, warn_zero_rows
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import DistanceClusterer
+from ihgmm.matrix import Matrix
 from ihgmm.matrix.tall import unit_rows
-from ihgmm.numerics.eigen import SOLVERS, Solver
+from ihgmm.numerics.eigen import Solver
 from ihgmm.numerics.two_component import two_component_lloyd
 
 
@@ -55,10 +48,8 @@ class TwoComponentLloyd(DistanceClusterer):
         The largest eigenvalue of the hollow Gram matrix.
     n_iter_ : int
         Iterations after the spectral start; the last one changes nothing.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X had names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names if X had names.
 
     See Also
     --------
@@ -73,7 +64,8 @@ class TwoComponentLloyd(DistanceClusterer):
 
     ``predict`` places new rows by the sign of their inner product with ``theta``. On
     the rows of the fit it agrees with ``labels_`` but for rows on the border, since
-    there a row has no say in the centre that places it.
+    there a row has no say in the centre that places it. Zero rows of the fit get the
+    label of the larger cluster, with a warning.
 
     References
     ----------
@@ -94,10 +86,6 @@ class TwoComponentLloyd(DistanceClusterer):
     True
     """
 
-    labels_: np.ndarray
-    eigenvalues_: np.ndarray
-    n_iter_: int
-
     def __init__(
         self,
         *,
@@ -111,64 +99,34 @@ class TwoComponentLloyd(DistanceClusterer):
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the two clusters and their centres.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The data. Zero rows get the label of the larger cluster, with a warning.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        TwoComponentLloyd
-            The fitted estimator itself.
-        """
-        check_choice("eigen_solver", self.eigen_solver, SOLVERS)
-        check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol, above=0)
-        with restore_on_failure(self):
-            data = check_matrix(X, self, in_memory=True)
-            warn_zero_rows(data.sqnorms)
-            found = two_component_lloyd(
-                data,
-                eigen_solver=self.eigen_solver,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                rng=generator(self.random_state),
+    def _fit(self, X: Matrix) -> None:
+        warn_zero_rows(X.sqnorms)
+        found = two_component_lloyd(
+            X,
+            eigen_solver=self.eigen_solver,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=generator(self.random_state),
+        )
+        live = np.count_nonzero(X.sqnorms)
+        if live > 1 and not found.labels.any():
+            warn(
+                f"All {live} rows that are not zero are in one cluster, on one side "
+                "of the origin. Subtract the mean of X, or use PSC or IhSC.",
+                ConvergenceWarning,
             )
-            live = np.count_nonzero(data.sqnorms)
-            if live > 1 and not found.labels.any():
-                warn(
-                    f"All {live} rows that are not zero are in one cluster, on one "
-                    "side of the origin. Subtract the mean of X, or use PSC or IhSC.",
-                    ConvergenceWarning,
-                )
-            signs = 1.0 - 2.0 * found.labels
-            theta = data.adjoint(signs[:, None] / live).T
-            self.labels_ = found.labels
-            centers = np.vstack([theta, -theta])
-            self.cluster_centers_ = centers * theta.dtype.type(data.unit)
-            self.eigenvalues_ = data.restore_squares(np.array([found.eigenvalue]))
-            self.n_iter_ = found.n_iter
-        return self
+        signs = 1.0 - 2.0 * found.labels
+        theta = X.adjoint(signs[:, None] / live).T
+        self.labels_ = found.labels
+        self.cluster_centers_ = np.vstack([theta, -theta]) * theta.dtype.type(X.unit)
+        self.eigenvalues_ = X.restore_squares(np.array([found.eigenvalue]))
+        self.n_iter_ = found.n_iter
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the cluster on whose side of the origin each row is.
 
         Rows at a right angle to the centres, zero rows among them, get label 0.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
         """
-        data = self._check_new(X)
+        data = self._check_new(X, in_memory=True)
         product = data @ unit_rows(self.cluster_centers_[:1]).T
         return np.asarray(product[:, 0] < 0, dtype=np.intp)

@@ -8,13 +8,16 @@ works on them. Small arrays, one row for each cluster or column, are NumPy array
 
 from ihgmm.matrix.base import Blocks, Matrix
 from ihgmm.matrix.kinds import as_matrix, recognize
+from ihgmm.matrix.memory import Dense, Sparse
 from ihgmm.matrix.scaled import Scaled
 from ihgmm.matrix.tall import Tall, namespace, to_host
 
 __all__ = [
     "Blocks",
+    "Dense",
     "Matrix",
     "Scaled",
+    "Sparse",
     "Tall",
     "as_matrix",
     "namespace",

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_clusters, check_matrix
-from ihgmm.matrix import Matrix, to_host
-from ihgmm.matrix.tall import unit_rows
+from ihgmm._checks import check_clusters
+from ihgmm.matrix import to_host
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +28,14 @@ class Clusters:
         order = np.argsort(self.codes, kind="stable")
         return np.split(order, np.cumsum(self.sizes)[:-1])
 
+    def means(self, values: np.ndarray) -> np.ndarray:
+        """Return the mean over the rows of each cluster; NaN where there are none."""
+        means = np.full((len(self.names), values.shape[1]), np.nan)
+        for k, rows in enumerate(self.rows()):
+            if len(rows):
+                means[k] = values[rows].mean(axis=0)
+        return means
+
     def table(self, other: Clusters) -> np.ndarray:
         """Return how many rows each cluster here shares with each one there."""
         counts = np.zeros((len(self.names), len(other.names)), dtype=np.intp)
@@ -36,20 +43,15 @@ class Clusters:
         return counts
 
     def thinned(self, most: int, least: int) -> list[np.ndarray]:
-        """Return the rows of each cluster to show, always the same ones.
-
-        All of them, up to ``most`` together. Beyond, the same random share of every
-        cluster, but no fewer than ``least`` rows of each, where it has as many.
-        """
+        """Return at most about so many rows, by cluster, but of each at least some."""
         rows, total = self.rows(), len(self.codes)
         if total <= most:
             return rows
+        # The same share of every cluster, drawn at random, but always the same rows.
         rng = np.random.default_rng(0)
         counts = [min(len(one), max(len(one) * most // total, least)) for one in rows]
-        return [
-            np.sort(rng.choice(one, count, replace=False))
-            for one, count in zip(rows, counts, strict=True)
-        ]
+        pairs = zip(rows, counts, strict=True)
+        return [np.sort(rng.choice(one, n, replace=False)) for one, n in pairs]
 
 
 def fitted(model: Any, name: str, picture: str) -> np.ndarray:
@@ -67,13 +69,8 @@ def fitted(model: Any, name: str, picture: str) -> np.ndarray:
 
 
 def clusters_of(source: Any, picture: str) -> Clusters:
-    """Return the clusters of a fitted model, or those that labels make.
-
-    Clusters of a model are its numbers from 0, also those without rows.
-    """
-    if isinstance(source, str) or not (
-        hasattr(source, "fit") or hasattr(source, "labels_")
-    ):
+    """Return the clusters of a fitted model, empty ones too, or those of labels."""
+    if not (hasattr(source, "fit") or hasattr(source, "labels_")):
         classes, codes = check_clusters(source)
         return Clusters(codes, [str(name) for name in classes])
     labels = fitted(source, "labels_", picture)
@@ -82,15 +79,13 @@ def clusters_of(source: Any, picture: str) -> Clusters:
     return Clusters(labels, [str(k) for k in range(count)])
 
 
-def names_of(
-    what: str, given: Any, count: int | None = None, of: str = ""
-) -> list[str]:
-    """Return texts, one for each row or feature."""
+def names_of(what: str, given: Any, count: int = 0, of: str = "") -> list[str]:
+    """Return texts, one for each row or feature, or as many as there are."""
     if isinstance(given, str | bytes):
         one, each = ("name", f"one for each {of}") if of else ("note", "a list of them")
         raise TypeError(f"{what}={given!r} is one {one}; give {each}.")
     names = [text_of(name) for name in given]
-    if count is not None and len(names) != count:
+    if of and len(names) != count:
         raise ValueError(
             f"{what} has {len(names)} entries and X has {count} {of}s; give one for "
             f"each {of}."
@@ -105,22 +100,3 @@ def text_of(name: Any) -> str:
     if isinstance(name, tuple):  # of an index of several levels
         return ", ".join(map(text_of, name))
     return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
-
-
-def check_rows(X: Any, clusters: Clusters) -> Matrix:
-    """Return checked data, with a label for each row."""
-    data = check_matrix(X)
-    if data.shape[0] != len(clusters.codes):
-        raise ValueError(
-            f"X has {data.shape[0]} rows and there are {len(clusters.codes)} labels; "
-            "give the rows that were clustered."
-        )
-    return data
-
-
-def cosines(data: Matrix, centers: np.ndarray) -> np.ndarray:
-    """Return the cosine of each row with each centre; 0 for a zero row."""
-    norms = np.sqrt(to_host(data.sqnorms).astype(np.float64))
-    unit = unit_rows(np.asarray(centers, dtype=np.float64))
-    products = to_host(data @ unit.T).astype(np.float64)
-    return np.asarray(products / np.where(norms > 0, norms, 1.0)[:, None])

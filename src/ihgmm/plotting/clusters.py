@@ -8,15 +8,9 @@ from typing import Any
 import numpy as np
 
 from ihgmm._checks import check_count
-from ihgmm.plotting._axes import (
-    cluster_axes,
-    font_size,
-    heat_map,
-    ink,
-    name_ticks,
-    quiet,
-)
-from ihgmm.plotting._clusters import clusters_of, fitted, names_of
+from ihgmm.matrix import to_host
+from ihgmm.plotting._axes import column_axes, font_size, heatmap, ink, name_ticks, quiet
+from ihgmm.plotting._clusters import Clusters, clusters_of, fitted, names_of
 from ihgmm.plotting._colors import color
 from ihgmm.statistics.contrasts import TellingFeatures, telling_features
 
@@ -44,30 +38,28 @@ def plot_sizes(model: Any, *, ax: Any = None) -> Any:
     """
     clusters = clusters_of(model, "plot_sizes")
     sizes, count = clusters.sizes, len(clusters.names)
-    ax = cluster_axes(ax, count)
-    bars = ax.bar(
-        range(count), sizes, color=[color(k, ax) for k in range(count)], width=0.75
-    )
+    ax = column_axes(ax, count)
+    colors = [color(k, ax) for k in range(count)]
+    bars = ax.bar(range(count), sizes, color=colors, width=0.75)
     words = [f"{size:,}" for size in sizes]
-    size = font_size(ax)
-    room = ax.get_window_extent().width / count
-    upright = max(len(word) for word in words) * 0.65 * size > room
-    if size < room or not upright:
+    longest, size, box = max(map(len, words)), font_size(ax), ax.get_window_extent()
+    upright = longest * 0.65 * size > box.width / count
+    if size < box.width / count or not upright:
         ax.bar_label(bars, words, padding=2, rotation=90 if upright else 0)
     # Room for the figures above the bars.
-    longest = max(len(word) for word in words) if upright else 1
-    share = (0.7 * longest + 1.2) * size / ax.get_window_extent().height
-    ax.set_ylim(0, sizes.max() / (1 - min(share, 0.5)))
+    share = (0.7 * (longest if upright else 1) + 1.2) * size / box.height
     name_ticks(ax, clusters.names)
     ax.yaxis.get_major_locator().set_params(integer=True)
     ax.yaxis.set_major_formatter("{x:,.0f}")
-    ax.set_xlabel("cluster")
-    ax.set_ylabel("rows")
+    top = sizes.max() / (1 - min(share, 0.5))
+    ax.set(xlabel="cluster", ylabel="rows", ylim=(0, top))
     return quiet(ax)
 
 
 def plot_scales(model: Any, *, ax: Any = None) -> Any:
     """Draw how scales are spread within each cluster, as violins on a log axis.
+
+    How to read it: :doc:`/pictures`.
 
     Parameters
     ----------
@@ -80,13 +72,6 @@ def plot_scales(model: Any, *, ax: Any = None) -> Any:
     -------
     matplotlib axes
 
-    Notes
-    -----
-    The scales of a cluster have mean 1, the dotted line. The bar in a violin goes from
-    the 25% to the 75% quantile, the dot is the median. Clusters of fewer than ten rows
-    are drawn as points. Rows of scale 0 have no place on a log axis; they are counted
-    below it.
-
     Examples
     --------
     >>> from ihgmm import IhSC, make_ihgmm
@@ -98,7 +83,7 @@ def plot_scales(model: Any, *, ax: Any = None) -> Any:
     scales = fitted(model, "scales_", "plot_scales").astype(np.float64)
     clusters = clusters_of(model, "plot_scales")
     count = len(clusters.names)
-    ax = cluster_axes(ax, count)
+    ax = column_axes(ax, count)
     positive = scales > 0
     ax.axhline(1.0, color=ink(ax), lw=0.8, ls=":", zorder=0)
     for k, rows in enumerate(clusters.rows()):
@@ -117,8 +102,8 @@ def plot_scales(model: Any, *, ax: Any = None) -> Any:
     ax.yaxis.set_major_formatter("{x:g}")
     zero = int((~positive).sum())
     rows_are = "1 row of scale 0 is" if zero == 1 else f"{zero:,} rows of scale 0 are"
-    ax.set_xlabel("cluster" + (f"\n{rows_are} not shown" if zero else ""))
-    ax.set_ylabel("scale (cluster mean 1)")
+    label = f"cluster\n{rows_are} not shown" if zero else "cluster"
+    ax.set(xlabel=label, ylabel="scale (cluster mean 1)")
     return quiet(ax)
 
 
@@ -153,6 +138,8 @@ def plot_centers(
 ) -> Any:
     """Draw the pattern of each cluster in the most telling features, as a heat map.
 
+    How features are chosen and measured: :doc:`/pictures`.
+
     Parameters
     ----------
     model : fitted estimator
@@ -168,15 +155,6 @@ def plot_centers(
     Returns
     -------
     matplotlib axes
-
-    Notes
-    -----
-    A cell shows by how much a centre is above or below the other centres, stretched to
-    its length, in noise levels of the cluster: the contrast of
-    :func:`ihgmm.statistics.contrasts.telling_features`. For models without
-    ``noise_levels_`` it is a share of the centre's length. Each cluster's most telling
-    feature is shown first, then the second of each, until there are ``n_features``.
-    Features are in the order of the clusters that they tell most about.
 
     Examples
     --------
@@ -196,44 +174,39 @@ def plot_centers(
     names = names_of("feature_names", feature_names, p, "feature")
     # Squares of very large or very small entries would be lost; contrasts have no unit.
     unit = float(np.abs(centers).max()) or 1.0
-    noise = _noise_levels(model, clusters.codes, len(centers), unit)
+    noise = _noise_levels(model, clusters, unit)
     told = telling_features(centers / unit, noise, n_features=count)
     shown = _chosen(told, count)
     cells = told.contrasts[:, shown].T
+    rows = [names[j] for j in shown]
     width = float(np.clip(1.9 + 0.22 * len(centers), 6.4, 13.4))
     size = (width, float(np.clip(1.2 + 0.24 * len(shown), 3.0, 13.5)))
+    top = float(np.abs(cells).max()) or 1.0
+    ax, bar = heatmap(ax, cells, rows, clusters.names, size, vmin=-top, vmax=top)
     measure = "share of the centre's length" if noise is None else "noise levels"
-    reach = float(np.abs(cells).max()) or 1.0
-    rows = [names[j] for j in shown]
-    label = f"above the other clusters\n({measure})"
-    return heat_map(ax, cells, size, rows, clusters.names, label, -reach, reach)[0]
+    bar.set_label(f"above the other clusters\n({measure})")
+    return ax
 
 
 def _chosen(told: TellingFeatures, count: int) -> np.ndarray:
     """Return the best features of all clusters, by the cluster that they tell of."""
-    strength = np.abs(told.scores)
-    ranked: dict[int, None] = {}
-    for place in range(told.features.shape[1]):
-        order = np.argsort(-strength[:, place], kind="stable")
-        ranked.update(dict.fromkeys(told.features[order, place].tolist()))
-        if len(ranked) >= count:
-            break
-    shown = np.array(list(ranked)[:count])
+    order = np.argsort(-np.abs(told.scores), axis=0, kind="stable")
+    ranked = np.take_along_axis(told.features, order, axis=0).T.ravel()
+    shown = np.array(list(dict.fromkeys(ranked.tolist()))[:count])
     contrasts = np.abs(told.contrasts[:, shown])
     owner = contrasts.argmax(axis=0)
     return shown[np.lexsort((-contrasts.max(axis=0), owner))]
 
 
-def _noise_levels(
-    model: Any, codes: np.ndarray, k: int, unit: float
-) -> np.ndarray | None:
+def _noise_levels(model: Any, clusters: Clusters, unit: float) -> np.ndarray | None:
     """Return the noise level of each cluster, if the model has any noise."""
     if getattr(model, "noise_levels_", None) is None:
         return None
-    levels = fitted(model, "noise_levels_", "plot_centers").astype(np.float64) / unit
+    levels = to_host(model.noise_levels_).astype(np.float64) / unit
+    codes, k = clusters.codes, len(clusters.names)
     if len(levels) == len(codes):
-        sizes = np.maximum(np.bincount(codes, minlength=k), 1)
-        levels = np.sqrt(np.bincount(codes, levels**2, minlength=k) / sizes)
+        squares = np.bincount(codes, levels**2, minlength=k)
+        levels = np.sqrt(squares / np.maximum(clusters.sizes, 1))
     if len(levels) not in (1, k) or not levels.any():
         return None
     # A row alone has noise level 0: it gets what the others have.

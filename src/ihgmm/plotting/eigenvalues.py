@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ihgmm._text import count_headline, counted
-from ihgmm.plotting._axes import ink, new_axes, quiet
+from ihgmm.plotting._axes import given_or_new, ink, quiet
 from ihgmm.plotting._clusters import fitted
-from ihgmm.plotting._colors import GREY, color
+from ihgmm.plotting._colors import color
 from ihgmm.statistics.diagnosis import Diagnosis
 from ihgmm.statistics.selection import ClusterCount
 
@@ -20,11 +20,11 @@ class Scree:
     """Eigenvalues, and what is known of signal and noise in them."""
 
     values: np.ndarray  # the largest first
-    n_signal: int  # how many are above the edge, or one for each cluster
     n_clusters: int  # after as many the gap is
-    gram: str = ""  # the Gram matrix that they belong to, if that is known
-    edge: float | None = None  # of noise, if the number of clusters was counted
-    lowest: float | None = None  # the lower end of the band of sign-flipped copies
+    gram: str  # the Gram matrix that they belong to, "" if that is not known
+    count: ClusterCount | None = (
+        None  # with the edge of noise, if clusters were counted
+    )
 
     @property
     def gap(self) -> float | None:
@@ -36,27 +36,26 @@ class Scree:
 
 
 def scree_of(source: Any, count: ClusterCount | None = None) -> Scree:
-    """Return the eigenvalues of a diagnosis or a model, or those of a count if given.
-
-    A count alone is its own source.
-    """
+    """Return the eigenvalues of a count, given or a model's own, or of the source."""
     if isinstance(source, ClusterCount):
-        k, count = source.rank, source
-    elif isinstance(source, Diagnosis):
-        k, values, gram = source.n_clusters, source.eigenvalues, source.gram
+        return Scree(source.eigenvalues, source.rank, source.gram, source)
+    if isinstance(source, Diagnosis):
+        values, k, gram = source.eigenvalues, source.n_clusters, source.gram
     else:
         values = fitted(source, "eigenvalues_", "plot_scree").astype(np.float64)
         k, gram = len(values), getattr(source, "gram", "")
+    count = count or getattr(source, "selection_", None)
     if count is None:
-        return Scree(values, k, k, gram)
-    lowest = min(count.null.min(initial=count.edge), count.edge)
-    return Scree(count.eigenvalues, count.rank, k, count.gram, count.edge, lowest)
+        return Scree(values, k, gram)
+    return Scree(count.eigenvalues, k, count.gram, count)
 
 
 def plot_scree(
     source: Any, count: ClusterCount | None = None, *, ax: Any = None
 ) -> Any:
     """Draw the leading eigenvalues; of a count, with noise and gap as well.
+
+    How to read it: :doc:`/pictures`.
 
     Parameters
     ----------
@@ -75,13 +74,6 @@ def plot_scree(
     -------
     matplotlib axes
 
-    Notes
-    -----
-    A count brings the band of sign-flipped data, which is noise, and eigenvalues
-    beyond the clusters; a diagnosis brings one eigenvalue beyond. With either the gap
-    is marked: eigenvalue K over the next one. The picture of a model alone says what
-    it lacks, in the place of a title, and needs no legend.
-
     Examples
     --------
     >>> from ihgmm import IhSC, make_ihgmm, select_n_clusters
@@ -95,83 +87,74 @@ def plot_scree(
     pass select_n_clusters(X) to see noise and gap
     >>> ax = plot_scree(model, select_n_clusters(X, random_state=0))
     """
-    if isinstance(source, ClusterCount):
-        count = source
-    elif count is None:
-        count = getattr(source, "selection_", None)
     scree = scree_of(source, count)
-    ax = new_axes((6.0, 4.0)) if ax is None else ax
+    ax = given_or_new(ax, (6.0, 4.0))
     _draw(ax, scree)
-    if count is not None:
-        ax.set_title(f"{count_headline(count)}, rank {count.rank}")
+    if scree.count is not None:
+        ax.set_title(f"{count_headline(scree.count)}, rank {scree.count.rank}")
     elif not isinstance(source, Diagnosis):
-        ax.set_title(
+        note = (
             f"eigenvalues of the model's {counted(scree.n_clusters, 'cluster')} only;\n"
-            "pass select_n_clusters(X) to see noise and gap",
-            fontsize="small", color=ink(ax), alpha=0.75,
-        )  # fmt: skip
+            "pass select_n_clusters(X) to see noise and gap"
+        )
+        ax.set_title(note, fontsize="small", color=ink(ax), alpha=0.75)
     return ax
 
 
 def plot_count(count: ClusterCount, ax: Any = None) -> Any:
     """Draw the eigenvalues of a count; in a new figure, strengths beside them."""
     if ax is None and count.strengths:
-        ax, beside = new_axes((10.0, 4.0), 2)
-        plot_strengths(count, beside)
+        ax = given_or_new(None, (10.0, 4.0), 1, 2, 1)
+        plot_strengths(count, ax.figure.add_subplot(1, 2, 2))
     return plot_scree(count, ax=ax)
 
 
 def plot_strengths(count: ClusterCount, ax: Any = None) -> Any:
     """Draw how far halves of the data agree on each number of clusters tried."""
-    ax = new_axes((6.0, 4.0)) if ax is None else ax
+    ax = given_or_new(ax, (6.0, 4.0))
+    style = {"color": color(0, ax), "ms": 7}
     tried, strengths = list(count.strengths), list(count.strengths.values())
-    ax.plot(tried, strengths, "-o", color=color(0, ax), mfc=ax.get_facecolor(), ms=7)
-    found = "no number"
+    ax.plot(tried, strengths, "-o", mfc=ax.get_facecolor(), **style)
+    stable = "no number"
     if count.is_stable:
-        found, k = counted(count.n_clusters, "cluster"), count.n_clusters
-        label = f"halves agree on {found}"
-        ax.plot(k, count.strengths[k], "o", color=color(0, ax), ms=7, label=label)
+        stable, k = counted(count.n_clusters, "cluster"), count.n_clusters
+        label = f"halves agree on {stable}"
+        ax.plot(k, count.strengths[k], "o", label=label, **style)
     least = count.required_strength
     ax.axhline(least, color=color(1, ax), lw=1.2, label=f"asked for: {least}")
     ax.set_ylim(-0.04, 1.06)  # whole circles at 0 and 1
     ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.set_xlabel("number of clusters")
-    ax.set_ylabel("prediction strength")
-    ax.set_title(f"stable: {found}")
+    ax.set(xlabel="number of clusters", ylabel="prediction strength")
+    ax.set_title(f"stable: {stable}")
     ax.legend(frameon=False)
     return quiet(ax)
 
 
 def _draw(ax: Any, scree: Scree) -> None:
     """Draw eigenvalues, those of the signal filled, with what is known of noise."""
-    k, values = scree.n_signal, scree.values
-    has_edge = scree.edge is not None
-    if has_edge:  # far more may be known, which are all noise
+    values, k, names = scree.values, scree.n_clusters, ("clusters", "the next")
+    count, noise = scree.count, color(1, ax)
+    if count is not None:  # far more may be known, which are all noise
+        k, names = count.rank, ("above", "not above")
         values = values[: max(k + 5, 10, scree.n_clusters + 1)]
-        ax.axhspan(
-            scree.lowest, scree.edge, color=color(1, ax), alpha=0.25, lw=0,
-            label="sign-flipped copies",
-        )  # fmt: skip
-        ax.axhline(scree.edge, color=color(1, ax), lw=1.2, label="edge of noise")
-    place = np.arange(1, len(values) + 1)
-    size = 7 if len(values) <= 25 else 4
-    above, below = ("above", "not above") if has_edge else ("clusters", "the next")
-    label = f"{above}: {k}" if k else None
+        lowest = count.null.min(initial=count.edge)
+        band = {"alpha": 0.25, "lw": 0, "label": "sign-flipped copies"}
+        ax.axhspan(lowest, count.edge, color=noise, **band)
+        ax.axhline(count.edge, color=noise, lw=1.2, label="edge of noise")
+    place, size = np.arange(1, len(values) + 1), 7 if len(values) <= 25 else 4
+    label = f"{names[0]}: {k}" if k else None
     ax.plot(place[:k], values[:k], "o", color=color(0, ax), ms=size, label=label)
     if len(values) > k:
-        ax.plot(
-            place[k:], values[k:], "o", mfc="none", color=GREY, ms=size, label=below
-        )
+        # A grey that can be seen on white and on black.
+        style = {"mfc": "none", "color": "#777777", "ms": size}
+        ax.plot(place[k:], values[k:], "o", label=names[1], **style)
     if scree.gap is not None:
-        at = scree.n_clusters
-        ax.plot(
-            [at + 0.5, at + 0.5], values[at - 1 : at + 1], color=ink(ax), lw=1.2,
-            marker="_", ms=8, label=f"gap: {scree.gap:.1f}-fold",
-        )  # fmt: skip
+        at, ends = scree.n_clusters, values[scree.n_clusters - 1 :][:2]
+        style = {"color": ink(ax), "lw": 1.2, "marker": "_", "ms": 8}
+        ax.plot([at + 0.5] * 2, ends, label=f"gap: {scree.gap:.1f}-fold", **style)
     _scale_values(ax, values, scree)
-    ax.set_xlim(0.4, len(values) + 0.6)
     ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-    ax.set_xlabel("eigenvalue number")
+    ax.set(xlim=(0.4, len(values) + 0.6), xlabel="eigenvalue number")
     ax.set_ylabel(f"eigenvalue ({scree.gram} Gram)" if scree.gram else "eigenvalue")
     if len(ax.get_legend_handles_labels()[0]) > 1:
         # A frame, so that no mark in it passes for an eigenvalue. Where there is one
@@ -182,21 +165,17 @@ def _draw(ax: Any, scree: Scree) -> None:
 
 def _scale_values(ax: Any, values: np.ndarray, scree: Scree) -> None:
     """Choose the axis: logarithmic where the largest would dwarf all others."""
-    least = values.min() if scree.edge is None else scree.edge
-    if least > 0 and values.max() > 20 * least:
-        if min(values.min(), least if scree.lowest is None else scree.lowest) > 0:
+    top, bottom, count = values.max(), values.min(), scree.count
+    least = bottom if count is None else count.edge
+    if least > 0 and top > 20 * least:
+        if bottom > 0 and (count is None or count.null.min(initial=least) > 0):
             ax.set_yscale("log")
-        else:  # straight around zero, where the noise lies
-            ax.set_yscale("symlog", linthresh=least)
-            ax.set_yticks(_powers(least, values))
-    elif scree.edge is None:
-        ax.set_ylim(min(0.0, 1.1 * values.min()), 1.08 * max(values.max(), 0) or None)
-
-
-def _powers(edge: float, values: np.ndarray) -> list[float]:
-    """Return 0 and the powers of ten beyond the edge: those within would overlap."""
-    ends = np.maximum([values.max(), -values.min()], edge)
-    first, *last = np.ceil(np.log10([1.5 * edge, *ends])).astype(int)
-    above, below = (10.0 ** np.arange(first, stop + 1) for stop in last)
-    kept = below[below <= ends[1]]
-    return [*-kept[::-1], 0.0, *above]
+            return
+        ax.set_yscale("symlog", linthresh=least)  # straight around 0, where noise lies
+        # Powers of ten beyond the edge: those within would overlap.
+        first, last = np.ceil(np.log10([1.5 * least, max(top, -bottom)])).astype(int)
+        powers = 10.0 ** np.arange(first, last + 1)
+        above, below = powers[powers < 10 * top], powers[powers <= -bottom]
+        ax.set_yticks([*-below[::-1], 0.0, *above])
+    elif count is None:
+        ax.set_ylim(min(0.0, 1.1 * bottom), 1.08 * max(top, 0) or None)

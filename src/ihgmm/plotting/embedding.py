@@ -8,19 +8,23 @@ from typing import Any
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
+from ihgmm._checks import check_labels, check_matrix
+from ihgmm.matrix import to_host
 from ihgmm.matrix.tall import unit_rows
-from ihgmm.plotting._axes import font_size, halo, ink, new_axes, quiet
-from ihgmm.plotting._clusters import check_rows, clusters_of, cosines, fitted
+from ihgmm.plotting._axes import font_size, given_or_new, ink, quiet
+from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
 from ihgmm.plotting._colors import color, marker
 from ihgmm.plotting._view import View, coordinate_view
 
-BETWEEN = "a row between two clusters resembles both"
+_BETWEEN = "a row between two clusters resembles both"
 
 
 def plot_embedding(
     model: Any, X: Any = None, *, dims: Sequence[int] | None = None, ax: Any = None
 ) -> Any:
     """Draw the rows as points on the sphere of the embedding, by cluster.
+
+    Views, colours, and which of very many rows are shown: :doc:`/pictures`.
 
     Parameters
     ----------
@@ -40,20 +44,6 @@ def plot_embedding(
     -------
     matplotlib axes
 
-    Notes
-    -----
-    The default view is that of the report's map. It gives each cluster a place on a
-    circle, those that are alike side by side, and is the least-squares fit of these
-    places, each cluster counting the same, by a linear function of the embedding: rows
-    between two clusters lie between them. With two coordinates in use, these are drawn.
-    The embedding of :class:`ihgmm.PSC` keeps the size of rows: there, large rows are
-    far out.
-
-    Of more than 20,000 rows a random share of each cluster is drawn, of small clusters
-    at least 30 rows; the axes say how many. There are fifty colours and seven markers,
-    which both come round again; each cluster's number is written beside it. In the view
-    of two given coordinates, clusters that coincide share a label.
-
     Examples
     --------
     >>> from ihgmm import IhSC, make_ihgmm
@@ -62,21 +52,31 @@ def plot_embedding(
     >>> [text.get_text() for text in ax.texts]
     ['0', '1', '2', '3', '4']
     """
-    view, reach, note, ax = _scatter(model, X, dims, ax, "plot_embedding")
-    ax.set_aspect("equal", adjustable="datalim" if view.corners is None else "box")
+    rows, clusters = _rows_of(model, X, "plot_embedding")
+    view = coordinate_view(rows, clusters, 2, dims)
+    ax = given_or_new(ax, (6.0, 5.6))
+    shown, note = _scatter(ax, view, clusters)
     if view.corners is None:
-        _name_axes(ax, view.dims, note)
-        quiet(ax)
-        _labels_beside(ax, view.means)
-    else:
-        ring = 1.09 * max(reach, 1.0)
-        ax.set_xlim(-1.06 * ring, 1.06 * ring)
-        ax.set_ylim(-1.06 * ring, 1.06 * ring)
-        ax.set_xticks([])
-        ax.set_yticks([])
-        ax.spines[:].set_visible(False)
-        ax.set_xlabel(_lines(BETWEEN, note))
-        _labels_on_ring(ax, view, ring)
+        x, y = (f"coordinate {dim}" for dim in view.dims)
+        ax.set(xlabel=x + note, ylabel=y)
+        ax.set_aspect("equal", adjustable="datalim")
+        _label_groups(quiet(ax), view.means)
+        return ax
+    ring = 1.09 * max(float(np.linalg.norm(shown, axis=1).max()), 1.0)
+    limits = (-1.06 * ring, 1.06 * ring)
+    ax.set(xlim=limits, ylim=limits, xticks=[], yticks=[], xlabel=_BETWEEN + note)
+    ax.set_aspect("equal", adjustable="box")
+    ax.spines[:].set_visible(False)
+    box = ax.get_window_extent()
+    # Two digits are 1.3 times as wide as they are high, and want a gap.
+    room = np.pi * 0.85 * min(box.width, box.height) / (1.6 * len(view.corners))
+    size = min(font_size(ax), room) * 72 / ax.figure.dpi
+    # Numbers are on a circle around the rows, with a line to each cluster.
+    for k in np.flatnonzero(clusters.sizes).tolist():
+        place = ring * view.corners[k]
+        ends = np.column_stack([view.means[k], 0.965 * place])
+        ax.plot(*ends, color=color(k, ax), lw=0.7, zorder=1.5)
+        _label(ax, place, str(k), color=ink(ax), size=size)
     return ax
 
 
@@ -85,14 +85,12 @@ def plot_embedding_3d(
 ) -> Any:
     """Draw the rows as points on the sphere of the embedding, in three dimensions.
 
+    Views, colours, and which of very many rows are shown: :doc:`/pictures`.
+
     Parameters
     ----------
-    model : fitted estimator
-        A model of three clusters or more, with ``embedding_``, such as
-        :class:`ihgmm.IhSC`; with X, any that has ``labels_`` and
-        ``cluster_centers_``.
-    X : array-like or sparse matrix of shape (n_samples, n_features), optional
-        The data that was clustered, as in :func:`plot_embedding`.
+    model, X
+        As :func:`plot_embedding` takes them; the model has three clusters or more.
     dims : three int, optional
         Coordinates to draw; ``(0, 1, 2)`` are the leading directions. Default: the
         three there are, or the view that spreads the clusters over a sphere.
@@ -102,10 +100,6 @@ def plot_embedding_3d(
     Returns
     -------
     matplotlib axes
-
-    Notes
-    -----
-    Views, thinning, colours and markers are those of :func:`plot_embedding`.
 
     Examples
     --------
@@ -120,98 +114,67 @@ def plot_embedding_3d(
             "plot_embedding_3d draws on axes with three dimensions; make them with "
             "projection='3d'."
         )
-    view, _, note, ax = _scatter(model, X, dims, ax, "plot_embedding_3d", 3)
+    rows, clusters = _rows_of(model, X, "plot_embedding_3d")
+    view = coordinate_view(rows, clusters, 3, dims)
+    ax = given_or_new(ax, (6.4, 5.8), projection="3d")
+    # Shades of depth would hide the far side in a dark style.
+    _, note = _scatter(ax, view, clusters, depthshade=False)
     out = view.means if view.corners is None else view.corners
-    size = "medium" if len(out) <= 12 else "x-small"
-    for k, place in enumerate(out):
-        if not np.isnan(place).any():
-            ax.text(
-                *(1.15 * place), str(k), ha="center", va="center", weight="bold",
-                path_effects=halo(ax), zorder=10, size=size,
-            )  # fmt: skip
+    style = {"zorder": 10, "size": "medium" if len(out) <= 12 else "x-small"}
+    for k in np.flatnonzero(clusters.sizes).tolist():
+        _label(ax, 1.15 * out[k], str(k), path_effects=_halo(ax), **style)
     if view.corners is None:
         # With room around them inside, no number lies among those of the axes.
-        ax.auto_scale_xyz(*(1.3 * out[~np.isnan(out).any(axis=1)]).T, had_data=True)
+        ax.auto_scale_xyz(*(1.3 * out[clusters.sizes > 0]).T, had_data=True)
         for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
             axis.get_major_locator().set_params(nbins=5)
-        _name_axes(ax, view.dims[:2], "")
-        ax.set_zlabel(f"coordinate {view.dims[2]}")
+        x, y, z = (f"coordinate {dim}" for dim in view.dims)
+        ax.set(xlabel=x, ylabel=y, zlabel=z)
     else:
         ax.set_axis_off()
-        note = _lines(BETWEEN, note)
-    ax.text2D(0.5, 0.0, note, transform=ax.transAxes, ha="center", va="bottom")
+        note = _BETWEEN + note
+    place = {"transform": ax.transAxes, "ha": "center", "va": "bottom"}
+    ax.text2D(0.5, 0.0, note.lstrip(), **place)
     ax.set_box_aspect((1, 1, 1), zoom=0.95 if view.corners is None else 1.35)
     return ax
 
 
-def _scatter(
-    model: Any,
-    X: Any,
-    dims: Sequence[int] | None,
-    ax: Any,
-    picture: str,
-    n_axes: int = 2,
-    *,
-    most_points: int = 20_000,
-) -> tuple[View, float, str, Any]:
-    """Draw the rows, and return the view, how far they reach, a note, and the axes.
-
-    The note says how many rows are drawn, where they are not all.
-    """
+def _rows_of(model: Any, X: Any, picture: str) -> tuple[np.ndarray, Clusters]:
+    """Return what is drawn of each row, and the clusters."""
     clusters = clusters_of(model, picture)
     if X is not None:
         centers = fitted(model, "cluster_centers_", picture)
-        rows = unit_rows(cosines(check_rows(X, clusters), centers))
-    elif hasattr(model, "labels_") and not hasattr(model, "embedding_"):
+        data = check_matrix(X)
+        check_labels("labels", clusters.codes, data.shape[0])
+        # At unit length, products with the centres are what cosines are.
+        products = to_host(data @ unit_rows(centers.astype(np.float64)).T)
+        return unit_rows(products.astype(np.float64)), clusters
+    if hasattr(model, "labels_") and not hasattr(model, "embedding_"):
         raise TypeError(
             f"{type(model).__name__} has no embedding_; give the data as well, "
             f"{picture}(model, X), to see its rows by their cosines with the centres."
         )
-    else:
-        rows = fitted(model, "embedding_", picture).astype(np.float64)
-    view = coordinate_view(rows, clusters.codes, len(clusters.names), n_axes, dims)
-    flat: dict[str, Any] = {}
-    if n_axes == 3:
-        ax = new_axes((6.4, 5.8), projection="3d") if ax is None else ax
-        flat["depthshade"] = False  # which would hide the far side in a dark style
-    ax = new_axes((6.0, 5.6)) if ax is None else ax
-    kept = clusters.thinned(most_points, 30)
-    total, reach = sum(len(one) for one in kept), 0.0
-    many = total > 2000
-    for k, one in enumerate(kept):  # the smallest clusters last, on top
-        if len(one) == 0:
-            continue
-        points = view(rows[one])
-        reach = max(reach, float(np.sqrt(np.square(points).sum(axis=1).max())))
-        ax.scatter(
-            *points.T,
-            s=float(np.clip(6000 / total, 2.5, 26.0)),  # smaller where there are many
-            c=color(k, ax), marker=marker(k), alpha=0.5 if many else 0.85,
-            linewidths=0, rasterized=many, **flat,
-        )  # fmt: skip
-    note = "" if total == len(rows) else f"{total:,} of {len(rows):,} rows shown"
-    return view, reach, note, ax
+    return fitted(model, "embedding_", picture).astype(np.float64), clusters
 
 
-def _labels_on_ring(ax: Any, view: View, ring: float) -> None:
-    """Write numbers on a circle around the rows, with a line to each cluster."""
-    assert view.corners is not None
-    box = ax.get_window_extent()
-    # Two digits are 1.3 times as wide as they are high, and want a gap.
-    room = np.pi * 0.85 * min(box.width, box.height) / (1.6 * len(view.corners))
-    size = min(font_size(ax), room) * 72 / ax.figure.dpi
-    for k, (corner, mean) in enumerate(zip(view.corners, view.means, strict=True)):
-        if np.isnan(corner).any():
-            continue
-        ends = np.column_stack([mean, 0.965 * ring * corner])
-        ax.plot(*ends, color=color(k, ax), lw=0.7, zorder=1.5)
-        ax.text(
-            *(ring * corner), str(k), ha="center", va="center", weight="bold",
-            color=ink(ax), size=size,
-        )  # fmt: skip
+def _scatter(
+    ax: Any, view: View, clusters: Clusters, **options: Any
+) -> tuple[np.ndarray, str]:
+    """Draw the rows; return the points shown, and a line on how many if not all."""
+    kept = clusters.thinned(20_000, 30)  # more points would be slow and hide others
+    shown = view.points[np.concatenate(kept)]
+    total, many = len(shown), len(shown) > 2000
+    size = float(np.clip(6000 / total, 2.5, 26.0))  # smaller where there are many
+    options |= {"s": size, "alpha": 0.5 if many else 0.85, "rasterized": many}
+    for k, rows in enumerate(kept):  # the smallest clusters last, on top
+        if len(rows):
+            look = {"c": color(k, ax), "marker": marker(k), "linewidths": 0}
+            ax.scatter(*view.points[rows].T, **look, **options)
+    n = len(view.points)
+    return shown, "" if total == n else f"\n{total:,} of {n:,} rows shown"
 
 
-def _labels_beside(ax: Any, means: np.ndarray) -> None:
+def _label_groups(ax: Any, means: np.ndarray) -> None:
     """Write each cluster's number at its mean; one label for those that coincide."""
     shown = np.flatnonzero(~np.isnan(means).any(axis=1))
     ax.apply_aspect()
@@ -221,18 +184,17 @@ def _labels_beside(ax: Any, means: np.ndarray) -> None:
         group = fcluster(linkage(places, "single"), 2.5 * font_size(ax), "distance")
     for one in np.unique(group):
         members = shown[group == one]
-        together = ", ".join(str(k) for k in members)
-        ax.text(
-            *means[members].mean(axis=0),
-            together if len(members) <= 4 else f"{len(members)} clusters",
-            ha="center", va="center", weight="bold", path_effects=halo(ax),
-        )  # fmt: skip
+        text = ", ".join(str(k) for k in members)
+        text = text if len(members) <= 4 else f"{len(members)} clusters"
+        _label(ax, means[members].mean(axis=0), text, path_effects=_halo(ax))
 
 
-def _name_axes(ax: Any, dims: tuple[int, ...], note: str) -> None:
-    ax.set_xlabel(_lines(f"coordinate {dims[0]}", note))
-    ax.set_ylabel(f"coordinate {dims[1]}")
+def _label(ax: Any, place: np.ndarray, text: str, **style: Any) -> None:
+    ax.text(*place, text, ha="center", va="center", weight="bold", **style)
 
 
-def _lines(*parts: str) -> str:
-    return "\n".join(part for part in parts if part)
+def _halo(ax: Any) -> Any:
+    """Return an outline in the background's colour, which sets text off from points."""
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]

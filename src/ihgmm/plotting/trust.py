@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm._checks import check_labels, check_matrix
 from ihgmm._text import percent
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.metrics import match_labels, misclassification_rate
-from ihgmm.plotting._axes import draw_profiles, font_size, heat_map, ink, percent_ticks
-from ihgmm.plotting._clusters import Clusters, check_rows, clusters_of, fitted
+from ihgmm.plotting._axes import draw_profiles, font_size, heatmap, ink
+from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
 from ihgmm.plotting._colors import LIGHT
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose
 
@@ -19,6 +20,8 @@ def plot_confidence(
     model: Any, X: Any = None, *, certainty: Any = None, ax: Any = None
 ) -> Any:
     """Draw how certain the label of each row is, sorted within clusters.
+
+    How to read it: :doc:`/pictures`.
 
     Parameters
     ----------
@@ -36,12 +39,6 @@ def plot_confidence(
     -------
     matplotlib axes
 
-    Notes
-    -----
-    Each cluster has a column of the same width, in which its rows are sorted from the
-    most to the least certain. The dashed line is at 90%; the title says how many rows
-    are below it.
-
     Examples
     --------
     >>> from ihgmm import IhSC, make_ihgmm
@@ -55,11 +52,10 @@ def plot_confidence(
     ax = draw_profiles(ax, values, clusters)
     sure = Diagnosis.certain_from
     ax.axhline(sure, color=ink(ax), lw=0.9, ls="--")
-    ax.set_ylim(0, 1.04)
-    percent_ticks(ax.yaxis)
-    ax.set_ylabel("certainty of the label")
-    below = float((values < sure).mean())
-    ax.set_title(f"{percent(below)} of rows are less than {sure:.0%} certain")
+    ax.yaxis.set_major_formatter("{x:.0%}")
+    ax.set(ylim=(0, 1.04), ylabel="certainty of the label")
+    below = percent(float((values < sure).mean()))
+    ax.set_title(f"{below} of rows are less than {sure:.0%} certain")
     return ax
 
 
@@ -87,6 +83,8 @@ def _certainty(model: Any, X: Any, given: Any, clusters: Clusters) -> np.ndarray
 def plot_silhouette(model: Any, X: Any = None, *, ax: Any = None) -> Any:
     """Draw the silhouette of each row on the sphere, sorted within clusters.
 
+    What it is and how it is computed: :doc:`/pictures`.
+
     Parameters
     ----------
     model : fitted estimator, or array-like of shape (n_samples,)
@@ -101,16 +99,6 @@ def plot_silhouette(model: Any, X: Any = None, *, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib axes
-
-    Notes
-    -----
-    The silhouette of a row is ``(b - a) / max(a, b)``, with a its mean cosine distance
-    to the other rows of its cluster and b that to the rows of the nearest other
-    cluster: 1 is best, below 0 the row is nearer to another cluster. A mean cosine
-    distance to a cluster is one minus the cosine with the mean of its unit rows, so all
-    silhouettes are exact at a cost that is linear in the number of rows. Rows alone in
-    their cluster have 0, and zero rows have no direction and are left out. A cluster of
-    more than 400 rows is drawn by 400 of its sorted values.
 
     Examples
     --------
@@ -127,12 +115,14 @@ def plot_silhouette(model: Any, X: Any = None, *, ax: Any = None) -> Any:
             f"{type(model).__name__} has no embedding_; give the rows to compare: "
             "plot_silhouette(model, X)."
         )
-    values = _cosine_silhouettes(check_rows(X, clusters), clusters)
+    data = check_matrix(X)
+    check_labels("labels", clusters.codes, data.shape[0])
+    values = _cosine_silhouettes(data, clusters)
     ax = draw_profiles(ax, values, clusters)
     mean = float(np.nanmean(values))
     ax.axhline(mean, color=ink(ax), lw=0.9, ls="--")
-    ax.set_ylim(min(-0.05, 1.08 * float(np.nanmin(values))), 1.04)
-    ax.set_ylabel("silhouette by cosine")
+    bottom = min(-0.05, 1.08 * float(np.nanmin(values)))
+    ax.set(ylim=(bottom, 1.04), ylabel="silhouette by cosine")
     ax.set_title(f"mean silhouette {mean:.2f}")
     return ax
 
@@ -168,6 +158,8 @@ def _cosine_silhouettes(data: Matrix, clusters: Clusters) -> np.ndarray:
 def plot_confusion(labels_true: Any, labels_pred: Any, *, ax: Any = None) -> Any:
     """Draw how known labels and clusters go together, as a table of counts.
 
+    How to read it: :doc:`/pictures`.
+
     Parameters
     ----------
     labels_true, labels_pred : array-like of shape (n_samples,)
@@ -178,14 +170,6 @@ def plot_confusion(labels_true: Any, labels_pred: Any, *, ax: Any = None) -> Any
     Returns
     -------
     matplotlib axes
-
-    Notes
-    -----
-    Clusters are put in the order of the known labels that they go with best
-    (:func:`ihgmm.metrics.match_labels`): those pairs are framed. Clusters that find no
-    partner come last. The colour is the share of a known label's rows; counts are
-    written where there is room. The title is the share of rows outside the frames, the
-    misclassification rate.
 
     Examples
     --------
@@ -202,44 +186,30 @@ def plot_confusion(labels_true: Any, labels_pred: Any, *, ax: Any = None) -> Any
     partner = np.empty(len(pred.names), dtype=np.intp)
     partner[pred.codes] = match_labels(true.codes, pred.codes, unmatched=n_true)
     order = np.argsort(partner, kind="stable")
+    matched = partner[order][partner[order] < n_true]  # these clusters come first
     table = true.table(pred)[:, order]
-    side = float(np.clip(2.0 + 0.32 * max(table.shape), 4.2, 11.0))
     share = table / table.sum(axis=1, keepdims=True)
     columns = [pred.names[j] for j in order]
-    label = "share of the known label"
-    ax, bar = heat_map(ax, share, (side + 0.8, side), true.names, columns, label, 0, 1)
-    percent_ticks(bar.ax.yaxis)
-    _counts(ax, table, share)
-    _frames(ax, partner[order], n_true)
-    ax.set_ylabel("known label")
-    ax.set_title(f"{percent(rate)} of rows misplaced")
+    side = float(np.clip(2.0 + 0.32 * max(table.shape), 4.2, 11.0))
+    size = (side + 0.8, side)
+    ax, bar = heatmap(ax, share, true.names, columns, size, vmin=0, vmax=1)
+    bar.set_label("share of the known label")
+    bar.ax.yaxis.set_major_formatter("{x:.0%}")
+    _write_counts(ax, table, share)
+    frame = {"fill": False, "ec": LIGHT[1], "lw": 1.5 if len(order) <= 20 else 0.8}
+    ax.bar(range(len(matched)), 1, 1, matched - 0.5, **frame)
+    ax.set(ylabel="known label", title=f"{percent(rate)} of rows misplaced")
     return ax
 
 
-def _counts(ax: Any, table: np.ndarray, share: np.ndarray) -> None:
+def _write_counts(ax: Any, table: np.ndarray, share: np.ndarray) -> None:
     """Write counts into the cells if all of them fit."""
-    words = [[f"{count:,}" if count else "" for count in row] for row in table]
+    words = np.vectorize(lambda count: f"{count:,}" if count else "")(table)
     box, size = ax.get_window_extent(), font_size(ax)
-    longest = max(len(word) for row in words for word in row)
+    width = 0.65 * size * (max(map(len, words.flat)) + 1)
     # The colour bar may take a little of the room yet.
-    if 0.65 * size * (longest + 1) > 0.85 * box.width / table.shape[1]:
+    if width > 0.85 * box.width / len(words[0]) or 1.2 * size > box.height / len(words):
         return
-    if 1.2 * size > box.height / table.shape[0]:
-        return
-    for i, row in enumerate(words):
-        for j, word in enumerate(row):
-            dark = share[i, j] < 0.5
-            ax.text(
-                j, i, word, ha="center", va="center", color="white" if dark else "black"
-            )
-
-
-def _frames(ax: Any, partner: np.ndarray, n_true: int) -> None:
-    """Frame the cells of clusters and the known labels that they go with."""
-    from matplotlib.patches import Rectangle
-
-    width = 1.5 if len(partner) <= 20 else 0.8
-    for j, i in enumerate(partner):
-        if i < n_true:
-            corner = (j - 0.5, i - 0.5)
-            ax.add_patch(Rectangle(corner, 1, 1, fill=False, ec=LIGHT[1], lw=width))
+    for (i, j), word in np.ndenumerate(words):
+        tone = "white" if share[i, j] < 0.5 else "black"
+        ax.text(j, i, word, ha="center", va="center", color=tone)

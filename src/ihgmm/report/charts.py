@@ -10,20 +10,16 @@ from ihgmm.plotting.eigenvalues import Scree
 
 
 class ScaleAxis:
-    """The common logarithmic axis that scales of all clusters are drawn on.
+    """The logarithmic axis of the scales of all clusters; 0 has no place on it."""
 
-    Rows of scale 0 have no place on it. A cluster's picture is ``wide`` by ``high``.
-    """
+    wide, high = 260.0, 30.0  # the size of a cluster's picture
 
-    def __init__(
-        self, scales: np.ndarray, wide: float = 260.0, high: float = 30.0
-    ) -> None:
+    def __init__(self, scales: np.ndarray) -> None:
         live = scales[scales > 0]
         # A few rows may be out of all proportion; the axis is for the others.
         ends = np.quantile(live, [0.0005, 0.9995]) if len(live) else (1.0, 1.0)
         self.first = np.log10(min(ends[0], 0.8))
         self.last = np.log10(max(ends[1], 1.25))
-        self.wide, self.high = wide, high
         self.ticks = [(float(self.place(tick)), f"{tick:g}") for tick in self._round()]
 
     def place(self, scale: np.ndarray | float) -> np.ndarray:
@@ -32,73 +28,64 @@ class ScaleAxis:
         return np.asarray(6 + np.clip(share, 0, 1) * (self.wide - 12))
 
     def _round(self) -> list[float]:
-        """Return round scales, at most five."""
+        """Return round scales, at most five; 1 is always among them."""
         powers = range(int(np.floor(self.first)), int(np.ceil(self.last)) + 1)
         for steps in ((1, 2, 5), (1, 3), (1,)):
             ticks = [s * 10.0**e for e in powers for s in steps]
             ticks = [t for t in ticks if self.first <= np.log10(t) <= self.last]
             if len(ticks) <= 5:
                 break
-        return ticks[:: -(-len(ticks) // 5)] if ticks else [1.0]
+        return ticks[:: -(-len(ticks) // 5)]
 
-    def quartiles(self, scales: np.ndarray) -> list[float]:
-        """Return where quartiles and median are; nothing of zeros."""
+    def density(self, scales: np.ndarray) -> dict[str, Any]:
+        """Return where quartiles are, and the outline of a density of five or more."""
         live = scales[scales > 0]
-        if len(live) == 0:
-            return []
-        return self.place(np.quantile(live, [0.25, 0.5, 0.75])).tolist()
-
-    def shape(self, scales: np.ndarray) -> str:
-        """Return the outline of the density of scales; none of fewer than five."""
-        live = scales[scales > 0]
+        quartiles = np.quantile(live, [0.25, 0.5, 0.75]) if len(live) else live
+        drawn = {"quartiles": self.place(quartiles).tolist(), "shape": ""}
         if len(live) < 5:
-            return ""
+            return drawn
         edges = np.linspace(0, self.wide, 53)
-        count = np.histogram(self.place(live), edges)[0].astype(float)
+        counts = np.histogram(self.place(live), edges)[0]
         kernel = np.exp(-0.5 * (np.arange(-4, 5) / 1.6) ** 2)
-        smooth = np.convolve(count, kernel, mode="same")
+        smooth = np.convolve(counts, kernel, mode="same")
         reach = smooth / smooth.max() * (self.high / 2 - 2)
-        x = (edges[1:] + edges[:-1]) / 2
-        across = [*zip(x, -reach, strict=True), *zip(x[::-1], reach[::-1], strict=True)]
-        points = (f"{a:.1f},{self.high / 2 + b:.1f}" for a, b in across)
-        return "M" + "L".join(points) + "Z"
+        middles = (edges[1:] + edges[:-1]) / 2
+        x, y = np.r_[middles, middles[::-1]], np.r_[-reach, reach[::-1]] + self.high / 2
+        points = "L".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+        return drawn | {"shape": f"M{points}Z"}
 
 
 def scree_chart(scree: Scree, n_clusters: int) -> dict[str, Any] | None:
-    """Return the chart of the eigenvalues, the gap after those of the clusters.
-
-    There is none where they are beyond floating-point numbers.
-    """
+    """Return the chart of the eigenvalues, the gap after those of the clusters."""
     values = scree.values
-    if not np.isfinite(values).all():
+    if not np.isfinite(values).all():  # of data whose squares no float can hold
         return None
-    wide, high, bottom = 720.0, 260.0, 34.0
-    top = max(values.max(), scree.edge or 0, 0) or 1.0
+    wide, high, bottom = 720.0, 260.0, 226.0
+    edge = scree.count.edge if scree.count else None
+    top = max(values.max(), edge or 0, 0) or 1.0
     floor = min(values.min(), 0)
 
-    def y(value: float) -> float:
-        return float(12 + (top - value) / (top - floor) * (high - bottom - 12))
+    def y(value: Any) -> Any:
+        return 12 + (top - value) / (top - floor) * (bottom - 12)
 
     ticks = [(y(tick), compact(tick)) for tick in _round_ticks(floor, top)]
     # On narrow screens text is large beside the chart: 13 units a character.
     left = 24.0 + 13 * max(len(text) for _, text in ticks)
     step = (wide - left - 16) / len(values)
-    middles = [left + (i + 0.5) * step for i in range(len(values))]
-    ends = [(y(max(value, 0.0)), y(min(value, 0.0))) for value in values]
+    middles = (left + (np.arange(len(values)) + 0.5) * step).tolist()
+    upper, lower = y(np.maximum(values, 0)), y(np.minimum(values, 0))
+    heights = np.maximum(lower - upper, 1.0)
     return {
         "wide": wide,
         "high": high,
         "left": left,
-        "bottom": high - bottom,
+        "bottom": bottom,
         "ticks": ticks,
         "bar": min(step * 0.72, 36.0),
-        "bars": [
-            (x, first, max(last - first, 1.0))
-            for x, (first, last) in zip(middles, ends, strict=True)
-        ],
+        "bars": list(zip(middles, upper.tolist(), heights.tolist(), strict=True)),
         "numbers": [*enumerate(middles, 1)][:: -(-len(values) // 20)],
         "gap": left + n_clusters * step if n_clusters < len(values) else None,
-        "edge": None if scree.edge is None else y(scree.edge),
+        "edge": None if edge is None else y(edge),
     }
 
 
@@ -111,13 +98,7 @@ def _round_ticks(low: float, high: float) -> list[float]:
 
 
 def compact(value: float) -> str:
-    """Return a number of three digits, with k, M or G for thousands and so on.
-
-    Examples
-    --------
-    >>> compact(1234567), compact(12), compact(1e-5)
-    ('1.23M', '12', '1e-05')
-    """
+    """Return a number of three digits, with k, M or G for thousands and so on."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if unit <= abs(value) < 1e3 * unit:
             return f"{value / unit:.3g}{name}"

@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 from collections.abc import Iterable
+from hashlib import sha256
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ihgmm._files import atomic_write
+from ihgmm._files import atomic_write, regular_target
 from ihgmm._text import counted, figure_table, percent
-from ihgmm.plotting._clusters import Clusters
+from ihgmm.plotting._clusters import Clusters, names_of
 from ihgmm.plotting._colors import DARK, LIGHT
 from ihgmm.report.charts import ScaleAxis, scree_chart, signed
-from ihgmm.report.facts import Facts, agreement, classes_of, gather
-from ihgmm.statistics.diagnosis import Verdict
-
-TONES = {
-    Verdict.ONE_CLUSTER: "plain",
-    Verdict.WELL_SEPARATED: "good",
-    Verdict.SEPARATED: "good",
-    Verdict.THRESHOLD: "fair",
-    Verdict.NO_SEPARATION: "bad",
-}
-"""What a verdict looks like."""
+from ihgmm.report.facts import Facts, agreement
 
 
 def write_report(
@@ -49,7 +38,8 @@ def write_report(
     The page holds what was done and what to think of it in words, a map of the rows
     to move about in, sizes and scales of the clusters, the features that tell them
     apart, the eigenvalues, and a table of the rows to search and sort. It needs a
-    browser and no network.
+    browser and no network. Of very many rows it holds a part and says so; that, and how
+    names are kept from harm: :doc:`/pictures`.
 
     Parameters
     ----------
@@ -80,25 +70,6 @@ def write_report(
     Path
         The file.
 
-    Notes
-    -----
-    Beyond 100,000 rows, or 4.5 MB of names, the map and the table of rows hold a random
-    part of them and say so; all other figures are of all rows.
-
-    The page lets you save the labels as CSV (RFC 4180, in UTF-8 with a byte order mark,
-    by which spreadsheets know it): those of all its rows, or of the rows that a search
-    or a single cluster leaves, sorted as the table is. A
-    spreadsheet would run a name that begins with ``=``, ``+``, ``-`` or ``@``, a tab or
-    a line break as a formula unless it is a number; so such a name gets an apostrophe
-    in front, and so that this can be undone, one that has an apostrophe there already
-    gets another. The page tells if there are such names, and has a box to tick for
-    names as they are.
-
-    Clusters have the colours that :mod:`ihgmm.plotting` draws them in.
-
-    Names are data: nothing in them is run by the browser, and the page's security
-    policy lets it run its own script only and load nothing.
-
     Examples
     --------
     >>> import tempfile
@@ -111,33 +82,25 @@ def write_report(
     ...     "Well separated." in written.read_text(encoding="utf-8")
     True
     """
-    target = _check_path(path)
-    if title is not None and not isinstance(title, str):
-        raise TypeError(f"title={title!r} is a {type(title).__name__}; give a text.")
-    if id_name is not None and not isinstance(id_name, str):
-        raise TypeError(f"id_name={id_name!r} is no text; give what ids are called.")
-    template = _template()  # before any work is done
-    facts = gather(
-        model, X, ids=ids, id_name=id_name, feature_names=feature_names,
-        labels_true=labels_true, notes=notes,
-    )  # fmt: skip
-    heading = title or f"Clusters found by {facts.method}"
-    with atomic_write(target, "w") as file:
-        file.write(template.render(_context(facts), title=heading))
-    return target
-
-
-def _check_path(path: Any) -> Path:
-    """Refuse a file that could not be written, before any work is done."""
     target = Path(path)
     if target.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"path={str(path)!r}: give a name that ends in .html.")
-    if target.is_dir():
-        raise IsADirectoryError(f"path={str(path)!r} is a folder; give a file name.")
+    regular_target(target)  # before any work is done
     if not target.parent.is_dir():
         raise FileNotFoundError(
             f"path={str(path)!r}: there is no folder {target.parent}."
         )
+    if title is not None and not isinstance(title, str):
+        raise TypeError(f"title={title!r} is a {type(title).__name__}; give a text.")
+    if id_name is not None and not isinstance(id_name, str):
+        raise TypeError(f"id_name={id_name!r} is no text; give what ids are called.")
+    template = _template()
+    notes = names_of("notes", notes)
+    facts = Facts(model, X, ids, id_name, feature_names, labels_true)
+    title = title or f"Clusters found by {facts.method}"
+    page = template.render(_context(facts), title=title, notes=notes)
+    with atomic_write(target, "w") as file:
+        file.write(page)
     return target
 
 
@@ -159,39 +122,32 @@ def _template() -> Any:
         return value
 
     pages = Environment(
-        loader=PackageLoader("ihgmm.report"), autoescape=True, finalize=written,
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    return pages.get_template("page.html")
+        loader=PackageLoader("ihgmm.report", ""),
+        autoescape=True,
+        finalize=written,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.filters["sha256"] = lambda text: _base64(sha256(text.encode()).digest())
+    return pages.get_template("templates/page.html")
 
 
 def _context(facts: Facts) -> dict[str, Any]:
     """Return what fills the slots of the page."""
-    kept = kept_rows(facts.clusters, facts.ids)
-    style = _asset("report.css") + cluster_style(facts.n_clusters)
-    scripts = map(_asset, ("rows.js", "map.js", "table.js", "start.js"))
-    script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "})();\n"
+    kept, sizes = kept_rows(facts.clusters, facts.ids), facts.clusters.sizes
     axis = ScaleAxis(facts.scales)
-    folded = ("eigenvalue gap", "separation", "over theory")  # for statisticians
     return {
-        "policy": (
-            "default-src 'none'; base-uri 'none'; form-action 'none'; "
-            f"script-src {_hash(script)}; style-src {_hash(style)}"
-        ),
-        "style": style,
-        "script": script,
+        "light": LIGHT,
+        "dark": DARK,
         "data": inline_json(_payload(facts, kept)),
         "facts": facts,
         "n_kept": len(kept),
-        "n_used": np.count_nonzero(facts.clusters.sizes),
-        "tone": TONES[facts.diagnosis.verdict],
-        "figures": [
-            (name in folded, name, figure.replace("inf", "∞"), meaning)
-            for name, figure, meaning in figure_table(facts.diagnosis)
-        ],
+        "n_used": np.count_nonzero(sizes),
+        "figures": figure_table(facts.diagnosis),
         "axis": axis,
-        "clusters": [_cluster(facts, axis, k) for k in range(facts.n_clusters)],
-        "cards": [_card(facts, int(k)) for k in np.flatnonzero(facts.clusters.sizes)],
+        "clusters": [_cluster(facts, axis, rows) for rows in facts.clusters.rows()],
+        "cards": [(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],
         "chart": scree_chart(facts.scree, facts.n_clusters),
         "eigenvalues": ", ".join(f"{value:.3g}" for value in facts.scree.values[:60]),
         "known": agreement(facts),
@@ -204,40 +160,34 @@ def _context(facts: Facts) -> dict[str, Any]:
     }
 
 
-def _cluster(facts: Facts, axis: ScaleAxis, k: int) -> dict[str, Any]:
+def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:
     """Return the line of a cluster in the table of clusters."""
-    mine = facts.clusters.codes == k
-    scales, sizes = facts.scales[mine], facts.clusters.sizes
     line = {
-        "n": sizes[k],
-        "share": percent(sizes[k] / len(mine)),
-        "bar": max(100 * float(sizes[k] / sizes.max()), 0.6),
+        "n": len(rows),
+        "share": percent(len(rows) / facts.n_samples),
+        "bar": max(100 * len(rows) / float(facts.clusters.sizes.max()), 0.6),
     }
-    if sizes[k] == 0:
+    if len(rows) == 0:
         return line
-    low, middle, high = np.quantile(scales, [0.05, 0.5, 0.95])
+    sure = float((facts.certainty[rows] >= facts.diagnosis.certain_from).mean())
+    low, middle, high = np.quantile(facts.scales[rows], [0.05, 0.5, 0.95])
     return line | {
-        "sure": percent(
-            float((facts.certainty[mine] >= facts.diagnosis.certain_from).mean())
-        ),
+        "sure": percent(sure),
         "median": f"{middle:.2f}",
         "range": f"{low:.2f} to {high:.2f}",
-        "shape": axis.shape(scales),
-        "quartiles": axis.quartiles(scales),
+        **axis.density(facts.scales[rows]),
     }
 
 
-def _card(facts: Facts, k: int) -> tuple[int, list[tuple[str, float, str]]]:
+def _card(facts: Facts, k: int) -> list[tuple[str, float, str]]:
     """Return the features that set a cluster apart: name, length of bar, figure."""
-    scores = facts.contrasts.scores
+    features, scores = facts.contrasts.features[k], facts.contrasts.scores
     longest = np.abs(scores[np.isfinite(scores)]).max(initial=0.0) or 1.0
-    pairs = zip(facts.contrasts.features[k], scores[k], strict=True)
-    lines = [
-        (_shown(facts.features[j]), float(np.clip(s / longest, -1, 1)), signed(s))
-        for j, s in pairs
-    ]
+    lengths = np.clip(scores[k] / longest, -1, 1).tolist()
+    names = [_shown(facts.features[j]) for j in features]
+    lines = list(zip(names, lengths, map(signed, scores[k]), strict=True))
     # Of many clusters fewer features are shown, so that their cards fit a page.
-    return k, lines if facts.n_clusters <= 12 else lines[:4]
+    return lines if facts.n_clusters <= 12 else lines[:4]
 
 
 def _shown(name: str, longest: int = 120) -> str:
@@ -246,11 +196,9 @@ def _shown(name: str, longest: int = 120) -> str:
 
 
 def _around_names(text: str) -> list[str]:
-    """Return a sentence in pieces, every second one a name as Python quotes it.
-
-    A name that is read from right to left would turn the words around it, unless it
-    has a direction of its own. An apostrophe within a word quotes nothing.
-    """
+    """Return a sentence in pieces, every second one a name as Python quotes it."""
+    # A name that is read from right to left would turn the words around it, unless it
+    # has a direction of its own. An apostrophe within a word quotes nothing.
     return re.split(r"""(?<!\w)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)""", text)
 
 
@@ -265,34 +213,15 @@ def _call(method: str, parameters: dict[str, Any]) -> str:
     return f"{method}({', '.join(items)})"
 
 
-def cluster_style(n_clusters: int) -> str:
-    """Return rules that define ``--c0``, ``--c1`` ... in both themes.
-
-    Clusters have the colours of :mod:`ihgmm.plotting`, which come back after fifty.
-    """
-    light, dark = (
-        "".join(f"--c{i}:{colors[i % len(colors)]};" for i in range(n_clusters))
-        for colors in (LIGHT, DARK)
-    )
-    marks = "".join(f".c{i}{{--c:var(--c{i})}}" for i in range(n_clusters))
-    return (
-        f":root{{{light}}}\n@media screen and (prefers-color-scheme:dark)"
-        f"{{:root:not([data-theme=light]){{{dark}}}}}\n"
-        f"@media screen{{:root[data-theme=dark]{{{dark}}}}}\n{marks}\n"
-    )
-
-
 def kept_rows(
     clusters: Clusters,
     ids: list[str] | None,
     most_rows: int = 100_000,
     most_text: int = 4_500_000,
 ) -> np.ndarray:
-    """Return the rows that the page holds, in order.
+    """Return the rows that the page holds: at most so many, with so much text.
 
-    All of them, up to as many as a browser searches, sorts and draws without delay,
-    and up to so many bytes of names. Beyond, a random part: the same share of every
-    cluster, but no fewer than twenty rows of each.
+    As many as a browser searches, sorts and draws without delay.
     """
     n = len(clusters.codes)
     most = min(n, most_rows)
@@ -309,6 +238,7 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     low, high = places.min(axis=0), places.max(axis=0)
     span = np.maximum(high - low, 1e-12)
     square = facts.basis != "scale and fit"  # whether both axes have one unit
+    x, y = _quantised(places[kept], low, high).T
     # What stands beside the ids in the file that the page saves.
     columns = ("cluster", "scale", "confidence", "known")
     data: dict[str, Any] = {
@@ -316,8 +246,8 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "idName": f"id_{name}" if name in columns else name,
         "sizes": facts.clusters.sizes.tolist(),
         "aspect": float(span[0] / span[1]) if square else None,
-        "x": _packed(_quantised(places[kept, 0], low[0], high[0])),
-        "y": _packed(_quantised(places[kept, 1], low[1], high[1])),
+        "x": _packed(x),
+        "y": _packed(y),
         "cluster": _packed(facts.clusters.codes[kept].astype(np.uint16)),
         "scale": _packed(facts.scales[kept].astype(np.float32)),
         "confidence": _packed(_quantised(facts.certainty[kept], 0, 1)),
@@ -327,40 +257,33 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     elif len(kept) < facts.n_samples:
         data["numbers"] = _packed((kept + 1).astype(np.uint32))
     if facts.known is not None:
-        known = classes_of(facts.known[kept])
-        data["classes"] = known.names
-        data["known"] = _packed(known.codes.astype(np.uint32))
+        used, codes = np.unique(facts.known.codes[kept], return_inverse=True)
+        data["classes"] = [facts.known.names[j] for j in used]
+        data["known"] = _packed(codes.astype(np.uint32))
     return data
 
 
 def _packed(values: np.ndarray) -> dict[str, str]:
-    """Return an array as its type and its little-endian bytes in base64."""
-    plain = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
-    text = base64.b64encode(plain.tobytes()).decode("ascii")
-    return {"type": f"{plain.dtype.kind}{plain.dtype.itemsize}", "data": text}
+    """Return an array as its type and its little-endian bytes."""
+    plain = values.astype(values.dtype.newbyteorder("<"))
+    kind = f"{plain.dtype.kind}{plain.dtype.itemsize}"
+    return {"type": kind, "data": _base64(plain.tobytes())}
 
 
-def _quantised(values: np.ndarray, low: float, high: float) -> np.ndarray:
+def _quantised(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
     """Return values between two ends as 16-bit whole numbers."""
-    span = high - low if high > low else 1.0
+    span = np.where(high > low, high - low, 1.0)
     return np.round((values - low) / span * 65535).clip(0, 65535).astype(np.uint16)
 
 
-def inline_json(value: Any) -> str:
-    """Return JSON that may stand inside a script element.
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")
 
-    No text in it can end the element, begin a comment or be taken for markup; half
-    characters that UTF-8 cannot hold are written as escapes.
-    """
+
+def inline_json(value: Any) -> str:
+    """Return JSON that may stand inside a script element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # What could end the element, begin a comment or be taken for markup, and halves of
+    # characters, which UTF-8 cannot hold.
     unsafe = "[<>&\u2028\u2029\ud800-\udfff]"
     return re.sub(unsafe, lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _asset(name: str) -> str:
-    return (files("ihgmm.report") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode("utf-8")).digest()
-    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

@@ -10,6 +10,7 @@ import numpy as np
 from ihgmm._checks import check_count
 from ihgmm.matrix import to_host
 from ihgmm.matrix.tall import unit_rows
+from ihgmm.statistics.model import check_model
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -18,11 +19,9 @@ class TellingFeatures:
 
     Attributes
     ----------
-    features : ndarray of shape (n_clusters, n_shown)
-        Columns of the centres, those that differ most first.
-    scores : ndarray of shape (n_clusters, n_shown)
-        Their contrasts: above 0 where the cluster has more of a feature than the
-        others, below 0 where it has less.
+    features, scores : ndarray of shape (n_clusters, n_shown)
+        Columns of the centres, those that differ most first, and their contrasts:
+        above 0 where the cluster has more of a feature than the others.
     contrasts : ndarray of shape (n_clusters, n_features)
         The contrasts of all features.
     """
@@ -57,24 +56,19 @@ def telling_features(
     Returns
     -------
     TellingFeatures
-        Columns, scores and all contrasts.
 
     Notes
     -----
-    Clusters differ in pattern and also in size, and size is no pattern: in a cluster of
-    large rows every feature is large. So the other centres are first stretched to the
-    length of the one that they are compared with. With ``u_k`` the centre ``c_k`` at
-    length one, the contrast of cluster k is
+    Size is no pattern: in a cluster of large rows every feature is large. So the other
+    centres are first stretched to the length of the one that they are compared with.
+    The contrast of cluster k, ``u_k`` being its centre ``c_k`` at length one, is
 
         ``c_k - |c_k| * mean(u_l for l != k)``, over the noise level:
 
-    by how many noise levels a row of scale 1 is expected to stand out in a feature
-    among rows of the other clusters that are as large. It does not grow with the number
-    of rows. Without noise levels the contrast is divided by ``|c_k|`` instead, and is
-    between -2 and 2. Every other cluster counts the same, whatever its size. The ranks
-    go by the absolute contrast; of equal ones the first column leads.
-
-    A single cluster has no others; its own entries are ranked.
+    by how many noise levels a row of scale 1 is expected to stand out among rows of the
+    other clusters that are as large. Without noise levels it is divided by ``|c_k|``
+    instead, and is between -2 and 2. The ranks go by the absolute contrast; of equal
+    ones the first column leads. A single cluster has its own entries ranked.
 
     Examples
     --------
@@ -85,7 +79,7 @@ def telling_features(
     (array([2, 2]), array([-0.51,  0.51]))
     """
     count = check_count("n_features", n_features)
-    array = _check_centers(centers)
+    (array,) = check_model(centers=to_host(centers))
     contrasts = _contrasts(array)
     if noise_levels is not None:
         noise = _check_noise(noise_levels, array.shape)
@@ -109,18 +103,6 @@ def _contrasts(centers: np.ndarray) -> np.ndarray:
         return unit
     mean = (unit.sum(axis=0) - unit) / others
     return np.where(live[:, None], unit - mean, 0.0)
-
-
-def _check_centers(centers: Any) -> np.ndarray:
-    array = to_host(centers).astype(np.float64)
-    if array.ndim != 2 or array.size == 0:
-        raise ValueError(
-            f"centers has shape {array.shape}; give a row for each cluster and a "
-            "column for each feature."
-        )
-    if not np.isfinite(array).all():
-        raise ValueError("centers contains NaN or infinite entries; give finite ones.")
-    return array
 
 
 def _check_noise(levels: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +17,9 @@ from ihgmm._checks import (
     generator,
     warn_zero_rows,
 )
+from ihgmm._text import caution_text, diagnosis_summary
 from ihgmm.matrix import Matrix, to_host
-from ihgmm.matrix.tall import Groups
+from ihgmm.matrix.tall import Groups, ratio
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GRAMS, GramKind, GramOperator
@@ -82,22 +83,17 @@ class Diagnosis:
     ----------
     n_samples, n_features, n_clusters : int
         Size of the data and number of clusters.
-    classes : ndarray of shape (n_clusters,)
-        The label of each cluster, sorted.
-    sizes : ndarray of shape (n_clusters,)
-        Rows in each cluster.
+    classes, sizes : ndarray of shape (n_clusters,)
+        The label of each cluster, sorted, and the rows in it.
     expected_error : float
         Share of labels that are expected to be wrong: the mean of ``1 - certainty``.
-    uncertain_share : float
-        Share of rows with a certainty below ``certain_from``.
-    disputed_share : float
-        Share of rows that fit another cluster better than their own.
+    uncertain_share, disputed_share : float
+        Share of rows with a certainty below ``certain_from``, and of rows that fit
+        another cluster better than their own.
     certainty : ndarray of shape (n_samples,)
         Probability of each row's own label, given all other rows and their labels.
-    gram : str
-        The Gram matrix whose eigenvalues are given.
-    eigenvalues : ndarray
-        The ``n_clusters`` leading ones and the next one, if there is one.
+    gram, eigenvalues : str and ndarray
+        The Gram matrix, its ``n_clusters`` leading eigenvalues and the next, if any.
     eigenvalue_gap : float
         The last of the leading eigenvalues over the next one; ``inf`` if only the
         next one is not positive, 0 if neither is, NaN if there is no next one.
@@ -177,15 +173,11 @@ class Diagnosis:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to look at, in words."""
-        from ihgmm._text import caution_text
-
         return tuple(map(caution_text, self.cautions))
 
     @property
     def summary(self) -> str:
         """The verdict, each figure with its meaning, and the warnings."""
-        from ihgmm._text import diagnosis_summary
-
         return diagnosis_summary(self)
 
     def __repr__(self) -> str:
@@ -233,33 +225,14 @@ def diagnose(
 
     Notes
     -----
-    The verdict rests on the *expected error*. Each row is compared with the centres
-    that the other rows give (:func:`ihgmm.em.evaluate_mixture`); its certainty is the
-    probability of its own label, and the mean of ``1 - certainty`` estimates the share
-    of wrong labels. On data from the model it is rather too large than too small. Over
-    the true share it is 1.1 to 3.2 (10% and 90% quantiles; median 1.8) where that is
-    0.5% to 2%, 0.8 to 2.0 (median 1.3) at 2% to 5%, and about 0.9 to 1.7 up to 25%.
-    Beyond that it is too small, since labels found in noise fit that noise, but not
-    small: noise alone is told from weak clusters, now and then not with fewer than a
-    hundred rows. The words stand for a share of wrong labels below 0.5%, 5%, 25% and
-    above.
-
-    All this trusts the model: noise of the same size and independent in all features.
-    Real data have noise that features share. Then evidence is counted more than once,
-    certainties are too high and the expected error too low, sometimes by far. A bad
-    verdict is to be believed, a good one is not proof.
-
-    The separation is a distance of centres in units of noise. Scales and centres are
-    known up to a factor; the theory wants the smallest scale to be about 1, so a centre
-    is multiplied by the smallest scale, as the 5% and 25% quantiles of all scales
-    suggest it. What noise adds to the squared length of centres and to the spread of
-    scales is taken off. At the separation ratio 1 the paper's sufficient condition
-    begins to hold, up to unknown constants. Rows larger than the smallest are easier:
-    with scales that differ a lot, most labels are right far below 1. So it is context
-    and has no part in the verdict. On simulated data it is within 20% of the constant C
-    where scales differ little, within a factor of 2 where they differ 20-fold.
-
-    Zero rows show no pattern. They count in the sizes only.
+    The verdict rests on the *expected error*, which on data from the model is rather
+    too large than too small. Its words stand for a share of wrong labels below 0.5%,
+    5%, 25% and above. All this trusts the model: noise of the same size and independent
+    in all features. Real data have noise that features share; then certainties are too
+    high and the expected error too low, sometimes by far. A bad verdict is to be
+    believed, a good one is not proof. The separation ratio is context and has no part
+    in the verdict. Zero rows count in the sizes only. :doc:`/statistics` says how the
+    figures are made and how far they can be trusted.
 
     Examples
     --------
@@ -286,12 +259,11 @@ def diagnose(
     live = sqnorms > 0
     values = _eigenvalues(data, k, gram, rng)
     shown = values[: k + 1]
-    mixture = evaluate_mixture(data, indicators(codes, k), "individual")
-    memberships = mixture.memberships
+    memberships = evaluate_mixture(data, indicators(codes, k), "individual").memberships
     certainty = memberships[np.arange(n), codes]
     disputed = memberships.argmax(axis=1) != codes
-    geometry = _geometry(data, codes, k, estimates)
-    conditions = _conditions(n, p, k, geometry.separation)
+    separation, cosines, scale_ratio = _geometry(data, codes, k, estimates)
+    conditions = _conditions(n, p, k, separation)
     diagnosis = Diagnosis(
         n_samples=n,
         n_features=p,
@@ -305,17 +277,14 @@ def diagnose(
         gram=gram,
         eigenvalues=shown if gram == "cosine" else data.restore_squares(shown),
         eigenvalue_gap=_gap(values, k),
-        separation=geometry.separation,
+        separation=separation,
         separation_ratio=conditions.separation if conditions else np.inf,
         balance=float(k * sizes.min() / n),
-        scale_ratio=geometry.scale_ratio,
-        cosines=geometry.cosines,
+        scale_ratio=scale_ratio,
+        cosines=cosines,
         conditions=conditions,
     )
-    cautions = (
-        *_row_cautions(diagnosis, sqnorms),
-        *_cluster_cautions(diagnosis, codes[live], certainty[live], sqnorms, values),
-    )
+    cautions = tuple(_cautions(diagnosis, codes, sqnorms, values))
     return replace(diagnosis, cautions=cautions)
 
 
@@ -347,17 +316,17 @@ def _conditions(
         return None
     finite = np.isfinite(separation)
     conditions = corollary_conditions(n, p, k, separation if finite else 0.0)
-    return conditions if finite else replace(conditions, separation=float("inf"))
+    return conditions if finite else replace(conditions, separation=np.inf)
 
 
 def _gap(values: np.ndarray, k: int) -> float:
     """Return the k-th eigenvalue over the next; NaN if there is no next one."""
     if len(values) <= k:
-        return float("nan")
+        return np.nan
     last, following = values[k - 1 : k + 1]
     if last <= 0:
         return 0.0
-    return float(last / following) if following > 0 else float("inf")
+    return float(last / following) if following > 0 else np.inf
 
 
 def _edge(first: float, second: float = 1.0) -> Edge:
@@ -368,18 +337,10 @@ def _edge(first: float, second: float = 1.0) -> Edge:
     return Edge.SLIGHT if first < 2 * second else Edge.CLEAR
 
 
-class Geometry(NamedTuple):
-    """Figures of centres and scales, as a :class:`Diagnosis` has them."""
-
-    separation: float
-    cosines: np.ndarray
-    scale_ratio: float
-
-
 def _geometry(
     data: Matrix, codes: np.ndarray, k: int, fit: Estimates | None
-) -> Geometry:
-    """Return distances and angles of centres and the ratio of scales, without noise.
+) -> tuple[float, np.ndarray, float]:
+    """Return the separation, cosines of centres and the ratio of scales, without noise.
 
     Inner products of two centres carry no noise on average, for they share no rows.
     Squared lengths do. What the noise levels leave of the squared row norms is that
@@ -394,9 +355,7 @@ def _geometry(
     inner = centers @ centers.T
     rows = Groups.of(codes, k)
     signal = rows.sums(sqnorms - max(p - 1, 1) * variances)
-    total = rows.sums(scales**2)
-    squares = np.divide(signal, total, out=np.zeros(k), where=total > 0)
-    squares = np.clip(squares, 0.0, np.diag(inner))
+    squares = np.clip(ratio(signal, rows.sums(scales**2)), 0.0, np.diag(inner))
     excess = np.diag(inner) - squares
     np.fill_diagonal(inner, squares)
     # The variance of a scale's error: noise of its row and of its centre.
@@ -408,68 +367,50 @@ def _geometry(
     kept = np.sqrt(np.maximum(1 - _over(error, spread), 0.0))
     live = sqnorms > 0
     scales = (1 + kept[codes] * (scales - 1))[live]
-    codes, variances = codes[live], variances[live]
     # Quantiles, so that no single row decides. The smallest scale is where the line
     # through two of them comes to 0%.
     low, quarter, high = np.quantile(scales, [0.05, 0.25, 0.95])
     least = max(low - (quarter - low) * 0.05 / (0.25 - 0.05), low / 2)
-    length = np.sqrt(np.outer(squares, squares))
-    cosines = np.divide(inner, length, out=np.zeros((k, k)), where=length > 0)
-    return Geometry(
-        separation=least * _smallest_distance(inner, variances[rows.sizes[codes] > 1]),
-        cosines=np.clip(cosines, -1.0, 1.0),
-        scale_ratio=float(high / low) if low > 0 else float("inf"),
-    )
+    cosines = np.clip(ratio(inner, np.sqrt(np.outer(squares, squares))), -1.0, 1.0)
+    distance = _smallest_distance(inner, variances[live & (rows.sizes[codes] > 1)])
+    return least * distance, cosines, float(high / low) if low > 0 else np.inf
 
 
 def _over(values: np.ndarray, by: np.ndarray) -> np.ndarray:
     """Divide; where by is 0, return ``inf`` unless the value is 0 too."""
-    otherwise = np.where(values > 0, np.inf, 0.0)
-    return np.divide(values, by, out=otherwise, where=by > 0)
+    return np.where(values > 0, ratio(values, by, np.inf), 0.0)
 
 
 def _smallest_distance(inner: np.ndarray, variances: np.ndarray) -> float:
     """Return the smallest distance from inner products, over the typical noise."""
     k = len(inner)
     if k == 1:
-        return float("inf")
+        return np.inf
     squares = np.add.outer(np.diag(inner), np.diag(inner)) - 2 * inner
     smallest = np.sqrt(max(squares[np.triu_indices(k, 1)].min(), 0.0))
     level = np.sqrt(np.median(variances)) if len(variances) else 0.0
     if level == 0:
-        return float("inf") if smallest > 0 else 0.0
+        return np.inf if smallest > 0 else 0.0
     return float(smallest / level)
 
 
-def _row_cautions(diagnosis: Diagnosis, sqnorms: np.ndarray) -> Iterator[Caution]:
-    """Yield cautions about rows that are zero or much longer than the others."""
+def _cautions(
+    diagnosis: Diagnosis, codes: np.ndarray, sqnorms: np.ndarray, values: np.ndarray
+) -> Iterator[Caution]:
+    """Yield what to look at; ``values`` are the clusters' eigenvalues and two more."""
+    n, k = len(sqnorms), diagnosis.n_clusters
     zero = int((sqnorms == 0).sum())
     if zero:
         yield Caution(CautionKind.ZERO_ROWS, {"rows": zero})
-    n = len(sqnorms)
     few = max(1, n // 100)
     share = float(np.sort(sqnorms)[-few:].sum() / sqnorms.sum())
     if diagnosis.gram != "cosine" and n >= 10 and share >= 0.5:
         yield Caution(CautionKind.DOMINANT_ROWS, {"rows": few, "share": share})
-
-
-def _cluster_cautions(
-    diagnosis: Diagnosis,
-    codes: np.ndarray,
-    certainty: np.ndarray,
-    sqnorms: np.ndarray,
-    values: np.ndarray,
-) -> Iterator[Caution]:
-    """Yield cautions about clusters and their number.
-
-    ``codes`` and ``certainty`` are those of rows that are not zero; ``values`` are the
-    eigenvalues of the clusters and two more, if there are.
-    """
-    k = diagnosis.n_clusters
     hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
     directions = _directions(diagnosis, sqnorms, values)
+    fewer = Caution(CautionKind.FEWER_DIRECTIONS, {"directions": directions})
     if hopeless and directions:
-        yield Caution(CautionKind.FEWER_DIRECTIONS, {"directions": directions})
+        yield fewer
     elif hopeless and diagnosis.eigenvalue_gap > 5:
         yield Caution(CautionKind.OTHER_ORDER, {})
     elif hopeless:
@@ -482,17 +423,17 @@ def _cluster_cautions(
     if hopeless:
         return
     if k > 1:
-        yield from _overlaps(diagnosis, codes, certainty)
+        live = sqnorms > 0
+        yield from _overlaps(diagnosis, codes[live], to_host(diagnosis.certainty)[live])
     if directions:
-        yield Caution(CautionKind.FEWER_DIRECTIONS, {"directions": directions})
+        yield fewer
     elif values[k - 1] <= 0:
         yield Caution(CautionKind.NOT_POSITIVE, {"number": k})
     else:
         gap, beyond = diagnosis.eigenvalue_gap, _gap(values, k + 1)
         # The second drop is where clusters end, unless the first is wide.
         if _edge(gap) is Edge.NONE or (beyond > 2 and gap < 5):
-            figures = {"number": k, "share": 1 / gap}
-            yield Caution(CautionKind.MORE_CLUSTERS, figures)
+            yield Caution(CautionKind.MORE_CLUSTERS, {"number": k, "share": 1 / gap})
     if diagnosis.scale_ratio < 1.25:
         yield Caution(CautionKind.EQUAL_SCALES, {"ratio": diagnosis.scale_ratio})
 

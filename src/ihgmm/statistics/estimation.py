@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.special import polygamma, stdtrit
 
-from ihgmm._checks import check_count, check_labels, check_matrix, check_number
+from ihgmm._checks import (
+    check_clusters,
+    check_count,
+    check_labels,
+    check_matrix,
+    check_number,
+)
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     Groups,
@@ -42,11 +48,9 @@ class Estimates:
     scale_errors : ndarray of shape (n_samples,)
         Standard errors of the scales. ``inf`` where the data cannot separate the scale
         from the noise: in a cluster of two rows, or one that shows no common pattern.
-        0 for a row alone, whose scale is 1 by definition; ``nan`` for scales that
-        were given.
+        0 for a row alone; ``nan`` for scales that were given.
     center_errors : ndarray of shape (n_clusters,)
-        Standard error of every entry of a centre; ``inf`` for clusters of one row or
-        none.
+        Standard error of every entry of a centre; ``inf`` for fewer than two rows.
     classes : ndarray of shape (n_clusters,)
         The label of each cluster.
     """
@@ -59,12 +63,12 @@ class Estimates:
     classes: np.ndarray
 
     def __repr__(self) -> str:
-        k, p = self.centers.shape
+        (k, p), n = self.centers.shape, self.scales.shape[0]
+        error = np.median(to_host(self.scale_errors))
+        noise = np.median(to_host(self.noise_levels))
         return (
-            f"Estimates(n_samples={self.scales.shape[0]}, n_features={p}, "
-            f"n_clusters={k}, "
-            f"median scale error={np.median(to_host(self.scale_errors)):.3g}, "
-            f"median noise level={np.median(to_host(self.noise_levels)):.3g})"
+            f"Estimates(n_samples={n}, n_features={p}, n_clusters={k}, "
+            f"median scale error={error:.3g}, median noise level={noise:.3g})"
         )
 
     def scale_intervals(self, level: float = 0.95) -> np.ndarray:
@@ -79,11 +83,6 @@ class Estimates:
         -------
         ndarray of shape (n_samples, 2)
             Lower and upper ends; none is below 0.
-
-        Notes
-        -----
-        Student's t with ``n_features - 1`` degrees of freedom, since the noise level
-        of a row comes from its own entries.
         """
         level = check_number("level", level, above=0)
         if level >= 1:
@@ -91,6 +90,7 @@ class Estimates:
                 f"level={level:g} is not a share; give a number between 0 and 1, such "
                 "as 0.95."
             )
+        # Student's t, since the noise level of a row comes from its own entries.
         freedom = max(self.centers.shape[1] - 1, 1)
         scales = to_host(self.scales)
         reach = to_host(self.scale_errors) * stdtrit(freedom, (1 + level) / 2)
@@ -123,35 +123,11 @@ def estimate_parameters(
 
     Notes
     -----
-    In a cluster, let row i have scale w_i (of mean 1), noise variance v_i and weight
-    a_i in the centre. Its inner product with the *other* rows' weighted sum has
-    expectation ``w_i * (A - a_i * w_i) * T``, where A is the sum of ``a_j * w_j`` and T
-    the squared norm of the true centre; the scales solve these equations. With row i in
-    its own centre they would be biased by an amount that grows with n_features. For the
-    same reason T is a double sum over distinct rows, and v_i is what ``T * w_i**2``
-    leaves of the squared row norm, over ``n_features - 1`` degrees of freedom.
-
-    This is done twice: with equal weights, then with ``a_i = w_i / v_i``, where w_i and
-    v_i are first pulled towards the mean of their cluster, all the way if their spread
-    is no more than their error. Clusters of fewer than ten rows keep equal weights:
-    theirs would be too uncertain. The centre is ``sum(a_i * x_i) / A``. With given
-    scales, the weights are these scales, the centre is the least-squares fit, and how
-    far off the scales are is not known.
-
-    With ``u_i = noise_i @ center / T`` and ``q_ij = noise_i @ noise_j / T``, the error
-    of the scale w_i is, to first order in the noise,
-
-        ``u_i - w_i * mean(u) + r_i - w_i * mean(r)``,
-
-    where r solves ``c_i * r_i + w_i * sum(a_j * r_j) = sum(a_j * q_ij, j != i)`` with
-    ``c_i = A - 2 * a_i * w_i``. The error of the centre's own length is common to a
-    cluster and cancels, since its scales have mean 1. The variance of u_i is
-    ``v_i / T``, that of q_ij is ``n_features * v_i * v_j / T**2``, and all are
-    uncorrelated; the standard errors follow. They do not account for wrong labels.
-
-    The noise is alike in all features, so one standard error serves all entries of a
-    centre: the root of ``sum(a_i**2 * v_i)``, over A. Only along the centre itself the
-    error is another one, that of an unweighted mean.
+    A scale comes from inner products of its row with the *other* rows of the cluster: a
+    row in its own centre would bias it by an amount that grows with n_features. Rows
+    count in centres with their scale over their noise variance, and equally in clusters
+    of fewer than ten. With given scales, centres are the least-squares fit. Standard
+    errors do not account for wrong labels. :doc:`/statistics` has the formulas.
 
     Two rows have one inner product, which cannot separate scales from noise: their
     scales are put in proportion to their norms, with infinite errors. A row alone has
@@ -164,33 +140,20 @@ def estimate_parameters(
     >>> estimates = estimate_parameters(X, ["a", "a", "a", "a"])
     >>> estimates.centers.round(3), estimates.scales.round(3)
     (array([[6., 8.]]), array([0.5, 1. , 1. , 1.5]))
-
-    >>> from ihgmm import make_ihgmm
-    >>> sample = make_ihgmm(4000, 400, 3, random_state=0, return_params=True)
-    >>> estimates = estimate_parameters(sample.X, sample.labels)
-    >>> mean = np.bincount(sample.labels, sample.scales) / np.bincount(sample.labels)
-    >>> truth = sample.scales / mean[sample.labels]
-    >>> lower, upper = estimates.scale_intervals(0.95).T
-    >>> round(float(np.mean((lower < truth) & (truth < upper))), 2)
-    0.95
     """
     data = check_matrix(X)
-    labels, classes = _check_clusters(labels, n_clusters, data.shape[0])
+    classes, labels = _check_clusters(labels, n_clusters, data.shape[0])
     if scales is not None:
         scales = _check_scales(scales, data.shape[0])
     return _estimate(data, labels, classes, scales)
 
 
 def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Estimates:
-    """Estimate parameters from the eigenvectors of a fit; all stays where X is.
-
-    The scales are read off the eigenvectors, without another look at the data.
-    """
-    scales = lengths_along_centers(fit, k)
-    return _estimate(X, labels, np.arange(k), scales)
+    """Estimate parameters, with scales read off the eigenvectors; all is where X is."""
+    return _estimate(X, labels, np.arange(k), _lengths_along_centers(fit, k))
 
 
-def lengths_along_centers(fit: Spectral, n_clusters: int) -> Tall:
+def _lengths_along_centers(fit: Spectral, n_clusters: int) -> Tall:
     """Return the lengths of rows along their centres, as the leading subspace has them.
 
     They are known up to a factor for each cluster. The signal part of the Gram matrix
@@ -237,16 +200,10 @@ def lengths_along_centers(fit: Spectral, n_clusters: int) -> Tall:
 def _check_clusters(
     labels: Any, n_clusters: int | None, n_samples: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels as integers from 0, and the label that each of these stands for."""
-    array = check_labels("labels", labels)
-    if len(array) != n_samples:
-        raise ValueError(
-            f"labels has {len(array)} entries and X has {n_samples} rows; give one "
-            "label for each row."
-        )
+    """Return the label of each cluster, and the number of each row's cluster."""
     if n_clusters is None:
-        classes, array = np.unique(array, return_inverse=True)
-        return np.ravel(array), classes
+        return check_clusters(labels, n_samples)
+    array = check_labels("labels", labels, n_samples)
     check_count("n_clusters", n_clusters)
     if array.dtype.kind not in "iu":
         raise TypeError(
@@ -259,7 +216,7 @@ def _check_clusters(
             f"labels has the entry {wrong[0]}, not between 0 and n_clusters - 1 = "
             f"{n_clusters - 1}; give such integers, or leave n_clusters out."
         )
-    return array.astype(np.intp, copy=False), np.arange(n_clusters)
+    return np.arange(n_clusters), array.astype(np.intp, copy=False)
 
 
 def _check_scales(scales: Any, n_samples: int) -> np.ndarray:
@@ -300,7 +257,7 @@ def _estimate(
     )
 
 
-# The fit; its formulas are in the notes of `estimate_parameters`.
+# The fit; its formulas are in docs/statistics.md.
 
 
 @dataclass(frozen=True)
@@ -349,21 +306,17 @@ def _scales(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return scales from products with the other rows, and where they are solved for.
 
-    The share ``z_i = a_i * w_i / A`` of a row in its centre solves
-    ``z * (1 - z) = const * a_i * inner_i``, with z of sum 1 in each cluster. Everything
-    is a function of the largest share y in the cluster, which is bisected for; the
-    other rows have the smaller root, below 1/2. Where no y will do, rows other than the
-    largest do not resemble each other; z is then in proportion to the products, and not
-    solved for. Nor are the scales of two rows: they are in proportion to the norms.
+    The shares z of rows in their centre solve ``z * (1 - z) = const * weight * inner``.
+    The largest of each cluster, y, is bisected for; the others have the smaller root.
+    Where no y will do, and for two rows, scales are not solved for.
     """
     products = np.maximum(weights * inner, 0.0)
     top = np.zeros(len(rows.sizes))
     np.maximum.at(top, rows.labels, products)
-    top = rows.spread(top)
-    ratio = np.divide(products, top, out=np.zeros(len(top)), where=top > 0)
+    relative = ratio(products, rows.spread(top))
 
     def smaller_roots(y: np.ndarray) -> np.ndarray:
-        product = rows.spread(y * (1 - y)) * ratio
+        product = rows.spread(y * (1 - y)) * relative
         return 2 * product / (1 + np.sqrt(np.maximum(1 - 4 * product, 0.0)))
 
     def enough(y: np.ndarray) -> np.ndarray:
@@ -376,9 +329,9 @@ def _scales(
         up = ~enough(y)
         low, high = np.where(up, y, low), np.where(up, high, y)
     largest = rows.spread(high)
-    shares = np.where((ratio == 1) & (largest > 0.5), largest, smaller_roots(high))
-    solved = rows.spread(below_half | (rows.sums(ratio) > 2))
-    scales = rows.over_mean(np.where(solved, shares, ratio) / weights)
+    shares = np.where((relative == 1) & (largest > 0.5), largest, smaller_roots(high))
+    solved = rows.spread(below_half | (rows.sums(relative) > 2))
+    scales = rows.over_mean(np.where(solved, shares, relative) / weights)
     pair = rows.spread(rows.sizes) == 2
     norms = rows.over_mean(np.sqrt(sqnorms))
     return np.asarray(np.where(pair, norms, scales)), solved & ~pair
@@ -414,7 +367,7 @@ def _scale_variances(fit: _Fit, rows: Groups, p: int) -> np.ndarray:
             others = slope**2 * rows.row_sums(g * b**2) + rows.row_sums(g * level**2)
             others += 2 * slope * rows.row_sums(g * b * level)
             own = g / c * (1 / c - 2 * w * (slope * b + level))
-            return np.asarray(own + w**2 * others)
+            return own + w**2 * others
 
         g = v * a
         cross = g / c - w * (slope * rows.row_sums(g * b) + rows.row_sums(g * level))
@@ -452,6 +405,5 @@ def _shrunk(values: np.ndarray, errors: np.ndarray, rows: Groups) -> np.ndarray:
     """Pull values to their cluster's mean by the share of error in their variance."""
     mean = rows.means(values)
     variance = rows.means((values - mean) ** 2)
-    error = np.minimum(rows.means(errors), variance)
-    share = np.divide(error, variance, out=np.ones(len(mean)), where=variance > 0)
+    share = ratio(np.minimum(rows.means(errors), variance), variance, 1.0)
     return values + share * (mean - values)

@@ -1,20 +1,20 @@
 """How well each row fits each cluster whose centre was learnt without that row.
 
-A centre estimated from a cluster carries the noise of its own rows. With many more
-features than rows this noise makes every row fit its own cluster best, right or wrong.
-Here a row is compared with the centres that the *other* rows give: the sums over a
-cluster are formed once, and the row's own part is taken off.
+A centre carries the noise of its own rows. With many more features than rows this noise
+makes every row fit its own cluster best, right or wrong. Here a row is compared with
+the centres that the *other* rows give: the sums over a cluster are formed once, and the
+row's own part is taken off.
 
-One loop of such comparisons serves two ends. `refine_labels` moves rows to the nearest
+A round of such comparisons serves two ends. `refine_labels` moves rows to the nearest
 centre until labels repeat; `fit_mixture` (expectation and maximisation) moves
 probabilities until they settle. Arrays with a number for each row and cluster are on
-the host, wherever the data are.
+the host, wherever the data are. The formulas are in docs/statistics.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -30,12 +30,9 @@ NOISES: tuple[Noise, ...] = ("common", "class", "individual")
 class Refinement:
     """Refined labels."""
 
-    #: The cluster of each row, where the data is.
-    labels: Tall
-    #: Rounds that were run.
-    n_iter: int
-    #: Whether rounds ended by themselves: nothing changed, or earlier labels came back.
-    converged: bool
+    labels: Tall  #: the cluster of each row, where the data is
+    n_iter: int  #: rounds that were run
+    converged: bool  #: whether nothing changed any more, or earlier labels came back
 
 
 def refine_labels(
@@ -43,80 +40,63 @@ def refine_labels(
 ) -> Refinement:
     """Reassign rows to the centres that the other rows give, until nothing changes.
 
-    Parameters
-    ----------
-    X : Matrix, array or sparse matrix of shape (n_samples, n_features)
-        The data, which has been checked.
-    labels : array of shape (n_samples,)
-        Where to start: integers from 0 to ``n_clusters - 1``, every one in use.
-    n_clusters : int
-        Number of clusters; none of them is ever emptied.
-    max_iter : int
-        Cap on the number of rounds.
+    X has been checked. The labels to start from are integers from 0 to
+    ``n_clusters - 1``, every one in use; no cluster is ever emptied. A round, of which
+    there are ``max_iter`` at most, costs two products with X of ``n_clusters`` columns.
 
-    Returns
-    -------
-    Refinement
-
-    Notes
-    -----
     In a centre a row counts with its length over its noise variance, both as they
     appear from the centres of the round before. The first rounds are soft: rows count
     in several centres, by their likelihood, so that one wrong label does not keep
     others wrong. Then every row goes to the centre with the largest cosine. Rounds
     that repeat earlier labels end the search, since they would go round in a circle.
-    A round costs two products with X of ``n_clusters`` columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm import make_ihgmm
-    >>> X, labels = make_ihgmm(60, 40, 2, separation=4.0, random_state=0)
-    >>> start = labels.copy()
-    >>> start[:5] = 1 - start[:5]
-    >>> bool((refine_labels(X, start, 2).labels == labels).all())
-    True
     """
     X, labels = as_matrix(X), to_host(labels).astype(np.intp, copy=False)
     if n_clusters == 1:
         return Refinement(X.to_device(np.zeros_like(labels)), 0, True)
-    rule = _UntilLabelsRepeat(labels)
-    start = indicators(labels, n_clusters)
-    # The look at the rows before the first round counts as a round here.
-    state, settled = _run_rounds(X, start, rule, max_iter=max_iter - 1)
-    return Refinement(X.to_device(rule.labels), state.n_iter + 1, settled)
+    memberships = indicators(labels, n_clusters)
+    seen = _first_look(X, memberships)
+    n_iter = 1  # the first look counts as a round
+    soft, converged = True, False
+    earlier: set[bytes] = set()
+    while n_iter < max_iter and not converged:
+        seen, _, _ = _round(X, memberships, seen, "individual")
+        if soft:
+            # Half sure, by the root of the likelihood, so that early errors can mend.
+            joint = joint_log_likelihood(seen, np.ones(n_clusters))
+            likely = softmax(0.5 * joint, axis=1)
+            soft = n_iter < 30 and np.abs(likely - memberships).max() > 1e-2
+        if soft:
+            memberships = likely
+        else:
+            before, labels = labels, _nearest(seen, labels)
+            converged = bool((labels == before).all()) or labels.tobytes() in earlier
+            earlier.add(labels.tobytes())
+            memberships = indicators(labels, n_clusters)
+        n_iter += 1
+    return Refinement(X.to_device(labels), n_iter, converged)
 
 
 @dataclass(frozen=True)
 class Mixture:
     """A fitted mixture."""
 
-    #: Probability of each cluster for each row, given the other rows.
-    memberships: np.ndarray
-    #: Shares of the clusters.
-    mixing_weights: np.ndarray
-    #: Variance of the noise in each cluster; None where every row has its own.
-    noise_variances: np.ndarray | None
-    #: The centres' directions, all rows included.
-    directions: Directions
-    #: Log-likelihood of the rows, each given the others.
-    log_likelihood: float
-    #: Rounds that were run.
-    n_iter: int
-    #: How much the memberships of a row moved in the last round, on average.
-    change: float
+    memberships: np.ndarray  #: probability of each cluster for each row, given others
+    mixing_weights: np.ndarray  #: shares of the clusters
+    noise_variances: np.ndarray | None  #: of each cluster; None if rows have their own
+    directions: Directions  #: of the centres, all rows included
+    log_likelihood: float  #: of the rows, each given the others
+    n_iter: int  #: rounds that were run
+    change: float  #: how much a row's memberships moved in the last round, on average
 
     def in_order(self, order: np.ndarray) -> Mixture:
         """Return the mixture with its clusters in another order."""
-        variances, centers = self.noise_variances, self.directions
+        d, variances = self.directions, self.noise_variances
         return replace(
             self,
             memberships=self.memberships[:, order],
             mixing_weights=self.mixing_weights[order],
             noise_variances=None if variances is None else variances[order],
-            directions=Directions(
-                centers.sums[:, order], centers.sqnorms[order], centers.loads[order]
-            ),
+            directions=Directions(d.sums[:, order], d.sqnorms[order], d.loads[order]),
         )
 
 
@@ -130,27 +110,12 @@ def fit_mixture(
     tol: float = 1e-4,
     say: Callable[[str], None] | None = None,
 ) -> Mixture:
-    """Fit centres, shares and noise from a start that is given by labels.
+    """Fit centres, shares and noise from a start as :func:`refine_labels` has it.
 
-    Parameters
-    ----------
-    X, labels, n_clusters
-        The data and the start, as for :func:`refine_labels`.
-    noise : {"common", "class", "individual"}
-        Whether the noise has one variance, one for each cluster or one for each row.
-    max_iter : int
-        Cap on the number of rounds.
-    tol : float
-        Memberships that move less than this, on average over rows, have converged.
-    say : callable, optional
-        Takes a few words on the progress, after each round.
+    ``noise`` says whether it has one variance, one for each cluster or one for each
+    row. Memberships that move by less than ``tol``, on average over rows, have
+    converged. After each round ``say`` gets a few words.
 
-    Returns
-    -------
-    Mixture
-
-    Notes
-    -----
     The likelihood of the model has no maximum where every row has its own noise: a
     centre through one row makes that row's noise vanish. Here every row is judged by
     centres learnt without it, which has no such flaw, and which keeps memberships
@@ -160,124 +125,57 @@ def fit_mixture(
     memberships = indicators(to_host(labels), n_clusters)
     # Shares that follow the memberships would feed on themselves: where clusters are
     # hard to tell apart, the largest would swallow the others.
-    rule = _UntilMembershipsSettle(mixing_weights(memberships, sqnorms), tol, say)
-    state, _ = _run_rounds(X, memberships, rule, noise, max_iter)
+    shares = mixing_weights(memberships, sqnorms)
+    seen = _first_look(X, memberships)
+    for n_iter in range(1, max_iter + 1):
+        before = memberships
+        seen, directions, variances = _round(X, before, seen, noise)
+        memberships, log_likelihood = _posterior(seen, shares, variances)
+        # Keep clusters from vanishing: the last row of one stays.
+        for k in np.flatnonzero(memberships.sum(axis=0) < 0.5):
+            last = before[:, k].argmax()
+            memberships[last] = 0.0
+            memberships[last, k] = 1.0
+        if n_iter > 20:  # only half the way, lest memberships swing for ever
+            memberships = (memberships + before) / 2
+        change = float(np.abs(memberships - before).sum(axis=1).mean() / 2)
+        if say is not None:
+            rounds = f"{n_iter} round{'s' * (n_iter != 1)}"
+            say(f"{rounds}, memberships moved by {change:.2g}")
+        if change <= tol:
+            break
     return Mixture(
-        state.memberships,
-        mixing_weights(state.memberships, sqnorms),
-        state.noise_variances,
-        state.directions,
-        rule.log_likelihood,
-        state.n_iter,
-        rule.change,
+        memberships,
+        mixing_weights(memberships, sqnorms),
+        variances,
+        directions,
+        log_likelihood,
+        n_iter,
+        change,
     )
 
 
 def evaluate_mixture(X: Matrix, memberships: np.ndarray, noise: Noise) -> Mixture:
     """Return the mixture that rows with given memberships make, without moving them."""
     shares = mixing_weights(memberships, to_host(X.sqnorms))
-    # The weights of rows in the centres have settled after three rounds.
-    state, _ = _run_rounds(X, memberships, lambda _: (memberships, False), noise, 3)
-    likely, log_likelihood = _posterior(state, shares)
-    variances, directions = state.noise_variances, state.directions
+    seen = _first_look(X, memberships)
+    for _ in range(3):  # the weights of rows in the centres have settled then
+        seen, directions, variances = _round(X, memberships, seen, noise)
+    likely, log_likelihood = _posterior(seen, shares, variances)
     return Mixture(likely, shares, variances, directions, log_likelihood, 1, np.inf)
 
 
-# The loop: rows make centres, centres look at rows, and a rule moves the memberships.
+def _first_look(X: Matrix, memberships: np.ndarray) -> Projections:
+    """Look at every row from centres in which all rows count alike."""
+    return leave_one_out(X, unit_weights(memberships, to_host(X.sqnorms)))[0]
 
 
-@dataclass(frozen=True)
-class _State:
-    """Memberships, the centres that they make, and the rows seen from these."""
-
-    memberships: np.ndarray
-    projections: Projections
-    directions: Directions
-    noise_variances: np.ndarray | None = None
-    n_iter: int = 0
-
-
-def _run_rounds(
-    X: Matrix,
-    memberships: np.ndarray,
-    rule: Callable[[_State], tuple[np.ndarray, bool]],
-    noise: Noise = "individual",
-    max_iter: int = 100,
-) -> tuple[_State, bool]:
-    """Run rounds until the rule or the cap ends them; return whether the rule did.
-
-    The rule returns the new memberships, and whether they may be the last.
-    """
-    weights = unit_weights(memberships, to_host(X.sqnorms))
-    state = _State(memberships, *leave_one_out(X, weights))
-    settled = False
-    while state.n_iter < max_iter and not settled:
-        state = _round(X, state, noise)
-        memberships, settled = rule(state)
-        state = replace(state, memberships=memberships)
-    return state, settled
-
-
-def _round(X: Matrix, state: _State, noise: Noise) -> _State:
+def _round(
+    X: Matrix, memberships: np.ndarray, seen: Projections, noise: Noise
+) -> tuple[Projections, Directions, np.ndarray | None]:
     """Sum up the centres from memberships, and look from them at every row."""
-    memberships, seen = state.memberships, state.projections
-    weights = seen.weights(memberships, noise)
-    seen, directions = leave_one_out(X, weights)
-    variances = _noise_variances(memberships, seen, noise)
-    return _State(memberships, seen, directions, variances, state.n_iter + 1)
-
-
-@dataclass
-class _UntilLabelsRepeat:
-    """Moves rows to the largest cosine, after soft rounds, until labels repeat."""
-
-    labels: np.ndarray
-    soft: bool = True
-    earlier: set[bytes] = field(default_factory=set)
-
-    def __call__(self, state: _State) -> tuple[np.ndarray, bool]:
-        k = state.memberships.shape[1]
-        if self.soft:
-            # Half sure, by the root of the likelihood, so that early errors can mend.
-            joint = joint_log_likelihood(state.projections, np.ones(k))
-            likely = softmax(0.5 * joint, axis=1)
-            change = np.abs(likely - state.memberships).max()
-            self.soft = change > 1e-2 and state.n_iter < 30
-            if self.soft:
-                return likely, False
-        new = _nearest(state.projections, self.labels)
-        key = new.tobytes()
-        settled = bool((new == self.labels).all()) or key in self.earlier
-        self.labels = new
-        self.earlier.add(key)
-        return indicators(new, k), settled
-
-
-@dataclass
-class _UntilMembershipsSettle:
-    """Moves memberships to the probabilities, until they move by less than tol."""
-
-    shares: np.ndarray
-    tol: float
-    say: Callable[[str], None] | None
-    change: float = np.inf
-    log_likelihood: float = np.nan
-
-    def __call__(self, state: _State) -> tuple[np.ndarray, bool]:
-        before = state.memberships
-        likely, self.log_likelihood = _posterior(state, self.shares)
-        # Keep clusters from vanishing: the last row of one stays.
-        for k in np.flatnonzero(likely.sum(axis=0) < 0.5):
-            last = before[:, k].argmax()
-            likely[last] = 0.0
-            likely[last, k] = 1.0
-        if state.n_iter > 20:  # only half the way, lest memberships swing for ever
-            likely = (likely + before) / 2
-        self.change = float(np.abs(likely - before).sum(axis=1).mean() / 2)
-        if self.say is not None:
-            rounds = f"{state.n_iter} round{'s' * (state.n_iter != 1)}"
-            self.say(f"{rounds}, memberships moved by {self.change:.2g}")
-        return likely, self.change <= self.tol
+    seen, directions = leave_one_out(X, seen.weights(memberships, noise))
+    return seen, directions, _noise_variances(memberships, seen, noise)
 
 
 def _nearest(seen: Projections, labels: np.ndarray) -> np.ndarray:
@@ -298,10 +196,11 @@ def _nearest(seen: Projections, labels: np.ndarray) -> np.ndarray:
     return new
 
 
-def _posterior(state: _State, shares: np.ndarray) -> tuple[np.ndarray, float]:
+def _posterior(
+    seen: Projections, shares: np.ndarray, variances: np.ndarray | None
+) -> tuple[np.ndarray, float]:
     """Return each cluster's probability for each row, and the log-likelihood of all."""
-    seen = state.projections
-    joint = joint_log_likelihood(seen, shares, state.noise_variances)
+    joint = joint_log_likelihood(seen, shares, variances)
     total = logsumexp(joint, axis=1, keepdims=True)
     return np.exp(joint - total), float(total[seen.sqnorms > 0].sum())
 
@@ -331,21 +230,17 @@ class Projections:
     @property
     def along(self) -> np.ndarray:
         """Lengths of rows along each centre."""
-        return np.asarray(np.sqrt(self.sqnorms)[:, None] * self.cosines)
+        return np.sqrt(self.sqnorms)[:, None] * self.cosines
 
     @property
     def across(self) -> np.ndarray:
         """Squared lengths of rows across each centre."""
         # No row fits a centre without any noise: this is the least squared sine.
         sines = np.maximum(1.0 - self.cosines**2, 1e-12)
-        return np.asarray(sines * self.sqnorms[:, None])
+        return sines * self.sqnorms[:, None]
 
     def accuracy(self, variances: np.ndarray) -> np.ndarray:
-        """Return the squared cosines of the centres used with the true ones.
-
-        They are estimated from the noise variance of the rows in each cluster, and at
-        least 0.001.
-        """
+        """Return squared cosines of the centres with the true ones, at least 0.001."""
         noise = self.n_features * variances * self.loads
         return np.clip(1.0 - _ratio(noise, self.center_sqnorms, 1.0), 1e-3, 1.0)
 
@@ -368,14 +263,11 @@ def unit_weights(memberships: np.ndarray, sqnorms: np.ndarray) -> np.ndarray:
 
 def indicators(labels: np.ndarray, n_clusters: int) -> np.ndarray:
     """Return memberships that are 1 in the cluster of each row and 0 elsewhere."""
-    return np.asarray((labels[:, None] == np.arange(n_clusters)).astype(np.float64))
+    return (labels[:, None] == np.arange(n_clusters)).astype(np.float64)
 
 
 def leave_one_out(X: Matrix, weights: np.ndarray) -> tuple[Projections, Directions]:
-    """Compare each row with the weighted sums of the other rows.
-
-    The directions that come along are the sums over all rows.
-    """
+    """Compare each row with the weighted sums of the others; return sums of all too."""
     sqnorms, sums = to_host(X.sqnorms), to_host(X.adjoint(weights))
     # Where nothing is left without the row, rounding must not pass for a centre.
     rounding = max(1e-10, 32 * float(np.finfo(sums.dtype).eps))
@@ -413,7 +305,7 @@ def _ratio(a: np.ndarray, b: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
 def _column_scaled(weights: np.ndarray) -> np.ndarray:
     """Return weights with largest value 1 in each column: only ratios matter."""
     peak = weights.max(axis=0)
-    return np.asarray(weights / np.where(peak > 0, peak, 1.0))
+    return weights / np.where(peak > 0, peak, 1.0)
 
 
 def joint_log_likelihood(
@@ -422,16 +314,7 @@ def joint_log_likelihood(
     """Return the log-likelihood of each row together with each cluster.
 
     Shares and noise variances are those of the clusters; without variances, every row
-    has its own, which is unknown.
-
-    Notes
-    -----
-    A row of length ``|x|`` has the component ``y = |x| cos`` along a centre and
-    ``|x|**2 - y**2`` across it. The length of its signal is unknown; integrated out
-    over all positive lengths it leaves ``Phi(y / s)``, s being the standard deviation
-    of the noise. With s known, the rest is the Gaussian density of the part across;
-    the centre's own noise adds to s in proportion to the signal. With s unknown it is
-    fitted to the row, which leaves ``(1 - cos**2)**(-(p - 1) / 2)``.
+    has its own, which is unknown and fitted to it.
     """
     p = seen.n_features
     freedom = max(p - 1, 1)
@@ -439,7 +322,7 @@ def joint_log_likelihood(
     tiny = np.finfo(np.float64).tiny
     if variances is None:
         variance = np.maximum(across / freedom, tiny)
-        fit = np.full_like(across, freedom)
+        fit = freedom
     else:
         accuracy = seen.accuracy(variances)
         signal = np.maximum(along, 0.0) ** 2 * (1.0 / accuracy - 1.0)
@@ -449,7 +332,7 @@ def joint_log_likelihood(
     value += log_ndtr(along / np.sqrt(variance))
     # A zero row fits everywhere alike.
     value[seen.sqnorms == 0] = 0.0
-    return np.asarray(value + np.log(shares))
+    return value + np.log(shares)
 
 
 def mixing_weights(memberships: np.ndarray, sqnorms: np.ndarray) -> np.ndarray:
@@ -465,7 +348,7 @@ def mixing_weights(memberships: np.ndarray, sqnorms: np.ndarray) -> np.ndarray:
     even = n / k
     distance = float(np.square(sizes - even).sum() / even)
     kept = max(0.0, 1 - (k - 1) / distance) if distance > 0 else 0.0
-    return np.asarray((even + kept * (sizes - even)) / n)
+    return (even + kept * (sizes - even)) / n
 
 
 def _noise_variances(

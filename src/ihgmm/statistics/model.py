@@ -10,14 +10,12 @@ from scipy.spatial.distance import pdist
 
 from ihgmm._checks import (
     check_choice,
+    check_clusters,
     check_count,
-    check_labels,
     check_number,
     check_row_count,
     generator,
 )
-
-__all__ = ["IhGMMSample", "default_separation", "make_ihgmm"]
 
 NOISE_DISTRIBUTIONS = ("gaussian", "rademacher", "uniform")
 NOISE_STRUCTURES = ("individual", "class", "common")
@@ -31,17 +29,13 @@ class IhGMMSample:
     ----------
     X : ndarray of shape (n_samples, n_features)
         The data, ``scales[i] * centers[labels[i]]`` plus noise in row i.
-    labels : ndarray of shape (n_samples,)
-        The cluster of each row.
-    scales : ndarray of shape (n_samples,)
-        The scale of each row, omega_i in the paper.
-    noise_levels : ndarray of shape (n_samples,)
-        The standard deviation of the noise in each row, sigma_i in the paper.
+    labels, scales, noise_levels : ndarray of shape (n_samples,)
+        The cluster, the scale (omega_i in the paper) and the standard deviation of the
+        noise (sigma_i) of each row.
     centers : ndarray of shape (n_clusters, n_features)
         The centres, theta_k in the paper.
     separation : float
-        The smallest distance between two centres, Delta in the paper; ``inf`` for a
-        single centre.
+        The smallest distance between two centres, Delta; ``inf`` for a single one.
     """
 
     X: np.ndarray
@@ -54,14 +48,12 @@ class IhGMMSample:
     @property
     def signal(self) -> np.ndarray:
         """The expectation of X, of shape (n_samples, n_features)."""
-        return np.asarray(self.scales[:, None] * self.centers[self.labels])
+        return self.scales[:, None] * self.centers[self.labels]
 
     def __repr__(self) -> str:
-        n, p = self.X.shape
-        return (
-            f"IhGMMSample(n_samples={n}, n_features={p}, "
-            f"n_clusters={len(self.centers)}, separation={self.separation:.4g})"
-        )
+        (n, p), k = self.X.shape, len(self.centers)
+        size = f"n_samples={n}, n_features={p}, n_clusters={k}"
+        return f"IhGMMSample({size}, separation={self.separation:.4g})"
 
 
 def default_separation(
@@ -69,8 +61,7 @@ def default_separation(
 ) -> float:
     """Return ``C * sqrt(K * log d) * max(1, (p / n)**(1/4))``, ``d = max(n, p)``.
 
-    The separation of the paper's simulations, which satisfies the condition of its
-    Corollary 1 up to the constant.
+    So the paper's simulations have it; up to C it is the condition of Corollary 1.
 
     Examples
     --------
@@ -108,8 +99,7 @@ def make_ihgmm(
     Parameters
     ----------
     n_samples, n_features, n_clusters : int
-        Size of the sample. ``n_features`` must be at least ``n_clusters`` unless
-        centres are given.
+        Size of the sample; features at least as many as clusters, or give centres.
     scale_ratio : float
         Scales are uniform between 1 and this number, R in the paper; 1 is the
         classical mixture.
@@ -208,9 +198,7 @@ def check_model(**given: Any) -> tuple[Any, ...]:
             raise ValueError("centers contains NaN or infinity; give finite numbers.")
         checked["centers"] = theta
     if "labels" in given:
-        names, code = np.unique(
-            check_labels("labels", given["labels"]), return_inverse=True
-        )
+        names, code = check_clusters(given["labels"])
         if "centers" in given:
             _check_row_numbers(names, len(theta))
         checked["labels"] = code
@@ -218,8 +206,8 @@ def check_model(**given: Any) -> tuple[Any, ...]:
         omega = np.array(given["scales"], dtype=np.float64)
         n = len(checked["labels"]) if "labels" in given else omega.size
         if omega.shape != (n,) or n == 0:
-            count = f"{n} positive, finite numbers"
-            wanted = count if "labels" in given else "one number for each row"
+            many = f"{n} positive, finite numbers"
+            wanted = many if "labels" in given else "one number for each row"
             raise ValueError(f"scales has shape {omega.shape}; give {wanted}.")
         if not (np.isfinite(omega) & (omega > 0)).all():
             raise ValueError(
@@ -262,7 +250,7 @@ def _orthonormal_rows(k: int, p: int, rng: np.random.Generator) -> np.ndarray:
             "Raise n_features or give centers."
         )
     Q, _ = np.linalg.qr(rng.standard_normal((p, k)))
-    return np.asarray(Q.T)
+    return Q.T
 
 
 def _labels(n: int, k: int, balance: float, rng: np.random.Generator) -> np.ndarray:
@@ -278,6 +266,7 @@ def _noise_levels(
 ) -> np.ndarray:
     """Return the noise level of each row."""
     n = len(labels)
+    sources = {"individual": np.arange(n), "class": labels, "common": np.zeros(n, int)}
     count = {"individual": n, "class": k, "common": 1}[structure]
     if isinstance(levels, tuple):
         if len(levels) != 2 or not 0 <= levels[0] <= levels[1] < np.inf:
@@ -295,8 +284,7 @@ def _noise_levels(
                 f"noise_levels has shape {values.shape}; noise_structure="
                 f"{structure!r} wants {count} finite numbers that are not negative."
             )
-    rows = {"individual": np.arange(n), "class": labels, "common": np.zeros(n, int)}
-    return np.asarray(values[rows[structure]])
+    return values[sources[structure]]
 
 
 def _draw(

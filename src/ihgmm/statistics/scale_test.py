@@ -1,8 +1,4 @@
-"""A test of whether the rows of a cluster differ in scale at all.
-
-The classical mixture is the model of this package with equal scales in each cluster.
-This file tests for that, and says how far apart the scales are.
-"""
+"""A test of whether the rows of a cluster differ in scale at all, and by how much."""
 
 from __future__ import annotations
 
@@ -14,8 +10,9 @@ import numpy as np
 from scipy.special import gammaincc, ndtr
 
 from ihgmm._checks import check_clusters, check_matrix, generator
+from ihgmm._text import scale_recommendation, scale_table
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
-from ihgmm.matrix.tall import Groups, row_dots, widen
+from ihgmm.matrix.tall import Groups, ratio, row_dots, widen
 
 
 class Advice(StrEnum):
@@ -40,9 +37,7 @@ class Evidence(StrEnum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScaleTest:
-    """What the data say about the scales of the rows of a cluster.
-
-    Print it for a table with the recommendation.
+    """What the data say about the scales of the rows of a cluster; print it.
 
     Attributes
     ----------
@@ -60,10 +55,8 @@ class ScaleTest:
     detectable : float
         The spread that would be found, at the level of 5%, about 9 times in 10;
         ``inf`` when the centres are too weak or the rows too few.
-    clusters : ndarray of shape (n_clusters,)
-        The labels of the clusters, sorted.
-    sizes : ndarray of shape (n_clusters,)
-        Rows in each cluster.
+    clusters, sizes : ndarray of shape (n_clusters,)
+        The labels of the clusters, sorted, and the rows in each.
     p_values, statistics, spreads : ndarray of shape (n_clusters,)
         The same for each cluster by itself. A cluster of fewer than four rows has NaN
         in all three and is left out of the overall figures. The first two are NaN also
@@ -87,12 +80,9 @@ class ScaleTest:
 
     @property
     def strongest(self) -> tuple[Any, float]:
-        """The cluster with the smallest p-value, corrected for the number of clusters.
-
-        The correction is Bonferroni's. None and NaN when no cluster could be tested.
-        """
+        """Cluster and p-value of the strongest evidence, corrected by Bonferroni."""
         if self.n_tested == 0:
-            return None, float("nan")
+            return None, np.nan
         least = np.nanargmin(self.p_values)
         p_value = float(min(1.0, self.n_tested * self.p_values[least]))
         return self.clusters[least], p_value
@@ -126,8 +116,6 @@ class ScaleTest:
     @property
     def recommendation(self) -> str:
         """Which mixture to use, in words, with the figures that speak for it."""
-        from ihgmm._text import scale_recommendation
-
         return scale_recommendation(self)
 
     def __repr__(self) -> str:
@@ -137,8 +125,6 @@ class ScaleTest:
         )
 
     def __str__(self) -> str:
-        from ihgmm._text import scale_table
-
         return scale_table(self)
 
 
@@ -168,37 +154,14 @@ def scale_heterogeneity_test(
     Notes
     -----
     Each cluster is split in two halves at random. The mean of one half gives a
-    direction u; a row of the other half, less the mean of that half, is d. With equal
-    scales d is noise alone: its entries are independent, and if noise is symmetric a
-    change of sign does not change their distribution. So
-    ``t = sum(e) / sqrt(sum(e**2))`` with ``e = u * d`` has ``E[t**2] = 1`` exactly, for
-    any symmetric noise, whatever its level in that row, and with individual scales
-    more. The statistic is the weighted sum of ``t**2 - 1`` over all rows, the weight
-    being the row's signal-to-noise ratio. Its variance and third cumulant are known
-    from the fourth and sixth powers of e, and a gamma distribution with these gives
-    the p-value. Then the halves change roles.
+    direction, along which rows of the other half vary by noise alone if scales are
+    equal. That part of the test is exact for any symmetric noise, whatever its level in
+    each row, and corrected for skewed noise, such as that of counts.
 
-    Counts and the like have skewed noise. Then a large entry makes the sum and the
-    squares large at once, ``E[t**2]`` is above 1 wherever u has mostly one sign, and
-    with many rows this looks like scales. So each entry of e is multiplied by
-    ``1 + a * s / (1 - s)``, s being its share in the squares of its row, at most 0.9,
-    and ``a = 2.5 - sqrt(2.5)``. To the leading order that makes the mean 0 with skewed
-    noise; with symmetric noise it stays 0 exactly.
-
-    The spread is the variance of ``u . x`` in a half less that of the noise, over the
-    squared mean of ``u . x`` less its noise. It is cross-fitted as the test is, so that
-    noise in the direction does not bias it; as halves have means of their own, it
-    estimates the spread that the scales were drawn with, not that of these very rows.
-
-    The test takes the model's word that entries of the noise are independent. At the
-    level of 5% it rejects equal scales in 0% to 5% of draws of Poisson counts with 15
-    to 200 of them in a row (300 x 50 to 2,000 x 2,000, three clusters), and in 3% to
-    10% with exponential noise around positive centres (50 and 1,000 features). It
-    rejects too often when rows hold about ten counts or fewer (30% of draws), and with
-    exponential noise in ten features and thousands of rows (half of them). Noise
-    that the features share, in the direction of the centre, looks like scales. So do
-    rows with a wrong label. And t squared is at most n_features: with very few
-    features, or centres that live on very few, only large clusters can show anything.
+    The test takes the model's word that entries of the noise are independent. Noise
+    that the features share, in the direction of the centre, looks like scales; so do
+    rows with a wrong label, rows of about ten counts or fewer, and exponential noise in
+    ten features and thousands of rows. :doc:`/statistics` has the formulas and rates.
 
     Examples
     --------
@@ -239,7 +202,7 @@ def random_halves(codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     sizes = np.bincount(codes)
     rank = np.empty(len(codes), dtype=np.intp)
     rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return np.asarray(rank % 2)
+    return rank % 2
 
 
 @dataclass(frozen=True)
@@ -247,12 +210,11 @@ class RowFigures:
     """What the test needs of the rows, found in one pass over X.
 
     ``u`` is the unit vector along the mean of the other half; ``d`` is the row less
-    the mean of its own half, whose weights are ``weight``; ``e`` is ``u * d`` with
-    large entries raised, see :func:`_raised`.
+    the mean of its own half; ``e`` is ``u * d`` with large entries raised.
     """
 
     groups: Groups  # two for each cluster, one for each half
-    weight: np.ndarray
+    weight: np.ndarray  # of the row in the mean of its half
     y: np.ndarray  # u . d
     e: np.ndarray  # sum(e)
     v: np.ndarray  # sum(e**2); 0 for a row that does not count
@@ -276,9 +238,8 @@ def row_figures(
     weight = _weights(X, groups)
     means = groups.weighted_sums(X, weight).astype(np.float64)
     length = np.linalg.norm(means, axis=1, keepdims=True)
-    unit = np.divide(means, length, out=np.zeros_like(means), where=length > 0)
     other = np.arange(n_groups) ^ 1
-    u = unit[other]
+    u = ratio(means, length)[other]
     cube = u**3
     power = np.einsum("ij,ij->i", cube, u)
     # A row nearer to the mean than rounding says nothing.
@@ -297,8 +258,7 @@ def row_figures(
     # What y * u and the mean took of the noise; with one feature, all of it.
     rest = (1 - power[group]) * (1 - weight)
     noise = np.divide(noise, rest, out=np.full(n, np.inf), where=rest > 1e-9)
-    gain = np.divide(v, square**1.5, out=np.zeros(n), where=v > 0)
-    gain *= length[other, 0][group]
+    gain = ratio(v, square**1.5) * length[other, 0][group]
     level = np.einsum("ij,ij->i", u, means)
     return RowFigures(
         groups, weight, y, e, v, fourth, sixth, np.maximum(noise, 0.0), gain, level
@@ -365,8 +325,7 @@ def _weights(X: Matrix, groups: Groups) -> np.ndarray:
     inverse = 1 / np.where(known, np.maximum(noise, mean / size), 1.0)
     # A difference in each half takes two rows there, four in the cluster.
     inverse[np.bincount(group // 2)[group // 2] < 4] = 0.0
-    total = groups.row_sums(inverse)
-    return np.divide(inverse, total, out=np.zeros(len(group)), where=total > 0)
+    return ratio(inverse, groups.row_sums(inverse))
 
 
 def cumulants_of(rows: RowFigures) -> np.ndarray:
@@ -378,21 +337,20 @@ def cumulants_of(rows: RowFigures) -> np.ndarray:
     are those of a sum of entries with random signs, against a normal variable.
     """
     s, f = rows.groups.sums, rows.gain
-    ratio = np.divide(rows.e**2, rows.v, out=np.zeros_like(rows.v), where=rows.v > 0)
-    b = f * np.divide(rows.weight, 1 - rows.weight, where=f > 0, out=np.zeros_like(f))
+    b = f * ratio(rows.weight, 1 - rows.weight)
     d = f + b
     second = s(d**2) - 2 * s(d * b) + s(b) ** 2
     third = s(d**3) - 3 * s(d**2 * b) + 3 * s(d * b) * s(b) - s(b) ** 3
     second *= _average(s(f**2 * (1 - rows.fourth)), s(f**2))
     third *= _average(s(f**3 * (1 - 3 * rows.fourth + 2 * rows.sixth)), s(f**3))
-    by_half = np.column_stack([s(f * (ratio - 1)), 2 * second, 8 * third])
-    return np.asarray(by_half.reshape(-1, 2, 3).sum(axis=1))
+    statistic = s(f * (ratio(rows.e**2, rows.v) - 1))
+    by_half = np.column_stack([statistic, 2 * second, 8 * third])
+    return by_half.reshape(-1, 2, 3).sum(axis=1)
 
 
 def _average(total: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return a ratio, with 0 for what is 0 up to rounding."""
-    known = total > 1e-9 * weight
-    return np.divide(total, weight, out=np.zeros_like(total), where=known)
+    return ratio(np.where(total > 1e-9 * weight, total, 0.0), weight)
 
 
 def _judge(cumulants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -430,9 +388,8 @@ def _effects(rows: RowFigures) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _spread(variance: Any, square: Any) -> Any:
     """Return the root of a ratio, 0 if negative, NaN if its denominator is not > 0."""
-    ratio = np.full(np.shape(variance), np.nan)
-    np.divide(variance, square, out=ratio, where=np.asarray(square) > 0)
-    return np.sqrt(np.maximum(ratio, 0.0))
+    squares = ratio(variance, np.asarray(square), np.nan)
+    return np.sqrt(np.maximum(squares, 0.0))
 
 
 def _detectable_spread(
@@ -440,7 +397,7 @@ def _detectable_spread(
 ) -> float:
     """Return the spread whose statistic mostly exceeds the critical value.
 
-    A spread s multiplies ``t**2`` of a row by ``1 + s**2 * ratio`` on average, ratio
+    A spread s multiplies ``t**2`` of a row by ``1 + s**2 * signal`` on average, signal
     being its squared signal-to-noise ratio. The equation, mean = quantile * (standard
     deviation without + standard deviation with), is quadratic in ``s**2``. It promises
     19 times in 20; noise in the ratios makes it 16 to 19.
@@ -448,12 +405,12 @@ def _detectable_spread(
     quantile = 1.645  # a standard normal variable exceeds it once in 20 times
     cluster = rows.groups.labels // 2
     level = np.where(usable, square / np.bincount(cluster), 0.0)[cluster]
-    ratio = np.divide(level, rows.v, out=np.zeros_like(level), where=rows.v > 0)
-    pull = rows.gain @ ratio
-    cross, own = rows.gain**2 @ ratio, rows.gain**2 @ ratio**2
+    signal = ratio(level, rows.v)
+    pull = rows.gain @ signal
+    cross, own = rows.gain**2 @ signal, rows.gain**2 @ signal**2
     deviation = np.sqrt(max(cumulants[:, 1].sum(), 0.0))
     below = pull**2 - 2 * quantile**2 * own
     if below <= 0:
-        return float("inf")
+        return np.inf
     above = 2 * quantile * deviation * pull + 4 * quantile**2 * cross
     return float(np.sqrt(above / below))

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import check_choice, check_count, check_matrix, generator
+from ihgmm._text import automatic_count_warnings, count_summary
 from ihgmm._warnings import warn
 from ihgmm.matrix import Matrix, namespace, to_host
 from ihgmm.matrix.threads import sized_threads
-from ihgmm.numerics.eigen import EigenPairs, leading_eigenpairs
+from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.flips import default_flips, is_kept, null_eigenvalues, residual_of
 from ihgmm.numerics.gram import GramKind, GramOperator
+from ihgmm.numerics.krylov import EigenPairs
 from ihgmm.statistics.stability import stable_count
 
 CountGram = Literal["auto", "hollow", "cosine"]
@@ -43,26 +45,20 @@ class ClusterCount:
         Where no float can hold squares of X, they are those of X over a power of two.
     null : ndarray
         The largest eigenvalue of each sign-flipped copy behind the edge.
-    method : str
-        The one used, "parallel" or "stability".
-    gram : str
-        The Gram matrix that shows them, "hollow" or "cosine".
-    n_rows : int
-        Rows that were looked at; fewer than in X when there are very many.
-    n_features : int
-        Features of X.
+    method, gram : str
+        The method used, "parallel" or "stability", and the Gram matrix that shows the
+        clusters, "hollow" or "cosine".
+    n_rows, n_features : int
+        Rows that were looked at, fewer than in X when there are very many; features.
     has_few_features : bool
         Whether features are so few, 20 at most, that random signs leave much of a
         pattern and can hide others.
     max_clusters : int
         The largest number that was looked for.
-    largest_column : float
-        Share of the squared length of X in one column. Signs on a column that
-        dominates flip whole rows, and leave nothing to compare with.
-    largest_index : int
-        Which column that is, counted from 0.
-    largest_mean : float
-        Share of that column's squared length that is its mean; near 1 for an offset.
+    largest_column, largest_index, largest_mean : float, int, float
+        Share of the squared length of X in one column, which column that is, counted
+        from 0, and the share of its squared length that is its mean, near 1 for an
+        offset. Signs on a column that dominates leave nothing to compare with.
     strengths : dict of int to float
         Prediction strength of each number of clusters tried; empty for "parallel",
         and where there is one direction only or no number could be tried.
@@ -84,7 +80,7 @@ class ClusterCount:
     largest_column: float
     largest_index: int
     largest_mean: float
-    strengths: dict[int, float]
+    strengths: dict[int, float] = field(default_factory=dict)
     required_strength: float = 0.9
 
     @property
@@ -121,42 +117,20 @@ class ClusterCount:
     @property
     def summary(self) -> str:
         """The finding in words."""
-        from ihgmm._text import count_summary
-
         return count_summary(self)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the eigenvalues and the band of the null.
+        """Draw the eigenvalues and the band of the null; return the matplotlib axes.
 
-        A new figure shows beside them, for "stability", the prediction strengths; in
-        axes of your own draw those with :meth:`plot_strengths`.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw the eigenvalues; a new figure by default.
-
-        Returns
-        -------
-        matplotlib axes
-            Those of the eigenvalues.
+        A new figure, made where no axes are given, shows beside them for "stability"
+        the prediction strengths; in axes of your own :meth:`plot_strengths` draws them.
         """
         from ihgmm.plotting.eigenvalues import plot_count
 
         return plot_count(self, ax)
 
     def plot_strengths(self, ax: Any = None) -> Any:
-        """Draw the prediction strength of each number of clusters tried.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        matplotlib axes
-        """
+        """Draw the prediction strength of each number tried; return the axes."""
         from ihgmm.plotting.eigenvalues import plot_strengths
 
         if not self.strengths:
@@ -211,29 +185,16 @@ def select_n_clusters(
     Notes
     -----
     Random signs on the entries of X destroy a low-rank signal and leave symmetric
-    independent noise as it was, with every row's own level. Eigenvalues of the Gram
-    matrix of X above those of flipped copies are signal [1]_. The edge is the mean of
-    the copies' *largest* eigenvalues plus 2.5 standard deviations, or 3 for the second
-    look of ``gram="auto"``. What a strong signal leaves in the copies could hide a
-    small cluster; so the directions found are taken out of X before it is flipped
-    again, until no more are found. What the new flips do not confirm does not count.
+    independent noise as it was. Eigenvalues of the Gram matrix of X above those of
+    flipped copies are signal [1]_; the directions found are taken out of X before it is
+    flipped again, so that a strong signal does not hide a small cluster. Stability is
+    the prediction strength of [2]_ of k-means on the leading eigenvectors; where no
+    number is stable, the count is the rank, and ``summary`` says so.
 
     A cluster is invisible, to this and to any other spectral method, when its signal is
-    lost in the noise, or when it has one row only. A pattern that lies in a single
-    feature cannot be told from noise in that feature, so ``"parallel"`` finds too
-    few clusters there, and with few features. Where rows are many more than
+    lost in the noise, or when it has one row only. Where rows are many more than
     features and X has more than 4 million entries, rows are drawn at random; clusters
-    with few of those rows can be missed. From sparse data the directions are taken out
-    at the stored entries.
-
-    Stability is the prediction strength of [2]_, at least 0.9, of k-means on the unit
-    rows of the leading eigenvectors. With 20 features or fewer, where flips show
-    little, all eigenvectors are used, times the root of their eigenvalue. Numbers from
-    the rank (2 at least) upwards are tried, until eight in a row beyond the best one,
-    and beyond the number of eigenvectors, are not stable; ``max_clusters`` and a
-    quarter of the rows are the most. Two opposite sides count only if an eigenvalue
-    stands out: noise that is larger in one feature has them too. Where no number is
-    stable, the count is the rank, and ``summary`` says so.
+    with few of those rows can be missed. :doc:`/statistics` has the details.
 
     References
     ----------
@@ -267,8 +228,6 @@ def resolve(
 
     ``refined`` means that its labels do not rest on the eigenvectors of ``gram`` alone.
     """
-    from ihgmm._text import automatic_count_warnings
-
     count = count_clusters(X, "cosine" if gram == "cosine" else "auto", rng)
     hidden = count.gram == "cosine" and gram != "cosine" and not refined
     for text in automatic_count_warnings(count, hidden_from=gram if hidden else None):
@@ -293,75 +252,55 @@ def count_clusters(
     """
     X = _draw_rows(X, max_entries, rng)
     n, p = X.shape
+    most = min(max_clusters, n - 1, p)
     # What signs leave of one pattern in so few features may hide another.
     few = p <= 20
     if method == "auto":
         method = "stability" if few else "parallel"
+    kind: GramKind = "cosine" if gram == "cosine" else "hollow"
     with sized_threads(X.n_entries):
-        share, index, mean = _largest_column(X)
-        kind: GramKind = "cosine" if gram == "cosine" else "hollow"
-        count = ClusterCount(
-            n_clusters=0,
-            rank=0,
-            eigenvalues=np.zeros(1),
-            edge=0.0,
-            null=np.zeros(0),
-            method=method,
-            gram=kind,
-            n_rows=n,
-            n_features=p,
-            has_few_features=few,
-            max_clusters=max_clusters,
-            largest_column=share,
-            largest_index=index,
-            largest_mean=mean,
-            strengths={},
-        )
-        most = min(max_clusters, n - 1, p)
+        facts = {
+            "method": method,
+            "n_rows": n,
+            "n_features": p,
+            "has_few_features": few,
+            "max_clusters": max_clusters,
+            **_largest_column(X),
+        }
         if most < 1 or not namespace(X.sqnorms).any(X.sqnorms):
-            return count
+            none = np.zeros(0)
+            return ClusterCount(0, 0, np.zeros(1), 0.0, none, gram=kind, **facts)
         G = GramOperator.of(X, kind)
         least = p + 1 if few else 11  # stability looks at all of few features
         spectrum = count_above_noise(G, most, n_flips, rng, least=least)
         # A second look at large data would cost too much.
         if gram == "auto" and spectrum.rank < most and is_kept(X):
             # Noisy rows can hide a cluster; as unit rows they are not louder.
-            G = GramOperator.of(X, "cosine")
-            cosine = count_above_noise(
-                G, most, n_flips, rng, least=least, known=spectrum.rank
-            )
-            if cosine.rank > spectrum.rank:
+            G, known = GramOperator.of(X, "cosine"), spectrum.rank
+            cosine = count_above_noise(G, most, n_flips, rng, least=least, known=known)
+            if cosine.rank > known:
                 kind, spectrum = "cosine", cosine
         pairs, rank, null, edge = spectrum
         if p == 1:
             rank = 1  # flips change nothing, and there is one direction to share
-        n_clusters, strengths = rank, count.strengths
+        n_clusters = rank
+        strengths: dict[int, float] = {}
         if method == "stability" and (rank > 0 or few):
             vectors = to_host(pairs.vectors[:, : p if few else rank])
             if few:  # flips show little here: all directions, by what they weigh
                 vectors = vectors * np.sqrt(np.maximum(pairs.values[:p], 0))
+            vectors = vectors[to_host(X.sqnorms) > 0]
+            required = ClusterCount.required_strength
             n_clusters, strengths = stable_count(
-                vectors[to_host(X.sqnorms) > 0],
-                rank,
-                max_clusters,
-                rng,
-                required=count.required_strength,
+                vectors, rank, max_clusters, rng, required=required
             )
     values, squares = pairs.values, X.restore_squares(pairs.values)
     own_edge = float(X.restore_squares(np.asarray(edge)))
     # Unless these are no squares of X, or squares that no float can hold.
     if kind != "cosine" and own_edge != 0 and np.isfinite(squares).all():
         values, edge, null = squares, own_edge, X.restore_squares(null)
-    return replace(
-        count,
-        n_clusters=n_clusters,
-        rank=rank,
-        eigenvalues=values,
-        edge=edge,
-        null=null,
-        gram=kind,
-        strengths=strengths,
-    )
+    found = (n_clusters, rank, values, edge, null)
+    return ClusterCount(*found, gram=kind, strengths=strengths, **facts)
 
 
 def _draw_rows(X: Matrix, max_entries: int, rng: np.random.Generator) -> Matrix:
@@ -374,7 +313,7 @@ def _draw_rows(X: Matrix, max_entries: int, rng: np.random.Generator) -> Matrix:
     return X.by_rows().take(keep)
 
 
-def _largest_column(X: Matrix) -> tuple[float, int, float]:
+def _largest_column(X: Matrix) -> dict[str, Any]:
     """Return the share of the longest column, which it is, and its mean's share."""
     n = X.shape[0]
     columns = X.column_sqnorms()
@@ -384,7 +323,7 @@ def _largest_column(X: Matrix) -> tuple[float, int, float]:
     if share > 0.5:  # else it does not dominate, and this reads all data
         total = to_host(X.adjoint(np.ones((n, 1))))[index, 0]
         mean = min(float(total) ** 2 / (n * float(columns[index])), 1.0)
-    return share, index, mean
+    return {"largest_column": share, "largest_index": index, "largest_mean": mean}
 
 
 class Spectrum(NamedTuple):

@@ -35,7 +35,8 @@ def stable_count(
     embedding = unit_rows(vectors.astype(np.float64))
     distinct = len(np.unique(embedding.round(6), axis=0))
     most = min(max_clusters, len(embedding) // 4, distinct)
-    splits = [rng.permutation(len(embedding)) for _ in range(n_splits)]
+    orders = [rng.permutation(len(embedding)) for _ in range(n_splits)]
+    splits = [(embedding[order], energy[order]) for order in orders]
     strengths: dict[int, float] = {}
     best = rank
     # Centres that span r dimensions are r at least.
@@ -43,7 +44,7 @@ def stable_count(
         if k == 2 and rank == 0 and _are_opposite(embedding, rng):
             strengths[k] = 0.0  # noise that is larger in one column has two sides too
         else:
-            strengths[k] = _mean_strength(embedding, energy, splits, k, required, rng)
+            strengths[k] = _mean_strength(splits, k, required, rng)
         if strengths[k] >= required:
             best = k
         # Directions that the rank does not show can be as many clusters.
@@ -68,17 +69,15 @@ def _are_opposite(embedding: np.ndarray, rng: np.random.Generator) -> bool:
 
 
 def _mean_strength(
-    embedding: np.ndarray,
-    energy: np.ndarray,
-    splits: list[np.ndarray],
+    splits: list[tuple[np.ndarray, np.ndarray]],
     k: int,
     required: float,
     rng: np.random.Generator,
 ) -> float:
     """Return the mean over splits, or over the first if the others cannot save it."""
     strengths: list[float] = []
-    for split in splits:
-        strengths.append(_prediction_strength(embedding[split], energy[split], k, rng))
+    for embedding, energy in splits:
+        strengths.append(_prediction_strength(embedding, energy, k, rng))
         if sum(strengths) + len(splits) - len(strengths) < required * len(splits):
             break
     return float(np.mean(strengths))

@@ -10,7 +10,8 @@ Functions of a model take its ``centers``, one in each row, the ``scales`` of it
 positive, and their ``labels``: whole numbers, the row of ``centers`` that each belongs
 to, or labels of any kind where no centres are asked for. Functions of the theorem take
 ``parameters``, as :func:`model_parameters` computes them, and thresholds the numbers
-n (at least 2), p and K.
+n (at least 2), p and K. Where the text has a slip or a bound can be sharper, the page
+:doc:`theory </theory>` says so, function by function.
 """
 
 from ihgmm.theory.comparison import (

@@ -27,14 +27,6 @@ def chen_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
     """Return ``sqrt((1 + sqrt(1 + K*p / (n log n))) * log n)`` (Chen and Yang 2021).
 
     The semidefinite relaxation of k-means for a Gaussian mixture.
-
-    Notes
-    -----
-    The table asks for a separation much larger than this. The result is sharper: the
-    cutoff lies at twice this number, and any factor above 1 on top of that is enough.
-    The text gives ``psi = (K * p * log n / n)**(1/4)`` as the factor of
-    ``sqrt(log n)`` for many features; that is the whole threshold, and the factor is
-    ``(K * p / (n * log n))**(1/4)``.
     """
     n, p, k = _check_size(n_samples, n_features, n_clusters)
     log = np.log(n)
@@ -46,14 +38,6 @@ def ndaoud_threshold(n_samples: int, n_features: int, n_clusters: int = 2) -> fl
 
     Lloyd's iterations from the leading eigenvector of the hollowed Gram matrix, for two
     symmetric components; NaN unless there are 2 clusters.
-
-    Notes
-    -----
-    The table asks for a separation much larger than this, "iff". The condition that is
-    necessary and sufficient has a constant: half the distance between the two centres
-    against this number. As in :func:`chen_threshold`, the text's psi is the whole
-    threshold and not a factor of ``sqrt(log n)``. The two symmetric centres are
-    linearly dependent and outside the paper's Theorem 1.
     """
     n, p, k = _check_size(n_samples, n_features, n_clusters)
     return chen_threshold(n, p, 2) if k == 2 else np.nan
@@ -72,31 +56,17 @@ def ihsc_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
     """Return ``sqrt(K * log d) * max(1, (p / n)**(1/4))``, ``d = max(n, p)``.
 
     The paper's own, Corollary 1: IhSC for the individual-heterogeneous mixture.
-
-
-    Notes
-    -----
-    The text calls its dependence on K far milder than that of other spectral methods.
-    That is so for many features; where ``K * p < n * log d`` the table's
-    :func:`zhang_threshold` is the smaller, by up to a factor ``sqrt(K)``.
     """
     return default_separation(*_check_size(n_samples, n_features, n_clusters), 1.0)
 
 
 def thresholds(n_samples: int, n_features: int, n_clusters: int) -> dict[str, float]:
-    """Return all five thresholds of the comparison table by name.
+    """Return all five thresholds of the comparison table, as separations by name.
 
     Parameters
     ----------
     n_samples, n_features, n_clusters : int
         n, at least 2, p and K; the same for each function that gives one of them.
-
-    Returns
-    -------
-    dict of str to float
-        The separations of :func:`loeffler_threshold`, :func:`chen_threshold`,
-        :func:`ndaoud_threshold` (NaN unless there are 2 clusters),
-        :func:`zhang_threshold` and :func:`ihsc_threshold`.
 
     Examples
     --------
@@ -119,24 +89,9 @@ def thresholds(n_samples: int, n_features: int, n_clusters: int) -> dict[str, fl
 
 
 def cluster_limits(n_samples: int, n_features: int) -> dict[str, float]:
-    """Return the orders that K must stay below in the comparison table.
+    """Return the orders that K must stay below, by the names of :func:`thresholds`.
 
-    Parameters
-    ----------
-    n_samples, n_features : int
-        n, at least 3, and p.
-
-    Returns
-    -------
-    dict of str to float
-        With the names of :func:`thresholds`.
-
-    Notes
-    -----
-    For IhSC this is what the sample sizes of Corollary 1 ask for, ``min(n, min(p,
-    sqrt(n * p)) / log(d)**2)``. The table has n for many features, which takes p above
-    ``n * log(d)**4``, and ``n / log(n)**2`` otherwise, which is wrong for fewer
-    features than samples: p takes the place of n there.
+    They are those of the comparison table, for n of at least 3.
 
     Examples
     --------
@@ -157,11 +112,6 @@ def cluster_limits(n_samples: int, n_features: int) -> dict[str, float]:
     }
 
 
-def _check_size(
-    n_samples: Any, n_features: Any, n_clusters: Any
-) -> tuple[int, int, int]:
-    return (
-        check_count("n_samples", n_samples, least=2),
-        check_count("n_features", n_features),
-        check_count("n_clusters", n_clusters),
-    )
+def _check_size(n: Any, p: Any, k: Any) -> tuple[int, int, int]:
+    n = check_count("n_samples", n, least=2)
+    return n, check_count("n_features", p), check_count("n_clusters", k)

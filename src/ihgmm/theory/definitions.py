@@ -18,15 +18,6 @@ def separation(centers: Any) -> float:
 
     It is ``inf`` for a single centre.
 
-    Notes
-    -----
-    In this model a large separation does not make clusters distinct: centres ``t`` and
-    ``2 * t`` are far apart, yet a row of either cluster may come from the other with
-    another scale. What the paper's conditions ask in addition is a small
-    :func:`condition_number`. Nor is the separation fixed by the distribution of X:
-    dividing the scales of a cluster by a number that multiplies its centre changes
-    the separation and nothing else.
-
     Examples
     --------
     >>> separation([[0.0, 0.0], [3.0, 4.0], [9.0, 0.0]])
@@ -38,12 +29,6 @@ def separation(centers: Any) -> float:
 
 def balance(labels: Any) -> float:
     """Return the smallest cluster size over ``n / K``, beta in section 2.
-
-    Notes
-    -----
-    It lies between ``1 / size_ratio(labels)`` and 1. The proof of Corollary 1 concludes
-    ``beta = O(1)`` from ``tau = O(1)``, which always holds; what it needs, and what
-    follows, is that beta is bounded away from zero.
 
     Examples
     --------
@@ -71,12 +56,6 @@ def size_ratio(labels: Any) -> float:
 def scale_ratio(scales: Any) -> float:
     """Return the largest scale over the smallest, R in section 5.
 
-    Notes
-    -----
-    Section 2 says that equal scales make the noise homoskedastic. They do not: the
-    noise of a row does not depend on its scale. With a ratio of 1 the model is a
-    sub-Gaussian mixture whose noise levels may still differ between rows.
-
     Examples
     --------
     >>> scale_ratio([1.0, 4.0, 2.0])
@@ -90,12 +69,6 @@ def condition_number(centers: Any) -> float:
     """Return ``sigma_1 / sigma_K`` of the centres, kappa in section 4.
 
     It is ``inf`` for linearly dependent centres, so for more centres than features.
-
-    Notes
-    -----
-    Section 4 compares with the sharp result for two symmetric components, and with
-    others that allow any centres. Centres ``t`` and ``-t`` are dependent, so kappa is
-    infinite and the paper's theorem says nothing about them, however far apart.
 
     Examples
     --------
@@ -132,17 +105,8 @@ def sub_gaussian_norm(
 
     Parameters
     ----------
-    noise_level : float
-        Standard deviation of the entry.
-    noise : {"gaussian", "rademacher", "uniform"}
-        Its distribution.
-
-    Notes
-    -----
-    Section 5 gives sigma as the norm of Rademacher noise; with this standard definition
-    it is ``sigma / sqrt(log 2)``, 20% more. Sigma is its variance proxy, as it is for
-    all three distributions, and the tail bound in the proof of Theorem 1 holds for that
-    as well as for the norm. So the largest noise level may serve as eta.
+    noise_level, noise
+        Standard deviation and distribution of the entry.
 
     Examples
     --------
@@ -168,10 +132,8 @@ def signal(labels: Any, scales: Any, centers: Any) -> np.ndarray:
 
     Parameters
     ----------
-    labels : array-like of shape (n_samples,)
-        Whole numbers, the row of ``centers`` that each sample belongs to.
-    scales : array-like of shape (n_samples,)
-        Positive numbers.
+    labels, scales : array-like of shape (n_samples,)
+        The row of ``centers`` that each sample belongs to, and positive numbers.
     centers : array-like of shape (n_clusters, n_features)
         The centres, one in each row.
 
@@ -218,31 +180,18 @@ def signal_condition_number(labels: Any, scales: Any, centers: Any) -> float:
 
 @dataclass(frozen=True, eq=False)
 class IdealEmbedding:
-    """What the spectral algorithm would see without noise (Lemma 1).
+    """What the spectral algorithm would see without noise (Lemma 1)."""
 
-    Attributes
-    ----------
-    singular_vectors : ndarray of shape (n_samples, n_clusters)
-        U; row i is ``scale_i / sqrt(weighted size)`` times a row of ``rotation``.
-    normalized : ndarray of shape (n_samples, n_clusters)
-        U_*, the same with rows of norm 1: equal within clusters, orthogonal between.
-    rotation : ndarray of shape (n_clusters, n_clusters)
-        H, orthogonal; row k is the normalized row of cluster k.
-    """
-
+    #: U, n by K; row i is ``scale_i / sqrt(weighted size)`` times one of ``rotation``.
     singular_vectors: np.ndarray
+    #: U_*, the same with rows of norm 1: equal within clusters, orthogonal between.
     normalized: np.ndarray
+    #: H, K by K, orthogonal; row k is the normalized row of cluster k.
     rotation: np.ndarray
 
 
 def ideal_embedding(labels: Any, scales: Any, centers: Any) -> IdealEmbedding:
     """Return the singular vectors of the signal and their unit rows (Lemma 1).
-
-    Notes
-    -----
-    Centres must be linearly independent, though the lemma does not say so: otherwise
-    the signal has fewer than K singular vectors, and centres ``t`` and ``-t`` or
-    ``2 * t`` leave a single one. The proof also writes the index j for k in one line.
 
     Examples
     --------
@@ -261,21 +210,13 @@ def ideal_embedding(labels: Any, scales: Any, centers: Any) -> IdealEmbedding:
 
 @dataclass(frozen=True)
 class Incoherence:
-    """The incoherence parameters of a signal (section 4, Definition 1).
+    """The incoherence parameters of a signal (section 4, Definition 1)."""
 
-    Attributes
-    ----------
-    entries : float
-        mu_0, the largest squared entry over the mean squared entry.
-    samples : float
-        mu_1, the largest squared row norm of the singular vectors of the samples over
-        their mean.
-    features : float
-        mu_2, the same for the singular vectors of the features.
-    """
-
+    #: mu_0, the largest squared entry over the mean squared entry.
     entries: float
+    #: mu_1, the same for squared row norms of the singular vectors of the samples.
     samples: float
+    #: mu_2, that for the singular vectors of the features.
     features: float
 
     @property
@@ -313,42 +254,23 @@ class ModelParameters:
     """All numbers that the theorem depends on.
 
     Use :func:`dataclasses.replace` to see what a change of one of them does.
-
-    Attributes
-    ----------
-    n_samples, n_features, n_clusters : int
-        n, p and K.
-    largest_cluster : int
-        n_max, the size of the largest cluster.
-    separation, balance, size_ratio : float
-        Delta, beta and tau.
-    smallest_scale, largest_scale : float
-        omega_min and omega_max.
-    noise_bound : float
-        eta.
-    condition_number, signal_condition_number : float
-        kappa and kappa_P.
-    smallest_singular_value : float
-        sigma_K of the signal.
-    incoherence, sample_incoherence : float
-        mu and mu_1.
     """
 
-    n_samples: int
-    n_features: int
-    n_clusters: int
-    largest_cluster: int
-    separation: float
-    balance: float
-    size_ratio: float
-    smallest_scale: float
-    largest_scale: float
-    noise_bound: float
-    condition_number: float
-    signal_condition_number: float
-    smallest_singular_value: float
-    incoherence: float
-    sample_incoherence: float
+    n_samples: int  #: n
+    n_features: int  #: p
+    n_clusters: int  #: K
+    largest_cluster: int  #: n_max, the size of the largest cluster
+    separation: float  #: Delta
+    balance: float  #: beta
+    size_ratio: float  #: tau
+    smallest_scale: float  #: omega_min
+    largest_scale: float  #: omega_max
+    noise_bound: float  #: eta
+    condition_number: float  #: kappa
+    signal_condition_number: float  #: kappa_P
+    smallest_singular_value: float  #: sigma_K of the signal
+    incoherence: float  #: mu
+    sample_incoherence: float  #: mu_1
 
     @property
     def scale_ratio(self) -> float:

@@ -29,17 +29,11 @@ from ihgmm.theory.definitions import (
 
 @dataclass(frozen=True)
 class EntryConstants:
-    """The constants of Assumption 1, as sharp as the centres allow.
+    """The constants of Assumption 1, as sharp as the centres allow."""
 
-    Attributes
-    ----------
-    largest_entry : float
-        C_Theta, the largest absolute entry of the centres.
-    smallest_norm : float
-        c, the smallest norm of a centre over the root of the number of features.
-    """
-
+    #: C_Theta, the largest absolute entry of the centres.
     largest_entry: float
+    #: c, the smallest norm of a centre over the root of the number of features.
     smallest_norm: float
 
     @property
@@ -51,15 +45,6 @@ class EntryConstants:
 def entry_constants(centers: Any) -> EntryConstants:
     """Return C_Theta and c, the constants of Assumption 1.
 
-    Notes
-    -----
-    With c fixed the assumption is not mild: ``separation >= sqrt(2) * sigma_K >=
-    sqrt(2) * c * sqrt(p) / kappa``, which with bounded kappa and the sample sizes of
-    Corollary 1 already implies the corollary's separation condition. The centres of the
-    paper's simulations have norm ``separation / sqrt(2)`` and a c that vanishes as p
-    grows. Lemma 2 uses only the ratio ``C_Theta / c``; to bound that is enough, and
-    restricts no separation.
-
     Examples
     --------
     >>> entry_constants([[1.0, -1.0], [0.0, 3.0]])
@@ -67,9 +52,8 @@ def entry_constants(centers: Any) -> EntryConstants:
     """
     (theta,) = check_model(centers=centers)
     norms = np.linalg.norm(theta, axis=1)
-    return EntryConstants(
-        float(np.abs(theta).max()), float(norms.min() / np.sqrt(theta.shape[1]))
-    )
+    smallest = norms.min() / np.sqrt(theta.shape[1])
+    return EntryConstants(float(np.abs(theta).max()), float(smallest))
 
 
 def subspace_constant(centers: Any) -> float:
@@ -104,14 +88,6 @@ def incoherence_bounds(
     sharp : bool
         Leave out beta in the bound of mu_0.
 
-    Notes
-    -----
-    The bound of mu_0 holds without beta: every row of the signal has norm at least
-    ``omega_min * c * sqrt(p)``, whatever its cluster. The bound of mu_2 is an equality
-    for the smallest C_inc. The text then asks that ``omega_min / omega_max`` and beta
-    be O(1), which they always are; mu is bounded when their inverses are, with
-    ``C_Theta / c`` and C_inc.
-
     Examples
     --------
     >>> model = [0, 0, 1], [3.0, 4.0, 1.0], [[1.0, 0.0], [0.0, 2.0]]
@@ -121,10 +97,8 @@ def incoherence_bounds(
     """
     code, omega, theta = check_model(labels=labels, scales=scales, centers=centers)
     beta, ratio = balance(code), scale_ratio(omega) ** 2
-    entries = ratio * entry_constants(theta).ratio ** 2
-    return Incoherence(
-        entries if sharp else entries / beta, ratio / beta, subspace_constant(theta)
-    )
+    entries = ratio * entry_constants(theta).ratio ** 2 / (1.0 if sharp else beta)
+    return Incoherence(entries, ratio / beta, subspace_constant(theta))
 
 
 def smallest_singular_value_bound(
@@ -140,12 +114,6 @@ def smallest_singular_value_bound(
         The model; dependent centres give 0.
     sharp : bool
         Put the square root of 2 for 2.
-
-    Notes
-    -----
-    The lemma holds, and with ``sqrt(2)`` in place of 2: a difference of two centres is
-    the matrix of centres times a vector of norm ``sqrt(2)``. Orthogonal centres of one
-    norm, equal scales and equal sizes then give equality.
 
     Examples
     --------
@@ -204,36 +172,17 @@ class _Ratios:
 
 @dataclass(frozen=True)
 class TheoremConditions(_Ratios):
-    """Left side over right side of each condition of Theorem 1.
+    """Left side over right side of each condition of Theorem 1."""
 
-    Attributes
-    ----------
-    product, features, samples : float
-        The conditions on ``n * p``, p and n.
-    separation_aspect, separation_floor : float
-        The conditions on Delta: the first grows with ``p / n``, the second does not.
-    """
-
-    product: float
-    features: float
-    samples: float
-    separation_aspect: float
-    separation_floor: float
+    product: float  #: The condition on ``n * p``.
+    features: float  #: The condition on p.
+    samples: float  #: The condition on n.
+    separation_aspect: float  #: The condition on Delta that grows with ``p / n``.
+    separation_floor: float  #: The condition on Delta that does not.
 
 
 def theorem_conditions(parameters: ModelParameters) -> TheoremConditions:
     """Return how far the conditions of Theorem 1 are met (MainNPKCond, MainDeltaCond).
-
-    Notes
-    -----
-    The proof has two slips. Its own requirement on n lacks a factor ``1 / beta``; the
-    theorem's condition on n implies the requirement with that factor too. And its last
-    step, that k-means is right once every row is within ``sqrt(2) / 2`` of its centre,
-    is wrong: :func:`kmeans_radius` shrinks like ``1 / sqrt(tau)``, so that for a
-    growing size ratio the bound on n needs another factor ``tau**(1/3)`` and those on
-    Delta ``tau**(1/4)`` and ``tau**(1/2)``. The eighth power of the scale ratio in the
-    first two conditions puts the paper's simulations, with a ratio of 20, far outside
-    the theorem.
 
     Examples
     --------
@@ -267,23 +216,13 @@ def theorem_conditions(parameters: ModelParameters) -> TheoremConditions:
 
 @dataclass(frozen=True)
 class PerturbationConditions(_Ratios):
-    """Large side over small side of each condition of the perturbation theorem.
+    """Large side over small side of each condition of the perturbation theorem."""
 
-    Attributes
-    ----------
-    product, features : float
-        The conditions on ``sqrt(n * p)`` and p.
-    signal_aspect, signal_floor : float
-        The conditions on ``sigma_K / eta``.
-    clusters : float
-        The condition on K.
-    """
-
-    product: float
-    features: float
-    signal_aspect: float
-    signal_floor: float
-    clusters: float
+    product: float  #: The condition on ``sqrt(n * p)``.
+    features: float  #: The condition on p.
+    signal_aspect: float  #: The condition on ``sigma_K / eta`` that depends on p.
+    signal_floor: float  #: The condition on ``sigma_K / eta`` that does not.
+    clusters: float  #: The condition on K.
 
 
 def perturbation_conditions(parameters: ModelParameters) -> PerturbationConditions:
@@ -308,20 +247,12 @@ def perturbation_conditions(parameters: ModelParameters) -> PerturbationConditio
 
 @dataclass(frozen=True)
 class CorollaryConditions(_Ratios):
-    """Left side over right side of each condition of Corollary 1.
+    """Left side over right side of each condition of Corollary 1."""
 
-    Attributes
-    ----------
-    product, features, samples : float
-        The conditions on ``n * p``, p and n.
-    separation : float
-        The condition on Delta.
-    """
-
-    product: float
-    features: float
-    samples: float
-    separation: float
+    product: float  #: The condition on ``n * p``.
+    features: float  #: The condition on p.
+    samples: float  #: The condition on n.
+    separation: float  #: The condition on Delta.
 
 
 def corollary_conditions(
@@ -335,15 +266,6 @@ def corollary_conditions(
         Size of the sample; at least 2 samples or 2 features.
     separation : float
         Smallest distance between two centres, in units of the noise.
-
-    Notes
-    -----
-    The corollary asks that the scales be O(1); they must also be bounded away from
-    zero, or both the ratio of scales and ``1 / omega_min`` in Theorem 1 may grow. The
-    condition on p excludes a fixed number of features, so that the "classical
-    low-dimensional regime" after the corollary is one where p grows faster than
-    ``log(n)**2``. A constant factor such as the 3 of the simulations does not meet a
-    condition "much larger" for certain.
 
     Examples
     --------
@@ -366,20 +288,13 @@ def corollary_conditions(
 
 @dataclass(frozen=True)
 class ErrorTerms:
-    """The terms of an error bound, up to an unknown constant.
+    """The terms of an error bound, up to an unknown constant."""
 
-    Attributes
-    ----------
-    diagonal : float
-        What zeroing the diagonal of the Gram matrix costs; it does not depend on the
-        noise, and no separation makes it small.
-    noise_squared, noise : float
-        What the noise costs, in the second and the first order.
-    """
-
+    #: What zeroing the diagonal of the Gram matrix costs; it does not depend on the
+    #: noise, and no separation makes it small.
     diagonal: float
-    noise_squared: float
-    noise: float
+    noise_squared: float  #: What the noise costs in the second order.
+    noise: float  #: What the noise costs in the first order.
 
     @property
     def total(self) -> float:
@@ -416,19 +331,10 @@ def explicit_error_bound(parameters: ModelParameters) -> ErrorTerms:
     >>> round(explicit_error_bound(q).diagonal, 6)
     0.707107
     """
-    q = parameters
-    n, p, k, log = q.n_samples, q.n_features, q.n_clusters, q.log_size
-    tau, kappa, beta, eta = q.size_ratio, q.condition_number, q.balance, q.noise_bound
-    low, high, largest = q.smallest_scale, q.largest_scale, q.largest_cluster
-    common = kappa**4 * np.sqrt(q.incoherence)
-    diagonal = tau**2 * q.scale_ratio**7 / beta * np.sqrt(k**3 * largest / n**3)
-    squared = 4 * tau * eta**2 * high**3 / (low**5 * beta * q.separation**2)
-    squared *= log * np.sqrt(k**3 * p * largest) / n
-    first = 2 * high**4 * eta * tau**1.5 / (low**5 * np.sqrt(beta) * q.separation)
-    first *= k * np.sqrt(largest * log / n)
-    return ErrorTerms(
-        float(common * diagonal), float(common * squared), float(common * first)
-    )
+    # The conditions of the theorem are that these terms be small.
+    ratio = theorem_conditions(parameters)
+    squared, first = 4 / ratio.separation_aspect**2, 2 / ratio.separation_floor
+    return ErrorTerms(ratio.samples**-1.5, squared, first)
 
 
 def kmeans_radius(size_ratio: float) -> float:
@@ -442,17 +348,6 @@ def kmeans_radius(size_ratio: float) -> float:
     ----------
     size_ratio : float
         Largest cluster size over the smallest, tau.
-
-    Notes
-    -----
-    The proof of Theorem 1 says that ``sqrt(2) / 2`` is enough. It is enough to be
-    closest to one's own point, but k-means chooses its own centres: with four rows at
-    distance 0.7 on two sides of one point, and one row each at two others, it splits
-    the four and merges the two. Why this radius is enough: suppose s points have no
-    k-means centre within ``delta = sqrt(2) / 2 - 2 * r``. Each costs at least
-    ``n_min * (delta - r)**2``, at most s clusters gain from a second centre, each at
-    most ``n_max * r**2``, and the rest cost no less than in the true clustering. So s
-    is zero, and then all rows go where they belong.
 
     Examples
     --------

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.cli.tables.request import Request
-from ihgmm.cli.tables.table import Note, Table, quote, quote_all
+from ihgmm.cli.tables.table import Note, Request, Table, quote, quote_all
 
 # What people write into cells without a number, beside what pyarrow knows.
 MISSING = ("?", "-", "None", "none", "missing")
@@ -27,7 +26,7 @@ def choose_columns(
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise ValueError(f"{source} has several columns named {quote(min(twice))}.")
-    beside = {
+    beside: dict[str | None, np.ndarray] = {
         name: np.array(arrow.column(name).to_pylist(), dtype=object)
         for name in (request.label, request.ids)
         if name is not None
@@ -55,18 +54,16 @@ def choose_columns(
         )
     most = 8  # more would push the results off the screen
     if len(notes) > most:
-        more = Note(f"Left out {len(notes) - most} more such columns.")
-        notes = [*notes[:most], more]
+        notes[most:] = [Note(f"Left out {len(notes) - most} more such columns.")]
     taken = asked.notes(request.label, request.ids)
     if not chosen:
         taken += [_label_note(name) for name in used if _looks_like_labels(arrow, name)]
-    ids = None if request.ids is None else beside[request.ids]
     return Table(
         source,
         np.column_stack(list(used.values())),
-        np.arange(1, arrow.num_rows + 1) if ids is None else ids,
+        beside.get(request.ids, np.arange(1, arrow.num_rows + 1)),
         "row" if request.ids is None else request.ids,
-        None if request.label is None else beside[request.label],
+        beside.get(request.label),
         list(used),
         [Note(f"Used {len(used)} columns: {quote_all(list(used))}."), *taken, *notes],
     )
@@ -76,19 +73,11 @@ def _numbers(column: Any) -> np.ndarray | None:
     """Return a column as float64 with NaN for missing cells; None if not numeric."""
     from pyarrow import float64, types
 
-    kind = column.type
-    if types.is_null(kind):
-        return np.full(len(column), np.nan)
-    if not (
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_decimal(kind)
-    ):
+    numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    if not any(is_kind(column.type) for is_kind in (*numeric, types.is_null)):
         return None
     # Whole numbers of more than 16 digits are rounded, not refused.
-    numbers = column.cast(float64(), safe=False)
-    return np.asarray(numbers.to_numpy(), dtype=np.float64)
+    return np.asarray(column.cast(float64(), safe=False).to_numpy())
 
 
 def is_number(word: str) -> bool:
@@ -111,13 +100,10 @@ def _reason_against(
     if request.features or request.columns or not _looks_like_ids(name, column):
         return None
     what = "looks like ids: whole numbers, no two alike"
-    if request.ids is not None:
-        return Note(f"{what}. To cluster by it, name it in --columns", what)
-    return Note(
-        f"{what}. If so, add --id-column {quote(name)}; to cluster by it, name it in "
-        "--columns",
-        what,
-    )
+    remedy = "To cluster by it,"
+    if request.ids is None:
+        remedy = f"If so, add --id-column {quote(name)}; to cluster by it,"
+    return Note(f"{what}. {remedy} name it in --columns", what)
 
 
 def _reason_against_text(name: str, column: Any, request: Request) -> Note:
@@ -127,25 +113,22 @@ def _reason_against_text(name: str, column: Any, request: Request) -> Note:
     cells = [(i, cell) for i, cell in enumerate(values, 1) if cell not in missing]
     bad = [(i, cell) for i, cell in cells if not is_number(cell)]
     grouped = bool(bad) and all(_has_thousands_separators(cell) for _, cell in bad)
-    remedy = ". If these are numbers, write them without thousands separators"
+    remedy = ". If these are numbers, write them without thousands separators" * grouped
     if 0 < len(bad) <= len(cells) // 2:
         row, cell = bad[0]
         return Note(
             f"has {len(bad):,} of {len(cells):,} cells that are not numbers, the first "
-            f"is {quote(cell)} in row {row}{remedy if grouped else ''}"
+            f"is {quote(cell)} in row {row}{remedy}"
         )
     what = "does not hold numbers"
     if cells:
-        what += f" but text such as {quote((bad or cells)[0][1])}"
-    if grouped:
-        what += remedy
-    elif request.ids is None and len(set(values)) == len(values) > 1:
-        hint = ". If it names the rows,"
-        return Note(
-            f"{what}{hint} add --id-column {quote(name)}",
-            f"{what}{hint} it could be shown beside them",
-        )
-    return Note(what)
+        what += f" but text such as {quote((bad or cells)[0][1])}{remedy}"
+    no_two_alike = len(set(values)) == len(values) > 1
+    if grouped or request.ids is not None or not no_two_alike:
+        return Note(what)
+    what += ". If it names the rows,"
+    on_page = f"{what} it could be shown beside them"
+    return Note(f"{what} add --id-column {quote(name)}", on_page)
 
 
 def _has_thousands_separators(cell: str) -> bool:
@@ -181,7 +164,5 @@ def _looks_like_labels(arrow: Any, name: str) -> bool:
 
 def _label_note(name: str) -> Note:
     what = f"Column {quote(name)} is used as a feature. If it holds known labels,"
-    return Note(
-        f"{what} add --label-column {quote(name)}.",
-        f"{what} it should be named as such and not be clustered by.",
-    )
+    on_page = f"{what} it should be named as such and not be clustered by."
+    return Note(f"{what} add --label-column {quote(name)}.", on_page)

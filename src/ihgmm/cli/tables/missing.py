@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ihgmm.cli.tables.request import Request
-from ihgmm.cli.tables.table import Note, Table, plural, quote
+from ihgmm._text import counted
+from ihgmm.cli.tables.table import Note, Request, Table, quote
 
 
 def without_missing(table: Table, request: Request, *, drop: bool) -> Table:
@@ -16,40 +16,34 @@ def without_missing(table: Table, request: Request, *, drop: bool) -> Table:
         return table  # the estimator names the place of a NaN
     source, missing = request.source, np.isnan(table.X)
     rows = missing.any(axis=1)
-    count = int(rows.sum())
+    n, count = len(rows), int(rows.sum())
     if count == 0:
         return table
     where, blamed = _places(table.names, missing.sum(axis=0))
-    # A model has its columns: none can be left out.
-    has_model = request.features is not None
-    cure = None if has_model else _cure(table.names, missing, blamed)
+    cure = None
+    # A model has its columns: none can be left out, nor can one without a name.
+    if request.features is None and table.names is not None:
+        cure = _cure(table.names, missing, blamed)
     remedy = "" if cure is None else f", {cure}"
     if not drop:
         raise ValueError(
-            f"{source}: {count:,} of {len(rows):,} rows have missing cells, {where}; "
-            f"the first is in row {int(rows.argmax()) + 1}. Add --drop-missing to "
-            f"leave those rows out{remedy}, or fill them in."
+            f"{source}: {count:,} of {n:,} rows have missing cells, {where}; the first "
+            f"is in row {int(rows.argmax()) + 1}. Add --drop-missing to leave those "
+            f"rows out{remedy}, or fill them in."
         )
-    if count == len(rows):
+    if count == n:
         raise ValueError(
             f"{source}: every row has a missing cell, {where}. Fill them in{remedy}."
         )
-    note = Note(f"Left out {plural(count, 'row')} with missing cells.")
-    if count > 0.2 * len(rows):  # so many that results may not speak for the data
-        what = (
-            f"Left out {count:,} of {len(rows):,} rows ({count / len(rows):.0%}) with "
-            f"missing cells, {where}."
-        )
+    note = Note(f"Left out {counted(count, 'row')} with missing cells.")
+    if count > 0.2 * n:  # so many that results may not speak for the data
+        share = f"{count:,} of {n:,} rows ({count / n:.0%})"
+        what = f"Left out {share} with missing cells, {where}."
         other = "" if cure is None else f"add {cure}, or "
         note = Note(f"{what} To keep more rows, {other}fill them in.", what, loud=True)
-    keep = ~rows
-    return replace(
-        table,
-        X=table.X[keep],
-        ids=table.ids[keep],
-        labels=None if table.labels is None else table.labels[keep],
-        notes=[*table.notes, note],
-    )
+    labels = None if table.labels is None else table.labels[~rows]
+    kept = {"X": table.X[~rows], "ids": table.ids[~rows], "labels": labels}
+    return replace(table, **kept, notes=[*table.notes, note])
 
 
 def _places(
@@ -67,12 +61,8 @@ def _places(
     return f"the most of them in columns {', '.join(counts)}", worst
 
 
-def _cure(
-    names: list[str] | None, missing: np.ndarray, blamed: np.ndarray
-) -> str | None:
+def _cure(names: list[str], missing: np.ndarray, blamed: np.ndarray) -> str | None:
     """Return the option that leaves few incomplete rows, if one does."""
-    if names is None:
-        return None  # columns without a name cannot be left out
     before = int(missing.any(axis=1).sum())
     # All columns that are named must mend all rows; the worst alone, half of them.
     for columns, most in ((blamed, 0), (blamed[:1], before // 2)):

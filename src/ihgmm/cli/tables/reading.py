@@ -16,7 +16,6 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +25,14 @@ import scipy.sparse as sp
 
 from ihgmm.cli.tables.columns import MISSING, choose_columns, is_number
 from ihgmm.cli.tables.missing import without_missing
-from ihgmm.cli.tables.request import Request
-from ihgmm.cli.tables.table import Note, Table, numbered_table, quote_all
+from ihgmm.cli.tables.table import Note, Request, Table, numbered_table, quote_all
 
 # What stands between the cells of tables as text.
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 BUILT_IN = ("iris", "wine", "digits", "demo")
 
 
-def read_table(request: Request, *, drop_missing: bool = False) -> Table:
+def read_table(request: Request, *, drop_missing: bool) -> Table:
     """Read a file in one of the formats of ``READERS``, or a data set by its name.
 
     Rows with missing cells are refused, or left out. A ValueError says what is missing,
@@ -143,7 +141,7 @@ def read_text(path: Path, request: Request) -> Table:
     with open(path, "rb") as file:
         if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
             raise _damaged(path, "it is stored as UTF-16; save it as UTF-8.")
-    delimiter, notes = _delimiter(path), []
+    delimiter = _delimiter(path)
     with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
         try:
             arrow = _parse_text(path, request, delimiter, "utf8")
@@ -154,10 +152,8 @@ def read_text(path: Path, request: Request) -> Table:
             is_utf8 = False  # in names, or where text is asked for
         if not is_utf8:
             arrow = _parse_text(path, request, delimiter, "cp1252")
-            notes.append(
-                "The file is not UTF-8 and was read as Windows-1252; look at the names."
-            )
-    return choose_columns(arrow, request, [Note(note) for note in notes])
+    note = "The file is not UTF-8 and was read as Windows-1252; look at the names."
+    return choose_columns(arrow, request, [] if is_utf8 else [Note(note)])
 
 
 def _parse_text(path: Path, request: Request, delimiter: str, encoding: str) -> Any:
@@ -169,13 +165,12 @@ def _parse_text(path: Path, request: Request, delimiter: str, encoding: str) -> 
     # Ids and labels stay as they are written: 007 is not 7, and NA may be a name.
     special = (request.label, request.ids, *request.fit_columns())
     kept = {name: pa.string() for name in special if name is not None}
+    nulls = [*pa.csv.ConvertOptions().null_values, *MISSING]
+    cells = {"null_values": nulls, "column_types": kept}
 
     def read(names: list[str] | None = None, point: str = ".") -> Any:
         options = pa.csv.ReadOptions(column_names=names, encoding=encoding)
-        nulls = [*pa.csv.ConvertOptions().null_values, *MISSING]
-        convert = pa.csv.ConvertOptions(
-            null_values=nulls, column_types=kept, decimal_point=point
-        )
+        convert = pa.csv.ConvertOptions(**cells, decimal_point=point)
         return pa.csv.read_csv(path, options, parse, convert)
 
     def count_text(table: Any) -> int:
@@ -205,27 +200,23 @@ def _delimiter(path: Path) -> str:
     return usual
 
 
+# What NumPy and zipfile raise for files that are damaged, or encrypted. A header that
+# is cut or altered fails in the ways of Python's own parser.
+_NUMPY_ERRORS = (
+    *(ValueError, EOFError, SyntaxError, tokenize.TokenError, NotImplementedError),
+    *(RuntimeError, zipfile.BadZipFile, zlib.error),
+)
+
+
 def read_npy(path: Path, request: Request) -> Table:
     """Read an array."""
     request.refuse_names()
-    # A header that is cut or altered fails in the ways of Python's own parser.
-    errors = (ValueError, EOFError, SyntaxError, tokenize.TokenError)
-    with explain_damage(path, *errors):
+    with open(path, "rb") as file:
+        if file.read(4) == b"PK\x03\x04":
+            raise _damaged(path, "it is an archive of arrays; name it .npz.")
+    with explain_damage(path, *_NUMPY_ERRORS):
         X = np.load(path, allow_pickle=False)
     return _from_matrix(X, request)
-
-
-# What NumPy and zipfile raise for archives that are damaged, or encrypted.
-_ARCHIVE_ERRORS = (
-    ValueError,
-    EOFError,
-    SyntaxError,
-    tokenize.TokenError,
-    NotImplementedError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 def read_npz(path: Path, request: Request) -> Table:
@@ -233,19 +224,22 @@ def read_npz(path: Path, request: Request) -> Table:
     request.refuse_names(allow_label=True)
     if not zipfile.is_zipfile(path):
         raise _damaged(path, "it is no archive of arrays, or only a part of one")
-    names = _from_archive(path, list)
+    names = _from_archive(path)
     label = request.resolve(names if len(names) > 1 else ()).label
     if label is not None and label not in names:
         raise ValueError(
             f"--label-column {label!r}: {path} has no such array; it has "
             f"{quote_all(names)}."
         )
-    # A member that is no array comes as bytes.
-    labels = (
-        None if label is None else np.asarray(_from_archive(path, itemgetter(label)))
-    )
+    labels = None if label is None else _from_archive(path, label)
     if "format" in names:
-        return _from_matrix(_read_sparse(path), request, labels, label, is_sparse=True)
+        with explain_damage(path, *_NUMPY_ERRORS, KeyError, TypeError, IndexError):
+            stored = sp.load_npz(path)
+            # Places beyond X would crash later.
+            if hasattr(stored, "check_format"):
+                stored.check_format(full_check=True)
+            X = sp.csr_array(stored)
+        return _from_matrix(X, request, labels, label, is_sparse=True)
     others = [name for name in names if name != label]
     if not others:
         raise ValueError(f"{path} holds no array beside {label!r}.")
@@ -254,27 +248,20 @@ def read_npz(path: Path, request: Request) -> Table:
             f"{path} holds several arrays ({quote_all(others)}); name the data X, or "
             "save it alone."
         )
-    X = _from_archive(path, itemgetter("X" if "X" in others else others[0]))
-    return _from_matrix(np.asarray(X), request, labels, label)
+    X = _from_archive(path, "X" if "X" in others else others[0])
+    return _from_matrix(X, request, labels, label)
 
 
-def _from_archive(path: Path, take: Callable[[Any], Any]) -> Any:
-    """Return what is taken from an archive, of which no more is read."""
+def _from_archive(path: Path, name: str | None = None) -> Any:
+    """Return an array of an archive, of which no more is read, or all names."""
     # NumPy leaves a file that it opened itself open where it is cut off.
     with (
-        explain_damage(path, *_ARCHIVE_ERRORS),
+        explain_damage(path, *_NUMPY_ERRORS),
         open(path, "rb") as file,
         np.load(file, allow_pickle=False) as archive,
     ):
-        return take(archive)
-
-
-def _read_sparse(path: Path) -> Any:
-    with explain_damage(path, *_ARCHIVE_ERRORS, KeyError, TypeError, IndexError):
-        stored = sp.load_npz(path)
-        if hasattr(stored, "check_format"):
-            stored.check_format(full_check=True)  # places beyond X would crash later
-        return sp.csr_array(stored)
+        # A member that is no array comes as bytes.
+        return list(archive) if name is None else np.asarray(archive[name])
 
 
 def read_mtx(path: Path, request: Request) -> Table:

@@ -1,9 +1,9 @@
-"""A data matrix with what came beside it."""
+"""What is asked of the data, and the matrix that comes of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ class Table:
     names: list[str] | None = None  # of the columns of X
     notes: list[Note] = field(default_factory=list)  # on what was done to the data
     is_sparse: bool = False
+    scaler: Any = None  # what scaled the columns of X
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -53,6 +54,102 @@ def numbered_table(source: str, X: Any, **beside: Any) -> Table:
     return Table(source, X, np.arange(1, X.shape[0] + 1), **beside)
 
 
+@dataclass(frozen=True)
+class Request:
+    """The data, and what is asked of its columns."""
+
+    source: str  # a file, or the name of a data set
+    label: str | None = None  # column with known labels, or array of an NPZ file
+    ids: str | None = None  # column with names of rows
+    columns: Sequence[str] = ()  # to use; all that hold numbers, if empty
+    dropped: Sequence[str] = ()  # to leave out
+    # Columns that a model was fitted on, to be taken in that order. Data without names
+    # pass as they are.
+    features: Sequence[str] | None = None
+    # Columns from which the fit took labels and names of rows. They are taken where
+    # the data have them and no others are asked for.
+    fit_label: str | None = None
+    fit_ids: str | None = None
+
+    def fit_columns(self) -> list[str | None]:
+        """Return the columns of labels and ids of the fit that are no features."""
+        features = self.features or ()
+        return [None if n in features else n for n in (self.fit_label, self.fit_ids)]
+
+    def resolve(self, names: Sequence[str]) -> Request:
+        """Return the request with the columns of the fit that are among these."""
+        label, ids = (n if n in names else None for n in self.fit_columns())
+        label = label if self.label is None else self.label
+        return replace(self, label=label, ids=ids if self.ids is None else self.ids)
+
+    def notes(self, label: str | None, ids: str | None) -> list[Note]:
+        """Say which columns of the fit were taken, and if there are no ids."""
+        notes = []
+        if self.ids is None and ids is not None:
+            notes.append(Note(f"Took ids from column {quote(ids)}, as the fit did."))
+        elif self.fit_ids is not None and ids is None:
+            lost = f"There is no column {quote(self.fit_ids)}, from which the fit took"
+            notes.append(Note(f"{lost} ids; rows go by their number."))
+        if self.label is None and label is not None:
+            taken = f"Took known labels from {quote(label)}, as the fit did."
+            notes.append(Note(taken))
+        return notes
+
+    def _named(self) -> dict[str, Sequence[str]]:
+        """Return the columns that each option names."""
+        return {
+            "--label-column": [] if self.label is None else [self.label],
+            "--id-column": [] if self.ids is None else [self.ids],
+            "--columns": self.columns,
+            "--drop-columns": self.dropped,
+        }
+
+    def refuse_names(self, *, allow_label: bool = False) -> None:
+        """Raise if a column is named of data whose columns have no names."""
+        for option, names in self._named().items():
+            if names and not (allow_label and option == "--label-column"):
+                raise ValueError(
+                    f"{option} {quote(','.join(names))}: {self.source} has no named "
+                    "columns; that option is for CSV, TSV and Parquet files."
+                )
+
+    def check(self, names: Sequence[str]) -> None:
+        """Raise if the data, which have these columns, lack some that are named."""
+        used, why = self.columns, "is in --columns"
+        if self.features is not None:
+            used, why = self.features, "is one that the model was fitted on"
+        for option, chosen in self._named().items():
+            for name in chosen:
+                if name not in names:
+                    raise ValueError(
+                        f"{option} {quote(name)}: {self.source} has no such column; it "
+                        f"has {quote_all(names)}."
+                    )
+                if name in used and option in ("--label-column", "--id-column"):
+                    raise ValueError(
+                        f"{option} {quote(name)}: that column {why}; name another, or "
+                        "leave the option out."
+                    )
+        self._check_features(names, f" It has {quote_all(names)}.")
+
+    def _check_features(self, names: Sequence[str], addition: str = "") -> None:
+        features = self.features or ()
+        missing = [name for name in features if name not in names]
+        if missing:
+            raise ValueError(
+                f"{self.source} lacks {len(missing)} of the {len(features)} columns "
+                f"that the model was fitted on: {quote_all(missing)}.{addition}"
+            )
+
+    def order(self, table: Table) -> Table:
+        """Return a table with its columns in the order of the model."""
+        if self.features is None or table.names is None:
+            return table
+        self._check_features(table.names)
+        places = [table.names.index(name) for name in self.features]
+        return replace(table, X=table.X[:, places], names=list(self.features))
+
+
 def shorten(text: str, longest: int = 40) -> str:
     """Return a text that fits into a cell or a message."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
@@ -67,8 +164,3 @@ def quote_all(names: Sequence[str], most: int = 8) -> str:
     """Return the first few of many names, for a message."""
     shown = ", ".join(quote(name) for name in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def plural(number: int, thing: str) -> str:
-    """Return a number of things in words."""
-    return f"{number:,} {thing}{'s' * (number != 1)}"

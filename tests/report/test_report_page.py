@@ -67,10 +67,9 @@ def report(sample, tmp_path_factory):
     ids = [*HOSTILE, *(f"row {i}" for i in range(len(HOSTILE), 160))]
     file = tmp_path_factory.mktemp("report") / "report.html"
     names = [*HOSTILE, *(f"gene {j}" for j in range(14))]
-    write_report(
-        model, X, file, ids=ids, feature_names=names, title=HOSTILE[0],
-        labels_true=np.array(["kind 0", "=kind 1", "<b>kind 2"])[labels],
-    )  # fmt: skip
+    known = np.array(["kind 0", "=kind 1", "<b>kind 2"])[labels]
+    options = {"ids": ids, "feature_names": names, "labels_true": known}
+    write_report(model, X, file, title=HOSTILE[0], **options)
     return file, ids
 
 

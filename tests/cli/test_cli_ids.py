@@ -7,10 +7,9 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from command_line import fail, invoke
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm.cli import app
 from ihgmm.cli.output import is_like_a_formula
 from ihgmm.storage import save_model
 
@@ -22,16 +21,9 @@ HARMLESS = ["-5", "+3.2", "-.5e-3", "007", "a=b", "", "x", "'=1", " NA "]
 
 def run(*arguments):
     """Return what a command says on standard output and on standard error."""
-    done = CliRunner().invoke(app, [str(a) for a in arguments])
+    done = invoke(*arguments)
     assert done.exit_code == 0, done.stderr or done.exception
     return done.stdout, done.stderr
-
-
-def fail(*arguments):
-    done = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert done.exit_code == 2
-    assert isinstance(done.exception, SystemExit)
-    return " ".join(done.stderr.split())
 
 
 def read(path, delimiter=","):
@@ -44,12 +36,6 @@ def table(name="customer", ids=None):
     data = pd.DataFrame(X, columns=NAMES)
     data.insert(0, name, [f"{i:03d}" for i in range(60)] if ids is None else ids)
     return data.assign(city="Bonn", kind=np.array(["x", "y", "z"])[LABELS])
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def test_what_begins_like_a_formula():

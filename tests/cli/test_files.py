@@ -3,8 +3,6 @@
 import os
 import re
 import stat
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -47,13 +45,12 @@ def test_a_body_that_fails_leaves_what_was_there(tmp_path, error):
 
 @pytest.mark.parametrize(("umask", "expected"), [(0o022, 0o644), (0o077, 0o600)])
 def test_a_new_file_has_the_mode_that_the_umask_gives(tmp_path, umask, expected):
-    # In a process of its own: the umask belongs to all threads.
-    code = (
-        f"import os; os.umask({umask}); from ihgmm._files import atomic_write\n"
-        "with atomic_write('a.txt', 'w') as file: file.write('x')\n"
-        f"assert os.umask(0) == {umask}"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    before = os.umask(umask)
+    try:
+        with atomic_write(tmp_path / "a.txt", "w") as file:
+            file.write("x")
+    finally:
+        assert os.umask(before) == umask
     assert mode(tmp_path / "a.txt") == expected
 
 

@@ -1,0 +1,65 @@
+"""How the tests run commands, and the files that they read and write."""
+
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import scipy.io
+import scipy.sparse as sp
+from typer.testing import CliRunner
+
+from ihgmm.cli import app
+
+
+def invoke(*arguments):
+    """Run the command in this process, which saves two seconds of imports."""
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def good(*arguments):
+    """Return what a command prints that has nothing to complain of."""
+    done = invoke(*arguments)
+    assert done.exit_code == 0, done.stderr or done.exception
+    assert done.stderr == ""
+    return done.stdout
+
+
+def document(*arguments):
+    return json.loads(good(*arguments, "--json"))
+
+
+def fail(*arguments, code=2):
+    """Return the message of a command that ends with this exit code."""
+    done = invoke(*arguments)
+    assert done.exit_code == code
+    assert done.stdout == ""
+    assert isinstance(done.exception, SystemExit)  # told, not thrown
+    return " ".join(done.stderr.split())
+
+
+def read(path, delimiter=","):
+    """Return the rows of a file below its heading, by the names of the columns."""
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter=delimiter))
+
+
+def named(X):
+    return pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
+
+
+def write(name, X, labels):
+    """Write data in the format that the name asks for."""
+    table = named(X)
+    if name.endswith((".csv", ".csv.gz", ".tsv")):
+        table.to_csv(name, index=False, sep="\t" if name.endswith("tsv") else ",")
+    elif name.endswith(".parquet"):
+        table.to_parquet(name)
+    elif name.endswith(".npy"):
+        np.save(name, X)
+    elif name == "dense.npz":
+        np.savez(name, X=X, labels=labels)
+    elif name == "sparse.npz":
+        sp.save_npz(name, sp.csr_matrix(X))
+    else:
+        scipy.io.mmwrite(name, sp.coo_matrix(X))

@@ -1,0 +1,509 @@
+"""The command line, run as a user runs it: real files, the real commands."""
+
+import contextlib
+import json
+import os
+import pty
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import document, fail, good, invoke, named, read, write
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import StandardScaler
+from typer.testing import CliRunner
+
+import ihgmm.cli
+from ihgmm import IhGMM, IhSC, SphericalKMeans, make_ihgmm, select_n_clusters
+from ihgmm.storage import save_model
+
+COMMAND = shutil.which("ihgmm", path=str(Path(sys.executable).parent)) or "ihgmm"
+
+
+def test_main_command():
+    command = [COMMAND, "fit", "iris", "-k", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for words in (
+        "150 rows, 4 features, 3 clusters",
+        "scale: median",
+        "2 of 3 leading eigenvalues are positive: the clusters are told apart by fewer",
+        "try --scale-columns.",
+        "leading eigenvalues: 9136  263.9",
+        "known labels (3 classes): 7 of 150 rows differ (4.7%)",
+        "labels were not saved; add -o labels.csv",
+    ):
+        assert words in done.stdout
+
+
+def test_the_package_can_be_run(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["ihgmm", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("ihgmm", run_name="__main__")
+    assert not ended.value.code
+    assert capsys.readouterr().out.startswith("ihgmm ")
+
+
+@pytest.mark.parametrize(("name", "k"), [("wine", 3), ("digits", 10), ("demo", 4)])
+def test_built_in(name, k):
+    text = good("fit", name, "-k", k)
+    assert f"{k} clusters" in text
+    assert "against the known labels" in text
+
+
+def test_count_and_refine():
+    text = good("fit", "demo", "-k", "auto", "--refine")
+    assert "600 rows, 200 features, 4 clusters" in text
+    assert "4 eigenvalues stand out from sign-flipped data" in text
+    assert "0 of 600 rows differ" in text
+
+
+def test_output_is_whole_or_not_at_all(folder, sample):
+    write("a.csv", *sample)
+    before = Path("a.csv").read_bytes()
+    for option in ("-o", "--save"):
+        assert "is a file that is read" in fail(
+            "fit", "a.csv", "-k", 3, option, "a.csv"
+        )
+    assert Path("a.csv").read_bytes() == before
+    Path("old.csv").write_text("kept")
+    fail("fit", "a.csv", "-k", 500, "-o", "old.csv", "--save", "m.npz")
+    assert Path("old.csv").read_text() == "kept"
+    assert "there is no folder" in fail("fit", "a.csv", "-k", 3, "-o", "no/x.csv")
+    assert "ends in .csv or .tsv" in fail("fit", "a.csv", "-k", 3, "-o", "x.png")
+    assert "is a folder" in fail("fit", "a.csv", "-k", 3, "--save", "..")
+    message = fail("fit", "a.csv", "-k", 3, "--save", os.devnull)
+    assert "--save /dev/null is a device" in message
+    assert sorted(p.name for p in folder.iterdir()) == ["a.csv", "old.csv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["fit", "nowhere.csv", "-k", 2],
+            "no such file, nor a built-in data set (iris",
+        ),
+        (["fit", ".", "-k", 2], "is a folder; give one file"),
+        (["fit", "iris", "-k", 0], "n_clusters=0 is too small"),
+        (["fit", "iris", "-k", 151], "n_clusters=151 is more than n_samples=150"),
+        (["fit", "iris", "-k", "three"], "-k three: give a whole number, or auto"),
+        (["fit", "iris"], "--n-clusters"),
+        (["fit", "iris", "-k", 3, "--gram", "wavy"], "gram='wavy' is not known"),
+        (["fit", "iris", "-k", 3, "--id-column", "x"], "iris has no named columns"),
+        (["fit", "iris", "-k", 3, "--columns", "x"], "iris has no named columns"),
+        (["explode"], "No such command"),
+        (["choose-k", "iris", "--plot", "a.txt"], "ends in .png or .pdf or .svg"),
+        (["choose-k", "iris", "--method", "magic"], "method='magic' is not known"),
+        (["test-scales", "demo", "-k", "x"], "-k x: give a whole number"),
+        (["predict", "no.npz", "iris"], "no.npz: no such file; ihgmm fit --save"),
+        (["sample", "a.txt"], "ends in .csv or .tsv or .parquet"),
+        (["sample", "a.csv", "--noise-levels", "a,b"], "give one number, or two"),
+        (["sample", "a.csv", "--balance", 2], "balance=2.0"),
+        (["sample", "a.csv", "--dtype", "int8"], "give float64 or float32"),
+        (["bench", "iris", "--repeats", 0], "--repeats 0 is too small"),
+        (["datasets", "fetch", "moon"], "name='moon' is not known"),
+        (["datasets", "--json", "fetch", "iris"], "Give options after fetch"),
+    ],
+)
+def test_wrong_use(folder, arguments, message):
+    assert message in fail(*arguments)
+    assert list(folder.iterdir()) == []
+
+
+def test_predict_finds_columns_by_name(sample):
+    X, labels = sample
+    write("a.csv", X, labels)
+    good("fit", "a.csv", "-k", 3, "--standardize", "--save", "model.npz")
+    table = pd.read_csv("a.csv")
+    table["kind"] = labels
+    table["id"] = [f"<{i}>" for i in range(120)]
+    table[table.columns[::-1]].to_parquet("new.parquet")
+    options = ["--id-column", "id", "--label-column", "kind", "-o", "out.csv"]
+    text = good("predict", "model.npz", "new.parquet", *options)
+    assert "120 rows placed by model.npz (IhSC)" in text
+    assert "(3 classes): 0 of 120 rows differ" in text
+    model = IhSC(3, random_state=0).fit(StandardScaler().fit_transform(X))
+    expected = model.predict(StandardScaler().fit_transform(X))
+    rows = read("out.csv")
+    assert [row["id"] for row in rows] == list(table["id"])
+    assert [int(row["cluster"]) for row in rows] == list(expected)
+    for row, x in zip(rows, StandardScaler().fit_transform(X), strict=True):
+        center = model.cluster_centers_[int(row["cluster"]), None]
+        nearest = np.linalg.lstsq(center.T, x)[0]
+        np.testing.assert_allclose(float(row["scale"]), nearest.clip(0), rtol=1e-4)
+    # Fewer rows: what was learnt at the fit is applied, not learnt again.
+    table[:7].to_csv("few.csv", index=False)
+    good("predict", "model.npz", "few.csv", "-o", "few-out.csv")
+    assert [int(r["cluster"]) for r in read("few-out.csv")] == list(expected[:7])
+    np.save("few.npy", X[:7])
+    found = document("predict", "model.npz", "few.npy")
+    assert [c["rows"] for c in found["clusters"]] == list(
+        np.bincount(expected[:7], minlength=3)
+    )
+
+
+def test_predict_says_what_does_not_fit(sample):
+    X, labels = sample
+    write("a.csv", X, labels)
+    good("fit", "a.csv", "-k", 3, "--save", "model.npz", "--quiet")
+    table = pd.read_csv("a.csv")
+    table.drop(columns=["f3", "f5"]).to_csv("less.csv", index=False)
+    message = fail("predict", "model.npz", "less.csv")
+    assert (
+        "lacks 2 of the 12 columns that the model was fitted on: 'f3', 'f5'" in message
+    )
+    table.assign(f3="text").to_csv("text.csv", index=False)
+    assert "column 'f3' does not hold numbers" in fail(
+        "predict", "model.npz", "text.csv"
+    )
+    table.loc[2, "f1"] = np.nan
+    table.to_csv("gap.csv", index=False)
+    assert "1 of 120 rows have missing cells" in fail("predict", "model.npz", "gap.csv")
+    good("predict", "model.npz", "gap.csv", "--drop-missing", "-o", "out.csv")
+    assert [row["row"] for row in read("out.csv")][:3] == ["1", "2", "4"]
+    np.save("narrow.npy", X[:, :5])
+    message = fail("predict", "model.npz", "narrow.npy")
+    assert "has 5 columns of numbers and model.npz was fitted on 12" in message
+    assert "iris lacks 12 of the 12 columns" in fail("predict", "model.npz", "iris")
+    Path("cut.npz").write_bytes(Path("model.npz").read_bytes()[:999])
+    assert "no model, or only a part" in fail("predict", "cut.npz", "a.csv")
+    assert "is a file that is read" in fail(
+        "predict", "model.npz", "a.csv", "-o", "a.csv"
+    )
+
+
+def test_predict_with_a_model_from_python(sample):
+    X, labels = sample
+    model = IhGMM(3, random_state=0).fit(X)
+    save_model(model, "model.npz")
+    write("a.csv", X, labels)
+    assert "(IhGMM)" in good("predict", "model.npz", "a.csv", "-o", "out.csv")
+    clusters = [int(row["cluster"]) for row in read("out.csv")]
+    np.testing.assert_array_equal(clusters, model.predict(X))
+    scales = [float(row["scale"]) for row in read("out.csv")]
+    np.testing.assert_allclose(scales, model.scales_, atol=0.1)
+    model = SphericalKMeans(3, random_state=0).fit(X)  # tells no scales
+    save_model(model, "model.npz")
+    good("predict", "model.npz", "a.csv", "-o", "out.csv")
+    assert list(read("out.csv")[0]) == ["row", "cluster"]
+
+
+def test_choose_k():
+    text = good("choose-k", "demo", "--plot", "a.png")
+    assert "4 clusters" in text
+    assert good("choose-k", "demo", "-q") == "4\n"
+    assert "over the edge" in text
+    assert text.count("yes") == 4
+    assert Path("a.png").read_bytes()[:4] == b"\x89PNG"
+    found = document(
+        "choose-k", "wine", "--standardize", "--method", "stability", "--plot", "a.svg"
+    )
+    X = StandardScaler().fit_transform(load_wine().data)
+    expected = select_n_clusters(X, method="stability", random_state=0)
+    assert found["n_clusters"] == expected.n_clusters
+    assert found["strengths"] == {str(k): v for k, v in expected.strengths.items()}
+    np.testing.assert_allclose(found["eigenvalues"], expected.eigenvalues)
+    assert found["plot_file"] == "a.svg"
+    assert Path("a.svg").read_text().startswith("<?xml")
+
+
+def test_test_scales(sample):
+    X, labels = sample
+    pd.DataFrame(X).assign(kind=labels).to_csv("a.csv", index=False)
+    text = good("test-scales", "a.csv", "--label-column", "kind")
+    assert "Ih-GMM: rows of a cluster differ in scale by about" in text
+    assert good("test-scales", "a.csv", "--label-column", "kind", "-q") == "Ih-GMM\n"
+    found = document("test-scales", "a.csv", "--drop-columns", "kind", "-k", 3)
+    assert found["p_value"] < 1e-6
+    assert found["labels"] == "found by IhSC"
+    assert sum(c["rows"] for c in found["clusters"]) == 120
+    message = fail("test-scales", "a.csv")
+    assert "name their column with --label-column, or give -k" in message
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "npy", "npz"])
+def test_sample(folder, suffix):
+    name = f"s.{suffix}"
+    options = ["-n", 60, "-p", 8, "-k", 2, "--seed", 5, "--noise", "uniform",
+               "--noise-levels", 2, "--scale-ratio", 3, "--separation", 9,
+               "--balance", 0.5, "--noise-structure", "class"]  # fmt: skip
+    found = document("sample", name, *options)
+    drawn = make_ihgmm(
+        60, 8, 2, scale_ratio=3.0, balance=0.5, separation=9.0, noise="uniform",
+        noise_levels=2.0, noise_structure="class", random_state=5, return_params=True,
+    )  # fmt: skip
+    assert found["sizes"] == [45, 15]
+    assert found["files"] == sorted(p.name for p in folder.iterdir())[::-1]
+    with np.load(found["files"][-1]) as parameters:
+        for key in ("labels", "scales", "noise_levels", "centers", "separation"):
+            np.testing.assert_array_equal(parameters[key], getattr(drawn, key))
+        if suffix == "npz":
+            np.testing.assert_array_equal(parameters["X"], drawn.X)
+    exactly = {"float_precision": "round_trip"}
+    if suffix == "npy":
+        np.testing.assert_array_equal(np.load(name), drawn.X)
+    elif suffix in ("csv", "parquet"):
+        read = pd.read_parquet if suffix == "parquet" else pd.read_csv
+        table = read(name, **({} if suffix == "parquet" else exactly))
+        np.testing.assert_array_equal(table.pop("label"), drawn.labels)
+        np.testing.assert_array_equal(table, drawn.X)
+    label = {"npz": "labels", "npy": None}.get(suffix, "label")
+    if label:
+        text = good("fit", name, "-k", 2, "--label-column", label)
+        assert "60 rows, 8 features" in text
+        assert "rows differ" in text
+    before = Path(name).read_bytes()
+    assert "add --force to replace it" in fail("sample", name, *options, "--seed", 6)
+    assert Path(name).read_bytes() == before
+    text = good("sample", name, *options, "--seed", 6, "--force")
+    assert Path(name).read_bytes() != before
+    how = f" --label-column {label}" if label else ""
+    assert text.endswith(f"cluster it with: ihgmm fit {name} -k 2{how}\n")
+
+
+def test_datasets(folder, monkeypatch):
+    monkeypatch.setenv("IHGMM_DATA", str(folder / "kept"))
+    text = good("datasets")
+    assert "dermatology    358        34        6  not downloaded" in text
+    assert f"folder: {folder / 'kept'}" in text
+    assert good("datasets", "list") == text
+    assert document("datasets", "list") == document("datasets")
+    found = {entry["name"]: entry for entry in document("datasets")["datasets"]}
+    assert len(found) == 9
+    assert found["iris"]["where"] == "scikit-learn"
+    assert (found["usps"]["rows"], found["usps"]["features"]) == (7291, 256)
+    assert "Wine: 178 rows, 13 features, 3 classes" in good("datasets", "fetch", "wine")
+    # A file that is there and is something else is a failure of the work.
+    (folder / "kept").mkdir()
+    (folder / "kept" / "dna.scale").write_text("1 1:1\n")
+    assert "is not the DNA data" in fail("datasets", "fetch", "dna", code=1)
+    assert "dna.scale" in good("datasets")
+
+
+def test_datasets_are_listed_without_what_downloads_them(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    monkeypatch.delenv("IHGMM_DATA", raising=False)
+    for name in ("HOME", "USERPROFILE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(name, str(folder))
+    text = good("datasets")
+    assert text.count("not downloaded") == 7
+    assert f"folder: {folder}" in text
+    assert "pip install pooch" in fail("datasets", "fetch", "dna", code=1)
+
+
+def test_bench(sample):
+    X, labels = sample
+    pd.DataFrame(X).assign(kind=labels).to_csv("a.csv", index=False)
+    found = document("bench", "a.csv", "--label-column", "kind", "--repeats", 1)
+    methods = {run["method"]: run for run in found["methods"]}
+    assert methods["IhSC"]["ratio"] == 1
+    assert methods["IhSC"]["error"] == 0
+    assert methods["KMeans"]["error"] > 0
+    assert {"SphericalKMeans", "KMeans on unit rows"} < set(methods)
+    assert found["n_clusters"] == 3
+    write("sparse.npz", *sample)
+    text = good("bench", "sparse.npz", "-k", 3, "--repeats", 1)
+    assert "x IhSC" in text
+    assert "faiss" not in text
+    assert "give the number of clusters, -k" in fail("bench", "sparse.npz")
+    options = ["--label-column", "kind", "-k", 0]
+    assert "n_clusters=0 is too small" in fail("bench", "a.csv", *options)
+
+
+def test_reproduce_for_machines():
+    found = document("reproduce", "table", "--only", "iris", "--reps", 1, "-o", "out")
+    (ours,) = (c for c in found["studies"]["table"]["cells"] if c["method"] == "IhSC")
+    assert ours["paper"] == 7
+    assert len(ours["counts"]) == 1
+    assert Path("out", "table.md").exists()
+
+
+def test_plan_is_there():
+    assert document("plan", "--n", "1e9", "--p", "2000", "-k", 50)
+
+
+def test_json_is_one_document_and_quiet_is_silent(sample):
+    X, labels = sample
+    write("a.csv", X, labels)
+    found = document("fit", "a.csv", "-k", 3, "-o", "b.csv", "--quiet")
+    assert found["n_clusters"] == 3
+    assert [c["rows"] for c in found["clusters"]] == [40, 40, 40]
+    assert found["labels_file"] == "b.csv"
+    for command in (
+        ["fit", "iris", "-k", 2],
+        ["datasets"],
+        ["bench", "iris", "--repeats", 1],
+        ["sample", "s.npy"],
+    ):
+        assert good(*command, "-q") == ""
+
+
+def test_few_directions_are_told_also_where_little_is():
+    for option in ("-q", "--json"):
+        done = invoke("fit", "iris", "-k", 3, option)
+        assert done.exit_code == 0
+        assert done.stderr.startswith("warning: 2 of 3 leading eigenvalues are pos")
+        assert done.stderr.count("\n") == 1
+    assert json.loads(done.stdout)["notes"][0].startswith("2 of 3 leading")
+    text = good("fit", "iris", "-k", 3, "--scale-columns")
+    assert "2 of 3 leading eigenvalues" in text
+    assert "try --scale-columns" not in text  # it is there
+
+
+def test_rows_without_ids_are_called_the_same(sample):
+    table = named(sample[0])
+    table.assign(name=[f"n{i}" for i in range(120)]).to_csv("a.csv", index=False)
+    for options, word in (([], "row"), (["--id-column", "name"], "name")):
+        good("fit", "a.csv", "-k", 3, *options, "-o", "labels.csv")
+        good("report", "a.csv", "-k", 3, *options, "-o", "r.html")
+        assert next(iter(read("labels.csv")[0])) == word
+        page = Path("r.html").read_text(encoding="utf-8")
+        assert f'"idName":"{word}"' in page
+        assert "--id-column" not in page  # who reads it may not be at a terminal
+
+
+def test_the_report_tells_what_was_done_to_the_data(sample):
+    table = named(sample[0])
+    table.assign(city="Bonn").to_csv("a.csv", index=False)
+    good("report", "a.csv", "-k", 3, "--scale-columns", "-o", "r.html")
+    page = Path("r.html").read_text(encoding="utf-8")
+    done = page[page.index("What was done") : page.index("Map of the rows")]
+    assert "Left out column <bdi>&#39;city&#39;</bdi>" in done
+    assert "Divided every column by its deviation." in done
+
+
+COMMANDS = {
+    "fit": "Cluster the rows of DATA with IhSC.",
+    "predict": "Place the rows of DATA in the clusters of a saved model.",
+    "choose-k": "Find the number of clusters in DATA, and show on what evidence.",
+    "report": "Cluster the rows of DATA with IhSC and write a page of HTML about it.",
+    "sample": "Write a sample of the model, with its labels and parameters.",
+    "test-scales": "Test whether the rows of a cluster differ in scale at all.",
+    "plan": "Say how often a fit will read the data, and what memory it will take.",
+    "reproduce": "Run the experiments of the paper, or its table of real data.",
+    "bench": "Compare IhSC with k-means on your data or on a sample: time and error.",
+    "datasets": "List the paper's data sets and where they are kept, or download one.",
+}
+
+
+def test_help_lists_commands_and_exit_codes(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    text = good("--help")
+    assert "130 interrupted" in " ".join(text.split())
+    for name, summary in COMMANDS.items():
+        assert f"│ {name:<11}  {summary}" in text
+    assert good("--version").startswith("ihgmm ")
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "datasets list", "datasets fetch"])
+def test_help_of_a_command(monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "160")
+    text = good(*command.split(), "--help")
+    assert COMMANDS.get(command, "") in text
+    assert f"{command} [OPTIONS]" in text
+    assert "Examples" in text
+    assert f"ihgmm {command}" in text
+    assert "--json" in text
+    assert "bool" not in text.lower()  # flags have no type
+    if command == "predict":  # lines break where the terminal ends
+        assert "columns that the model does not know are left out. Columns are" in text
+    compared, tested = "not used, but compared with", "rows are tested within them"
+    assert (compared in text) == (command in ("fit", "predict", "choose-k", "report",
+                                              "bench"))  # fmt: skip
+    assert (tested in text) == (command == "test-scales")
+
+
+@pytest.mark.parametrize("command", set(COMMANDS) - {"bench", "datasets"})
+def test_without_arguments_there_is_help(command):
+    done = invoke(command)
+    assert done.exit_code == 2
+    assert "Examples" in done.stdout + done.stderr
+
+
+def test_without_what_the_command_line_needs():
+    code = (
+        "import sys, ihgmm.cli\n"
+        "for package in ('typer', 'rich'):\n"
+        "    sys.modules[package] = None\n"
+        "    try: ihgmm.cli.main()\n"
+        "    except SystemExit as end: print(end)\n"
+        "    del sys.modules[package]"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    message = "The command line needs typer and rich: pip install typer rich pyarrow\n"
+    assert done.stdout == 2 * message, done.stderr
+
+
+def test_completion():
+    # What a shell asks for after: ihgmm fit w<TAB>
+    asked = {"COMP_WORDS": "ihgmm fit w", "COMP_CWORD": "2"}
+    asked["_IHGMM_COMPLETE"] = "complete_bash"
+    done = CliRunner().invoke(ihgmm.cli.app, [], prog_name="ihgmm", env=asked)
+    assert done.stdout.split() == ["wine"]
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_are_one_line(sample):
+    X = sample[0].copy()
+    X[7] = 0
+    np.save("a.npy", X)
+    done = invoke("fit", "a.npy", "-k", 3, "--json")
+    assert done.exit_code == 0
+    assert done.stderr.startswith("warning: 1 of 120 rows are zero.")
+    assert done.stderr.count("\n") == 1
+    assert json.loads(done.stdout)["n_clusters"] == 3
+
+
+def test_failures_of_the_work_end_with_1(monkeypatch):
+    message = fail("sample", "a.npy", "-p", 10**13, code=1)
+    assert "not enough memory: Unable to allocate" in message
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    message = fail("choose-k", "iris", "--plot", "a.png", code=1)
+    assert "pip install matplotlib" in message
+
+
+def on_terminal(*arguments, until="", **environment):
+    """Return the exit code and what a user sees of standard error on a terminal.
+
+    The command is interrupted as soon as ``until`` is seen.
+    """
+    leader, follower = pty.openpty()
+    seen = ""
+    with subprocess.Popen(
+        [COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=follower,
+        env=dict(os.environ, TERM="xterm-256color", **environment),
+    ) as running:  # fmt: skip
+        os.close(follower)
+        with contextlib.suppress(OSError):  # what Linux says at the end of a terminal
+            while part := os.read(leader, 65536):
+                seen += part.decode(errors="replace")
+                if until and until in seen:
+                    running.send_signal(signal.SIGINT)
+                    until = ""
+    os.close(leader)
+    return running.returncode, seen
+
+
+def test_progress_on_a_terminal_and_interrupt(folder):
+    code, seen = on_terminal("bench", "iris", "--repeats", "99999", until="comparing")
+    assert code == 130
+    assert "━" in seen
+    assert "\x1b[33mstopped:" in seen
+    assert seen.endswith(" no file was left half written.\r\n")
+    assert list(folder.iterdir()) == []
+
+
+def test_colours_can_be_turned_off(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as if on a terminal
+    assert "\x1b[31merror:\x1b[0m nowhere" in fail("predict", "nowhere", "iris")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "error: nowhere: no such file" in fail("predict", "nowhere", "iris")

@@ -1,0 +1,478 @@
+"""Tables as users have them: every format, odd columns, gaps, damage."""
+
+import csv
+import errno
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from command_line import document, fail, good, invoke, named, read, write
+
+from ihgmm import IhSC
+from ihgmm.cli.tables.reading import explain_damage
+from ihgmm.metrics import exact_recovery
+from ihgmm.storage import load_model
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a.csv", "a.csv.gz", "a.tsv", "a.parquet", "a.npy", "dense.npz", "sparse.npz",
+     "a.mtx"],
+)  # fmt: skip
+def test_every_format_gives_the_labels(folder, sample, name):
+    X, labels = sample
+    write(name, X, labels)
+    assert "labels written to labels.csv" in good(
+        "fit", name, "-k", 3, "-o", "labels.csv"
+    )
+    rows = read("labels.csv")
+    assert list(rows[0]) == ["row", "cluster", "scale"]
+    assert [row["row"] for row in rows] == [str(i) for i in range(1, 121)]
+    assert exact_recovery(labels, [row["cluster"] for row in rows])
+    assert np.mean([float(row["scale"]) for row in rows]) == pytest.approx(1, abs=1e-4)
+    assert sorted(p.name for p in folder.iterdir()) == sorted([name, "labels.csv"])
+
+
+def test_labels_in_an_npz(sample):
+    write("dense.npz", *sample)
+    text = good("fit", "dense.npz", "-k", 3, "--label-column", "labels")
+    assert "0 of 120 rows differ" in text
+    message = fail("fit", "dense.npz", "-k", 3, "--label-column", "y")
+    assert "has no such array; it has 'X', 'labels'" in message
+
+
+HOSTILE = [
+    '<script>alert(1)</script>"',
+    "a,b;c\td",
+    "two\nlines\r\n",
+    "👩‍🔬 émile",
+    "שלום עולם",
+    "\u202egnp.exe\u2066",
+    "\x1b[31mred\x1b]0;title\x07",
+    "[bold]markup[/] {braces} %s",
+    "=1+1",
+    " 007 ",
+    "NA",
+    "",
+    "x" * 10_000,
+]
+
+
+def test_customers(sample):
+    # A header, ids with everything in them, text, known labels, gaps.
+    X, labels = sample
+    ids = [f"{HOSTILE[i % len(HOSTILE)]}{i:03d}" for i in range(118)] + ["NA", "007"]
+    table = pd.DataFrame(X.copy(), columns=[f"gene {i}" for i in range(12)])
+    table.insert(0, "barcode", ids)
+    table["city"] = "Chongqing"
+    table["nothing"] = ""
+    table["type"] = np.array(["T", "B", "NK"])[labels]
+    table.loc[[4, 9], "gene 3"] = np.nan
+    table.to_csv("cells.csv", index=False)
+    options = ["cells.csv", "-k", 3, "--id-column", "barcode", "--label-column", "type"]
+    message = fail("fit", *options)
+    assert "2 of 120 rows have missing cells, all of them in column 'gene 3'" in message
+    assert "the first is in row 5" in message
+    assert (
+        "--drop-missing to leave those rows out, --drop-columns to leave out "
+        "'gene 3', or fill them in."
+    ) in message
+    done = invoke("fit", *options, "--drop-missing", "-o", "out.tsv")
+    assert done.exit_code == 0
+    assert "9 cells of column 'barcode' in out.tsv begin like a formula" in done.stderr
+    text = done.stdout
+    assert "Left out column 'city': it does not hold numbers but text such as" in text
+    assert "Left out column 'nothing': it is empty." in text
+    assert "Left out 2 rows with missing cells" in text
+    assert "0 of 118 rows differ" in text
+    with open("out.tsv", newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file, delimiter="\t"))
+    assert rows[0] == ["barcode", "cluster", "scale"]
+    assert [row[0] for row in rows[1:]] == [
+        x for i, x in enumerate(ids) if i not in (4, 9)
+    ]
+    text = good("fit", *options, "--drop-columns", "gene 3")
+    assert "120 rows, 11 features" in text
+
+
+def test_names_cannot_steer_the_terminal(sample):
+    names = [f"{name}{i}" for i, name in enumerate(HOSTILE[:12])]
+    table = pd.DataFrame(sample[0], columns=names)
+    table["\x1b[2J" + "y" * 10_000] = "\x1b[2Jtext\u202e"
+    table["kind"] = np.resize(["\x1b[2J\u202eA", "B\nC", "z" * 10_000], 120)
+    table.to_csv("a.csv", index=False)
+    for command in (
+        ["fit", "a.csv", "-k", 3, "--label-column", "kind"],
+        ["choose-k", "a.csv"],
+        ["test-scales", "a.csv", "--label-column", "kind"],
+    ):
+        text = good(*command)
+        assert all(c.isprintable() or c in "\n\u200d" for c in text)
+        assert max(map(len, text.splitlines())) < 500
+    assert "\\x1b[2J\\u202eA" in text
+    assert "B\\nC" in text
+    assert "zzz…" in text
+    message = fail("fit", "a.csv", "-k", 3, "--id-column", "\x1b[31m")
+    assert message.isprintable()
+    # In JSON and in the model they are what they are.
+    document("fit", "a.csv", "-k", 3, "--save", "model.npz")
+    assert list(load_model("model.npz").feature_names_in_) == names
+
+
+def test_what_looks_like_ids_is_not_clustered_by(sample):
+    table = named(sample[0])
+    table.insert(0, "customer_id", np.arange(120) + 9_000_000_000_000_000_000)
+    table["name"] = [f"customer {i}" for i in range(120)]
+    table.to_csv("a.csv", index=False)
+    text = good("fit", "a.csv", "-k", 3)
+    assert "120 rows, 12 features" in text
+    assert "column 'customer_id': it looks like ids: whole numbers, no two" in text
+    assert "If it names the rows, add --id-column 'name'." in text
+    for column in ("customer_id", "name"):  # one is enough
+        text = good("fit", "a.csv", "-k", 3, "--id-column", column)
+        assert "Left out column" in text
+        assert "--id-column" not in text
+    columns = ["--columns", "customer_id,f1", "--columns", "f2"]
+    assert "120 rows, 3 features" in good("fit", "a.csv", "-k", 3, *columns)
+    assert "column 'name' does not hold numbers" in fail(
+        "fit", "a.csv", "-k", 3, "--columns", "f1,name"
+    )
+    table.rename(columns={"customer_id": "acid", "f1": "a,b"}).to_csv("b.csv")
+    text = good("fit", "b.csv", "-k", 3)  # with the numbers that pandas writes
+    assert "120 rows, 13 features" in text
+    assert "Left out column ''" in text
+    assert "2 features" in good("fit", "b.csv", "-k", 2, "--columns", '"a,b",f2')
+
+
+def test_semicolons_commas_and_bad_cells(sample):
+    names = [f"f{i}" for i in range(12)]
+    table = pd.DataFrame(sample[0], columns=names).astype(object)
+    table.loc[7, "f3"] = "oops"
+    table.to_csv("a.csv", index=False, sep=";")
+    text = good("fit", "a.csv", "-k", 3)
+    assert "Used 11 columns: 'f0', 'f1', 'f2', 'f4'" in text
+    assert (
+        "'f3': it has 1 of 120 cells that are not numbers, the first is 'oops' in row 8"
+        in text
+    )
+    pd.DataFrame(*sample[:1]).to_csv("b.csv", index=False, sep=";", decimal=",")
+    assert "12 features" in good("fit", "b.csv", "-k", 3)
+    table.loc[7, "f3"] = "?"
+    table.to_csv("c.csv", index=False)
+    assert "column 'f3'; the first is in row 8" in fail("fit", "c.csv", "-k", 3)
+
+
+def test_files_of_old_spreadsheets(sample):
+    table = pd.DataFrame(sample[0], columns=[f"größe {i}" for i in range(12)])
+    table["name"] = [f"José {i}" for i in range(120)]
+    table.to_csv("a.csv", index=False, encoding="cp1252")
+    text = good("fit", "a.csv", "-k", 3, "--id-column", "name", "-o", "b.csv")
+    assert "read as Windows-1252" in text
+    assert "'größe 0'" in text
+    assert read("b.csv")[3]["name"] == "José 3"
+    table.to_csv("c.csv", index=False, encoding="utf-16")
+    assert "stored as UTF-16; save it as UTF-8" in fail("fit", "c.csv", "-k", 3)
+    table.to_csv("d.csv", index=False, encoding="utf-8-sig")
+    assert "Used 12 columns: 'größe 0'" in good("fit", "d.csv", "-k", 3)
+
+
+def test_file_without_header(sample):
+    np.savetxt("plain.csv", sample[0], delimiter=",")
+    assert "120 rows, 12 features" in good("fit", "plain.csv", "-k", 3)
+
+
+def test_standardize_is_the_z_score():
+    found = document("fit", "wine", "-k", 3, "--standardize")
+    assert found["known_labels"]["misplaced"] <= 10  # the paper has 9; else many more
+
+
+def test_scaled_columns_keep_the_patterns():
+    # Customers of very different sizes, columns in very different units.
+    rng = np.random.default_rng(0)
+    kinds = np.repeat([0, 1, 2], 60)
+    X = 10 ** rng.uniform(0, 2, (180, 1)) * rng.exponential(1, (3, 8))[kinds]
+    X = (X + rng.normal(0, 0.01, X.shape)) * 10.0 ** np.arange(8)
+    table = pd.DataFrame(X, columns=[f"f{i}" for i in range(8)]).assign(kind=kinds)
+    table.to_csv("a.csv", index=False)
+    options = ["a.csv", "-k", 3, "--label-column", "kind"]
+    for option in ("--gram=hollow", "--standardize"):  # as they are, and z-scores
+        done = invoke("fit", *options, option, "--json")
+        assert json.loads(done.stdout)["known_labels"]["misplaced"] > 10
+    found = document("fit", *options, "--scale-columns", "--save", "model.npz")
+    assert found["known_labels"]["misplaced"] == 0
+    assert found["columns_scaled"]
+    assert not found["standardized"]
+    assert "Divided every column by its deviation." in found["notes"]
+    again = document("predict", "model.npz", "a.csv", "--label-column", "kind")
+    assert again["known_labels"]["misplaced"] == 0
+    centers = load_model("model.npz")[-1].cluster_centers_
+    expected = IhSC(3, random_state=0).fit(X / X.std(axis=0)).cluster_centers_
+    np.testing.assert_allclose(centers, expected, rtol=1e-6)
+    for command in (["choose-k"], ["test-scales"], ["bench", "--repeats", 1]):
+        found = document(*command, "a.csv", "--label-column", "kind", "--scale-columns")
+        assert "Divided every column by its deviation." in found["notes"]
+
+
+def test_sparse_columns_can_be_scaled(sample):
+    X, labels = sample
+    units = X * 10.0 ** np.arange(12)
+    write("sparse.npz", units, labels)
+    found = good("fit", "sparse.npz", "-k", 3, "--scale-columns", "--save", "m.npz")
+    assert "Divided every column" in found
+    model = load_model("m.npz")
+    expected = IhSC(3, random_state=0).fit(units / units.std(axis=0))
+    assert exact_recovery(model[-1].labels_, expected.labels_)
+    good("predict", "m.npz", "sparse.npz", "-o", "out.csv")
+    clusters = [int(row["cluster"]) for row in read("out.csv")]
+    assert clusters == list(expected.predict(units / units.std(axis=0)))
+    assert exact_recovery(labels, clusters)
+
+
+@pytest.mark.parametrize(
+    "command", ["fit", "report", "choose-k", "test-scales", "bench"]
+)
+def test_scaling_is_one_or_the_other(folder, command):
+    options = {"fit": ["-k", 3], "report": ["-k", 3, "-o", "r.html"]}.get(command, [])
+    both = ["--standardize", "--scale-columns"]
+    message = fail(command, "iris", *options, *both)
+    assert "--standardize and --scale-columns exclude each other" in message
+    assert list(folder.iterdir()) == []
+
+
+def test_missing_cells_are_told_where_they_are(sample):
+    table = named(sample[0].copy())
+    table.to_csv("whole.csv", index=False)
+    good("fit", "whole.csv", "-k", 3, "--save", "model.npz")
+    table.loc[:4, "f1"] = np.nan
+    table.loc[:2, "f2"] = np.nan
+    table.to_csv("a.csv", index=False)
+    message = fail("fit", "a.csv", "-k", 3)
+    assert "5 of 120 rows have missing cells, most of them in column 'f1'" in message
+    assert "--drop-columns" not in message  # 'f1' alone would not do
+    table.loc[:3, "f3"] = np.nan
+    table.to_csv("b.csv", index=False)
+    message = fail("fit", "b.csv", "-k", 3)
+    assert "the most of them in columns 'f1' (5), 'f3' (4), 'f2' (3);" in message
+    assert "--drop-columns to leave out 'f1', 'f3', 'f2', or fill them in" in message
+    good("fit", "b.csv", "-k", 3, "--drop-columns", "f1,f3,f2")
+    message = fail("predict", "model.npz", "b.csv")
+    assert "out, or fill them in." in message
+    assert "--drop-columns" not in message  # predict has no such option
+    table.loc[:3, "f4"] = np.nan
+    table.to_csv("c.csv", index=False)
+    message = fail("fit", "c.csv", "-k", 3)
+    assert "columns 'f1' (5), 'f3' (4), 'f4' (4); the first" in message
+    assert "--drop-columns" not in message
+    table["f5"] = [np.nan if i % 2 else 1.0 for i in range(120)]
+    table["f6"] = [1.0 if i % 2 else np.nan for i in range(120)]
+    table.to_csv("d.csv", index=False)
+    message = fail("fit", "d.csv", "-k", 3, "--drop-missing")
+    assert message.endswith(
+        "every row has a missing cell, the most of them in columns 'f5' (60), "
+        "'f6' (60), 'f1' (5). Fill them in."
+    )
+
+
+def test_a_column_that_costs_most_rows_is_named(sample):
+    rng = np.random.default_rng(0)
+    table = named(sample[0].copy())
+    table = table.mask(rng.random(table.shape) < 0.01)
+    left = int(table.isna().any(axis=1).sum())
+    table["age"] = [np.nan if i % 2 else 30.0 + i for i in range(120)]
+    rows = int(table.isna().any(axis=1).sum())
+    table.to_csv("a.csv", index=False)
+    cure = f"--drop-columns to leave out 'age' (then {left} rows remain incomplete)"
+    message = fail("fit", "a.csv", "-k", 3)
+    assert f"{rows} of 120 rows have missing cells, most of them in column" in message
+    assert f"leave those rows out, {cure}, or fill them in." in message
+    # It is said wherever little is said, too.
+    what = (
+        f"Left out {rows} of 120 rows ({rows / 1.2:.0f}%) with missing cells, most of "
+        "them in column 'age'."
+    )
+    said = f"{what} To keep more rows, add {cure}, or fill them in."
+    for command in (
+        ["fit", "a.csv", "-k", 3],
+        ["fit", "a.csv", "-k", 3, "--quiet"],
+        ["choose-k", "a.csv", "--quiet"],
+        ["test-scales", "a.csv", "-k", 3, "--json"],
+        ["report", "a.csv", "-k", 3, "-o", "r.html"],
+    ):
+        done = invoke(*command, "--drop-missing")
+        assert done.exit_code == 0
+        assert " ".join(done.stderr.split()) == f"warning: {said}"
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert what.replace("'age'", "<bdi>&#39;age&#39;</bdi>") in page
+    assert "--drop-columns" not in page
+    drop = ["--drop-columns", "age", "--drop-missing"]
+    text = good("fit", "a.csv", "-k", 3, *drop)  # few rows go
+    assert f"Left out {left} rows with missing cells." in text
+    # A model has its columns: they can only be filled in.
+    table.fillna(1.0).to_csv("whole.csv", index=False)
+    good("fit", "whole.csv", "-k", 3, "--save", "model.npz")
+    done = invoke("predict", "model.npz", "a.csv", "--drop-missing")
+    assert done.stderr.endswith("'age'. To keep more rows, fill them in.\n")
+
+
+def test_thousands_separators_are_named(sample):
+    table = named(sample[0])
+    for i, text in enumerate(["1,{:03d}.50", "1.{:03d},50", "1 {:03d}", "2'{:03d}.5"]):
+        table[f"t{i}"] = [text.format(j) for j in range(120)]
+    table["few"] = ["7" if i < 90 else "1,234" for i in range(120)]
+    table["names"] = [f"c{i},000" for i in range(120)]
+    table.to_csv("a.csv", index=False)
+    notes = document("fit", "a.csv", "-k", 3)["notes"]
+    told = {note.split("'")[1]: note for note in notes if note.startswith("Left out")}
+    for name in ("t0", "t1", "t2", "t3", "few"):
+        assert told[name].endswith("write them without thousands separators.")
+        assert "--id-column" not in told[name]
+    assert "such as '1,000.50'" in told["t0"]
+    assert "the first is '1,234' in row 91" in told["few"]
+    assert "--id-column 'names'" in told["names"]
+
+
+def test_labels_among_the_features_are_noted(sample):
+    X, labels = sample
+    table = named(X)
+    table.assign(true_class=labels, subclass=labels).to_csv("a.csv", index=False)
+    note = (
+        "Column 'true_class' is used as a feature. If it holds known labels, add "
+        "--label-column 'true_class'."
+    )
+    notes = document("fit", "a.csv", "-k", 3)["notes"]
+    assert [n for n in notes if "used as a feature" in n] == [note]
+    for options in (["--label-column"], ["--drop-columns"]):
+        assert note not in good("fit", "a.csv", "-k", 3, *options, "true_class")
+
+
+BROKEN = {
+    "empty.csv": (b"", "empty.csv is empty"),
+    "header.csv": (b"a,b\n", "has a header but no rows"),
+    "ragged.csv": (b"a,b\n1,2\n3\n", "cannot be read as csv"),
+    "text.csv": (b"a,b\nx,y\n", "no numeric columns"),
+    "twice.csv": (b"a,a\n1,2\n", "several columns named 'a'"),
+    "gap.csv": (b"a,b\n1,\n,2\n", "2 of 2 rows have missing cells"),
+    "cut.parquet": (b"PAR1 no", "cannot be read as parquet"),
+    "bad.npy": (b"\x93NUMPY nothing", "cannot be read as npy"),
+    "bad.npz": (b"PK nothing", "cannot be read as npz"),
+    "bad.mtx": (b"%%MatrixMarket nonsense\n", "cannot be read as mtx"),
+    "cut.mtx": (
+        b"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 1 -1.3E",
+        "it ends in the middle of a number",
+    ),
+    "sign.mtx": (
+        b"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 1 -1.3E-",
+        "it ends in the middle of a number",
+    ),
+    "array.npz": (b"\x93NUMPY\x01\x00", "array.npz cannot be read as npz"),
+    "data.xyz": (b"1", "unknown format '.xyz'; give one of .csv"),
+    "data.xlsx": (b"PK", "is a spreadsheet; save the sheet with the data as CSV"),
+    "binary.csv": (b"\xff\xfe\x00\x01", "cannot be read as csv"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_files(name):
+    content, message = BROKEN[name]
+    Path(name).write_bytes(content)
+    assert message in fail("fit", name, "-k", 2)
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros(5), "has shape (5,); give rows by columns"),
+        (np.zeros((0, 3)), "nothing to cluster"),
+        (np.array([["a"]]), "entries; give real numbers"),
+        (np.array([[1.0, np.inf], [1.0, 2.0]]), "contains infinity at row 0, column 1"),
+    ],
+)
+def test_bad_arrays(array, message):
+    np.save("a.npy", array)
+    assert message in fail("fit", "a.npy", "-k", 2)
+
+
+def test_damaged_files_are_refused(sample):
+    write("sparse.npz", *sample)
+    good = Path("sparse.npz").read_bytes()
+    Path("cut.npz").write_bytes(good[: len(good) // 2])
+    assert "cut.npz cannot be read as npz" in fail("fit", "cut.npz", "-k", 2)
+    beyond = sp.csr_matrix(sample[0])
+    beyond.indices[5] = 1_000_000_000
+    sp.save_npz("beyond.npz", beyond)
+    assert "beyond.npz cannot be read as npz" in fail("fit", "beyond.npz", "-k", 2)
+
+
+def test_an_encrypted_archive_is_refused(sample):
+    write("dense.npz", *sample)
+    raw = bytearray(Path("dense.npz").read_bytes())
+    for signature, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        raw[raw.index(signature) + flags] |= 1  # as if X had a password
+    Path("secret.npz").write_bytes(raw)
+    assert "secret.npz cannot be read as npz" in fail("fit", "secret.npz", "-k", 2)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.npy", "dense.npz", "a.mtx"])
+def test_a_defect_is_not_taken_for_a_damaged_file(sample, monkeypatch, name):
+    def broken(*_, **__):
+        raise error
+
+    write(name, *sample)
+    for error in (KeyError("x"), TypeError("x"), NotImplementedError("x")):
+        for function in ("choose_columns", "numbered_table"):
+            monkeypatch.setattr(f"ihgmm.cli.tables.reading.{function}", broken)
+        done = invoke("fit", name, "-k", 3)
+        assert done.exception is error
+        assert "cannot be read" not in done.stderr
+
+
+def test_a_failing_disk_is_not_a_damaged_file():
+    for error in (PermissionError(errno.EACCES, "no"), OSError(errno.EIO, "disk")):
+        with pytest.raises(type(error)) as raised, explain_damage(Path("a.csv")):
+            raise error
+        assert raised.value is error
+    with pytest.raises(ValueError, match="cannot be read as csv: Truncated"):  # noqa: SIM117
+        with explain_damage(Path("a.csv")):
+            raise OSError("Truncated stream")  # as pyarrow says it, without a number
+
+
+def test_an_archive_of_something_else_is_refused(sample):
+    for name in ("X", "labels"):
+        np.savez("a.npz", **{"X": sample[0], "labels": sample[1], name: []})
+        with zipfile.ZipFile("a.npz") as old, zipfile.ZipFile("b.npz", "w") as new:
+            for member in old.namelist():
+                content = b"text" if member == f"{name}.npy" else old.read(member)
+                new.writestr(member, content)
+        message = fail("fit", "b.npz", "-k", 3, "--label-column", "labels")
+        assert ("b.npz has shape ()" in message) == (name == "X")
+        assert ("b.npz holds () labels" in message) == (name == "labels")
+
+
+def test_an_archive_is_no_array(sample):
+    np.savez("a.npz", sample[0])
+    Path("a.npz").rename("a.npy")
+    message = fail("fit", "a.npy", "-k", 3)
+    assert "a.npy cannot be read as npy: it is an archive of arrays; name it" in message
+
+
+def test_pickles_are_never_loaded():
+    np.save("a.npy", np.array([{"x": 1}], dtype=object), allow_pickle=True)
+    assert "cannot be read as npy" in fail("fit", "a.npy", "-k", 2)
+
+
+def test_sparse_cannot_be_standardized(sample):
+    write("sparse.npz", *sample)
+    for command in ("fit", "test-scales"):
+        message = fail(command, "sparse.npz", "-k", 3, "--standardize")
+        assert "fills sparse data up; take --scale-columns" in message
+
+
+def test_unknown_column_lists_those_there_are(sample):
+    write("a.csv", *sample)
+    message = fail("fit", "a.csv", "-k", 3, "--id-column", "name")
+    assert "no such column; it has 'f0', 'f1'" in message
+    assert "and 4 more" in message

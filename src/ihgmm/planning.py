@@ -10,8 +10,8 @@ import numpy as np
 from ihgmm._checks import check_choice, check_count, check_number, check_row_count
 from ihgmm._text import plan_advice, plan_heading, plan_table, size
 from ihgmm.matrix.stored import Stored
-from ihgmm.numerics.eigen import MAX_PRODUCTS, may_accept_start, sample_size
-from ihgmm.numerics.krylov import block_width, most_blocks
+from ihgmm.numerics.eigen import may_accept_start, sample_size
+from ihgmm.numerics.krylov import MAX_PRODUCTS, block_width, most_blocks
 
 __all__ = ["Need", "Plan", "plan", "size"]
 

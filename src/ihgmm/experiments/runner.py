@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -64,6 +64,9 @@ class Result(NamedTuple):
     def run(self) -> str:
         """The key of the run that it belongs to."""
         return f"{self.experiment}/{self.panel}/{self.x:g}/{self.noise}/{self.rep}"
+
+
+HEAD = ",".join(Result._fields) + "\n"
 
 
 @dataclass(frozen=True)
@@ -210,20 +213,10 @@ def read_results(
     A process that was killed may leave an unfinished line or repetition at the end of
     the table; with ``repair`` they are cut off the file, and always left out here.
     """
-    if not path.exists():
-        return []
-    text = path.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
-    head, *rows = list(csv.reader(whole.splitlines())) or [list(Result._fields)]
-    if head != list(Result._fields):
-        raise ValueError(
-            f"{path} is not a table of runs: its columns are {', '.join(head)}. Move "
-            "it away, or give another folder."
-        )
     kinds = (str, str, float, str, int, str, int, int)
     results = [
         Result(*(kind(word) for kind, word in zip(kinds, row, strict=True)))
-        for row in rows
+        for row in read_rows(path, Result._fields, "runs")
     ]
     complete = [
         result
@@ -231,10 +224,26 @@ def read_results(
         if {result.method for result in group} == set(methods)
         for result in group
     ]
-    if repair and (len(complete) < len(results) or len(whole) < len(text)):
+    text = HEAD + _lines(complete)
+    if repair and path.exists() and path.read_text(encoding="utf-8") != text:
         with atomic_write(path, "w") as file:
-            file.write(HEAD + _lines(complete))
+            file.write(text)
     return complete
+
+
+def read_rows(path: Path, columns: Sequence[str], what: str) -> list[list[str]]:
+    """Return the finished lines of a table that an earlier run has left, if any."""
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    lines = text[: text.rfind("\n") + 1].splitlines()
+    head, *rows = list(csv.reader(lines)) or [list(columns)]
+    if head != list(columns):
+        raise ValueError(
+            f"{path} is not a table of {what}: its columns are {', '.join(head)}. Move "
+            "it away, or give another folder."
+        )
+    return rows
 
 
 def summarize(results: Iterable[Result]) -> list[Summary]:
@@ -256,9 +265,6 @@ def _grouped(results: Iterable[Result], *names: str) -> dict[Any, list[Result]]:
     for result in results:
         groups.setdefault(key(result), []).append(result)
     return groups
-
-
-HEAD = ",".join(Result._fields) + "\n"
 
 
 def _lines(results: Iterable[Result]) -> str:

@@ -16,6 +16,7 @@ from ihgmm._files import atomic_write, sole_writer
 from ihgmm.datasets import load_dataset
 from ihgmm.datasets._catalog import CATALOG
 from ihgmm.experiments.methods import TABLE_METHODS
+from ihgmm.experiments.runner import read_rows
 from ihgmm.metrics import misclassification_loss
 
 PAPER_COUNTS: dict[str, dict[str, int]] = {
@@ -129,20 +130,8 @@ def _cells(counts: Counts) -> list[Cell]:
 
 def _read(path: Path) -> Counts:
     """Return the counts of a file that an earlier run has left, if there is one."""
-    if not path.exists():
-        return {}
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = csv.DictReader(file)
-        if rows.fieldnames != COLUMNS:
-            raise ValueError(
-                f"{path} is not a table of counts: its columns are "
-                f"{', '.join(rows.fieldnames or [])}. Move it away, or give another "
-                "folder."
-            )
-        return {
-            (row["dataset"], row["method"], int(row["seed"])): int(row["errors"])
-            for row in rows
-        }
+    rows = read_rows(path, COLUMNS, "counts")
+    return {(name, m, int(seed)): int(errors) for name, _, m, seed, errors, _ in rows}
 
 
 def _write(path: Path, counts: Counts) -> None:

@@ -224,7 +224,7 @@ WRONG = {
     "parameter": (put("header", "parameters", {"shell": 1}), "no parameter shell=1"),
     "nested": (put("header", "parameters", {"gram": [1]}), "no parameter gram="),
     "numbers": (put("header", "numbers", {"n_iter_": "3"}), "n_clusters_=None is no"),
-    "names": (put("header", "feature_names", ["a"]), "has 1 different names; the model has 15"),
+    "names": (put("header", "feature_names", ["a"]), "has 1 different names"),
     "ids": (put("header", "id_column", ["a"]), "id_column is .'a'.; the name of"),
     "known": (put("header", "label_column", 7), "label_column is 7; the name of"),
     "features": (put("header", "n_features", 10**12), "does not fit the other arrays"),

@@ -218,12 +218,11 @@ def scale_rows(test: ScaleTest) -> list[tuple[str, int, str, str]]:
 
 def scale_table(test: ScaleTest) -> str:
     """Return the figures of each cluster in a table, and the recommendation."""
-    rows = [("cluster", "rows", "spread", "p-value"), *scale_rows(test)]
-    width = max(len(name) for name, *_ in rows)
-    lines = [
-        f"{name:<{width}}  {size:>7}  {spread:>6}  {p:>7}"
-        for name, size, spread, p in rows
-    ]
+    rows = scale_rows(test)
+    width = max(len(name) for name in ("cluster", *(row[0] for row in rows)))
+    lines = [f"{'cluster':<{width}}     rows  spread  p-value"]
+    for name, size, spread, p_value in rows:
+        lines.append(f"{name:<{width}}  {size:>7}  {spread:>6}  {p_value:>7}")
     return "\n".join([*lines, test.recommendation])
 
 

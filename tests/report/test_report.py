@@ -29,6 +29,7 @@ from ihgmm import (
 )
 from ihgmm._text import percent
 from ihgmm.cli import app
+from ihgmm.matrix import as_matrix
 from ihgmm.plotting import plot_sizes
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.plotting._colors import DARK, LIGHT
@@ -110,8 +111,8 @@ def test_figures_are_those_of_the_model(page, sample):
     assert [row[1:] for row in tables["known"][1:]] == [
         [row[j] for j in order] for row in counts
     ]
-    found = diagnose(X, model.labels_)
-    assert f"{found.verdict.capitalize()}." in page
+    diagnosis = diagnose(X, model.labels_)
+    assert f"{diagnosis.verdict.capitalize()}." in page
     assert "IhSC sorted 150 rows of 30 features into 3 clusters." in page
     assert "0 of 150 rows (0%) are in another one" in page
 
@@ -202,15 +203,15 @@ def test_embedded_rows_are_those_of_the_model(page, sample):
 
 
 def test_theory_is_folded_away_and_explained(page, sample):
-    found = diagnose(sample[0], sample[2].labels_)
+    diagnosis = diagnose(sample[0], sample[2].labels_)
     start, end = page.index("<details"), page.index("</details>")
     shown, fold = page[:start], page[start:end]
     for name in ("Eigenvalue gap", "Separation", "Over theory"):
         assert f"<dt>{name}</dt>" in fold
         assert f"<dt>{name}</dt>" not in shown
-    assert f'<dd class="figure">{found.separation_ratio:.2f}</dd>' in fold
+    assert f'<dd class="figure">{diagnosis.separation_ratio:.2f}</dd>' in fold
     assert "Below 1 it promises nothing, and the data decide" in fold
-    error = escape(percent(found.expected_error))
+    error = escape(percent(diagnosis.expected_error))
     assert f'<dd class="figure">{error}</dd>' in shown
 
 
@@ -325,6 +326,16 @@ def test_same_input_same_file_and_data_untouched(sample, tmp_path):
     before = X.copy()
     assert written(model, X, tmp_path) == written(model, X, tmp_path)
     np.testing.assert_array_equal(X, before)
+
+
+def test_a_report_reads_the_data_as_often_as_a_diagnosis(sample, tmp_path):
+    X, _, model = sample
+    np.save(tmp_path / "X.npy", X)
+    stored = np.load(tmp_path / "X.npy", mmap_mode="r")
+    one, two = as_matrix(stored), as_matrix(stored)
+    model.report(one, tmp_path / "r.html")
+    diagnose(two, model.labels_)
+    assert one.passes == two.passes > 0
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,9 @@ def bench(
         raise ValueError(f"--repeats {repeats} is too small; give 1 or more.")
     table = _draw_or_read(data, reading, screen, random_state)
     known = None if table.labels is None else table.labels.astype(str)
-    k = n_clusters if known is None or n_clusters is not None else len(set(known))
+    k = n_clusters
+    if k is None and known is not None:
+        k = len(set(known))
     if k is None:
         raise ValueError(
             f"{data} has no known labels; give the number of clusters, -k."
@@ -81,12 +83,10 @@ def bench(
         }
         for name, (seconds, labels) in best.items()
     ]
-    settings = {"n_clusters": k, "dtype": str(table.X.dtype), "repeats": repeats}
+    dtype, clusters = str(table.X.dtype), counted(k, "cluster")
+    settings = {"n_clusters": k, "dtype": dtype, "repeats": repeats}
     screen.document("bench", table.facts, **settings, methods=methods)
-    clusters = counted(k, "cluster")
-    screen.say(
-        f"{table.heading}, {clusters}, {table.X.dtype}; best of {repeats}", "bold"
-    )
+    screen.say(f"{table.heading}, {clusters}, {dtype}; best of {repeats}", "bold")
     screen.notes(table.notes)
     formats = {"method": "", "seconds": ".3g", "x IhSC": ".2f", "error": ".4f"}
     screen.table(formats, [method.values() for method in methods])

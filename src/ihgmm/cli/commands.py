@@ -13,7 +13,6 @@ from ihgmm.cli.bench import bench
 from ihgmm.cli.choose_k import choose_k
 from ihgmm.cli.datasets import datasets
 from ihgmm.cli.fit import fit
-from ihgmm.cli.messages import print_message, print_warning
 from ihgmm.cli.options import Group, add_command
 from ihgmm.cli.plan import plan
 from ihgmm.cli.predict import predict
@@ -21,6 +20,7 @@ from ihgmm.cli.report import report
 from ihgmm.cli.reproduce import reproduce
 from ihgmm.cli.sample import sample
 from ihgmm.cli.scales import scales
+from ihgmm.cli.screen import print_message, print_warning
 
 
 class Commands(Group):

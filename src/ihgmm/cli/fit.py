@@ -11,9 +11,8 @@ from ihgmm import IhSC
 from ihgmm._text import counted
 from ihgmm.cli import output as out
 from ihgmm.cli.data import Fitting, Reading
-from ihgmm.cli.messages import print_warning
 from ihgmm.cli.options import DATA, LABELS_FILE, output_option
-from ihgmm.cli.screen import Screen
+from ihgmm.cli.screen import Screen, print_warning
 from ihgmm.cli.tables.reading import DELIMITERS
 from ihgmm.storage import save_model
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from ihgmm._files import atomic_write, regular_target
 from ihgmm._text import counted
-from ihgmm.cli.messages import print_message
-from ihgmm.cli.screen import Screen
+from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.reading import DELIMITERS
 from ihgmm.cli.tables.table import Table, quote
 from ihgmm.metrics import misclassification_loss

@@ -12,10 +12,9 @@ from typing import Any
 import typer
 
 from ihgmm._files import atomic_write
-from ihgmm.cli.messages import clean
 from ihgmm.cli.options import DATA_HOME, argument, option
 from ihgmm.cli.output import write_csv
-from ihgmm.cli.screen import Screen
+from ihgmm.cli.screen import Screen, clean
 from ihgmm.experiments import STUDIES, Experiment, Setting, real_data_table
 from ihgmm.experiments.figures import draw_experiment, draw_map
 from ihgmm.experiments.runner import Summary, run_experiment, summarize

@@ -6,7 +6,8 @@ is. Tall arrays, a number or a few for each row, stay where the data is; :mod:`.
 works on them. Small arrays, one row for each cluster or column, are NumPy arrays.
 """
 
-from ihgmm.matrix.base import Blocks, Matrix
+from ihgmm.matrix.base import Matrix
+from ihgmm.matrix.blocks import Blocks
 from ihgmm.matrix.kinds import as_matrix, recognize
 from ihgmm.matrix.memory import Dense, Sparse
 from ihgmm.matrix.scaled import Scaled

@@ -5,14 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from copy import copy
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ihgmm.matrix.tall import Tall, namespace, to_host
+from ihgmm.matrix.tall import Tall, stack, to_host
 
 T = TypeVar("T")
 Index = np.ndarray | slice
@@ -23,39 +22,23 @@ class Matrix(ABC):
 
     A new kind needs ``shape``, ``dtype`` and three methods: ``X @ W``, ``X.adjoint(V)``
     and ``X.take(rows)``. All other answers follow from these; a kind that knows a
-    faster way overrides them. The dtype is float32 or float64.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        (n_samples, n_features).
-    dtype : numpy.dtype
-        The type of the entries and of every product.
-    names : list of str or None
-        Names of features, where the data have names.
-    unit : float
-        What the entries were divided by because their squares would have overflowed or
-        vanished: a power of two, 1 for all ordinary data.
-    row_scale : array of shape (n_samples,) or None
-        What rows of other data were multiplied by to give these; None for nothing.
-    streamed : bool
-        Whether the entries are read anew for every product. Then two products from one
-        reading cost half of two readings.
-    on_host : bool
-        Whether the entries are in the memory of the host.
-    passes : int
-        How often a streamed matrix has been read so far.
+    faster way overrides them.
     """
 
-    shape: tuple[int, int]
-    dtype: np.dtype
-    names: list[str] | None = None
+    shape: tuple[int, int]  # (n_samples, n_features)
+    dtype: np.dtype  # of entries and of every product: float32 or float64
+    names: list[str] | None = None  # of features, where the data have names
+    # What the entries were divided by because their squares would have overflowed or
+    # vanished: a power of two, 1 for all ordinary data.
     unit: float = 1.0
-    row_scale: Tall | None = None
+    row_scale: Tall | None = None  # what rows of other data were multiplied by
+    has_gaps: bool = False  # zeros are left out, so that signs and residuals skip them
+    on_host: bool = True  # entries are in the memory of the host
+    # Entries are read anew for every product, so that two products from one reading
+    # cost half of two readings.
     streamed: bool = False
-    on_host: bool = True
-    passes: int = 0
-    verbose: bool = False
+    passes: int = 0  # how often a streamed matrix has been read so far
+    verbose: bool = False  # passes are shown
 
     @abstractmethod
     def __matmul__(self, W: Any) -> Tall:
@@ -85,15 +68,24 @@ class Matrix(ABC):
         """What to call the data in a sentence."""
         return f"a {type(self).__name__} matrix"
 
-    @property
+    @cached_property
     def n_entries(self) -> int:
         """How many numbers are stored."""
         return self.shape[0] * self.shape[1]
 
-    @property
-    def has_gaps(self) -> bool:
-        """Whether zeros are left out, so that signs and residuals skip them."""
-        return False
+    @cached_property
+    def row_blocks(self) -> list[slice]:
+        """The rows of each block that :meth:`map` goes through."""
+        return self.ranges()
+
+    def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
+        """Yield the results of some work on each block of rows, in order.
+
+        The work gets the block, as a matrix in memory or on a device, and of each tall
+        array the part that belongs to the rows of the block.
+        """
+        for rows in self.row_blocks:
+            yield work(self.take(rows), *parts_of(tall, rows))
 
     @cached_property
     def sqnorms(self) -> Tall:
@@ -106,22 +98,26 @@ class Matrix(ABC):
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
         """Return the sum of squares of each row, each column with a weight."""
-        parts = [self.take(rows).row_sqnorms(column_weights) for rows in self.ranges()]
-        return namespace(parts[0]).concat(parts)
+        return stack(list(self.map(ask("row_sqnorms", column_weights))))
 
     def column_sqnorms(self) -> np.ndarray:
         """Return the squared Euclidean norm of each column, float64."""
-        return sum_of(self.take(rows).column_sqnorms() for rows in self.ranges())
+        return np.asarray(sum_of(self.map(ask("column_sqnorms"))))
 
     def max_abs(self) -> float:
         """Return the largest absolute entry."""
-        return max(self.take(rows).max_abs() for rows in self.ranges())
+        return max(self.map(ask("max_abs")))
 
     def not_finite(self) -> tuple[int, int, int, float]:
         """Return how many entries are not finite; row, column, value of the first."""
-        return first_of(
-            [self.take(rows).not_finite() for rows in self.ranges()], self.ranges()
-        )
+        found = list(self.map(ask("not_finite")))
+        total = sum(count for count, *_ in found)
+        for (count, row, column, value), rows in zip(
+            found, self.row_blocks, strict=True
+        ):
+            if count:
+                return total, rows.start + row, column, value
+        return 0, -1, -1, 0.0
 
     def ranges(self, n_entries: int = 2**22) -> list[slice]:
         """Cut the rows into ranges of about so many entries."""
@@ -142,7 +138,7 @@ class Matrix(ABC):
 
     def to_memory(self) -> Matrix:
         """Return the matrix in the memory of the host."""
-        return self.take(slice(0, self.shape[0]))
+        return self.take(slice(0, self.shape[0])).to_memory()
 
     def by_rows(self) -> Matrix:
         """Return the matrix in an order of storage that makes it quick to take rows."""
@@ -154,7 +150,8 @@ class Matrix(ABC):
 
     def cast(self, values: Any) -> Tall:
         """Return an array where the data is, in the type of the data."""
-        return to_host(values).astype(self.dtype, copy=False)
+        values = values if isinstance(values, np.ndarray) else to_host(values)
+        return np.asarray(values, dtype=self.dtype)
 
     def rescaled(self, factor: float) -> Matrix:
         """Return ``factor * X``, whose ``unit`` is ``1 / factor``.
@@ -181,113 +178,18 @@ class Matrix(ABC):
         return nullcontext()
 
 
-class Blocks(Matrix):
-    """Rows that are not in memory: they are read, or worked on elsewhere, in blocks.
-
-    A kind needs ``shape``, ``dtype``, ``row_blocks``, :meth:`map` and :meth:`take`.
-
-    Attributes
-    ----------
-    row_blocks : list of slice
-        The rows of each block.
-    factor : float
-        What entries are multiplied by when they are read.
-    """
-
-    row_blocks: list[slice]
-    streamed = True
-    on_host = False
-    factor: float = 1.0
-
-    @abstractmethod
-    def map(self, work: Callable[..., T], *tall: np.ndarray) -> Iterator[T]:
-        """Yield the results of some work on each block, in order.
-
-        The work gets the block, as a matrix in memory, and of each tall array the part
-        that belongs to the rows of the block.
-        """
-
-    def map_sum(
-        self, work: Callable[..., Any], shape: tuple[int, ...], *tall: np.ndarray
-    ) -> np.ndarray:
-        return np.asarray(sum_of(self.map(work, *tall)))
-
-    def map_stack_sum(
-        self, work: Callable[..., Any], shape: tuple[int, ...], *tall: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        results = self.map(work, *tall)
-        first, total = next(results)
-        stack = [first]
-        for part, more in results:
-            stack.append(part)
-            total += more
-        return np.concatenate(stack), total
-
-    def __matmul__(self, W: Any) -> np.ndarray:
-        return np.concatenate(list(self.map(partial(_product, self.cast(W)))))
-
-    def adjoint(self, V: Any) -> np.ndarray:
-        V = self.cast(V)
-        return self.map_sum(_adjoint, (self.shape[1], *V.shape[1:]), V)
-
-    def product_and_adjoint(
-        self, W: Any, minus: Any = None, row_scale: Any = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        given = {"minus": minus, "row_scale": row_scale}
-        given = {name: tall for name, tall in given.items() if tall is not None}
-        W = self.cast(W)
-        work = partial(_both, W, list(given))
-        return self.map_stack_sum(work, W.shape, *given.values())
-
-    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> np.ndarray:
-        work = partial(_row_sqnorms, column_weights)
-        return np.concatenate(list(self.map(work)))
-
-    def column_sqnorms(self) -> np.ndarray:
-        return self.map_sum(_column_sqnorms, self.shape[1:])
-
-    def max_abs(self) -> float:
-        return max(self.map(_max_abs))
-
-    def not_finite(self) -> tuple[int, int, int, float]:
-        return first_of(list(self.map(_not_finite)), self.row_blocks)
-
-    def rescaled(self, factor: float) -> Blocks:
-        other = copy(self)
-        other.__dict__.pop("sqnorms", None)
-        other.factor, other.unit = self.factor * factor, self.unit / factor
-        return other
+def ask(question: str, *given: Any) -> Callable[..., Any]:
+    """Return the work of asking a block of rows; it can go to another process."""
+    return partial(_ask, question, given)
 
 
-# Work on one block is a function of this module, so that it can go to another process.
+def _ask(question: str, given: tuple, block: Matrix, *tall: Tall) -> Any:
+    return getattr(block, question)(*given, *tall)
 
 
-def _product(W: np.ndarray, block: Matrix) -> np.ndarray:
-    return block @ W
-
-
-def _adjoint(block: Matrix, V: np.ndarray) -> np.ndarray:
-    return block.adjoint(V)
-
-
-def _both(W: np.ndarray, names: list[str], block: Matrix, *tall: np.ndarray) -> Any:
-    return block.product_and_adjoint(W, **dict(zip(names, tall, strict=True)))
-
-
-def _row_sqnorms(column_weights: np.ndarray | None, block: Matrix) -> np.ndarray:
-    return block.row_sqnorms(column_weights)
-
-
-def _column_sqnorms(block: Matrix) -> np.ndarray:
-    return block.column_sqnorms()
-
-
-def _max_abs(block: Matrix) -> float:
-    return block.max_abs()
-
-
-def _not_finite(block: Matrix) -> tuple[int, int, int, float]:
-    return block.not_finite()
+def parts_of(tall: tuple[Tall | None, ...], rows: slice) -> list[Tall | None]:
+    """Return what belongs to some rows of each tall array; None of None."""
+    return [None if array is None else array[rows] for array in tall]
 
 
 def row_ranges(n_rows: int, step: int) -> list[slice]:
@@ -296,24 +198,12 @@ def row_ranges(n_rows: int, step: int) -> list[slice]:
     return [slice(*edge) for edge in pairwise(edges)]
 
 
-def sum_of(results: Any) -> Any:
-    """Add up results, in their order."""
-    results = iter(results)
+def sum_of(results: Iterator[Any]) -> Any:
+    """Add up arrays, in their order; the first one is overwritten."""
     total = next(results)
     for result in results:
         total += result
     return total
-
-
-def first_of(
-    found: list[tuple[int, int, int, float]], ranges: list[slice]
-) -> tuple[int, int, int, float]:
-    """Combine what ranges of rows say of entries that are not finite."""
-    total = sum(count for count, *_ in found)
-    for (count, row, column, value), rows in zip(found, ranges, strict=True):
-        if count:
-            return total, rows.start + row, column, value
-    return 0, -1, -1, 0.0
 
 
 def float_type(dtype: Any) -> np.dtype:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import dask
@@ -17,7 +16,8 @@ from dask.base import compute
 from dask.delayed import delayed
 
 from ihgmm._warnings import warn
-from ihgmm.matrix.base import Blocks, Index, Matrix, T, float_type, in_unit
+from ihgmm.matrix.base import T, float_type, in_unit, parts_of
+from ihgmm.matrix.blocks import Blocks
 from ihgmm.matrix.memory import Dense, Sparse
 
 
@@ -65,80 +65,50 @@ class DaskRows(Blocks):
     """Rows of a dask array, one block for each chunk.
 
     The work on a block is a task of dask: with a cluster it runs on the worker that
-    has the block, and what is lost with a worker is done again elsewhere. Sums are
-    dask's own tree reductions. How many numbers sparse blocks store is known after the
-    first pass.
+    has the block, and what is lost with a worker is done again elsewhere. Sums are made
+    there too. How many numbers sparse blocks store is known after the first pass.
     """
 
     def __init__(self, X: Any) -> None:
         self.X = X
         self.shape = (int(X.shape[0]), int(X.shape[1]))
-        self.dtype = float_type(X.dtype)
-        self._sparse = sp.issparse(X._meta)
-        self._n_entries = self.shape[0] * self.shape[1]
-        edges = np.concatenate([[0], np.cumsum(X.chunks[0])]).astype(int).tolist()
-        self.row_blocks = [slice(*edge) for edge in pairwise(edges)]
+        self.dtype, self.has_gaps = float_type(X.dtype), sp.issparse(X._meta)
+        ends = np.cumsum(X.chunks[0]).tolist()
+        starts = [0, *ends[:-1]]
+        self.row_blocks = [slice(*edge) for edge in zip(starts, ends, strict=True)]
 
-    @property
-    def n_entries(self) -> int:
-        return self._n_entries
-
-    @property
-    def has_gaps(self) -> bool:
-        return self._sparse
-
-    def map(self, work: Callable[..., T], *tall: np.ndarray) -> Iterator[T]:
-        results, stored = self._tasks(work, tall)
-        found, stored = self._compute(results, stored)
-        self._n_entries = sum(stored)
+    def map(self, work: Callable[..., T], *tall: np.ndarray | None) -> Iterator[T]:
+        results, counts = self._tasks(work, tall)
+        found, counts = self._compute(results, counts)
+        self.n_entries = sum(counts)
         yield from found
 
-    def map_sum(
-        self, work: Callable[..., Any], shape: tuple[int, ...], *tall: np.ndarray
-    ) -> np.ndarray:
-        results, stored = self._tasks(work, tall)
-        total, stored = self._compute(_tree_sum(results, shape), stored)
-        self._n_entries = sum(stored)
-        return np.asarray(total)
+    def map_sum(self, work: Callable[..., Any], *tall: np.ndarray | None) -> Any:
+        results, _ = self._tasks(work, tall)
+        return self._compute(_tree_sum(results))[0]
 
-    def map_stack_sum(
-        self, work: Callable[..., Any], shape: tuple[int, ...], *tall: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        results, stored = self._tasks(work, tall)
-        total = _tree_sum([result[1] for result in results], shape)
-        parts, total, stored = self._compute([r[0] for r in results], total, stored)
-        self._n_entries = sum(stored)
-        return np.concatenate(parts), np.asarray(total)
+    def map_both(self, work: Callable[..., Any], *tall: np.ndarray | None) -> Any:
+        results, _ = self._tasks(work, tall)
+        total = _tree_sum([result[1] for result in results])
+        parts, total = self._compute([result[0] for result in results], total)
+        return np.concatenate(parts), total
 
-    def take(self, rows: Index) -> Dense | Sparse:
-        index = np.arange(self.shape[0])[rows]
-        order = np.argsort(index, kind="stable")
-        edges = [block.start for block in self.row_blocks] + [self.shape[0]]
-        cuts = np.searchsorted(index[order], edges)
-        wanted = [
-            self._task(i, _pick, index[order[first:last]] - edges[i])
-            for i, (first, last) in enumerate(pairwise(cuts))
-            if first < last
-        ]
+    def fetch(self, wanted: list[tuple[int, np.ndarray]]) -> list[Any]:
         # Each of these blocks is made anew, or read anew, as a whole.
         self.passes += round(len(wanted) / len(self.row_blocks))
-        wanted = wanted or [self._task(0, _pick, index)]
-        (parts,) = self._compute([part for part, _ in wanted])
-        back = np.empty(len(index), dtype=np.intp)
-        back[order] = np.arange(len(index))
-        if self._sparse:
-            return Sparse(sp.vstack(parts, format="csr")[back], self.unit)
-        return Dense(np.concatenate(parts)[back], self.unit)
+        blocks = [(i, rows - self.row_blocks[i].start) for i, rows in wanted]
+        parts = [self._task(i, partial(_pick, rows))[0] for i, rows in blocks]
+        return list(self._compute(parts)[0])
 
     def _tasks(
-        self, work: Callable[..., Any], tall: tuple[np.ndarray, ...]
+        self, work: Callable[..., Any], tall: tuple[np.ndarray | None, ...]
     ) -> tuple[list[Any], list[Any]]:
-        """Return the results of some work on all blocks, and the entries of each."""
+        """Return what some work on all blocks will give, and the entries of each."""
         self.passes += 1
         # One node of the graph: what the work carries is not sent with every task.
         shared = delayed(work, pure=False, traverse=False)
         tasks = [
-            self._task(i, shared, *(array[rows] for array in tall))
+            self._task(i, shared, *parts_of(tall, rows))
             for i, rows in enumerate(self.row_blocks)
         ]
         return [result for result, _ in tasks], [count for _, count in tasks]
@@ -146,7 +116,7 @@ class DaskRows(Blocks):
     def _task(self, i: int, work: Any, *tall: Any) -> Any:
         block = self.X.to_delayed().ravel()[i]
         form = (self.X.chunks[0][i], self.shape[1])
-        call = partial(_call, form, self._sparse, self.dtype, self.factor)
+        call = partial(_call, form, self.has_gaps, self.dtype, self.factor)
         return delayed(call, pure=False, nout=2)(work, block, *tall)
 
     def _compute(self, *tasks: Any) -> tuple[Any, ...]:
@@ -180,11 +150,16 @@ class DaskRows(Blocks):
         )
 
 
-def _tree_sum(results: list[Any], shape: tuple[int, ...]) -> Any:
-    parts = [da.from_delayed(result, shape, meta=np.empty(0)) for result in results]
-    total = da.stack(parts).sum(axis=0, split_every=8)
-    # One kind of collection: compute may mix up the results of several kinds.
-    return total.to_delayed(optimize_graph=False).ravel()[0]
+def _tree_sum(parts: list[Any]) -> Any:
+    """Add up parts eight at a time, each where some of them are.
+
+    They are not made dask arrays, which have reductions of their own: computed together
+    with delayed results, some of those came out in place of the sum.
+    """
+    while len(parts) > 1:
+        few = [parts[i : i + 8] for i in range(0, len(parts), 8)]
+        parts = [delayed(sum, pure=False)(some) for some in few]
+    return parts[0]
 
 
 def _is_lost(error: BaseException) -> bool:
@@ -214,8 +189,8 @@ def _unless_empty(
         ) from error
 
 
-def _pick(block: Any, index: np.ndarray) -> Any:
-    return block.array[index]
+def _pick(rows: np.ndarray, block: Any) -> Any:
+    return block.array[rows]
 
 
 def _call(
@@ -241,5 +216,5 @@ def _call(
             "announced; call X.compute_chunk_sizes() first."
         )
     rows = in_unit(block, dtype, factor)
-    matrix: Matrix = Sparse(rows) if sparse else Dense(rows)
+    matrix = Sparse(rows) if sparse else Dense(rows)
     return work(matrix, *tall), int(block.size)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix.base import Index, Matrix, first_of, row_ranges
+from ihgmm.matrix.base import Index, Matrix, row_ranges
 from ihgmm.matrix.memory import Dense
 from ihgmm.matrix.tall import (
     Tall,
@@ -91,12 +91,11 @@ class Device(Matrix):
         return float(max(self.xp.max(self.array), -self.xp.min(self.array)))
 
     def not_finite(self) -> tuple[int, int, int, float]:
-        found, ranges = [], self.ranges(2**24)
-        for rows in ranges:
-            few = self.array[rows, :]
-            good = bool(self.xp.all(self.xp.isfinite(few)))
-            found.append((0, -1, -1, 0.0) if good else Dense(to_host(few)).not_finite())
-        return first_of(found, ranges)
+        if len(self.row_blocks) > 1:
+            return super().not_finite()
+        if bool(self.xp.all(self.xp.isfinite(self.array))):
+            return 0, -1, -1, 0.0
+        return self.to_memory().not_finite()
 
     def rescaled(self, factor: float) -> Device:
         kind = self.dtype.type

@@ -18,36 +18,36 @@ from ihgmm.matrix.tall import Tall, to_host
 class Residual:
     """The rows of a matrix less their part along some directions, some at a time.
 
-    What is left of the noise in a feature is too little by the feature's share in the
-    directions; a gain gives it back.
-
-    Parameters
-    ----------
-    A : Matrix
-        The rows.
-    vectors : array of shape (n_samples, k)
-        Left singular vectors; the directions are those of ``A.T @ vectors``.
-    keep : bool
-        Keep the blocks in memory.
+    The directions are those of ``A.T @ vectors``. What is left of the noise in a
+    feature is too little by the feature's share in them; a gain gives it back. Blocks
+    of ``n_entries`` stay in the cache of a host; ``keep`` keeps all in memory. Features
+    get up to ``most`` times their energy at stored entries for those not stored.
     """
 
-    def __init__(self, A: Matrix, vectors: Tall, *, keep: bool = False) -> None:
+    def __init__(
+        self,
+        A: Matrix,
+        vectors: Tall,
+        *,
+        keep: bool = False,
+        n_entries: int = 2**18,
+        most: float = 3.0,
+    ) -> None:
         self.A = A
         self.directions = np.linalg.qr(to_host(A.adjoint(vectors)))[0]
         self.parts = A @ self.directions
         taken = np.einsum("ij,ij->i", self.directions, self.directions)
         # A feature that lies in the directions by more than 0.9 is not made up for.
         gain = 1 / np.sqrt(1 - np.minimum(taken, 0.9))
-        # Blocks of so many entries stay in the cache of a host.
-        self.ranges = A.ranges(2**18)
+        self.ranges = A.ranges(n_entries)
         if A.has_gaps and vectors.shape[1]:
-            gain *= self._gap_gain()
+            gain *= self._gap_gain(most)
         self.gain = gain.astype(A.dtype)
-        self._kept = [self._block(rows) for rows in self.ranges] if keep else None
+        self.kept = [self._block(rows) for rows in self.ranges] if keep else None
 
     def __getitem__(self, i: int) -> Any:
         """Return block number i."""
-        return self._block(self.ranges[i]) if self._kept is None else self._kept[i]
+        return self._block(self.ranges[i]) if self.kept is None else self.kept[i]
 
     def _block(self, rows: slice) -> Any:
         block: Any = self.A.take(rows)
@@ -55,11 +55,10 @@ class Residual:
             return block.by_rows()
         return block.minus_fit(self.parts[rows, :], self.directions, self.gain)
 
-    def _gap_gain(self) -> np.ndarray:
+    def _gap_gain(self, most: float) -> np.ndarray:
         """Return what gives each feature the energy it has at entries not stored.
 
-        The directions fit those entries too. No more than three times the energy at
-        stored entries is made up for.
+        The directions fit those entries too.
         """
         p = self.A.shape[1]
         inner = self.parts.T.astype(np.float64) @ self.parts
@@ -71,7 +70,7 @@ class Residual:
             missing -= np.bincount(columns, np.square(fit), p)
             kept += np.bincount(columns, np.square(data - fit), p)
         ratio = np.divide(np.maximum(missing, 0), kept, out=np.zeros(p), where=kept > 0)
-        return np.sqrt(1 + np.minimum(ratio, 3.0))
+        return np.sqrt(1 + np.minimum(ratio, most))
 
 
 class Signs:

@@ -17,9 +17,7 @@ from ihgmm.matrix.stored import Stored, unchanged
 def open_stored(X: Any) -> Stored | None:
     """Return rows on disk as a matrix, and None for all else.
 
-    NumPy memory maps, HDF5 data sets, zarr arrays, CSR matrices in HDF5 or zarr groups
-    as AnnData stores them, and Parquet data sets of pyarrow are recognised by the name
-    of their library, which is not imported.
+    They are recognised by the name of their library, which is not imported.
     """
     if isinstance(X, np.memmap):
         return _from_memmap(X)
@@ -99,14 +97,9 @@ def _from_dataset(X: Any) -> Stored:
         check()
         return rows
 
-    return Stored(
-        read,
-        X.shape,
-        X.dtype,
-        step=_chunk(X),
-        check=_still_there(X),
-        source=_named("stored array", X),
-    )
+    step, source = _chunk(X), _named("stored array", X)
+    check_chunks = _still_there(X)
+    return Stored(read, X.shape, X.dtype, step=step, check=check_chunks, source=source)
 
 
 def _chunk(X: Any) -> int:
@@ -115,9 +108,7 @@ def _chunk(X: Any) -> int:
 
 def _named(what: str, X: Any) -> str:
     """Name a data set or group by its file, if it has one, and its place in it."""
-    file = getattr(getattr(X, "file", None), "filename", None)
-    if file is None:
-        file = getattr(X, "store", "")
+    file = getattr(getattr(X, "file", None), "filename", getattr(X, "store", ""))
     return f"{what} {getattr(X, 'name', '') or ''} in {file}"
 
 

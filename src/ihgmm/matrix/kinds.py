@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ihgmm.matrix.base import Matrix
+from ihgmm.matrix.base import Matrix, float_type
 from ihgmm.matrix.device import Device, as_floats
 from ihgmm.matrix.formats import open_stored
 from ihgmm.matrix.memory import Dense, Sparse
@@ -38,9 +38,10 @@ def as_matrix(X: Any) -> Matrix:
     if matrix is not None:
         return matrix
     if sp.issparse(X):
-        return Sparse(X if X.format in ("csr", "csc") else X.tocsr())
-    array = np.asarray(X)
-    return Dense(array if array.dtype.kind == "f" else array.astype(np.float64))
+        X = X if X.format in ("csr", "csc") else X.tocsr()
+        return Sparse(X.astype(float_type(X.dtype), copy=False))
+    X = np.asarray(X)
+    return Dense(X.astype(float_type(X.dtype), copy=False))
 
 
 def recognize(X: Any) -> Matrix | None:

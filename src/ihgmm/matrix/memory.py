@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -14,20 +14,11 @@ from ihgmm.matrix.threads import in_parts, one_thread
 
 
 class Dense(Matrix):
-    """A NumPy array.
+    """A NumPy array, float32 or float64.
 
-    Parameters
-    ----------
-    array : ndarray of shape (n_samples, n_features)
-        The entries, float32 or float64.
-    unit : float
-        What they were divided by.
-    large : int
-        Entries from which threads of our own pay. Rows of up to 512 features, for which
-        reading is the cost, are then read once for all work; BLAS does as well by
-        itself with longer ones.
-    cached : int
-        Entries that stay in the cache between two products.
+    From ``large`` entries on, threads of our own pay. Rows of up to 512 features, for
+    which reading is the cost, are then read once for all work; BLAS does as well by
+    itself with longer ones. ``cached`` entries stay in the cache between two products.
     """
 
     def __init__(
@@ -205,29 +196,21 @@ class Sparse(Matrix):
     def __init__(self, array: Any, unit: float = 1.0, *, parallel: int = 2**22) -> None:
         self.array, self._parallel = array, parallel
         self.shape, self.dtype, self.unit = array.shape, array.dtype, unit
-
-    @property
-    def n_entries(self) -> int:
-        return int(self.array.nnz)
+        self.n_entries = int(array.nnz)
 
     def __matmul__(self, W: Any) -> np.ndarray:
-        X, W = self.array, self.cast(W)
-        if not self._worth_threads(W):
-            return np.asarray(X @ W)
-        if X.format == "csr":
-            return _stacked(X, lambda part, _: part @ W)
-        return _added(X.T, lambda part, rows: part.T @ W[rows])
+        return self._times(self.array, self.cast(W))
 
     def adjoint(self, V: Any) -> np.ndarray:
-        X, V = self.array, self.cast(V)
-        if not self._worth_threads(V):
-            return np.asarray(X.T @ V)
-        if X.format == "csr":
-            return _added(X, lambda part, rows: part.T @ V[rows])
-        return _stacked(X.T, lambda part, _: part @ V)
+        return self._times(self.array.T, self.cast(V))
 
-    def _worth_threads(self, W: np.ndarray) -> bool:
-        return W.ndim == 2 and self.array.nnz * W.shape[1] >= self._parallel
+    def _times(self, X: Any, W: np.ndarray) -> np.ndarray:
+        if W.ndim != 2 or X.nnz * W.shape[1] < self._parallel:
+            return np.asarray(X @ W)
+        if X.format == "csr":
+            return np.concatenate(list(_in_parts(X, lambda part, _: part @ W)))
+        parts = _in_parts(X.T, lambda part, rows: part.T @ W[rows])
+        return np.asarray(sum_of(parts))
 
     def take(self, rows: Index) -> Sparse:
         return Sparse(self.array[rows], self.unit)
@@ -272,7 +255,7 @@ class Sparse(Matrix):
         bad = np.flatnonzero(~np.isfinite(entries.data))
         if len(bad) == 0:
             return 0, -1, -1, 0.0
-        at = bad[0]
+        at = bad[np.lexsort((entries.col[bad], entries.row[bad]))[0]]
         row, column = int(entries.row[at]), int(entries.col[at])
         return len(bad), row, column, float(entries.data[at])
 
@@ -328,18 +311,8 @@ def random_signs(rng: np.random.Generator, size: int, dtype: np.dtype) -> np.nda
     return signs
 
 
-def _stacked(X: Any, work: Callable[[Any, slice], np.ndarray]) -> np.ndarray:
-    """Put the results for ranges of rows of a CSR matrix below each other."""
-    return np.concatenate(list(in_parts(X.shape[0], _on_part(X, work))))
-
-
-def _added(X: Any, work: Callable[[Any, slice], np.ndarray]) -> np.ndarray:
-    """Add the results for ranges of rows of a CSR matrix, in their order."""
-    return np.asarray(sum_of(in_parts(X.shape[0], _on_part(X, work))))
-
-
-def _on_part(X: Any, work: Callable[[Any, slice], np.ndarray]) -> Callable:
-    """Hand ranges of rows of a CSR matrix, not copied, to some work."""
+def _in_parts(X: Any, work: Callable[[Any, slice], np.ndarray]) -> Iterator[Any]:
+    """Yield the results for ranges of rows of a CSR matrix, which are not copied."""
 
     def call(rows: slice) -> np.ndarray:
         first, last = X.indptr[rows.start], X.indptr[rows.stop]
@@ -348,4 +321,4 @@ def _on_part(X: Any, work: Callable[[Any, slice], np.ndarray]) -> Callable:
         parts = (X.data[first:last], X.indices[first:last], indptr)
         return work(sp.csr_array(parts, shape=shape), rows)
 
-    return call
+    return in_parts(X.shape[0], call)

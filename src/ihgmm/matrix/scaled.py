@@ -8,38 +8,22 @@ from typing import Any
 import numpy as np
 
 from ihgmm.matrix.base import Index, Matrix
-from ihgmm.matrix.tall import Tall, namespace, to_device, widen
+from ihgmm.matrix.tall import Tall, namespace, to_host, widen
 
 
 class Scaled(Matrix):
-    """``diag(rows) @ X @ diag(columns)``, never formed.
-
-    Parameters
-    ----------
-    matrix : Matrix
-        X.
-    rows : array of shape (n_samples,), optional
-        What each row is multiplied by; ones by default.
-    columns : array of shape (n_features,), optional
-        What each column is multiplied by; ones by default.
-    """
+    """``diag(rows) @ X @ diag(columns)``, never formed; ones where none are given."""
 
     def __init__(self, matrix: Matrix, rows: Any = None, columns: Any = None) -> None:
         self.matrix = matrix
-        self.shape, self.dtype = matrix.shape, matrix.dtype
+        self.shape, self.dtype, self.unit = matrix.shape, matrix.dtype, matrix.unit
         self.streamed, self.on_host = matrix.streamed, matrix.on_host
-        self.unit = matrix.unit
+        self.has_gaps, self.n_entries = matrix.has_gaps, matrix.n_entries
         self.row_scale = None if rows is None else matrix.cast(rows)
         self.columns = None if columns is None else matrix.cast(columns)
-        self._column_squares = None if columns is None else np.square(columns)
-
-    @property
-    def n_entries(self) -> int:
-        return self.matrix.n_entries
-
-    @property
-    def has_gaps(self) -> bool:
-        return self.matrix.has_gaps
+        self._column_squares = None
+        if columns is not None:
+            self._column_squares = np.square(to_host(columns), dtype=np.float64)
 
     def __matmul__(self, W: Any) -> Tall:
         return _times(self.matrix @ self._in(W), self.row_scale)
@@ -53,11 +37,10 @@ class Scaled(Matrix):
     def product_and_adjoint(
         self, W: Any, minus: Tall | None = None, row_scale: Tall | None = None
     ) -> tuple[Tall, Tall]:
-        if self.row_scale is not None:
-            row_scale = (
-                self.row_scale if row_scale is None else self.row_scale * row_scale
-            )
-        Y, back = self.matrix.product_and_adjoint(self._in(W), minus, row_scale)
+        scale = self.row_scale
+        if row_scale is not None:
+            scale = row_scale if scale is None else scale * row_scale
+        Y, back = self.matrix.product_and_adjoint(self._in(W), minus, scale)
         return Y, _times(back, self.columns)
 
     def _in(self, W: Any) -> Tall:
@@ -68,23 +51,22 @@ class Scaled(Matrix):
 
     def take(self, rows: Index) -> Matrix:
         scale = self.row_scale
-        if scale is not None:
-            scale = (
-                scale[rows]
-                if isinstance(rows, slice)
-                else namespace(scale).take(scale, to_device(rows, scale))
-            )
+        if isinstance(rows, slice):
+            scale = None if scale is None else scale[rows]
+        elif scale is not None:
+            scale = namespace(scale).take(scale, self.to_device(rows))
         return self.matrix.take(rows).multiplied(scale, self.columns)  # type: ignore[attr-defined]
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
         weights = self._column_squares
         if column_weights is not None:
             weights = column_weights if weights is None else weights * column_weights
-        if weights is None:
-            norms = self.matrix.sqnorms
-        else:
-            norms = self.matrix.row_sqnorms(weights)
+        plain = weights is None
+        norms = self.matrix.sqnorms if plain else self.matrix.row_sqnorms(weights)
         return norms if self.row_scale is None else norms * widen(self.row_scale) ** 2
+
+    def rescaled(self, factor: float) -> Scaled:
+        return Scaled(self.matrix.rescaled(factor), self.row_scale, self.columns)
 
     def to_device(self, values: Any) -> Tall:
         return self.matrix.to_device(values)

@@ -7,8 +7,9 @@ cluster or column, is a NumPy array on the host.
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -20,33 +21,27 @@ Tall = Any
 """An array of n rows: of NumPy, or of another library on its device."""
 
 
-def namespace(a: Tall) -> Any:
-    """Return the functions of the array API standard that go with an array."""
-    return compat.array_namespace(a)
+namespace = compat.array_namespace
+"""Returns the functions of the array API standard that go with an array."""
 
 
 def is_foreign(a: Any) -> bool:
     """Tell whether ``a`` is an array of a library other than NumPy and SciPy."""
     if isinstance(a, (np.ndarray, np.generic)) or sp.issparse(a):
         return False
-    if hasattr(a, "__array_namespace__"):
-        return True
-    names = (("torch", "Tensor"), ("cupy", "ndarray"))
-    return any(isinstance(a, _loaded_type(*name)) for name in names)
-
-
-def _loaded_type(module: str, name: str) -> Any:
-    """Return a type of a module that has been imported already, or no type at all."""
-    return getattr(sys.modules.get(module), name, ())
+    known = compat.is_torch_array(a) or compat.is_cupy_array(a)
+    return known or hasattr(a, "__array_namespace__")
 
 
 def to_host(a: Any) -> np.ndarray:
     """Return any array as a NumPy array; waits for the device."""
+    if type(a) is np.ndarray:
+        return a
     if not is_foreign(a):
         return np.asarray(a)
     if hasattr(a, "detach"):  # torch
         return np.asarray(a.detach().cpu().numpy())
-    if isinstance(a, _loaded_type("cupy", "ndarray")):
+    if compat.is_cupy_array(a):
         return np.asarray(a.get())
     host = namespace(a).__array_namespace_info__().default_device()
     return np.asarray(compat.to_device(a, host))
@@ -54,8 +49,8 @@ def to_host(a: Any) -> np.ndarray:
 
 def to_device(a: Any, like: Tall) -> Tall:
     """Return ``a`` where another array is, its type unchanged."""
-    if not is_foreign(like):
-        return to_host(a)
+    if isinstance(like, np.ndarray):
+        return a if type(a) is np.ndarray else to_host(a)
     if is_foreign(a):
         return a
     # Torch warns of arrays that are read-only.
@@ -66,6 +61,8 @@ def to_device(a: Any, like: Tall) -> Tall:
 
 def cast_like(a: Any, like: Tall) -> Tall:
     """Return ``a`` where another array is, in its type."""
+    if isinstance(like, np.ndarray) and isinstance(a, np.ndarray):
+        return a.astype(like.dtype, copy=False)
     if not is_foreign(a):
         a = np.asarray(a, dtype=host_dtype(like))
     return namespace(like).astype(to_device(a, like), like.dtype, copy=False)
@@ -86,10 +83,9 @@ def widen(a: Tall) -> Tall:
 
 def widest(a: Tall) -> Any:
     """Return the type of float64, or of float32 on a device that has no other."""
-    xp = namespace(a)
     # Apple's GPUs know no float64.
-    device = getattr(a, "device", None)
-    return xp.float32 if getattr(device, "type", "") == "mps" else xp.float64
+    narrow = getattr(getattr(a, "device", None), "type", "") == "mps"
+    return namespace(a).float32 if narrow else namespace(a).float64
 
 
 def tall_ranges(rows: Tall, width: int = 1) -> list[slice]:
@@ -98,19 +94,14 @@ def tall_ranges(rows: Tall, width: int = 1) -> list[slice]:
     So few rows stay in the cache of a host; a device does best with many.
     """
     n, step = rows.shape[0], 2**12
-    if is_foreign(rows):
+    if not isinstance(rows, np.ndarray):
         step = max(step, 2**24 // max(width, 1))
     return [slice(*edge) for edge in pairwise([*range(0, n, step), n])]
 
 
-def stack(parts: list[Tall]) -> Tall:
-    """Put tall arrays below each other."""
-    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
-
-
-def side_by_side(parts: list[Tall]) -> Tall:
-    """Put tall blocks beside each other."""
-    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=1)
+def stack(parts: list[Tall], axis: int = 0) -> Tall:
+    """Put tall arrays below each other, or with ``axis=1`` beside each other."""
+    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=axis)
 
 
 def tall_dot(A: Tall, B: Tall) -> np.ndarray:
@@ -122,15 +113,16 @@ def tall_dot(A: Tall, B: Tall) -> np.ndarray:
     xp, batch = namespace(A), 2**12
     batches = A.shape[0] // batch
     if batches <= 1 or A.shape[1] == 0 or B.shape[1] == 0:
-        return to_host(A.T @ B).astype(np.float64, copy=False)
-    end = batches * batch
-    first, second = (
-        xp.reshape(block[:end, :], (batches, batch, block.shape[1])) for block in (A, B)
-    )
-    total = xp.sum(widen(xp.matmul(xp.matrix_transpose(first), second)), axis=0)
-    if end < A.shape[0]:
-        total = total + widen(A[end:, :].T @ B[end:, :])
-    return to_host(total).astype(np.float64, copy=False)
+        total = A.T @ B
+    else:
+        end = batches * batch
+        first = xp.reshape(A[:end, :], (batches, batch, A.shape[1]))
+        second = xp.reshape(B[:end, :], (batches, batch, B.shape[1]))
+        total = xp.sum(widen(xp.matmul(xp.matrix_transpose(first), second)), axis=0)
+        if end < A.shape[0]:
+            total = total + widen(A[end:, :].T @ B[end:, :])
+    total = total if isinstance(total, np.ndarray) else to_host(total)
+    return total.astype(np.float64, copy=False)
 
 
 def weighted_gram(blocks: list[Tall], weights: Tall) -> np.ndarray:
@@ -138,7 +130,7 @@ def weighted_gram(blocks: list[Tall], weights: Tall) -> np.ndarray:
     width = sum(block.shape[1] for block in blocks)
     total = np.zeros((width, width))
     for rows in tall_ranges(weights, width):
-        few = side_by_side([block[rows, :] for block in blocks])
+        few = stack([block[rows, :] for block in blocks], axis=1)
         total += tall_dot(few, few * weights[rows][:, None])
     return total
 
@@ -188,12 +180,9 @@ def fix_signs(vectors: Tall) -> Tall:
     # NumPy reduces wide rows much faster than narrow ones: 64 rows make one.
     fold = vectors.shape[0] // 64 * 64
     folded = xp.reshape(vectors[:fold, :], (-1, 64 * k)) if fold else vectors
-    ends = [
-        xp.reshape(xp.max(folded, axis=0), (-1, k)),
-        xp.reshape(xp.min(folded, axis=0), (-1, k)),
-        vectors[fold:, :],
-    ]
-    ends = to_host(xp.concat(ends))
+    most = xp.reshape(xp.max(folded, axis=0), (-1, k))
+    least = xp.reshape(xp.min(folded, axis=0), (-1, k))
+    ends = to_host(xp.concat([most, least, vectors[fold:, :]]))
     flip = np.where(-ends.min(axis=0) > ends.max(axis=0), -1, 1)
     vectors *= cast_like(flip, vectors)
     return vectors
@@ -216,9 +205,8 @@ def largest(values: Tall, count: int) -> np.ndarray:
 
 
 def ratio(a: Any, b: Tall, otherwise: float = 0.0) -> Tall:
-    """Return ``a / b`` where b is positive, another number elsewhere, in float64."""
-    xp, b = namespace(b), widen(b)
-    some = b > 0
+    """Return ``a / b`` where b is positive, another number elsewhere."""
+    xp, some = namespace(b), b > 0
     one = xp.ones_like(b)
     return xp.where(some, a / xp.where(some, b, one), otherwise * one)
 
@@ -254,44 +242,34 @@ def number_by_size(labels: Tall, n_clusters: int) -> Tall:
     >>> number_by_size(np.array([2, 1, 1, 0]), 3)
     array([1, 0, 0, 2])
     """
-    xp = namespace(labels)
-    sizes = Groups.of(labels, n_clusters).sizes
-    first = sizes
+    xp, sizes = namespace(labels), Groups.of(labels, n_clusters).sizes
+    first = sizes.copy()
     if len(np.unique(sizes)) < n_clusters:
-        mine = (xp.astype(labels == k, xp.uint8) for k in range(n_clusters))
-        first = np.array([int(xp.argmax(mask)) for mask in mine])
+        for k in range(n_clusters):
+            first[k] = int(xp.argmax(xp.astype(labels == k, xp.uint8)))
     rank = np.empty(n_clusters, dtype=np.intp)
     rank[np.lexsort((first, -sizes))] = np.arange(n_clusters)
     return xp.take(to_device(rank, labels), labels)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Groups:
-    """Rows in groups, and sums over each.
+    """Rows in groups, and sums over each. Build one with :meth:`of`."""
 
-    Attributes
-    ----------
-    labels : array of shape (n_samples,)
-        The group of each row, from 0.
-    sizes : ndarray of shape (n_groups,)
-        Rows in each group.
-    """
-
-    labels: Tall
-    sizes: np.ndarray
+    labels: Tall  # the group of each row, from 0
+    sizes: np.ndarray  # rows in each group
+    sums: Callable[[Tall], np.ndarray]  # the sum of values over each group, float64
+    spread: Callable[[np.ndarray], Tall]  # for each row, the value of its group
 
     @classmethod
     def of(cls, labels: Tall, n_groups: int) -> Groups:
         """Return the groups that labels make; some may be empty."""
-        return cls(labels, _group_sums(labels, None, n_groups).astype(np.intp))
-
-    def sums(self, values: Tall) -> np.ndarray:
-        """Return the sum over each group."""
-        return _group_sums(self.labels, values, len(self.sizes))
-
-    def spread(self, values: np.ndarray) -> Tall:
-        """Return, for each row, the value of its group."""
-        return namespace(self.labels).take(to_device(values, self.labels), self.labels)
+        # Loops call these many times, so that the kind of array is asked once.
+        if isinstance(labels, np.ndarray):
+            sums: Any = partial(np.bincount, labels, minlength=n_groups)
+            return cls(labels, sums(), sums, partial(np.take, indices=labels))
+        sums = partial(_group_sums, labels, n_groups)
+        return cls(labels, sums().astype(np.intp), sums, partial(_spread, labels))
 
     def row_sums(self, values: Tall) -> Tall:
         """Return, for each row, the sum over its group."""
@@ -299,7 +277,7 @@ class Groups:
 
     def means(self, values: Tall) -> Tall:
         """Return, for each row, the mean of its group."""
-        return self.row_sums(values) / self.spread(self.sizes.astype(np.float64))
+        return self.spread(self.sums(values) / np.maximum(self.sizes, 1))
 
     def over_mean(self, values: Tall) -> Tall:
         """Divide by the mean of each group; ones where that is zero."""
@@ -317,13 +295,17 @@ class Groups:
         return to_device(inner, self.labels)
 
 
-def _group_sums(labels: Tall, values: Tall | None, n_groups: int) -> np.ndarray:
-    """Return the sum of values, or the number of rows, of each group, in float64."""
+def _spread(labels: Tall, values: np.ndarray) -> Tall:
+    return namespace(labels).take(to_device(values, labels), labels)
+
+
+def _group_sums(labels: Tall, n_groups: int, values: Tall | None = None) -> np.ndarray:
+    """Return the sum of values, or the number of rows, of each group on a device."""
     xp = namespace(labels)
     if hasattr(xp, "bincount"):  # beyond the standard, but libraries have it
         return to_host(xp.bincount(labels, values, minlength=n_groups))
     if values is None:
-        values = xp.ones(labels.shape, dtype=widest(labels))
+        values = xp.astype(xp.ones_like(labels), widest(labels))
     values, total = widen(values), np.zeros(n_groups)
     for rows in tall_ranges(labels, n_groups):
         members = one_hot(labels[rows], n_groups, values)

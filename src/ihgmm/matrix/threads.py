@@ -74,7 +74,7 @@ def _pools() -> ThreadpoolController:
 
 
 def _allowed_threads() -> int:
-    return max((library["num_threads"] for library in _pools().info()), default=1)
+    return max([library["num_threads"] for library in _pools().info()], default=1)
 
 
 def in_parts(n_rows: int, work: Callable[[slice], Any]) -> Iterator[Any]:

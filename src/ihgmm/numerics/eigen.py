@@ -60,10 +60,10 @@ def leading_eigenpairs(
         value.
     solver : {"auto", "dense", "lanczos", "block"}
         ``"dense"`` forms G and calls LAPACK; ``"lanczos"`` is ARPACK; ``"block"`` is
-        a randomised block Krylov method. ``"auto"`` takes the dense one where
-        forming G is cheaper and the block method elsewhere. The matrix-free solvers
-        hand a matrix hardly larger than their own working space to the dense one.
-        Only ``"block"`` keeps its work on the device of the data.
+        a randomised block Krylov method, the only one that works on the device of the
+        data: see :doc:`/how-it-works`. ``"auto"`` takes the dense one where forming G
+        is cheaper, and the block method elsewhere. The matrix-free solvers hand a
+        matrix hardly larger than their own working space to the dense one.
     tol : float
         The eigenvectors are accepted when the angle between the computed and the
         true leading subspace is at most ``tol``, as bounded by residual over
@@ -72,9 +72,10 @@ def leading_eigenpairs(
         Do not wait for eigenpairs with negative eigenvalues to converge; the block
         solver then returns them as they are.
     max_products : int
-        Cap on the products of the block solver.
+        Cap on the products of the block solver. When it is reached, a
+        ConvergenceWarning gives the residual, unless ``quiet``.
     quiet : bool
-        Do not warn when the cap is reached.
+        Do not warn.
     rng : numpy.random.Generator, optional
         Source of the random start.
     say : callable, optional
@@ -83,20 +84,6 @@ def leading_eigenpairs(
     Returns
     -------
     EigenPairs
-
-    Warns
-    -----
-    ConvergenceWarning
-        When the cap on products is reached; the message gives the residual.
-
-    Notes
-    -----
-    The block method builds an orthonormal basis of the Krylov space of a random block
-    of at least ``k + 5`` vectors, one product with G at a time, and takes the Ritz
-    vectors; it restarts from the best ones when the basis is full. Blocks are
-    orthogonalised by their small Gram matrices (Cholesky-QR in spirit), never by
-    Householder QR. Where there are more rows than features the start comes from a
-    sample of the rows, which saves a product or two.
 
     Examples
     --------
@@ -108,8 +95,7 @@ def leading_eigenpairs(
     """
     n = G.shape[0]
     check_problem(n, k, order, solver)
-    if rng is None:
-        rng = np.random.default_rng()
+    rng = np.random.default_rng() if rng is None else rng
     if solver == "auto":
         solver = "dense" if _dense_is_cheaper(G, k) else "block"
     if n <= 3 * block_width(k):
@@ -197,6 +183,9 @@ def _lanczos(
 
     operator = LinearOperator((n, n), matvec=apply, dtype=G.dtype)
     start = to_host(G.A @ rng.standard_normal((G.A.shape[1], 1)))[:, 0]
+    # ARPACK draws new vectors where it meets an invariant subspace: since SciPy 1.17
+    # from a generator, before that from one of its own that always begins alike.
+    seeded = {"rng": rng} if "rng" in signature(eigsh).parameters else {}
     try:
         values, vectors = eigsh(
             operator,
@@ -206,7 +195,7 @@ def _lanczos(
             tol=max(smallest_gap(tol), float(np.finfo(G.dtype).eps)),
             ncv=min(n, max(2 * k + 1, 20)),
             maxiter=1000,
-            **_seeded(rng),
+            **seeded,
         )
     except ArpackNoConvergence as error:
         # What has converged, completed at random and improved by a Ritz step.
@@ -221,15 +210,6 @@ def _lanczos(
     residual = to_host(G @ vectors - vectors * G.A.cast(values))
     worst = float(np.linalg.norm(residual.astype(np.float64), axis=0).max())
     return EigenPairs(values, vectors, worst, products, "lanczos")
-
-
-def _seeded(rng: np.random.Generator) -> dict[str, np.random.Generator]:
-    """Return the generator as an argument of eigsh, where it takes one.
-
-    ARPACK draws new vectors where it meets an invariant subspace: since SciPy 1.17 from
-    a generator, before that from one of its own that always begins alike.
-    """
-    return {"rng": rng} if "rng" in signature(eigsh).parameters else {}
 
 
 def start_block(
@@ -267,17 +247,15 @@ def sample_size(n: int, p: int, n_entries: int, width: int) -> int:
     """
     if n >= 32 * max(p, width):
         return min(n // 16, 32 * max(p, width))
-    return n // 8 if n >= 2 * max(p, width) and _is_dear(n_entries) else 0
+    return n // 8 if n >= 2 * max(p, width) and n_entries >= 10**7 else 0
 
 
 def may_accept_start(n: int, n_entries: int) -> bool:
-    """Tell whether a look at a sample of rows may save all further products."""
-    return n > 8192 and _is_dear(n_entries)
+    """Tell whether a look at a sample of rows may save all further products.
 
-
-def _is_dear(n_entries: int) -> bool:
-    """Tell whether a product costs more than a look at a few thousand rows."""
-    return n_entries >= 10**7
+    With ten million entries a product costs more than a look at 2,112 rows.
+    """
+    return n > 8192 and n_entries >= 10**7
 
 
 def _first_basis(
@@ -295,50 +273,41 @@ def _first_basis(
         block = orthonormal(start, rng)
         return Basis(block, G.A.adjoint(block), take_along=G.A.streamed)
     if may_accept_start(G.shape[0], G.A.n_entries):
-        pairs = _accept_start(
-            G, start, adjoint, change, k, order, tol, rng, signal_only
-        )
-        if pairs is not None:
-            return pairs
+        # The Ritz pairs of this block need no product with G beyond the adjoint.
+        rayleigh = tall_dot(adjoint, adjoint)
+        if G.removed is not None:
+            rayleigh -= weighted_gram([start], G.removed)
+        rayleigh = G.factor * (change.T @ rayleigh @ change)
+        values, ritz = ritz_pairs((rayleigh + rayleigh.T) / 2, order)
+        move = cast_like(change @ ritz[:, :k], start)
+        residuals = _sampled_residuals(G, start, adjoint, move, values[:k], rng)
+        residual, goal = progress(values, residuals, tol, G.dtype, signal_only)
+        if residual <= goal / 2:
+            return EigenPairs(values[:k], start @ move, residual, 1, "block")
     move = cast_like(change, start)
     return Basis(start @ move, adjoint @ move, take_along=G.A.streamed)
 
 
-def _accept_start(
+def _sampled_residuals(
     G: GramOperator,
     start: Tall,
     adjoint: Tall,
-    change: np.ndarray,
-    k: int,
-    order: Order,
-    tol: float,
+    move: Tall,
+    values: np.ndarray,
     rng: np.random.Generator,
-    signal_only: bool,
-) -> EigenPairs | None:
-    """Return the Ritz pairs of the first block if a sample of rows finds them right.
+) -> np.ndarray:
+    """Estimate the norms of ``G @ u - value * u`` for the columns of ``start @ move``.
 
-    The block is ``start @ change``. Its Ritz pairs need no product with G beyond the
-    adjoint of the start. Their residuals are estimated from the 64 rows of largest norm
-    and 2,048 others; None if those are not clearly small enough.
+    The 64 rows of largest norm count as they are, and 2,048 others for all the rest.
     """
     n = G.shape[0]
-    rayleigh = tall_dot(adjoint, adjoint)
-    if G.removed is not None:
-        rayleigh -= weighted_gram([start], G.removed)
-    rayleigh = G.factor * (change.T @ rayleigh @ change)
-    values, ritz = ritz_pairs((rayleigh + rayleigh.T) / 2, order)
     top = largest(G.A.sqnorms, 64)
     others = rng.choice(n, 2048, replace=False, shuffle=False)
     others = others[~np.isin(others, top)]
     rows = np.concatenate([top, others])  # together: chunks are read once for both
     share = np.ones((len(rows), 1))
     share[len(top) :] = len(others) / (n - len(top))
-    move = cast_like(change @ ritz[:, :k], start)
     vectors = namespace(start).take(start, G.A.to_device(rows), axis=0) @ move
     product = to_host(G.take(rows).from_adjoint(adjoint @ move, vectors))
-    missing = np.square(product - to_host(vectors) * values[:k]) / share
-    residuals = np.sqrt(missing.sum(axis=0))
-    residual, goal = progress(values, residuals, tol, G.dtype, signal_only)
-    if residual > goal / 2:
-        return None
-    return EigenPairs(values[:k], start @ move, residual, 1, "block")
+    missing = np.square(product - to_host(vectors) * values) / share
+    return np.asarray(np.sqrt(missing.sum(axis=0)))

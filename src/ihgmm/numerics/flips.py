@@ -31,20 +31,28 @@ def residual_of(A: Matrix, vectors: Tall) -> Residual:
 
 
 def null_eigenvalues(
-    residual: Residual, n_flips: int, rng: np.random.Generator, *, rough: bool = False
+    residual: Residual,
+    n_flips: int,
+    rng: np.random.Generator,
+    *,
+    rough: bool = False,
+    steps: int | None = None,
+    accuracy: float = 0.02,
 ) -> list[float]:
     """Return the top eigenvalues of the hollowed Gram matrices of flipped copies.
 
-    Those of large data are meant for a first look only if they are ``rough``.
+    Those of large data are meant for a first look only if they are ``rough``. A search
+    ends after so many steps, or once the eigenvalue is accurate.
     """
     A, ranges = residual.A, residual.ranges
-    # On small data to the end, 60 steps at most. Elsewhere eight steps put the top
-    # eigenvalue of noise within a few percent, and five do for a first look.
-    steps = min(60 if is_small(A) else 5 if rough else 8, A.shape[0])
-    runs = [_FlippedLanczos(A, steps, rng) for _ in range(n_flips)]
+    if steps is None:
+        # On small data to the end, 60 steps at most. Elsewhere eight steps put the top
+        # eigenvalue of noise within a few percent, and five do for a first look.
+        steps = min(60 if is_small(A) else 5 if rough else 8, A.shape[0])
+    runs = [_FlippedLanczos(A, steps, accuracy, rng) for _ in range(n_flips)]
     # Products with single vectors are too short for threads.
     with one_thread():
-        if is_kept(A):
+        if residual.kept is not None:
             for run in runs:
                 flipped = [run.flip(residual[i], rows) for i, rows in enumerate(ranges)]
                 while not run.ended:
@@ -66,12 +74,14 @@ class _FlippedLanczos:
     """Lanczos for the hollowed Gram matrix of one flipped matrix F.
 
     Beside each basis vector its product with ``F.T`` is taken along, so that a step
-    reads F once. A step ends the search early once the top eigenvalue is within two
-    percent.
+    reads F once.
     """
 
-    def __init__(self, A: Matrix, steps: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self, A: Matrix, steps: int, accuracy: float, rng: np.random.Generator
+    ) -> None:
         n, p = A.shape
+        self.accuracy = accuracy
         self.flip = Signs(A, rng).flip
         self.removed = np.zeros(n, dtype=A.dtype)
         self.basis: Basis | None = None
@@ -108,7 +118,7 @@ class _FlippedLanczos:
             values, ritz = ritz_pairs(self.basis.rayleigh, "algebraic")
             self.value, self.next = float(values[0]), length
             missing = length * abs(ritz[-1, 0])
-            self.converged = missing <= 0.02 * abs(self.value)
+            self.converged = missing <= self.accuracy * abs(self.value)
         if length == 0:
             self.converged = True
         if self.ended:

@@ -25,20 +25,11 @@ class GramOperator:
 
     Build one with :meth:`of`. The operator is immutable and holds a reference to the
     data, never a copy. What it holds for each row is where the data is.
-
-    Attributes
-    ----------
-    A : Matrix of shape (n_samples, n_features)
-        The rows whose inner products are taken.
-    removed : array of shape (n_samples,) or None
-        What is taken off the diagonal; None for nothing.
-    factor : float
-        A positive number that multiplies the whole matrix.
     """
 
-    A: Matrix
-    removed: Tall | None = None
-    factor: float = 1.0
+    A: Matrix  # the rows whose inner products are taken
+    removed: Tall | None = None  # for each row, what is taken off the diagonal
+    factor: float = 1.0  # a positive number that multiplies the whole matrix
 
     @classmethod
     def of(cls, X: Any, gram: GramKind = "hollow") -> GramOperator:
@@ -109,7 +100,8 @@ class GramOperator:
 
     def _diagonal(self, V: Tall) -> Tall:
         """Return the part of V that is taken off a product."""
-        return (self.removed * self.factor)[:, None] * V
+        removed: Any = self.removed
+        return (removed * self.factor)[:, None] * V
 
     def take(self, rows: np.ndarray) -> GramOperator:
         """Return the operator of some rows: a principal submatrix of this one."""

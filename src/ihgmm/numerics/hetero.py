@@ -31,30 +31,14 @@ from ihgmm.numerics.krylov import (
 
 @dataclass(frozen=True, eq=False)
 class Imputed:
-    """A Gram matrix with an imputed diagonal, and how it was reached.
+    """A Gram matrix with an imputed diagonal, and how it was reached."""
 
-    Attributes
-    ----------
-    gram : GramOperator
-        The matrix.
-    diagonal : array of shape (n_samples,), float64
-        Its diagonal: for each row an estimate of the squared norm without noise.
-    pairs : EigenPairs
-        Its leading eigenpairs.
-    ranks : tuple of int
-        The ranks of the stages; the last is the number of eigenpairs.
-    n_updates : int
-        Updates of the diagonal, all stages together.
-    change : float
-        About how far the last update turned the leading subspace, in radians.
-    """
-
-    gram: GramOperator
-    diagonal: Tall
-    pairs: EigenPairs
-    ranks: tuple[int, ...]
-    n_updates: int
-    change: float
+    gram: GramOperator  # the matrix
+    diagonal: Tall  # float64: estimates of the squared norms of rows without noise
+    pairs: EigenPairs  # leading eigenpairs of the matrix
+    ranks: tuple[int, ...]  # of the stages; the last is the number of eigenpairs
+    n_updates: int  # of the diagonal, all stages together
+    change: float  # about how far, in radians, the last one turned the subspace
 
 
 def impute_diagonal(
@@ -72,9 +56,10 @@ def impute_diagonal(
     """Replace the diagonal of a Gram matrix by that of its own rank-k approximation.
 
     Noise that differs between rows spoils the diagonal of a Gram matrix and nothing
-    else; a zero diagonal does away with the noise and with the signal. HeteroPCA [1]_
-    starts from zero and repeats: find the best approximation of rank k, and put its
-    diagonal on the matrix.
+    else; a zero diagonal does away with the noise and with the signal. HeteroPCA
+    (Zhang, Cai and Wu 2022) starts from zero and repeats: find the best approximation
+    of rank k, and put its diagonal on the matrix. Its deflated form (Zhou and Chen
+    2025), bounds and cost are described in :doc:`/beyond-the-paper`.
 
     Parameters
     ----------
@@ -94,44 +79,14 @@ def impute_diagonal(
     rng : numpy.random.Generator, optional
         Source of the random start.
     max_iter, max_products : int
-        Caps on the updates of the diagonal and on the products with the matrix.
+        Caps on the updates of the diagonal and on the products with the matrix; a
+        ConvergenceWarning says by how much the goal was missed, unless ``quiet``.
     quiet : bool
-        Do not warn when a cap is reached.
+        Do not warn.
 
     Returns
     -------
     Imputed
-
-    Warns
-    -----
-    ConvergenceWarning
-        When a cap is reached; the message gives the change or the residual.
-
-    Notes
-    -----
-    Where the k leading eigenvalues are far apart, errors that the large ones leave in
-    the diagonal hide the small ones. As in Deflated HeteroPCA [2]_ the rank then grows
-    in stages, each starting from the diagonal of the one before: to the largest rank
-    whose eigenvalues are within a factor of 4 of the first that is new, with a gap of
-    at least a k-th below the last; to k if there is none. Well conditioned data take
-    one stage, which is HeteroPCA.
-
-    The diagonal is kept between zero and the squared norm of the row, since neither
-    the signal nor the noise has a negative one; the papers do not bound it, and on data
-    that follow the model the bounds are idle.
-
-    An update of the diagonal does not change what the other entries do to a vector. So
-    the products of the hollow matrix with a basis of a subspace are computed once, the
-    diagonal is settled within that subspace without another look at the data, and the
-    subspace is enlarged where the eigenvectors leave it. That costs little more than
-    the eigenvectors of one matrix.
-
-    References
-    ----------
-    .. [1] A. R. Zhang, T. T. Cai, Y. Wu, Heteroskedastic PCA: algorithm, optimality,
-       and applications, Annals of Statistics 50 (2022).
-    .. [2] Y. Zhou, Y. Chen, Deflated HeteroPCA: overcoming the curse of
-       ill-conditioning in heteroskedastic PCA, Annals of Statistics 53 (2025).
 
     Examples
     --------
@@ -147,8 +102,7 @@ def impute_diagonal(
     check_problem(n, k, order, solver)
     if max_iter < 1:
         raise ValueError(f"max_iter={max_iter} is too small; give 1 or more.")
-    if rng is None:
-        rng = np.random.default_rng()
+    rng = np.random.default_rng() if rng is None else rng
     sqnorms = to_host(A.sqnorms)
     # With a trace of one, products of blocks neither over- nor underflow.
     unit = float(sqnorms.sum()) or 1.0
@@ -156,19 +110,20 @@ def impute_diagonal(
     # Few rows: a full eigendecomposition for each update is cheaper.
     few = n <= max(3 * block_width(k), 300 if solver == "auto" else 0)
     dense = few or solver == "dense"
+    space: _Subspace
     with A.threads():
-        space: _Subspace
         if dense:
             space = _WholeSpace(hollow)
         else:
             start = orthonormal(start_block(hollow, k, order, rng)[0], rng)
             space = _Subspace(hollow, start, max_products)
         width = k + 1 if dense else block_width(k)
-        stages = _Stages(space, k, order, tol, max_iter, sqnorms / unit)
-        ranks, state = stages.run(width)
+        first = _RitzPairs(space, np.zeros(n), width, order)
+        found = _Imputation(first, k, tol, max_iter, sqnorms / unit)
+        found.run()
         if not quiet:
-            _warn_of_caps(state, space, k, tol)
-    ritz, own = state.ritz, unit * G.factor
+            found.warn_of_caps()
+    ritz, own = found.ritz, unit * G.factor
     pairs = EigenPairs(
         ritz.values[:k] * own,
         fix_signs(A.cast(ritz.vectors(k))),
@@ -176,14 +131,14 @@ def impute_diagonal(
         space.n_products,
         "dense" if dense else "block",
     )
-    diagonal = state.diagonal * unit
+    diagonal = found.diagonal * unit
     return Imputed(
         replace(G, removed=A.cast(sqnorms - diagonal)),
         A.to_device(diagonal * G.factor),
         pairs,
-        ranks,
-        state.n_updates,
-        state.change,
+        tuple(found.ranks),
+        found.n_updates,
+        found.change,
     )
 
 
@@ -236,58 +191,44 @@ class _Subspace:
 
 
 class _WholeSpace(_Subspace):
-    """The whole space: the matrix itself."""
+    """The whole space: vectors are their own coefficients, and lack nothing."""
 
     def __init__(self, hollow: GramOperator) -> None:
         self._matrix = hollow.toarray()
         self.hollow, self.n_products, self.max_products = hollow, 0, 0
 
     def matrix(self, diagonal: np.ndarray) -> np.ndarray:
-        """Return the matrix with some diagonal."""
         matrix = self._matrix.copy()
         np.fill_diagonal(matrix, diagonal)
         return matrix
 
     def vectors(self, coefficients: np.ndarray) -> Tall:
-        """Return vectors, which are their own coefficients."""
         return coefficients
 
     def residuals(self, ritz: _RitzPairs) -> Tall:
-        """Return zeros: eigenpairs of the whole lack nothing."""
         return np.zeros_like(ritz.coefficients)
 
 
-@dataclass(frozen=True, eq=False)
 class _RitzPairs:
     """Leading eigenpairs within a subspace, given the diagonal, on the host."""
 
-    space: _Subspace
-    diagonal: np.ndarray
-    values: np.ndarray
-    coefficients: np.ndarray
-    order: Order
-
-    @classmethod
-    def of(
-        cls, space: _Subspace, diagonal: np.ndarray, count: int, order: Order
-    ) -> _RitzPairs:
-        """Return leading eigenpairs of the matrix with some diagonal."""
+    def __init__(
+        self, space: _Subspace, diagonal: np.ndarray, count: int, order: Order
+    ) -> None:
+        self.space, self.diagonal, self.order = space, diagonal, order
         matrix = space.matrix(diagonal)
         m = len(matrix)
         count = min(count, m)
         subset = (m - count, m - 1) if order == "algebraic" else None
         values, vectors = eigh((matrix + matrix.T) / 2, subset_by_index=subset)
         lead = leading_order(values, order)[:count]
-        return cls(space, diagonal, values[lead], vectors[:, lead], order)
+        self.values, self.coefficients = values[lead], vectors[:, lead]
+        # Eigenvalues as they are compared: what leads is not negative.
+        self.sizes = np.abs(self.values) if order == "magnitude" else self.values
 
     def with_diagonal(self, diagonal: np.ndarray) -> _RitzPairs:
         """Return the eigenpairs with another diagonal."""
-        return self.of(self.space, diagonal, len(self.values), self.order)
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """Eigenvalues as they are compared: what leads is not negative."""
-        return np.abs(self.values) if self.order == "magnitude" else self.values
+        return _RitzPairs(self.space, diagonal, len(self.values), self.order)
 
     def vectors(self, k: int) -> Tall:
         """Return the first k eigenvectors."""
@@ -321,10 +262,6 @@ class _RitzPairs:
         """
         return max(1, int((self.sizes[:rank] > 1e-8 * self.sizes[0]).sum()))
 
-    def last(self, rank: int) -> float:
-        """Return the last of the leading eigenvalues that count."""
-        return float(self.sizes[self.signal(rank) - 1])
-
     def gap(self, rank: int) -> float:
         """Return what separates the leading eigenvalues that count from the next."""
         last = self.signal(rank) - 1
@@ -337,81 +274,90 @@ class _RitzPairs:
         return _largest_norm(self.space.residuals(self)[:, : self.signal(rank)])
 
 
-@dataclass(frozen=True, eq=False)
-class _State:
-    """A diagonal and the eigenpairs that it comes from."""
-
-    ritz: _RitzPairs
-    diagonal: np.ndarray
-    n_updates: int
-    change: float
-    settled: bool
-
-
-@dataclass(frozen=True, eq=False)
-class _Stages:
+class _Imputation:
     """A diagonal, between zero and ``most``, that settles stage by stage."""
 
-    space: _Subspace
-    k: int
-    order: Order
-    tol: float
-    max_iter: int
-    most: np.ndarray
+    def __init__(
+        self, ritz: _RitzPairs, k: int, tol: float, max_iter: int, most: np.ndarray
+    ) -> None:
+        self.ritz, self.diagonal = ritz, ritz.diagonal
+        self.k, self.tol, self.max_iter, self.most = k, tol, max_iter, most
+        self.ranks: list[int] = []
+        self.n_updates, self.change, self.settled = 0, np.inf, False
 
-    def run(self, width: int) -> tuple[tuple[int, ...], _State]:
-        """Return the ranks of the stages and the last state."""
-        space, k = self.space, self.k
+    def run(self) -> None:
+        """Go through all stages."""
+        space, k, rank = self.ritz.space, self.k, 0
         # Ranks, and stages before the last, need one digit only.
         rough = 0.1
-        zeros = np.zeros(len(self.most))
-        ritz = _RitzPairs.of(space, zeros, width, self.order)
-        state = _State(ritz, zeros, 0, np.inf, False)
-        ranks: tuple[int, ...] = ()
-        rank = 0
         while rank < k:
-            while space.enlarge(ritz, k, rough * ritz.last(k)):
-                ritz = _RitzPairs.of(space, state.diagonal, width, self.order)
+            ritz = self.ritz
+            while space.enlarge(ritz, k, rough * float(ritz.sizes[ritz.signal(k) - 1])):
+                ritz = ritz.with_diagonal(self.diagonal)
             rank = _next_rank(ritz.sizes, rank, k)
-            ranks += (rank,)
+            self.ranks.append(rank)
             accuracy = self.tol if rank == k else max(self.tol, rough)
-            state = self._settle(replace(state, ritz=ritz), rank, accuracy)
-            while space.enlarge(state.ritz, rank, accuracy * state.ritz.gap(rank)):
-                ritz = _RitzPairs.of(space, state.diagonal, width, self.order)
-                state = self._settle(replace(state, ritz=ritz), rank, accuracy)
-            ritz = state.ritz.with_diagonal(state.diagonal)
-        return ranks, replace(state, ritz=ritz)
+            self._settle(ritz, rank, accuracy)
+            while space.enlarge(self.ritz, rank, accuracy * self.ritz.gap(rank)):
+                self._settle(self.ritz.with_diagonal(self.diagonal), rank, accuracy)
+            self.ritz = self.ritz.with_diagonal(self.diagonal)
 
-    def _settle(self, state: _State, rank: int, accuracy: float) -> _State:
+    def _settle(self, ritz: _RitzPairs, rank: int, accuracy: float) -> None:
         """Update the diagonal, within the subspace, until it turns no eigenvector."""
         # Steps that shrink by less are slow; before any is seen, expect the slowest.
         slow, slowest = 0.5, 0.99
-        ritz, n_updates, most = state.ritz, state.n_updates, self.most
-        diagonal, change, before, last = ritz.diagonal, state.change, np.inf, None
-        while n_updates < self.max_iter:
-            n_updates += 1
+        diagonal, before, last = ritz.diagonal, np.inf, None
+        self.settled = False
+        while self.n_updates < self.max_iter:
+            self.n_updates += 1
             diagonal, leverages = ritz.fitted(rank)
-            diagonal = np.clip(diagonal, 0.0, most)
+            diagonal = np.clip(diagonal, 0.0, self.most)
             step = diagonal - ritz.diagonal
             # A change E of the matrix turns the subspace U by norm(E @ U) / gap.
-            change = float(np.sqrt(step**2 @ leverages)) / ritz.gap(rank)
+            self.change = float(np.sqrt(step**2 @ leverages)) / ritz.gap(rank)
             # Steps shrink at a steady rate, which shows what is still to come.
-            rate = min(change / before, slowest) if before < np.inf else slowest
-            if change * max(1.0, rate / (1.0 - rate)) <= accuracy:
-                return _State(ritz, diagonal, n_updates, change, True)
-            if last is not None and rate > slow and n_updates < self.max_iter:
+            rate = min(self.change / before, slowest) if before < np.inf else slowest
+            if self.change * max(1.0, rate / (1.0 - rate)) <= accuracy:
+                self.settled = True
+                break
+            if last is not None and rate > slow and self.n_updates < self.max_iter:
                 # Few rows that dominate settle slowly: look ahead along the last two
                 # steps, and go there if the approximation is better than here.
                 bend, pace = step - last, np.linalg.norm(last)
                 ahead = pace / max(np.linalg.norm(bend), 1e-6 * pace)
                 far = ritz.diagonal - last + 2 * ahead * last + ahead**2 * bend
-                trial = ritz.with_diagonal(np.clip(far, 0.0, most))
-                n_updates += 1
+                trial = ritz.with_diagonal(np.clip(far, 0.0, self.most))
+                self.n_updates += 1
                 if trial.misfit(rank) < ritz.misfit(rank):
                     ritz, diagonal, before, last = trial, trial.diagonal, np.inf, None
                     continue
-            ritz, before, last = ritz.with_diagonal(diagonal), change, step
-        return _State(ritz, diagonal, n_updates, change, False)
+            ritz, before, last = ritz.with_diagonal(diagonal), self.change, step
+        self.ritz, self.diagonal = ritz, diagonal
+
+    def warn_of_caps(self) -> None:
+        """Warn when a cap was reached."""
+        ritz, space, k, tol = self.ritz, self.ritz.space, self.k, self.tol
+        remedy = (
+            f"The data may hold fewer than {k} clusters; otherwise raise tol or take "
+            'gram="hollow".'
+        )
+        if not self.settled:
+            warn(
+                f"The diagonal did not settle in {self.n_updates} updates: the last "
+                f"one turned the {k} leading eigenvectors by {self.change:.1e}, and "
+                f"{tol:.1e} was asked for. {remedy}",
+                ConvergenceWarning,
+            )
+            return
+        goal = max(tol * ritz.gap(k), rounding_error(ritz.values, space.hollow.dtype))
+        if 0 < space.max_products <= space.n_products and ritz.residual(k) > goal:
+            largest = abs(ritz.values[0])
+            warn(
+                f"The {k} leading eigenpairs did not converge in {space.n_products} "
+                f"products: residual {ritz.residual(k) / largest:.1e} of the largest "
+                f"eigenvalue, {goal / largest:.1e} was asked for. {remedy}",
+                ConvergenceWarning,
+            )
 
 
 def _next_rank(sizes: np.ndarray, rank: int, k: int) -> int:
@@ -429,29 +375,3 @@ def _largest_norm(columns: Tall) -> float:
     """Return the largest norm of a column."""
     xp = namespace(columns)
     return float(np.sqrt(float(xp.max(xp.sum(xp.square(widen(columns)), axis=0)))))
-
-
-def _warn_of_caps(state: _State, space: _Subspace, k: int, tol: float) -> None:
-    """Warn when a cap was reached."""
-    ritz = state.ritz
-    remedy = (
-        f"The data may hold fewer than {k} clusters; otherwise raise tol or take "
-        'gram="hollow".'
-    )
-    if not state.settled:
-        warn(
-            f"The diagonal did not settle in {state.n_updates} updates: the last one "
-            f"turned the {k} leading eigenvectors by {state.change:.1e}, and {tol:.1e} "
-            f"was asked for. {remedy}",
-            ConvergenceWarning,
-        )
-        return
-    goal = max(tol * ritz.gap(k), rounding_error(ritz.values, space.hollow.dtype))
-    if 0 < space.max_products <= space.n_products and ritz.residual(k) > goal:
-        largest = abs(ritz.values[0])
-        warn(
-            f"The {k} leading eigenpairs did not converge in {space.n_products} "
-            f"products: residual {ritz.residual(k) / largest:.1e} of the largest "
-            f"eigenvalue, {goal / largest:.1e} was asked for. {remedy}",
-            ConvergenceWarning,
-        )

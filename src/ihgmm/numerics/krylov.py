@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -19,7 +19,7 @@ from ihgmm.matrix.tall import (
     cast_like,
     host_dtype,
     namespace,
-    side_by_side,
+    stack,
     tall_dot,
     to_device,
 )
@@ -32,29 +32,13 @@ MAX_PRODUCTS = 100
 
 @dataclass(frozen=True)
 class EigenPairs:
-    """Leading eigenpairs and how they were reached.
+    """Leading eigenpairs and how they were reached."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (k,), float64
-        Eigenvalues, leading first.
-    vectors : array of shape (n, k)
-        Orthonormal eigenvectors in columns; in each the entry of largest magnitude
-        is positive.
-    residual : float
-        The largest ``norm(G @ u - value * u)``, as estimated by the solver.
-    n_iter : int
-        Products of G with a block (``"block"``) or a vector (``"lanczos"``); 0 for
-        ``"dense"``.
-    solver : str
-        The solver that was used.
-    """
-
-    values: np.ndarray
-    vectors: Tall
-    residual: float
-    n_iter: int
-    solver: str
+    values: np.ndarray  # float64, leading first
+    vectors: Tall  # orthonormal, in columns, the entry of largest magnitude positive
+    residual: float  # the largest norm(G @ u - value * u), as the solver estimates it
+    n_iter: int  # products of G with a block ("block") or vector ("lanczos"); else 0
+    solver: str  # the solver that was used
 
 
 def leading_order(values: np.ndarray, order: Order) -> np.ndarray:
@@ -93,29 +77,21 @@ def rounding_error(values: np.ndarray, dtype: np.dtype) -> float:
     return 20 * float(np.finfo(dtype).eps * np.abs(values).max())
 
 
+class Product(NamedTuple):
+    """A product of G with the last block of a basis."""
+
+    rest: Tall  # what of it lies outside the basis
+    column: np.ndarray  # the coefficients of what lies in the basis
+    back: Any  # the adjoint of the whole, where it is taken along, else None
+
+
 class Basis:
     """An orthonormal basis of a subspace, and a symmetric matrix G in it.
 
-    Parameters
-    ----------
-    block : array of shape (n_samples, width)
-        The first block, orthonormal.
-    adjoint : array of shape (n_features, width), optional
-        ``A.T @ block``.
-    take_along : bool
-        Whether adjoints of products are taken along. Data that is not in memory is
-        then read once for both; in memory that would be in vain after the last one.
-    keep : bool
-        Whether the products of G with the blocks are kept.
-
-    Attributes
-    ----------
-    blocks : list of array
-        The blocks, orthonormal to each other.
-    products : list of array
-        G times the blocks, where they are kept.
-    rayleigh : ndarray
-        G in this basis, as far as products have been taken.
+    It begins with one block and, where G is that of data, its adjoint ``A.T @ block``.
+    With ``take_along``, adjoints of products are taken along: data that is not in
+    memory is then read once for both, and in memory that would be in vain after the
+    last one. With ``keep``, the products of G with the blocks are kept.
     """
 
     def __init__(
@@ -126,9 +102,9 @@ class Basis:
         take_along: bool = False,
         keep: bool = False,
     ) -> None:
-        self.blocks = [block]
-        self.products: list[Tall] = []
-        self.rayleigh = np.zeros((0, 0))
+        self.blocks = [block]  # orthonormal to each other
+        self.products: list[Tall] = []  # G times the blocks, where they are kept
+        self.rayleigh = np.zeros((0, 0))  # G in this basis, as far as it is known
         self.adjoint = adjoint
         self.take_along = take_along
         self._keep = keep
@@ -156,13 +132,8 @@ class Basis:
             column = np.concatenate([tall_dot(q, product) for q in self.blocks])
         else:
             product, column = project_out(self.blocks, product)
-        old, new = len(self.rayleigh), len(column)
-        grown = np.empty((new, new))
-        grown[:old, :old] = self.rayleigh
-        grown[:, old:] = column
-        grown[old:, :] = column.T
-        grown[old:, old:] = (column[old:] + column[old:].T) / 2
-        self.rayleigh = grown
+        old, own = column[: len(self.rayleigh)], column[len(self.rayleigh) :]
+        self.rayleigh = np.block([[self.rayleigh, old], [old.T, (own + own.T) / 2]])
         return Product(product, column, back)
 
     def next_block(
@@ -231,25 +202,6 @@ class Basis:
         if self._keep:
             self.products = [combine(self.products, coefficients)]
         self.rayleigh = coefficients.T @ self.rayleigh @ coefficients
-
-
-@dataclass(frozen=True, eq=False)
-class Product:
-    """A product of G with the last block of a basis.
-
-    Attributes
-    ----------
-    rest : array of shape (n_samples, width)
-        What of it lies outside the basis.
-    column : ndarray
-        The coefficients of what lies in the basis.
-    back : array of shape (n_features, width) or None
-        The adjoint of the whole, where it is taken along.
-    """
-
-    rest: Tall
-    column: np.ndarray
-    back: Any
 
 
 def block_krylov(
@@ -360,7 +312,7 @@ def orthonormal(
             Y = Y @ cast_like(change, Y)
         if rng is not None and Y.shape[1] < width:
             fill = rng.standard_normal((n, width - Y.shape[1])) / np.sqrt(n)
-            Y, condition = side_by_side([Y, cast_like(fill, Y)]), 0.0
+            Y, condition = stack([Y, cast_like(fill, Y)], axis=1), 0.0
         if condition > 1e-3:
             break
         negligible = 0.0  # the columns have unit norm now

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -22,18 +23,10 @@ ASSIGNMENTS: tuple[Assignment, ...] = ("kmeans", "cluster_qr")
 
 @dataclass(frozen=True)
 class Labeling:
-    """Labels of the rows of an embedding.
+    """Labels of the rows of an embedding."""
 
-    Attributes
-    ----------
-    labels : array of shape (n,)
-        Integers from 0 on.
-    n_iter : int
-        Iterations of the k-means run that gave them; 0 for cluster-QR.
-    """
-
-    labels: Tall
-    n_iter: int
+    labels: Tall  # integers from 0 on
+    n_iter: int  # iterations of the k-means run that gave them; 0 for cluster-QR
 
 
 def assign(
@@ -114,8 +107,7 @@ def kmeans_labels(
         Rows beyond ``max_rows`` are assigned to the nearest centre. Centres are learnt
         on the host; rows on a device get their labels there.
     """
-    if rng is None:
-        rng = np.random.default_rng()
+    rng = np.random.default_rng() if rng is None else rng
     starts = 1 + 10 if n_init == "auto" else n_init
     most = max(2**14, 256 * n_clusters) if max_rows is None else max_rows
     # scikit-learn's k-means++ is fastest, and its sums are safest, in float64.
@@ -128,16 +120,9 @@ def kmeans_labels(
     pivots = _sample(rows, 2**12, rng)
 
     def run(data: np.ndarray, init: object, tol: float) -> KMeans:
+        options = {"init": init, "n_init": 1, "max_iter": max_iter, "tol": tol}
         seed = int(rng.integers(2**31 - 1))
-        kmeans = KMeans(
-            n_clusters,
-            init=init,
-            n_init=1,
-            max_iter=max_iter,
-            tol=tol,
-            random_state=seed,
-        )
-        return kmeans.fit(data)
+        return KMeans(n_clusters, random_state=seed, **options).fit(data)
 
     # One thread: the order of sums, and so the labels, never depend on how many there
     # are. Rows that coincide are no failure here: the caller counts the labels.
@@ -154,7 +139,7 @@ def kmeans_labels(
             if not (_settled(runs) and _all_shown(trial, start)):
                 finals.append(start)
             runs = [run(rows, init, 1e-4) for init in finals]
-    best = min(runs, key=lambda kmeans: kmeans.inertia_)
+    best = min(runs, key=attrgetter("inertia_"))
     if len(rows) == embedding.shape[0]:
         labels = to_device(best.labels_.astype(np.intp), embedding)
     else:
@@ -188,7 +173,7 @@ def _finalists(runs: list[KMeans], n_rows: int) -> list[KMeans]:
     Together they see 2**16 rows at most, unless that is less than two runs.
     """
     most = max(2, 2**16 // n_rows)
-    runs = sorted(runs, key=lambda kmeans: kmeans.inertia_)
+    runs = sorted(runs, key=attrgetter("inertia_"))
     kept = runs[:1]
     for run in runs[1:]:
         near = run.inertia_ <= 1.05 * runs[0].inertia_

@@ -16,8 +16,6 @@ from ihgmm.matrix import as_matrix
 from ihgmm.matrix.tall import number_by_size
 from ihgmm.numerics.labels import Assignment, assign
 
-__all__ = ["SDPSolution", "sdp_kmeans"]
-
 
 @dataclass(frozen=True)
 class SDPSolution:

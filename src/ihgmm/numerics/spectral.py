@@ -3,50 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ihgmm._progress import Steps
 from ihgmm.matrix import Matrix, Tall, namespace
 from ihgmm.matrix.tall import cast_like, number_by_size, place, unit_rows
-from ihgmm.numerics.eigen import Order, Solver, leading_eigenpairs
+from ihgmm.numerics.eigen import Solver, leading_eigenpairs
 from ihgmm.numerics.gram import GramKind, GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
+from ihgmm.numerics.krylov import Order
 from ihgmm.numerics.labels import Assignment, assign
 
 
 @dataclass(frozen=True)
 class Spectral:
-    """What the recipe finds. Arrays with an entry for each row are where the data is.
+    """What the recipe finds; what there is for each row is where the data is."""
 
-    Attributes
-    ----------
-    labels : array of shape (n_samples,)
-        Clusters numbered by decreasing size; with unit rows, zero rows are in
-        cluster 0.
-    embedding : array of shape (n_samples, n_clusters)
-        The rows that were clustered; zero rows have a zero embedding. With order
-        "algebraic", columns beyond the second with a negative eigenvalue are zero.
-    vectors : array of shape (n_samples, n_clusters)
-        The eigenvectors, with the same zeros.
-    eigenvalues : ndarray of shape (n_clusters,)
-        Leading first.
-    hollow : bool
-        Whether the diagonal of the Gram matrix was left at zero.
-    row_scale : array of shape (n_samples,) or None
-        What rows were multiplied by before their inner products were taken.
-    n_iter : int
-        Iterations of k-means.
-    """
-
+    # Clusters numbered by decreasing size; with unit rows, zero rows are in cluster 0.
     labels: Tall
+    # The rows that were clustered; zero rows have a zero embedding. With order
+    # "algebraic", columns beyond the second with a negative eigenvalue are zero.
     embedding: Tall
-    vectors: Tall
-    eigenvalues: np.ndarray
-    hollow: bool
-    row_scale: Tall | None
-    n_iter: int
+    vectors: Tall  # the eigenvectors, with the same zeros
+    eigenvalues: np.ndarray  # leading first
+    hollow: bool  # whether the diagonal of the Gram matrix was left at zero
+    row_scale: Tall | None  # what rows were multiplied by before their inner products
+    n_iter: int  # iterations of k-means
 
 
 def spectral_clustering(
@@ -95,21 +79,19 @@ def spectral_clustering(
     rng = np.random.default_rng() if rng is None else rng
     steps = Steps() if steps is None else steps
     G = GramOperator.of(X, gram)
+    options: dict[str, Any] = {
+        "order": order,
+        "solver": eigen_solver,
+        "tol": tol,
+        "rng": rng,
+    }
     with steps.step("eigenvectors") as say:
         if gram == "hetero":
-            pairs = impute_diagonal(
-                G, n_clusters, order=order, solver=eigen_solver, tol=tol, rng=rng
-            ).pairs
+            pairs = impute_diagonal(G, n_clusters, **options).pairs
         else:
+            signal = order == "algebraic"
             pairs = leading_eigenpairs(
-                G,
-                n_clusters,
-                order=order,
-                solver=eigen_solver,
-                tol=tol,
-                signal_only=order == "algebraic",
-                rng=rng,
-                say=say,
+                G, n_clusters, signal_only=signal, say=say, **options
             )
     vectors, values = pairs.vectors, pairs.values
     zero = G.A.sqnorms == 0

@@ -12,24 +12,12 @@ from ihgmm.matrix.tall import unit_rows
 
 @dataclass(frozen=True)
 class Spherical:
-    """What spherical k-means finds.
+    """What spherical k-means finds."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n_samples,)
-        The nearest centre of each row.
-    centers : ndarray of shape (n_clusters, n_features)
-        Unit centres.
-    inertia : float
-        Weighted sum of ``1 - cosine`` over the rows.
-    n_iter : int
-        Iterations.
-    """
-
-    labels: np.ndarray
-    centers: np.ndarray
-    inertia: float
-    n_iter: int
+    labels: np.ndarray  # the nearest centre of each row
+    centers: np.ndarray  # of unit length
+    inertia: float  # weighted sum of 1 - cosine over the rows
+    n_iter: int  # iterations
 
 
 def spherical_kmeans(
@@ -44,32 +32,12 @@ def spherical_kmeans(
     max_seed_rows: int = 2**13,
     rng: np.random.Generator,
 ) -> Spherical:
-    """Cluster the directions of rows.
+    """Cluster the directions of rows; X is never copied to be normalised.
 
-    Parameters
-    ----------
-    X : Matrix of shape (n_samples, n_features)
-        The data; it is never copied to be normalised.
-    n_clusters : int
-        Number of clusters.
-    weights : ndarray of shape (n_samples,)
-        How much each row counts.
-    init : ndarray of shape (n_clusters, n_features), optional
-        Centres to start from. Default: k-means++ by cosine.
-    n_init : int
-        Number of k-means++ starts, of which the best is kept.
-    max_iter : int
-        Cap on iterations.
-    tol : float
-        Stop when no centre turns by more than so many radians.
-    max_seed_rows : int
-        Rows among which k-means++ looks for starting centres; 64 for each if more.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    Spherical
+    The best of ``n_init`` k-means++ starts by cosine is kept, unless there are centres
+    to start from. Starting centres are looked for among ``max_seed_rows`` rows, or 64
+    for each if that is more. A run ends when no centre turns by more than ``tol``
+    radians.
     """
     norms = np.sqrt(to_host(X.sqnorms))
     inverse = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)

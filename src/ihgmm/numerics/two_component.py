@@ -13,8 +13,6 @@ from ihgmm.matrix.tall import number_by_size
 from ihgmm.numerics.eigen import Solver, leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
 
-__all__ = ["TwoComponents", "two_component_lloyd"]
-
 
 @dataclass(frozen=True)
 class TwoComponents:

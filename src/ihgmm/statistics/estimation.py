@@ -179,7 +179,7 @@ def _lengths_along_centers(fit: Spectral, n_clusters: int) -> Tall:
         products = xp.clip(widen(stack(inner)), 0.0, None)
         totals = np.sqrt(rows.sums(weights * products))
         totals[totals == 0] = 1.0
-        lengths = products / rows.spread(totals)
+        lengths, one = products / rows.spread(totals), xp.ones_like(products)
         # Up to a thousandth of the largest, neither a row's own term nor a change of
         # the lengths matters.
         for _ in range(20 if fit.hollow else 0):
@@ -190,7 +190,7 @@ def _lengths_along_centers(fit: Spectral, n_clusters: int) -> Tall:
             # A row of more than half of its cluster's weight could take all of it.
             others = xp.maximum(total - own, total / 2)
             before = lengths
-            lengths = ratio(products, others)
+            lengths = products / xp.where(others > 0, others, one)
             if xp.max(xp.abs(lengths - before)) <= 1e-3 * xp.max(lengths):
                 break
             totals = rows.sums(weights * lengths)

@@ -123,8 +123,7 @@ def _damaged(path: Path, reason: str) -> ValueError:
     return ValueError(f"{path} cannot be read as {_suffix(path)[1:]}: {reason}")
 
 
-def read_parquet(path: Path, request: Request) -> Table:
-    """Read a Parquet file."""
+def _read_parquet(path: Path, request: Request) -> Table:
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -134,7 +133,7 @@ def read_parquet(path: Path, request: Request) -> Table:
     return choose_columns(arrow, request)
 
 
-def read_text(path: Path, request: Request) -> Table:
+def _read_text(path: Path, request: Request) -> Table:
     """Read a CSV or TSV file in UTF-8, or in the encoding of old spreadsheets."""
     import pyarrow as pa
 
@@ -200,26 +199,24 @@ def _delimiter(path: Path) -> str:
     return usual
 
 
-# What NumPy and zipfile raise for files that are damaged, or encrypted. A header that
-# is cut or altered fails in the ways of Python's own parser.
-_NUMPY_ERRORS = (
-    *(ValueError, EOFError, SyntaxError, tokenize.TokenError, NotImplementedError),
-    *(RuntimeError, zipfile.BadZipFile, zlib.error),
-)
+# A header that is cut or altered fails in the ways of Python's own parser, an archive
+# that is damaged or encrypted in those of zipfile.
+_HEADER_ERRORS = (ValueError, EOFError, SyntaxError, tokenize.TokenError)
+_ZIP_ERRORS = (NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)
+_ARCHIVE_ERRORS = (*_HEADER_ERRORS, *_ZIP_ERRORS)
 
 
-def read_npy(path: Path, request: Request) -> Table:
-    """Read an array."""
+def _read_npy(path: Path, request: Request) -> Table:
     request.refuse_names()
     with open(path, "rb") as file:
         if file.read(4) == b"PK\x03\x04":
             raise _damaged(path, "it is an archive of arrays; name it .npz.")
-    with explain_damage(path, *_NUMPY_ERRORS):
+    with explain_damage(path, *_HEADER_ERRORS):
         X = np.load(path, allow_pickle=False)
     return _from_matrix(X, request)
 
 
-def read_npz(path: Path, request: Request) -> Table:
+def _read_npz(path: Path, request: Request) -> Table:
     """Read an archive of one array, of X and labels, or of a scipy.sparse matrix."""
     request.refuse_names(allow_label=True)
     if not zipfile.is_zipfile(path):
@@ -233,7 +230,7 @@ def read_npz(path: Path, request: Request) -> Table:
         )
     labels = None if label is None else _from_archive(path, label)
     if "format" in names:
-        with explain_damage(path, *_NUMPY_ERRORS, KeyError, TypeError, IndexError):
+        with explain_damage(path, *_ARCHIVE_ERRORS, KeyError, TypeError, IndexError):
             stored = sp.load_npz(path)
             # Places beyond X would crash later.
             if hasattr(stored, "check_format"):
@@ -256,7 +253,7 @@ def _from_archive(path: Path, name: str | None = None) -> Any:
     """Return an array of an archive, of which no more is read, or all names."""
     # NumPy leaves a file that it opened itself open where it is cut off.
     with (
-        explain_damage(path, *_NUMPY_ERRORS),
+        explain_damage(path, *_ARCHIVE_ERRORS),
         open(path, "rb") as file,
         np.load(file, allow_pickle=False) as archive,
     ):
@@ -264,8 +261,7 @@ def _from_archive(path: Path, name: str | None = None) -> Any:
         return list(archive) if name is None else np.asarray(archive[name])
 
 
-def read_mtx(path: Path, request: Request) -> Table:
-    """Read a Matrix Market file."""
+def _read_mtx(path: Path, request: Request) -> Table:
     request.refuse_names()
     with open(path, "rb") as file:
         file.seek(max(path.stat().st_size - 2, 0))
@@ -313,10 +309,10 @@ def _from_matrix(
 
 
 READERS: dict[str, Callable[[Path, Request], Table]] = {
-    ".csv": read_text,
-    ".tsv": read_text,
-    ".parquet": read_parquet,
-    ".npy": read_npy,
-    ".npz": read_npz,
-    ".mtx": read_mtx,
+    ".csv": _read_text,
+    ".tsv": _read_text,
+    ".parquet": _read_parquet,
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".mtx": _read_mtx,
 }

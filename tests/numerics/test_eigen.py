@@ -4,10 +4,14 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm import krylov, make_ihgmm, starts
-from ihgmm._readers import open_rows
-from ihgmm.blocks import orthonormal
-from ihgmm.numerics.eigen import ORDERS, SOLVERS, leading_eigenpairs
+from ihgmm import IhSC, make_ihgmm
+from ihgmm.numerics.eigen import (
+    ORDERS,
+    SOLVERS,
+    leading_eigenpairs,
+    may_accept_start,
+    sample_size,
+)
 from ihgmm.numerics.gram import GRAMS, GramOperator
 
 
@@ -91,10 +95,8 @@ def test_repeated_eigenvalues(solver):
 
 
 def test_zero_matrix():
-    found = leading_eigenpairs(
-        GramOperator.of(np.zeros((200, 5))), 3, solver="block",
-        rng=np.random.default_rng(0),
-    )  # fmt: skip
+    G, rng = GramOperator.of(np.zeros((200, 5))), np.random.default_rng(0)
+    found = leading_eigenpairs(G, 3, solver="block", rng=rng)
     assert_allclose(found.values, 0)
     assert_allclose(found.vectors.T @ found.vectors, np.eye(3), atol=1e-8)
 
@@ -129,81 +131,38 @@ def test_multiple_eigenvalues_that_the_dense_solver_cuts():
 
 def test_start_from_a_sample_of_rows_agrees():
     X, _ = make_ihgmm(800, 12, 3, separation=2.0, scale_ratio=3, random_state=0)
-    assert len(X) >= 2 * starts.SAMPLE * max(X.shape[1], 8)  # this path is taken
+    assert sample_size(800, 12, X.size, 8) == 50  # this path is taken
     G = GramOperator.of(X)
     rng = np.random.default_rng(0)
     found = leading_eigenpairs(G, 3, solver="block", tol=1e-10, rng=rng)
     assert_eigenpairs(found, G, 3, "algebraic", 1e-8)
 
 
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
-def test_start_from_a_sample_of_large_data_agrees(monkeypatch, storage):
-    monkeypatch.setattr(starts, "LARGE", 1)
-    X, _ = make_ihgmm(600, 100, 3, separation=4.0, scale_ratio=3, random_state=0)
-    G = GramOperator.of(storage(X))
-    assert starts._sample_size(G, 8) == 75
-    rng = np.random.default_rng(0)
-    found = leading_eigenpairs(G, 3, solver="block", tol=1e-10, rng=rng)
-    assert_eigenpairs(found, G, 3, "algebraic", 1e-8)
-
-
+# Less and less noise: at first the start is too rough, in the end it will do.
+@pytest.mark.parametrize(
+    ("constant", "large_row", "accepted"),
+    [(0.02, 1, False), (3, 1, None), (3, 300, None), (30, 1, True)],
+)
 @pytest.mark.parametrize("gram", ["hollow", "full", "cosine"])
-def test_a_sample_of_rows_may_end_the_search(monkeypatch, gram):
-    monkeypatch.setattr(starts, "LARGE", 1)
-    monkeypatch.setattr(starts, "CHECKED_ROWS", 200)
-    look, verdicts, tol = starts._start_will_do, [], 1e-2
-
-    def watched(*args):
-        verdicts.append(look(*args))
-        return verdicts[-1]
-
-    monkeypatch.setattr(starts, "_start_will_do", watched)
-    for seed, large_row in enumerate([1, 1, 300, 1]):
-        # Less and less noise: at first the start is too rough, in the end it will do.
-        X, _ = make_ihgmm(
-            6000, 12, 3, separation_constant=(0.02, 3, 3, 30)[seed], random_state=seed
-        )
-        X[7] *= large_row
-        G = GramOperator.of(X, gram)
-        rng = np.random.default_rng(seed)
-        found = leading_eigenpairs(G, 3, solver="block", tol=tol, rng=rng)
-        exact = leading_eigenpairs(G, 3, solver="lanczos", tol=1e-8, rng=rng).vectors
-        cosines = np.linalg.svd(exact.T @ found.vectors)[1]
-        assert np.sqrt(max(1 - cosines.min() ** 2, 0)) <= tol
-    assert verdicts[0] is None
-    assert verdicts[-1] is not None
-
-
-@pytest.mark.parametrize("place", ["memory", "disk"])
-@pytest.mark.parametrize("gram", ["hollow", "cosine"])
-def test_a_basis_knows_the_matrix_in_it(tmp_path, gram, place):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((90, 30))
+def test_a_sample_of_rows_may_end_the_search(gram, constant, large_row, accepted):
+    tol, shape = 1e-2, (8_400, 1_200)
+    X, _ = make_ihgmm(
+        *shape, 3, separation_constant=constant, random_state=0, dtype=np.float32
+    )
+    X[7] *= large_row
+    assert may_accept_start(len(X), X.size)
+    assert sample_size(*shape, X.size, 8) == len(X) // 8
     G = GramOperator.of(X, gram)
-    matrix = G.toarray()
-    if place == "disk":
-        np.save(tmp_path / "x.npy", X)
-        rows = open_rows(np.load(tmp_path / "x.npy", mmap_mode="r"))
-        G = GramOperator.of(rows, gram)
-    basis = krylov.Basis(G, orthonormal(rng.standard_normal((90, 4))))
-    assert basis.along == (place == "disk")
-    sizes = []
-    for condensed in (False, False, True, False):
-        product = basis.multiply()
-        Q = np.hstack(basis.blocks)
-        sizes.append(Q.shape[1])
-        assert_allclose(Q.T @ Q, np.eye(Q.shape[1]), atol=1e-12)
-        assert_allclose(basis.rayleigh, Q.T @ matrix @ Q, atol=1e-11)
-        assert_allclose(Q.T @ product.rest, 0, atol=1e-11)
-        inside = Q @ basis.rayleigh[:, -4:]
-        assert_allclose(inside + product.rest, matrix @ Q[:, -4:], atol=1e-11)
-        values, ritz = krylov.ritz_pairs(basis.rayleigh, "algebraic")
-        block, adjoint = basis.following(product, values, tol=1e-2)
-        assert_allclose(adjoint, G.adjoint(block), atol=1e-11)
-        if condensed:
-            basis.condense(values[:6], ritz[:, :6])
-        basis.append(block, adjoint)
-    assert sizes == [4, 8, 12, 10]
+    found = leading_eigenpairs(
+        G, 3, solver="block", tol=tol, rng=np.random.default_rng(0), quiet=True
+    )
+    exact = leading_eigenpairs(
+        G, 3, solver="lanczos", tol=1e-5, rng=np.random.default_rng(0)
+    )
+    if accepted is not None:
+        assert (found.n_iter == 1) == accepted
+    cosines = np.linalg.svd(exact.vectors.T @ found.vectors)[1]
+    assert np.sqrt(max(1 - cosines.min() ** 2, 0)) <= tol + 1e-3
 
 
 def test_tolerance_bounds_the_angle():
@@ -232,13 +191,12 @@ def test_float32_stays_float32_and_is_accurate():
         assert_allclose(found.values, values, rtol=1e-4)
 
 
-def test_cap_warns_with_the_residual(monkeypatch):
-    monkeypatch.setattr(krylov, "MAX_APPLICATIONS", 2)
+def test_cap_warns_with_the_residual():
     G = GramOperator.of(np.random.default_rng(0).standard_normal((400, 300)))
+    options = {"solver": "block", "tol": 1e-8, "max_products": 2}
     with pytest.warns(ConvergenceWarning, match=r"2 products: residual \d\.\de-0\d"):
-        found = leading_eigenpairs(
-            G, 3, solver="block", tol=1e-8, rng=np.random.default_rng(0)
-        )
+        found = leading_eigenpairs(G, 3, rng=np.random.default_rng(0), **options)
+    leading_eigenpairs(G, 3, quiet=True, **options)
     assert found.vectors.shape == (400, 3)
     assert_allclose(found.vectors.T @ found.vectors, np.eye(3), atol=1e-8)
 
@@ -253,6 +211,18 @@ def test_signs_and_seed():
         peak = np.abs(one.vectors).argmax(axis=0)
         assert (one.vectors[peak, range(3)] > 0).all()
         np.testing.assert_array_equal(one.vectors, two.vectors)
+
+
+def test_same_seed_same_labels_of_degenerate_data():
+    """ARPACK meets an invariant subspace at once, and draws vectors to go on."""
+    X = np.kron(np.eye(6), np.ones((20, 4)))
+    fits = [
+        IhSC(4, gram="full", eigen_solver="lanczos", random_state=3).fit(X)
+        for _ in range(3)
+    ]
+    for fit in fits[1:]:
+        np.testing.assert_array_equal(fit.labels_, fits[0].labels_)
+        np.testing.assert_array_equal(fit.embedding_, fits[0].embedding_)
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,12 @@ import dask.bag
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from dask.callbacks import Callback
 from distributed import Client, LocalCluster
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import IhSC, make_ihgmm, select_n_clusters
-from ihgmm._dask import from_dask
+from ihgmm.matrix import as_matrix
 
 X, _ = make_ihgmm(1200, 40, 4, random_state=0)
 
@@ -88,26 +89,46 @@ def test_errors_of_the_data_stay_as_they_are():
         IhSC(4).fit(GOOD.map_blocks(fail, dtype=X.dtype, meta=X[:0]))
 
 
-def test_tasks_get_their_part_only(monkeypatch):
+def test_tasks_get_their_part_only():
     """Of tall arrays a task has its rows; what all tasks need is there once."""
-    seen = []
-
-    def spy(*tasks):
-        seen.extend(len(pickle.dumps(dict(task.dask))) for task in tasks)
-        return original(*tasks)
-
-    original = dask.base.compute
-    monkeypatch.setattr("ihgmm._dask.compute", spy)
     empty = da.zeros((100_000, 10), chunks=(1000, 10))
     tall = np.ones((100_000, 4))
-    results = list(from_dask(empty).map(_sizes, tall))
+    graphs = []
+
+    class Watch(Callback):
+        def _start(self, graph):
+            graphs.append({key: len(pickle.dumps(task)) for key, task in graph.items()})
+
+    with Watch():
+        results = list(as_matrix(empty).map(_sizes, tall))
     assert results == [(1000, 1000)] * 100
-    assert len(seen) == 100
-    assert max(seen) < tall.nbytes / 10
+    (sizes,) = graphs
+    assert max(sizes.values()) < tall.nbytes / 50
+    assert sum(sizes.values()) < 2 * tall.nbytes
 
 
 def _sizes(block, part):
-    return len(block), len(part)
+    return block.shape[0], len(part)
+
+
+def test_sums_are_made_where_the_blocks_are():
+    """No block of vectors for each chunk comes to the client, and no task adds many."""
+    rng = np.random.default_rng(0)
+    data, V = rng.standard_normal((640, 5)), rng.standard_normal((640, 3))
+    rows = as_matrix(da.from_array(data, chunks=(10, 5)))
+    results = {}
+
+    class Watch(Callback):
+        def _posttask(self, key, result, graph, state, worker):
+            results[key] = result
+
+    with Watch():
+        found = rows.adjoint(V)
+    assert_allclose(found, data.T @ V)
+    sums = [key for key in results if str(key).startswith("sum")]
+    assert len(sums) == 8 + 1
+    Y, back = rows.product_and_adjoint(data[:5].T, rng.standard_normal((640, 5)))
+    assert_allclose(back, data.T @ Y)
 
 
 def test_sparse_blocks_are_counted_as_in_memory():
@@ -122,9 +143,9 @@ def test_sparse_blocks_are_counted_as_in_memory():
         dtype=np.float64,
         meta=sp.csr_array((0, 0)),
     )
-    rows = from_dask(stored)
+    rows = as_matrix(stored)
     found = select_n_clusters(rows, random_state=0)
-    assert rows.nnz == blocks.nnz
+    assert rows.n_entries == blocks.nnz
     assert (found.n_clusters, found.gram) == (wanted.n_clusters, wanted.gram)
     assert found.n_rows == wanted.n_rows == 30_000
     assert_allclose(found.eigenvalues, wanted.eigenvalues, rtol=1e-6)
@@ -165,12 +186,12 @@ def test_cluster(client):
 
 def test_large_blocks_of_vectors_are_sent_without_a_warning(client):
     tall = np.ones((400_000, 4))  # more than the 10 MB from which dask warns
-    rows = from_dask(da.zeros((400_000, 2), chunks=(100_000, 2)))
+    rows = as_matrix(da.zeros((400_000, 2), chunks=(100_000, 2)))
     assert sum(rows.map(_product, tall)) == 0
 
 
 def _product(block, part):
-    return float((block.T @ part).sum())
+    return float(block.adjoint(part).sum())
 
 
 def slow(block):
@@ -187,7 +208,7 @@ def test_worker_that_is_killed(client):
         os.kill(killed[0], signal.SIGKILL)
 
     lazy = da.from_array(X, chunks=(60, 40)).map_blocks(slow, meta=X[:0])
-    rows = from_dask(lazy.persist())
+    rows = as_matrix(lazy.persist())
     mapped = rows.map
 
     def map_and_kill(*arguments):
@@ -207,8 +228,8 @@ def test_worker_that_is_killed(client):
 
 def test_cluster_that_goes_away(cluster):
     client = Client(cluster)
-    rows = from_dask(da.from_array(X, chunks=(300, 40)).persist())
-    list(rows.map(len))
+    rows = as_matrix(da.from_array(X, chunks=(300, 40)).persist())
+    list(rows.map(_sizes, np.zeros(1200)))
     client.close()
     with pytest.raises(RuntimeError, match=r"dask lost X, in pass 2 .*cluster runs"):
         IhSC(4).fit(rows)
@@ -233,4 +254,4 @@ def test_lazy_chunks_of_another_height():
 
 def test_tiny_chunks_are_said_to_be_slow():
     with pytest.warns(UserWarning, match="in 300 chunks of 1 kB; dask takes longer"):
-        from_dask(da.from_array(X, chunks=(4, 40)))
+        as_matrix(da.from_array(X, chunks=(4, 40)))

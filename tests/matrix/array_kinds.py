@@ -1,0 +1,201 @@
+"""Ways to hold a matrix: each takes a NumPy array and a folder to write to.
+
+What they return is what a user would hand over. ``opened`` makes a Matrix of it, which
+reads data on disk in small blocks.
+"""
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ihgmm.matrix import Matrix, Scaled, as_matrix
+from ihgmm.matrix.stored import Stored
+
+# With NumPy 1, array_api_strict cannot move arrays between its devices.
+NUMPY_2 = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
+STRICT_DEVICE = "device1" if NUMPY_2 else "CPU_DEVICE"
+
+
+def needed(name):
+    pytest.importorskip(name.partition(".")[0], reason=f"{name} is not installed")
+    return import_module(name)
+
+
+def numpy_c(X, folder):
+    return X.copy()
+
+
+def numpy_fortran(X, folder):
+    return np.asfortranarray(X)
+
+
+def csr(X, folder):
+    return sp.csr_array(X)
+
+
+def csr_matrix(X, folder):
+    return sp.csr_matrix(X)
+
+
+def csc(X, folder):
+    return sp.csc_array(X)
+
+
+def torch_cpu(X, folder=None):
+    return needed("torch").asarray(np.array(X))
+
+
+def torch_cuda(X, folder=None):
+    torch = needed("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("there is no CUDA device")
+    return torch.asarray(np.array(X), device="cuda")
+
+
+def cupy(X, folder=None):
+    return needed("cupy").asarray(X)
+
+
+def strict(X, folder=None):
+    """On a device that mixes with no other and whose arrays NumPy cannot read."""
+    xp = needed("array_api_strict")
+    return xp.asarray(np.array(X), device=xp.Device(STRICT_DEVICE))
+
+
+def memory_map(X, folder):
+    np.save(folder / "x.npy", X)
+    return np.load(folder / "x.npy", mmap_mode="r")
+
+
+def hdf5(X, folder, **options):
+    return (
+        needed("h5py").File(folder / "x.h5", "w").create_dataset("X", data=X, **options)
+    )
+
+
+def hdf5_chunked(X, folder):
+    return hdf5(X, folder, chunks=(min(len(X), 70), X.shape[1] // 2))
+
+
+def zarr(X, folder):
+    chunks = (130, X.shape[1])
+    return needed("zarr").create_array(folder / "x.zarr", data=X, chunks=chunks)
+
+
+def write_csr(X, group, create):
+    X = sp.csr_array(X)
+    for name in ("data", "indices", "indptr"):
+        values = getattr(X, name)
+        create(name, data=values, chunks=(min(len(values), 5000),))
+    group.attrs["encoding-type"] = "csr_matrix"
+    group.attrs["shape"] = X.shape
+    return group
+
+
+def csr_hdf5(X, folder):
+    group = needed("h5py").File(folder / "csr.h5", "w").create_group("X")
+    return write_csr(X, group, group.create_dataset)
+
+
+def csr_zarr(X, folder):
+    group = needed("zarr").create_group(folder / "csr.zarr")
+    return write_csr(X, group, group.create_array)
+
+
+def parquet(X, folder):
+    """Two files of two row groups each."""
+    (folder / "x").mkdir()
+    table = needed("pyarrow").table({f"f{j}": column for j, column in enumerate(X.T)})
+    for i, rows in enumerate(np.array_split(np.arange(len(X)), 2)):
+        needed("pyarrow.parquet").write_table(
+            table.take(rows),
+            folder / "x" / f"{i}.parquet",
+            row_group_size=1 + len(X) // 4,
+        )
+    return needed("pyarrow.dataset").dataset(folder / "x")
+
+
+def dask_dense(X, folder):
+    return needed("dask.array").from_array(X, chunks=(230, X.shape[1]))
+
+
+def dask_csr(X, folder):
+    return dask_dense(X, folder).map_blocks(sp.csr_array)
+
+
+class Bare(Matrix):
+    """As little as a kind may know: all else follows from these."""
+
+    def __init__(self, X):
+        self.X, self.shape, self.dtype = X, X.shape, X.dtype
+
+    def __matmul__(self, W):
+        return self.X @ self.cast(W)
+
+    def adjoint(self, V):
+        return self.X.T @ self.cast(V)
+
+    def take(self, rows):
+        return as_matrix(self.X[rows])
+
+
+class BareInRanges(Bare):
+    """The same, gone through in several ranges of rows."""
+
+    def ranges(self, n_entries=0):
+        return [slice(0, 1), slice(1, 150), slice(150, self.shape[0])]
+
+
+def bare(X, folder):
+    return Bare(X)
+
+
+def bare_in_ranges(X, folder):
+    return BareInRanges(X)
+
+
+MEMORY = (numpy_c, numpy_fortran, csr, csr_matrix, csc)
+DEVICES = (torch_cpu, torch_cuda, cupy, strict)
+STORED = (memory_map, hdf5, hdf5_chunked, zarr, csr_hdf5, csr_zarr, parquet)
+DASK = (dask_dense, dask_csr)
+KINDS = (*MEMORY, *DEVICES, *STORED, *DASK, bare, bare_in_ranges)
+
+
+def opened(X, n_bytes=2**15):
+    """Return a matrix that holds X; on disk, in several blocks."""
+    matrix = as_matrix(X)
+    return matrix.in_blocks(n_bytes) if isinstance(matrix, Stored) else matrix
+
+
+def scaled(hold, rows, columns):
+    """Return a way to hold X by a matrix whose multiple it is."""
+
+    def hold_scaled(X, folder):
+        n, p = X.shape
+        rng = np.random.default_rng(5)
+        # Powers of two, so that nothing is rounded.
+        left = 2.0 ** rng.integers(-3, 4, n) if rows else None
+        right = 2.0 ** rng.integers(-3, 4, p) if columns else None
+        inner = X / (1 if left is None else left[:, None])
+        inner = inner / (1 if right is None else right)
+        return Scaled(opened(hold(inner.astype(X.dtype), folder)), left, right)
+
+    hold_scaled.__name__ = (
+        f"scaled_{'rows' * rows}{'columns' * columns}_{hold.__name__}"
+    )
+    return hold_scaled
+
+
+SCALED = (
+    scaled(numpy_c, True, True),
+    scaled(csr, True, True),
+    scaled(csc, False, True),
+    scaled(strict, True, True),
+    scaled(torch_cpu, True, False),
+    scaled(memory_map, True, True),
+    scaled(csr_hdf5, True, True),
+    scaled(dask_dense, True, True),
+    scaled(bare, True, True),
+)

@@ -1,0 +1,330 @@
+"""One contract for every kind of matrix: the answers of NumPy."""
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from array_kinds import KINDS, SCALED, opened
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ihgmm import (
+    IhGMM,
+    IhSC,
+    diagnose,
+    estimate_parameters,
+    make_ihgmm,
+    scale_heterogeneity_test,
+    select_n_clusters,
+)
+from ihgmm.matrix import as_matrix, to_host
+
+TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
+
+
+def name_of(kind):
+    return kind.__name__
+
+
+@cache
+def numbers(dtype):
+    """Rows of four clusters, a fifth of their entries zero, one row all zero."""
+    X, labels = make_ihgmm(400, 40, 4, random_state=0)
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = 0
+    X = X.astype(dtype)
+    X.flags.writeable = False
+    return X, labels
+
+
+def close(found, wanted, dtype, factor=1.0):
+    tol = TOLERANCE[dtype] * factor
+    peak = np.abs(wanted).max(initial=0.0)
+    assert_allclose(to_host(found), wanted, rtol=tol, atol=tol * peak)
+
+
+@pytest.fixture(params=[*KINDS, *SCALED], ids=name_of)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(params=list(TOLERANCE))
+def dtype(request):
+    return request.param
+
+
+@pytest.fixture
+def hold(kind, tmp_path):
+    """A way to make a matrix of some numbers, of the kind that is asked."""
+    folders = iter(range(100))
+
+    def make(X):
+        folder = tmp_path / str(next(folders))
+        folder.mkdir()
+        return opened(kind(X, folder))
+
+    return make
+
+
+def test_shape_and_products(hold, dtype):
+    X, _ = numbers(dtype)
+    A = hold(X)
+    rng = np.random.default_rng(2)
+    W, V = rng.standard_normal((40, 3)), rng.standard_normal((400, 3))
+    minus, scale = rng.standard_normal((400, 3)), rng.random(400)
+    W, V, minus, scale = (a.astype(dtype) for a in (W, V, minus, scale))
+    seen = [a.copy() for a in (W, V, minus, scale)]
+    assert A.shape == (400, 40)
+    assert A.dtype == dtype
+    home = type(A.cast(V))
+    tall, narrow = A.cast(minus), A.cast(scale)
+    scaled = X * scale[:, None]
+    both = A.product_and_adjoint(W)
+    less = A.product_and_adjoint(W, tall)
+    more = A.product_and_adjoint(W, tall, narrow)
+    for found, wanted in [
+        (A @ W, X @ W),
+        (A @ W[:, 0], X @ W[:, 0]),
+        (A.adjoint(V), X.T @ V),
+        (A.adjoint(V[:, 0]), X.T @ V[:, 0]),
+        (A @ A.cast(W), X @ W),
+        (both[0], X @ W),
+        (both[1], X.T @ (X @ W)),
+        (less[0], X @ W - minus),
+        (less[1], X.T @ (X @ W - minus)),
+        (more[0], scaled @ W - minus),
+        (more[1], scaled.T @ (scaled @ W - minus)),
+    ]:
+        assert type(found) is home
+        assert to_host(found).dtype == dtype
+        close(found, wanted, dtype, 10)
+    for now, before in zip((W, V, minus, scale), seen, strict=True):
+        assert_array_equal(now, before)
+    assert_array_equal(to_host(tall), minus)
+    assert_array_equal(A.toarray(), X)
+
+
+def test_norms_and_counts(hold, dtype):
+    X, _ = numbers(dtype)
+    A, weights = hold(X), np.random.default_rng(3).random(40)
+    squares = np.square(X.astype(np.float64))
+    assert to_host(A.sqnorms).dtype == np.float64
+    assert type(A.sqnorms) is type(A.to_device(weights))
+    close(A.sqnorms, squares.sum(axis=1), dtype)
+    close(A.row_sqnorms(weights), squares @ weights, dtype)
+    close(A.column_sqnorms(), squares.sum(axis=0), dtype)
+    assert isinstance(A.column_sqnorms(), np.ndarray)
+    assert A.max_abs() == np.abs(X).max()
+    assert A.n_entries == (np.count_nonzero(X) if A.has_gaps else X.size)
+    assert A.not_finite()[0] == 0
+
+
+def test_rows(hold, dtype):
+    X, _ = numbers(dtype)
+    A = hold(X)
+    for rows in (
+        slice(None),
+        slice(130, 301),
+        slice(5, 5),
+        np.array([3, 399, 4, 4, 0, 250]),
+        np.array([], dtype=int),
+        np.arange(400)[::-1],
+        np.arange(0, 400, 7),
+    ):
+        part = A.take(rows)
+        assert not part.streamed
+        assert part.dtype == dtype
+        assert_array_equal(part.toarray(), X[rows])
+        assert_array_equal(to_host(A.rows(rows)), X[rows])
+    assert isinstance(A.toarray(), np.ndarray)
+    memory = A.to_memory()
+    assert memory.on_host
+    assert_array_equal(memory.toarray(), X)
+    assert_array_equal(A.by_rows().toarray(), X)
+    for ranges in (A.ranges(1_000), A.dense_ranges(1_000)):
+        assert_array_equal(np.concatenate([A.take(r).toarray() for r in ranges]), X)
+
+
+def test_entries_that_are_not_finite(hold, dtype):
+    X = numbers(dtype)[0].copy()
+    X[17, 3], X[390, 39], X[391, 0] = np.inf, np.nan, -np.inf
+    A = hold(X)
+    count, row, column, value = A.not_finite()
+    assert (count, row, column, value) == (3, 17, 3, np.inf)
+    norms = to_host(A.sqnorms)
+    assert_array_equal(norms[[17, 391]], np.inf)
+    assert np.isnan(norms[390])
+    assert np.isfinite(np.delete(norms, [17, 390, 391])).all()
+
+
+@pytest.mark.parametrize("power", [-60, 100])
+def test_another_unit(hold, dtype, power):
+    """Squares under- and overflow silently; in another unit they do not."""
+    X = numbers(dtype)[0] * np.dtype(dtype).type(2.0**power)
+    A = hold(X)
+    assert not np.isnan(to_host(A.sqnorms)).any()
+    B = A.rescaled(2.0**-power)
+    assert B.unit == A.unit * 2.0**power
+    assert_array_equal(B.toarray(), numbers(dtype)[0])
+    close(B.sqnorms, np.square(B.toarray(), dtype=np.float64).sum(axis=1), dtype)
+    assert_array_equal(A.toarray(), X)
+
+
+def test_where_arrays_are(hold, dtype):
+    A = hold(numbers(dtype)[0])
+    for values in (np.arange(400), np.linspace(0, 1, 400), np.arange(400) % 2 == 0):
+        moved = A.to_device(values)
+        assert_array_equal(to_host(moved), values)
+        assert to_host(moved).dtype == values.dtype
+        assert A.to_device(moved) is moved
+        assert to_host(A.cast(values)).dtype == dtype
+    with A.threads():
+        close(A @ np.eye(40), numbers(dtype)[0], dtype)
+
+
+def test_a_matrix_is_a_matrix(hold):
+    A = hold(numbers("float64")[0])
+    assert as_matrix(A) is A
+
+
+def test_integers_are_floats(kind, tmp_path):
+    if kind in SCALED or kind.__name__.startswith("bare"):
+        pytest.skip("these are matrices of floats already")
+    X = np.round(3 * numbers("float64")[0]).astype(np.int16)
+    A = opened(kind(X, tmp_path))
+    assert A.dtype == np.float64
+    assert_array_equal(A.toarray(), X)
+
+
+# What estimators make of them.
+
+
+def like(A, X):
+    """Return X, sparse if A is: sparse data changes signs in another way."""
+    return sp.csr_array(X) if A.has_gaps else X
+
+
+OPTIONS = (
+    {},
+    {"gram": "cosine", "eigen_solver": "block"},
+    {"gram": "full", "order": "magnitude"},
+    {"gram": "hetero"},
+    {"gram": "hetero", "eigen_solver": "dense"},
+    {"eigen_solver": "dense", "assign_labels": "cluster_qr"},
+    {"eigen_solver": "lanczos"},
+    {"refine": True},
+    {"n_clusters": "auto"},
+)
+
+
+@cache
+def fit_of_numpy(dtype, has_gaps, make, *options):
+    X, _ = numbers(dtype)
+    X = sp.csr_array(X) if has_gaps else X.copy()
+    return make(**dict(options)).fit(X)
+
+
+def check_home(found, given):
+    """Check that results are where the data is: on its device, in its chunks."""
+    if hasattr(given, "device") and not isinstance(given, np.ndarray):
+        assert type(found) is type(given)
+        assert found.device == given.device
+    else:
+        assert isinstance(found, np.ndarray)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=name_of)
+@pytest.mark.parametrize(
+    ("dtype", "options"),
+    [("float32", {}), ("float32", {"refine": True}), *product(["float64"], OPTIONS)],
+    ids=str,
+)
+def test_clusters(kind, dtype, options, tmp_path):
+    X, _ = numbers(dtype)
+    given = kind(X, tmp_path)
+    A = opened(given)
+    options = {"n_clusters": 4, "random_state": 0, **options}
+    wanted = fit_of_numpy(dtype, A.has_gaps, IhSC, *options.items())
+    plain = len(options) == 2
+    found = IhSC(**options).fit(given if plain else A)
+    assert found.n_clusters_ == 4
+    assert_array_equal(to_host(found.labels_), wanted.labels_)
+    close(found.eigenvalues_, wanted.eigenvalues_, dtype, 1e2)
+    close(found.cluster_centers_, wanted.cluster_centers_, dtype, 1e2)
+    close(found.scales_, wanted.scales_, dtype, 1e3)
+    close(found.noise_levels_, wanted.noise_levels_, dtype, 1e4)
+    close(found.embedding_, wanted.embedding_, dtype, 1e4)
+    for name in ("cluster_centers_", "scales_", "noise_levels_", "embedding_"):
+        assert to_host(getattr(found, name)).dtype == dtype
+    if plain:
+        check_home(found.embedding_, given)
+        labels = to_host(found.predict(given))
+        assert labels.dtype == np.intp
+        assert_array_equal(labels, wanted.predict(X))
+        close(found.transform(given), wanted.transform(X), dtype, 1e3)
+        assert found.score(given) == pytest.approx(wanted.score(X), rel=1e-5)
+        assert_array_equal(opened(given).toarray(), X)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=name_of)
+def test_mixtures(kind, dtype, tmp_path):
+    X, _ = numbers(dtype)
+    given = kind(X, tmp_path)
+    options = {"n_clusters": 4, "max_iter": 5, "tol": 10.0, "random_state": 0}
+    found = IhGMM(**options).fit(given)
+    wanted = fit_of_numpy(dtype, False, IhGMM, *options.items())
+    check_home(found.cluster_centers_, given)
+    assert_array_equal(to_host(found.labels_), wanted.labels_)
+    names = ("memberships_", "weights_", "cluster_centers_", "scales_", "noise_levels_")
+    for name in names:
+        close(getattr(found, name), getattr(wanted, name), dtype, 1e4)
+    assert found.n_iter_ == wanted.n_iter_
+    assert found.bic(given) == pytest.approx(wanted.bic(X), rel=1e-5)
+    for name in ("predict_proba", "score_samples"):
+        close(getattr(found, name)(given), getattr(wanted, name)(X), dtype, 1e4)
+
+
+@cache
+def answer_of_numpy(question, dtype, has_gaps):
+    X, labels = numbers(dtype)
+    return question(sp.csr_array(X) if has_gaps else X, labels)
+
+
+def counted(X, labels):
+    return select_n_clusters(X, random_state=0)
+
+
+def estimated(X, labels):
+    return estimate_parameters(X, labels)
+
+
+def scale_tested(X, labels):
+    return scale_heterogeneity_test(X, labels, random_state=0)
+
+
+def diagnosed(X, labels):
+    return diagnose(X, labels)
+
+
+FIGURES = {
+    counted: ("n_clusters", "rank", "n_rows", "eigenvalues", "edge"),
+    estimated: ("centers", "scales", "noise_levels", "scale_errors", "center_errors"),
+    scale_tested: ("statistic", "p_value", "spread", "p_values"),
+    diagnosed: ("expected_error", "certainty", "eigenvalues", "separation", "cosines"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=name_of)
+@pytest.mark.parametrize("question", FIGURES, ids=name_of)
+def test_questions(kind, dtype, question, tmp_path):
+    X, labels = numbers(dtype)
+    A = opened(kind(X, tmp_path))
+    found = question(A, labels)
+    wanted = answer_of_numpy(question, dtype, A.has_gaps)
+    for name in FIGURES[question]:
+        # The signs of sparse rows depend on how the rows are cut into blocks.
+        loose = name == "edge" and A.has_gaps
+        figure = np.asarray(getattr(wanted, name))
+        close(getattr(found, name), figure, dtype, 1e13 * 0.1 if loose else 1e4)
+    if question is not counted:
+        assert str(found) == str(wanted)

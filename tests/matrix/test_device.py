@@ -1,0 +1,379 @@
+"""Arrays of other libraries stay where they are, and so do results.
+
+That they give NumPy's answers is asked by the contract of all kinds. The arrays of
+``array_api_strict`` are on a device that mixes with no other and whose arrays NumPy
+cannot read: whatever is moved, is moved on purpose.
+"""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from array_kinds import cupy, strict, torch_cpu, torch_cuda
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+
+from ihgmm import (
+    PSC,
+    IhGMM,
+    IhSC,
+    SDPKMeans,
+    SphericalKMeans,
+    TwoComponentLloyd,
+    diagnose,
+    estimate_parameters,
+    make_ihgmm,
+    scale_heterogeneity_test,
+    select_n_clusters,
+)
+from ihgmm.matrix import to_host
+from ihgmm.matrix.tall import is_foreign
+from ihgmm.metrics import misclassification_rate
+from ihgmm.numerics.eigen import leading_eigenpairs
+from ihgmm.numerics.gram import GramOperator
+from ihgmm.statistics.likelihood import refine_labels
+
+
+@pytest.fixture(params=[torch_cpu, torch_cuda, cupy, strict], ids=lambda p: p.__name__)
+def to_device(request):
+    """A way to turn a NumPy array into another library's."""
+    request.param(np.zeros(1))
+    return request.param
+
+
+def sample(n=600, p=80, k=4, **options):
+    return make_ihgmm(n, p, k, random_state=0, **options)[0]
+
+
+def same_kind(a, X, dtype):
+    """Check that ``a`` is of X's library, on its device and of a type."""
+    assert type(a) is type(X)
+    assert a.device == X.device
+    assert to_host(a).dtype == dtype
+
+
+def same_fit(X, to_device, k=4, tol=1e-9, **options):
+    """Fit NumPy's X and a copy on a device, and compare; return the latter."""
+    options = {"random_state": 0, **options}
+    A = to_device(X)
+    got, wanted = (IhSC(k, **options).fit(data) for data in (A, X))
+    same_kind(got.labels_, A, np.intp)
+    assert_array_equal(to_host(got.labels_), wanted.labels_)
+    for name in ("eigenvalues_", "cluster_centers_", "scales_"):
+        figures = getattr(wanted, name)
+        same_kind(getattr(got, name), A, figures.dtype)
+        peak = np.abs(figures).max()
+        assert_allclose(to_host(getattr(got, name)), figures, tol, tol * peak)
+    assert_allclose(to_host(got.embedding_), wanted.embedding_, atol=1e4 * tol)
+    return got
+
+
+# Large K, and every solver: once refused with advice that did not help.
+
+
+def test_many_eigenvectors_of_more_than_two_thousand_rows():
+    X = sample(2_040, 60)  # so many are had from the dense solver
+    found, wanted = (
+        leading_eigenpairs(GramOperator.of(Y), 680) for Y in (strict(X), X)
+    )
+    assert found.solver == "dense"
+    assert type(found.vectors) is type(strict(X))
+    assert_allclose(found.values, wanted.values, atol=1e-9 * wanted.values[0])
+
+
+@pytest.mark.parametrize("solver", ["dense", "lanczos"])
+def test_solvers_that_work_on_the_host(solver):
+    same_fit(sample(2_040, 60, 40), strict, 40, eigen_solver=solver, n_init=1)
+
+
+def test_large_data(to_device):
+    """A start from a sample of rows, checked on others; centres from a sample."""
+    X = sample(20_000, 500, dtype=np.float32, separation_constant=1.0)
+    same_fit(X, to_device, tol=1e-3)
+
+
+def test_clusters_that_only_a_long_search_shows(to_device):
+    # The sample is not enough here, so that the basis grows and is condensed.
+    X = sample(3_000, 60, 6, separation_constant=0.2)
+    same_fit(X, to_device, 6, tol=1e-9, eigen_solver="block")
+
+
+def test_fewer_features_than_columns_of_a_block(to_device):
+    # The block has to be filled up with random columns.
+    same_fit(sample(500, 3, 3), to_device, 3, eigen_solver="block")
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_few_rows(to_device, k):
+    same_fit(sample(15, 40, 2), to_device, k)
+
+
+# Odd rows
+
+
+@pytest.mark.parametrize("options", [{}, {"gram": "cosine"}, {"refine": True}], ids=str)
+def test_zero_rows(to_device, options):
+    X = sample()
+    X[[0, 7, 599]] = 0
+    with pytest.warns(DataConversionWarning, match="3 of 600 rows are zero"):
+        got = same_fit(X, to_device, eigen_solver="block", **options)
+    for name in ("labels_", "embedding_", "scales_"):
+        assert_array_equal(to_host(getattr(got, name))[[0, 7, 599]], 0)
+    with pytest.raises(ValueError, match="All 20 rows of X are zero"):
+        IhSC(2).fit(to_device(np.zeros((20, 3))))
+    with pytest.raises(ValueError, match="All 9 rows of X are zero"):
+        diagnose(to_device(np.zeros((9, 2))), np.zeros(9))
+
+
+def test_fewer_kinds_of_rows_than_clusters(to_device):
+    X = np.repeat(np.array([[2.0, 0.0], [0.0, 1.0]]), 40, axis=0)
+    for model in (IhSC(3, random_state=0), IhGMM(3, random_state=0)):
+        with pytest.warns(ConvergenceWarning, match="2 distinct rows"):
+            got = model.fit(to_device(X))
+        assert_array_equal(to_host(got.labels_), np.repeat([0, 1], 40))
+    # The third cluster is empty, and no new row goes there.
+    got = IhSC(3, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="2 distinct rows"):
+        got.fit(to_device(X))
+    assert_array_equal(to_host(got.predict(to_device(-X))), [1] * 40 + [0] * 40)
+
+
+@pytest.mark.parametrize("factor", [1e-25, 1e25])
+def test_squares_that_float32_cannot_hold(to_device, factor):
+    X = (sample() * factor).astype(np.float32)
+    same_fit(X, to_device, tol=1e-3)
+    found, wanted = (select_n_clusters(Y, random_state=0) for Y in (to_device(X), X))
+    assert found.n_clusters == wanted.n_clusters == 4
+    labels = np.arange(600) % 4
+    found, wanted = (estimate_parameters(Y, labels).scales for Y in (to_device(X), X))
+    assert_allclose(to_host(found), wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_scales_from_a_millionth_to_a_million(to_device):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 400)
+    X = np.eye(3, 50)[labels] + 0.01 * rng.standard_normal((400, 50))
+    X = (X * 10.0 ** rng.uniform(-6, 6, (400, 1))).astype(np.float32)
+    got = same_fit(X, to_device, 3, 1e-3, gram="cosine", eigen_solver="block")
+    own = to_host(got.labels_)
+    assert all(len(np.unique(own[labels == k])) == 1 for k in range(3))
+
+
+def test_noise_has_no_clusters(to_device):
+    noise = np.random.default_rng(0).standard_normal((100, 50))
+    with pytest.warns(ConvergenceWarning, match="All rows are put in one cluster"):
+        same_fit(noise, to_device, "auto")
+
+
+@pytest.mark.parametrize(
+    ("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")]
+)
+def test_not_finite(to_device, value, name):
+    X = sample(50, 6)
+    fitted = IhSC(2, random_state=0).fit(to_device(X))
+    X[5, 2] = value
+    message = (
+        rf"contains {name} at row 5, column 2 \(.*\)\. IhSC does not accept .*drop"
+    )
+    for work in (IhSC(2).fit, fitted.predict):
+        with pytest.raises(ValueError, match=message):
+            work(to_device(X))
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.zeros(5), r"Expected 2D array, got 1D array.*shape \(5,\); give rows"),
+        (np.zeros((5, 2, 2)), "Expected 2D array, got 3D array"),
+        (np.ones((5, 2)) + 1j, "Complex data not supported.*give real numbers"),
+        (np.zeros((0, 3)), r"0 row\(s\)"),
+        (np.zeros((3, 0)), r"0 feature\(s\)"),
+        (np.eye(3), "n_clusters=4 is more than n_samples=3"),
+    ],
+)
+def test_not_a_matrix_of_numbers(to_device, X, message):
+    with pytest.raises(ValueError, match=message):
+        IhSC(4).fit(to_device(X))
+
+
+def test_another_number_of_features(to_device):
+    fitted = IhSC(4, random_state=0).fit(to_device(sample()))
+    with pytest.raises(ValueError, match="X has 3 features, but IhSC is expecting 80"):
+        fitted.predict(to_device(np.ones((5, 3))))
+
+
+def test_sparse_tensors_and_tensors_without_numbers():
+    A = torch_cpu(np.eye(5))
+    with pytest.raises(TypeError, match=r"sparse_coo; give a dense one"):
+        IhSC(2).fit(A.to_sparse())
+    message = r"torch array on meta: it has a shape, \(5, 5\), and no numbers; give"
+    for model in (IhSC(2), IhGMM(2), PSC(2)):
+        with pytest.raises(ValueError, match=message):
+            model.fit(A.to("meta"))
+    with pytest.raises(ValueError, match="labels is a tensor on meta"):
+        estimate_parameters(np.eye(5), torch_cpu(np.arange(5)).to("meta"))
+
+
+def test_torch_keeps_no_gradients_and_takes_half_precision():
+    A = torch_cpu(sample(200, 30))
+    wanted = IhSC(4, random_state=0).fit(A)
+    got = IhSC(4, random_state=0).fit(A.clone().requires_grad_())
+    assert not got.scales_.requires_grad
+    assert not got.transform(A.clone().requires_grad_()).requires_grad
+    half = IhSC(4, random_state=0).fit(A.half())
+    assert to_host(half.scales_).dtype == np.float32
+    transposed = IhSC(4, random_state=0).fit(A.T.contiguous().T)
+    for model in (got, half, transposed):
+        assert_array_equal(to_host(model.labels_), to_host(wanted.labels_))
+
+
+# Models and rows in different places
+
+
+def test_rows_and_models_of_different_libraries(to_device):
+    X = sample()
+    A = to_device(X)
+    here, there = (IhSC(4, random_state=0).fit(data) for data in (X, A))
+    assert isinstance(there.predict(X), np.ndarray)
+    assert_array_equal(there.predict(X), here.predict(X))
+    assert misclassification_rate(here.labels_, there.labels_) == 0
+    same_kind(here.predict(A), A, np.intp)
+    assert_array_equal(to_host(here.predict(A)), here.predict(X))
+    other = SphericalKMeans(4, random_state=0).fit(X)
+    assert_array_equal(to_host(other.predict(A)), other.predict(X))
+    weights = np.linspace(1, 2, len(X))
+    assert other.score(A, sample_weight=to_device(weights)) == pytest.approx(
+        other.score(X, sample_weight=weights), rel=1e-5
+    )
+
+
+@pytest.mark.parametrize("noise", ["individual", "class", "common"])
+def test_a_mixture(to_device, noise):
+    X = sample(200, 40, 3, separation_constant=0.5)
+    A = to_device(X)
+    got, wanted = (IhGMM(3, noise=noise, random_state=0).fit(Y) for Y in (A, X))
+    same_kind(got.labels_, A, np.intp)
+    for name in ("memberships_", "weights_", "scales_", "scale_errors_"):
+        figures = getattr(wanted, name)
+        same_kind(getattr(got, name), A, figures.dtype)
+        assert_allclose(to_host(getattr(got, name)), figures, 1e-6, 1e-6)
+    for name in ("predict", "predict_proba", "score_samples"):
+        figures = getattr(got, name)(A)
+        same_kind(figures, A, getattr(wanted, name)(X).dtype)
+        assert_allclose(getattr(got, name)(X), to_host(figures), 1e-7, 1e-7)
+        same_kind(getattr(wanted, name)(A), A, to_host(figures).dtype)
+    (rows, labels), (others, own) = got.sample(20), wanted.sample(20)
+    same_kind(rows, A, X.dtype)
+    assert_array_equal(to_host(labels), own)
+    assert_allclose(to_host(rows), others, atol=1e-6 * np.abs(others).max())
+
+
+ESTIMATES = ("centers", "scales", "noise_levels", "scale_errors", "center_errors")
+
+
+def test_parameters_of_labels_from_anywhere(to_device):
+    X, labels = make_ihgmm(300, 40, 3, random_state=0)
+    labels[:3] = [3, 4, 4]  # one row, two rows
+    X[10] = 0
+    A, names = to_device(X), np.array(list("abcde"))
+    scales = np.linspace(-1, 2, len(X))
+    for given, options in [
+        (labels, {}),
+        (names[labels], {}),
+        (to_device(labels), {}),
+        (labels, {"scales": to_device(scales)}),
+        (labels, {"n_clusters": 6, "scales": scales}),
+    ]:
+        got = estimate_parameters(A, given, **options)
+        options = {name: to_host(value) for name, value in options.items()}
+        options = {k: v if v.ndim else int(v) for k, v in options.items()}
+        wanted = estimate_parameters(X, to_host(given), **options)
+        assert_array_equal(got.classes, wanted.classes)
+        for name in ESTIMATES:
+            same_kind(getattr(got, name), A, X.dtype)
+            figures = getattr(wanted, name)
+            assert_allclose(to_host(getattr(got, name)), figures, 1e-9, 1e-9)
+        same_kind(got.scale_intervals(), A, X.dtype)
+        assert repr(got) == repr(wanted)
+
+
+def test_refined_labels(to_device):
+    X = sample(400, 50, separation_constant=0.15)
+    start = IhSC(4, random_state=0).fit(X).labels_
+    found = refine_labels(to_device(X), to_device(start), 4)
+    wanted = refine_labels(X, start, 4)
+    assert (wanted.labels != start).any()
+    assert_array_equal(to_host(found.labels), wanted.labels)
+    assert (found.n_iter, found.converged) == (wanted.n_iter, wanted.converged)
+
+
+@pytest.mark.parametrize(
+    "Estimator", [PSC, SphericalKMeans, SDPKMeans, TwoComponentLloyd]
+)
+def test_other_estimators_ask_for_a_numpy_copy(to_device, Estimator):
+    """Also of a tensor that NumPy could read: labels would be of another library."""
+    message = rf" array on .*{Estimator.__name__} works on the host: give a NumPy copy"
+    with pytest.raises(TypeError, match=message):
+        Estimator().fit(to_device(sample(40, 6, 2)))
+
+
+def test_distances_are_taken_on_the_host(to_device):
+    X = sample(40, 6, 2)
+    fitted = PSC(2, random_state=0).fit(X)
+    for work in (fitted.predict, fitted.transform, fitted.score):
+        with pytest.raises(TypeError, match="PSC works on the host: give a NumPy copy"):
+            work(to_device(X))
+
+
+# What leaves the device
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda A: IhSC(4, refine=True, random_state=0).fit(A),
+        lambda A: IhSC("auto", random_state=0).fit(A),
+        lambda A: IhSC("auto", gram="cosine", random_state=0).fit(A),
+        lambda A: IhSC(4, gram="hetero", random_state=0).fit(A),
+        lambda A: IhGMM(4, random_state=0).fit(A).bic(A),
+        lambda A: estimate_parameters(A, np.arange(2_000) % 4),
+        lambda A: diagnose(A, np.arange(2_000) % 4),
+        lambda A: scale_heterogeneity_test(A, np.arange(2_000) % 4),
+    ],
+    ids=["refine", "auto", "cosine", "hetero", "mixture", "fit", "diagnose", "test"],
+)
+def test_the_data_do_not_leave_their_device(monkeypatch, work):
+    """What comes to the host has a few numbers for each row or for each column."""
+    A = strict(sample(2_000, 120))
+    seen = []
+    real = type(A).to_device
+
+    def spy(a, device, **options):
+        seen.append(a.size)
+        return real(a, device, **options)
+
+    monkeypatch.setattr(type(A), "to_device", spy)
+    work(A)
+    assert seen
+    assert max(seen) <= 16 * 2_000
+
+
+def test_numpy_is_not_taken_for_another_library(to_device):
+    assert is_foreign(to_device(np.ones(2)))
+    for mine in (np.ones(2), np.float64(1), np.ma.ones(2), [1.0], None, "X"):
+        assert not is_foreign(mine)
+
+
+def test_other_libraries_are_loaded_for_their_arrays_only():
+    code = """
+import sys
+import numpy as np
+from ihgmm import IhSC
+IhSC(2).fit(np.random.default_rng(0).standard_normal((60, 5)))
+print({"torch", "cupy", "dask", "h5py", "array_api_strict"} & set(sys.modules))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"

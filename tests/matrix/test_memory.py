@@ -1,0 +1,104 @@
+"""Arrays in memory: the ways of large data give what plain products give."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from threadpoolctl import threadpool_limits
+
+from ihgmm.matrix import as_matrix
+from ihgmm.matrix.base import row_ranges
+from ihgmm.matrix.memory import Dense, Sparse
+from ihgmm.matrix.threads import one_thread
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((103, 6))
+W, V = RNG.standard_normal((6, 4)), RNG.standard_normal((103, 4))
+
+
+def in_one_and_two_threads(work):
+    """Check that results do not depend on the number of threads, and return them."""
+    results = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            results.append(work())
+    for one, two in zip(*results, strict=True):
+        assert_array_equal(one, two)
+    return results[0]
+
+
+@pytest.mark.parametrize("container", [sp.csr_array, sp.csc_array, sp.csr_matrix])
+def test_large_sparse_products(container):
+    A = X * (RNG.random(X.shape) < 0.3)
+    A[20:60] = 0  # whole blocks without entries
+    S = Sparse(container(A), parallel=1)
+    product, adjoint = in_one_and_two_threads(lambda: (S @ W, S.adjoint(V)))
+    assert_allclose(product, A @ W, atol=1e-12)
+    assert_allclose(adjoint, A.T @ V, atol=1e-12)
+    assert_allclose(S.sqnorms, (A**2).sum(axis=1))
+    assert Sparse(container((3, 4))).max_abs() == 0
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_large_dense_products(order):
+    scale, minus = RNG.random(103), RNG.standard_normal((103, 4))
+    # Five rows at a time stay in the cache.
+    D = Dense(np.array(X, order=order), large=1, cached=30)
+    product, adjoint, norms = in_one_and_two_threads(
+        lambda: (D @ W, D.adjoint(V), D.row_sqnorms())
+    )
+    assert_allclose(product, X @ W, atol=1e-12)
+    assert_allclose(adjoint, X.T @ V, atol=1e-12)
+    assert_allclose(norms, (X**2).sum(axis=1))
+    Y, back = in_one_and_two_threads(lambda: D.product_and_adjoint(W, minus, scale))
+    S = X * scale[:, None]
+    assert_allclose(Y, S @ W - minus, atol=1e-12)
+    assert_allclose(back, S.T @ (S @ W - minus), atol=1e-12)
+
+
+def test_norms_of_float32_are_summed_in_float64():
+    """One large entry would hide a million small ones in float32."""
+    A = np.full((3, 2**20), 1e-4, dtype=np.float32)
+    A[:, 0] = 1.0
+    exact = 1 + (2**20 - 1) * float(np.float32(1e-4)) ** 2
+    for kind in (np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array):
+        assert_allclose(as_matrix(kind(A)).sqnorms, exact, rtol=1e-5)
+    narrow = np.einsum("ij,ij->i", A, A)  # what float32 makes of it
+    assert np.abs(narrow / exact - 1).max() > 1e-4
+
+
+def test_nothing_is_copied():
+    for A in (X, X.astype(np.float32), sp.csr_array(X), sp.csc_matrix(X)):
+        assert as_matrix(A).array is A
+
+
+@pytest.mark.parametrize("format", ["coo", "lil", "dok", "bsr"])
+def test_other_formats_of_sparse_matrices(format):
+    A = as_matrix(sp.csr_array(X).asformat(format))
+    assert A.array.format == "csr"
+    assert_array_equal(A.toarray(), X)
+
+
+def test_what_is_no_number():
+    with pytest.raises(ValueError, match="entries of type complex128, not real num"):
+        as_matrix(X + 1j)
+
+
+@pytest.mark.parametrize(("n", "step"), [(30, 7), (30, 30), (30, 50), (30, 0), (1, 1)])
+def test_ranges_hold_every_row_once(n, step):
+    ranges = row_ranges(n, step)
+    assert_array_equal(np.concatenate([np.arange(n)[r] for r in ranges]), np.arange(n))
+    assert all(r.stop - r.start == max(step, 1) for r in ranges[:-1])
+
+
+def test_the_number_of_threads_is_restored():
+    def threads():
+        pools = threadpool_limits(limits=None).get_original_num_threads()
+        return pools["blas"]
+
+    before = threads()
+    with one_thread():
+        with one_thread():
+            assert threads() == 1
+        assert threads() == 1
+    assert threads() == before

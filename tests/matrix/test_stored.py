@@ -1,0 +1,526 @@
+"""Data on disk: what is read and how often, and files that are not what they were."""
+
+import os
+import shutil
+from importlib import import_module
+
+import numpy as np
+import pytest
+from array_kinds import (
+    STORED,
+    csr_hdf5,
+    csr_zarr,
+    dask_dense,
+    hdf5,
+    hdf5_chunked,
+    memory_map,
+    needed,
+    opened,
+    parquet,
+    zarr,
+)
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+
+from ihgmm import PSC, IhSC, SphericalKMeans, make_ihgmm
+from ihgmm.matrix import as_matrix, recognize
+from ihgmm.matrix.stored import Stored
+from ihgmm.numerics.eigen import leading_eigenpairs
+from ihgmm.numerics.gram import GramOperator
+
+
+def sample(n=500, p=40, dtype=np.float64):
+    X, _ = make_ihgmm(n, p, 4, random_state=0)
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = 0
+    return X.astype(dtype)
+
+
+def labels_of(X):
+    return np.asarray(IhSC(4, random_state=0).fit(X).labels_)
+
+
+# What is read
+
+
+def dask_in_four(X, folder):
+    return dask_dense(X, folder).rechunk({0: len(X) // 4})
+
+
+@pytest.mark.parametrize("kind", [memory_map, csr_hdf5, dask_in_four])
+def test_passes(kind, tmp_path):
+    X, _ = make_ihgmm(
+        20_000, 100, 5, separation_constant=0.5, dtype=np.float32, random_state=0
+    )
+    rows = opened(kind(X, tmp_path), 2**20)
+    labels = IhSC(5, random_state=0).fit(rows).labels_
+    assert 3 <= rows.passes <= 6
+    assert_array_equal(labels, IhSC(5, random_state=0).fit(X).labels_)
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 1e-5), ("float64", 1e-9)])
+def test_a_hard_spectrum_is_read_about_once_for_each_product(tmp_path, dtype, rtol):
+    X = np.random.default_rng(0).standard_normal((3000, 300)).astype(dtype)
+    rows = as_matrix(memory_map(X, tmp_path))
+    options = {"solver": "block", "tol": 1e-3}
+    found, wanted = (
+        leading_eigenpairs(
+            GramOperator.of(data), 5, rng=np.random.default_rng(1), **options
+        )
+        for data in (rows, X)
+    )
+    assert found.n_iter > 5
+    assert rows.passes <= 1.5 * found.n_iter + 3
+    assert_allclose(found.values, wanted.values, rtol=rtol)
+
+
+def reader(X, **options):
+    """Rows that write down which ranges are asked for."""
+    asked = []
+
+    def read(start, stop):
+        asked.append((start, stop))
+        return X[start:stop]
+
+    return Stored(read, X.shape, X.dtype, **options), asked
+
+
+def test_few_rows_are_read_alone():
+    X = sample(1000)
+    rows, asked = reader(X)
+    assert_array_equal(rows.take(np.array([900, 3, 40])).toarray(), X[[900, 3, 40]])
+    assert asked == [(3, 4), (40, 41), (900, 901)]
+    rows, asked = reader(X, step=10)
+    assert_array_equal(rows.take(np.array([905, 3, 7])).toarray(), X[[905, 3, 7]])
+    assert asked == [(3, 8), (905, 906)]
+
+
+def test_samples_of_chunks_count_as_passes(capsys):
+    X, index = sample(1000), np.arange(7, 1000, 90)
+    rows, asked = reader(X, step=100)
+    rows.verbose = True
+    rows.take(index)
+    assert sum(-(-stop // 100) - start // 100 for start, stop in asked) == 10
+    assert rows.passes == 1
+    assert capsys.readouterr().err.count("pass 1 ") == 1
+    rows.take(np.array([3, 5, 208]))
+    assert rows.passes == 1
+    alone, _ = reader(X)
+    alone.take(index)
+    assert alone.passes == 0
+
+
+def test_blocks_are_whole_chunks_unless_these_are_tall():
+    X = sample(1000)
+    row = X[0].nbytes
+    sizes = {
+        step: reader(X, step=step)[0].in_blocks(100 * row).row_blocks[0].stop
+        for step in (1, 30, 300, 1000)
+    }
+    assert sizes == {1: 100, 30: 90, 300: 300, 1000: 100}
+
+
+def test_progress_is_shown(tmp_path, capsys):
+    IhSC(4, random_state=0, verbose=True).fit(opened(memory_map(sample(), tmp_path)))
+    shown = capsys.readouterr().err
+    assert "pass 1 " in shown
+    assert "100%" in shown
+
+
+# What is in the rows
+
+
+@pytest.fixture(params=[*STORED, dask_dense], ids=lambda kind: kind.__name__)
+def store(request, tmp_path):
+    """A way to put a matrix somewhere else than in memory; several blocks of it."""
+    folders = iter(range(100))
+
+    def put(X):
+        folder = tmp_path / str(next(folders))
+        folder.mkdir()
+        return opened(request.param(X, folder))
+
+    return put
+
+
+def test_rows_that_are_all_zero(store):
+    X = sample()
+    X[[0, 333, 499]] = 0
+    with pytest.warns(DataConversionWarning, match="3 of 500 rows are zero"):
+        model = IhSC(4, random_state=0).fit(store(X))
+    labels = np.asarray(model.labels_)
+    assert_array_equal(labels[[0, 333, 499]], 0)
+    assert_array_equal(model.scales_[[0, 333, 499]], 0)
+    with pytest.warns(DataConversionWarning):
+        assert_array_equal(labels, labels_of(X))
+
+
+@pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (-np.inf, "infinity")])
+def test_not_finite(store, value, name):
+    X = sample()
+    model = IhSC(4, random_state=0).fit(X)
+    X[417, 7] = X[420, 1] = value
+    bad = store(X)
+    message = (
+        rf"contains {name} at row 417, column 7 \(.*all: 2\)\. IhSC does not .*drop"
+    )
+    with pytest.raises(ValueError, match=message):
+        IhSC(4).fit(bad)
+    with pytest.raises(ValueError, match=message):
+        model.transform(bad)
+
+
+@pytest.mark.parametrize(("dtype", "factor"), [("float64", 1e200), ("float32", 1e-44)])
+def test_huge_and_tiny_values(store, dtype, factor):
+    X = (sample() * factor).astype(dtype)
+    model, wanted = (IhSC(4, random_state=0).fit(data) for data in (store(X), X))
+    assert_array_equal(model.labels_, wanted.labels_)
+    assert_allclose(model.cluster_centers_, wanted.cluster_centers_, rtol=1e-3)
+
+
+def test_another_number_of_features_or_rows(store):
+    model = IhSC(4, random_state=0).fit(sample(400))
+    with pytest.raises(ValueError, match="X has 39 features, but IhSC is expecting 40"):
+        model.predict(store(sample(300)[:, :39]))
+    few = store(sample()[:5])
+    message = "n_clusters=9 is more than n_samples=5; give at most 5 clusters"
+    with pytest.raises(ValueError, match=message):
+        IhSC(9).fit(few)
+    for k in (1, 2, 5):
+        labels = IhSC(k, random_state=0).fit(sample()[:5]).labels_
+        assert_array_equal(IhSC(k, random_state=0).fit(few).labels_, labels)
+
+
+def test_identical_rows_are_found_on_disk(store):
+    X = np.eye(40)[np.random.default_rng(0).integers(3, size=700)]
+    with pytest.warns(ConvergenceWarning, match="3 distinct rows"):
+        labels = labels_of(store(X))
+    assert_array_equal(labels[:, None] == labels, X @ X.T == 1)
+
+
+@pytest.mark.parametrize("Estimator", [PSC, SphericalKMeans])
+def test_other_estimators_read_the_data_into_memory(Estimator, store):
+    X = sample()
+    wanted = Estimator(4, random_state=0).fit(X)
+    found = Estimator(4, random_state=0).fit(store(X))
+    assert_array_equal(found.labels_, wanted.labels_)
+
+
+# Files that change
+
+
+def break_after(rows, passes, harm):
+    """Do some harm to what is stored once so many passes were made."""
+    mapped = rows.map
+    left = iter(range(passes - 1, -1, -1))
+
+    def map_then_harm(*arguments):
+        yield from mapped(*arguments)
+        if next(left, None) == 0:
+            harm()
+
+    rows.map = map_then_harm
+    return rows
+
+
+def test_memory_map_cut_short(tmp_path):
+    rows = opened(memory_map(sample(2000), tmp_path))
+    size = (tmp_path / "x.npy").stat().st_size
+
+    def harm():
+        os.truncate(tmp_path / "x.npy", size // 2)
+
+    message = (
+        "Rows .* of the memory map .*x.npy could not be read .*the file now ends "
+        ".*Check that the file is whole"
+    )
+    with pytest.raises(OSError, match=message):
+        labels_of(break_after(rows, 1, harm))
+
+
+def test_memory_map_cut_short_while_it_is_read(tmp_path):
+    # Reading the pages themselves would end the process.
+    rows = opened(memory_map(sample(), tmp_path), 2**14)
+    work = rows.map(lambda block: block.max_abs())
+    next(work)
+    os.truncate(tmp_path / "x.npy", 1000)
+    with pytest.raises(OSError, match="could not be read"):
+        list(work)
+
+
+def test_memory_map_that_is_overwritten(tmp_path):
+    X = sample()
+    rows = opened(memory_map(X, tmp_path))
+    later = os.stat(tmp_path / "x.npy").st_mtime + 1
+
+    def harm():
+        with open(tmp_path / "x.npy", "r+b") as file:
+            file.seek(-X[0].nbytes, os.SEEK_END)
+            file.write(bytes(X[0].nbytes))
+        os.utime(tmp_path / "x.npy", (later, later))  # clocks of files are coarse
+
+    with pytest.raises(OSError, match=r"x.npy could not be read .*was written to afte"):
+        labels_of(break_after(rows, 1, harm))
+
+
+def test_memory_map_of_a_file_that_grows(tmp_path):
+    X = sample()
+
+    def more():
+        with open(tmp_path / "x.npy", "ab") as file:
+            file.write(bytes(1000))
+
+    rows = break_after(opened(memory_map(X, tmp_path)), 1, more)
+    assert_array_equal(labels_of(rows), labels_of(X))
+
+
+def test_memory_map_that_may_be_written_to(tmp_path):
+    X = sample()
+    np.save(tmp_path / "x.npy", np.zeros_like(X))
+    stored = np.load(tmp_path / "x.npy", mmap_mode="r+")
+    stored[:] = X
+    rows = break_after(opened(stored), 1, stored.flush)
+    assert_array_equal(labels_of(rows), labels_of(X))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps files that are mapped")
+def test_memory_map_of_a_file_that_is_deleted(tmp_path):
+    X = sample()
+    stored = memory_map(X, tmp_path)
+    rows = break_after(opened(stored), 1, (tmp_path / "x.npy").unlink)
+    assert_array_equal(labels_of(rows), labels_of(X))
+    assert_array_equal(as_matrix(stored[100:]).toarray(), X[100:])
+
+
+def test_views_and_copies_of_memory_maps(tmp_path):
+    X = sample(1000)
+    stored = memory_map(X, tmp_path)
+    assert_array_equal(opened(stored[301:900]).toarray(), X[301:900])
+    assert recognize(stored.copy()) is None
+    assert recognize(stored[:, :7]) is None
+    changed = np.load(tmp_path / "x.npy", mmap_mode="c")
+    changed[500] = 1.0
+    rows = opened(changed)
+    list(rows.map(lambda block: block.sqnorms))
+    found = rows.take(slice(500, 502)).toarray()
+    assert_array_equal(found, np.stack([np.ones(40), X[501]]))
+    assert_array_equal(changed[500], 1.0)
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+@pytest.mark.parametrize("kind", [hdf5, hdf5_chunked, csr_hdf5])
+@pytest.mark.parametrize("passes", [1, 2])
+def test_hdf5_cut_short(kind, mode, passes, tmp_path):
+    # HDF5 reads zeros where there is nothing.
+    kind(sample(2000), tmp_path).file.close()
+    (path,) = tmp_path.iterdir()
+    with needed("h5py").File(path, mode) as file:
+        rows = opened(file["X"])
+        rows.take(slice(0, 2000))
+        size = path.stat().st_size
+        message = f"/X in .* could not be read .*now ends at byte {size // 2}, not"
+        with pytest.raises(OSError, match=message):
+            labels_of(break_after(rows, passes, lambda: os.truncate(path, size // 2)))
+        os.truncate(path, size)  # so that it can be closed
+
+
+def test_hdf5_that_is_overwritten(tmp_path):
+    hdf5(sample(), tmp_path).file.close()
+    path = tmp_path / "x.h5"
+    later = path.stat().st_mtime + 1
+    with needed("h5py").File(path) as file:
+        rows = break_after(opened(file["X"]), 1, lambda: os.utime(path, (0, later)))
+        with pytest.raises(OSError, match="was written to after the work began"):
+            labels_of(rows)
+
+
+def test_hdf5_that_is_not_yet_on_disk(tmp_path):
+    X = sample()
+    stored = hdf5_chunked(X, tmp_path)
+    rows = break_after(opened(stored), 1, stored.file.flush)
+    assert_array_equal(labels_of(rows), labels_of(X))
+
+
+def test_hdf5_in_memory():
+    X, h5py = sample(), needed("h5py")
+    with h5py.File("none.h5", "w", driver="core", backing_store=False) as file:
+        labels = labels_of(file.create_dataset("X", data=X))
+    assert_array_equal(labels, labels_of(X))
+
+
+def test_hdf5_file_that_is_closed(tmp_path):
+    stored = hdf5(sample(), tmp_path)
+    rows = break_after(opened(stored), 1, stored.file.close)
+    with pytest.raises(OSError, match=r"array /X in .*could not be read.*stays op"):
+        labels_of(rows)
+    with pytest.raises(ValueError, match="HDF5 file that is closed; open the file"):
+        IhSC(4).fit(stored)
+
+
+def test_hdf5_that_shrinks(tmp_path):
+    stored = hdf5(sample(), tmp_path, maxshape=(None, 40))
+    rows = break_after(opened(stored), 1, lambda: stored.resize((450, 40)))
+    with pytest.raises(OSError, match=r"came in shape \(\d+, 40\); it had 500 rows"):
+        labels_of(rows)
+
+
+def test_hdf5_with_a_corrupt_chunk(tmp_path):
+    data = hdf5(sample(), tmp_path, chunks=(100, 40), fletcher32=True)
+    at = data.id.get_chunk_info(3).byte_offset
+    data.file.close()
+    with open(tmp_path / "x.h5", "r+b") as raw:
+        raw.seek(at)
+        raw.write(b"harm" * 10)
+    message = "Rows 300 to 399 of the stored array /X in .*x.h5 could not be read"
+    with (
+        needed("h5py").File(tmp_path / "x.h5") as file,
+        pytest.raises(OSError, match=message),
+    ):
+        labels_of(opened(file["X"]))
+
+
+def test_zarr_with_a_corrupt_chunk(tmp_path):
+    stored = zarr(sample(), tmp_path)
+    (tmp_path / "x.zarr" / "c" / "2" / "0").write_bytes(b"no chunk")
+    message = r"Rows 260 to 389 of the stored array .*x.zarr could not be read \(\w+"
+    with pytest.raises(OSError, match=message):
+        labels_of(opened(stored))
+
+
+def test_zarr_that_loses_chunks_in_the_last_pass(tmp_path):
+    rows = opened(zarr(sample(), tmp_path))
+    work = rows.map(lambda block: block.shape)
+    next(work)
+    (tmp_path / "x.zarr" / "c" / "3" / "0").unlink()
+    for reading in (lambda: list(work), lambda: rows.take(np.array([1, 499]))):
+        with pytest.raises(OSError, match=r"zarr array .* now has 3 chunks; it had 4"):
+            reading()
+
+
+@pytest.mark.parametrize("kind", [zarr, csr_zarr])
+def test_zarr_that_vanishes(kind, tmp_path):
+    rows = opened(kind(sample(), tmp_path))
+    (folder,) = tmp_path.iterdir()
+    with pytest.raises(OSError, match=r"zarr array .* now has 0 chunks; it had \d+"):
+        labels_of(break_after(rows, 1, lambda: shutil.rmtree(folder)))
+
+
+def test_zarr_whose_chunks_are_not_stored(tmp_path):
+    group = csr_zarr(sample(), tmp_path)
+    next((tmp_path / "csr.zarr" / "data" / "c").iterdir()).unlink()
+    with pytest.warns(UserWarning, match="1 of . chunks .* are not stored"):
+        as_matrix(group)
+
+
+def test_parquet_that_vanishes(tmp_path):
+    rows = opened(parquet(sample(), tmp_path))
+    harm = (tmp_path / "x" / "1.parquet").unlink
+    with pytest.raises(OSError, match=r"Rows .* of the Parquet .*FileNotFoundError"):
+        labels_of(break_after(rows, 1, harm))
+
+
+# What is no matrix of numbers
+
+
+def csr_with(folder, **parts):
+    group = csr_hdf5(sample(), folder)
+    for name, value in parts.items():
+        if name in group:
+            group[name][-1] = value
+        elif value is None:
+            del group.attrs[name]
+        else:
+            group.attrs[name.replace("_", "-")] = value
+    return group
+
+
+def text(folder):
+    return hdf5(np.full((9, 2), "a", object), folder)
+
+
+@pytest.mark.parametrize(
+    ("stored", "error", "message"),
+    [
+        (lambda f: csr_with(f, encoding_type="csc_matrix"), ValueError, "tocsr"),
+        (lambda f: csr_with(f, encoding_type="array"), ValueError, "kind 'array' with"),
+        (lambda f: csr_with(f, indices=40), OSError, "columns from 0 to 40, with 40 f"),
+        (lambda f: csr_with(f, indptr=7), ValueError, "pointers up to 7. Write it ag"),
+        (lambda f: csr_with(f, shape=None), ValueError, r"'shape' is None; .*\(n, p\)"),
+        (lambda f: csr_hdf5(sample(), f).file, ValueError, r"with \['X'\]; give a"),
+        (lambda f: hdf5(np.ones((4, 3, 2)), f), ValueError, r"shape \(4, 3, 2\); giv"),
+        (lambda f: hdf5(np.ones(4), f), ValueError, r"shape \(4,\); give one with two"),
+        (lambda f: hdf5(np.ones((0, 3)), f), ValueError, r"0 row\(s\) and 3 feature"),
+        (lambda f: hdf5(np.ones((3, 0)), f), ValueError, r"3 row\(s\) and 0 feature"),
+        (lambda f: hdf5(np.ones((9, 2), "S3"), f), ValueError, r"type \|S3, not real"),
+        (text, ValueError, "object, not real"),
+        (lambda f: hdf5(np.ones((9, 2), "c8"), f), ValueError, "complex64, not real"),
+        (lambda f: memory_map(np.ones((9, 2), "M8[s]"), f), ValueError, "datetime64"),
+        (lambda f: memory_map(np.ones(9), f), ValueError, "Expected 2D array, got 1D"),
+    ],
+)
+def test_not_a_matrix_of_numbers(stored, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        IhSC(2).fit(stored(tmp_path))
+
+
+def table_of(folder, **columns):
+    """Write columns to a Parquet file, and return its data set."""
+    table = needed("pyarrow").table(columns)
+    import_module("pyarrow.parquet").write_table(table, folder / "x.parquet")
+    return import_module("pyarrow.dataset").dataset(folder / "x.parquet")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"x": [1.0, 2.0], "name": ["a", "b"]}, r"not numbers: name\. Write it"),
+        ({"x": [1.0, 2.0, None], "y": [3, 4, 5]}, "contains NaN at row 2, column 0"),
+    ],
+)
+def test_parquet_of_other_things_than_numbers(columns, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        IhSC(2).fit(table_of(tmp_path, **columns))
+
+
+def test_data_sets_that_are_not_parquet(tmp_path):
+    pa = needed("pyarrow")
+    dataset = import_module("pyarrow.dataset").dataset
+    (tmp_path / "x.csv").write_text("x,y\n1,2\n")
+    for given in (
+        dataset(pa.table({"x": [1.0, 2.0]})),
+        dataset(tmp_path / "x.csv", format="csv"),
+    ):
+        with pytest.raises(TypeError, match="not in Parquet files; write it to some"):
+            IhSC(2).fit(given)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="Parquet data set without files; check"):
+        IhSC(2).fit(dataset(tmp_path / "empty"))
+
+
+def test_columns_of_parquet_have_names(tmp_path):
+    X = sample()
+    model = IhSC(4, random_state=0).fit(parquet(X, tmp_path))
+    assert list(model.feature_names_in_) == [f"f{j}" for j in range(40)]
+    others = table_of(tmp_path, **{f"f{j}": X[:, j] for j in reversed(range(40))})
+    with pytest.raises(ValueError, match="feature 0 is 'f39' and was 'f0'"):
+        model.predict(others)
+    assert not hasattr(model.fit(X), "feature_names_in_")
+
+
+def test_files_of_parquet_that_differ(tmp_path):
+    stored = parquet(sample(), tmp_path)
+    files = import_module("pyarrow.parquet")
+    table = files.read_table(tmp_path / "x" / "1.parquet").drop_columns(["f7"])
+    files.write_table(table, tmp_path / "x" / "1.parquet")
+    with pytest.raises(ValueError, match=r"column 'f7' is double.*not there in .*1.pa"):
+        IhSC(4).fit(stored)
+
+
+def test_what_is_not_open(tmp_path):
+    table_of(tmp_path, x=[1.0, 2.0])
+    path = tmp_path / "x.parquet"
+    for given in (str(path), path):
+        with pytest.raises(TypeError, match=r"X is the path .*; open it first"):
+            IhSC(4).fit(given)
+    table = import_module("pyarrow.parquet").read_table(path)
+    with pytest.raises(TypeError, match="X is a Table of pyarrow; give the data set"):
+        IhSC(4).fit(table)

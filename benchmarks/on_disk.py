@@ -16,8 +16,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.preprocessing import normalize
 
 from ihgmm import IhSC
-from ihgmm._chunks import RowBlocks
-from ihgmm._readers import open_rows
+from ihgmm.matrix import Matrix, as_matrix
 from ihgmm.metrics import misclassification_rate
 
 PASSES = 3
@@ -39,15 +38,15 @@ def mini_batch(path: Path, seed: int) -> tuple[np.ndarray, int]:
     rows = _open(path)
     model = MiniBatchKMeans(K, random_state=seed)
 
-    def learn(block: np.ndarray) -> None:
-        unit = normalize(block, copy=False)
+    def learn(block: Matrix) -> None:
+        unit = normalize(block.array, copy=False)
         for batch in np.array_split(unit, max(1, len(unit) // BATCH)):
             model.partial_fit(batch)
 
     for _ in range(PASSES):
         for _ in rows.map(learn):
             pass
-    found = rows.map(lambda block: model.predict(normalize(block, copy=False)))
+    found = rows.map(lambda block: model.predict(normalize(block.array, copy=False)))
     return np.concatenate(list(found)), rows.passes
 
 
@@ -59,11 +58,11 @@ def faiss_sample(path: Path, seed: int) -> tuple[np.ndarray, int]:
     model = faiss.Kmeans(p, K, spherical=True, seed=seed)
     count = min(n, K * model.cp.max_points_per_centroid)
     index = np.random.default_rng(seed).choice(n, count, replace=False)
-    sample = rows.take(np.sort(index))
+    sample = rows.take(np.sort(index)).array
     faiss.normalize_L2(sample)
     model.train(sample)
     # The largest inner product with a centre is the largest cosine: rows stay as read.
-    found = rows.map(lambda block: model.index.search(block, 1)[1][:, 0])
+    found = rows.map(lambda block: model.index.search(block.array, 1)[1][:, 0])
     return np.concatenate(list(found)), rows.passes
 
 
@@ -101,8 +100,5 @@ def available() -> int:
     return int(info.partition("MemAvailable:")[2].split()[0]) * 1024
 
 
-def _open(path: Path) -> RowBlocks:
-    rows = open_rows(np.load(path, mmap_mode="r"))
-    if rows is None:
-        raise RuntimeError(f"{path} is not a memory map")
-    return rows
+def _open(path: Path) -> Matrix:
+    return as_matrix(np.load(path, mmap_mode="r"))

@@ -51,9 +51,9 @@ def write(folder: Path, gigabytes: float) -> None:
 def fit(folder: Path) -> None:
     """Fit the file and print figures as JSON."""
     from ihgmm import IhSC
-    from ihgmm._readers import open_rows
+    from ihgmm.matrix import as_matrix
 
-    rows = open_rows(np.load(folder / "x.npy", mmap_mode="r"))
+    rows = as_matrix(np.load(folder / "x.npy", mmap_mode="r"))
     before = peak_memory()
     started = time.perf_counter()
     model = IhSC(K, random_state=0, verbose=True).fit(rows)

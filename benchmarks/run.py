@@ -25,13 +25,7 @@ from methods import METHODS, Method
 from rich.console import Console
 from rich.progress import Progress
 
-from ihgmm import (
-    IhGMM,
-    IhSC,
-    diagnose,
-    scale_heterogeneity_test,
-    select_n_clusters,
-)
+from ihgmm import IhGMM, IhSC, diagnose, scale_heterogeneity_test, select_n_clusters
 from ihgmm.metrics import misclassification_rate
 
 HERE = Path(__file__).parent

@@ -88,7 +88,7 @@ def memory(kind: str) -> int:
 def fitted(X: Any, k: int) -> dict[str, Any]:
     """Fit some rounds; return the least times, the passes and the memory."""
     from ihgmm import IhSC
-    from ihgmm._readers import open_rows
+    from ihgmm.matrix import as_matrix
 
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
     before = memory("VmRSS")
@@ -104,7 +104,9 @@ def fitted(X: Any, k: int) -> dict[str, Any]:
         "beyond": memory("VmHWM") - before,
         "before": before,
     }
-    rows = open_rows(X) or in_blocks(X)
+    rows = as_matrix(X)
+    if not rows.streamed:
+        rows = in_blocks(X)
     IhSC(k, random_state=0).fit(rows)
     return found | {"passes": rows.passes}
 
@@ -113,12 +115,12 @@ def in_blocks(X: Any) -> Any:
     """Return data in memory as blocks that count passes."""
     import scipy.sparse as sp
 
-    from ihgmm._stored import StoredRows
+    from ihgmm.matrix.stored import Stored
 
     def read(start: int, stop: int) -> Any:
         return X[start:stop]
 
-    return StoredRows(read, X.shape, X.dtype, nnz=X.size, sparse=sp.issparse(X))
+    return Stored(read, X.shape, X.dtype, n_entries=X.size, sparse=sp.issparse(X))
 
 
 def one(where: str, n: int, p: int, k: int, density: float | None) -> list[dict]:
@@ -149,7 +151,7 @@ def on_cluster(path: Path, k: int, rows: int) -> dict[str, Any]:
     from distributed import Client, LocalCluster, wait
 
     from ihgmm import IhSC
-    from ihgmm._dask import DaskRows
+    from ihgmm.matrix import as_matrix
 
     X = np.load(path, mmap_mode="r")
     n = X.shape[0]
@@ -168,7 +170,7 @@ def on_cluster(path: Path, k: int, rows: int) -> dict[str, Any]:
         wait(stored)
         times, sent = [], []
         for seed in range(ROUNDS):
-            data = DaskRows(stored)
+            data = as_matrix(stored)
             moved = traffic()
             started = time.perf_counter()
             IhSC(k, random_state=seed).fit(data)

@@ -1,6 +1,7 @@
 """Data sets: content checks, the cache, and downloads from a real local server."""
 
 import bz2
+import functools
 import http.server
 import io
 import socket
@@ -53,6 +54,12 @@ def files(root):
     if not folder.is_dir():
         pytest.skip("the upstream files are not in ../shared/data")
     return folder
+
+
+@pytest.fixture(scope="session")
+def upstream(files):
+    """Load an upstream file by the name of its data set, once."""
+    return functools.cache(lambda name: load_dataset(name.upper(), data_home=files))
 
 
 @pytest.fixture
@@ -175,10 +182,8 @@ def test_names():
 @pytest.mark.parametrize("name", NAMES)
 def test_upstream_files(name, request):
     n, p, k, preprocessing = SHAPES[name]
-    options = {}
-    if name in DOWNLOADED:
-        options["data_home"] = request.getfixturevalue("files")
-    bunch = load_dataset(name.upper(), **options)
+    load = request.getfixturevalue("upstream") if name in DOWNLOADED else load_dataset
+    bunch = load(name)
     assert bunch.name == name
     assert bunch.data.shape == bunch.X.shape == (n, p)
     assert bunch.data.dtype == bunch.X.dtype == np.float64
@@ -196,9 +201,7 @@ def test_upstream_files(name, request):
     else:
         assert_allclose(bunch.X.mean(axis=0), 0, atol=1e-12)
         assert_allclose(bunch.X.std(axis=0, ddof=1), 1)
-    before = bunch.data.copy()
-    bunch.X += 1
-    assert_array_equal(bunch.data, before)
+    assert not np.shares_memory(bunch.X, bunch.data)
 
 
 def test_constant_columns_become_zero():
@@ -207,8 +210,8 @@ def test_constant_columns_become_zero():
 
 
 @pytest.mark.parametrize("name", ["dna", "segment", "usps"])
-def test_classes_have_the_right_names(name, files):
-    bunch = load_dataset(name, data_home=files)
+def test_classes_have_the_right_names(name, upstream):
+    bunch = upstream(name)
     groups = [
         bunch.data[bunch.target == k].mean(axis=0) for k in np.unique(bunch.target)
     ]
@@ -227,22 +230,12 @@ def test_classes_have_the_right_names(name, files):
         assert ink["1"] > 0
 
 
-@pytest.fixture(scope="session")
-def contents(files):
-    """Data and classes of each downloaded data set."""
-    return {
-        name: _cache.parse(entry, (files / entry.file).read_bytes())
-        for name, entry in _catalog.CATALOG.items()
-        if name in DOWNLOADED
-    }
-
-
 @pytest.mark.parametrize("name", DOWNLOADED)
 @pytest.mark.parametrize("seed", range(3))
-def test_check_ignores_row_order_and_rounding(name, seed, contents):
+def test_check_ignores_row_order_and_rounding(name, seed, upstream):
     entry = _catalog.CATALOG[name]
     rng = np.random.default_rng(seed)
-    data, target = contents[name]
+    data, target = upstream(name).data, upstream(name).target
     order = rng.permutation(len(data))
     size = entry.precision
     for shift in (
@@ -256,10 +249,10 @@ def test_check_ignores_row_order_and_rounding(name, seed, contents):
 
 @pytest.mark.parametrize("name", DOWNLOADED)
 @pytest.mark.parametrize("seed", range(3))
-def test_check_sees_wrong_content(name, seed, contents):
+def test_check_sees_wrong_content(name, seed, upstream):
     entry = _catalog.CATALOG[name]
     rng = np.random.default_rng(seed)
-    data, target = contents[name]
+    data, target = upstream(name).data, upstream(name).target
     i, j = rng.integers(data.shape[0]), rng.integers(data.shape[1])
 
     def refused(data, target, match):
@@ -300,7 +293,7 @@ def test_one_changed_digit_in_a_file_is_refused(name, files, tmp_path):
         load_dataset(name, data_home=tmp_path)
 
 
-@pytest.mark.parametrize("name", DOWNLOADED)
+@pytest.mark.parametrize("name", QUICK)
 def test_download_of_the_upstream_files(name, files, server, tmp_path):
     entry = _catalog.CATALOG[name]
     content = (files / entry.file).read_bytes()

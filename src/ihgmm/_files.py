@@ -1,14 +1,17 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and by one process at a time."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, BinaryIO, Literal
+
+from ihgmm._warnings import warn
 
 
 @contextmanager
@@ -56,3 +59,62 @@ def regular_target(path: str | os.PathLike[str]) -> Path:
         kind = "folder" if target.is_dir() else "device, a FIFO or a socket"
         raise ValueError(f"{path} is a {kind}; give a file name.")
     return target
+
+
+@contextmanager
+def sole_writer(path: Path) -> Iterator[None]:
+    """Keep other processes from writing to a table, or say which one is at it.
+
+    The system lets go of the lock when a process ends, however it ends. The lock is on
+    a file beside the table, since the table itself is replaced when it is repaired.
+    """
+    place = path.with_name(f".{path.name}.lock")
+    while True:
+        file = place.open("a+b")
+        try:
+            _lock(file)
+        except BlockingIOError:
+            file.seek(0)
+            process = file.read().decode() or "unknown"
+            file.close()
+            raise BlockingIOError(
+                f"{path} is being written by another run (process {process}); wait for "
+                "it to end, or give another folder."
+            ) from None
+        except OSError as error:
+            warn(
+                f"{path} cannot be locked here ({error}); make sure that no other run "
+                "writes to it.",
+                UserWarning,
+            )
+            break
+        # Whoever had it last may have removed it after it was opened above.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), place.stat()):
+                break
+        file.close()
+    with file:
+        file.truncate(0)
+        file.write(str(os.getpid()).encode())
+        file.flush()
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # Windows keeps a file that is open
+                place.unlink()
+
+
+def _lock(file: BinaryIO) -> None:
+    """Lock a file until it is closed; raise BlockingIOError if another has it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(2**20)  # beyond what is written there, so that others can read it
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            raise BlockingIOError from error
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from ihgmm.planning import Plan
     from ihgmm.statistics.diagnosis import Caution, Diagnosis
     from ihgmm.statistics.scale_test import ScaleTest
     from ihgmm.statistics.selection import ClusterCount
@@ -339,3 +340,74 @@ def caution_text(caution: Caution) -> str:
         "advice": f"{several}of others." if directions > 1 else one,
     }
     return _CAUTIONS[caution.kind.name].format(**{**f, **words})
+
+
+# A plan
+
+
+def size(count: float) -> str:
+    """Return a number of bytes for people to read.
+
+    Examples
+    --------
+    >>> size(5e6), size(1.24e10), size(8e12)
+    ('5 MB', '12 GB', '8 TB')
+    """
+    units = {"PB": 1e15, "TB": 1e12, "GB": 1e9, "MB": 1e6}
+    name = next((name for name in units if count >= 0.9995 * units[name]), "MB")
+    value = count / units[name]
+    return f"{value:.0f} {name}" if value >= 99.5 else f"{value:.2g} {name}"
+
+
+def plan_heading(plan: Plan) -> str:
+    """Return what is to be fitted."""
+    kind = "" if plan.density is None else f"sparse ({plan.density:.3g}) "
+    return (
+        f"{plan.n_samples:,} x {plan.n_features:,} {kind}{plan.dtype}, "
+        f"{plan.n_clusters:,} clusters: {size(plan.data_bytes)}"
+    )
+
+
+def plan_table(plan: Plan) -> list[tuple[str, ...]]:
+    """Return the head and the rows of a table, a column for each place."""
+    needs = plan.needs.values()
+    return [
+        ("", *plan.needs),
+        ("fits", *("yes" if need.fits else "no" for need in needs)),
+        ("passes", *(f"{need.passes}" for need in needs)),
+        ("  at most", *(f"{need.passes_bound}" for need in needs)),
+        ("memory", *(size(need.memory) for need in needs)),
+        ("  at most", *(size(need.memory_bound) for need in needs)),
+    ]
+
+
+def plan_advice(plan: Plan) -> Iterator[str]:
+    """Yield what to do where a fit has no room, and what to mind."""
+    for place, need in plan.needs.items():
+        if need.fits:
+            continue
+        room = plan.gpu_memory if place == "on a GPU" else plan.memory
+        text = f"{place}: a fit takes {size(need.memory)}, more than {size(room)}."
+        if place == "on a GPU" and plan.density is not None:
+            text += " A device takes dense data only."
+        if place == "on dask":
+            text += " It is the client that lacks room; more workers do not help."
+        if place == "in memory" and plan.needs["on disk"].fits:
+            text += " Leave X on disk: a memory map, HDF5, zarr or Parquet."
+        elif need.sample_rows is None:
+            text += " No sample of rows worth a fit has room either."
+        else:
+            text += (
+                f" Fit a random sample of at most {need.sample_rows:,} rows and "
+                "place the others by predict, block by block."
+            )
+        yield text
+    if plan.chunk_passes:
+        yield (
+            "on disk: HDF5, zarr and Parquet are read by whole chunks, which is up "
+            f"to {plan.chunk_passes} pass{'es' * (plan.chunk_passes > 1)} more."
+        )
+    yield (
+        f"Taken for granted: {size(plan.memory)} of memory, on a GPU "
+        f"{size(plan.gpu_memory)}. At most: what a solver takes that gives up."
+    )

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ihsc"]
 
-METHOD = "ihgmm.anndata.ihsc"
-"""By this name a run knows the results of an earlier one."""
+METHOD = "ihgmm.anndata.ihsc"  # a run knows the results of an earlier one by it
 
 
 def ihsc(
@@ -35,8 +34,7 @@ def ihsc(
 
     How deep a cell was sequenced is its scale, which :class:`~ihgmm.IhSC` does not
     cluster by: counts need not be normalised by depth, nor their logarithms taken.
-    Genes, though, should weigh about the same; divide each by the root of its mean, see
-    Notes.
+    Genes, though, should weigh about the same; see Notes.
 
     Parameters
     ----------
@@ -86,15 +84,9 @@ def ihsc(
     Notes
     -----
     The method takes noise to be about as large in all variables. In counts it grows
-    with the mean: a few genes that are everywhere drown all others. Dividing each gene
-    by the root of its mean evens that out, and cells of a type still are multiples of
-    one pattern, as they are not after a logarithm::
-
-        mean = np.asarray(adata.X.mean(axis=0)).ravel()
-        adata.layers["even"] = adata.X @ scipy.sparse.diags_array(
-            np.divide(1, np.sqrt(mean), out=np.zeros_like(mean), where=mean > 0)
-        )
-        ihsc(adata, n_clusters=8, layer="even", refine=True)
+    with the mean: a few genes that are everywhere drown all others. Divide each gene by
+    the root of its mean (docs/tutorial-single-cell.md): cells of a type still are
+    multiples of one pattern then, as they are not after a logarithm.
 
     A view becomes an object of its own, as always when something is written to a view.
     Results for a file on disk are in memory until you write them.
@@ -118,57 +110,43 @@ def ihsc(
     import pandas as pd  # comes with anndata
 
     X = _matrix(adata, layer, use_rep)
-    fields = {
-        "obs": (key_added, f"{key_added}_scale", f"{key_added}_confidence"),
-        "obsm": (f"X_{key_added}",),
-        "varm": (f"{key_added}_centers",),
-        "uns": (key_added,),
-    }
-    _check_key(adata, key_added, fields, use_rep)
+    obs = (key_added, f"{key_added}_scale", f"{key_added}_confidence")
+    embedding_key, centers_key = f"X_{key_added}", f"{key_added}_centers"
+    places = [("obs", name) for name in obs]
+    places += [("obsm", embedding_key), ("varm", centers_key), ("uns", key_added)]
+    _check_key(adata, key_added, use_rep, places)
     model = IhSC(n_clusters, random_state=random_state, **options).fit(X)
-    labels = to_host(model.labels_)
+    labels, centers = to_host(model.labels_), to_host(model.cluster_centers_)
     diagnosis = diagnose(X, labels, gram=model.gram)
+    params = {**model.get_params(), "layer": layer, "use_rep": use_rep}
+    # A generator cannot be stored, and None says nothing.
+    kinds = (str, bool, int, float, np.number)
     summary: dict[str, Any] = {
         "method": METHOD,
         "version": __version__,
-        # A generator cannot be stored, and None says nothing.
-        "params": {
-            name: value
-            for name, value in {
-                **model.get_params(),
-                "layer": layer,
-                "use_rep": use_rep,
-            }.items()
-            if isinstance(value, (str, bool, int, float, np.number))
-        },
+        "params": {k: value for k, value in params.items() if isinstance(value, kinds)},
         "n_clusters": model.n_clusters_,
         "eigenvalues": to_host(model.eigenvalues_),
         "verdict": str(diagnosis.verdict),
         "expected_error": diagnosis.expected_error,
     }
     if model.n_clusters == "auto":
-        count = model.selection_
         names = ("gram", "rank", "edge", "summary")
-        summary["selection"] = {name: getattr(count, name) for name in names}
+        summary["selection"] = {k: getattr(model.selection_, k) for k in names}
     if copy:
         adata = adata.copy()
     used, codes = np.unique(labels, return_inverse=True)
-    words = [str(label) for label in used]
-    columns = (
-        pd.Categorical.from_codes(codes, categories=words),
-        to_host(model.scales_),
-        diagnosis.certainty,
-    )
-    for name, column in zip(fields["obs"], columns, strict=True):
+    clusters = pd.Categorical.from_codes(codes, categories=used.astype(str))
+    columns = (clusters, to_host(model.scales_), diagnosis.certainty)
+    for name, column in zip(obs, columns, strict=True):
         adata.obs[name] = column
-    adata.obsm[f"X_{key_added}"] = to_host(model.embedding_)
-    centers = to_host(model.cluster_centers_)
+    adata.obsm[embedding_key] = to_host(model.embedding_)
     if use_rep in (None, "X"):
-        adata.varm[f"{key_added}_centers"] = centers.T
+        adata.varm[centers_key] = centers.T
     else:
         summary["centers"] = centers
         # What an earlier run left would pass for centres of this one.
-        adata.varm.pop(f"{key_added}_centers", None)
+        adata.varm.pop(centers_key, None)
     adata.uns[key_added] = summary
     return adata if copy else None
 
@@ -187,15 +165,15 @@ def _check_object(adata: Any, copy: bool) -> None:
             "there is ihgmm.IhSC."
         )
     if adata.isbacked and (copy or adata.is_view):
-        what = "copy=True" if copy else "a view"
         raise ValueError(
-            f"adata is on disk, and {what} cannot hold the results of a file; give "
-            "adata.to_memory(), or the whole file without copy."
+            f"adata is on disk, and {'copy=True' if copy else 'a view'} cannot hold "
+            "the results of a file; give adata.to_memory(), or the whole file without "
+            "copy."
         )
 
 
 def _check_key(
-    adata: AnnData, key: Any, fields: dict[str, tuple[str, ...]], use_rep: str | None
+    adata: AnnData, key: Any, use_rep: str | None, places: list[tuple[str, str]]
 ) -> None:
     """Refuse a name that files cannot hold, or under which there is something else."""
     if not isinstance(key, str) or not key or "/" in key:
@@ -204,14 +182,13 @@ def _check_key(
         )
     earlier = adata.uns.get(key)
     ours = isinstance(earlier, Mapping) and earlier.get("method") == METHOD
-    for home, names in fields.items():
-        for name in names:
-            taken = name in getattr(adata, home) and not ours
-            if taken or (home == "obsm" and name == use_rep):
-                raise ValueError(
-                    f"key_added={key!r} would overwrite adata.{home}[{name!r}]; give "
-                    "another key_added."
-                )
+    for home, name in places:
+        taken = name in getattr(adata, home) and not ours
+        if taken or (home, name) == ("obsm", use_rep):
+            raise ValueError(
+                f"key_added={key!r} would overwrite adata.{home}[{name!r}]; give "
+                "another key_added."
+            )
 
 
 def _matrix(adata: AnnData, layer: str | None, use_rep: str | None) -> Any:
@@ -220,15 +197,14 @@ def _matrix(adata: AnnData, layer: str | None, use_rep: str | None) -> Any:
         raise ValueError(
             f"layer={layer!r} and use_rep={use_rep!r} name two matrices; give one."
         )
-    if layer is None and use_rep in (None, "X"):
-        if adata.X is None:
-            raise ValueError(
-                "adata.X is None; give a layer, or a key of obsm as use_rep."
-            )
-        return adata.X
-    option, home, key = ("use_rep", "obsm", use_rep)
     if layer is not None:
-        option, home, key = ("layer", "layers", layer)
+        option, home, key = "layer", "layers", layer
+    elif use_rep not in (None, "X"):
+        option, home, key = "use_rep", "obsm", use_rep
+    elif adata.X is None:
+        raise ValueError("adata.X is None; give a layer, or a key of obsm as use_rep.")
+    else:
+        return adata.X
     fields = getattr(adata, home)
     if key not in fields:
         known = ", ".join(repr(name) for name in fields) or "nothing"

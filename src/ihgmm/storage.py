@@ -14,7 +14,6 @@ import os
 import tokenize
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,16 +34,12 @@ class StorageError(ValueError):
     """A file or a model that cannot be used; the message says why and what to do."""
 
 
-@dataclass(frozen=True)
-class SavedModel:
-    """What a file holds: a fitted estimator, and names of columns of its data.
-
-    ``id_column`` held names of rows and ``label_column`` known labels, if any.
-    """
+class SavedModel(NamedTuple):
+    """What a file holds: a fitted estimator, and names of columns of its data."""
 
     model: Any
-    id_column: str | None
-    label_column: str | None
+    id_column: str | None  # that held names of rows
+    label_column: str | None  # that held known labels
 
 
 class Layout(NamedTuple):
@@ -64,40 +59,31 @@ DIRECTIONS = {
     "directions.sqnorms": "k",
     "directions.loads": "k",
 }
-SCALER = {"scaler.mean_": "p", "scaler.scale_": "p", "scaler.var_": "p"}
-NOISE_SHAPES = {"individual": "n", "class": "k", "common": "1"}
-"""Shape of the noise levels of IhGMM by its parameter ``noise``."""
-
+NOISE_SHAPES = {"individual": "n", "class": "k", "common": "1"}  # by IhGMM's "noise"
 ROWS_AND_CENTERS = {"labels_": "n", "cluster_centers_": "kp"}
-SPECTRAL = {**ROWS_AND_CENTERS, "embedding_": "nk", "eigenvalues_": "k"}
 SCALES = {**ROWS_AND_CENTERS, "scales_": "n"}
+SPECTRAL = {**ROWS_AND_CENTERS, "embedding_": "nk", "eigenvalues_": "k"}
+ERRORS = {"center_errors_": "k", "scale_errors_": "n"}
+MIXTURE = {"memberships_": "nk", "weights_": "k", **ERRORS}
+COUNTS = {"n_clusters_": int, "n_iter_": int}
 LAYOUTS = {
     layout.build.__name__: layout
     for layout in (
-        Layout(
-            IhSC,
-            {**SPECTRAL, **SCALES, "noise_levels_": "n"},
-            {"n_clusters_": int, "n_iter_": int},
-        ),
+        Layout(IhSC, {**SPECTRAL, **SCALES, "noise_levels_": "n"}, COUNTS),
         Layout(
             IhGMM,
-            {**SCALES, "memberships_": "nk", "weights_": "k", "center_errors_": "k",
-             "scale_errors_": "n"},
-            {"log_likelihood_": float, "n_clusters_": int, "converged_": bool,
-             "n_iter_": int},
+            {**SCALES, **MIXTURE},
+            {**COUNTS, "log_likelihood_": float, "converged_": bool},
         ),
         Layout(PSC, {**SPECTRAL, "components_": "kp"}, {"n_iter_": int}),
         Layout(SphericalKMeans, ROWS_AND_CENTERS, {"inertia_": float, "n_iter_": int}),
     )
-}  # fmt: skip
-"""The classes that can be saved, by name."""
+}
+SCALER = ("scaler.mean_", "scaler.scale_", "scaler.var_")
 
-FORMAT, FORMAT_VERSION = "ihgmm-model", 2
-"""What a header says it is; the second changes when old readers could not follow."""
-
-HEADER = "header.json"
-SCALAR = (str, int, float, bool, type(None))
-"""What a parameter may be."""
+HEADER, FORMAT = "header.json", "ihgmm-model"
+FORMAT_VERSION = 2  # another one where older versions of ihgmm could not read on
+SCALAR = (str, int, float, bool, type(None))  # what a parameter may be
 
 
 def save_model(
@@ -148,26 +134,26 @@ def save_model(
     >>> (loaded.predict(X) == model.predict(X)).all()
     np.True_
     """
-    scaler, estimator = _split(model)
-    name = type(estimator).__name__
+    scaler, estimator, layout = _split(model)
+    name = layout.build.__name__
     if not hasattr(estimator, "cluster_centers_"):
         raise NotFittedError(f"This {name} is not fitted; call fit before saving it.")
-    parameters, arrays = _contents(estimator)
+    parameters, arrays = _contents(estimator, layout)
     if feature_names is None:
         feature_names = getattr(scaler or estimator, "feature_names_in_", None)
-    p = int(estimator.n_features_in_)
-    kinds = LAYOUTS[name].numbers
     header: dict[str, Any] = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "ihgmm": version("ihgmm"),
         "class": name,
         "parameters": parameters,
-        "numbers": {key: kind(getattr(estimator, key)) for key, kind in kinds.items()},
-        "n_features": p,
-        "feature_names": None if feature_names is None else _names(feature_names, p),
-        "id_column": _column("id_column", id_column),
-        "label_column": _column("label_column", label_column),
+        "numbers": {
+            key: kind(getattr(estimator, key)) for key, kind in layout.numbers.items()
+        },
+        "n_features": int(estimator.n_features_in_),
+        "feature_names": None if feature_names is None else [*map(str, feature_names)],
+        "id_column": id_column,
+        "label_column": label_column,
         "scaler": None,
     }
     if scaler is not None:
@@ -178,7 +164,8 @@ def save_model(
         }
         parts = {key: getattr(scaler, key.removeprefix("scaler.")) for key in SCALER}
         arrays |= {key: values for key, values in parts.items() if values is not None}
-    with atomic_write(Path(path)) as file:
+    _check_header(header)
+    with atomic_write(path) as file:
         file.write(_pack(header, arrays))
 
 
@@ -214,61 +201,24 @@ def load_saved(path: str | os.PathLike[str]) -> SavedModel:
         raise StorageError(f"{path}: {error}") from error
 
 
-def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedModel:
-    """Return the model of a header and arrays that make sense together."""
-    layout, parameters = _check_header(header)
-    shapes = _shapes(layout, parameters)
-    if header.get("scaler") is not None:
-        shapes |= {key: shape for key, shape in SCALER.items() if key in arrays}
-    if "init" in arrays and "init" not in parameters:
-        shapes["init"] = "kp"
-        parameters["init"] = arrays["init"]
-    p = header["n_features"]
-    old = header["version"] == 1 and "center_errors_" in shapes
-    if old:
-        del shapes["center_errors_"]
-        shapes |= DIRECTIONS
-    _check_arrays(arrays, shapes, p)
-    model = layout.build(**parameters)
-    if old:
-        model.center_errors_ = _center_errors(arrays, parameters["noise"])
-    for key in shapes:
-        if key.endswith("_") and "." not in key:
-            setattr(model, key, arrays[key])
-    for key in layout.numbers:
-        setattr(model, key, header["numbers"][key])
-    model.n_features_in_ = p
-    steps = [model]
-    if header.get("scaler") is not None:
-        steps.insert(0, _scaler(header["scaler"], arrays, p))
-    if header.get("feature_names") is not None:
-        steps[0].feature_names_in_ = np.array(header["feature_names"], dtype=object)
-    return SavedModel(
-        make_pipeline(*steps) if len(steps) > 1 else model,
-        header.get("id_column"),
-        header.get("label_column"),
-    )
-
-
 def _require(condition: bool, message: str) -> None:
     if not condition:
         raise StorageError(message)
 
 
-def _split(model: Any) -> tuple[StandardScaler | None, Any]:
-    """Return the scaler, if there is one, and the estimator."""
+def _split(model: Any) -> tuple[StandardScaler | None, Any, Layout]:
+    """Return the scaler, if there is one, the estimator, and its layout."""
     steps = [s for _, s in model.steps] if isinstance(model, Pipeline) else [model]
     *before, estimator = steps
     layout = LAYOUTS.get(type(estimator).__name__)
-    _require(
-        layout is not None
-        and type(estimator) is layout.build
-        and [type(step) for step in before] in ([], [StandardScaler]),
-        f"{' and '.join(type(step).__name__ for step in steps)} cannot be saved; give "
-        f"one of {', '.join(LAYOUTS)}, or a pipeline of a StandardScaler and one of "
-        "them.",
-    )
-    return before[0] if before else None, estimator
+    scaled = [type(step) for step in before] in ([], [StandardScaler])
+    if layout is None or type(estimator) is not layout.build or not scaled:
+        raise StorageError(
+            f"{' and '.join(type(step).__name__ for step in steps)} cannot be saved; "
+            f"give one of {', '.join(LAYOUTS)}, or a pipeline of a StandardScaler and "
+            "one of them."
+        )
+    return before[0] if before else None, estimator, layout
 
 
 def _shapes(layout: Layout, parameters: dict[str, Any]) -> dict[str, str]:
@@ -279,11 +229,12 @@ def _shapes(layout: Layout, parameters: dict[str, Any]) -> dict[str, str]:
     return shapes
 
 
-def _contents(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _contents(
+    estimator: Any, layout: Layout
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the parameters and the arrays of an estimator."""
-    name = type(estimator).__name__
     parameters: dict[str, Any] = estimator.get_params(deep=False)
-    shapes = _shapes(LAYOUTS[name], parameters)
+    shapes = _shapes(layout, parameters)
     arrays = {key: to_host(getattr(estimator, key)) for key in shapes}
     kept: dict[str, Any] = {}
     for key, value in parameters.items():
@@ -295,24 +246,9 @@ def _contents(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         elif key == "random_state":
             kept[key] = None
         else:
+            name = layout.build.__name__
             raise StorageError(f"{key}={value!r} of {name} cannot be saved.")
     return kept, arrays
-
-
-def _names(names: Sequence[str], p: int) -> list[str]:
-    words = [str(name) for name in names]
-    _require(
-        len(words) == p == len(set(words)),
-        f"feature_names has {len(set(words))} different names; the model has {p} "
-        "features and wants one for each.",
-    )
-    return words
-
-
-def _column(what: str, name: Any) -> str | None:
-    text = f"{what} is {name!r}; the name of a column is text."
-    _require(name is None or isinstance(name, str), text)
-    return name
 
 
 def _pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -347,10 +283,8 @@ def _unpack(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     except (ValueError, RecursionError) as error:
         raise StorageError(f"its {HEADER} cannot be read ({error}).") from error
     _require(isinstance(header, dict), f"its {HEADER} is not an object.")
-    return header, {
-        name.removesuffix(".npy"): _array(name, content)
-        for name, content in raw.items()
-    }
+    arrays = {name.removesuffix(".npy"): _array(name, raw[name]) for name in raw}
+    return header, arrays
 
 
 def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
@@ -360,10 +294,8 @@ def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
     different = len({member.filename for member in members})
     _require(different == count, "this is no model: two of its members share a name.")
     for member in members:
-        _require(
-            member.compress_type == zipfile.ZIP_STORED,
-            f"{member.filename!r} is compressed, which models never are.",
-        )
+        text = f"{member.filename!r} is compressed, which models never are."
+        _require(member.compress_type == zipfile.ZIP_STORED, text)
     unpacked = sum(member.file_size for member in members)
     _require(unpacked <= size, f"it claims to hold more than its {size:,} bytes.")
 
@@ -371,29 +303,26 @@ def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
 def _array(name: str, raw: bytes) -> np.ndarray:
     """Return an array from the bytes of a ``.npy`` file that holds numbers only."""
     # What NumPy raises at the header of an array that makes no sense.
-    unreadable = (ValueError, TypeError, SyntaxError, RecursionError)
+    senseless = (ValueError, TypeError, SyntaxError, RecursionError)
     stream = io.BytesIO(raw)
     try:
         if np.lib.format.read_magic(stream) != (1, 0):
             raise ValueError("its version is not 1.0")
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    except (*unreadable, tokenize.TokenError) as error:
+    except (*senseless, tokenize.TokenError) as error:
         raise StorageError(f"{name!r} is not an array ({error}).") from error
-    _require(
-        dtype.str in ("<f4", "<f8", "<i8", "|b1"),
-        f"{name!r} holds {dtype} entries; models hold numbers only.",
-    )
+    text = f"{name!r} holds {dtype} entries; models hold numbers only."
+    _require(dtype.str in ("<f4", "<f8", "<i8", "|b1"), text)
     rest = len(raw) - stream.tell()
-    _require(
-        min(shape, default=0) >= 0 and math.prod(shape) * dtype.itemsize == rest,
-        f"{name!r} says that its shape is {shape}, and has {rest:,} bytes.",
-    )
+    whole = min(shape, default=0) >= 0 and math.prod(shape) * dtype.itemsize == rest
+    text = f"{name!r} says that its shape is {shape}, and has {rest:,} bytes."
+    _require(whole, text)
     flat = np.frombuffer(raw, dtype, offset=stream.tell())
     return flat.reshape(shape, order="F" if fortran else "C").copy(order="K")
 
 
-def _check_header(header: dict[str, Any]) -> tuple[Layout, dict[str, Any]]:
-    """Return the layout and the parameters of a header that makes sense."""
+def _check_header(header: dict[str, Any]) -> Layout:
+    """Return the layout of a header that makes sense."""
     _require(header.get("format") == FORMAT, "this is no model of ihgmm.")
     _require(
         header.get("version") in range(1, FORMAT_VERSION + 1),
@@ -401,21 +330,21 @@ def _check_header(header: dict[str, Any]) -> tuple[Layout, dict[str, Any]]:
         f"{header.get('ihgmm')!r}; this is ihgmm {version('ihgmm')} and reads formats "
         f"1 to {FORMAT_VERSION}. Use the version that wrote it, or fit again.",
     )
-    name = str(header.get("class"))
-    known = ", ".join(LAYOUTS)
+    name, known = str(header.get("class")), ", ".join(LAYOUTS)
     _require(name in LAYOUTS, f"it holds a model of class {name!r}; known are {known}.")
     layout = LAYOUTS[name]
     p, names = header.get("n_features"), header.get("feature_names")
     _require(type(p) is int and p >= 1, f"n_features={p!r} is not a count.")
     if names is not None:
-        _require(
-            isinstance(names, list)
-            and all(isinstance(entry, str) for entry in names)
-            and len(names) == p == len(set(names)),
-            f"its feature names are not {p} different names.",
-        )
+        words = names if isinstance(names, list) else []
+        different = len({name for name in words if isinstance(name, str)})
+        text = f"feature_names has {different} different names; the model has {p}"
+        fits = len(words) == p == different
+        _require(fits, f"{text} features and wants one for each.")
     for key in ("id_column", "label_column"):  # older files have none
-        _column(f"its {key}", header.get(key))
+        column = header.get(key)
+        text = f"{key} is {column!r}; the name of a column is text."
+        _require(column is None or isinstance(column, str), text)
     parameters, numbers = header.get("parameters"), header.get("numbers")
     if not isinstance(parameters, dict) or not isinstance(numbers, dict):
         raise StorageError("its parameters or numbers are missing.")
@@ -430,7 +359,58 @@ def _check_header(header: dict[str, Any]) -> tuple[Layout, dict[str, Any]]:
         noise = parameters.get("noise")
         fits = isinstance(noise, str) and noise in NOISE_SHAPES
         _require(fits, f"noise={noise!r} is not known.")
-    return layout, dict(parameters)
+    scaler = header.get("scaler")
+    if scaler is not None:
+        kinds = {"with_mean": bool, "with_std": bool, "n_samples_seen_": int}
+        fits = isinstance(scaler, dict) and all(
+            type(scaler.get(key)) is kind for key, kind in kinds.items()
+        )
+        _require(fits, f"its scaler is {scaler!r}, which is not known.")
+    return layout
+
+
+def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedModel:
+    """Return the model of a header and arrays that make sense together."""
+    layout = _check_header(header)
+    parameters, scaler = dict(header["parameters"]), header.get("scaler")
+    shapes = _shapes(layout, parameters)
+    if scaler is not None:
+        needed = [scaler["with_mean"], scaler["with_std"], False]
+        shapes |= {
+            key: "p"
+            for key, need in zip(SCALER, needed, strict=True)
+            if need or key in arrays
+        }
+    if "init" in arrays and "init" not in parameters:
+        shapes["init"] = "kp"
+        parameters["init"] = arrays["init"]
+    p = header["n_features"]
+    old = header["version"] == 1 and "center_errors_" in shapes
+    if old:
+        del shapes["center_errors_"]
+        shapes |= DIRECTIONS
+    _check_arrays(arrays, shapes, p)
+    model = layout.build(**parameters)
+    if old:
+        model.center_errors_ = _center_errors(arrays, parameters["noise"])
+    for key in shapes:
+        if key.endswith("_") and "." not in key:
+            setattr(model, key, arrays[key])
+    for key in layout.numbers:
+        setattr(model, key, header["numbers"][key])
+    steps = [model]
+    if scaler is not None:
+        switches = {key: scaler[key] for key in ("with_mean", "with_std")}
+        steps.insert(0, StandardScaler(**switches))
+        for key in SCALER:
+            setattr(steps[0], key.removeprefix("scaler."), arrays.get(key))
+        steps[0].n_samples_seen_ = scaler["n_samples_seen_"]
+    for step in steps:
+        step.n_features_in_ = p
+    if header.get("feature_names") is not None:
+        steps[0].feature_names_in_ = np.array(header["feature_names"], dtype=object)
+    whole = model if scaler is None else make_pipeline(*steps)
+    return SavedModel(whole, header.get("id_column"), header.get("label_column"))
 
 
 def _check_arrays(
@@ -443,14 +423,12 @@ def _check_arrays(
     sizes = {"1": 1, "p": p}
     for key, letters in shapes.items():
         array = arrays[key]
-        _require(
-            array.ndim == len(letters)
-            and all(
-                sizes.setdefault(letter, length) == length
-                for letter, length in zip(letters, array.shape, strict=True)
-            ),
-            f"{key} has shape {array.shape}, which does not fit the other arrays.",
+        fits = array.ndim == len(letters) and all(
+            sizes.setdefault(letter, length) == length
+            for letter, length in zip(letters, array.shape, strict=True)
         )
+        text = f"{key} has shape {array.shape}, which does not fit the other arrays."
+        _require(fits, text)
         fits = (array.dtype.kind == "i") == (key == "labels_")
         _require(fits, f"{key} holds {array.dtype} entries.")
     labels, k = arrays["labels_"], sizes["k"]
@@ -472,22 +450,3 @@ def _center_errors(arrays: dict[str, np.ndarray], noise: str) -> np.ndarray:
     lengths = np.linalg.norm(centers.astype(np.float64), axis=1)
     errors = arrays["noise_levels_"] * np.sqrt(loads) * lengths
     return np.asarray(errors.astype(centers.dtype))
-
-
-def _scaler(header: Any, arrays: dict[str, np.ndarray], p: int) -> StandardScaler:
-    """Return the scaler that a header and arrays describe."""
-    kinds = {"with_mean": bool, "with_std": bool, "n_samples_seen_": int}
-    _require(
-        isinstance(header, dict)
-        and all(type(header.get(key)) is kind for key, kind in kinds.items()),
-        f"its scaler is {header!r}, which is not known.",
-    )
-    for key in ["mean_"] * header["with_mean"] + ["scale_"] * header["with_std"]:
-        text = f"the array 'scaler.{key}' is missing."
-        _require(f"scaler.{key}" in arrays, text)
-    scaler = StandardScaler(with_mean=header["with_mean"], with_std=header["with_std"])
-    for key in SCALER:
-        setattr(scaler, key.removeprefix("scaler."), arrays.get(key))
-    scaler.n_samples_seen_ = header["n_samples_seen_"]
-    scaler.n_features_in_ = p
-    return scaler

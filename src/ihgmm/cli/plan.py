@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from ihgmm import planning
+from ihgmm._text import plan_advice, plan_heading, plan_table
 from ihgmm.cli.options import option
 from ihgmm.cli.screen import Screen
 
@@ -44,10 +45,10 @@ def plan(
         gpu_memory=_bytes("--gpu-memory", gpu_memory),
     )
     screen.document("plan", asdict(made))
-    screen.say(made.heading(), "bold")
-    head, *rows = made.table()
+    screen.say(plan_heading(made), "bold")
+    head, *rows = plan_table(made)
     screen.table(dict.fromkeys(head, ""), rows)
-    for sentence in made.advice():
+    for sentence in plan_advice(made):
         screen.say(sentence)
 
 

@@ -5,8 +5,6 @@ They are curves of one parameter, or heat maps of two.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,84 +24,71 @@ CURVES: dict[str, dict[str, Any]] = {
     "IhSC, cosine": {"color": "#CC79A7", "marker": "v", "linestyle": "--"},
     "spherical k-means": {"color": "#777777", "marker": "x", "linestyle": ":"},
 }
-
+# Legends and styles of the thresholds. Ndaoud's is there for two clusters only, where
+# it is the same number as Chen and Yang's.
 THRESHOLDS: dict[str, tuple[str, Any]] = {
     "IhSC": ("IhSC, the paper's (C = 1)", "solid"),
     "Chen and Yang 2021": ("Chen and Yang 2021", (0, (4, 1.5))),
     "Zhang and Zhou 2024": ("Zhang and Zhou 2024", (0, (1, 1.2))),
     "Löffler et al. 2021": ("Löffler et al. 2021", "dashdot"),
 }
-"""Legends and styles of the thresholds. Ndaoud's is there for two clusters only, where
-it is the same number as Chen and Yang's."""
 
 
-@contextmanager
-def _figure(
+def _two_rows(n_columns: int, **options: Any) -> tuple[Any, np.ndarray]:
+    """Return a figure of two rows of axes, errors above and shares below."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(layout="constrained")
+    return figure, figure.subplots(2, n_columns, squeeze=False, **options)
+
+
+def _save(
+    figure: Any,
     path: Path,
     heading: str,
-    size: tuple[float, float],
-    n_columns: int,
-    share: tuple[Any, Any],
+    lines: dict[str, Any],
     dpi: int,
     **legend: Any,
-) -> Iterator[tuple[Any, np.ndarray, dict[str, Any]]]:
-    """Yield a figure, two rows of axes and a dict of lines for the legend; save it."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("Figures need matplotlib: pip install matplotlib") from None
-    figure = Figure(figsize=size, layout="constrained")
-    sharex, sharey = share
-    axes = figure.subplots(2, n_columns, sharex=sharex, sharey=sharey, squeeze=False)
-    lines: dict[str, Any] = {}
-    yield figure, axes, lines
-    legend = {"loc": "outside lower center", "frameon": False, **legend}
-    figure.legend(lines.values(), lines.keys(), **legend)
+) -> None:
+    place = {"loc": "outside lower center", "frameon": False}
+    figure.legend(lines.values(), lines.keys(), **place, **legend)
     figure.suptitle(heading, fontsize=11)
     figure.savefig(path, dpi=dpi)
 
 
 def draw_experiment(experiment: Experiment, summary: list[Summary], path: Path) -> None:
-    """Draw the curves of an experiment to a PNG, PDF or SVG file.
-
-    ``summary`` is what :func:`~ihgmm.experiments.summarize` returned for it.
-    """
+    """Draw the curves of a summary of an experiment to a PNG, PDF or SVG file."""
     panels = [p for p in experiment.panels if any(s.panel == p.name for s in summary)]
     columns = [(panel, noise) for panel in panels for noise in NOISE_NAMES]
+    figure, axes = _two_rows(len(columns), sharex="col", sharey="row")
+    figure.set_size_inches(2.6 * len(columns) + 0.6, 5.4)
+    lines: dict[str, Any] = {}
+    for column, (panel, noise) in enumerate(columns):
+        for method, style in CURVES.items():
+            place = (panel.name, noise, method)
+            curve = [s for s in summary if (s.panel, s.noise, s.method) == place]
+            curve.sort(key=lambda s: s.x)
+            if curve:
+                x = [s.x for s in curve]
+                style = {"linewidth": 1.3, "markersize": 4.5, **style}
+                rows = [s.rate for s in curve], [s.exact_share for s in curve]
+                for ax, values in zip(axes[:, column], rows, strict=True):
+                    (lines[method],) = ax.plot(x, values, **style)
+        noise_title = f"{noise.capitalize()} noise ({NOISE_NAMES[noise]})"
+        axes[0, column].set_title(f"{panel.title}\n{noise_title}", fontsize=9)
+        axes[1, column].set_xlabel(panel.symbol)
+    axes[0, 0].set(ylabel="misclassification rate", ylim=(-0.02, None))
+    axes[1, 0].set(ylabel="exact recovery", ylim=(-0.05, 1.05))
+    for ax in axes.flat:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(alpha=0.25, linewidth=0.6)
+        ax.tick_params(labelsize=8)
     reps = sorted({s.reps for s in summary})
     count = f"{reps[0]}" if len(reps) == 1 else f"{reps[0]} to {reps[-1]}"
-    n_methods = len({s.method for s in summary} & set(CURVES))
-    with _figure(
-        path,
-        f"{experiment.title} ({count} repetitions)",
-        (2.6 * len(columns) + 0.6, 5.4),
-        len(columns),
-        ("col", "row"),
-        dpi=130,
-        # Six names side by side need the width of at least four panels.
-        ncols=n_methods if len(columns) >= 4 else 3,
-        fontsize=9,
-    ) as (_, axes, lines):
-        for column, (panel, noise) in enumerate(columns):
-            for method, style in CURVES.items():
-                place = (panel.name, noise, method)
-                curve = [s for s in summary if (s.panel, s.noise, s.method) == place]
-                curve.sort(key=lambda s: s.x)
-                if curve:
-                    x = [s.x for s in curve]
-                    style = {"linewidth": 1.3, "markersize": 4.5, **style}
-                    rows = [s.rate for s in curve], [s.exact_share for s in curve]
-                    for ax, values in zip(axes[:, column], rows, strict=True):
-                        (lines[method],) = ax.plot(x, values, **style)
-            noise_title = f"{noise.capitalize()} noise ({NOISE_NAMES[noise]})"
-            axes[0, column].set_title(f"{panel.title}\n{noise_title}", fontsize=9)
-            axes[1, column].set_xlabel(panel.symbol)
-        axes[0, 0].set(ylabel="misclassification rate", ylim=(-0.02, None))
-        axes[1, 0].set(ylabel="exact recovery", ylim=(-0.05, 1.05))
-        for ax in axes.flat:
-            ax.spines[["top", "right"]].set_visible(False)
-            ax.grid(alpha=0.25, linewidth=0.6)
-            ax.tick_params(labelsize=8)
+    heading = f"{experiment.title} ({count} repetitions)"
+    # Six names side by side need the width of at least four panels.
+    ncols = len(lines) if len(columns) >= 4 else 3
+    _save(figure, path, heading, lines, 130, ncols=ncols, fontsize=9)
 
 
 def grid(
@@ -114,16 +99,12 @@ def grid(
     Both have a row for each panel and a column for each value, and NaN where nothing
     was run.
     """
-    shape = (len(one.panels), len(one.panels[0].values))
-    errors, shares, reps = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    place = {
-        (panel.name, float(x)): (row, column)
-        for row, panel in enumerate(one.panels)
-        for column, x in enumerate(panel.values)
-    }
+    rows = {panel.name: row for row, panel in enumerate(one.panels)}
+    columns = {float(x): column for column, x in enumerate(one.panels[0].values)}
+    errors, shares, reps = np.zeros((3, len(rows), len(columns)))
     for s in summary:
-        if s.method == method and (s.panel, s.x) in place:
-            cell = place[s.panel, s.x]
+        if s.method == method and s.panel in rows and s.x in columns:
+            cell = rows[s.panel], columns[s.x]
             errors[cell] += s.reps * s.rate
             shares[cell] += s.reps * s.exact_share
             reps[cell] += s.reps
@@ -138,71 +119,59 @@ def draw_map(
 
     ``summary`` is what :func:`~ihgmm.experiments.summarize` returned for it.
     """
+    from matplotlib.colors import PowerNorm
+    from matplotlib.patheffects import withStroke
+
     methods, n_rows = experiment.methods, len(one.panels)
     values = np.array(one.panels[0].values)
     middles = np.sqrt(values[1:] * values[:-1])
     edges = np.r_[values[0] ** 2 / middles[0], middles, values[-1] ** 2 / middles[-1]]
+    heights = np.arange(n_rows + 1) - 0.5
     grids = [grid(one, summary, method) for method in methods]
     worst = max(np.nanmax(errors) for errors, _ in grids)
-    panels = {panel.name for panel in one.panels}
-    reps = sum(s.reps for s in summary if s.panel in panels and s.method == methods[0])
-    reps_per_cell = reps / np.isfinite(grids[0][0]).sum()
+    # Square roots, since one row in a hundred or in twenty is the question. Good is
+    # bright in both rows, in a map that the colour-blind can read.
+    looks = (
+        ("error", "cividis_r", PowerNorm(0.5, 0, max(worst, 0.1))),
+        ("exact recovery", "cividis", PowerNorm(1, 0, 1)),
+    )
+    outline = [withStroke(linewidth=2.6, foreground="black")]
+    line = {"color": "white", "linewidth": 1.2, "path_effects": outline}
     steps = _threshold_steps(one, edges)
-    with _figure(
-        path,
-        f"{one.title} ({reps_per_cell:.3g} draws a cell)",
-        (1.62 * len(methods) + 1.5, 2 * (0.45 + 0.24 * n_rows) + 1.35),
-        len(methods),
-        (True, True),
-        dpi=110,
-        ncols=len(steps),
-        fontsize=8,
-        title="thresholds for exact recovery",
-        title_fontsize=8,
-        handlelength=3.5,
-    ) as (figure, axes, lines):
-        from matplotlib.colors import PowerNorm
-        from matplotlib.patheffects import withStroke
-
-        outline = [withStroke(linewidth=2.6, foreground="black")]
-        # Square roots, since one row in a hundred or in twenty is the question. Good
-        # is bright in both rows, in a map that the colour-blind can read.
-        looks = (
-            ("error", "cividis_r", PowerNorm(0.5, 0, max(worst, 0.1))),
-            ("exact recovery", "cividis", PowerNorm(1, 0, 1)),
-        )
-        heights = np.arange(n_rows + 1) - 0.5
-        for row, (name, cmap, norm) in enumerate(looks):
-            for ax, cells in zip(axes[row], grids, strict=True):
-                mesh = ax.pcolormesh(edges, heights, cells[row], cmap=cmap, norm=norm)
-                ax.set_facecolor("#dddddd")
-                for legend, (x, style) in steps.items():
-                    (lines[legend],) = ax.plot(
-                        x,
-                        np.repeat(heights, 2)[1:-1],
-                        color="white",
-                        linewidth=1.2,
-                        linestyle=style,
-                        path_effects=outline,
-                    )
-            bar = figure.colorbar(mesh, ax=axes[row], aspect=12, pad=0.01)
-            bar.ax.tick_params(labelsize=7)
-            if row == 0:
-                marks = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
-                ticks = [t for t in marks if t <= worst]
-                bar.set_ticks(ticks, labels=[f"{t:g}" for t in ticks])
-            bar.set_label(name, fontsize=8)
-            axes[row, 0].set_ylabel(one.symbol, fontsize=9)
-        for ax, method in zip(axes[0], methods, strict=True):
-            ax.set_title(method, fontsize=9)
-        for ax in axes.flat:
-            ax.set_xscale("log")
-            ax.set_xlim(edges[0], edges[-1])
-            ax.set_xticks([0.1, 0.3, 1, 3], labels=["0.1", "0.3", "1", "3"])
-            ax.minorticks_off()
-            ax.set_yticks(range(n_rows), labels=[panel.title for panel in one.panels])
-            ax.tick_params(labelsize=7.5)
-        axes[1, len(methods) // 2].set_xlabel(one.panels[0].symbol, fontsize=9)
+    lines: dict[str, Any] = {}
+    figure, axes = _two_rows(len(methods), sharex=True, sharey=True)
+    figure.set_size_inches(1.62 * len(methods) + 1.5, 2.25 + 0.48 * n_rows)
+    for row, (name, cmap, norm) in enumerate(looks):
+        for ax, cells in zip(axes[row], grids, strict=True):
+            mesh = ax.pcolormesh(edges, heights, cells[row], cmap=cmap, norm=norm)
+            ax.set_facecolor("#dddddd")
+            for label, (x, style) in steps.items():
+                y = np.repeat(heights, 2)[1:-1]
+                (lines[label],) = ax.plot(x, y, linestyle=style, **line)
+        bar = figure.colorbar(mesh, ax=axes[row], aspect=12, pad=0.01)
+        bar.ax.tick_params(labelsize=7)
+        if row == 0:
+            marks = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
+            ticks = [t for t in marks if t <= worst]
+            bar.set_ticks(ticks, labels=[f"{t:g}" for t in ticks])
+        bar.set_label(name, fontsize=8)
+        axes[row, 0].set_ylabel(one.symbol, fontsize=9)
+    for ax, method in zip(axes[0], methods, strict=True):
+        ax.set_title(method, fontsize=9)
+    for ax in axes.flat:
+        ax.set_xscale("log")
+        ax.set_xlim(edges[0], edges[-1])
+        ax.set_xticks([0.1, 0.3, 1, 3], labels=["0.1", "0.3", "1", "3"])
+        ax.minorticks_off()
+        ax.set_yticks(range(n_rows), labels=[panel.title for panel in one.panels])
+        ax.tick_params(labelsize=7.5)
+    axes[1, len(methods) // 2].set_xlabel(one.panels[0].symbol, fontsize=9)
+    names = {panel.name for panel in one.panels}
+    draws = sum(s.reps for s in summary if s.panel in names and s.method == methods[0])
+    heading = f"{one.title} ({draws / np.isfinite(grids[0][0]).sum():.3g} draws a cell)"
+    title = {"title": "thresholds for exact recovery", "title_fontsize": 8}
+    legend = {"ncols": len(steps), "fontsize": 8, "handlelength": 3.5}
+    _save(figure, path, heading, lines, 110, **title, **legend)
 
 
 def threshold_constants(panel: Panel) -> dict[str, float]:

@@ -9,21 +9,21 @@ import hashlib
 import io
 import os
 import signal
-import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from ihgmm._files import atomic_write
+from ihgmm._files import atomic_write, sole_writer
 from ihgmm.experiments.methods import METHODS
 from ihgmm.experiments.studies import Experiment, Setting
 from ihgmm.metrics import misclassification_loss
@@ -44,13 +44,11 @@ class Run:
     @property
     def seed(self) -> int:
         """The seed of this repetition; it depends on nothing but its name."""
-        return (
-            int.from_bytes(hashlib.sha256(self.key.encode()).digest()[:4], "big") >> 1
-        )
+        digest = hashlib.sha256(self.key.encode()).digest()
+        return int.from_bytes(digest[:4], "big") >> 1
 
 
-@dataclass(frozen=True, order=True)
-class Result:
+class Result(NamedTuple):
     """How one method did in one repetition: a row of the table of all runs."""
 
     experiment: str
@@ -61,6 +59,14 @@ class Result:
     method: str
     n_samples: int
     errors: int
+
+    @property
+    def run(self) -> str:
+        """The key of the run that it belongs to."""
+        return f"{self.experiment}/{self.panel}/{self.x:g}/{self.noise}/{self.rep}"
+
+
+HEAD = ",".join(Result._fields) + "\n"
 
 
 @dataclass(frozen=True)
@@ -77,18 +83,11 @@ class Summary:
     exact_share: float
 
 
-COLUMNS = [f.name for f in fields(Result)]
-
-
 def execute(run: Run) -> list[Result]:
     """Draw the sample of one repetition and run every method on it."""
     setting = run.setting
-    sample = setting.sampler(
-        **setting.options,
-        noise=setting.noise,
-        random_state=run.seed,
-        return_params=True,
-    )
+    options = {**setting.options, "noise": setting.noise, "random_state": run.seed}
+    sample = setting.sampler(**options, return_params=True)
     place = (setting.experiment, setting.panel, float(setting.x), setting.noise)
     results = []
     # One thread: processes share the cores, and results do not depend on how many.
@@ -140,27 +139,26 @@ def run_experiment(
     BlockingIOError
         If another run is at work on the same table.
     """
+    report = progress or (lambda done, wanted: None)
     settings = [s for s in experiment.settings() if only is None or only(s)]
     # Repetition by repetition, so that an early look sees every setting.
     wanted = [Run(setting, rep) for rep in range(reps) for setting in settings]
     with sole_writer(path):
-        done = _by_run(read_results(path, experiment.methods, repair=True))
+        done = _grouped(read_results(path, experiment.methods, repair=True), "run")
         missing = [run for run in wanted if run.key not in done]
         count = len(wanted) - len(missing)
-        if progress:
-            progress(count, len(wanted))
+        report(count, len(wanted))
         with path.open("a", newline="", encoding="utf-8") as file:
             if file.tell() == 0:
-                file.write(",".join(COLUMNS) + "\n")
+                file.write(HEAD)
             with contextlib.closing(_execute_all(missing, jobs)) as outputs:
                 for results in outputs:
-                    done |= _by_run(results)
+                    done |= _grouped(results, "run")
                     file.write(_lines(results))
                     file.flush()
                     os.fsync(file.fileno())
                     count += 1
-                    if progress:
-                        progress(count, len(wanted))
+                    report(count, len(wanted))
     return sorted(result for results in done.values() for result in results)
 
 
@@ -207,65 +205,6 @@ def _uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-@contextlib.contextmanager
-def sole_writer(path: Path) -> Iterator[None]:
-    """Keep other processes from writing to a table, or say which one is at it.
-
-    The system lets go of the lock when a process ends, however it ends. The lock is on
-    a file beside the table, since the table itself is replaced when it is repaired.
-    """
-    place = path.with_name(f".{path.name}.lock")
-    while True:
-        file = place.open("a+b")
-        try:
-            _lock(file)
-        except BlockingIOError:
-            file.seek(0)
-            process = file.read().decode() or "unknown"
-            file.close()
-            raise BlockingIOError(
-                f"{path} is being written by another run (process {process}); wait for "
-                "it to end, or give another folder."
-            ) from None
-        except OSError as error:
-            warnings.warn(
-                f"{path} cannot be locked here ({error}); make sure that no other run "
-                "writes to it.",
-                stacklevel=4,
-            )
-            break
-        # Whoever had it last may have removed it after it was opened above.
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(file.fileno()), place.stat()):
-                break
-        file.close()
-    with file:
-        file.truncate(0)
-        file.write(str(os.getpid()).encode())
-        file.flush()
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):  # Windows keeps a file that is open
-                place.unlink()
-
-
-def _lock(file: BinaryIO) -> None:
-    """Lock a file until it is closed; raise BlockingIOError if another has it."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        file.seek(2**20)  # beyond what is written there, so that others can read it
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError as error:
-            raise BlockingIOError from error
-    else:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
 def read_results(
     path: Path, methods: tuple[str, ...], *, repair: bool = False
 ) -> list[Result]:
@@ -274,62 +213,62 @@ def read_results(
     A process that was killed may leave an unfinished line or repetition at the end of
     the table; with ``repair`` they are cut off the file, and always left out here.
     """
-    if not path.exists():
-        return []
-    text = path.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
-    head, *lines = list(csv.reader(io.StringIO(whole))) or [[]]
-    if lines and head != COLUMNS:
-        raise ValueError(
-            f"{path} is not a table of runs: its columns are {', '.join(head)}. Move "
-            "it away, or give another folder."
-        )
+    kinds = (str, str, float, str, int, str, int, int)
     results = [
-        Result(
-            experiment, panel, float(x), noise, int(rep), method, int(n), int(errors)
-        )
-        for experiment, panel, x, noise, rep, method, n, errors in lines
+        Result(*(kind(word) for kind, word in zip(kinds, row, strict=True)))
+        for row in read_rows(path, Result._fields, "runs")
     ]
     complete = [
         result
-        for group in _by_run(results).values()
+        for group in _grouped(results, "run").values()
         if {result.method for result in group} == set(methods)
         for result in group
     ]
-    if repair and (len(complete) < len(results) or len(whole) < len(text)):
-        with atomic_write(path) as file:
-            file.write((",".join(COLUMNS) + "\n" + _lines(complete)).encode())
+    text = HEAD + _lines(complete)
+    if repair and path.exists() and path.read_text(encoding="utf-8") != text:
+        with atomic_write(path, "w") as file:
+            file.write(text)
     return complete
+
+
+def read_rows(path: Path, columns: Sequence[str], what: str) -> list[list[str]]:
+    """Return the finished lines of a table that an earlier run has left, if any."""
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    lines = text[: text.rfind("\n") + 1].splitlines()
+    head, *rows = list(csv.reader(lines)) or [list(columns)]
+    if head != list(columns):
+        raise ValueError(
+            f"{path} is not a table of {what}: its columns are {', '.join(head)}. Move "
+            "it away, or give another folder."
+        )
+    return rows
 
 
 def summarize(results: Iterable[Result]) -> list[Summary]:
     """Average the repetitions of each method at each setting."""
-    groups: dict[tuple[str, str, float, str, str], list[Result]] = {}
-    for r in results:
-        key = (r.experiment, r.panel, r.x, r.noise, r.method)
-        groups.setdefault(key, []).append(r)
-    return [
-        Summary(
-            *key,
-            len(group),
-            float(np.mean([r.errors / r.n_samples for r in group])),
-            float(np.mean([r.errors == 0 for r in group])),
-        )
-        for key, group in groups.items()
-    ]
+    groups = _grouped(results, "experiment", "panel", "x", "noise", "method")
+    summary = []
+    for place, group in groups.items():
+        rate = float(np.mean([r.errors / r.n_samples for r in group]))
+        share = float(np.mean([r.errors == 0 for r in group]))
+        row = (*place, len(group), rate, share)
+        summary.append(Summary(*row))
+    return summary
 
 
-def _by_run(results: Iterable[Result]) -> dict[str, list[Result]]:
-    """Return the results of each run by its key."""
-    groups: dict[str, list[Result]] = {}
-    for r in results:
-        key = f"{r.experiment}/{r.panel}/{r.x:g}/{r.noise}/{r.rep}"
-        groups.setdefault(key, []).append(r)
+def _grouped(results: Iterable[Result], *names: str) -> dict[Any, list[Result]]:
+    """Return results by what they have in common: the attributes of these names."""
+    key = attrgetter(*names)
+    groups: dict[Any, list[Result]] = {}
+    for result in results:
+        groups.setdefault(key(result), []).append(result)
     return groups
 
 
 def _lines(results: Iterable[Result]) -> str:
     out = io.StringIO()
-    rows = ({**vars(r), "x": f"{r.x:g}"}.values() for r in results)
+    rows = ({**r._asdict(), "x": f"{r.x:g}"}.values() for r in results)
     csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue()

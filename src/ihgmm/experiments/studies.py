@@ -12,41 +12,32 @@ from ihgmm._checks import check_number, generator
 from ihgmm.statistics.model import default_separation, make_ihgmm
 
 Noise = Literal["gaussian", "rademacher"]
+# Noise distributions and the paper's names for them.
 NOISE_NAMES: dict[Noise, str] = {"gaussian": "GHe", "rademacher": "SHe"}
-"""Noise distributions and the paper's names for them."""
-
-COMPARED = ("IhSC", "IhSC, cosine", "PSC", "PSC, restarts", "k-means",
-            "spherical k-means")  # fmt: skip
-"""The methods of every experiment: the paper's three and what users would try."""
+# The methods of every experiment: the paper's three and what users would try.
+COMPARED = (
+    *("IhSC", "IhSC, cosine", "PSC", "PSC, restarts", "k-means"),
+    "spherical k-means",
+)
+N, P, K, R = "n_samples", "n_features", "n_clusters", "scale_ratio"
+# Arguments that vary, and what they are called along an axis, with the paper's letters.
+ROWS, FEATURES, CLUSTERS = (N, "rows, n"), (P, "features, p"), (K, "clusters, K")
+SPREAD, BALANCE = (R, "spread of scales, R"), ("balance", "balance, β")
+COSINE, NOISE = ("cosine", "cosine of centres"), ("noise_levels", "noise levels")
+SEPARATION = ("separation_constant", "separation constant, C")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One point of a curve: where it is drawn, and what is sampled there.
-
-    Attributes
-    ----------
-    experiment, panel : str
-        Where the setting belongs.
-    x : float
-        The value of the parameter that varies.
-    noise : str
-        Distribution of the noise.
-    options : dict
-        Arguments of the sampler.
-    methods : tuple of str
-        What is run there, of :data:`~ihgmm.experiments.methods.METHODS`.
-    sampler : callable
-        Draws the sample; takes and returns what :func:`ihgmm.make_ihgmm` does.
-    """
+    """One point of a curve: where it is drawn, and what is sampled there."""
 
     experiment: str
     panel: str
-    x: float
-    noise: Noise
-    options: dict[str, Any] = field(hash=False)
-    methods: tuple[str, ...]
-    sampler: Callable[..., Any] = make_ihgmm
+    x: float  #: the value of the parameter that varies
+    noise: Noise  #: distribution of the noise
+    options: dict[str, Any] = field(hash=False)  #: arguments of the sampler
+    methods: tuple[str, ...]  #: what is run, of ihgmm.experiments.methods.METHODS
+    sampler: Callable[..., Any] = make_ihgmm  #: takes and returns what make_ihgmm does
 
     @property
     def key(self) -> str:
@@ -56,78 +47,37 @@ class Setting:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of plots: a parameter varies, the others are fixed.
+    """One pair of plots: a parameter varies, the others are fixed."""
 
-    Attributes
-    ----------
-    name, title : str
-        A word for tables and a heading for figures.
-    varies : str or tuple of str
-        The argument of the sampler that takes the values.
-    symbol : str
-        What it is called under the axis, with the paper's letter.
-    values : sequence of float
-        The values, in order.
-    fixed : dict
-        The other arguments.
-    sampler : callable
-        As in :class:`Setting`.
-    """
-
-    name: str
-    title: str
-    varies: str | tuple[str, ...]
-    symbol: str
-    values: Sequence[float]
-    fixed: dict[str, Any] = field(hash=False)
-    sampler: Callable[..., Any] = make_ihgmm
+    name: str  #: a word for tables
+    title: str  #: a heading for figures
+    varies: str | tuple[str, ...]  #: the argument of the sampler that takes the values
+    symbol: str  #: what it is called under the axis, with the paper's letter
+    values: Sequence[float]  #: in order
+    fixed: dict[str, Any] = field(hash=False)  #: the other arguments
+    sampler: Callable[..., Any] = make_ihgmm  #: as in Setting
 
 
 @dataclass(frozen=True)
 class Map:
-    """Panels that differ in a second parameter, drawn as one heat map.
+    """Panels that differ in a second parameter, drawn as one heat map."""
 
-    Attributes
-    ----------
-    name, title : str
-        A word for files and a heading for figures.
-    symbol : str
-        What the second parameter is called beside the axis.
-    panels : tuple of Panel
-        The rows of the map from the bottom up; their titles are the values of the
-        second parameter.
-    """
-
-    name: str
-    title: str
-    symbol: str
-    panels: tuple[Panel, ...]
+    name: str  #: a word for files
+    title: str  #: a heading for figures
+    symbol: str  #: what the second parameter is called beside the axis
+    panels: tuple[Panel, ...]  #: rows from the bottom up; their titles are its values
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A simulation study.
+    """A simulation study."""
 
-    Attributes
-    ----------
-    name, title : str
-        A word for tables and a heading for figures.
-    panels : tuple of Panel
-        What varies.
-    methods : tuple of str
-        What is run, of :data:`~ihgmm.experiments.methods.METHODS`.
-    reps : int
-        Repetitions of each setting, unless asked for otherwise.
-    maps : tuple of Map
-        The panels as rows of heat maps; without any, panels are drawn as curves.
-    """
-
-    name: str
-    title: str
-    panels: tuple[Panel, ...]
-    methods: tuple[str, ...] = COMPARED
-    reps: int = 200
-    maps: tuple[Map, ...] = ()
+    name: str  #: a word for tables
+    title: str  #: a heading for figures
+    panels: tuple[Panel, ...]  #: what varies
+    methods: tuple[str, ...] = COMPARED  #: of ihgmm.experiments.methods.METHODS
+    reps: int = 200  #: repetitions of each setting, unless asked for otherwise
+    maps: tuple[Map, ...] = ()  #: panels as rows of heat maps; else drawn as curves
 
     def settings(self) -> list[Setting]:
         """Return every setting, noise after noise within a point."""
@@ -179,29 +129,39 @@ def correlated_sample(
     return make_ihgmm(n_samples, centers=centers, random_state=rng, **options)
 
 
-N, P, K, R = "n_samples", "n_features", "n_clusters", "scale_ratio"
-
-EXPERIMENTS: dict[str, Experiment] = {e.name: e for e in (
-    Experiment("exp1", "Experiment 1: sample size and dimension", (
-        Panel("n>>p", "n ≫ p", N, "rows, n", range(500, 2501, 500), {P: 200, K: 4}),
-        Panel("n=p", "n = p", (N, P), "rows, n", range(100, 501, 100), {K: 4}),
-        Panel("p>>n", "p ≫ n", P, "features, p", range(1000, 5001, 1000),
-              {N: 200, K: 4}),
-    )),
-    Experiment("exp2", "Experiment 2: number of clusters", (
-        Panel("n>>p", "n ≫ p", K, "clusters, K", range(2, 9), {N: 5000, P: 1000}),
-        Panel("n=p", "n = p", K, "clusters, K", range(2, 9), {N: 1000, P: 1000}),
-        Panel("p>>n", "p ≫ n", K, "clusters, K", range(2, 9), {N: 1000, P: 5000}),
-    )),
-    Experiment("exp3", "Experiment 3: spread of the scales", (
-        Panel("R", "n = 500, p = 1000", R, "spread of scales, R", range(5, 101, 5),
-              {N: 500, P: 1000, K: 3}),
-    )),
-    Experiment("exp4", "Experiment 4: balance of the clusters", (
-        Panel("beta", "n = 200, p = 1000", "balance", "balance, β",
-              tuple(i / 10 for i in range(1, 11)), {N: 200, P: 1000, K: 3}),
-    ), ("IhSC", "IhSC, magnitude", *COMPARED[1:])),
-)}  # fmt: skip
+WIDE = {P: 1000, K: 3}
+TENTHS = tuple(i / 10 for i in range(1, 11))
+EXPERIMENTS = {
+    "exp1": Experiment(
+        "exp1",
+        "Experiment 1: sample size and dimension",
+        (
+            Panel("n>>p", "n ≫ p", *ROWS, range(500, 2501, 500), {P: 200, K: 4}),
+            Panel("n=p", "n = p", (N, P), ROWS[1], range(100, 501, 100), {K: 4}),
+            Panel("p>>n", "p ≫ n", *FEATURES, range(1000, 5001, 1000), {N: 200, K: 4}),
+        ),
+    ),
+    "exp2": Experiment(
+        "exp2",
+        "Experiment 2: number of clusters",
+        (
+            Panel("n>>p", "n ≫ p", *CLUSTERS, range(2, 9), {N: 5000, P: 1000}),
+            Panel("n=p", "n = p", *CLUSTERS, range(2, 9), {N: 1000, P: 1000}),
+            Panel("p>>n", "p ≫ n", *CLUSTERS, range(2, 9), {N: 1000, P: 5000}),
+        ),
+    ),
+    "exp3": Experiment(
+        "exp3",
+        "Experiment 3: spread of the scales",
+        (Panel("R", "n = 500, p = 1000", *SPREAD, range(5, 101, 5), {N: 500, **WIDE}),),
+    ),
+    "exp4": Experiment(
+        "exp4",
+        "Experiment 4: balance of the clusters",
+        (Panel("beta", "n = 200, p = 1000", *BALANCE, TENTHS, {N: 200, **WIDE}),),
+        ("IhSC", "IhSC, magnitude", *COMPARED[1:]),
+    ),
+}
 """The paper's experiments. Scales up to 20 and C = 3 are defaults of the sampler; the
 separation is the default one throughout, which is what the paper fixes it to in
 experiments 3 and 4, since it depends on neither R nor beta."""
@@ -210,58 +170,47 @@ experiments 3 and 4, since it depends on neither R nor beta."""
 def _map(
     name: str,
     title: str,
+    argument: str,
     symbol: str,
-    rows: dict[str, dict[str, Any]],
+    values: Sequence[Any] | dict[str, Any],
     sampler: Callable[..., Any] = make_ihgmm,
 ) -> Map:
-    """Make a panel for each row: how it is called, and how it differs from the base."""
+    """Make a panel for each value of a second argument, by the name of its row."""
     base = {N: 200, P: 500, K: 4, R: 5.0}  # what all maps have in common
     # In units of the paper's condition, nearly even on a log axis.
     constants = (0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0, 3.0)
-    varies, axis = "separation_constant", "separation constant, C"
-    panels = (
-        Panel(
-            f"{name}={row}", row, varies, axis, constants, {**base, **options}, sampler
-        )
-        for row, options in rows.items()
+    rows = values if isinstance(values, dict) else {f"{v:g}": v for v in values}
+    options = [(row, {**base, argument: value}) for row, value in rows.items()]
+    panels = tuple(
+        Panel(f"{name}={row}", row, *SEPARATION, constants, fixed, sampler)
+        for row, fixed in options
     )
-    return Map(name, title, symbol, tuple(panels))
-
-
-def _rows(argument: str, *values: float) -> dict[str, dict[str, Any]]:
-    return {f"{value:g}": {argument: value} for value in values}
+    return Map(name, title, symbol, panels)
 
 
 # One level for all rows with the mean square of levels that are uniform from 1/3 to 3.
 LOUD = round(float(np.sqrt(np.mean([9, 1, 1 / 9]))), 2)
-NOISE_ROWS: dict[str, dict[str, Any]] = {
-    "1": {"noise_levels": 1.0},
-    "0.5 to 1.5": {"noise_levels": (0.5, 1.5)},
-    f"{LOUD:g}": {"noise_levels": LOUD},
-    "1/3 to 3": {"noise_levels": (1 / 3, 3.0)},
-}
+LEVELS = {"1": 1.0, "0.5 to 1.5": (0.5, 1.5), f"{LOUD:g}": LOUD, "1/3 to 3": (1 / 3, 3)}
+COSINES = (0.0, 0.3, 0.6, 0.9)
 MAPS = (
-    _map("p", "Number of features", "features, p",
-         _rows(P, 50, 100, 200, 500, 1000, 2000, 5000)),
-    _map("K", "Number of clusters", "clusters, K", _rows(K, 2, 3, 4, 6, 8, 12)),
-    _map("beta", "Balance of the clusters", "balance, β",
-         _rows("balance", 0.1, 0.2, 0.4, 0.7, 1.0)),
-    _map("R", "Spread of the scales", "spread of scales, R",
-         _rows(R, 1, 2, 5, 10, 20, 50, 100)),
-    _map("cosine", "Correlated centres", "cosine of centres",
-         _rows("cosine", 0.0, 0.3, 0.6, 0.9), correlated_sample),
-    _map("noise", "Noise that differs between rows", "noise levels", NOISE_ROWS),
-)  # fmt: skip
-
+    _map("p", "Number of features", *FEATURES, (50, 100, 200, 500, 1000, 2000, 5000)),
+    _map("K", "Number of clusters", *CLUSTERS, (2, 3, 4, 6, 8, 12)),
+    _map("beta", "Balance of the clusters", *BALANCE, (0.1, 0.2, 0.4, 0.7, 1.0)),
+    _map("R", "Spread of the scales", *SPREAD, (1, 2, 5, 10, 20, 50, 100)),
+    _map("cosine", "Correlated centres", *COSINE, COSINES, correlated_sample),
+    _map("noise", "Noise that differs between rows", *NOISE, LEVELS),
+)
 PHASE = Experiment(
     "phase",
     "Phase transition",
     tuple(panel for one in MAPS for panel in one.panels),
-    ("IhSC", "IhSC, refined", "IhGMM", "PSC, restarts", "spherical, restarts",
-     "label oracle", "centre oracle"),
+    (
+        *("IhSC", "IhSC, refined", "IhGMM", "PSC, restarts", "spherical, restarts"),
+        *("label oracle", "centre oracle"),
+    ),
     reps=5,
     maps=MAPS,
-)  # fmt: skip
+)
 """From no recovery to exact recovery as the centres part: not in the paper. Panel names
 hold the second parameter, as in ``K=12``."""
 

@@ -6,16 +6,17 @@ import csv
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import groupby, product
 from pathlib import Path
 from statistics import median
 
 from threadpoolctl import threadpool_limits
 
-from ihgmm._files import atomic_write
+from ihgmm._files import atomic_write, sole_writer
 from ihgmm.datasets import load_dataset
 from ihgmm.datasets._catalog import CATALOG
 from ihgmm.experiments.methods import TABLE_METHODS
-from ihgmm.experiments.runner import sole_writer
+from ihgmm.experiments.runner import read_rows
 from ihgmm.metrics import misclassification_loss
 
 PAPER_COUNTS: dict[str, dict[str, int]] = {
@@ -32,9 +33,7 @@ PAPER_COUNTS: dict[str, dict[str, int]] = {
 """Misclassified rows by data set and method, as the paper's table prints them."""
 
 COLUMNS = ["dataset", "n_samples", "method", "seed", "errors", "paper"]
-
-Counts = dict[tuple[str, str, int], int]
-"""Misclassified rows by data set, method and seed."""
+Counts = dict[tuple[str, str, int], int]  # wrong rows by data set, method and seed
 
 
 @dataclass(frozen=True)
@@ -52,11 +51,9 @@ class Cell:
         """The median count."""
         return median(self.counts)
 
-    @property
-    def range(self) -> str:
-        """Smallest and largest count."""
+    def __str__(self) -> str:
         low, high = min(self.counts), max(self.counts)
-        return f"{low}" if low == high else f"{low}-{high}"
+        return f"{self.median:g}" + ("" if low == high else f" ({low}-{high})")
 
 
 def real_data_table(
@@ -93,75 +90,58 @@ def real_data_table(
     BlockingIOError
         If another run is at work on the same file.
     """
+    report = progress or (lambda done, wanted: None)
     names = list(PAPER_COUNTS) if only is None else only
     # All data first: what is missing is better known before an hour than after.
     data = {name: load_dataset(name, data_home=data_home) for name in names}
-    wanted = [
-        (name, method, seed)
-        for name in names
-        for method in TABLE_METHODS
-        for seed in range(seeds)
-    ]
+    wanted = list(product(names, TABLE_METHODS, range(seeds)))
     with nullcontext() if path is None else sole_writer(path):
         counts = {} if path is None else _read(path)
         missing = [key for key in wanted if key not in counts]
         for done, key in enumerate(missing, len(wanted) - len(missing)):
-            if progress:
-                progress(done, len(wanted))
+            report(done, len(wanted))
             name, method, seed = key
             X, target = data[name].X, data[name].target
             with threadpool_limits(1):
                 labels = TABLE_METHODS[method](X, len(set(target)), seed)
             counts[key] = misclassification_loss(target, labels)
             if path is not None:
-                with atomic_write(path) as file:
-                    file.write(to_csv(_cells(counts)).encode())
-    if progress:
-        progress(len(wanted), len(wanted))
+                _write(path, counts)
+    report(len(wanted), len(wanted))
     return _cells(counts)
 
 
+def _sorted(counts: Counts) -> list[tuple[str, str, int]]:
+    """Return the keys of counts in the order of the paper, seed by seed."""
+    places = list(product(PAPER_COUNTS, TABLE_METHODS))
+    known = [key for key in counts if key[:2] in places]
+    return sorted(known, key=lambda key: (places.index(key[:2]), key[2]))
+
+
 def _cells(counts: Counts) -> list[Cell]:
-    """Gather counts by data set and method, in the order of the paper."""
+    """Gather counts by data set and method."""
     cells = []
-    for name, paper in PAPER_COUNTS.items():
-        n = sum(CATALOG[name].counts)
-        for method in TABLE_METHODS:
-            mine = {s: c for (d, m, s), c in counts.items() if (d, m) == (name, method)}
-            if mine:
-                values = tuple(mine[seed] for seed in sorted(mine))
-                cells.append(Cell(name, method, n, values, paper.get(method)))
+    for (name, method), keys in groupby(_sorted(counts), key=lambda key: key[:2]):
+        n, paper = sum(CATALOG[name].counts), PAPER_COUNTS[name].get(method)
+        errors = tuple(counts[key] for key in keys)
+        cells.append(Cell(name, method, n, errors, paper))
     return cells
 
 
 def _read(path: Path) -> Counts:
     """Return the counts of a file that an earlier run has left, if there is one."""
-    if not path.exists():
-        return {}
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = csv.DictReader(file)
-        if rows.fieldnames != COLUMNS:
-            raise ValueError(
-                f"{path} is not a table of counts: its columns are "
-                f"{', '.join(rows.fieldnames or [])}. Move it away, or give another "
-                "folder."
-            )
-        return {
-            (row["dataset"], row["method"], int(row["seed"])): int(row["errors"])
-            for row in rows
-        }
+    rows = read_rows(path, COLUMNS, "counts")
+    return {(name, m, int(seed)): int(errors) for name, _, m, seed, errors, _ in rows}
 
 
-def to_csv(cells: list[Cell]) -> str:
+def _write(path: Path, counts: Counts) -> None:
     """Write one line for each data set, method and seed."""
-    lines = [",".join(COLUMNS)]
-    for c in cells:
-        paper = "" if c.paper is None else str(c.paper)
-        lines += [
-            f"{c.dataset},{c.n_samples},{c.method},{seed},{count},{paper}"
-            for seed, count in enumerate(c.counts)
-        ]
-    return "\n".join(lines) + "\n"
+    with atomic_write(path, "w") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for name, method, seed in _sorted(counts):
+            n, paper = sum(CATALOG[name].counts), PAPER_COUNTS[name].get(method)
+            writer.writerow([name, n, method, seed, counts[name, method, seed], paper])
 
 
 def _rows(cells: list[Cell]) -> list[list[str]]:
@@ -169,21 +149,17 @@ def _rows(cells: list[Cell]) -> list[list[str]]:
 
     What an interrupted run has not counted yet is left empty.
     """
+    table = {(c.dataset, c.method): c for c in cells}
     methods = {c.method: c.paper is not None for c in cells}
     rows = [["data", "n"]]
     for method, in_paper in methods.items():
         rows[0] += [method, "paper"] if in_paper else [method]
     for name, n in dict.fromkeys((c.dataset, c.n_samples) for c in cells):
-        row = [name, str(n)]
+        rows.append([name, str(n)])
         for method, in_paper in methods.items():
-            cell = next(
-                (c for c in cells if (c.dataset, c.method) == (name, method)), None
-            )
-            span = f" ({cell.range})" if cell and "-" in cell.range else ""
-            row.append(f"{cell.median:g}{span}" if cell else "")
+            rows[-1].append(str(table.get((name, method), "")))
             if in_paper:
-                row.append(str(PAPER_COUNTS[name][method]))
-        rows.append(row)
+                rows[-1].append(str(PAPER_COUNTS[name][method]))
     return rows
 
 
@@ -196,15 +172,13 @@ def to_markdown(cells: list[Cell]) -> str:
 
 def to_latex(cells: list[Cell]) -> str:
     """Write the table for LaTeX with booktabs."""
-    head, *rows = [" & ".join(row).replace("-", "--") + r" \\" for row in _rows(cells)]
-    columns = "l" + "r" * head.count("&")
-    lines = [
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-        head.replace("--", "-"),
-        r"\midrule",
-        *rows,
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    return "\n".join(lines) + "\n"
+    head, *rows = [" & ".join(row) + r" \\" for row in _rows(cells)]
+    body = "\n".join(rows).replace("-", "--")
+    return rf"""\begin{{tabular}}{{l{"r" * head.count("&")}}}
+\toprule
+{head}
+\midrule
+{body}
+\bottomrule
+\end{{tabular}}
+"""

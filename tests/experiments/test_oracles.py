@@ -1,0 +1,72 @@
+"""Those who know more than the data show."""
+
+import numpy as np
+import pytest
+
+from ihgmm.experiments import PHASE, Run
+from ihgmm.experiments.methods import METHODS
+from ihgmm.experiments.oracles import center_oracle, label_oracle
+from ihgmm.experiments.runner import execute
+from ihgmm.metrics import misclassification_loss
+from ihgmm.statistics.model import make_ihgmm
+
+
+def naive_label_oracle(sample, i):
+    """Place row i with nothing but the other rows and their labels."""
+    others = np.arange(len(sample.X)) != i
+    X, labels = sample.X[others], sample.labels[others]
+    norms = np.linalg.norm(X, axis=1)
+    weights = 1 / norms
+    for _ in range(5):
+        cosines = np.empty(len(X))
+        for j in range(len(X)):
+            rows = (labels == labels[j]) & (np.arange(len(X)) != j)
+            center = weights[rows] @ X[rows]
+            cosines[j] = X[j] @ center / (np.linalg.norm(center) * norms[j])
+        cosines = np.maximum(cosines, 0)
+        weights = cosines * norms / ((1 - cosines**2) * norms**2)
+    centers = [weights[labels == c] @ X[labels == c] for c in range(labels.max() + 1)]
+    return np.argmax([sample.X[i] @ c / np.linalg.norm(c) for c in centers])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_label_oracle_is_the_naive_one(seed):
+    options = {"scale_ratio": 3.0, "separation_constant": 0.3, "random_state": seed}
+    sample = make_ihgmm(50, 60, 3, **options, return_params=True)
+    found = label_oracle(sample)
+    assert (found != sample.labels).any()  # or the test would show nothing
+    naive = [naive_label_oracle(sample, i) for i in range(len(found))]
+    np.testing.assert_array_equal(found, naive)
+
+
+def test_those_who_know_more_err_less():
+    # Sums over draws, near the transition and with unequal noise.
+    names = ("centre oracle", "label oracle", "IhSC, refined", "IhGMM", "IhSC")
+    errors = dict.fromkeys(names, 0)
+    options = {"scale_ratio": 5.0, "separation_constant": 0.3, "return_params": True}
+    for seed in range(8):
+        sample = make_ihgmm(
+            150, 400, 3, noise_levels=(1 / 3, 3.0), random_state=seed, **options
+        )
+        for name in names:
+            found = METHODS[name](sample, seed)
+            errors[name] += misclassification_loss(sample.labels, found)
+    assert 0 < errors["centre oracle"] < errors["label oracle"]
+    assert errors["label oracle"] < errors["IhSC"]
+    assert errors["IhSC, refined"] < errors["IhSC"]
+    assert errors["IhGMM"] < errors["IhSC"]
+
+
+def test_oracles_are_run_like_all_others():
+    setting = next(s for s in PHASE.settings() if (s.panel, s.x) == ("K=2", 0.2))
+    results = {r.method: r.errors for r in execute(Run(setting, 0))}
+    assert tuple(results) == PHASE.methods
+    options = {**setting.options, "noise": setting.noise}
+    sample = make_ihgmm(
+        **options, random_state=Run(setting, 0).seed, return_params=True
+    )
+    for name, oracle in (
+        ("label oracle", label_oracle),
+        ("centre oracle", center_oracle),
+    ):
+        assert results[name] == misclassification_loss(sample.labels, oracle(sample))

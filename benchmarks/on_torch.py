@@ -70,7 +70,7 @@ METHODS: dict[str, Callable[[Any, int], Any]] = {
     "fast-pytorch-kmeans, cosine": fast_kmeans,
 }
 ON_CPU: dict[str, Callable[[Any, int], Any]] = {
-    "IhSC on the same memory as a NumPy array": ihsc_numpy,
+    "IhSC on the same memory as a NumPy array": ihsc_numpy
 }
 PACKAGES = (
     "ihgmm", "numpy", "scikit-learn", "torch", "array-api-compat",

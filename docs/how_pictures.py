@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm.numerics.gram import GramOperator
 from ihgmm.metrics import match_labels, misclassification_rate
+from ihgmm.numerics.gram import GramOperator
 
 COLORS = np.array(["#0072B2", "#E69F00", "#009E73"])
 MARKERS = ["o", "s", "^"]
@@ -144,10 +144,7 @@ def diagonal():
     )
     ax = axes[0]
     points(
-        ax,
-        np.column_stack([signal, diagonal])[~loud],
-        sample.labels[~loud],
-        alpha=0.8,
+        ax, np.column_stack([signal, diagonal])[~loud], sample.labels[~loud], alpha=0.8
     )
     ax.plot(signal[loud], diagonal[loud], "o", mfc="none", mec="#D55E00", ms=9, mew=1.8)
     ends = np.array([signal.min(), signal.max()])

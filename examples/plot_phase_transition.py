@@ -16,9 +16,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ihgmm import IhSC, SphericalKMeans, make_ihgmm
+from ihgmm.estimators import IhGMM
 from ihgmm.experiments.oracles import label_oracle
 from ihgmm.metrics import misclassification_rate
-from ihgmm.estimators import IhGMM
 
 # %%
 # The separation is measured in units of the paper's condition for exact recovery:

@@ -15,8 +15,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.metrics import misclassification_rate
+from ihgmm.statistics.estimation import estimate_parameters
 
 # %%
 # 150 rows of 5,000 features; the noise of some rows is three times that of others.

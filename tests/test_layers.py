@@ -82,7 +82,9 @@ def test_kinds_of_arrays_are_asked_for_in_one_folder(name):
             module = getattr(node, "module", None) or node.names[0].name
             assert module.split(".")[0] not in ARRAY_LIBRARIES
         if isinstance(node, ast.Call):
-            words = set(ast.unparse(node).replace("(", ".").replace(")", ".").split("."))
+            words = set(
+                ast.unparse(node).replace("(", ".").replace(")", ".").split(".")
+            )
             called = ast.unparse(node.func).split(".")[-1]
             assert called not in KIND_QUESTIONS
             assert called != "isinstance" or not words & KIND_QUESTIONS

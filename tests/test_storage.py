@@ -217,7 +217,10 @@ def put(where, key, value):
 NAN = np.full((3, 15), np.nan)
 CODE = b"__import__('os').mkdir('executed')+1}"
 WRONG = {
-    "newer": (put("header", "version", 2), "format 2, written by ihgmm '0.1.0'"),
+    "newer": (
+        put("header", "version", 3),
+        "format 3, written by ihgmm '0.1.0'.* 1 to 2",
+    ),
     "other": (put("header", "format", "x"), "is no model of ihgmm"),
     "class": (put("header", "class", "os.system"), "class 'os.system'; known are IhSC"),
     "unhashable": (put("header", "class", []), r"class '\[\]'; known are"),
@@ -276,6 +279,32 @@ def test_what_is_not_a_model_is_refused(path, name, monkeypatch):
     with pytest.raises(StorageError, match=message):
         load_model(path)
     assert not os.path.exists("executed")
+
+
+@pytest.mark.parametrize("noise", ["individual", "class", "common"])
+def test_mixtures_of_the_first_format(path, noise):
+    # They hold weighted sums of rows, their squared norms and sums of squared weights,
+    # which with the noise give the errors of the centres.
+    model = IhGMM(3, noise=noise, random_state=0).fit(X)
+    save_model(model, path)
+    lengths = np.linalg.norm(model.cluster_centers_, axis=1)
+    levels = 1.0 if noise == "individual" else model.noise_levels_
+    loads = (model.center_errors_ / lengths / levels) ** 2 * 7.0
+    old = {"sums": np.ones((15, 3)), "sqnorms": np.full(3, 7.0), "loads": loads}
+
+    def change(header, parts):
+        header["version"] = 1
+        del parts["center_errors_.npy"]
+        parts |= {f"directions.{name}.npy": npy(array) for name, array in old.items()}
+
+    rewritten(path, change)
+    again = load_model(path)
+    np.testing.assert_allclose(again.predict_proba(NEW), model.predict_proba(NEW))
+    errors = np.full(3, np.nan) if noise == "individual" else model.center_errors_
+    np.testing.assert_allclose(again.center_errors_, errors)
+    rewritten(path, lambda _, parts: parts.pop("directions.loads.npy"))
+    with pytest.raises(StorageError, match=r"'directions\.loads' is missing"):
+        load_model(path)
 
 
 def test_unknown_noise(path):

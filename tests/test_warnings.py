@@ -1,39 +1,56 @@
-"""Warnings point at the user's line, however deep in the package they arise."""
+"""Warnings point at the user's line, and filters of a fit do not stay behind."""
 
 import runpy
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from ihgmm._warnings import warn
+from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, TwoComponentLloyd, make_ihgmm
+from ihgmm._warnings import ignored, warn
+from ihgmm.matrix.threads import one_thread
 
 SCRIPT = """
 import numpy as np
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from ihgmm import IhSC
+from ihgmm import *
 
-X = np.random.default_rng(0).standard_normal((40, 60))
+noise = np.random.default_rng(0).standard_normal((40, 60))
+zero = np.vstack([noise, np.zeros(60)])
+same = np.ones((12, 5))
 {call}  # here
 """
+CALLS = {
+    'IhSC("auto", random_state=0).fit(noise)': "All rows are put in one cluster",
+    'IhSC("auto", random_state=0).fit_predict(noise)': "All rows are put in one",
+    'make_pipeline(IhSC("auto", random_state=0)).fit(noise)': "All rows are put in",
+    'GridSearchCV(IhSC("auto"), {"refine": [False]}, cv=2).fit(noise)': "All rows are",
+    "IhSC(2).fit(zero)": "1 of 41 rows are zero",
+    "IhGMM(2).fit(zero)": "1 of 41 rows are zero",
+    "IhGMM(4, max_iter=1, random_state=0).fit(noise)": "Memberships still moved",
+    "SphericalKMeans(2).fit(zero)": "1 of 41 rows are zero",
+    "SphericalKMeans(2).fit_predict(same)": "1 clusters were found",
+    "PSC(2).fit(same)": "1 distinct row",
+    "PSC(2).fit_transform(same)": "1 distinct row",
+    "TwoComponentLloyd().fit(same)": "are in one cluster",
+    "SDPKMeans(2).fit(same)": "1 distinct row",
+    "SDPKMeans(2, max_iter=20).fit(noise[:12])": "stopped after max_iter=20",
+}
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        'IhSC("auto", random_state=0).fit(X)',
-        'IhSC("auto", random_state=0).fit_predict(X)',
-        'make_pipeline(IhSC("auto", random_state=0)).fit(X)',
-        'GridSearchCV(IhSC("auto", random_state=0), {"refine": [False]}, cv=2).fit(X)',
-    ],
-)
+@pytest.mark.parametrize("call", CALLS)
 def test_a_warning_of_a_fit_points_at_the_line_of_the_call(call, tmp_path):
+    if "SDP" in call:
+        pytest.importorskip("cvxpy", reason="cvxpy is not installed")
     script = tmp_path / "analysis.py"
     script.write_text(SCRIPT.format(call=call))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         runpy.run_path(str(script))
-    found = [w for w in caught if "All rows are put in one cluster" in str(w.message)]
+    found = [w for w in caught if CALLS[call] in str(w.message)]
     assert found
     line = script.read_text().splitlines().index(f"{call}  # here") + 1
     assert {(w.filename, w.lineno) for w in found} == {(str(script), line)}
@@ -43,3 +60,53 @@ def test_the_category_and_the_text_are_kept():
     with pytest.warns(FutureWarning, match="soon") as caught:
         warn("soon", FutureWarning)
     assert caught[0].filename == __file__
+
+
+def blas_threads():
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return [pool["num_threads"] for pool in pools]
+
+
+def test_contexts_that_overlap_restore_what_was_there():
+    # As in two threads: the one that began first ends first.
+    filters = list(warnings.filters)
+    first, second = ignored(FutureWarning), ignored(FutureWarning)
+    with threadpool_limits(2):
+        before = blas_threads()
+        for context in (first, one_thread(), second, one_thread()):
+            context.__enter__()
+        assert max(blas_threads()) == 1
+        warnings.warn("unheard", FutureWarning, stacklevel=1)
+        for context in (first, one_thread()):
+            context.__exit__(None, None, None)
+        assert max(blas_threads()) == 1
+        warnings.warn("still unheard", FutureWarning, stacklevel=1)
+        for context in (second, one_thread()):
+            context.__exit__(None, None, None)
+        assert blas_threads() == before
+    assert warnings.filters == filters
+    with pytest.raises(FutureWarning):
+        warnings.warn("heard", FutureWarning, stacklevel=1)
+
+
+def test_filters_that_the_user_sets_meanwhile_stay():
+    with warnings.catch_warnings():
+        with ignored(FutureWarning):
+            warnings.simplefilter("always", ResourceWarning)
+        assert warnings.filters[0][2] is ResourceWarning
+        with ignored(FutureWarning):
+            warnings.resetwarnings()
+        assert warnings.filters == []
+
+
+def test_concurrent_fits_restore_threads_and_filters():
+    X, _ = make_ihgmm(150, 40, 3, random_state=0)
+    models = [IhSC(3), IhSC(3, refine=True), IhGMM(3), PSC(3), SphericalKMeans(3)]
+    models += [IhSC("auto", random_state=0), TwoComponentLloyd(random_state=0)]
+    with threadpool_limits(2), ThreadPoolExecutor(8) as pool:
+        before = blas_threads()
+        labels = list(pool.map(lambda model: model.fit(X).labels_, models * 2))
+        assert blas_threads() == before
+    assert all(len(found) == 150 for found in labels)
+    # scikit-learn's own checks of arrays, in threads, may leave filters of others.
+    assert not [f for f in warnings.filters if f[2] is ConvergenceWarning]

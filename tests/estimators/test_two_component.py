@@ -1,26 +1,14 @@
 """Two clusters with opposite centres."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ihgmm import TwoComponentLloyd, make_ihgmm
 from ihgmm.metrics import exact_recovery
 from ihgmm.numerics.two_component import two_component_lloyd
-
-
-@pytest.mark.filterwarnings(
-    "ignore:.* rows are zero",
-    "ignore:.* are in one cluster",
-    "ignore:.* alternate between the two clusters",
-)
-@parametrize_with_checks([TwoComponentLloyd()])
-def test_estimator_checks(estimator, check):
-    check(estimator)
 
 
 def opposite(n, p, factor, seed, **options):
@@ -108,19 +96,6 @@ def test_ties_go_to_the_first_row():
     assert labels[0] == 0
 
 
-def test_every_kind_of_input_gives_the_same_labels(kind):
-    X, _ = opposite(300, 40, 0.8, 0)
-    wanted = TwoComponentLloyd(random_state=0).fit(X)
-    stored = kind(X.copy())
-    got = TwoComponentLloyd(random_state=0).fit(stored)
-    assert_array_equal(got.labels_, wanted.labels_)
-    assert_allclose(got.cluster_centers_, wanted.cluster_centers_, atol=1e-10)
-    assert_array_equal(got.predict(stored), wanted.predict(X))
-    assert_allclose(got.transform(stored), wanted.transform(X), atol=1e-8)
-    assert got.score(stored) == pytest.approx(wanted.score(X))
-    assert_array_equal(stored.toarray() if sp.issparse(stored) else stored, X)
-
-
 @pytest.mark.parametrize("solver", ["dense", "block", "lanczos"])
 def test_float32_is_kept(solver):
     X, labels = opposite(100, 150, 2.0, 0, dtype=np.float32)
@@ -128,22 +103,6 @@ def test_float32_is_kept(solver):
     assert exact_recovery(labels, model.labels_)
     assert model.cluster_centers_.dtype == np.float32
     assert model.transform(X).dtype == np.float32
-
-
-def test_same_seed_same_answer():
-    X, _ = opposite(1000, 60, 0.5, 3)
-    model = TwoComponentLloyd(eigen_solver="block", random_state=7)
-    centers = [model.fit(X).cluster_centers_ for _ in range(2)]
-    assert_array_equal(*centers)
-
-
-def test_names_of_frames():
-    X, _ = opposite(80, 6, 2.0, 0)
-    frame = pd.DataFrame(X, columns=list("abcdef"))
-    model = TwoComponentLloyd().fit(frame)
-    assert_array_equal(model.feature_names_in_, frame.columns)
-    out = model.set_output(transform="pandas").transform(frame)
-    assert list(out.columns) == ["twocomponentlloyd0", "twocomponentlloyd1"]
 
 
 def test_alternating_signs_warn_and_the_better_state_is_returned():
@@ -234,18 +193,3 @@ def test_huge_and_tiny_values(unit, dtype):
     )
     assert np.isfinite(model.transform(scaled)).all()
     assert not np.isnan(model.score(scaled))
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"eigen_solver": "best"}, ValueError, "eigen_solver='best' is not known"),
-        ({"max_iter": 0}, ValueError, "max_iter=0 is too small; give 1 or more"),
-        ({"max_iter": 2.5}, TypeError, "max_iter=2.5 is a float; give a whole"),
-        ({"tol": 0.0}, ValueError, "tol=0.0 is out of range; give above 0"),
-        ({"random_state": "seed"}, TypeError, "random_state='seed'"),
-    ],
-)
-def test_parameters(options, error, message):
-    with pytest.raises(error, match=message):
-        TwoComponentLloyd(**options).fit(np.eye(4))

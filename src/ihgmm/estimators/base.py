@@ -216,7 +216,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
                 k = max(self.selection_.n_clusters, 1)
                 say(f"{k} cluster{'s' * (k != 1)}")
         else:
-            k = self.n_clusters
+            k = int(self.n_clusters)
         check_row_count(n, k)
         self.n_clusters_ = k
         return data, k, rng

@@ -223,10 +223,9 @@ def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> 
     names = X.names
     if reset:
         estimator.n_features_in_ = p
+        estimator.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if names is not None:
             estimator.feature_names_in_ = np.asarray(names, dtype=object)
-        elif hasattr(estimator, "feature_names_in_"):
-            del estimator.feature_names_in_
         return
     if p != estimator.n_features_in_:
         raise ValueError(

@@ -89,19 +89,9 @@ class Clusterer(ClusterMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the clusters.
+        """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The data.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        estimator
-            The fitted estimator itself.
+        ``y`` is ignored. Returns the fitted estimator itself.
         """
         self._check_parameters()
         with self._all_or_nothing():
@@ -164,21 +154,12 @@ class InSteps(CallbackSupportMixin, Clusterer):
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the model.
+        """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The data. Zero rows get the label of the largest cluster, with a warning.
-            A torch tensor, a CuPy array or any other that follows the array API
-            standard stays on its device, and results are arrays of the same kind.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        estimator
-            The fitted estimator itself.
+        A torch tensor, a CuPy array or any other that follows the array API standard
+        stays on its device, and results are arrays of the same kind. Zero rows get the
+        label of the largest cluster, with a warning. ``y`` is ignored. Returns the
+        fitted estimator itself.
         """
         self._check_parameters()
         with self._steps(X, y) as steps, self._all_or_nothing():

@@ -96,21 +96,10 @@ class SphericalKMeans(CosineClusterer):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the clusters.
+        """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The data.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts.
-
-        Returns
-        -------
-        SphericalKMeans
-            The fitted estimator itself.
+        ``sample_weight``, of shape (n_samples,), says how much each row counts. ``y``
+        is ignored. Returns the fitted estimator itself.
         """
         self._check_parameters()
         with self._all_or_nothing():

@@ -1,3 +1,11 @@
+# ruff: noqa: E402
+import os
+
+# Each worker has a core of its own: threads of numerical libraries would only wait for
+# each other. Set before NumPy is loaded; tests of threads ask for as many as they need.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
 from pathlib import Path
 from types import SimpleNamespace
 

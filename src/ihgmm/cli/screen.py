@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import typer
 from rich import progress as bars
 from rich.console import Console
@@ -152,7 +151,7 @@ def _for_json(value: Any) -> Any:
     """Return what JSON can hold; numbers it has no word for become null."""
     if isinstance(value, Mapping):
         return {str(key): _for_json(entry) for key, entry in value.items()}
-    if isinstance(value, (np.ndarray, np.generic)):
+    if hasattr(value, "tolist"):  # arrays, and numbers of NumPy
         value = value.tolist()
     if isinstance(value, (list, tuple)):
         return [_for_json(entry) for entry in value]

@@ -109,7 +109,7 @@ def spectral_clustering(
     labels = number_by_size(found.labels, n_clusters)
     if any_zero:
         labels = place(labels, ~zero)
-    hollow = gram in ("hollow", "cosine")
+    hollow = gram not in ("full", "hetero")  # these keep or fill in their diagonal
     return Spectral(
         labels, embedding, vectors, values, hollow, G.A.row_scale, found.n_iter
     )

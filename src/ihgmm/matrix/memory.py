@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -170,18 +169,20 @@ class Dense(Matrix):
 def _sqnorms(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Return the sum of squares of each row, float64.
 
-    float32 is as fast as it is only without conversion: sums of up to 128 squares are
+    float32 is as fast as it is only without conversion: sums of up to 256 squares are
     taken in it, and added up in float64.
     """
-    step = 128 if rows.dtype == np.float32 else rows.shape[1]
-    total = np.zeros(len(rows))
-    for start in range(0, rows.shape[1], step):
-        few = rows[:, start : start + step]
-        if weights is None:
-            total += np.einsum("ij,ij->i", few, few)
-        else:
-            total += np.einsum("ij,ij,j->i", few, few, weights[start : start + step])
-    return total
+    if weights is not None:
+        return np.einsum("ij,ij,j->i", rows, rows, weights)
+    n, p = rows.shape
+    sums = 1 if rows.dtype == np.float64 else max(1, -(-p // 256))
+    if sums == 1:
+        return np.einsum("ij,ij->i", rows, rows)
+    width = p // sums
+    cut = rows[:, : sums * width].reshape(n, sums, width)
+    total = np.einsum("ijk,ijk->ij", cut, cut).sum(axis=1, dtype=np.float64)
+    rest = rows[:, sums * width :]
+    return np.asarray(total + np.einsum("ij,ij->i", rest, rest))
 
 
 class Sparse(Matrix):
@@ -209,8 +210,9 @@ class Sparse(Matrix):
         if W.ndim != 2 or X.nnz * W.shape[1] < self._parallel:
             return np.asarray(X @ W)
         if X.format == "csr":
-            return np.concatenate(list(_in_parts(X, lambda part, _: part @ W)))
-        parts = _in_parts(X.T, lambda part, rows: part.T @ W[rows])
+            parts = in_parts(X.shape[0], lambda rows: _part(X, rows) @ W)
+            return np.concatenate(list(parts))
+        parts = in_parts(X.shape[1], lambda columns: _part(X, columns) @ W[columns])
         return np.asarray(sum_of(parts))
 
     def take(self, rows: Index) -> Sparse:
@@ -312,14 +314,14 @@ def random_signs(rng: np.random.Generator, size: int, dtype: np.dtype) -> np.nda
     return signs
 
 
-def _in_parts(X: Any, work: Callable[[Any, slice], np.ndarray]) -> Iterator[Any]:
-    """Yield the results for ranges of rows of a CSR matrix, which are not copied."""
-
-    def call(rows: slice) -> np.ndarray:
-        first, last = X.indptr[rows.start], X.indptr[rows.stop]
-        indptr = X.indptr[rows.start : rows.stop + 1] - first
-        shape = (rows.stop - rows.start, X.shape[1])
-        parts = (X.data[first:last], X.indices[first:last], indptr)
-        return work(sp.csr_array(parts, shape=shape), rows)
-
-    return in_parts(X.shape[0], call)
+def _part(X: Any, at: slice) -> Any:
+    """Return some rows of a CSR matrix, or columns of a CSC one, without a copy."""
+    (n, p), size = X.shape, at.stop - at.start
+    by_rows = X.format == "csr"
+    shape, kind = ((size, p), sp.csr_array) if by_rows else ((n, size), sp.csc_array)
+    part = kind(shape, dtype=X.dtype)
+    first, last = X.indptr[at.start], X.indptr[at.stop]
+    # Given to the constructor, they would be copied.
+    part.data, part.indices = X.data[first:last], X.indices[first:last]
+    part.indptr = X.indptr[at.start : at.stop + 1] - first
+    return part

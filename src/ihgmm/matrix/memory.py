@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +12,24 @@ from ihgmm.matrix.base import Index, Matrix, in_unit, row_ranges, sum_of
 from ihgmm.matrix.threads import in_parts, one_thread
 
 
-class Dense(Matrix):
+class Array(Matrix):
+    """A dense array, here or on a device."""
+
+    array: Any
+
+    def take(self, rows: Index) -> Self:
+        return type(self)(self.rows(rows), self.unit)  # type: ignore[call-arg]
+
+    def multiplied(self, rows: Any, columns: Any) -> Self:
+        """Return the matrix with its rows and columns multiplied, as a copy."""
+        array = self.array
+        if rows is not None:
+            array = array * rows[:, None]
+        array = array if columns is None else array * columns
+        return type(self)(array)  # type: ignore[call-arg]
+
+
+class Dense(Array):
     """A NumPy array, float32 or float64.
 
     From ``large`` entries on, threads of our own pay. Rows of up to 512 features, for
@@ -87,9 +104,6 @@ class Dense(Matrix):
         starts = range(part.start, part.stop, step)
         return [slice(start, min(start + step, part.stop)) for start in starts]
 
-    def take(self, rows: Index) -> Dense:
-        return Dense(self.array[rows], self.unit)
-
     def rows(self, rows: Index) -> np.ndarray:
         return self.array[rows]
 
@@ -128,13 +142,6 @@ class Dense(Matrix):
 
     def rescaled(self, factor: float) -> Dense:
         return Dense(in_unit(self.array, self.dtype, factor), self.unit / factor)
-
-    def multiplied(self, rows: Any, columns: Any) -> Dense:
-        """Return the matrix with its rows and columns multiplied, as a copy."""
-        array = self.array
-        if rows is not None:
-            array = array * rows[:, None]
-        return Dense(array if columns is None else array * columns)
 
     def minus_fit(self, parts: Any, directions: np.ndarray, gain: np.ndarray) -> Dense:
         """Return the rows less their fit, each column times a gain."""
@@ -228,22 +235,20 @@ class Sparse(Matrix):
         return Sparse(self.array.tocsr(), self.unit)
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> np.ndarray:
-        X = self.array
+        X, by_rows = self.array, self.array.format == "csr"
+        norms, size = np.zeros(X.shape[0]), len(X.indptr) - 1
+        if column_weights is None:
+            column_weights = np.ones(X.shape[1])
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            if column_weights is not None:
-                return np.asarray(X.multiply(X) @ column_weights, dtype=np.float64)
-            if X.format != "csr":
-                squares = np.square(X.data, dtype=np.float64)
-                return np.bincount(X.indices, squares, X.shape[0])
-            norms = np.zeros(X.shape[0])
-            for rows in row_ranges(X.shape[0], X.shape[0] // 64):
-                indptr = X.indptr[rows.start : rows.stop + 1]
-                squares = np.square(X.data[indptr[0] : indptr[-1]], dtype=np.float64)
-                filled = np.diff(indptr) > 0
-                if filled.any():
-                    starts = indptr[:-1][filled] - indptr[0]
-                    norms[rows][filled] = np.add.reduceat(squares, starts)
-            return norms
+            # A 64th at a time: squares in float64 may take twice the memory of X.
+            for at in row_ranges(size, size // 64):
+                part = _part(X, at)
+                part.data = np.square(part.data, dtype=np.float64)
+                if by_rows:
+                    norms[at] = part @ column_weights
+                else:
+                    norms += part @ column_weights[at]
+        return norms
 
     def column_sqnorms(self) -> np.ndarray:
         squares = self.array.multiply(self.array).sum(axis=0)

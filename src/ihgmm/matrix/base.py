@@ -39,6 +39,7 @@ class Matrix(ABC):
     streamed: bool = False
     passes: int = 0  # how often a streamed matrix has been read so far
     verbose: bool = False  # passes are shown
+    least_range: int = 1  # entries of a range: a device does best with many
 
     @abstractmethod
     def __matmul__(self, W: Any) -> Tall:
@@ -121,11 +122,12 @@ class Matrix(ABC):
 
     def ranges(self, n_entries: int = 2**22) -> list[slice]:
         """Cut the rows into ranges of about so many entries."""
-        n = self.shape[0]
+        n, n_entries = self.shape[0], max(n_entries, self.least_range)
         return row_ranges(n, n_entries * n // max(self.n_entries, 1))
 
     def dense_ranges(self, n_entries: int = 2**22) -> list[slice]:
         """Cut the rows into ranges of about so many entries once they are dense."""
+        n_entries = max(n_entries, self.least_range)
         return row_ranges(self.shape[0], n_entries // self.shape[1])
 
     def rows(self, rows: Index) -> Tall:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix.base import Index, Matrix, row_ranges
-from ihgmm.matrix.memory import Dense
+from ihgmm.matrix.base import Index, row_ranges
+from ihgmm.matrix.memory import Array, Dense
 from ihgmm.matrix.tall import (
     Tall,
     cast_like,
@@ -23,10 +23,11 @@ from ihgmm.matrix.tall import (
 )
 
 
-class Device(Matrix):
+class Device(Array):
     """An array of another library; all that is tall stays on its device."""
 
     on_host = False
+    least_range = 2**24
 
     def __init__(self, array: Any, unit: float = 1.0) -> None:
         self.array = array
@@ -44,9 +45,6 @@ class Device(Matrix):
     def adjoint(self, V: Any) -> Tall:
         return self.array.T @ self.cast(V)
 
-    def take(self, rows: Index) -> Device:
-        return Device(self.rows(rows), self.unit)
-
     def rows(self, rows: Index) -> Tall:
         if isinstance(rows, slice):
             return self.array[rows, ...]
@@ -55,7 +53,7 @@ class Device(Matrix):
     def toarray(self) -> np.ndarray:
         return to_host(self.array)
 
-    def to_memory(self) -> Matrix:
+    def to_memory(self) -> Dense:
         return Dense(to_host(self.array), self.unit)
 
     def to_device(self, values: Any) -> Tall:
@@ -102,19 +100,6 @@ class Device(Matrix):
         fits = np.isfinite(kind(factor))
         scaled = self.array * factor if fits else self.array / float(kind(1 / factor))
         return Device(scaled, self.unit / factor)
-
-    def ranges(self, n_entries: int = 2**24) -> list[slice]:
-        return super().ranges(max(n_entries, 2**24))
-
-    def dense_ranges(self, n_entries: int = 2**24) -> list[slice]:
-        return super().dense_ranges(max(n_entries, 2**24))
-
-    def multiplied(self, rows: Any, columns: Any) -> Device:
-        """Return the matrix with its rows and columns multiplied, as a copy."""
-        array = self.array
-        if rows is not None:
-            array = array * rows[:, None]
-        return Device(array if columns is None else array * columns)
 
     def minus_fit(self, parts: Any, directions: np.ndarray, gain: np.ndarray) -> Device:
         """Return the rows less their fit, each column times a gain."""

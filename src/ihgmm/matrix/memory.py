@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +12,24 @@ from ihgmm.matrix.base import Index, Matrix, in_unit, row_ranges, sum_of
 from ihgmm.matrix.threads import in_parts, one_thread
 
 
-class Dense(Matrix):
+class Array(Matrix):
+    """A dense array, here or on a device."""
+
+    array: Any
+
+    def take(self, rows: Index) -> Self:
+        return type(self)(self.rows(rows), self.unit)  # type: ignore[call-arg]
+
+    def multiplied(self, rows: Any, columns: Any) -> Self:
+        """Return the matrix with its rows and columns multiplied, as a copy."""
+        array = self.array
+        if rows is not None:
+            array = array * rows[:, None]
+        array = array if columns is None else array * columns
+        return type(self)(array)  # type: ignore[call-arg]
+
+
+class Dense(Array):
     """A NumPy array, float32 or float64.
 
     From ``large`` entries on, threads of our own pay. Rows of up to 512 features, for
@@ -88,9 +104,6 @@ class Dense(Matrix):
         starts = range(part.start, part.stop, step)
         return [slice(start, min(start + step, part.stop)) for start in starts]
 
-    def take(self, rows: Index) -> Dense:
-        return Dense(self.array[rows], self.unit)
-
     def rows(self, rows: Index) -> np.ndarray:
         return self.array[rows]
 
@@ -130,13 +143,6 @@ class Dense(Matrix):
     def rescaled(self, factor: float) -> Dense:
         return Dense(in_unit(self.array, self.dtype, factor), self.unit / factor)
 
-    def multiplied(self, rows: Any, columns: Any) -> Dense:
-        """Return the matrix with its rows and columns multiplied, as a copy."""
-        array = self.array
-        if rows is not None:
-            array = array * rows[:, None]
-        return Dense(array if columns is None else array * columns)
-
     def minus_fit(self, parts: Any, directions: np.ndarray, gain: np.ndarray) -> Dense:
         """Return the rows less their fit, each column times a gain."""
         left = parts @ self.cast(directions.T)
@@ -170,18 +176,20 @@ class Dense(Matrix):
 def _sqnorms(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Return the sum of squares of each row, float64.
 
-    float32 is as fast as it is only without conversion: sums of up to 128 squares are
+    float32 is as fast as it is only without conversion: sums of up to 256 squares are
     taken in it, and added up in float64.
     """
-    step = 128 if rows.dtype == np.float32 else rows.shape[1]
-    total = np.zeros(len(rows))
-    for start in range(0, rows.shape[1], step):
-        few = rows[:, start : start + step]
-        if weights is None:
-            total += np.einsum("ij,ij->i", few, few)
-        else:
-            total += np.einsum("ij,ij,j->i", few, few, weights[start : start + step])
-    return total
+    if weights is not None:
+        return np.einsum("ij,ij,j->i", rows, rows, weights)
+    n, p = rows.shape
+    sums = 1 if rows.dtype == np.float64 else max(1, -(-p // 256))
+    if sums == 1:
+        return np.einsum("ij,ij->i", rows, rows)
+    width = p // sums
+    cut = rows[:, : sums * width].reshape(n, sums, width)
+    total = np.einsum("ijk,ijk->ij", cut, cut).sum(axis=1, dtype=np.float64)
+    rest = rows[:, sums * width :]
+    return np.asarray(total + np.einsum("ij,ij->i", rest, rest))
 
 
 class Sparse(Matrix):
@@ -209,8 +217,9 @@ class Sparse(Matrix):
         if W.ndim != 2 or X.nnz * W.shape[1] < self._parallel:
             return np.asarray(X @ W)
         if X.format == "csr":
-            return np.concatenate(list(_in_parts(X, lambda part, _: part @ W)))
-        parts = _in_parts(X.T, lambda part, rows: part.T @ W[rows])
+            parts = in_parts(X.shape[0], lambda rows: _part(X, rows) @ W)
+            return np.concatenate(list(parts))
+        parts = in_parts(X.shape[1], lambda columns: _part(X, columns) @ W[columns])
         return np.asarray(sum_of(parts))
 
     def take(self, rows: Index) -> Sparse:
@@ -226,22 +235,20 @@ class Sparse(Matrix):
         return Sparse(self.array.tocsr(), self.unit)
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> np.ndarray:
-        X = self.array
+        X, by_rows = self.array, self.array.format == "csr"
+        norms, size = np.zeros(X.shape[0]), len(X.indptr) - 1
+        if column_weights is None:
+            column_weights = np.ones(X.shape[1])
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            if column_weights is not None:
-                return np.asarray(X.multiply(X) @ column_weights, dtype=np.float64)
-            if X.format != "csr":
-                squares = np.square(X.data, dtype=np.float64)
-                return np.bincount(X.indices, squares, X.shape[0])
-            norms = np.zeros(X.shape[0])
-            for rows in row_ranges(X.shape[0], X.shape[0] // 64):
-                indptr = X.indptr[rows.start : rows.stop + 1]
-                squares = np.square(X.data[indptr[0] : indptr[-1]], dtype=np.float64)
-                filled = np.diff(indptr) > 0
-                if filled.any():
-                    starts = indptr[:-1][filled] - indptr[0]
-                    norms[rows][filled] = np.add.reduceat(squares, starts)
-            return norms
+            # A 64th at a time: squares in float64 may take twice the memory of X.
+            for at in row_ranges(size, size // 64):
+                part = _part(X, at)
+                part.data = np.square(part.data, dtype=np.float64)
+                if by_rows:
+                    norms[at] = part @ column_weights
+                else:
+                    norms += part @ column_weights[at]
+        return norms
 
     def column_sqnorms(self) -> np.ndarray:
         squares = self.array.multiply(self.array).sum(axis=0)
@@ -312,14 +319,14 @@ def random_signs(rng: np.random.Generator, size: int, dtype: np.dtype) -> np.nda
     return signs
 
 
-def _in_parts(X: Any, work: Callable[[Any, slice], np.ndarray]) -> Iterator[Any]:
-    """Yield the results for ranges of rows of a CSR matrix, which are not copied."""
-
-    def call(rows: slice) -> np.ndarray:
-        first, last = X.indptr[rows.start], X.indptr[rows.stop]
-        indptr = X.indptr[rows.start : rows.stop + 1] - first
-        shape = (rows.stop - rows.start, X.shape[1])
-        parts = (X.data[first:last], X.indices[first:last], indptr)
-        return work(sp.csr_array(parts, shape=shape), rows)
-
-    return in_parts(X.shape[0], call)
+def _part(X: Any, at: slice) -> Any:
+    """Return some rows of a CSR matrix, or columns of a CSC one, without a copy."""
+    (n, p), size = X.shape, at.stop - at.start
+    by_rows = X.format == "csr"
+    shape, kind = ((size, p), sp.csr_array) if by_rows else ((n, size), sp.csc_array)
+    part = kind(shape, dtype=X.dtype)
+    first, last = X.indptr[at.start], X.indptr[at.stop]
+    # Given to the constructor, they would be copied.
+    part.data, part.indices = X.data[first:last], X.indices[first:last]
+    part.indptr = X.indptr[at.start : at.stop + 1] - first
+    return part

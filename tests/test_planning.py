@@ -142,7 +142,7 @@ def test_a_plan_is_printed_as_a_table():
     assert lines[0] == heading
     assert lines[1].split() == " ".join(PLACES).split()
     assert lines[2].split() == ["fits", "no", "no", "no", "no"]
-    assert lines[-1].startswith("Taken for granted")
+    assert lines[-1].startswith("Assumed")
 
 
 def test_command_is_the_function(command):

@@ -408,6 +408,7 @@ def plan_advice(plan: Plan) -> Iterator[str]:
             f"to {plan.chunk_passes} pass{'es' * (plan.chunk_passes > 1)} more."
         )
     yield (
-        f"Taken for granted: {size(plan.memory)} of memory, on a GPU "
-        f"{size(plan.gpu_memory)}. At most: what a solver takes that gives up."
+        f"Assumed: {size(plan.memory)} of memory, on a GPU "
+        f"{size(plan.gpu_memory)}. The lines 'at most' are for a solver that does not "
+        "converge and gives up."
     )

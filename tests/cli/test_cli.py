@@ -438,7 +438,9 @@ def test_without_what_the_command_line_needs():
         "    del sys.modules[package]"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    message = "The command line needs typer and rich: pip install typer rich pyarrow\n"
+    message = (
+        "The command line needs typer and rich: pip install typer rich pyarrow jinja2\n"
+    )
     assert done.stdout == 2 * message, done.stderr
 
 

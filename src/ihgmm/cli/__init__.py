@@ -14,7 +14,8 @@ def main() -> None:
         if (error.name or "").partition(".")[0] not in ("typer", "rich"):
             raise
         sys.exit(
-            "The command line needs typer and rich: pip install typer rich pyarrow"
+            "The command line needs typer and rich: pip install typer rich pyarrow "
+            "jinja2"
         )
     app()
 

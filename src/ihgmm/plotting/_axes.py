@@ -20,9 +20,7 @@ def given_or_new(
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError(
-            "Pictures need matplotlib: pip install 'ihgmm[plot]'."
-        ) from error
+        raise ImportError("Pictures need matplotlib: pip install matplotlib") from error
     figure = plt.figure(figsize=size, layout="constrained")
     return figure.add_subplot(*place, **options)
 

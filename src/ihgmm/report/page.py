@@ -110,7 +110,7 @@ def _template() -> Any:
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from markupsafe import Markup
     except ImportError as error:
-        raise ImportError("Reports need Jinja2: pip install 'ihgmm[plot]'.") from error
+        raise ImportError("Reports need Jinja2: pip install jinja2") from error
     # No page may hold these: control characters, and halves of a character.
     unfit = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 

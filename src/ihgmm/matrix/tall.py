@@ -17,6 +17,8 @@ import array_api_compat as compat
 import numpy as np
 import scipy.sparse as sp
 
+from ihgmm.matrix.threads import in_parts, one_thread
+
 Tall = Any
 """An array of n rows: of NumPy, or of another library on its device."""
 
@@ -97,6 +99,19 @@ def tall_ranges(rows: Tall, width: int = 1) -> list[slice]:
     if not isinstance(rows, np.ndarray):
         step = max(step, 2**24 // max(width, 1))
     return [slice(*edge) for edge in pairwise([*range(0, n, step), n])]
+
+
+def map_ranges(rows: Tall, width: int, work: Callable[[slice], Any]) -> list[Any]:
+    """Return the results of some work on ranges of rows, in order.
+
+    Many rows of a host are shared among threads. The ranges do not depend on how many
+    threads there are, and so do not sums over them.
+    """
+    n = rows.shape[0]
+    if isinstance(rows, np.ndarray) and n >= 2**15:
+        with one_thread():  # those of BLAS would wait for ours
+            return list(in_parts(n, work))
+    return [work(block) for block in tall_ranges(rows, width)]
 
 
 def stack(parts: list[Tall], axis: int = 0) -> Tall:

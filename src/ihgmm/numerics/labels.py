@@ -14,7 +14,7 @@ from sklearn.metrics import pairwise_distances_argmin
 
 from ihgmm._warnings import ignored
 from ihgmm.matrix import Tall, namespace, to_host
-from ihgmm.matrix.tall import cast_like, stack, tall_ranges, to_device
+from ihgmm.matrix.tall import cast_like, map_ranges, stack, to_device
 from ihgmm.matrix.threads import one_thread
 
 Assignment = Literal["kmeans", "cluster_qr"]
@@ -174,13 +174,13 @@ def _nearest(rows: Tall, centers: np.ndarray) -> Tall:
     xp = namespace(rows)
     offsets = cast_like(np.einsum("ij,ij->i", centers, centers) / 2, rows)
     directions = cast_like(centers.T, rows)
-    labels = []
-    with one_thread():
-        for block in tall_ranges(rows, len(centers)):
-            score = rows[block, :] @ directions
-            score -= offsets
-            labels.append(xp.argmax(score, axis=1))
-    return stack(labels)
+
+    def work(block: slice) -> Tall:
+        score = rows[block, :] @ directions
+        score -= offsets
+        return xp.argmax(score, axis=1)
+
+    return stack(map_ranges(rows, len(centers), work))
 
 
 def _pivot_rows(rows: np.ndarray, k: int) -> np.ndarray:

@@ -19,17 +19,16 @@ from ihgmm.matrix import Matrix, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     Groups,
     cast_like,
+    map_ranges,
     one_hot,
     pick,
     ratio,
     row_norms,
     stack,
     tall_dot,
-    tall_ranges,
     to_device,
     widen,
 )
-from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.spectral import Spectral
 
 
@@ -162,38 +161,39 @@ def _lengths_along_centers(fit: Spectral, n_clusters: int) -> Tall:
     term, which is then put back.
     """
     vectors, labels = fit.vectors, fit.labels
-    xp, ranges = namespace(vectors), tall_ranges(vectors, n_clusters)
-    rows = Groups.of(labels, n_clusters)
-    # One thread: blocks of so few rows are not held up by others.
-    with one_thread():
-        sums = np.zeros((n_clusters, vectors.shape[1]))
-        norms = []
-        for block in ranges:
-            few = vectors[block, :]
-            norms.append(size := row_norms(few))
-            members = one_hot(labels[block], n_clusters, few) * size[:, None]
-            sums += tall_dot(members, few)
-        weights = widen(stack(norms))
-        centers = cast_like((sums * np.maximum(fit.eigenvalues, 0)).T, vectors)
-        inner = [pick(vectors[block, :] @ centers, labels[block]) for block in ranges]
-        products = xp.clip(widen(stack(inner)), 0.0, None)
-        totals = np.sqrt(rows.sums(weights * products))
-        totals[totals == 0] = 1.0
-        lengths, one = products / rows.spread(totals), xp.ones_like(products)
-        # Up to a thousandth of the largest, neither a row's own term nor a change of
-        # the lengths matters.
-        for _ in range(20 if fit.hollow else 0):
-            own = weights * lengths
-            if float(xp.max(own)) <= 1e-3 * totals.min():
-                break
-            total = rows.spread(totals)
-            # A row of more than half of its cluster's weight could take all of it.
-            others = xp.maximum(total - own, total / 2)
-            before = lengths
-            lengths = products / xp.where(others > 0, others, one)
-            if xp.max(xp.abs(lengths - before)) <= 1e-3 * xp.max(lengths):
-                break
-            totals = rows.sums(weights * lengths)
+    xp, rows = namespace(vectors), Groups.of(labels, n_clusters)
+
+    def weighted(block: slice) -> tuple[Tall, np.ndarray]:
+        few = vectors[block, :]
+        size = row_norms(few)
+        members = one_hot(labels[block], n_clusters, few) * size[:, None]
+        return size, tall_dot(members, few)
+
+    def along(block: slice) -> Tall:
+        return pick(vectors[block, :] @ centers, labels[block])
+
+    norms, sums = zip(*map_ranges(vectors, n_clusters, weighted), strict=True)
+    weights = widen(stack(norms))
+    centers = cast_like((sum(sums) * np.maximum(fit.eigenvalues, 0)).T, vectors)
+    products = widen(stack(map_ranges(vectors, n_clusters, along)))
+    products = xp.clip(products, 0.0, None)
+    totals = np.sqrt(rows.sums(weights * products))
+    totals[totals == 0] = 1.0
+    lengths, one = products / rows.spread(totals), xp.ones_like(products)
+    # Up to a thousandth of the largest, neither a row's own term nor a change of the
+    # lengths matters.
+    for _ in range(20 if fit.hollow else 0):
+        own = weights * lengths
+        if float(xp.max(own)) <= 1e-3 * totals.min():
+            break
+        total = rows.spread(totals)
+        # A row of more than half of its cluster's weight could take all of it.
+        others = xp.maximum(total - own, total / 2)
+        before = lengths
+        lengths = products / xp.where(others > 0, others, one)
+        if xp.max(xp.abs(lengths - before)) <= 1e-3 * xp.max(lengths):
+            break
+        totals = rows.sums(weights * lengths)
     return lengths if fit.row_scale is None else ratio(lengths, fit.row_scale)
 
 

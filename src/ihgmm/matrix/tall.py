@@ -7,7 +7,7 @@ cluster or column, is a NumPy array on the host.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -114,7 +114,7 @@ def map_ranges(rows: Tall, width: int, work: Callable[[slice], Any]) -> list[Any
     return [work(block) for block in tall_ranges(rows, width)]
 
 
-def stack(parts: list[Tall], axis: int = 0) -> Tall:
+def stack(parts: Sequence[Tall], axis: int = 0) -> Tall:
     """Put tall arrays below each other, or with ``axis=1`` beside each other."""
     return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=axis)
 

@@ -5,7 +5,7 @@ makes every row fit its own cluster best, right or wrong. Here a row is compared
 the centres that the *other* rows give: the sums over a cluster are formed once, and the
 row's own part is taken off.
 
-A round of such comparisons serves two ends. `refine_labels` moves rows to the nearest
+One loop of such comparisons serves two ends. `refine_labels` moves rows to the nearest
 centre until labels repeat; `fit_mixture` (expectation and maximisation) moves
 probabilities until they settle. Arrays with a number for each row and cluster are on
 the host, wherever the data are. The formulas are in docs/statistics.md.
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import log_ndtr, logsumexp, softmax
@@ -53,27 +53,29 @@ def refine_labels(
     X, labels = as_matrix(X), to_host(labels).astype(np.intp, copy=False)
     if n_clusters == 1:
         return Refinement(X.to_device(np.zeros_like(labels)), 0, True)
-    memberships = indicators(labels, n_clusters)
-    seen = _first_look(X, memberships)
-    n_iter = 1  # the first look counts as a round
-    soft, converged = True, False
+    soft = True
     earlier: set[bytes] = set()
-    while n_iter < max_iter and not converged:
-        seen, _, _ = _round(X, memberships, seen, "individual")
+
+    def update(
+        memberships: np.ndarray, seen: Projections, _: Any, n_iter: int
+    ) -> tuple[np.ndarray, bool]:
+        nonlocal labels, soft
         if soft:
             # Half sure, by the root of the likelihood, so that early errors can mend.
             joint = joint_log_likelihood(seen, np.ones(n_clusters))
             likely = softmax(0.5 * joint, axis=1)
             soft = n_iter < 30 and np.abs(likely - memberships).max() > 1e-2
-        if soft:
-            memberships = likely
-        else:
-            before, labels = labels, _nearest(seen, labels)
-            converged = bool((labels == before).all()) or labels.tobytes() in earlier
-            earlier.add(labels.tobytes())
-            memberships = indicators(labels, n_clusters)
-        n_iter += 1
-    return Refinement(X.to_device(labels), n_iter, converged)
+            if soft:
+                return likely, False
+        before, labels = labels, _nearest(seen, labels)
+        repeated = bool((labels == before).all()) or labels.tobytes() in earlier
+        earlier.add(labels.tobytes())
+        return indicators(labels, n_clusters), repeated
+
+    # The first look, from centres in which rows count alike, is a round too.
+    start = indicators(labels, n_clusters)
+    last = _iterate(X, start, "individual", update, max_iter - 1)
+    return Refinement(X.to_device(labels), last.n_iter + 1, last.settled)
 
 
 @dataclass(frozen=True)
@@ -126,31 +128,34 @@ def fit_mixture(
     # Shares that follow the memberships would feed on themselves: where clusters are
     # hard to tell apart, the largest would swallow the others.
     shares = mixing_weights(memberships, sqnorms)
-    seen = _first_look(X, memberships)
-    for n_iter in range(1, max_iter + 1):
-        before = memberships
-        seen, directions, variances = _round(X, before, seen, noise)
+    log_likelihood, change = 0.0, np.inf
+
+    def update(
+        before: np.ndarray, seen: Projections, variances: np.ndarray | None, n_iter: int
+    ) -> tuple[np.ndarray, bool]:
+        nonlocal log_likelihood, change
         memberships, log_likelihood = _posterior(seen, shares, variances)
         # Keep clusters from vanishing: the last row of one stays.
         for k in np.flatnonzero(memberships.sum(axis=0) < 0.5):
-            last = before[:, k].argmax()
-            memberships[last] = 0.0
-            memberships[last, k] = 1.0
+            row = before[:, k].argmax()
+            memberships[row] = 0.0
+            memberships[row, k] = 1.0
         if n_iter > 20:  # only half the way, lest memberships swing for ever
             memberships = (memberships + before) / 2
         change = float(np.abs(memberships - before).sum(axis=1).mean() / 2)
         if say is not None:
             rounds = f"{n_iter} round{'s' * (n_iter != 1)}"
             say(f"{rounds}, memberships moved by {change:.2g}")
-        if change <= tol:
-            break
+        return memberships, change <= tol
+
+    last = _iterate(X, memberships, noise, update, max_iter)
     return Mixture(
-        memberships,
-        mixing_weights(memberships, sqnorms),
-        variances,
-        directions,
+        last.memberships,
+        mixing_weights(last.memberships, sqnorms),
+        last.variances,
+        last.directions,
         log_likelihood,
-        n_iter,
+        last.n_iter,
         change,
     )
 
@@ -158,24 +163,47 @@ def fit_mixture(
 def evaluate_mixture(X: Matrix, memberships: np.ndarray, noise: Noise) -> Mixture:
     """Return the mixture that rows with given memberships make, without moving them."""
     shares = mixing_weights(memberships, to_host(X.sqnorms))
-    seen = _first_look(X, memberships)
-    for _ in range(3):  # the weights of rows in the centres have settled then
-        seen, directions, variances = _round(X, memberships, seen, noise)
-    likely, log_likelihood = _posterior(seen, shares, variances)
-    return Mixture(likely, shares, variances, directions, log_likelihood, 1, np.inf)
+    # The weights of rows in the centres have settled after three rounds.
+    last = _iterate(X, memberships, noise, lambda same, *_: (same, False), 3)
+    likely, log_likelihood = _posterior(last.seen, shares, last.variances)
+    return Mixture(
+        likely, shares, last.variances, last.directions, log_likelihood, 1, np.inf
+    )
 
 
-def _first_look(X: Matrix, memberships: np.ndarray) -> Projections:
-    """Look at every row from centres in which all rows count alike."""
-    return leave_one_out(X, unit_weights(memberships, to_host(X.sqnorms)))[0]
+class _Round(NamedTuple):
+    """Where rounds have led."""
+
+    memberships: np.ndarray
+    seen: Projections
+    directions: Directions
+    variances: np.ndarray | None
+    n_iter: int
+    settled: bool
 
 
-def _round(
-    X: Matrix, memberships: np.ndarray, seen: Projections, noise: Noise
-) -> tuple[Projections, Directions, np.ndarray | None]:
-    """Sum up the centres from memberships, and look from them at every row."""
-    seen, directions = leave_one_out(X, seen.weights(memberships, noise))
-    return seen, directions, _noise_variances(memberships, seen, noise)
+def _iterate(
+    X: Matrix,
+    memberships: np.ndarray,
+    noise: Noise,
+    update: Callable[..., tuple[np.ndarray, bool]],
+    max_iter: int,
+) -> _Round:
+    """Sum up centres, look at every row from them, update memberships, and repeat.
+
+    ``update`` takes memberships, projections, noise variances and the number of the
+    round; it returns new memberships and whether they have settled.
+    """
+    # At first all rows count alike.
+    weights = unit_weights(memberships, to_host(X.sqnorms))
+    seen, directions = leave_one_out(X, weights)
+    variances, n_iter, settled = None, 0, False
+    while n_iter < max_iter and not settled:
+        n_iter += 1
+        seen, directions = leave_one_out(X, seen.weights(memberships, noise))
+        variances = _noise_variances(memberships, seen, noise)
+        memberships, settled = update(memberships, seen, variances, n_iter)
+    return _Round(memberships, seen, directions, variances, n_iter, settled)
 
 
 def _nearest(seen: Projections, labels: np.ndarray) -> np.ndarray:

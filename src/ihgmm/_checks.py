@@ -70,6 +70,18 @@ def check_n_clusters(name: str, value: Any) -> None:
         raise TypeError(f"{name}={value!r} is a str; give 'auto' or a whole number.")
 
 
+def check_clip(name: str, value: Any) -> None:
+    """Raise unless ``value`` is None or a positive number."""
+    if value is not None:
+        check_number(name, value, above=0)
+
+
+def check_n_components(name: str, value: Any) -> None:
+    """Raise unless ``value`` is None, "auto" or a positive whole number."""
+    if value is not None:
+        check_n_init(name, value)
+
+
 def check_n_init(name: str, value: Any) -> None:
     """Raise unless ``value`` is "auto" or a positive whole number."""
     if not isinstance(value, str):

@@ -22,10 +22,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import (
     check_choice,
+    check_clip,
     check_count,
     check_flag,
     check_matrix,
     check_n_clusters,
+    check_n_components,
     check_n_init,
     check_number,
     check_row_count,
@@ -37,6 +39,7 @@ from ihgmm._progress import Steps
 from ihgmm.matrix import Matrix, as_matrix, namespace, to_host
 from ihgmm.matrix.tall import cast_like, unit_rows
 from ihgmm.numerics.eigen import ORDERS, SOLVERS
+from ihgmm.numerics.embedding import SPACES
 from ihgmm.numerics.gram import GRAMS, GramKind
 from ihgmm.numerics.labels import ASSIGNMENTS
 from ihgmm.statistics.likelihood import NOISES
@@ -70,6 +73,10 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "gram": partial(check_choice, choices=GRAMS),
         "order": partial(check_choice, choices=ORDERS),
         "eigen_solver": partial(check_choice, choices=SOLVERS),
+        "clip": check_clip,
+        "n_components": check_n_components,
+        "space": partial(check_choice, choices=("auto", *SPACES)),
+        "placement": partial(check_choice, choices=("embedding", "cosine")),
         "assign_labels": partial(check_choice, choices=ASSIGNMENTS),
         "refine": check_flag,
         "max_samples": check_count,
@@ -223,6 +230,9 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
 class CosineClusterer(CenterClusterer):
     """A clusterer that places new rows by their cosine with ``cluster_centers_``."""
 
+    # What placing a row needs of the fit, which may go to other processes.
+    _placing: ClassVar[tuple[str, ...]] = ("cluster_centers_", "n_features_in_")
+
     def transform(self, X: Any) -> np.ndarray:
         """Return the cosine of each row with each cluster centre.
 
@@ -248,8 +258,8 @@ class CosineClusterer(CenterClusterer):
         """
         check_is_fitted(self)
         light = clone(self)  # without what the fit knows of its own rows
-        light.cluster_centers_ = self.cluster_centers_
-        light.n_features_in_ = self.n_features_in_
+        for name in self._placing:
+            setattr(light, name, getattr(self, name))
         return open_matrix(X, self, reset=False).map_rows(light._nearest, np.intp)
 
     def _nearest(self, X: Any) -> Any:

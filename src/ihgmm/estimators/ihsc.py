@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -12,12 +12,13 @@ from ihgmm._progress import Steps
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import CosineClusterer, InSteps
 from ihgmm.matrix import Matrix, Tall, to_host
-from ihgmm.matrix.tall import number_by_size
+from ihgmm.matrix.tall import number_by_size, order_by_size
 from ihgmm.numerics.eigen import Solver
+from ihgmm.numerics.embedding import Space
 from ihgmm.numerics.gram import GramKind
 from ihgmm.numerics.krylov import Order
 from ihgmm.numerics.labels import Assignment
-from ihgmm.numerics.spectral import spectral_clustering
+from ihgmm.numerics.spectral import CosinePlacement, Placement, spectral_clustering
 from ihgmm.statistics.estimation import estimate_parameters, estimates_of_fit
 from ihgmm.statistics.likelihood import refine_labels
 
@@ -25,10 +26,13 @@ from ihgmm.statistics.likelihood import refine_labels
 class IhSC(InSteps, CosineClusterer):
     """Cluster rows that share a pattern but differ in scale.
 
-    Individual-heterogeneity spectral clustering [1]_: the Gram matrix of the rows with
-    its diagonal set to zero, its leading eigenvectors, their rows scaled to unit norm,
-    k-means. The Gram matrix is never formed, so that cost and memory grow linearly
-    with the data.
+    Individual-heterogeneity spectral clustering [1]_: the leading eigenvectors of a
+    Gram matrix of the rows, their rows scaled to unit norm, and clusters among these.
+    The Gram matrix is never formed: cost and memory grow linearly with the data.
+
+    The default settings serve data that do not follow the model too. Those of the
+    paper, to the letter, are one call away: :meth:`paper`. :doc:`/default` says what
+    differs, why, and what it costs.
 
     Parameters
     ----------
@@ -36,24 +40,40 @@ class IhSC(InSteps, CosineClusterer):
         Number of clusters. "auto" counts the directions that stand out from noise, in
         few features the clusters that halves of the data agree on: see
         :func:`~ihgmm.select_n_clusters`.
-    gram : {"hollow", "full", "cosine", "hetero"}, default="hollow"
-        The similarity of rows: inner products with a zero diagonal as in the paper,
-        all inner products, or cosines. ``"cosine"`` keeps a few very large rows from
-        dominating. ``"hetero"`` fills the diagonal in from the other entries
-        (HeteroPCA): better where clusters have only a handful of rows and patterns
-        that resemble each other, as a rule where rows in a cluster times one less the
-        cosine of patterns is about 1 or less; else it changes little, and on data that
-        do not follow the model it can be worse.
+    gram : {"hetero", "hollow", "full", "cosine"}, default="hetero"
+        The similarity of rows. ``"hollow"``: inner products with a zero diagonal, as in
+        the paper, since the diagonal is where noise adds up. ``"hetero"``: the same,
+        with a diagonal filled in from the other entries (HeteroPCA), since signal is
+        lost with the diagonal where rows or features are few. ``"full"``: all inner
+        products. ``"cosine"``: cosines.
+    clip : float or None, default=1.5
+        Rows longer than so many times the median row are shortened to that before
+        inner products are taken, so that no few rows rule the eigenvectors.
     order : {"algebraic", "magnitude"}, default="algebraic"
         Which eigenvalues lead: the largest, or those of largest absolute value. The
         signal is in positive eigenvalues, so the first loses less when clusters are
-        very unequal or a row is very large; it also leaves out directions, beyond two,
-        whose eigenvalue is negative, as there are with fewer features than clusters.
+        very unequal or a row is very large.
+    n_components : int, "auto" or None, default="auto"
+        How many eigenvectors rows are compared in. None: as many as clusters, as in the
+        paper. "auto": up to 2 K + 2; those beyond K count by how far their eigenvalues
+        stand above the last, which under the model is next to nothing.
+    space : {"auto", "eigenvectors", "projected"}, default="auto"
+        Whether rows are compared in the eigenvectors, as in the paper, or in these
+        times the root of their eigenvalue: the data projected on its leading
+        directions. In eigenvectors, noise is large where eigenvalues are small, which
+        drowns rows of a cluster much larger than others. "auto" takes the space in
+        which clusters add more to the likelihood.
     eigen_solver : {"auto", "dense", "lanczos", "block"}, default="auto"
         How eigenvectors are found; see :func:`ihgmm.numerics.eigen.leading_eigenpairs`.
-    assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
-        How rows of eigenvectors become labels. Cluster-QR needs no start and no
-        randomness.
+    assign_labels : {"tied", "kmeans", "cluster_qr", "neighbors"}, default="tied"
+        How rows of eigenvectors become labels. ``"tied"``: by Gaussian clusters that
+        share one covariance, started from k-means, so that clusters may be longer in
+        some directions. ``"kmeans"``: as in the paper. ``"cluster_qr"``: needs no start
+        and no randomness. ``"neighbors"``: by a graph of nearest neighbours, for
+        clusters of any shape.
+    placement : {"embedding", "cosine"}, default="embedding"
+        How ``predict`` places rows: as the fit did its own, which gives
+        ``predict(X) == labels_``; or by the largest cosine with ``cluster_centers_``.
     refine : bool, default=False
         Reassign rows afterwards to the centres that the other rows give, see
         :func:`ihgmm.statistics.likelihood.refine_labels`. Under the model this comes
@@ -77,11 +97,18 @@ class IhSC(InSteps, CosineClusterer):
     ----------
     labels_ : ndarray of shape (n_samples,)
         The cluster of each row, numbered by decreasing size.
-    embedding_ : ndarray of shape (n_samples, n_clusters)
-        Rows of the eigenvectors scaled to unit norm, one for each row of X; a column
-        that was left out is zero.
-    eigenvalues_ : ndarray of shape (n_clusters,)
+    embedding_ : ndarray of shape (n_samples, n_components)
+        What was clustered: weighted coordinates of each row in the eigenvectors, or in
+        the projected data, scaled to unit norm.
+    eigenvalues_ : ndarray of shape (n_components,)
         Leading eigenvalues of the Gram matrix.
+    space_ : str
+        Where rows were compared: "eigenvectors" or "projected".
+    noise_share_ : float
+        Share of rows whose coordinates there are mostly noise. Above one half the fit
+        warns.
+    placement_ : callable
+        How rows get their labels: their embedding, and the rule.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The pattern of each cluster: what a row of scale 1 looks like without noise.
     scales_ : ndarray of shape (n_samples,)
@@ -104,10 +131,10 @@ class IhSC(InSteps, CosineClusterer):
 
     Notes
     -----
-    ``predict`` places new rows by their cosine with the centres, while ``labels_`` come
-    from the eigenvectors. Under the model the two agree; on real data they differ for
-    rows that fit no pattern well, a few in a hundred (8% of the digits of
-    scikit-learn). Use ``labels_`` or ``fit_predict`` for the rows of the fit.
+    ``predict`` embeds rows by the equation that the eigenvectors solve, and labels them
+    by the rule that the fit learnt: for the rows of the fit that gives ``labels_``.
+    With ``refine``, rows are placed by their cosines with the centres of the last
+    round, which gives ``labels_`` as well.
 
     Where X is on a device, the same seed starts the same run as with NumPy. Only what
     is small comes to the host, and the at most 16,384 rows of the embedding (or 256 for
@@ -129,15 +156,20 @@ class IhSC(InSteps, CosineClusterer):
     """
 
     _fewest_steps = 4
+    _placing: ClassVar = (*CosineClusterer._placing, "placement_")
 
     def __init__(
         self,
         n_clusters: int | Literal["auto"] = 8,
         *,
-        gram: GramKind = "hollow",
+        gram: GramKind = "hetero",
+        clip: float | None = 1.5,
         order: Order = "algebraic",
+        n_components: int | Literal["auto"] | None = "auto",
+        space: Space | Literal["auto"] = "auto",
         eigen_solver: Solver = "auto",
-        assign_labels: Assignment = "kmeans",
+        assign_labels: Assignment = "tied",
+        placement: Literal["embedding", "cosine"] = "embedding",
         refine: bool = False,
         n_init: int | Literal["auto"] = "auto",
         max_iter: int = 300,
@@ -147,9 +179,13 @@ class IhSC(InSteps, CosineClusterer):
     ) -> None:
         self.n_clusters = n_clusters
         self.gram = gram
+        self.clip = clip
         self.order = order
+        self.n_components = n_components
+        self.space = space
         self.eigen_solver = eigen_solver
         self.assign_labels = assign_labels
+        self.placement = placement
         self.refine = refine
         self.n_init = n_init
         self.max_iter = max_iter
@@ -157,13 +193,39 @@ class IhSC(InSteps, CosineClusterer):
         self.verbose = verbose
         self.random_state = random_state
 
+    @classmethod
+    def paper(cls, n_clusters: int | Literal["auto"] = 8, **options: Any) -> Self:
+        """Return an estimator with the settings of the paper's Algorithm 1.
+
+        These are a zero diagonal, as many eigenvectors as clusters, rows of the
+        eigenvectors at unit norm, and k-means. Other options are those of the class.
+
+        Examples
+        --------
+        >>> from ihgmm import IhSC
+        >>> IhSC.paper(4, random_state=0)
+        IhSC(assign_labels='kmeans', clip=None, gram='hollow', n_clusters=4,
+             n_components=None, random_state=0, space='eigenvectors')
+        """
+        settings: dict[str, Any] = {
+            "gram": "hollow",
+            "clip": None,
+            "n_components": None,
+            "space": "eigenvectors",
+            "assign_labels": "kmeans",
+        }
+        return cls(n_clusters, **settings | options)
+
     def _fit(self, X: Any, steps: Steps) -> None:
         data, k, rng = self._begin(X, steps, refined=self.refine)
         found = spectral_clustering(
             data,
             k,
             gram=self.gram,
+            clip=self.clip,
             order=self.order,
+            n_components=self.n_components,
+            space=self.space,
             eigen_solver=self.eigen_solver,
             assign_labels=self.assign_labels,
             n_init=self.n_init,
@@ -173,26 +235,33 @@ class IhSC(InSteps, CosineClusterer):
             steps=steps,
         )
         labels, kinds = found.labels, identical_rows(data, k)
+        placement: Placement | CosinePlacement = found.placement
         refine = self.refine and kinds is None
         if kinds is not None:
             labels = data.to_device(number_by_size(kinds, k))
         elif refine:
             with steps.step("refine"):
-                labels = self._refined(data, labels, k)
+                labels, placement = self._refined(data, labels, k)
+        elif found.noise_share > 0.5:
+            self._warn_of_noise(found.noise_share, k)
         with steps.step("centers"):
             if refine:
                 fitted = estimate_parameters(data, labels, k)
             else:
                 fitted = estimates_of_fit(data, found, labels, k)
+        embedding = found.placement.embedding
         self.labels_ = data.per_row(labels)
-        self.embedding_ = found.embedding
-        self.eigenvalues_ = data.to_device(data.restore_squares(found.eigenvalues))
+        self.embedding_ = found.rows
+        self.eigenvalues_ = data.to_device(data.restore_squares(embedding.eigenvalues))
+        self.space_ = found.space
+        self.noise_share_ = found.noise_share
+        self.placement_ = placement
         self.cluster_centers_ = fitted.centers
         self.scales_ = fitted.scales
         self.noise_levels_ = fitted.noise_levels
         self.n_iter_ = found.n_iter
 
-    def _refined(self, X: Matrix, labels: Tall, k: int) -> Tall:
+    def _refined(self, X: Matrix, labels: Tall, k: int) -> tuple[Tall, CosinePlacement]:
         refined = refine_labels(X, labels, k)
         if not refined.converged:
             warn(
@@ -200,8 +269,26 @@ class IhSC(InSteps, CosineClusterer):
                 f"may hold fewer than {k} clusters.",
                 ConvergenceWarning,
             )
-        warn_empty_clusters(refined.labels, k)
-        return number_by_size(refined.labels, k)
+        # Once labels have settled, these cosines give them: a row is nearer still to
+        # the centre that it is part of.
+        placement = CosinePlacement(refined.centers)
+        labels = placement(X)
+        warn_empty_clusters(labels, k)
+        order = order_by_size(labels, k)
+        return number_by_size(labels, k), CosinePlacement(refined.centers[order])
+
+    def _warn_of_noise(self, share: float, k: int) -> None:
+        warn(
+            f"In {share:.0%} of the rows noise outweighs what sets {k} clusters apart: "
+            "many labels may be chance. Ask for fewer clusters, or look at "
+            "diagnose(X, labels).",
+            UserWarning,
+        )
+
+    def _nearest(self, X: Any) -> Any:
+        if self.placement == "cosine":
+            return super()._nearest(X)
+        return self.placement_(self._check_new(X))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the share of the rows' squared length that their centres explain.

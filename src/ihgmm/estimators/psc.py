@@ -105,7 +105,10 @@ class PSC(DistanceClusterer):
             X,
             k,
             gram="full",
-            rows="projected",
+            clip=None,
+            n_components=None,
+            space="projected",
+            unit_norm=False,
             eigen_solver=self.eigen_solver,
             assign_labels=self.assign_labels,
             n_init=self.n_init,
@@ -113,7 +116,7 @@ class PSC(DistanceClusterer):
             tol=self.tol,
             rng=generator(self.random_state),
         )
-        labels, values = found.labels, found.eigenvalues
+        labels, values = found.labels, found.placement.embedding.eigenvalues
         kinds = identical_rows(X, k)
         if kinds is not None:
             labels = number_by_size(kinds, k)
@@ -121,12 +124,12 @@ class PSC(DistanceClusterer):
         # embedding = X @ components.T: components = embedding.T @ X / eigenvalues.
         live = values > np.finfo(X.dtype).eps * values[0]
         inverse = np.divide(1.0, values, out=np.zeros(k), where=live)
-        components = (X.adjoint(found.embedding) * inverse).T.astype(X.dtype)
+        components = (X.adjoint(found.rows) * inverse).T.astype(X.dtype)
         sizes = np.maximum(np.bincount(labels, minlength=k), 1)
         members = np.eye(k, dtype=X.dtype)[labels]
-        means = (members.T @ found.embedding) / sizes[:, None]
+        means = (members.T @ found.rows) / sizes[:, None]
         self.labels_ = labels
-        self.embedding_ = found.embedding * unit
+        self.embedding_ = found.rows * unit
         self.eigenvalues_ = X.restore_squares(values)
         self.components_ = components
         self.cluster_centers_ = (means @ components).astype(X.dtype) * unit

@@ -210,6 +210,14 @@ def largest(values: Tall, count: int) -> np.ndarray:
     return places[np.argpartition(found, len(found) - count)[len(found) - count :]]
 
 
+def median(values: Tall) -> float:
+    """Return the median of numbers; the upper one of two."""
+    if isinstance(values, np.ndarray):
+        half = len(values) // 2
+        return float(np.partition(values, half)[half])
+    return float(namespace(values).sort(values)[values.shape[0] // 2])
+
+
 def ratio(a: Any, b: Tall, otherwise: float = 0.0) -> Tall:
     """Return ``a / b`` where b is positive, another number elsewhere."""
     xp, some = namespace(b), b > 0
@@ -239,16 +247,20 @@ def one_hot(labels: Tall, n_groups: int, like: Tall) -> Tall:
     return namespace(like).take(eye, labels, axis=0)
 
 
-def number_by_size(labels: Tall, n_clusters: int) -> Tall:
-    """Renumber labels by decreasing cluster size; ties by first appearance."""
+def order_by_size(labels: Tall, n_clusters: int) -> np.ndarray:
+    """Return clusters in the order of decreasing size; ties by first appearance."""
     xp, sizes = namespace(labels), Groups.of(labels, n_clusters).sizes
     first = sizes.copy()
     if len(np.unique(sizes)) < n_clusters:
         for k in range(n_clusters):
             first[k] = int(xp.argmax(xp.astype(labels == k, xp.uint8)))
-    rank = np.empty(n_clusters, dtype=np.intp)
-    rank[np.lexsort((first, -sizes))] = np.arange(n_clusters)
-    return xp.take(to_device(rank, labels), labels)
+    return np.lexsort((first, -sizes))
+
+
+def number_by_size(labels: Tall, n_clusters: int) -> Tall:
+    """Renumber labels by decreasing cluster size; ties by first appearance."""
+    rank = np.argsort(order_by_size(labels, n_clusters))
+    return namespace(labels).take(to_device(rank, labels), labels)
 
 
 @dataclass(frozen=True, eq=False)

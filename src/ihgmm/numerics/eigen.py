@@ -37,6 +37,7 @@ def leading_eigenpairs(
     G: GramOperator,
     k: int,
     *,
+    extra: int = 0,
     order: Order = "algebraic",
     solver: Solver = "auto",
     tol: float = 1e-6,
@@ -55,6 +56,10 @@ def leading_eigenpairs(
     k : int
         Number of eigenpairs, at most n. That many columns are always returned, also
         when the rank is smaller.
+    extra : int
+        How many eigenpairs to return beyond these, ``k + extra`` at most n. They are
+        as accurate as their :func:`~ihgmm.numerics.krylov.signal_weights` ask for:
+        among noise, where they have no weight, they are not waited for.
     order : {"algebraic", "magnitude"}
         Whether the leading eigenvalues are the largest or those of largest absolute
         value.
@@ -94,22 +99,23 @@ def leading_eigenpairs(
     array([2., 1.])
     """
     n = G.shape[0]
-    check_problem(n, k, order, solver)
+    count = k + extra
+    check_problem(n, count, order, solver)
     rng = np.random.default_rng() if rng is None else rng
     if solver == "auto":
-        solver = "dense" if _dense_is_cheaper(G, k) else "block"
-    if n <= 3 * block_width(k):
+        solver = "dense" if _dense_is_cheaper(G, count) else "block"
+    if n <= 3 * block_width(count):
         solver = "dense"
     # With eigenvalues of order one, products of blocks neither over- nor underflow.
     magnitude = _magnitude(G)
     G = G.scaled(1.0 / magnitude)
     with G.A.threads():
         if solver == "dense":
-            pairs = _dense(G, k, order)
+            pairs = _dense(G, count, order)
         elif solver == "lanczos":
-            pairs = _lanczos(G, k, order, tol, rng)
+            pairs = _lanczos(G, count, order, tol, rng)
         else:
-            start = _first_basis(G, k, order, tol, rng, signal_only)
+            start = _first_basis(G, k, extra, order, tol, rng, signal_only)
             pairs = (
                 start
                 if isinstance(start, EigenPairs)
@@ -119,6 +125,7 @@ def leading_eigenpairs(
                     k,
                     order,
                     tol,
+                    extra=extra,
                     max_products=max_products,
                     signal_only=signal_only,
                     quiet=quiet,
@@ -261,13 +268,15 @@ def may_accept_start(n: int, n_entries: int) -> bool:
 def _first_basis(
     G: GramOperator,
     k: int,
+    extra: int,
     order: Order,
     tol: float,
     rng: np.random.Generator,
     signal_only: bool,
 ) -> Basis | EigenPairs:
     """Return a basis of one block, or the eigenpairs where that block will do."""
-    start, adjoint = start_block(G, k, order, rng)
+    count = k + extra
+    start, adjoint = start_block(G, count, order, rng)
     change, condition = whitening(tall_dot(start, start))
     if condition <= 1e-3 or len(change) != change.shape[1]:
         block = orthonormal(start, rng)
@@ -279,11 +288,11 @@ def _first_basis(
             rayleigh -= weighted_gram([start], G.removed)
         rayleigh = G.factor * (change.T @ rayleigh @ change)
         values, ritz = ritz_pairs((rayleigh + rayleigh.T) / 2, order)
-        move = cast_like(change @ ritz[:, :k], start)
-        residuals = _sampled_residuals(G, start, adjoint, move, values[:k], rng)
-        residual, goal = progress(values, residuals, tol, G.A.dtype, signal_only)
+        move, lead = cast_like(change @ ritz[:, :count], start), values[:count]
+        residuals = _sampled_residuals(G, start, adjoint, move, lead, rng)
+        residual, goal = progress(values, residuals, k, tol, G.A.dtype, signal_only)
         if residual <= goal / 2:
-            return EigenPairs(values[:k], start @ move, residual, 1, "block")
+            return EigenPairs(lead, start @ move, residual, 1, "block")
     move = cast_like(change, start)
     return Basis(start @ move, adjoint @ move, take_along=G.A.streamed)
 

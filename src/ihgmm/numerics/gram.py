@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, to_host
-from ihgmm.matrix.tall import ratio
+from ihgmm.matrix.tall import median, ratio
 
 GramKind = Literal["hollow", "full", "cosine", "hetero"]
 GRAMS: tuple[GramKind, ...] = ("hollow", "full", "cosine", "hetero")
@@ -30,9 +30,14 @@ class GramOperator:
     A: Matrix  # the rows whose inner products are taken
     removed: Tall | None = None  # for each row, what is taken off the diagonal
     factor: float = 1.0  # a positive number that multiplies the whole matrix
+    longest: float = (
+        np.inf
+    )  # rows of X beyond were shortened to it; 0: all have unit norm
 
     @classmethod
-    def of(cls, X: Any, gram: GramKind = "hollow") -> GramOperator:
+    def of(
+        cls, X: Any, gram: GramKind = "hollow", *, clip: float | None = None
+    ) -> GramOperator:
         """Build the Gram operator of the rows of ``X``.
 
         Parameters
@@ -46,6 +51,9 @@ class GramOperator:
             (with a constant diagonal the eigenvectors are the same); rows that are
             zero stay zero. ``"hetero"``: as ``"hollow"``, for
             :func:`~ihgmm.numerics.hetero.impute_diagonal` to fill in the diagonal.
+        clip : float, optional
+            Rows longer than so many times the median row are shortened to that length,
+            so that no few rows rule the matrix.
 
         Examples
         --------
@@ -58,13 +66,18 @@ class GramOperator:
         """
         if gram not in GRAMS:
             raise ValueError(f"gram={gram!r} is not one of {GRAMS}.")
-        A = as_matrix(X)
+        A, longest = as_matrix(X), np.inf
+        sqnorms = A.sqnorms
         if gram == "cosine":
-            sqnorms = A.sqnorms
-            A = Scaled(A, rows=ratio(1.0, namespace(sqnorms).sqrt(sqnorms)))
-            # Exactly one, which rounding would not give.
-            A.sqnorms = A.cast(sqnorms > 0)
-        return cls(A) if gram == "full" else cls(A, A.cast(A.sqnorms))
+            longest = 0.0
+        elif clip is not None:
+            longest = clip * float(np.sqrt(median(sqnorms[sqnorms > 0])))
+        if longest**2 < float(namespace(sqnorms).max(sqnorms)):
+            A = Scaled(A, rows=row_factors(sqnorms, longest))
+            if gram == "cosine":  # exactly one, which rounding would not give
+                A.sqnorms = A.cast(sqnorms > 0)
+        removed = None if gram == "full" else A.cast(A.sqnorms)
+        return cls(A, removed, longest=longest)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -124,3 +137,11 @@ class GramOperator:
             sqnorms = to_host(self.A.sqnorms).astype(removed.dtype)
             np.fill_diagonal(G, sqnorms - removed)
         return np.asarray(G * self.factor)
+
+
+def row_factors(sqnorms: Tall, longest: float) -> Tall:
+    """Return what shortens rows to a length; 0 for that brings all to unit norm."""
+    norms = namespace(sqnorms).sqrt(sqnorms)
+    if longest == 0:
+        return ratio(1.0, norms)
+    return namespace(norms).clip(ratio(longest, norms, 1.0), None, 1.0)

@@ -216,6 +216,7 @@ def block_krylov(
     order: Order,
     tol: float,
     *,
+    extra: int = 0,
     max_products: int = MAX_PRODUCTS,
     signal_only: bool = False,
     quiet: bool = False,
@@ -225,16 +226,16 @@ def block_krylov(
 
     It gives up after ``max_products`` products with G, with a warning unless ``quiet``.
     """
-    width = block_width(k)
+    width, count = block_width(k + extra), k + extra
     most = most_blocks(max(G.A.shape) if basis.take_along else G.shape[0], width)
     for n_iter in range(1, max_products + 1):
         product = basis.multiply(G)
         values, ritz = ritz_pairs(basis.rayleigh, order)
         # G @ basis = basis @ rayleigh + rest @ (last rows): what a Ritz pair lacks.
-        last_rows = ritz[-basis.blocks[-1].shape[1] :, :k]
+        last_rows = ritz[-basis.blocks[-1].shape[1] :, :count]
         squares = np.einsum("ik,ij,jk->k", last_rows, product.gram, last_rows)
         residuals = np.sqrt(np.maximum(squares, 0.0))
-        residual, goal = progress(values, residuals, tol, G.A.dtype, signal_only)
+        residual, goal = progress(values, residuals, k, tol, G.A.dtype, signal_only)
         if say is not None:
             products = f"{n_iter} product{'s' * (n_iter != 1)}"
             far = residual / goal if goal > 0 else 0.0
@@ -257,32 +258,54 @@ def block_krylov(
             f'{k} clusters; otherwise raise tol or take eigen_solver="lanczos".',
             ConvergenceWarning,
         )
-    vectors = combine(basis.blocks, ritz[:, :k])
-    return EigenPairs(values[:k], vectors, residual, n_iter, "block")
+    vectors = combine(basis.blocks, ritz[:, :count])
+    return EigenPairs(values[:count], vectors, residual, n_iter, "block")
 
 
 def progress(
     values: np.ndarray,
     residuals: np.ndarray,
+    k: int,
     tol: float,
     dtype: np.dtype,
     signal_only: bool,
 ) -> tuple[float, float]:
     """Return the largest residual that matters and the one to reach.
 
-    At that residual the leading subspace is accurate to ``tol``.
+    At that residual the subspace of the k leading eigenvectors is accurate to ``tol``.
+    Residuals of eigenvectors beyond are weighted as these are, and need one digit.
     """
-    k = len(residuals)
+    count = len(residuals)
+    weights = signal_weights(values[:count], k)[k:]
+    beyond = float(np.max(weights * residuals[k:], initial=0.0))
+    rough = 0.1 * (values[k - 1] - values[count - 1])
     if signal_only:
         # A true eigenvalue lies within a residual of its estimate. What cannot exceed a
         # hundred-thousandth of the largest eigenvalue is not signal.
         lead = values[:k]
-        may_be = np.flatnonzero((lead > 0) | (lead + residuals > 1e-5 * lead[0]))
+        may_be = np.flatnonzero((lead > 0) | (lead + residuals[:k] > 1e-5 * lead[0]))
         k = int(may_be[-1]) + 1 if len(may_be) else 1
     last = abs(values[k - 1])
     gap = abs(values[k - 1] - values[k]) if len(values) > k else last
     goal = tol * max(gap, smallest_gap(last))
-    return float(residuals[:k].max()), float(max(goal, rounding_error(values, dtype)))
+    goal = float(max(goal, rounding_error(values, dtype)))
+    residual = float(residuals[:k].max())
+    return max(residual, beyond * goal / rough if rough > 0 else 0.0), goal
+
+
+def signal_weights(values: np.ndarray, k: int) -> np.ndarray:
+    """Return weights of eigenvectors: 1 for the k leading ones, less for those beyond.
+
+    Where the data follow the model, eigenvalues beyond the k-th are noise and close to
+    each other: measured from the last of them, they have next to no weight. Where
+    clusters have a shape of their own, directions beyond carry signal, and count.
+    """
+    weights = np.ones(len(values))
+    if len(values) > k:
+        above = values[k - 1 :] - values[-1]
+        share = above[1:] / above[0] if above[0] > 0 else np.zeros(len(values) - k)
+        weights[k:] = np.sqrt(np.clip(share, 0.0, 1.0))
+    return weights
 
 
 def smallest_gap(last: float) -> float:

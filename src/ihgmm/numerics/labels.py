@@ -1,56 +1,120 @@
-"""From an embedding to labels: k-means and cluster-QR."""
+"""From an embedding to labels.
+
+What is learnt from rows is a rule that takes any rows: the labels of a fit are what its
+rule says of the rows of the fit.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from operator import attrgetter
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.linalg import qr, svd
-from sklearn.cluster import KMeans
+from scipy.linalg import cho_factor, cho_solve, qr, svd
+from scipy.special import logsumexp, softmax
+from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
+from sklearn.neighbors import KNeighborsClassifier
 
 from ihgmm._warnings import ignored
 from ihgmm.matrix import Tall, namespace, to_host
 from ihgmm.matrix.tall import cast_like, map_ranges, stack, to_device
 from ihgmm.matrix.threads import one_thread
 
-Assignment = Literal["kmeans", "cluster_qr"]
-ASSIGNMENTS: tuple[Assignment, ...] = ("kmeans", "cluster_qr")
+Assignment = Literal["tied", "kmeans", "cluster_qr", "neighbors"]
+ASSIGNMENTS: tuple[Assignment, ...] = ("tied", "kmeans", "cluster_qr", "neighbors")
 
 
-@dataclass(frozen=True)
-class Labeling:
-    """Labels of the rows of an embedding."""
+@dataclass(frozen=True, eq=False)
+class LinearRule:
+    """Labels by the largest of linear scores: ``rows @ coefficients + intercepts``.
 
-    labels: Tall  # integers from 0 on
-    n_iter: int  # iterations of the k-means run that gave them; 0 for cluster-QR
+    The nearest of centres is such a rule. So is the most likely cluster where clusters
+    are Gaussian with one covariance; its scores are log-likelihoods up to a term that
+    is the same for all clusters.
+    """
+
+    coefficients: np.ndarray  # (n_components, n_clusters)
+    intercepts: np.ndarray  # (n_clusters,)
+
+    def scores(self, rows: Tall) -> Tall:
+        """Return the score of each cluster for each row."""
+        scores = rows @ cast_like(self.coefficients, rows)
+        scores += cast_like(self.intercepts, rows)
+        return scores
+
+    def __call__(self, rows: Tall) -> Tall:
+        """Return the label of each row."""
+        xp = namespace(rows)
+
+        def work(block: slice) -> Tall:
+            return xp.argmax(self.scores(rows[block, :]), axis=1)
+
+        return stack(map_ranges(rows, len(self.intercepts), work))
+
+    def in_order(self, order: np.ndarray) -> LinearRule:
+        """Return the rule with its clusters in another order."""
+        return LinearRule(self.coefficients[:, order], self.intercepts[order])
 
 
-def assign(
-    embedding: Tall,
+@dataclass(frozen=True, eq=False)
+class NeighborRule:
+    """Labels by the vote of the nearest among rows with known labels."""
+
+    rows: np.ndarray  # (n_known, n_components)
+    labels: np.ndarray  # (n_known,)
+    n_neighbors: int
+
+    def __call__(self, rows: Tall) -> Tall:
+        """Return the label of each row."""
+        vote = KNeighborsClassifier(self.n_neighbors).fit(self.rows, self.labels)
+        return to_device(vote.predict(to_host(rows)).astype(np.intp), rows)
+
+    def in_order(self, order: np.ndarray) -> NeighborRule:
+        """Return the rule with its clusters in another order."""
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        return replace(self, labels=rank[self.labels])
+
+
+Rule = LinearRule | NeighborRule
+
+
+def nearest_center(centers: np.ndarray) -> LinearRule:
+    """Return the rule of the nearest centre."""
+    return LinearRule(centers.T, -np.einsum("ij,ij->i", centers, centers) / 2)
+
+
+def learn_rule(
+    rows: np.ndarray,
     n_clusters: int,
     method: Assignment = "kmeans",
     *,
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
     rng: np.random.Generator | None = None,
-) -> Labeling:
-    """Label the rows of an embedding by k-means or by cluster-QR."""
+) -> tuple[Rule, int]:
+    """Learn from rows of an embedding how to label; return the iterations too."""
+    rng = np.random.default_rng() if rng is None else rng
+    if method == "tied":
+        found = shared_covariance(
+            [rows], n_clusters, n_init=n_init, max_iter=max_iter, rng=rng
+        )
+        return found.rule, found.n_iter
     if method == "cluster_qr":
-        labels = cluster_qr(to_host(embedding), n_clusters)
-        return Labeling(to_device(labels, embedding), 0)
-    if method != "kmeans":
-        raise ValueError(f"method={method!r} is not one of {ASSIGNMENTS}.")
-    return kmeans_labels(
-        embedding, n_clusters, n_init=n_init, max_iter=max_iter, rng=rng
-    )
+        return cluster_qr(rows, n_clusters), 0
+    if method == "neighbors":
+        return neighbor_graph(rows, n_clusters, rng=rng), 0
+    best = kmeans_runs(rows, n_clusters, n_init=n_init, max_iter=max_iter, rng=rng)[0]
+    return nearest_center(best.cluster_centers_), int(best.n_iter_)
 
 
-def cluster_qr(embedding: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Label rows by cluster-QR: no start, no iteration, no randomness.
+def cluster_qr(rows: np.ndarray, n_clusters: int) -> LinearRule:
+    """Return the rule of cluster-QR: no start, no iteration, no randomness.
 
     A pivoted QR finds one representative row for each cluster; the polar factor of
     those rows turns the embedding into near-indicators, and the largest entry is the
@@ -62,10 +126,37 @@ def cluster_qr(embedding: np.ndarray, n_clusters: int) -> np.ndarray:
     Damle, Minden and Ying (2019), Simple, direct and efficient multi-way spectral
     clustering. Information and Inference 8(1), 181-203.
     """
-    chosen = _pivot_rows(embedding, n_clusters)
-    left, _, right = svd(embedding[chosen].T.astype(np.float64))
-    indicators = embedding @ (left @ right).astype(embedding.dtype)
-    return np.asarray(indicators.argmax(axis=1))
+    chosen = _pivot_rows(rows, n_clusters)
+    left, _, right = svd(rows[chosen].T.astype(np.float64), full_matrices=False)
+    return LinearRule(left @ right, np.zeros(n_clusters))
+
+
+def neighbor_graph(
+    rows: np.ndarray,
+    n_clusters: int,
+    *,
+    n_neighbors: int = 10,
+    max_rows: int = 5_000,
+    rng: np.random.Generator | None = None,
+) -> NeighborRule:
+    """Return a rule for clusters of any shape: those of a graph of nearest neighbours.
+
+    Of at most ``max_rows`` rows each is joined to its neighbours, and the graph is cut
+    by scikit-learn's spectral clustering. All rows then follow their neighbours.
+    """
+    rng = np.random.default_rng() if rng is None else rng
+    rows = _sample(rows, max_rows, rng).astype(np.float64, copy=False)
+    n_neighbors = min(n_neighbors, len(rows) - 1)
+    cut = SpectralClustering(
+        n_clusters,
+        affinity="nearest_neighbors",
+        n_neighbors=min(n_neighbors + 1, len(rows)),  # a row is its own first
+        assign_labels="cluster_qr",
+        random_state=int(rng.integers(2**31 - 1)),
+    )
+    with one_thread(), ignored(UserWarning):  # a graph in pieces is no failure
+        labels = cut.fit_predict(rows)
+    return NeighborRule(rows, labels.astype(np.intp), max(n_neighbors, 1))
 
 
 def kmeans_labels(
@@ -73,27 +164,53 @@ def kmeans_labels(
     n_clusters: int,
     *,
     n_init: int | Literal["auto"] = "auto",
-    max_iter: int = 300,
-    max_rows: int | None = None,
-    full_trials: int = 10_000,
     rng: np.random.Generator | None = None,
-) -> Labeling:
-    """Label rows by scikit-learn's k-means, started well.
+) -> Tall:
+    """Label rows by k-means; of many rows, a sample gives the centres."""
+    rng = np.random.default_rng() if rng is None else rng
+    rows = host_rows(embedding, sample_positions(embedding.shape[0], n_clusters, rng))
+    return learn_rule(rows, n_clusters, n_init=n_init, rng=rng)[0](embedding)
+
+
+def sample_positions(
+    n_rows: int, n_clusters: int, rng: np.random.Generator
+) -> np.ndarray | None:
+    """Return which rows to learn labels from; None for all.
+
+    Beyond 16,384 rows, or 256 for each cluster if that is more, they are so many drawn
+    at random.
+    """
+    most = max(2**14, 256 * n_clusters)
+    if n_rows <= most:
+        return None
+    return rng.choice(n_rows, most, replace=False, shuffle=False)
+
+
+def host_rows(tall: Tall, positions: np.ndarray | None) -> np.ndarray:
+    """Return rows of a tall array on the host, in float64."""
+    if positions is not None:
+        tall = namespace(tall).take(tall, to_device(positions, tall), axis=0)
+    return to_host(tall).astype(np.float64, copy=False)
+
+
+def kmeans_runs(
+    rows: np.ndarray,
+    n_clusters: int,
+    *,
+    n_init: int | Literal["auto"] = "auto",
+    max_iter: int = 300,
+    full_trials: int = 10_000,
+    rng: np.random.Generator,
+) -> list[KMeans]:
+    """Run scikit-learn's k-means, started well; return runs, the best first.
 
     The first of ``n_init`` starts is the pivoted QR of the rows, the others are
     k-means++; "auto" means 1 + 10. Beyond ``full_trials`` rows the starts compete on a
     sample of the rows, until three have ended in the same best place; those that end in
-    different places, nearly as good as the best, go on.
-
-    Centres are learnt on the host from ``max_rows`` rows drawn at random, by default
-    16,384, or 256 for each cluster if that is more. All others go to the nearest
-    centre; rows on a device get their labels there.
+    different places, nearly as good as the best, go on. Runs that end in the same place
+    are returned once.
     """
-    rng = np.random.default_rng() if rng is None else rng
     starts = 1 + 10 if n_init == "auto" else n_init
-    most = max(2**14, 256 * n_clusters) if max_rows is None else max_rows
-    # scikit-learn's k-means++ is fastest, and its sums are safest, in float64.
-    rows = to_host(_sample(embedding, most, rng)).astype(np.float64, copy=False)
     trial = rows
     on_sample = len(rows) > full_trials
     if on_sample:
@@ -126,12 +243,121 @@ def kmeans_labels(
                 seed = int(rng.integers(2**31 - 1))
                 kmeans = KMeans(n_clusters, init=init, random_state=seed, **options)
                 runs.append(kmeans.fit(rows))  # to scikit-learn's own tolerance
-    best = min(runs, key=attrgetter("inertia_"))
-    if len(rows) == embedding.shape[0]:
-        labels = to_device(best.labels_.astype(np.intp), embedding)
-    else:
-        labels = _nearest(embedding, best.cluster_centers_)
-    return Labeling(labels, int(best.n_iter_))
+    runs = sorted(runs, key=attrgetter("inertia_"))
+    return runs[:1] + [
+        run
+        for before, run in pairwise(runs)
+        if not _same(run.inertia_, before.inertia_)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class SharedCovariance:
+    """Gaussian clusters with one covariance, in one of several spaces."""
+
+    rule: LinearRule
+    space: int  # the position of the space that was chosen
+    gains: tuple[float, ...]  # of log-likelihood a row over one Gaussian, in each space
+    n_iter: int  # rounds of the last run
+
+
+def shared_covariance(
+    spaces: Sequence[np.ndarray],
+    n_clusters: int,
+    *,
+    n_init: int | Literal["auto"] = "auto",
+    max_iter: int = 300,
+    pull: float = 0.2,
+    max_trial: int = 4096,
+    rng: np.random.Generator,
+) -> SharedCovariance:
+    """Fit Gaussian clusters that share a covariance, in the space that shows them best.
+
+    ``spaces`` are embeddings of the same rows. In each, k-means gives up to three
+    labelings to start from; all starts are tried in all spaces, on ``max_trial`` rows
+    at most, and the likeliest goes on with all rows. The space wins in which clusters
+    add most to the likelihood of a single Gaussian: a comparison that no linear map of
+    a space changes.
+
+    The covariance is pulled towards a sphere by the share ``pull``. Between .1 and .4
+    that hardly matters; without, few rows in many directions give a covariance that
+    fits their noise.
+    """
+    starts: list[np.ndarray] = []
+    nearest: list[LinearRule] = []
+    for rows in spaces:
+        runs = kmeans_runs(rows, n_clusters, n_init=n_init, max_iter=max_iter, rng=rng)
+        starts += [run.labels_ for run in runs[:3]]
+        nearest.append(nearest_center(runs[0].cluster_centers_))
+    starts = _distinct(starts)
+    n = len(spaces[0])
+    few = rng.permutation(n)[:max_trial] if n > max_trial else None
+    fits: list[_Fit] = []
+    gains: list[float] = []
+    with one_thread():
+        for rows, rule in zip(spaces, nearest, strict=True):
+            trial = rows if few is None else rows[few]
+            tried = [_Fit(rule, -np.inf, 0)]  # where clusters vanish in every run
+            for start in starts:
+                labels = start if few is None else start[few]
+                members = (labels[:, None] == np.arange(n_clusters)).astype(np.float64)
+                tried.append(_fit_clusters(trial, members, pull, max_iter))
+            best = max(tried, key=attrgetter("log_likelihood"))
+            if few is not None:
+                members = softmax(best.rule.scores(rows), axis=1)
+                best = _fit_clusters(rows, members, pull, max_iter)
+            fits.append(best)
+            one = _fit_clusters(rows, np.ones((n, 1)), 0.0, 1)
+            gains.append(best.log_likelihood - one.log_likelihood)
+    chosen = int(np.argmax(gains))
+    best = fits[chosen]
+    return SharedCovariance(best.rule, chosen, tuple(gains), best.n_iter)
+
+
+class _Fit(NamedTuple):
+    rule: LinearRule
+    log_likelihood: float  # of a row, on average, up to a constant
+    n_iter: int
+
+
+def _fit_clusters(
+    rows: np.ndarray, memberships: np.ndarray, pull: float, max_iter: int
+) -> _Fit:
+    """Fit Gaussian clusters of one covariance by expectation and maximisation."""
+    (n, m), k = rows.shape, memberships.shape[1]
+    moments = rows.T @ rows / n
+    least = 1e-6 * np.trace(moments) / m  # no direction is flatter: that is rounding
+    value, n_iter = -np.inf, 0
+    while n_iter < max_iter:
+        n_iter += 1
+        sizes = memberships.sum(axis=0) + 1e-10
+        centers = memberships.T @ rows / sizes[:, None]
+        within = moments - (centers.T * (sizes / n)) @ centers
+        sphere = pull * np.trace(within) / m + least
+        root, lower = cho_factor((1 - pull) * within + sphere * np.eye(m), lower=True)
+        coefficients = cho_solve((root, lower), centers.T)
+        squares = (centers.T * coefficients).sum(axis=0)
+        rule = LinearRule(coefficients, np.log(sizes / n) - squares / 2)
+        scores = rule.scores(rows)
+        total = logsumexp(scores, axis=1)
+        # The terms of rows alone add up to a trace.
+        spread = np.trace(cho_solve((root, lower), moments)) / 2
+        before = value
+        value = float(total.mean() - spread - np.log(np.diag(root)).sum())
+        if value - before < 1e-4:
+            break
+        memberships = np.exp(scores - total[:, None])
+    used = np.unique(scores.argmax(axis=1))
+    return _Fit(rule, value if len(used) == k else -np.inf, n_iter)
+
+
+def _distinct(labelings: list[np.ndarray]) -> list[np.ndarray]:
+    """Leave out labelings that differ from another in the names of clusters only."""
+    kept: dict[bytes, np.ndarray] = {}
+    for labels in labelings:
+        _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
+        kept.setdefault(np.argsort(np.argsort(first))[codes].tobytes(), labels)
+    return list(kept.values())
 
 
 def _same(first: float, second: float) -> bool:
@@ -169,29 +395,13 @@ def _finalists(runs: list[KMeans], n_rows: int) -> list[KMeans]:
     return kept
 
 
-def _nearest(rows: Tall, centers: np.ndarray) -> Tall:
-    """Return the nearest centre of each row."""
-    xp = namespace(rows)
-    offsets = cast_like(np.einsum("ij,ij->i", centers, centers) / 2, rows)
-    directions = cast_like(centers.T, rows)
-
-    def work(block: slice) -> Tall:
-        score = rows[block, :] @ directions
-        score -= offsets
-        return xp.argmax(score, axis=1)
-
-    return stack(map_ranges(rows, len(centers), work))
-
-
 def _pivot_rows(rows: np.ndarray, k: int) -> np.ndarray:
     """Return the positions of k rows that are as different as can be."""
     _, _, order = qr(rows.T, pivoting=True, mode="economic")
     return np.asarray(order[:k])
 
 
-def _sample(rows: Tall, size: int, rng: np.random.Generator) -> Tall:
-    n = rows.shape[0]
-    if n <= size:
+def _sample(rows: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    if len(rows) <= size:
         return rows
-    chosen = rng.choice(n, size, replace=False, shuffle=False)
-    return namespace(rows).take(rows, to_device(chosen, rows), axis=0)
+    return rows[rng.choice(len(rows), size, replace=False, shuffle=False)]

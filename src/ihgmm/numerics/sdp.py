@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._warnings import warn
 from ihgmm.matrix import as_matrix
 from ihgmm.matrix.tall import number_by_size
-from ihgmm.numerics.labels import Assignment, assign
+from ihgmm.numerics.labels import Assignment, learn_rule
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ def sdp_kmeans(
     # Signs of eigenvectors are fixed as everywhere: the largest entry is positive.
     peak = embedding[np.abs(embedding).argmax(axis=0), np.arange(n_clusters)]
     embedding *= np.where(peak < 0, -1, 1)
-    assigned = assign(embedding, n_clusters, assign_labels, n_init=n_init, rng=rng)
-    labels = number_by_size(assigned.labels, n_clusters)
+    rule, _ = learn_rule(embedding, n_clusters, assign_labels, n_init=n_init, rng=rng)
+    labels = number_by_size(rule(embedding), n_clusters)
     same = labels[:, None] == labels
     clustering = same / same.sum(axis=1)
     return SDPSolution(

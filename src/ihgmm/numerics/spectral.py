@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from ihgmm._progress import Steps
 from ihgmm.matrix import Matrix, Tall, namespace
-from ihgmm.matrix.tall import cast_like, number_by_size, place, unit_rows
-from ihgmm.numerics.eigen import Solver, leading_eigenpairs
+from ihgmm.matrix.tall import cast_like, number_by_size, order_by_size, place, unit_rows
+from ihgmm.numerics.eigen import Solver, leading_eigenpairs, may_accept_start
+from ihgmm.numerics.embedding import SPACES, Embedding, Space
 from ihgmm.numerics.gram import GramKind, GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
-from ihgmm.numerics.krylov import Order
-from ihgmm.numerics.labels import Assignment, assign
+from ihgmm.numerics.krylov import EigenPairs, Order, block_width, signal_weights
+from ihgmm.numerics.labels import (
+    Assignment,
+    Rule,
+    host_rows,
+    learn_rule,
+    sample_positions,
+    shared_covariance,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """How rows, those of the fit or new ones, get their labels."""
+
+    embedding: Embedding
+    rule: Rule
+
+    def __call__(self, X: Matrix) -> Tall:
+        """Return labels; those of zero rows are 0, the largest cluster."""
+        labels = self.rule(self.embedding(X))
+        return labels * namespace(labels).astype(X.sqnorms > 0, labels.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class CosinePlacement:
+    """Labels by the largest cosine with some directions."""
+
+    directions: np.ndarray  # (n_clusters, n_features)
+
+    def __call__(self, X: Matrix) -> Tall:
+        """Return labels; those of zero rows are 0, the largest cluster."""
+        cosines = X @ unit_rows(self.directions).T
+        labels = namespace(cosines).argmax(cosines, axis=1)
+        return labels * namespace(labels).astype(X.sqnorms > 0, labels.dtype)
 
 
 @dataclass(frozen=True)
@@ -23,12 +57,11 @@ class Spectral:
 
     # Clusters numbered by decreasing size; with unit rows, zero rows are in cluster 0.
     labels: Tall
-    # The rows that were clustered; zero rows have a zero embedding. With order
-    # "algebraic", columns beyond the second with a negative eigenvalue are zero.
-    embedding: Tall
-    vectors: Tall  # the eigenvectors, with the same zeros
-    eigenvalues: np.ndarray  # leading first
-    hollow: bool  # whether the diagonal of the Gram matrix was left at zero
+    rows: Tall  # the rows that were clustered; zero rows have a zero embedding
+    coordinates: Tall  # of rows in eigenvectors, without weights
+    placement: Placement  # how rows get there, and their labels
+    space: Space  # whether rows are those of eigenvectors or of projected data
+    noise_share: float  # of rows whose coordinates there are mostly noise
     row_scale: Tall | None  # what rows were multiplied by before their inner products
     n_iter: int  # iterations of k-means
 
@@ -37,11 +70,14 @@ def spectral_clustering(
     X: Matrix,
     n_clusters: int,
     *,
-    gram: GramKind = "hollow",
+    gram: GramKind = "hetero",
+    clip: float | None = 1.5,
     order: Order = "algebraic",
-    rows: Literal["unit", "projected"] = "unit",
+    n_components: int | Literal["auto"] | None = "auto",
+    space: Space | Literal["auto"] = "auto",
+    unit_norm: bool = True,
     eigen_solver: Solver = "auto",
-    assign_labels: Assignment = "kmeans",
+    assign_labels: Assignment = "tied",
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
     tol: float = 1e-2,
@@ -50,66 +86,140 @@ def spectral_clustering(
 ) -> Spectral:
     """Cluster the rows of ``X`` by the leading eigenvectors of a Gram matrix.
 
-    X is finite and not all zero. ``gram``, ``order``, ``eigen_solver`` and ``tol`` say
-    which matrix and how its eigenpairs are found: see
-    :class:`~ihgmm.numerics.gram.GramOperator`,
-    :func:`~ihgmm.numerics.eigen.leading_eigenpairs` and, for ``gram="hetero"``,
-    :func:`~ihgmm.numerics.hetero.impute_diagonal`. ``assign_labels``, ``n_init`` and
-    ``max_iter`` say how rows become labels: see :mod:`ihgmm.numerics.labels`. These
-    rows are those of the eigenvectors at unit norm or, if "projected", eigenvectors
-    times the root of their eigenvalue: the data projected on its leading directions.
-    ``steps`` shows two steps, "eigenvectors" and "labels".
+    X is finite and not all zero. The arguments are those of :class:`ihgmm.IhSC`;
+    without ``unit_norm``, rows of the embedding keep their length. ``steps`` shows two
+    steps, "eigenvectors" and "labels".
     """
     rng = np.random.default_rng() if rng is None else rng
     steps = Steps() if steps is None else steps
-    G = GramOperator.of(X, gram)
-    options: dict[str, Any] = {
-        "order": order,
-        "solver": eigen_solver,
-        "tol": tol,
-        "rng": rng,
-    }
     with steps.step("eigenvectors") as say:
-        if gram == "hetero":
-            pairs = impute_diagonal(G, n_clusters, **options).pairs
-        else:
-            signal = order == "algebraic"
-            pairs = leading_eigenpairs(
-                G, n_clusters, signal_only=signal, say=say, **options
-            )
-    vectors, values = pairs.vectors, pairs.values
-    zero = G.A.sqnorms == 0
-    any_zero = bool(namespace(zero).any(zero))
-    if any_zero:
-        vectors = vectors * cast_like(~zero, vectors)[:, None]
-    if order == "algebraic" and (values[2:] <= 0).any():
-        # The signal part of a Gram matrix is positive semi-definite: a negative
-        # eigenvalue says that there are fewer directions than clusters. Two are kept,
-        # since unit rows in one dimension are all alike.
-        kept = values > 0
-        kept[:2] = True
-        vectors *= cast_like(kept, vectors)
-    if rows == "unit":
-        embedding = unit_rows(vectors)
-    else:
-        embedding = vectors * cast_like(np.sqrt(np.maximum(values, 0)), vectors)
-        any_zero = False  # the origin is a point too
-    with steps.step("labels") as say:
-        found = assign(
-            embedding[~zero] if any_zero else embedding,
+        embedding, row_scale = _embed(
+            X,
             n_clusters,
-            assign_labels,
-            n_init=n_init,
-            max_iter=max_iter,
-            rng=rng,
+            gram,
+            clip,
+            n_components,
+            {"order": order, "solver": eigen_solver, "tol": tol, "rng": rng},
+            say,
         )
-        say(f"{assign_labels}, {found.n_iter} iterations")
-    # A zero row shows no pattern, so it goes where a row most likely belongs: to the
-    # largest cluster.
-    labels = number_by_size(found.labels, n_clusters)
-    if any_zero:
-        labels = place(labels, ~zero)
-    hollow = gram not in ("full", "hetero")  # these keep or fill in their diagonal
+        embedding = replace(embedding, unit_norm=unit_norm)
+        coordinates = embedding.coordinates(X)
+    with steps.step("labels") as say:
+        # Zero rows show no pattern, unless the origin is a point like others.
+        live = X.sqnorms > 0
+        all_live = not unit_norm or bool(namespace(live).all(live))
+        known = coordinates if all_live else coordinates[live]
+        sqnorms = X.sqnorms if all_live else X.sqnorms[live]
+        positions = sample_positions(known.shape[0], n_clusters, rng)
+        few = host_rows(known, positions)
+        norms = host_rows(sqnorms, positions)
+        candidates = SPACES if space == "auto" else (space,)
+        spaces = [embedding.in_space(candidate) for candidate in candidates]
+        rows = [one.rows(few) for one in spaces]
+        options: dict[str, Any] = {"n_init": n_init, "max_iter": max_iter, "rng": rng}
+        if assign_labels == "tied":
+            found = shared_covariance(rows, n_clusters, **options)
+            rule: Rule = found.rule
+            chosen, n_iter = found.space, found.n_iter
+        else:
+            chosen = _best_space(rows, n_clusters, options) if len(rows) > 1 else 0
+            rule, n_iter = learn_rule(
+                rows[chosen], n_clusters, assign_labels, **options
+            )
+        say(f"{assign_labels}, {n_iter} iterations")
+        embedding = spaces[chosen]
+        embedded = embedding.rows(coordinates)
+        labels = rule(embedded if all_live else embedded[live])
+        rule = rule.in_order(order_by_size(labels, n_clusters))
+        labels = number_by_size(labels, n_clusters)
+        # A zero row goes where a row most likely belongs: to the largest cluster.
+        labels = labels if all_live else place(labels, live)
     return Spectral(
-        labels, embedding, vectors, values, hollow, G.A.row_scale, found.n_iter
+        labels,
+        embedded,
+        coordinates,
+        Placement(embedding, rule),
+        candidates[chosen],
+        embedding.noise_share(few, norms),
+        row_scale,
+        n_iter,
     )
+
+
+def _embed(
+    X: Matrix,
+    k: int,
+    gram: GramKind,
+    clip: float | None,
+    n_components: int | Literal["auto"] | None,
+    options: dict[str, Any],
+    say: Any,
+) -> tuple[Embedding, Tall | None]:
+    """Return the map to coordinates, and what rows were multiplied by before it."""
+    G = GramOperator.of(X, gram, clip=clip)
+    n, p = X.shape
+    lead = min(k, n)
+    if n_components == "auto":
+        # Twice as many and two more: what lies beyond has no weight under the model,
+        # and beyond that hardly any in the data we know.
+        lead = min(k, n, p)
+        extra = max(min(2 * k + 2, n - 1, p) - lead, 0)
+    else:
+        if n_components is not None:
+            lead = _check_components(n_components, n, p)
+        extra = 0
+    pairs = _eigenpairs(G, lead, extra, options, say)
+    diagonal: Any = "full" if gram == "full" else "zero"
+    if gram == "hetero" and _diagonal_turns(pairs, lead, options["tol"]):
+        diagonal = "imputed"
+        G = impute_diagonal(G, lead, **options).gram
+        pairs = _eigenpairs(G, lead, extra, options, say)
+    embedding = Embedding.of(G, pairs, lead, diagonal)
+    weights = embedding.weights * signal_weights(pairs.values, lead)
+    return replace(embedding, weights=weights), G.A.row_scale
+
+
+def _check_components(n_components: int, n: int, p: int) -> int:
+    if n_components > min(n, p):
+        raise ValueError(
+            f"n_components={n_components} is more than {n} rows of {p} features can "
+            f"span; give at most {min(n, p)}."
+        )
+    return n_components
+
+
+def _eigenpairs(
+    G: GramOperator, k: int, extra: int, options: dict[str, Any], say: Any
+) -> EigenPairs:
+    """Return k leading eigenpairs and some beyond; fewer where these carry nothing."""
+    options = options | {"signal_only": options["order"] == "algebraic", "say": say}
+    free = min(block_width(k) - k, extra)  # columns that the solver carries anyway
+    if free < extra and (G.A.streamed or may_accept_start(G.shape[0], G.A.n_entries)):
+        # Products are dear. If those few have no weight, others would have none.
+        pairs = leading_eigenpairs(G, k, extra=free, **options)
+        if signal_weights(pairs.values, k)[k:].max() < 0.2:
+            return pairs
+    return leading_eigenpairs(G, k, extra=extra, **options)
+
+
+def _diagonal_turns(pairs: EigenPairs, k: int, tol: float) -> bool:
+    """Tell whether filling in the diagonal would turn the k leading eigenvectors.
+
+    A change E of the matrix turns the subspace U by ``norm(E @ U) / gap``, and the
+    diagonal changes by that of the rank-k approximation.
+    """
+    values = np.maximum(pairs.values[:k], 0.0)
+    if values[-1] <= 0:
+        return True
+    squares = pairs.vectors[:, :k] ** 2
+    columns = cast_like(np.column_stack([values, np.ones(k)]), squares)
+    diagonal, leverage = (squares @ columns).T
+    moved = float(namespace(diagonal).sum(diagonal**2 * leverage))
+    return bool(np.sqrt(moved) > tol * values[-1])
+
+
+def _best_space(
+    rows: list[np.ndarray], n_clusters: int, options: dict[str, Any]
+) -> int:
+    """Return the space in which Gaussian clusters show best."""
+    return shared_covariance(rows, n_clusters, **options).space

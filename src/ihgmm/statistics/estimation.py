@@ -160,7 +160,9 @@ def _lengths_along_centers(fit: Spectral, n_clusters: int) -> Tall:
     with w is ``length_i * sum(w_j * length_j)``, in a hollow matrix less the row's own
     term, which is then put back.
     """
-    vectors, labels = fit.vectors, fit.labels
+    embedding, labels = fit.placement.embedding, fit.labels
+    vectors = fit.coordinates[:, : embedding.rank]
+    values = np.maximum(embedding.eigenvalues[: embedding.rank], 0.0)
     xp, rows = namespace(vectors), Groups.of(labels, n_clusters)
 
     def weighted(block: slice) -> tuple[Tall, np.ndarray]:
@@ -174,7 +176,7 @@ def _lengths_along_centers(fit: Spectral, n_clusters: int) -> Tall:
 
     norms, sums = zip(*map_ranges(vectors, n_clusters, weighted), strict=True)
     weights = widen(stack(norms))
-    centers = cast_like((sum(sums) * np.maximum(fit.eigenvalues, 0)).T, vectors)
+    centers = cast_like((sum(sums) * values).T, vectors)
     products = widen(stack(map_ranges(vectors, n_clusters, along)))
     products = xp.clip(products, 0.0, None)
     totals = np.sqrt(rows.sums(weights * products))
@@ -182,7 +184,7 @@ def _lengths_along_centers(fit: Spectral, n_clusters: int) -> Tall:
     lengths, one = products / rows.spread(totals), xp.ones_like(products)
     # Up to a thousandth of the largest, neither a row's own term nor a change of the
     # lengths matters.
-    for _ in range(20 if fit.hollow else 0):
+    for _ in range(20 if embedding.diagonal == "zero" else 0):
         own = weights * lengths
         if float(xp.max(own)) <= 1e-3 * totals.min():
             break

@@ -31,6 +31,7 @@ class Refinement:
     """Refined labels."""
 
     labels: Tall  #: the cluster of each row, where the data is
+    centers: np.ndarray  #: directions that rows are compared with, (n_clusters, p)
     n_iter: int  #: rounds that were run
     converged: bool  #: whether nothing changed any more, or earlier labels came back
 
@@ -52,7 +53,8 @@ def refine_labels(
     """
     X, labels = as_matrix(X), to_host(labels).astype(np.intp, copy=False)
     if n_clusters == 1:
-        return Refinement(X.to_device(np.zeros_like(labels)), 0, True)
+        one = to_host(X.adjoint(np.ones((X.shape[0], 1)))).T
+        return Refinement(X.to_device(np.zeros_like(labels)), one, 0, True)
     soft = True
     earlier: set[bytes] = set()
 
@@ -75,7 +77,8 @@ def refine_labels(
     # The first look, from centres in which rows count alike, is a round too.
     start = indicators(labels, n_clusters)
     last = _iterate(X, start, "individual", update, max_iter - 1)
-    return Refinement(X.to_device(labels), last.n_iter + 1, last.settled)
+    centers = last.directions.sums.T
+    return Refinement(X.to_device(labels), centers, last.n_iter + 1, last.settled)
 
 
 @dataclass(frozen=True)

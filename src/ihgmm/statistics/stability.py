@@ -62,7 +62,7 @@ def _signed_count(vector: np.ndarray) -> int:
 
 def _are_opposite(embedding: np.ndarray, rng: np.random.Generator) -> bool:
     """Return whether two clusters of the rows are two sides of one direction."""
-    labels = kmeans_labels(embedding, 2, n_init=4, rng=rng).labels
+    labels = kmeans_labels(embedding, 2, n_init=4, rng=rng)
     sides = [embedding[labels == side].sum(axis=0) for side in range(2)]
     first, second = unit_rows(np.array(sides))
     return bool(first @ second < -0.9)
@@ -93,8 +93,8 @@ def _prediction_strength(
     """
     half = len(embedding) // 2
     train, test = embedding[:half], embedding[half:]
-    labels = kmeans_labels(train, k, n_init=4, rng=rng).labels
-    own = kmeans_labels(test, k, n_init=4, rng=rng).labels
+    labels = kmeans_labels(train, k, n_init=4, rng=rng)
+    own = kmeans_labels(test, k, n_init=4, rng=rng)
     weight = np.bincount(own, energy[half:], k)
     if weight.min() < 0.1 * weight.mean():
         return 0.0  # small rows that noise turned to one side are no cluster

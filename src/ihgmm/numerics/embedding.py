@@ -1,0 +1,139 @@
+"""From rows of data to coordinates: eigenvectors as a map that takes any row.
+
+An eigenvector solves an equation, one line of which belongs to each row of the data.
+The line gives the row's coordinate from the row itself, and so it places new rows too.
+With ``G = A @ A.T - diag(removed)`` and the direction ``v = A.T @ u`` it reads
+
+    a @ v - removed * coordinate = eigenvalue * coordinate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from ihgmm.matrix import Matrix, Tall, namespace, to_host
+from ihgmm.matrix.tall import cast_like, map_ranges, stack, unit_rows
+from ihgmm.numerics.gram import GramOperator, row_factors
+from ihgmm.numerics.krylov import EigenPairs
+
+Diagonal = Literal["full", "zero", "imputed"]
+Space = Literal["eigenvectors", "projected"]
+SPACES: tuple[Space, ...] = ("eigenvectors", "projected")
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """A map from rows to coordinates. Build one with :meth:`of`."""
+
+    directions: np.ndarray  # (n_features, n_components): A.T @ u for each eigenvector u
+    eigenvalues: np.ndarray  # (n_components,), leading first
+    weights: np.ndarray  # (n_components,): what coordinates are multiplied by
+    rank: int  # of the approximation that gives an imputed diagonal
+    diagonal: Diagonal  # what the Gram matrix has on its diagonal
+    longest: float  # longer rows are shortened to it; 0: all are brought to unit norm
+    unit: float = 1.0  # the unit of the data, as a matrix has it
+    unit_norm: bool = True  # whether the coordinates of a row are brought to unit norm
+
+    @classmethod
+    def of(
+        cls, G: GramOperator, pairs: EigenPairs, rank: int, diagonal: Diagonal
+    ) -> Embedding:
+        """Return the map of the eigenpairs of a Gram matrix, with equal weights."""
+        directions, values = to_host(G.A.adjoint(pairs.vectors)), pairs.values
+        ones = np.ones(len(values))
+        new = cls(directions, values, ones, rank, diagonal, G.longest, G.A.unit)
+        # A direction without any data in it is rounding.
+        return replace(new, weights=(new.lengths > 1e-5 * new.lengths.max()) * ones)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Length of the data along each direction: the root of its eigenvalue.
+
+        Without the diagonal, eigenvalues are too small and may be negative; the length
+        of the direction is right but for noise.
+        """
+        if self.diagonal == "imputed":
+            return np.asarray(np.sqrt(np.maximum(self.eigenvalues, 0.0)))
+        return np.sqrt(np.square(self.directions, dtype=np.float64).sum(axis=0))
+
+    def in_space(self, space: Space) -> Embedding:
+        """Return the map whose columns are eigenvectors, or the projected data."""
+        if space == "eigenvectors":
+            return self
+        return replace(self, weights=self.weights * self.lengths)
+
+    def coordinates(self, X: Matrix) -> Tall:
+        """Return the coordinates of rows, without weights, where the data is."""
+        factor = X.unit / self.unit
+        products, sqnorms = X @ self.directions, X.sqnorms * factor**2
+        factors = row_factors(sqnorms, self.longest)
+        xp, one = namespace(products), float(np.abs(self.eigenvalues).max()) or 1.0
+        values = np.where(self.weights > 0, self.eigenvalues / one, np.inf)
+        values = cast_like(values, products)
+        counted = np.zeros(len(self.weights))
+        counted[: self.rank] = np.maximum(self.eigenvalues[: self.rank] / one, 0.0)
+        counted = cast_like(np.where(self.weights > 0, counted, 0.0), products)
+
+        def work(rows: slice) -> Tall:
+            shorter = factors[rows]
+            few = (
+                products[rows, :]
+                * cast_like(shorter * (factor / one), products)[:, None]
+            )
+            if self.diagonal == "full":
+                return few / values
+            own = cast_like(sqnorms[rows] * shorter**2 / one, products)
+            found = _quotient(few, values + own[:, None])
+            if self.diagonal == "zero":
+                return found
+            # The diagonal that belongs to a row depends on its coordinates. Rows of
+            # little weight settle at once, all others within some tens of rounds.
+            imputed = xp.zeros_like(own)
+            for _ in range(50):
+                before, imputed = imputed, xp.minimum((found * found) @ counted, own)
+                found = _quotient(few, values + (own - imputed)[:, None])
+                if not bool(xp.any(xp.abs(imputed - before) > 1e-9 * own)):
+                    break
+            return found
+
+        return stack(map_ranges(products, products.shape[1], work))
+
+    def rows(self, coordinates: Tall) -> Tall:
+        """Return coordinates as they are compared: weighted, as a rule at unit norm."""
+        rows = coordinates * cast_like(self.weights, coordinates)
+        return unit_rows(rows) if self.unit_norm else rows
+
+    def __call__(self, X: Matrix) -> Tall:
+        """Return the rows of the embedding."""
+        return self.rows(self.coordinates(X))
+
+    def noise_share(self, coordinates: np.ndarray, sqnorms: np.ndarray) -> float:
+        """Return the share of rows whose coordinates are mostly noise.
+
+        What the directions leave of a row shows its noise. The noise of a row adds to
+        each coordinate, over the root of the eigenvalue; a row counts where its squared
+        length is not above twice the sum of that. ``sqnorms`` are those of the rows.
+        """
+        p, m = self.directions.shape
+        lengths, live = self.lengths, self.weights > 0
+        if p <= m or not live.any():
+            return 0.0
+        own = sqnorms * row_factors(sqnorms, self.longest) ** 2
+        signal = (coordinates**2) @ lengths**2
+        variances = np.maximum(own - signal, 0.0) / (p - m)
+        load = np.sum((self.weights[live] / lengths[live]) ** 2)
+        squares = ((coordinates * self.weights) ** 2).sum(axis=1)
+        some = sqnorms > 0
+        return (
+            float((squares < 2 * variances * load)[some].mean()) if some.any() else 0.0
+        )
+
+
+def _quotient(a: Tall, b: Tall) -> Tall:
+    """Return ``a / b``, 0 where b is 0."""
+    xp = namespace(b)
+    zero = b == 0
+    return xp.where(zero, xp.zeros_like(b), a / xp.where(zero, xp.ones_like(b), b))

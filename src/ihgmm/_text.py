@@ -5,7 +5,7 @@ Functions here take a result and return text. No other code reads that text back
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from ihgmm.planning import Plan
     from ihgmm.statistics.diagnosis import Caution, Diagnosis
+    from ihgmm.statistics.evidence import CountEvidence
     from ihgmm.statistics.scale_test import ScaleTest
     from ihgmm.statistics.selection import ClusterCount
 
@@ -46,20 +47,48 @@ def _figure(value: float) -> str:
 
 
 def count_headline(count: ClusterCount) -> str:
-    """Return the finding in two words or three."""
-    if count.n_clusters:
+    """Return the finding in a few words."""
+    if count.n_clusters == 0:
+        return "cannot tell" if count.is_dominated else "no structure"
+    if count.method != "combined" or count.is_known:
         return counted(count.n_clusters, "cluster")
-    return "cannot tell" if count.is_dominated else "no structure"
+    numbers = [number.n_clusters for number in count.plausible]
+    if len(numbers) < 2:
+        return f"{counted(count.n_clusters, 'cluster')}, not confirmed"
+    unknown = "not known: " if count.confidence.value == "none" else ""
+    return f"{unknown}{_either(numbers)} clusters"
+
+
+def _either(numbers: Sequence[int]) -> str:
+    """Return numbers of which one is meant."""
+    *others, last = (f"{number:,}" for number in numbers)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+_SIDES = {
+    "directions": "directions that stand out from noise",
+    "sphere": "k-means against noise of the same spread",
+    "stability": "halves of the rows",
+    "likelihood": "the likelihood of a mixture",
+}
+
+
+def support_of(number: CountEvidence) -> str:
+    """Return what speaks for a number, in words."""
+    sides = [_SIDES[side.value] for side in number.sides]
+    return ", ".join(sides) if sides else "no side names it first"
 
 
 def count_summary(count: ClusterCount) -> str:
     """Return the finding and the evidence in a sentence or two."""
     if count.n_clusters == 0 and count.is_dominated:
         return _dominated(count)
-    text = _stability(count) if count.method == "stability" else _parallel(count)
+    texts = {"combined": _combined, "stability": _stability, "parallel": _parallel}
+    text = texts[count.method](count)
     if count.is_capped:
         text += f" It stopped at max_clusters={count.max_clusters}, there may be more."
-    if count.gram == "cosine" and count.n_clusters > 1:
+    counted_there = count.method != "combined" or count.n_clusters == count.rank
+    if count.gram == "cosine" and count.n_clusters > 1 and counted_there:
         remedy = "cluster with gram='cosine' or refine=True."
         text += f" Counted in the cosines of rows: {remedy}"
     return text
@@ -72,12 +101,18 @@ def automatic_count_warnings(
 
     ``hidden_from`` is the Gram matrix of the fit, if it shows fewer clusters.
     """
-    if count.n_clusters == 0:
+    if count.n_clusters <= 1:
         yield (
             f"{count.summary} All rows are put in one cluster; give n_clusters if you "
             "know better."
         )
         return
+    if not count.is_known:
+        yield (
+            f"n_clusters='auto' took {count.n_clusters}, and that is doubtful. "
+            f"{count.summary} Look at select_n_clusters(X).plot(), compare fits, and "
+            "give n_clusters."
+        )
     if count.is_capped:
         yield (
             f"n_clusters='auto' looks for {counted(count.max_clusters, 'cluster')} at "
@@ -115,6 +150,37 @@ def _standing_out(count: ClusterCount) -> str:
         f"{counted(count.rank, 'eigenvalue')} {stand} out from sign-flipped data "
         f"(edge {count.edge:.3g})"
     )
+
+
+def _combined(count: ClusterCount) -> str:
+    start = _standing_out(count)
+    if not count.evidence:
+        return _parallel(count)
+    if count.n_clusters <= 1 and count.rank <= 1:
+        found = "No structure" if count.rank == 0 else "All rows share one direction"
+        return f"{found}: {start}, and rows form no groups beyond those of noise."
+    if count.n_clusters == 1:
+        others = [number.n_clusters for number in count.plausible[1:]]
+        return (
+            f"Not known: {start}, but rows form no groups along them beyond those of "
+            "noise. Noise that features share looks like this, and so do clusters that "
+            f"overlap. If there are clusters, {_either(others)} are likeliest."
+        )
+    first, *others = count.plausible
+    clusters = counted(first.n_clusters, "cluster")
+    named = f"{clusters}, named by {support_of(first)}"
+    if count.is_known:
+        text = f"{named}; {start}."
+    elif count.confidence.value == "low":
+        text = f"Perhaps {named}; {start}."
+    else:
+        text = f"Not known: the evidence disagrees. Perhaps {named}; {start}."
+    if others and not count.is_known:
+        text += " Also plausible: " + "; ".join(
+            f"{other.n_clusters}, {support_of(other)}" for other in others
+        )
+        text += "."
+    return text
 
 
 def _parallel(count: ClusterCount) -> str:

@@ -132,7 +132,11 @@ def ihsc(
     }
     if model.n_clusters == "auto":
         names = ("gram", "rank", "edge", "summary")
-        summary["selection"] = {k: getattr(model.selection_, k) for k in names}
+        selection: dict[str, Any] = {k: getattr(model.selection_, k) for k in names}
+        selection["confidence"] = model.selection_.confidence.value
+        numbers = [number.n_clusters for number in model.selection_.plausible]
+        selection["plausible"] = np.array(numbers, dtype=np.int64)
+        summary["selection"] = selection
     if copy:
         adata = adata.copy()
     used, codes = np.unique(labels, return_inverse=True)

@@ -12,6 +12,7 @@ from ihgmm.cli.data import Reading
 from ihgmm.cli.options import DATA, SEED, choice, option, output_option
 from ihgmm.cli.output import check_output
 from ihgmm.cli.screen import AnswerScreen
+from ihgmm.statistics.evidence import CountEvidence
 from ihgmm.statistics.selection import COUNT_GRAMS, METHODS, ClusterCount
 
 
@@ -19,9 +20,9 @@ def choose_k(
     *,
     data: str = DATA,
     method: str = option(
-        "parallel: count directions that stand out from noise; stability: the largest "
-        "number of clusters that halves of the data agree on; auto: stability in 20 "
-        "features or fewer, parallel in more.",
+        "auto: look from several sides and name the plausible numbers; parallel: count "
+        "directions that stand out from noise; stability: the largest number of "
+        "clusters that halves of the data agree on.",
         "auto",
         words=METHODS,
     ),
@@ -29,8 +30,8 @@ def choose_k(
     max_clusters: int = option("The largest number to look for.", 50),
     random_state: int = SEED,
     plot: Path | None = output_option(
-        "Draw the eigenvalues and the edge of noise, and the prediction strengths of "
-        "stability: a PNG, PDF or SVG file."
+        "Draw the eigenvalues and the edge of noise, and what speaks for each number: "
+        "a PNG, PDF or SVG file."
     ),
     reading: Reading,
     screen: AnswerScreen,
@@ -55,6 +56,8 @@ def choose_k(
         _draw(count, plot)
     names = ("n_clusters", "rank", "summary", "eigenvalues", "edge", "strengths")
     evidence = {name: getattr(count, name) for name in (*names, "method", "gram")}
+    evidence["confidence"] = count.confidence.value
+    evidence["plausible"] = [_as_dict(number) for number in count.plausible]
     screen.document("choose-k", table.facts, **evidence, plot_file=plot)
     screen.say(f"{table.heading}: {count_headline(count)}", "bold")
     screen.notes(table.notes)
@@ -66,7 +69,9 @@ def choose_k(
         rows.append((i, value, ratio, "yes" if i <= count.rank else "no"))
     formats = {"number": "", "eigenvalue": ".4g", "over the edge": ".2f", "counts": ""}
     screen.table(formats, rows)
-    if count.strengths:
+    if count.evidence:
+        _show_evidence(count, screen)
+    elif count.strengths:
         formats = {"clusters": "", "prediction strength": ".2f"}
         screen.table(formats, count.strengths.items())
     if plot is not None:
@@ -74,16 +79,57 @@ def choose_k(
     screen.answer(str(count.n_clusters))
 
 
+def _as_dict(number: CountEvidence) -> dict[str, Any]:
+    """Return what speaks for a number, as the JSON document has it."""
+    figures = {name: getattr(number, name) for name in ("support", "strength", "gain")}
+    sides = [side.value for side in number.sides]
+    return {
+        "n_clusters": number.n_clusters,
+        "sides": sides,
+        "gaps": list(number.gaps),
+        **figures,
+    }
+
+
+def _show_evidence(count: ClusterCount, screen: AnswerScreen) -> None:
+    """Show the figures of the plausible numbers and of their neighbours."""
+    last = 2 + max((number.n_clusters for number in count.plausible), default=10)
+    formats = {
+        "clusters": "",
+        "gap": ".2f",
+        "gap, projected": ".2f",
+        "halves": ".2f",
+        "likelihood": ".2f",
+        "support": ".2f",
+        "named by": "",
+    }
+    rows = [
+        (
+            number.n_clusters,
+            *number.gaps,
+            number.strength,
+            number.gain,
+            number.support,
+            ", ".join(side.value for side in number.sides),
+        )
+        for number in count.evidence
+        if number.n_clusters <= last
+    ]
+    screen.table(formats, rows)
+
+
 def _draw(count: ClusterCount, path: Path) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("--plot needs matplotlib: pip install matplotlib") from error
-    panels = 2 if count.strengths else 1
+    panels = 2 if count.evidence or count.strengths else 1
     figure = Figure(figsize=(6 if panels == 1 else 10, 4), layout="constrained")
     axes = figure.subplots(1, panels, squeeze=False)[0]
     count.plot(axes[0])
-    if count.strengths:
+    if count.evidence:
+        count.plot_evidence(axes[1])
+    elif count.strengths:
         count.plot_strengths(axes[1])
     with atomic_write(path) as file:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)

@@ -301,13 +301,13 @@ def shared_covariance(
             for start in starts:
                 labels = start if few is None else start[few]
                 members = (labels[:, None] == np.arange(n_clusters)).astype(np.float64)
-                tried.append(_fit_clusters(trial, members, pull, max_iter))
+                tried.append(fit_clusters(trial, members, pull, max_iter))
             best = max(tried, key=attrgetter("log_likelihood"))
             if few is not None:
                 members = softmax(best.rule.scores(rows), axis=1)
-                best = _fit_clusters(rows, members, pull, max_iter)
+                best = fit_clusters(rows, members, pull, max_iter)
             fits.append(best)
-            one = _fit_clusters(rows, np.ones((n, 1)), 0.0, 1)
+            one = fit_clusters(rows, np.ones((n, 1)), 0.0, 1)
             gains.append(best.log_likelihood - one.log_likelihood)
     chosen = int(np.argmax(gains))
     best = fits[chosen]
@@ -320,7 +320,7 @@ class _Fit(NamedTuple):
     n_iter: int
 
 
-def _fit_clusters(
+def fit_clusters(
     rows: np.ndarray, memberships: np.ndarray, pull: float, max_iter: int
 ) -> _Fit:
     """Fit Gaussian clusters of one covariance by expectation and maximisation."""

@@ -102,11 +102,47 @@ def plot_scree(
 
 
 def plot_count(count: ClusterCount, ax: Any = None) -> Any:
-    """Draw the eigenvalues of a count; in a new figure, strengths beside them."""
-    if ax is None and count.strengths:
+    """Draw the eigenvalues of a count; in a new figure, more evidence beside them."""
+    if ax is None and (count.evidence or count.strengths):
         ax = given_or_new(None, (10.0, 4.0), 1, 2, 1)
-        plot_strengths(count, ax.figure.add_subplot(1, 2, 2))
+        beside = ax.figure.add_subplot(1, 2, 2)
+        plot_evidence(count, beside) if count.evidence else plot_strengths(
+            count, beside
+        )
     return plot_scree(count, ax=ax)
+
+
+def plot_evidence(count: ClusterCount, ax: Any = None) -> Any:
+    """Draw what the sides say of each number tried, and mark the plausible ones."""
+    ax = given_or_new(ax, (6.0, 4.0))
+    tried = [number.n_clusters for number in count.evidence]
+    gaps = np.array([number.gaps for number in count.evidence]).T
+    curves = {
+        "gap, eigenvectors": gaps[0],
+        "gap, projected rows": gaps[1],
+        "prediction strength": [number.strength for number in count.evidence],
+    }
+    for i, (label, values) in enumerate(curves.items()):
+        style = {"color": color(i, ax), "mfc": ax.get_facecolor(), "ms": 5}
+        ax.plot(tried, values, "-o", label=label, **style)
+    for place, number in enumerate(count.plausible):
+        if number.n_clusters in tried:
+            label = "plausible" if place == 0 else None
+            width = 2.0 if place == 0 else 1.0
+            ax.axvline(
+                number.n_clusters, color=ink(ax), alpha=0.4, lw=width, label=label
+            )
+    if max(tried) > 20:
+        ax.set_xscale("log")
+        ticks = [k for k in (2, 3, 5, 10, 20, 50, 100, 200, 500) if k <= max(tried)]
+        ax.set_xticks(ticks, [str(k) for k in ticks], minor=False)
+        ax.xaxis.minorticks_off()
+    else:
+        ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.set(xlabel="number of clusters", ylabel="evidence")
+    ax.set_title(f"{count_headline(count)}, confidence {count.confidence.value}")
+    ax.legend(frameon=False, fontsize="small")
+    return quiet(ax)
 
 
 def plot_strengths(count: ClusterCount, ax: Any = None) -> Any:

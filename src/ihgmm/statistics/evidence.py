@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.special import logsumexp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
@@ -18,6 +17,8 @@ from ihgmm.matrix.tall import unit_rows
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
+from ihgmm.numerics.krylov import signal_weights
+from ihgmm.numerics.labels import fit_clusters
 
 
 class Side(Enum):
@@ -77,13 +78,59 @@ class Evidence:
     deviation: float  # of a gap in noise
     n_rows: int  # that were looked at
 
-    @property
-    def has_clusters(self) -> bool:
+    def has_clusters(self, rank: int) -> bool:
         """Whether some gap is larger than noise alone would show."""
-        # The largest of many gaps, so that it takes more than two deviations; and a
-        # gap of a few percent is no clusters, however sure it may be.
+        # The largest of many gaps has to exceed noise by more than two deviations; and
+        # a gap of a few percent is no clusters, however sure it may be.
         least = max(5 * self.deviation, 0.03)
-        return any(max(number.gaps) > least for number in self.numbers)
+        # Where rows share one direction, small ones lie apart from large ones among
+        # projected rows, as noise turns them more; that alone is no cluster.
+        return any(
+            number.gaps[0] > least
+            or (number.gaps[1] > least and (rank > 1 or number.strength >= 0.8))
+            for number in self.numbers
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """The number of clusters, the plausible numbers, and how far they are known."""
+
+    n_clusters: int
+    plausible: tuple[CountEvidence, ...]  # the best first
+    confidence: Confidence
+    evidence: tuple[CountEvidence, ...] = ()  # of all numbers tried, increasing
+
+    @classmethod
+    def from_one_side(cls, n_clusters: int, side: Side) -> Verdict:
+        """Return what one side alone says; nobody has confirmed it."""
+        return cls(n_clusters, (_named_by(n_clusters, side),), Confidence.LOW)
+
+
+def _named_by(n_clusters: int, *sides: Side) -> CountEvidence:
+    """Return a number that was not tried, but is named by some sides."""
+    nan = float("nan")
+    return CountEvidence(n_clusters, sides, nan, (nan, nan), nan, nan)
+
+
+def judge(evidence: Evidence | None, rank: int) -> Verdict:
+    """Weigh the evidence; ``rank`` directions stand out from noise."""
+    if evidence is None:  # rows are too few for clusters to be compared
+        return Verdict.from_one_side(rank, Side.DIRECTIONS)
+    tried = evidence.numbers
+    if not evidence.has_clusters(rank):
+        # Directions without clusters: noise is correlated, or hides them.
+        one = _named_by(min(rank, 1), Side.SPHERE)
+        if rank <= 1:
+            return Verdict(rank, (one,), Confidence.HIGH, tried)
+        others = plausible(evidence, 2)
+        return Verdict(1, (one, *others), Confidence.NONE, tried)
+    numbers = plausible(evidence)
+    first = numbers[0]
+    confidence = Confidence.LOW
+    if Side.SPHERE in first.sides and len(first.sides) >= 2:
+        confidence = Confidence.HIGH
+    return Verdict(first.n_clusters, numbers, confidence, tried)
 
 
 def plausible(evidence: Evidence, most: int = 3) -> tuple[CountEvidence, ...]:
@@ -105,7 +152,7 @@ def gather_evidence(
     ``G`` is the hollow Gram matrix of few rows. Large numbers are tried only where the
     best of the small ones is among the largest of these.
     """
-    n, p = G.A.shape
+    n = G.shape[0]
     most = min(max_clusters, n // 4, max(50, rank + 1))
     few = min(12, most)
     near = {k for k in (rank - 1, rank, rank + 1) if 2 <= k <= most}
@@ -116,14 +163,16 @@ def gather_evidence(
         spectrum = _spectrum(G, 2 * max(few, *near, 2) + 2, rng)
         for k in sorted({*range(2, few + 1), *near}):
             figures[k] = _figures(spectrum, k, rng)
-        if most > few and max(_best(figures)) > 0.7 * few:
-            # Steps of about a tenth: more is not known of large numbers.
-            steps = (round(few * 1.1**i) for i in range(1, 100))
+        # Large numbers are tried where large ones are best, unless there is a reason.
+        best = _best(figures)
+        if most > few and min(best) > 0.7 * few and set(best) != {rank}:
+            # Steps of a fifth: no more than a tenth from any number.
+            steps = (round(few * 1.2**i) for i in range(1, 100))
             more = sorted({k for k in steps if k <= most} - set(figures))
-            spectrum = _spectrum(G, max(most + 12, 2 * few + 2), rng)
+            spectrum = _spectrum(G, most + 12, rng)
             for k in more:
                 figures[k] = _figures(spectrum, k, rng)
-    return _combine(dict(sorted(figures.items())), rank, n, min(p, n))
+    return _combine(dict(sorted(figures.items())), rank, n, is_open=most > 3)
 
 
 @dataclass(frozen=True)
@@ -143,22 +192,13 @@ class _Spectrum:
     vectors: np.ndarray
 
     def spaces(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return unit rows of eigenvectors, and of projected rows, for k clusters.
+        """Return rows of the recipe's two spaces for k clusters, of any length.
 
-        The first k directions count fully, as many again and two less and less.
+        They are rows of weighted eigenvectors, and projected rows.
         """
         m = min(2 * k + 2, len(self.values))
-        values, vectors = self.values[:m], self.vectors[:, :m]
-        if k < m:
-            last, base = values[k - 1], values[-1]
-            share = (values[k:] - base) / max(last - base, np.finfo(float).tiny)
-            weights = np.append(np.ones(k), np.sqrt(np.clip(share, 0.0, 1.0)))
-            vectors = vectors * weights
-        return unit_rows(vectors), self.projected(vectors)
-
-    def projected(self, vectors: np.ndarray) -> np.ndarray:
-        """Return unit rows of projected data, given leading eigenvectors."""
-        return unit_rows(vectors * np.sqrt(self.values[: vectors.shape[1]]))
+        vectors = self.vectors[:, :m] * signal_weights(self.values[:m], min(k, m))
+        return vectors, vectors * np.sqrt(self.values[:m])
 
 
 def _spectrum(G: GramOperator, k: int, rng: np.random.Generator) -> _Spectrum:
@@ -178,24 +218,24 @@ def _figures(
     k: int,
     rng: np.random.Generator,
     *,
-    n_references: int = 3,
+    n_references: int = 2,
     n_splits: int = 2,
     n_directions: int = 12,
 ) -> _Figures:
     """Measure k clusters from all sides."""
     spaces = spectrum.spaces(k)
+    units = [unit_rows(rows) for rows in spaces]
     gaps, deviations = zip(
         *(_gap(rows, k, rng, n_references) for rows in spaces), strict=True
     )
     strength = max(
         float(np.mean([prediction_strength(rows, k, rng) for _ in range(n_splits)]))
-        for rows in spaces
+        for rows in units
     )
     # All numbers are compared in one space.
-    rows = spectrum.projected(spectrum.vectors[:, :n_directions])
+    rows = spectrum.vectors[:, :n_directions] * np.sqrt(spectrum.values[:n_directions])
     n, d = rows.shape
-    labels = _kmeans(rows, k, rng).labels_
-    gain = _mixture(rows, labels, k) - _mixture(rows, np.zeros(n, dtype=np.intp), 1)
+    gain = _gain(unit_rows(rows), k, rng)
     # Clusters of real data are no Gaussians: with the penalty of BIC itself a mixture
     # goes on to describe their shape. Twice that keeps to the clusters.
     price = (d + 1) * float(np.log(n)) / n
@@ -204,19 +244,20 @@ def _figures(
 
 
 def _best(figures: dict[int, _Figures]) -> list[int]:
-    """Return the best numbers by the gap in either space and by the likelihood."""
-    spaces = [max(figures, key=lambda k: figures[k].gaps[j]) for j in range(2)]
-    return [*spaces, max(figures, key=lambda k: figures[k].gain)]
+    """Return the number with the largest gap in each space."""
+    return [max(figures, key=lambda k: figures[k].gaps[j]) for j in range(2)]
 
 
-def _combine(figures: dict[int, _Figures], rank: int, n: int, d: int) -> Evidence:
+def _combine(
+    figures: dict[int, _Figures], rank: int, n: int, is_open: bool
+) -> Evidence:
     """Add up what the sides say of each number."""
     tried = np.array(list(figures))
     gaps = np.array([f.gaps for f in figures.values()])
     gain = np.array([f.gain for f in figures.values()])
     price = next(iter(figures.values())).price
     sides = {
-        Side.SPHERE: np.max([_peaks(gaps[:, j]) for j in range(2)], axis=0),
+        Side.SPHERE: np.max([_peaks(gaps[:, j], is_open) for j in range(2)], axis=0),
         Side.STABILITY: np.array([f.strength for f in figures.values()]),
         # Worth less by the price of two clusters: a third of the support.
         Side.LIKELIHOOD: np.exp((gain - gain.max()) / (2 * price)),
@@ -226,7 +267,7 @@ def _combine(figures: dict[int, _Figures], rank: int, n: int, d: int) -> Evidenc
     sides[Side.DIRECTIONS] = ((tried == rank) & near).astype(float)
     # Of numbers that explain rows alike, the smaller one is likelier: twice as many
     # clusters have to bring a quarter of a side's support.
-    support = sum(sides.values()) - 0.4 * np.log(tried)
+    support = sum(sides.values()) - 0.4 * np.log(np.minimum(tried, 8))
     numbers = []
     for i, (k, f) in enumerate(figures.items()):
         named = tuple(
@@ -240,19 +281,42 @@ def _combine(figures: dict[int, _Figures], rank: int, n: int, d: int) -> Evidenc
     return Evidence(tuple(numbers), deviation, n)
 
 
-def _peaks(gaps: np.ndarray) -> np.ndarray:
-    """Return each local maximum as a share of the largest, and 0 elsewhere."""
-    padded = np.concatenate([[0.0], gaps, [-np.inf]])
+def _peaks(gaps: np.ndarray, is_open: bool) -> np.ndarray:
+    """Return each local maximum as a share of the largest, and 0 elsewhere.
+
+    The last is none if larger numbers are open.
+    """
+    padded = np.concatenate([[0.0], gaps, [np.inf if is_open else 0.0]])
     is_peak = (gaps > 0) & (gaps >= padded[:-2]) & (gaps >= padded[2:])
     return np.where(is_peak, gaps / max(gaps.max(), 1e-9), 0.0)
 
 
-def _kmeans(rows: np.ndarray, k: int, rng: np.random.Generator) -> KMeans:
-    """Return the better of two k-means runs."""
-    seeds = [int(rng.integers(2**31 - 1)) for _ in range(2)]
-    options = {"n_init": 1, "max_iter": 50, "tol": 1e-3}
-    runs = [KMeans(k, random_state=seed, **options).fit(rows) for seed in seeds]
+def _kmeans(
+    rows: np.ndarray, k: int, rng: np.random.Generator, n_runs: int = 2
+) -> KMeans:
+    """Return the best of some k-means runs on unit rows."""
+    products = rows @ rows.T
+    options: dict[str, Any] = {"n_init": 1, "max_iter": 30, "tol": 1e-3}
+    runs = []
+    for _ in range(n_runs):
+        start = rows[_spread_rows(products, k, rng)]
+        runs.append(KMeans(k, init=start, **options).fit(rows))
     return min(runs, key=attrgetter("inertia_"))
+
+
+def _spread_rows(products: np.ndarray, k: int, rng: np.random.Generator) -> list[int]:
+    """Draw rows far from each other, as k-means++ does, given their inner products.
+
+    This costs a tenth of k-means++ on the rows themselves.
+    """
+    n = len(products)
+    chosen = [int(rng.integers(n))]
+    distance = np.full(n, np.inf)
+    for draw in rng.random(k - 1):
+        distance = np.minimum(distance, np.maximum(1 - products[chosen[-1]], 0))
+        total = distance.cumsum()
+        chosen.append(min(int(np.searchsorted(total, draw * total[-1])), n - 1))
+    return chosen
 
 
 def _gap(
@@ -265,9 +329,9 @@ def _gap(
     mean, deviation = rows.mean(axis=0), rows.std(axis=0)
     logs = []
     for _ in range(n_references):
-        noise = unit_rows(mean + deviation * rng.standard_normal(rows.shape))
-        logs.append(_log_inertia(noise, k, rng))
-    gap = float(np.mean(logs)) - _log_inertia(rows, k, rng)
+        noise = mean + deviation * rng.standard_normal(rows.shape)
+        logs.append(_log_inertia(unit_rows(noise), k, rng))
+    gap = float(np.mean(logs)) - _log_inertia(unit_rows(rows), k, rng)
     return gap, float(np.std(logs, ddof=1))
 
 
@@ -285,7 +349,8 @@ def prediction_strength(rows: np.ndarray, k: int, rng: np.random.Generator) -> f
     """
     order, half = rng.permutation(len(rows)), len(rows) // 2
     train, test = rows[order[:half]], rows[order[half:]]
-    own, others = _kmeans(test, k, rng).labels_, _kmeans(train, k, rng).predict(test)
+    own = _kmeans(test, k, rng, 1).labels_
+    others = _kmeans(train, k, rng, 1).predict(test)
     table = np.zeros((k, k))
     np.add.at(table, (own, others), 1)
     size = table.sum(axis=1)
@@ -293,28 +358,13 @@ def prediction_strength(rows: np.ndarray, k: int, rng: np.random.Generator) -> f
     return float(((table * (table - 1)).sum(axis=1) / pairs).min())
 
 
-def _mixture(rows: np.ndarray, labels: np.ndarray, k: int, max_iter: int = 30) -> float:
-    """Return the log-likelihood of a row, on average, up to a constant, after EM.
+def _gain(rows: np.ndarray, k: int, rng: np.random.Generator) -> float:
+    """Return the log-likelihood of a mixture over that of one Gaussian, for each row.
 
-    The clusters share one covariance.
+    Its clusters share one covariance; it is minus infinity where some are empty.
     """
-    n, d = rows.shape
-    member, before = np.eye(k)[labels], -np.inf
-    ridge = 1e-6 * max(float(rows.var(axis=0).mean()), 1e-12) * np.eye(d)
-    for _ in range(max_iter):
-        sizes = member.sum(axis=0) + 1e-10
-        means = member.T @ rows / sizes[:, None]
-        scatter = (rows.T @ rows - (means.T * sizes) @ means) / n + ridge
-        root = np.linalg.cholesky(scatter)
-        white = solve_triangular(root, rows.T, lower=True).T
-        centers = solve_triangular(root, means.T, lower=True).T
-        score = white @ centers.T - np.square(centers).sum(axis=1) / 2
-        score += np.log(sizes / n)
-        lengths = np.square(white).sum(axis=1) / 2
-        total = logsumexp(score, axis=1)
-        likelihood = float((total - lengths).mean() - np.log(np.diag(root)).sum())
-        member = np.exp(score - total[:, None])
-        if likelihood - before < 1e-4:
-            break
-        before = likelihood
-    return likelihood
+    labels = _kmeans(rows, k, rng).labels_
+    members = (labels[:, None] == np.arange(k)).astype(np.float64)
+    several = fit_clusters(rows, members, pull=0.0, max_iter=30)
+    one = fit_clusters(rows, np.ones((len(rows), 1)), pull=0.0, max_iter=1)
+    return several.log_likelihood - one.log_likelihood

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,6 +17,15 @@ from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.flips import default_flips, is_kept, null_eigenvalues, residual_of
 from ihgmm.numerics.gram import GramKind, GramOperator
 from ihgmm.numerics.krylov import EigenPairs
+from ihgmm.statistics.evidence import (
+    Confidence,
+    CountEvidence,
+    Evidence,
+    Side,
+    Verdict,
+    gather_evidence,
+    judge,
+)
 from ihgmm.statistics.stability import stable_count
 
 CountGram = Literal["auto", "hollow", "cosine"]
@@ -32,8 +41,13 @@ class ClusterCount:
     Attributes
     ----------
     n_clusters : int
-        The number of clusters; 1 when all rows share one direction, 0 when nothing
-        stands out from noise.
+        The number of clusters; 1 when all rows share one direction or show no groups,
+        0 when nothing stands out from noise. It is the first of ``plausible``.
+    plausible : tuple of CountEvidence
+        At most three numbers, the best first, each with what speaks for it. A method
+        that looks from one side names one.
+    confidence : Confidence
+        How far the sides agree: ``HIGH``, ``LOW`` or ``NONE``, where it is not known.
     rank : int
         Eigenvalues above the edge: the number of linearly independent directions.
     eigenvalues : ndarray
@@ -46,8 +60,8 @@ class ClusterCount:
     null : ndarray
         The largest eigenvalue of each sign-flipped copy behind the edge.
     method, gram : str
-        The method used, "parallel" or "stability", and the Gram matrix that shows the
-        clusters, "hollow" or "cosine".
+        The method used, "combined", "parallel" or "stability", and the Gram matrix
+        whose eigenvalues are shown, "hollow" or "cosine".
     n_rows, n_features : int
         Rows that were looked at, fewer than in X when there are very many; features.
     has_few_features : bool
@@ -62,6 +76,8 @@ class ClusterCount:
     strengths : dict of int to float
         Prediction strength of each number of clusters tried; empty for "parallel",
         and where there is one direction only or no number could be tried.
+    evidence : tuple of CountEvidence
+        What was measured for each number tried; for "combined" only.
     required_strength : float
         Prediction strength from which a number of clusters counts as stable.
     """
@@ -82,6 +98,14 @@ class ClusterCount:
     largest_mean: float
     strengths: dict[int, float] = field(default_factory=dict)
     required_strength: float = 0.9
+    plausible: tuple[CountEvidence, ...] = ()
+    confidence: Confidence = Confidence.LOW
+    evidence: tuple[CountEvidence, ...] = ()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether sides agree so far that the number can be relied on."""
+        return self.confidence is Confidence.HIGH
 
     @property
     def is_capped(self) -> bool:
@@ -108,7 +132,9 @@ class ClusterCount:
     def __repr__(self) -> str:
         return (
             f"ClusterCount(n_clusters={self.n_clusters}, rank={self.rank}, "
-            f"edge={self.edge:.4g}, method={self.method!r}, gram={self.gram!r})"
+            f"edge={self.edge:.4g}, method={self.method!r}, gram={self.gram!r}, "
+            f"plausible={[number.n_clusters for number in self.plausible]}, "
+            f"confidence={self.confidence.value!r})"
         )
 
     def __str__(self) -> str:
@@ -122,12 +148,25 @@ class ClusterCount:
     def plot(self, ax: Any = None) -> Any:
         """Draw the eigenvalues and the band of the null; return the matplotlib axes.
 
-        A new figure, made where no axes are given, shows beside them for "stability"
-        the prediction strengths; in axes of your own :meth:`plot_strengths` draws them.
+        A new figure, made where no axes are given, shows beside them what speaks for
+        each number, and for "stability" the prediction strengths; in axes of your own
+        :meth:`plot_evidence` and :meth:`plot_strengths` draw them.
         """
         from ihgmm.plotting.eigenvalues import plot_count
 
         return plot_count(self, ax)
+
+    def plot_evidence(self, ax: Any = None) -> Any:
+        """Draw what each side says of each number tried; return the axes."""
+        from ihgmm.plotting.eigenvalues import plot_evidence
+
+        if not self.evidence:
+            raise ValueError(
+                f"This count (method={self.method!r}, rank={self.rank}) looked from "
+                "one side, or at too few rows; plot() draws its eigenvalues. Evidence "
+                "from several sides comes from select_n_clusters(X, method='auto')."
+            )
+        return plot_evidence(self, ax)
 
     def plot_strengths(self, ax: Any = None) -> Any:
         """Draw the prediction strength of each number tried; return the axes."""
@@ -164,13 +203,12 @@ def select_n_clusters(
         hollow Gram matrix and then, in up to 8 million entries, looks whether the
         cosines show more.
     method : {"auto", "parallel", "stability"}
-        ``"parallel"`` counts the directions that stand out from noise. Trust it when
-        the patterns are linearly independent and features are twice as many as
-        clusters, or more; otherwise it is a lower bound. ``"stability"`` goes on to
-        ask how many clusters those directions hold: the largest number that halves of
-        the data agree on. Trust it when features are few or patterns are mixtures of
-        each other; it wants clusters that hardly overlap. ``"auto"`` is stability in
-        20 features or fewer, and parallel in more.
+        ``"auto"`` looks from several sides, see the notes, and names the plausible
+        numbers. ``"parallel"`` counts the directions that stand out from noise: the
+        quickest, and right when the noise of entries is independent and the patterns
+        are linearly independent. ``"stability"`` asks how many clusters those
+        directions hold: the largest number, from the rank upwards, that halves of the
+        data agree on.
     n_flips : int, optional
         Sign-flipped copies to compare with. Default: 8, fewer on large data, where
         they cost more and vary less.
@@ -187,9 +225,16 @@ def select_n_clusters(
     Random signs on the entries of X destroy a low-rank signal and leave symmetric
     independent noise as it was. Eigenvalues of the Gram matrix of X above those of
     flipped copies are signal [1]_; the directions found are taken out of X before it is
-    flipped again, so that a strong signal does not hide a small cluster. Stability is
-    the prediction strength of [2]_ of k-means on the leading eigenvectors; where no
-    number is stable, the count is the rank, and ``summary`` says so.
+    flipped again, so that a strong signal does not hide a small cluster.
+
+    Directions are not yet clusters. ``method="auto"`` therefore looks at numbers from 2
+    upwards, in the two spaces in which :class:`ihgmm.IhSC` clusters, and from three
+    more sides: how far k-means fits the directions of rows better than those of noise
+    with the same spread (a gap statistic [3]_ on the sphere); the prediction strength
+    of halves of the rows [2]_; and the likelihood of a mixture with one shared
+    covariance, less twice the penalty of BIC. What they say is added up. They seldom
+    all agree on real data: ``plausible`` has up to three numbers, and ``confidence``
+    says how far to rely on the first.
 
     A cluster is invisible, to this and to any other spectral method, when its signal is
     lost in the noise, or when it has one row only. Where rows are many more than
@@ -202,13 +247,17 @@ def select_n_clusters(
        via random signflips.
     .. [2] R. Tibshirani and G. Walther (2005), Cluster validation by prediction
        strength. Journal of Computational and Graphical Statistics 14(3), 511-528.
+    .. [3] R. Tibshirani, G. Walther and T. Hastie (2001), Estimating the number of
+       clusters in a data set via the gap statistic. Journal of the Royal Statistical
+       Society B 63(2), 411-423.
 
     Examples
     --------
     >>> from ihgmm import make_ihgmm, select_n_clusters
     >>> X, labels = make_ihgmm(300, 100, 4, random_state=0)
-    >>> select_n_clusters(X, random_state=0).n_clusters
-    4
+    >>> found = select_n_clusters(X, random_state=0)
+    >>> found.n_clusters, found.confidence.value
+    (4, 'high')
     """
     most = check_count("max_clusters", max_clusters)
     check_choice("gram", gram, COUNT_GRAMS)
@@ -255,12 +304,10 @@ def count_clusters(
     most = min(max_clusters, n - 1, p)
     # What signs leave of one pattern in so few features may hide another.
     few = p <= 20
-    if method == "auto":
-        method = "stability" if few else "parallel"
     kind: GramKind = "cosine" if gram == "cosine" else "hollow"
     with sized_threads(X.n_entries):
         facts = {
-            "method": method,
+            "method": "combined" if method == "auto" else method,
             "n_rows": n,
             "n_features": p,
             "has_few_features": few,
@@ -283,24 +330,61 @@ def count_clusters(
         pairs, rank, null, edge = spectrum
         if p == 1:
             rank = 1  # flips change nothing, and there is one direction to share
-        n_clusters = rank
         strengths: dict[int, float] = {}
-        if method == "stability" and (rank > 0 or few):
+        if method == "auto":
+            verdict = judge(_evidence(X, rank, max_clusters, rng), rank)
+            strengths = {e.n_clusters: e.strength for e in verdict.evidence}
+        elif method == "stability" and (rank > 0 or few):
             vectors = to_host(pairs.vectors[:, : p if few else rank])
             if few:  # flips show little here: all directions, by what they weigh
                 vectors = vectors * np.sqrt(np.maximum(pairs.values[:p], 0))
             vectors = vectors[to_host(X.sqnorms) > 0]
             required = ClusterCount.required_strength
-            n_clusters, strengths = stable_count(
+            stable, strengths = stable_count(
                 vectors, rank, max_clusters, rng, required=required
             )
+            verdict = Verdict.from_one_side(stable, Side.STABILITY)
+        else:
+            verdict = Verdict.from_one_side(rank, Side.DIRECTIONS)
     values, squares = pairs.values, X.restore_squares(pairs.values)
     own_edge = float(X.restore_squares(np.asarray(edge)))
     # Unless these are no squares of X, or squares that no float can hold.
     if kind != "cosine" and own_edge != 0 and np.isfinite(squares).all():
         values, edge, null = squares, own_edge, X.restore_squares(null)
-    found = (n_clusters, rank, values, edge, null)
-    return ClusterCount(*found, gram=kind, strengths=strengths, **facts)
+    count = ClusterCount(
+        verdict.n_clusters,
+        rank,
+        values,
+        edge,
+        null,
+        gram=kind,
+        strengths=strengths,
+        plausible=verdict.plausible,
+        confidence=verdict.confidence,
+        evidence=verdict.evidence,
+        **facts,
+    )
+    if method == "auto" and rank == 0 and count.is_dominated:
+        # Rows differ in one column and in nothing else that can be seen.
+        return replace(
+            count, n_clusters=0, plausible=(), confidence=Confidence.NONE, evidence=()
+        )
+    return count
+
+
+def _evidence(
+    X: Matrix, rank: int, max_clusters: int, rng: np.random.Generator
+) -> Evidence | None:
+    """Look at few rows, drawn at random, from all sides."""
+    live = np.flatnonzero(to_host(X.sqnorms) > 0)
+    # So many show clusters of all but the largest numbers; more would cost more and
+    # show more of the shape of clusters.
+    size = int(np.clip(20 * rank, 400, 1000))
+    if len(live) > size:
+        live = np.sort(rng.choice(live, size, replace=False))
+    few = X if len(live) == X.shape[0] else X.by_rows().take(live)
+    G = GramOperator.of(few, "hetero", clip=1.5)
+    return gather_evidence(G, rank, max_clusters, rng)
 
 
 def _draw_rows(X: Matrix, max_entries: int, rng: np.random.Generator) -> Matrix:

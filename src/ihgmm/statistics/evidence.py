@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
@@ -54,6 +55,9 @@ class CountEvidence:
         How far the k-means inertia of directions lies below that of noise with the same
         spread, as a difference of logarithms: among unit rows of the eigenvectors, and
         among those of the projected rows.
+    sharpness : float
+        By which share of the largest gap this one exceeds those of its neighbours, in
+        the space where it does so less; negative where it does not.
     strength : float
         Prediction strength of halves of the rows: that of the worst cluster, from 0
         to 1.
@@ -66,6 +70,7 @@ class CountEvidence:
     sides: tuple[Side, ...]
     support: float
     gaps: tuple[float, float]
+    sharpness: float
     strength: float
     gain: float
 
@@ -75,21 +80,28 @@ class Evidence:
     """The figures of all numbers tried, and what follows from them."""
 
     numbers: tuple[CountEvidence, ...]  # all that were tried, increasing
-    deviation: float  # of a gap in noise
+    deviations: tuple[float, float]  # of a gap in noise, in the two spaces
     n_rows: int  # that were looked at
+
+    @property
+    def excess(self) -> tuple[float, float]:
+        """The largest gap in each space, in deviations of noise."""
+        gaps = np.array([number.gaps for number in self.numbers]).max(axis=0)
+        first, second = gaps / np.maximum(self.deviations, 1e-9)
+        return float(first), float(second)
 
     def has_clusters(self, rank: int) -> bool:
         """Whether some gap is larger than noise alone would show."""
         # The largest of many gaps has to exceed noise by more than two deviations; and
         # a gap of a few percent is no clusters, however sure it may be.
-        least = max(5 * self.deviation, 0.03)
-        # Where rows share one direction, small ones lie apart from large ones among
-        # projected rows, as noise turns them more; that alone is no cluster.
-        return any(
-            number.gaps[0] > least
-            or (number.gaps[1] > least and (rank > 1 or number.strength >= 0.8))
-            for number in self.numbers
-        )
+        least = np.maximum(5 * np.array(self.deviations), 0.03)
+        for number in self.numbers:
+            eigenvectors, projected = np.array(number.gaps) > least
+            # Where rows share one direction, noise turns small ones more: among
+            # projected rows they lie apart from large ones, and are no cluster.
+            if eigenvectors or (projected and rank > 1):
+                return True
+        return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,27 +122,44 @@ class Verdict:
 def _named_by(n_clusters: int, *sides: Side) -> CountEvidence:
     """Return a number that was not tried, but is named by some sides."""
     nan = float("nan")
-    return CountEvidence(n_clusters, sides, nan, (nan, nan), nan, nan)
+    return CountEvidence(n_clusters, sides, nan, (nan, nan), nan, nan, nan)
 
 
-def judge(evidence: Evidence | None, rank: int) -> Verdict:
-    """Weigh the evidence; ``rank`` directions stand out from noise."""
+def judge(evidence: Evidence | None, rank: int, *, few_features: bool) -> Verdict:
+    """Weigh the evidence; ``rank`` directions stand out from noise.
+
+    In few features little stands out, and that there are no clusters is not known.
+    """
     if evidence is None:  # rows are too few for clusters to be compared
         return Verdict.from_one_side(rank, Side.DIRECTIONS)
     tried = evidence.numbers
+    numbers = plausible(evidence)
     if not evidence.has_clusters(rank):
         # Directions without clusters: noise is correlated, or hides them.
         one = _named_by(min(rank, 1), Side.SPHERE)
-        if rank <= 1:
-            return Verdict(rank, (one,), Confidence.HIGH, tried)
-        others = plausible(evidence, 2)
-        return Verdict(1, (one, *others), Confidence.NONE, tried)
-    numbers = plausible(evidence)
+        if rank > 1:
+            return Verdict(1, (one, *numbers[:2]), Confidence.NONE, tried)
+        # Gaps that are not yet clusters, but more than noise, leave a doubt.
+        if few_features or max(evidence.excess) > 3:
+            return Verdict(rank, (one, *numbers[:2]), Confidence.LOW, tried)
+        return Verdict(rank, (one,), Confidence.HIGH, tried)
     first = numbers[0]
-    confidence = Confidence.LOW
-    if Side.SPHERE in first.sides and len(first.sides) >= 2:
-        confidence = Confidence.HIGH
-    return Verdict(first.n_clusters, numbers, confidence, tried)
+    return Verdict(first.n_clusters, numbers, _confidence(first, numbers, rank), tried)
+
+
+def _confidence(
+    first: CountEvidence, numbers: Sequence[CountEvidence], rank: int
+) -> Confidence:
+    """Return how far the first of the plausible numbers can be relied on."""
+    # Where data follow the model the gap falls at once on both sides of the number.
+    # Few real data show that, and where they do, halves and the mixture have to agree.
+    agreed = {Side.STABILITY, Side.LIKELIHOOD} <= set(first.sides)
+    if first.sharpness >= 0.15 and (Side.DIRECTIONS in first.sides or agreed):
+        return Confidence.HIGH
+    named = {n.n_clusters for n in numbers if n.sides}
+    lone = len(first.sides) < 2
+    far = bool(named) and max(named) >= 3 * min(named)
+    return Confidence.NONE if lone and far else Confidence.LOW
 
 
 def plausible(evidence: Evidence, most: int = 3) -> tuple[CountEvidence, ...]:
@@ -181,7 +210,7 @@ class _Figures:
     strength: float
     gain: float
     price: float  # in units of the gain: that of one more cluster
-    deviation: float
+    deviations: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -240,7 +269,7 @@ def _figures(
     # goes on to describe their shape. Twice that keeps to the clusters.
     price = (d + 1) * float(np.log(n)) / n
     gain -= (k - 1) * price
-    return _Figures(gaps, strength, gain, price, float(np.mean(deviations)))
+    return _Figures(gaps, strength, gain, price, deviations)
 
 
 def _best(figures: dict[int, _Figures]) -> list[int]:
@@ -251,44 +280,68 @@ def _best(figures: dict[int, _Figures]) -> list[int]:
 def _combine(
     figures: dict[int, _Figures], rank: int, n: int, is_open: bool
 ) -> Evidence:
-    """Add up what the sides say of each number."""
+    """Add up what the sides say of each number.
+
+    The largest number tried is no peak of the gap if larger ones are open.
+    """
     tried = np.array(list(figures))
     gaps = np.array([f.gaps for f in figures.values()])
     gain = np.array([f.gain for f in figures.values()])
     price = next(iter(figures.values())).price
+    share = gaps / np.maximum(gaps.max(axis=0), 1e-9)  # of the largest in its space
+    sphere = (_peaks(share, is_open).mean(axis=1) + _nearly(share).max(axis=1)) / 2
+    # Halves may agree on a number, and a mixture may be likely, where rows do not
+    # gather more than noise does: that counts less.
+    grouped = np.clip(share.max(axis=1) / 0.3, 0.0, 1.0)
+    strength = np.array([f.strength for f in figures.values()])
+    # Worth less by the price of two clusters: a third of the support.
+    likelihood = np.exp((gain - gain.max()) / (2 * price))
+    # Directions count where rows gather around as many.
+    directions = (tried == rank) & (share >= 0.9).any(axis=1)
     sides = {
-        Side.SPHERE: np.max([_peaks(gaps[:, j], is_open) for j in range(2)], axis=0),
-        Side.STABILITY: np.array([f.strength for f in figures.values()]),
-        # Worth less by the price of two clusters: a third of the support.
-        Side.LIKELIHOOD: np.exp((gain - gain.max()) / (2 * price)),
+        Side.DIRECTIONS: directions.astype(float),
+        Side.SPHERE: sphere,
+        Side.STABILITY: grouped * strength,
+        Side.LIKELIHOOD: grouped * likelihood,
     }
-    # Directions count where directions of rows gather around as many.
-    near = (gaps >= 0.9 * np.maximum(gaps.max(axis=0), 1e-9)).any(axis=1)
-    sides[Side.DIRECTIONS] = ((tried == rank) & near).astype(float)
     # Of numbers that explain rows alike, the smaller one is likelier: twice as many
-    # clusters have to bring a quarter of a side's support.
+    # clusters have to bring a quarter of a side's support. Among large numbers this
+    # would outweigh what is seen.
     support = sum(sides.values()) - 0.4 * np.log(np.minimum(tried, 8))
+    sharp = _sharpness(share).min(axis=1)
     numbers = []
     for i, (k, f) in enumerate(figures.items()):
         named = tuple(
             side
             for side, says in sides.items()
-            if says[i] > 0 and says[i] == says.max()
+            if says[i] > 0 and says[i] >= says.max()
         )
-        figure = (f.gaps, f.strength, f.gain)
+        figure = (f.gaps, float(sharp[i]), f.strength, f.gain)
         numbers.append(CountEvidence(k, named, float(support[i]), *figure))
-    deviation = float(np.mean([f.deviation for f in figures.values()]))
-    return Evidence(tuple(numbers), deviation, n)
+    deviations = np.median([f.deviations for f in figures.values()], axis=0)
+    return Evidence(tuple(numbers), (float(deviations[0]), float(deviations[1])), n)
 
 
-def _peaks(gaps: np.ndarray, is_open: bool) -> np.ndarray:
-    """Return each local maximum as a share of the largest, and 0 elsewhere.
+def _peaks(share: np.ndarray, is_open: bool) -> np.ndarray:
+    """Return local maxima along the first axis, and 0 elsewhere."""
+    before, after = _neighbours(share, np.inf if is_open else 0.0)
+    return np.where((share > 0) & (share >= before) & (share >= after), share, 0.0)
 
-    The last is none if larger numbers are open.
-    """
-    padded = np.concatenate([[0.0], gaps, [np.inf if is_open else 0.0]])
-    is_peak = (gaps > 0) & (gaps >= padded[:-2]) & (gaps >= padded[2:])
-    return np.where(is_peak, gaps / max(gaps.max(), 1e-9), 0.0)
+
+def _nearly(share: np.ndarray) -> np.ndarray:
+    """Return 1 for the largest gap, and less for others: 0 from seven tenths of it."""
+    return np.clip(1 - (1 - share) / 0.3, 0.0, 1.0)
+
+
+def _sharpness(share: np.ndarray) -> np.ndarray:
+    """Return how far gaps exceed those of both neighbours."""
+    return share - np.maximum(*_neighbours(share, 0.0))
+
+
+def _neighbours(share: np.ndarray, end: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return what comes before and after, 0 before the first."""
+    first, last = np.zeros((1, share.shape[1])), np.full((1, share.shape[1]), end)
+    return np.vstack([first, share[:-1]]), np.vstack([share[1:], last])
 
 
 def _kmeans(

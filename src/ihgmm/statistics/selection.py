@@ -332,7 +332,8 @@ def count_clusters(
             rank = 1  # flips change nothing, and there is one direction to share
         strengths: dict[int, float] = {}
         if method == "auto":
-            verdict = judge(_evidence(X, rank, max_clusters, rng), rank)
+            evidence = _evidence(X, rank, max_clusters, rng)
+            verdict = judge(evidence, rank, few_features=few)
             strengths = {e.n_clusters: e.strength for e in verdict.evidence}
         elif method == "stability" and (rank > 0 or few):
             vectors = to_host(pairs.vectors[:, : p if few else rank])

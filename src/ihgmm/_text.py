@@ -59,24 +59,28 @@ def count_headline(count: ClusterCount) -> str:
     return f"{unknown}{_either(numbers)} clusters"
 
 
+def _listed(words: Sequence[str], last: str) -> str:
+    """Return words with commas, and a word before the last."""
+    *others, final = words
+    return f"{', '.join(others)} {last} {final}" if others else final
+
+
 def _either(numbers: Sequence[int]) -> str:
     """Return numbers of which one is meant."""
-    *others, last = (f"{number:,}" for number in numbers)
-    return f"{', '.join(others)} or {last}" if others else last
+    return _listed([f"{number:,}" for number in numbers], "or")
 
 
 _SIDES = {
-    "directions": "directions that stand out from noise",
-    "sphere": "k-means against noise of the same spread",
-    "stability": "halves of the rows",
-    "likelihood": "the likelihood of a mixture",
+    "directions": "the number of directions",
+    "sphere": "the gap to noise",
+    "stability": "the agreement of halves",
+    "likelihood": "the likelihood",
 }
 
 
-def support_of(number: CountEvidence) -> str:
-    """Return what speaks for a number, in words."""
-    sides = [_SIDES[side.value] for side in number.sides]
-    return ", ".join(sides) if sides else "no side names it first"
+def _supporters(number: CountEvidence) -> str:
+    """Return the sides, one or more, that name a number first."""
+    return _listed([_SIDES[side.value] for side in number.sides], "and")
 
 
 def count_summary(count: ClusterCount) -> str:
@@ -158,7 +162,13 @@ def _combined(count: ClusterCount) -> str:
         return _parallel(count)
     if count.n_clusters <= 1 and count.rank <= 1:
         found = "No structure" if count.rank == 0 else "All rows share one direction"
-        return f"{found}: {start}, and rows form no groups beyond those of noise."
+        if count.is_known:
+            return f"{found}: {start}, and rows form no groups beyond those of noise."
+        text = f"{found}, as far as can be seen: {start}, and rows hardly form groups."
+        others = [number.n_clusters for number in count.plausible[1:]]
+        if others:
+            text += f" If there are clusters, {_either(others)} are likeliest."
+        return text
     if count.n_clusters == 1:
         others = [number.n_clusters for number in count.plausible[1:]]
         return (
@@ -166,21 +176,22 @@ def _combined(count: ClusterCount) -> str:
             "noise. Noise that features share looks like this, and so do clusters that "
             f"overlap. If there are clusters, {_either(others)} are likeliest."
         )
-    first, *others = count.plausible
-    clusters = counted(first.n_clusters, "cluster")
-    named = f"{clusters}, named by {support_of(first)}"
+    first, *more = count.plausible
+    named = counted(first.n_clusters, "cluster")
+    if first.sides:
+        named += f", supported by {_supporters(first)}"
     if count.is_known:
-        text = f"{named}; {start}."
-    elif count.confidence.value == "low":
-        text = f"Perhaps {named}; {start}."
-    else:
-        text = f"Not known: the evidence disagrees. Perhaps {named}; {start}."
-    if others and not count.is_known:
-        text += " Also plausible: " + "; ".join(
-            f"{other.n_clusters}, {support_of(other)}" for other in others
-        )
-        text += "."
-    return text
+        return f"{named}; {start}."
+    text = f"Perhaps {named}; {start}."
+    if count.confidence.value == "none":
+        text = f"Not known: the evidence points to numbers far apart. {text}"
+    also = [
+        f"{number.n_clusters} ({_supporters(number)})"
+        if number.sides
+        else str(number.n_clusters)
+        for number in more
+    ]
+    return f"{text} Also plausible: {_listed(also, 'and')}." if also else text
 
 
 def _parallel(count: ClusterCount) -> str:

@@ -12,6 +12,7 @@ from ihgmm import IhGMM, IhSC, make_ihgmm, select_n_clusters
 from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.gram import GramOperator
+from ihgmm.statistics.evidence import Confidence, Side
 from ihgmm.statistics.selection import count_above_noise, count_clusters
 
 matplotlib.use("Agg")
@@ -183,14 +184,19 @@ def test_words_and_picture():
     count = select_n_clusters(X, n_flips=2, random_state=0)
     assert len(count.null) == 2
     assert repr(count).startswith("ClusterCount(n_clusters=6, rank=6, edge=")
-    assert str(count).startswith("6 eigenvalues stand out from sign-flipped data")
+    assert repr(count).endswith("confidence='high')")
+    assert str(count).startswith("6 clusters, supported by the number of directions")
+    assert "6 eigenvalues stand out from sign-flipped data" in str(count)
     assert (count.eigenvalues[:6] > count.edge).all()
     assert (count.eigenvalues[6:] < count.edge).all()
     ax = count.plot()
     assert ax.get_title() == "6 clusters, rank 6"
     assert count.plot(ax) is ax
     matplotlib.pyplot.close("all")
+    signs = select_n_clusters(X, method="parallel", random_state=0)
+    assert str(signs).startswith("6 eigenvalues stand out from sign-flipped data")
     one = select_n_clusters(make_ihgmm(90, 30, 1, random_state=0)[0], random_state=0)
+    assert one.n_clusters == 1
     assert "1 eigenvalue stands out" in one.summary
     assert "share one direction" in one.summary
     none = select_n_clusters(noise(60, 90, "gaussian", 0), random_state=0)
@@ -293,20 +299,28 @@ def test_a_count_that_only_cosines_show_is_said_to():
 
 
 @pytest.mark.parametrize(("p", "k"), [(2, 2), (9, 6), (20, 3)])
-def test_few_features_are_counted_by_stability(p, k):
+def test_few_features(p, k):
     X, _ = make_ihgmm(160, p, k, random_state=0)
-    model = IhSC("auto", random_state=0).fit(X)
-    assert (model.n_clusters_, model.selection_.method) == (k, "stability")
-    assert f"Halves of the data agree on {k} clusters" in str(model.selection_)
+    count = select_n_clusters(X, random_state=0)
+    assert k in [number.n_clusters for number in count.plausible]
+    stable = select_n_clusters(X, method="stability", random_state=0)
+    assert (stable.n_clusters, stable.method) == (k, "stability")
+    assert f"Halves of the data agree on {k} clusters" in stable.summary
     signs = select_n_clusters(X, method="parallel", random_state=0)
     assert signs.n_clusters <= k
     assert "compare the method 'stability'" in signs.summary
 
 
-def test_many_features_are_counted_by_flips():
-    count = select_n_clusters(make_ihgmm(200, 21, 3, random_state=0)[0])
+def test_one_side_is_not_confirmed():
+    X, _ = make_ihgmm(200, 21, 3, random_state=0)
+    count = select_n_clusters(X, method="parallel", random_state=0)
     assert (count.n_clusters, count.method, count.strengths) == (3, "parallel", {})
+    (only,) = count.plausible
+    assert (only.n_clusters, only.sides) == (3, (Side.DIRECTIONS,))
+    assert (count.confidence, count.evidence) == (Confidence.LOW, ())
     assert "stability" not in count.summary
+    with pytest.raises(ValueError, match="looked from one side"):
+        count.plot_evidence()
 
 
 @pytest.mark.parametrize("p", [2, 6])
@@ -320,9 +334,14 @@ def test_noise_in_few_features_has_no_clusters(p):
     # At a rate of 3 in 100, more than 1 of 4 would be a chance of 1 in 190.
     assert np.count_nonzero(counts) <= 1
     count = select_n_clusters(noise(60, p, "gaussian", 0), random_state=0)
-    assert "No structure: no eigenvalue stands out" in count.summary
-    assert "No number of clusters from 2 to" in count.summary
-    assert f"Signs on {p} features may not show" in count.summary
+    assert count.summary.startswith("No structure")
+    assert "no eigenvalue stands out" in count.summary
+    assert not count.is_known  # little can be seen in few features
+    stable = select_n_clusters(
+        noise(60, p, "gaussian", 0), method="stability", random_state=0
+    )
+    assert "No number of clusters from 2 to" in stable.summary
+    assert f"Signs on {p} features may not show" in stable.summary
 
 
 def test_no_stable_number_is_said():
@@ -340,7 +359,7 @@ def test_no_stable_number_is_said():
 
 def test_picture_of_stability():
     X, _ = make_ihgmm(200, 5, 4, random_state=0)
-    count = select_n_clusters(X, random_state=0)
+    count = select_n_clusters(X, method="stability", random_state=0)
     left, right = count.plot().figure.axes
     assert left.get_title() == f"4 clusters, rank {count.rank}"
     assert right.get_title() == "stable: 4 clusters"
@@ -357,3 +376,118 @@ def test_picture_of_stability():
     signs = select_n_clusters(X, method="parallel", random_state=0)
     with pytest.raises(ValueError, match="has no prediction strengths"):
         signs.plot_strengths()
+
+
+def ihgmm_rows(centers, seed, *, n=300, correlation=0.0, spread=0.5):
+    """Rows of log-normal scale around centres, with noise correlated along columns."""
+    rng = np.random.default_rng(seed)
+    E = rng.standard_normal((n, centers.shape[1]))
+    for j in range(1, E.shape[1]):
+        E[:, j] = correlation * E[:, j - 1] + np.sqrt(1 - correlation**2) * E[:, j]
+    labels = np.arange(n) % len(centers)
+    return rng.lognormal(0, spread, (n, 1)) * centers[labels] + E
+
+
+def named(count):
+    return [number.n_clusters for number in count.plausible]
+
+
+@pytest.mark.parametrize("correlation", [0.8, 0.95])
+def test_correlated_noise_has_directions_and_no_clusters(correlation):
+    for seed in range(4):
+        E = ihgmm_rows(np.zeros((1, 50)), seed, n=200, correlation=correlation)
+        count = select_n_clusters(E, random_state=seed)
+        assert count.rank > 5
+        assert (count.n_clusters, count.confidence) == (1, Confidence.NONE)
+        assert named(count)[0] == 1
+        assert "Not known" in count.summary
+        assert "Noise that features share looks like this" in count.summary
+
+
+def test_clusters_are_counted_in_correlated_noise():
+    for seed in range(3):
+        basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((100, 4)))[0]
+        X = ihgmm_rows(6 * basis.T, seed, correlation=0.8)
+        count = select_n_clusters(X, random_state=seed)
+        assert count.rank > 10  # directions are more than clusters
+        assert count.n_clusters == 4
+
+
+def test_similar_patterns_with_few_rows():
+    for seed in range(4):
+        basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((100, 5)))[0].T
+        centers = 15 * (np.sqrt(0.9) * basis[0] + np.sqrt(0.1) * basis[1:])
+        count = select_n_clusters(ihgmm_rows(centers, seed, n=60), random_state=seed)
+        assert count.rank == 1
+        assert 4 in named(count)
+
+
+def test_centers_that_depend_on_each_other():
+    for seed in range(3):
+        basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((100, 4)))[0].T
+        corners = basis - basis.mean(axis=0)
+        centers = 6 * corners / np.linalg.norm(corners, axis=1, keepdims=True)
+        count = select_n_clusters(ihgmm_rows(centers, seed), random_state=seed)
+        assert count.rank == 3
+        assert 4 in named(count)
+
+
+def test_evidence_of_each_number():
+    X, _ = make_ihgmm(300, 100, 5, random_state=0)
+    count = select_n_clusters(X, random_state=0)
+    assert count.is_known
+    assert 1 <= len(count.plausible) <= 3
+    first = count.plausible[0]
+    assert first.n_clusters == count.n_clusters == 5
+    assert {Side.DIRECTIONS, Side.SPHERE} <= set(first.sides)
+    tried = [number.n_clusters for number in count.evidence]
+    assert tried == sorted(tried)
+    assert tried[0] == 2
+    supports = [number.support for number in count.plausible]
+    assert supports == sorted(supports, reverse=True)
+    assert supports[0] == max(number.support for number in count.evidence)
+    for number in count.evidence:
+        assert count.strengths[number.n_clusters] == number.strength
+        assert 0 <= number.strength <= 1
+        for j in range(2):
+            assert number.gaps[j] <= first.gaps[j]
+
+
+def test_the_picture_shows_what_speaks_for_each_number():
+    X, _ = make_ihgmm(200, 60, 6, random_state=0)
+    count = select_n_clusters(X, random_state=0)
+    left, right = count.plot().figure.axes
+    assert left.get_title() == "6 clusters, rank 6"
+    assert right.get_title() == "6 clusters, confidence high"
+    assert_allclose(right.lines[0].get_xdata(), [e.n_clusters for e in count.evidence])
+    assert_allclose(right.lines[1].get_ydata(), [e.gaps[1] for e in count.evidence])
+    assert right.lines[3].get_xdata()[0] == 6
+    many = select_n_clusters(make_ihgmm(400, 120, 30, random_state=0)[0], n_flips=2)
+    assert many.plot_evidence().get_xscale() == "log"
+    matplotlib.pyplot.close("all")
+
+
+def test_one_cluster_is_never_silent():
+    X, _ = make_ihgmm(90, 30, 1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="All rows are put in one cluster"):
+        assert IhSC("auto", random_state=0).fit(X).n_clusters_ == 1
+    with pytest.warns(ConvergenceWarning, match="Not known.*put in one cluster"):
+        E = ihgmm_rows(np.zeros((1, 50)), 0, n=200, correlation=0.8)
+        IhSC("auto", random_state=0).fit(E)
+
+
+def test_a_doubtful_number_is_said_to_be():
+    X = load_digits().data[:500]
+    with pytest.warns(ConvergenceWarning, match="that is doubtful") as caught:
+        model = IhSC("auto", random_state=0).fit(X)
+    (text,) = [str(w.message) for w in caught if "doubtful" in str(w.message)]
+    for number in named(model.selection_):
+        assert str(number) in text
+    assert "give n_clusters" in text
+    assert not model.selection_.is_known
+
+
+def test_skewed_noise_has_no_clusters():
+    for seed in range(3):
+        E = np.random.default_rng(seed).exponential(size=(200, 50)) - 1
+        assert select_n_clusters(E, random_state=seed).n_clusters <= 1

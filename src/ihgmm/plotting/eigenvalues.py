@@ -127,11 +127,10 @@ def plot_evidence(count: ClusterCount, ax: Any = None) -> Any:
         ax.plot(tried, values, "-o", label=label, **style)
     for place, number in enumerate(count.plausible):
         if number.n_clusters in tried:
-            label = "plausible" if place == 0 else None
-            width = 2.0 if place == 0 else 1.0
-            ax.axvline(
-                number.n_clusters, color=ink(ax), alpha=0.4, lw=width, label=label
-            )
+            style = {"color": ink(ax), "alpha": 0.4, "lw": 1.0}
+            if place == 0:
+                style |= {"lw": 2.0, "label": "plausible"}
+            ax.axvline(number.n_clusters, **style)
     if max(tried) > 20:
         ax.set_xscale("log")
         ticks = [k for k in (2, 3, 5, 10, 20, 50, 100, 200, 500) if k <= max(tried)]

@@ -84,10 +84,10 @@ class Evidence:
     n_rows: int  # that were looked at
 
     @property
-    def excess(self) -> tuple[float, float]:
-        """The largest gap in each space, in deviations of noise."""
+    def noise_shares(self) -> tuple[float, float]:
+        """The deviation of a gap over the largest gap, in the two spaces."""
         gaps = np.array([number.gaps for number in self.numbers]).max(axis=0)
-        first, second = gaps / np.maximum(self.deviations, 1e-9)
+        first, second = np.array(self.deviations) / np.maximum(gaps, 1e-9)
         return float(first), float(second)
 
     def has_clusters(self, rank: int) -> bool:
@@ -140,21 +140,24 @@ def judge(evidence: Evidence | None, rank: int, *, few_features: bool) -> Verdic
         if rank > 1:
             return Verdict(1, (one, *numbers[:2]), Confidence.NONE, tried)
         # Gaps that are not yet clusters, but more than noise, leave a doubt.
-        if few_features or max(evidence.excess) > 3:
+        if few_features or min(evidence.noise_shares) < 1 / 3:
             return Verdict(rank, (one, *numbers[:2]), Confidence.LOW, tried)
         return Verdict(rank, (one,), Confidence.HIGH, tried)
+    confidence = _confidence(numbers, max(evidence.noise_shares))
+    return Verdict(numbers[0].n_clusters, numbers, confidence, tried)
+
+
+def _confidence(numbers: Sequence[CountEvidence], noise: float) -> Confidence:
+    """Return how far the first of the plausible numbers can be relied on.
+
+    ``noise`` is the deviation of a gap as a share of the largest.
+    """
     first = numbers[0]
-    return Verdict(first.n_clusters, numbers, _confidence(first, numbers, rank), tried)
-
-
-def _confidence(
-    first: CountEvidence, numbers: Sequence[CountEvidence], rank: int
-) -> Confidence:
-    """Return how far the first of the plausible numbers can be relied on."""
-    # Where data follow the model the gap falls at once on both sides of the number.
-    # Few real data show that, and where they do, halves and the mixture have to agree.
+    # Where data follow the model the gap falls at once on both sides of the number, by
+    # about the part of a cluster in it. Few real data show that.
     agreed = {Side.STABILITY, Side.LIKELIHOOD} <= set(first.sides)
-    if first.sharpness >= 0.15 and (Side.DIRECTIONS in first.sides or agreed):
+    sharp = first.sharpness >= max(1 / (first.n_clusters + 2), 3 * noise)
+    if sharp and (Side.DIRECTIONS in first.sides or agreed):
         return Confidence.HIGH
     named = {n.n_clusters for n in numbers if n.sides}
     lone = len(first.sides) < 2

@@ -332,7 +332,7 @@ def count_clusters(
             rank = 1  # flips change nothing, and there is one direction to share
         strengths: dict[int, float] = {}
         if method == "auto":
-            evidence = _evidence(X, rank, max_clusters, rng)
+            evidence = _evidence(X, kind, rank, max_clusters, rng)
             verdict = judge(evidence, rank, few_features=few)
             strengths = {e.n_clusters: e.strength for e in verdict.evidence}
         elif method == "stability" and (rank > 0 or few):
@@ -374,7 +374,7 @@ def count_clusters(
 
 
 def _evidence(
-    X: Matrix, rank: int, max_clusters: int, rng: np.random.Generator
+    X: Matrix, kind: GramKind, rank: int, max_clusters: int, rng: np.random.Generator
 ) -> Evidence | None:
     """Look at few rows, drawn at random, from all sides."""
     live = np.flatnonzero(to_host(X.sqnorms) > 0)
@@ -384,7 +384,8 @@ def _evidence(
     if len(live) > size:
         live = np.sort(rng.choice(live, size, replace=False))
     few = X if len(live) == X.shape[0] else X.by_rows().take(live)
-    G = GramOperator.of(few, "hetero", clip=1.5)
+    # Rows as the default of IhSC takes them, unless cosines show more.
+    G = GramOperator.of(few, kind, clip=None if kind == "cosine" else 1.5)
     return gather_evidence(G, rank, max_clusters, rng)
 
 

@@ -92,9 +92,12 @@ class Evidence:
 
     def has_clusters(self, rank: int) -> bool:
         """Whether some gap is larger than noise alone would show."""
-        # The largest of many gaps has to exceed noise by more than two deviations; and
-        # a gap of a few percent is no clusters, however sure it may be.
-        least = np.maximum(5 * np.array(self.deviations), 0.03)
+        # The largest of many gaps has to exceed noise by more than two deviations, the
+        # more so among projected rows, where few directions dominate; and a gap of a
+        # few percent is no clusters, however sure it may be. Rows that share one
+        # direction have a gap of up to .06 where their scales differ twentyfold.
+        floor = 0.03 if rank > 1 else 0.1
+        least = np.maximum(np.array([5, 7]) * self.deviations, floor)
         for number in self.numbers:
             eigenvectors, projected = np.array(number.gaps) > least
             # Where rows share one direction, noise turns small ones more: among
@@ -321,7 +324,8 @@ def _combine(
         )
         figure = (f.gaps, float(sharp[i]), f.strength, f.gain)
         numbers.append(CountEvidence(k, named, float(support[i]), *figure))
-    deviations = np.median([f.deviations for f in figures.values()], axis=0)
+    squares = np.square([f.deviations for f in figures.values()])
+    deviations = np.sqrt(squares.mean(axis=0))
     return Evidence(tuple(numbers), (float(deviations[0]), float(deviations[1])), n)
 
 

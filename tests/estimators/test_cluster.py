@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -260,6 +261,23 @@ def test_spherical_kmeans_given_centers_and_restarts(sample):
     once = SphericalKMeans(6, n_init=1, random_state=0).fit(X).inertia_
     often = SphericalKMeans(6, n_init=20, random_state=0).fit(X).inertia_
     assert often <= once
+
+
+def test_ten_starts_of_spherical_kmeans_find_one_optimum_of_iris():
+    X = load_iris().data
+    found = [SphericalKMeans(3, random_state=seed).fit(X).inertia_ for seed in range(9)]
+    assert_allclose(found, found[0], rtol=1e-6)
+
+
+def test_spherical_kmeans_starts_once_on_large_data():
+    rng = np.random.default_rng(0)
+    for shape, n_init in (((200, 10), 10), ((200_001, 20), 1)):
+        X = rng.standard_normal(shape, dtype=np.float32)
+        options = {"max_iter": 1, "random_state": 0}
+        model = SphericalKMeans(4, **options).fit(X)
+        same = SphericalKMeans(4, n_init=n_init, **options).fit(X)
+        other = SphericalKMeans(4, n_init=11 - n_init, **options).fit(X)
+        assert model.inertia_ == same.inertia_ != other.inertia_
 
 
 def test_spherical_kmeans_fills_empty_clusters():

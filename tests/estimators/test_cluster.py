@@ -71,7 +71,8 @@ def test_every_kind_of_input_gives_the_same_result(model, small, kind):
 def test_float32_is_kept(model, small):
     X = small.astype(np.float32)
     narrow, wide = clone(model).fit(X), clone(model).fit(small)
-    for name in ("embedding_", "cluster_centers_", "center_errors_", "scales_"):
+    figures = ("embedding_", "cluster_centers_", "center_errors_", "scales_", "sizes_")
+    for name in figures:
         if hasattr(narrow, name):
             assert getattr(narrow, name).dtype == np.float32, name
     if hasattr(narrow, "transform"):
@@ -162,6 +163,28 @@ def test_same_labels_with_one_and_two_threads_and_in_another_process():
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
     )
     assert seen[0] == seen[1] == done.stdout
+
+
+@pytest.mark.parametrize("Estimator", [IhSC, IhGMM])
+def test_sizes_compare_rows_of_different_clusters(Estimator, sample):
+    assert not hasattr(Estimator(3), "sizes_")
+    # The same patterns, in clusters of small, middling and large rows.
+    factors = np.array([1.0, 5.0, 25.0])[sample.labels]
+    X = sample.X * factors[:, None]
+    model = Estimator(3, gram="cosine", random_state=0).fit(X)
+    assert exact_recovery(sample.labels, model.labels_)
+    lengths = np.linalg.norm(model.cluster_centers_, axis=1)
+    assert_allclose(model.sizes_, model.scales_ * lengths[model.labels_])
+    truth = np.linalg.norm(sample.signal, axis=1) * factors
+    assert np.corrcoef(model.sizes_, truth)[0, 1] > 0.98
+    assert np.corrcoef(model.scales_, truth)[0, 1] < 0.7
+
+
+def test_sizes_of_data_whose_squares_no_float_can_hold(small):
+    model = IhSC(3, random_state=0).fit(small)
+    for unit in (2.0**-600, 2.0**600):
+        found = IhSC(3, random_state=0).fit(small * unit)
+        assert_allclose(found.sizes_ / unit, model.sizes_, rtol=1e-6)
 
 
 def test_ihsc_attributes(sample):
@@ -306,6 +329,7 @@ def test_zero_rows(kind):
         if isinstance(model, IhSC):
             assert_array_equal(model.embedding_[[3, 50]], 0)
             assert_array_equal(model.scales_[[3, 50]], 0)
+            assert_array_equal(model.sizes_[[3, 50]], 0)
 
 
 @pytest.mark.parametrize("solver", ["auto", "block", "lanczos"])

@@ -163,6 +163,16 @@ def row_norms(rows: Tall) -> Tall:
         return namespace(rows).sqrt(row_dots(rows, rows))
 
 
+def row_lengths(rows: Any) -> np.ndarray:
+    """Return the Euclidean norms of few rows in float64, on the host.
+
+    Unlike :func:`row_norms` this serves entries whose squares vanish or overflow.
+    """
+    rows = to_host(rows).astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):
+        return row_dots(rows, unit_rows(rows))
+
+
 def unit_rows(U: Tall) -> Tall:
     """Return rows scaled to unit Euclidean norm; zero rows stay zero."""
     xp, norms = namespace(U), row_norms(U)

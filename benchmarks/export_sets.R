@@ -17,7 +17,8 @@ save_set <- function(name, package, make) {
   }
   set <- make()
   table <- data.frame(class = as.character(set$y), as.matrix(set$X))
-  write.csv(table, gzfile(file.path(folder, paste0(name, ".csv.gz"))), row.names = FALSE)
+  path <- file.path(folder, paste0(name, ".csv.gz"))
+  write.csv(table, gzfile(path), row.names = FALSE)
 }
 get_data <- function(name, package) {
   place <- new.env()

@@ -96,7 +96,7 @@ def mixture(X: np.ndarray, k: int, seed: int) -> np.ndarray:
     scores = PCA(width, random_state=seed).fit_transform(normalize(X))
     # To unit size: the small constant that keeps covariances regular is absolute.
     scores /= scores[:, 0].std()
-    model = GaussianMixture(k, covariance_type="tied", n_init=3, random_state=seed)
+    model = GaussianMixture(k, covariance_type="tied", n_init=10, random_state=seed)
     return model.fit_predict(scores)
 
 
@@ -113,7 +113,7 @@ LEGEND = """\
 IhSC has its defaults, "IhSC, paper" the paper's settings. k-means runs on unit rows
 from ten starts, faiss is its spherical k-means from ten starts, "neighbours" is
 scikit-learn's SpectralClustering on the ten nearest neighbours of unit rows, "mixture"
-is a Gaussian mixture with one covariance, from three starts, on 2K + 2 principal
+is a Gaussian mixture with one covariance, from ten starts, on 2K + 2 principal
 directions of unit rows. Sets and their split are described in `labelled.py`.
 """
 

@@ -55,7 +55,7 @@ PACKAGES = ("ihgmm", "numpy", "scipy", "scikit-learn", "faiss-cpu")
 GROUPS = ("ten", "development", "held out", "other")
 
 # The algorithm as the paper writes it.
-PAPER = {"gram": "hollow", "order": "magnitude", "assign_labels": "kmeans"}
+
 
 
 # -- the methods -----------------------------------------------------------------------
@@ -66,7 +66,7 @@ def ihsc(X: np.ndarray, k: int, seed: int) -> np.ndarray:
 
 
 def as_in_the_paper(X: np.ndarray, k: int, seed: int) -> np.ndarray:
-    return IhSC(k, **PAPER, random_state=seed).fit(X).labels_
+    return IhSC.paper(k, order="magnitude", random_state=seed).fit(X).labels_
 
 
 def kmeans(X: np.ndarray, k: int, seed: int) -> np.ndarray:

@@ -60,6 +60,17 @@ class Embedding:
             return np.asarray(np.sqrt(np.maximum(self.eigenvalues, 0.0)))
         return np.sqrt(np.square(self.directions, dtype=np.float64).sum(axis=0))
 
+    def weighted(self, weights: np.ndarray) -> Embedding:
+        """Return the map with other weights, without directions that have none."""
+        keep = weights > 0
+        keep[: self.rank] = True
+        return replace(
+            self,
+            directions=self.directions[:, keep],
+            eigenvalues=self.eigenvalues[keep],
+            weights=(self.weights * weights)[keep],
+        )
+
     def in_space(self, space: Space) -> Embedding:
         """Return the map whose columns are eigenvectors, or the projected data."""
         if space == "eigenvectors":

@@ -183,8 +183,7 @@ def _embed(
         G = impute_diagonal(G, lead, **options).gram
         pairs = _eigenpairs(G, lead, extra, options, say)
     embedding = Embedding.of(G, pairs, lead, diagonal)
-    weights = embedding.weights * signal_weights(pairs.values, lead)
-    return replace(embedding, weights=weights), G.A.row_scale
+    return embedding.weighted(signal_weights(pairs.values, lead)), G.A.row_scale
 
 
 def _check_components(n_components: int, n: int, p: int) -> int:
@@ -205,7 +204,7 @@ def _eigenpairs(
     if free < extra and (G.A.streamed or G.A.n_entries >= 10**7):
         # Products are dear. If those few have no weight, others would have none.
         pairs = leading_eigenpairs(G, k, extra=free, **options)
-        if signal_weights(pairs.values, k)[k:].max() < 0.2:
+        if not signal_weights(pairs.values, k)[k:].any():
             return pairs
     return leading_eigenpairs(G, k, extra=extra, **options)
 

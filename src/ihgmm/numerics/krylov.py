@@ -40,6 +40,7 @@ class EigenPairs:
     n_iter: int  # products of G with a block ("block") or vector ("lanczos"); else 0
     solver: str  # the solver that was used
     adjoint: Any = None  # A.T @ vectors, where the solver knows it
+    linear: np.ndarray | None = None  # W with A @ W = vectors, where it knows one
 
 
 def leading_order(values: np.ndarray, order: Order) -> np.ndarray:

@@ -276,9 +276,9 @@ def shared_covariance(
 
     ``spaces`` are embeddings of the same rows. In each, k-means gives up to three
     labelings to start from; all starts are tried in all spaces, on 2,048 rows or 64
-    for each cluster at most, and the likeliest goes on with all rows. The space wins in which clusters
-    add most to the likelihood of a single Gaussian: a comparison that no linear map of
-    a space changes.
+    for each cluster at most, and the likeliest goes on with all rows. The space wins in
+    which clusters add most to the likelihood of a single Gaussian: a comparison that no
+    linear map of a space changes.
 
     The covariance is pulled towards a sphere by the share ``pull``. Between .1 and .4
     that hardly matters; without, few rows in many directions give a covariance that

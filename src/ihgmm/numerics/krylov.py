@@ -39,6 +39,8 @@ class EigenPairs:
     residual: float  # the largest norm(G @ u - value * u), as the solver estimates it
     n_iter: int  # products of G with a block ("block") or vector ("lanczos"); else 0
     solver: str  # the solver that was used
+    adjoint: Any = None  # A.T @ vectors, where the solver knows it
+    linear: np.ndarray | None = None  # W with A @ W = vectors, where it knows one
 
 
 def leading_order(values: np.ndarray, order: Order) -> np.ndarray:
@@ -54,13 +56,13 @@ def ritz_pairs(rayleigh: np.ndarray, order: Order) -> tuple[np.ndarray, np.ndarr
     return values[lead], vectors[:, lead]
 
 
-def block_width(k: int) -> int:
-    """Return the width of a block for k eigenvectors.
+def block_width(k: int, extra: int = 0) -> int:
+    """Return the width of a block for k eigenvectors, and some that are rough.
 
     Five columns more than wanted make the last of them converge; products run best at
     multiples of eight.
     """
-    return -(-(k + 5) // 8) * 8
+    return -(-max(k + 5, k + extra) // 8) * 8
 
 
 def most_blocks(n_rows: int, width: int) -> int:
@@ -199,6 +201,10 @@ class Basis:
         if self.take_along:
             self._adjoints.append(adjoint)
 
+    def adjoint_of(self, coefficients: np.ndarray) -> Any:
+        """Return the adjoint of some vectors of the subspace; None if not known."""
+        return combine(self._adjoints, coefficients) if self._adjoints else None
+
     def condense(self, coefficients: np.ndarray) -> None:
         """Keep only some orthonormal vectors of the subspace, as one block."""
         self.blocks = [combine(self.blocks, coefficients)]
@@ -226,7 +232,7 @@ def block_krylov(
 
     It gives up after ``max_products`` products with G, with a warning unless ``quiet``.
     """
-    width, count = block_width(k + extra), k + extra
+    width, count = block_width(k, extra), k + extra
     most = most_blocks(max(G.A.shape) if basis.take_along else G.shape[0], width)
     for n_iter in range(1, max_products + 1):
         product = basis.multiply(G)
@@ -259,7 +265,8 @@ def block_krylov(
             ConvergenceWarning,
         )
     vectors = combine(basis.blocks, ritz[:, :count])
-    return EigenPairs(values[:count], vectors, residual, n_iter, "block")
+    adjoint = basis.adjoint_of(ritz[:, :count])
+    return EigenPairs(values[:count], vectors, residual, n_iter, "block", adjoint)
 
 
 def progress(
@@ -296,15 +303,17 @@ def progress(
 def signal_weights(values: np.ndarray, k: int) -> np.ndarray:
     """Return weights of eigenvectors: 1 for the k leading ones, less for those beyond.
 
-    Where the data follow the model, eigenvalues beyond the k-th are noise and close to
-    each other: measured from the last of them, they have next to no weight. Where
-    clusters have a shape of their own, directions beyond carry signal, and count.
+    What counts is how far an eigenvalue stands above the last, as a share of how far
+    the k-th does. Where the data follow the model, those beyond are noise: close to
+    each other, with shares of a hundredth or less. So a share of a twentieth has no
+    weight, and eigenvectors beyond are those of the paper. Where clusters have a shape
+    of their own, shares of a half and more are common, and these directions count.
     """
     weights = np.ones(len(values))
     if len(values) > k:
         above = values[k - 1 :] - values[-1]
         share = above[1:] / above[0] if above[0] > 0 else np.zeros(len(values) - k)
-        weights[k:] = np.sqrt(np.clip(share, 0.0, 1.0))
+        weights[k:] = np.sqrt(np.clip((share - 0.05) / 0.95, 0.0, 1.0))
     return weights
 
 

@@ -111,18 +111,18 @@ def automatic_count_warnings(
             "know better."
         )
         return
-    if not count.is_known:
-        yield (
-            f"n_clusters='auto' took {count.n_clusters}, and that is doubtful. "
-            f"{count.summary} Look at select_n_clusters(X).plot(), compare fits, and "
-            "give n_clusters."
-        )
     if count.is_capped:
         yield (
             f"n_clusters='auto' looks for {counted(count.max_clusters, 'cluster')} at "
             "most and found as many; there may be more. Count them with "
             f"select_n_clusters(X, max_clusters={10 * count.max_clusters}) and give "
             "the number."
+        )
+    elif not count.is_known:
+        yield (
+            f"n_clusters='auto' took {count.n_clusters}, and that is doubtful. "
+            f"{count.summary} Look at select_n_clusters(X).plot(), compare fits, and "
+            "give n_clusters."
         )
     if hidden_from is not None and count.n_clusters > 1:
         yield (

@@ -100,9 +100,11 @@ class Evidence:
         least = np.maximum(np.array([5, 7]) * self.deviations, floor)
         for number in self.numbers:
             eigenvectors, projected = np.array(number.gaps) > least
-            # Where rows share one direction, noise turns small ones more: among
-            # projected rows they lie apart from large ones, and are no cluster.
-            if eigenvectors or (projected and rank > 1):
+            # Rows that share one direction are turned by noise, small ones more. One
+            # space or the other shows that as groups, but not both.
+            if rank > 1 and (eigenvectors or projected):
+                return True
+            if eigenvectors and number.gaps[1] > 0:
                 return True
         return False
 

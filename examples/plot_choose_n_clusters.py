@@ -41,10 +41,12 @@ mixtures = np.column_stack([np.cos(angles), np.sin(angles)]) @ basis
 X, _ = make_ihgmm(
     600, centers=mixtures, scale_ratio=5, noise_levels=(0.1, 0.3), random_state=0
 )
-bound = select_n_clusters(X, random_state=0)
+bound = select_n_clusters(X, method="parallel", random_state=0)
+everything = select_n_clusters(X, random_state=0)
 stable = select_n_clusters(X, method="stability", random_state=0)
 print("mixtures, parallel:", bound)
 print("mixtures, stability:", stable)
+print("mixtures, all sides:", everything)
 
 figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
 many_features.plot(axes[0])

@@ -218,6 +218,8 @@ def test_choose_k():
     assert good("choose-k", "demo", "-q") == "4\n"
     assert "over the edge" in text
     assert text.count("yes") == 4
+    assert "named by" in text
+    assert "directions, sphere" in text
     assert Path("a.png").read_bytes()[:4] == b"\x89PNG"
     found = document(
         "choose-k", "wine", "--standardize", "--method", "stability", "--plot", "a.svg"
@@ -229,6 +231,12 @@ def test_choose_k():
     np.testing.assert_allclose(found["eigenvalues"], expected.eigenvalues)
     assert found["plot_file"] == "a.svg"
     assert Path("a.svg").read_text().startswith("<?xml")
+    found = document("choose-k", "wine", "--standardize")
+    assert found["confidence"] in ("high", "low", "none")
+    assert found["n_clusters"] == found["plausible"][0]["n_clusters"]
+    assert 3 in [number["n_clusters"] for number in found["plausible"]]
+    assert "sphere" in found["plausible"][0]["sides"]
+    assert len(found["plausible"][0]["gaps"]) == 2
 
 
 def test_test_scales(sample):

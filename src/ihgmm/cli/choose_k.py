@@ -94,27 +94,19 @@ def _as_dict(number: CountEvidence) -> dict[str, Any]:
 def _show_evidence(count: ClusterCount, screen: AnswerScreen) -> None:
     """Show the figures of the plausible numbers and of their neighbours."""
     last = 2 + max((number.n_clusters for number in count.plausible), default=10)
-    formats = {
-        "clusters": "",
-        "gap": ".2f",
-        "gap, projected": ".2f",
-        "halves": ".2f",
-        "likelihood": ".2f",
-        "support": ".2f",
-        "named by": "",
-    }
+    formats = {"clusters": "", "gap": ".2f", "halves": ".2f", "likelihood": ".2f"}
     rows = [
         (
             number.n_clusters,
-            *number.gaps,
+            max(number.gaps),
             number.strength,
             number.gain,
-            number.support,
             ", ".join(side.value for side in number.sides),
         )
         for number in count.evidence
         if number.n_clusters <= last
     ]
+    formats["named by"] = ""
     screen.table(formats, rows)
 
 

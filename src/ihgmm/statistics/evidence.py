@@ -197,7 +197,7 @@ def gather_evidence(
         return None
     figures: dict[int, _Figures] = {}
     with one_thread(), ignored(ConvergenceWarning):
-        spectrum = _spectrum(G, 2 * max(few, *near, 2) + 2, rng)
+        spectrum = _spectrum(G, max(2 * few + 2, *(k + 12 for k in near), 0), rng)
         for k in sorted({*range(2, few + 1), *near}):
             figures[k] = _figures(spectrum, k, rng)
         # Large numbers are tried where large ones are best, unless there is a reason.

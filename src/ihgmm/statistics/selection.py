@@ -42,7 +42,8 @@ class ClusterCount:
     ----------
     n_clusters : int
         The number of clusters; 1 when all rows share one direction or show no groups,
-        0 when nothing stands out from noise. It is the first of ``plausible``.
+        0 when nothing stands out from noise. It is the first of ``plausible``, unless
+        a column dominates.
     plausible : tuple of CountEvidence
         At most three numbers, the best first, each with what speaks for it. A method
         that looks from one side names one.
@@ -367,9 +368,7 @@ def count_clusters(
     )
     if method == "auto" and rank == 0 and count.is_dominated:
         # Rows differ in one column and in nothing else that can be seen.
-        return replace(
-            count, n_clusters=0, plausible=(), confidence=Confidence.NONE, evidence=()
-        )
+        return replace(count, n_clusters=0, confidence=Confidence.NONE)
     return count
 
 
@@ -380,7 +379,7 @@ def _evidence(
     live = np.flatnonzero(to_host(X.sqnorms) > 0)
     # So many show clusters of all but the largest numbers; more would cost more and
     # show more of the shape of clusters.
-    size = int(np.clip(20 * rank, 400, 1000))
+    size = int(np.clip(12 * rank, 400, 600))
     if len(live) > size:
         live = np.sort(rng.choice(live, size, replace=False))
     few = X if len(live) == X.shape[0] else X.by_rows().take(live)

@@ -21,7 +21,7 @@ def ihsc(X: Any, k: int) -> np.ndarray:
 
 
 def spherical(X: Any, k: int) -> np.ndarray:
-    return SphericalKMeans(k, random_state=SEED).fit(X).labels_
+    return SphericalKMeans(k, n_init=1, random_state=SEED).fit(X).labels_
 
 
 def naive(X: Any, k: int) -> np.ndarray:

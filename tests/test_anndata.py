@@ -46,6 +46,7 @@ def results(adata, key="ihsc"):
     return {
         "labels": adata.obs[key].astype(int).to_numpy(),
         "scales": adata.obs[f"{key}_scale"].to_numpy(),
+        "sizes": adata.obs[f"{key}_size"].to_numpy(),
         "confidence": adata.obs[f"{key}_confidence"].to_numpy(),
         "embedding": adata.obsm[f"X_{key}"],
         "centers": adata.varm[f"{key}_centers"],
@@ -68,6 +69,7 @@ def test_what_is_written_is_what_the_estimator_finds(store):
     assert adata.obs["ihsc"].dtype == pd.CategoricalDtype(["0", "1", "2"])
     assert_array_equal(adata.obs["ihsc"].astype(int), model.labels_)
     assert_array_equal(adata.obs["ihsc_scale"], model.scales_)
+    assert_array_equal(adata.obs["ihsc_size"], model.sizes_)
     certainty = diagnose(X, model.labels_).certainty
     assert_array_equal(adata.obs["ihsc_confidence"], certainty)
     assert_array_equal(adata.obsm["X_ihsc"], model.embedding_)

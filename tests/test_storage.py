@@ -57,6 +57,8 @@ def test_round_trip(path, name, dtype):
         if key.endswith("_") and key != "selection_":
             np.testing.assert_array_equal(getattr(two, key), value)
             assert type(getattr(two, key)) in (type(value), int, float)
+    if hasattr(one, "scales_"):
+        np.testing.assert_array_equal(two.sizes_, one.sizes_)
     before, after = one.get_params(), two.get_params()
     for key in set(before) - {"random_state", "init"}:
         assert after[key] == before[key]

@@ -68,6 +68,9 @@ def ihsc(
             The cluster, as a string; ``"0"`` is the largest.
         ``obs[f"{key}_scale"]`` : float
             The scale; in each cluster their mean is 1.
+        ``obs[f"{key}_size"]`` : float
+            The scale times the length of the cluster's pattern, in the units of the
+            matrix. Unlike scales, sizes compare cells of different clusters.
         ``obs[f"{key}_confidence"]`` : float
             Probability of the label, given all other rows and their labels; see
             ``certainty`` of :func:`~ihgmm.diagnose`.
@@ -110,7 +113,10 @@ def ihsc(
     import pandas as pd  # comes with anndata
 
     X = _matrix(adata, layer, use_rep)
-    obs = (key_added, f"{key_added}_scale", f"{key_added}_confidence")
+    obs = [
+        key_added,
+        *(f"{key_added}_{name}" for name in ("scale", "size", "confidence")),
+    ]
     embedding_key, centers_key = f"X_{key_added}", f"{key_added}_centers"
     places = [("obs", name) for name in obs]
     places += [("obsm", embedding_key), ("varm", centers_key), ("uns", key_added)]
@@ -137,7 +143,8 @@ def ihsc(
         adata = adata.copy()
     used, codes = np.unique(labels, return_inverse=True)
     clusters = pd.Categorical.from_codes(codes, categories=used.astype(str))
-    columns = (clusters, to_host(model.scales_), diagnosis.certainty)
+    figures = (to_host(model.scales_), to_host(model.sizes_), diagnosis.certainty)
+    columns = (clusters, *figures)
     for name, column in zip(obs, columns, strict=True):
         adata.obs[name] = column
     adata.obsm[embedding_key] = to_host(model.embedding_)

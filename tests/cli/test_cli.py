@@ -65,6 +65,20 @@ def test_count_and_refine():
     assert "0 of 600 rows differ" in text
 
 
+def test_scales_and_sizes(sample):
+    X, labels = sample
+    write("a.csv", X, labels)
+    model = IhSC(3, random_state=0).fit(X)
+    found = document("fit", "a.csv", "-k", 3, "-o", "out.csv")
+    assert "size: median" in good("fit", "a.csv", "-k", 3)
+    for name, values in (("scale", model.scales_), ("size", model.sizes_)):
+        written = [float(row[name]) for row in read("out.csv")]
+        np.testing.assert_allclose(written, values, rtol=1e-4)
+        medians = [np.median(values[model.labels_ == k]) for k in range(3)]
+        shown = [cluster[f"{name}_median"] for cluster in found["clusters"]]
+        np.testing.assert_allclose(shown, medians, rtol=1e-4)
+
+
 def test_output_is_whole_or_not_at_all(folder, sample):
     write("a.csv", *sample)
     before = Path("a.csv").read_bytes()
@@ -139,6 +153,8 @@ def test_predict_finds_columns_by_name(sample):
         center = model.cluster_centers_[int(row["cluster"]), None]
         nearest = np.linalg.lstsq(center.T, x)[0]
         np.testing.assert_allclose(float(row["scale"]), nearest.clip(0), rtol=1e-4)
+        size = nearest.clip(0) * np.linalg.norm(center)
+        np.testing.assert_allclose(float(row["size"]), size, rtol=1e-4)
     # Fewer rows: what was learnt at the fit is applied, not learnt again.
     table[:7].to_csv("few.csv", index=False)
     good("predict", "model.npz", "few.csv", "-o", "few-out.csv")

@@ -104,7 +104,7 @@ def test_predict_knows_the_columns_of_the_fit():
         assert "(3 classes): 0 of 59 rows differ" in out
         assert err == ""
         rows = read("out.csv")
-        assert rows[0] == ["customer", "cluster", "scale"]
+        assert rows[0] == ["customer", "cluster", "scale", "size"]
         assert [row[0] for row in rows[1:]] == kept
         # What is said on the command line wins.
         out, _ = run("predict", *options, "--id-column", "city")
@@ -167,7 +167,7 @@ def test_hostile_names_are_remembered(name):
     assert all(c.isprintable() or c in "\n\u200d" for c in out + err)
     assert max(map(len, out.splitlines())) < 200
     rows = read("out.csv")
-    assert rows[0] == [name, "cluster", "scale"]
+    assert rows[0] == [name, "cluster", "scale", "size"]
     assert [row[0] for row in rows[1:]] == list(table()["customer"])
 
 
@@ -186,14 +186,14 @@ def test_a_feature_is_no_id_whatever_a_model_says():
     assert "--label-column 'f1': that column is in --columns; name another" in message
 
 
-@pytest.mark.parametrize("name", ["cluster", "scale"])
+@pytest.mark.parametrize("name", ["cluster", "scale", "size"])
 def test_ids_named_like_the_results(name):
     table(name).to_csv("a.csv", index=False)
     options = ["a.csv", "--id-column", name, "-o", "out.csv"]
     for command in (["fit", "-k", 3, "--save", "m.npz"], ["predict", "m.npz"]):
         run(*command, *options)
         rows = read("out.csv")
-        assert rows[0] == [f"id_{name}", "cluster", "scale"]
+        assert rows[0] == [f"id_{name}", "cluster", "scale", "size"]
         assert [row[0] for row in rows[1:]] == list(table()["customer"])
 
 
@@ -213,4 +213,4 @@ def test_two_outputs_are_two_files(folder):
 def test_tabs_whatever_the_case_of_the_suffix():
     table().to_csv("a.csv", index=False)
     run("fit", "a.csv", "-k", 3, "-o", "OUT.TSV")
-    assert read("OUT.TSV", "\t")[0] == ["row", "cluster", "scale"]
+    assert read("OUT.TSV", "\t")[0] == ["row", "cluster", "scale", "size"]

@@ -30,7 +30,7 @@ def test_every_format_gives_the_labels(folder, sample, name):
         "fit", name, "-k", 3, "-o", "labels.csv"
     )
     rows = read("labels.csv")
-    assert list(rows[0]) == ["row", "cluster", "scale"]
+    assert list(rows[0]) == ["row", "cluster", "scale", "size"]
     assert [row["row"] for row in rows] == [str(i) for i in range(1, 121)]
     assert exact_recovery(labels, [row["cluster"] for row in rows])
     assert np.mean([float(row["scale"]) for row in rows]) == pytest.approx(1, abs=1e-4)
@@ -91,7 +91,7 @@ def test_customers(sample):
     assert "0 of 118 rows differ" in text
     with open("out.tsv", newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file, delimiter="\t"))
-    assert rows[0] == ["barcode", "cluster", "scale"]
+    assert rows[0] == ["barcode", "cluster", "scale", "size"]
     assert [row[0] for row in rows[1:]] == [
         x for i, x in enumerate(ids) if i not in (4, 9)
     ]

@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -70,7 +71,8 @@ def test_every_kind_of_input_gives_the_same_result(model, small, kind):
 def test_float32_is_kept(model, small):
     X = small.astype(np.float32)
     narrow, wide = clone(model).fit(X), clone(model).fit(small)
-    for name in ("embedding_", "cluster_centers_", "center_errors_", "scales_"):
+    figures = ("embedding_", "cluster_centers_", "center_errors_", "scales_", "sizes_")
+    for name in figures:
         if hasattr(narrow, name):
             assert getattr(narrow, name).dtype == np.float32, name
     if hasattr(narrow, "transform"):
@@ -161,6 +163,28 @@ def test_same_labels_with_one_and_two_threads_and_in_another_process():
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
     )
     assert seen[0] == seen[1] == done.stdout
+
+
+@pytest.mark.parametrize("Estimator", [IhSC, IhGMM])
+def test_sizes_compare_rows_of_different_clusters(Estimator, sample):
+    assert not hasattr(Estimator(3), "sizes_")
+    # The same patterns, in clusters of small, middling and large rows.
+    factors = np.array([1.0, 5.0, 25.0])[sample.labels]
+    X = sample.X * factors[:, None]
+    model = Estimator(3, gram="cosine", random_state=0).fit(X)
+    assert exact_recovery(sample.labels, model.labels_)
+    lengths = np.linalg.norm(model.cluster_centers_, axis=1)
+    assert_allclose(model.sizes_, model.scales_ * lengths[model.labels_])
+    truth = np.linalg.norm(sample.signal, axis=1) * factors
+    assert np.corrcoef(model.sizes_, truth)[0, 1] > 0.98
+    assert np.corrcoef(model.scales_, truth)[0, 1] < 0.7
+
+
+def test_sizes_of_data_whose_squares_no_float_can_hold(small):
+    model = IhSC(3, random_state=0).fit(small)
+    for unit in (2.0**-600, 2.0**600):
+        found = IhSC(3, random_state=0).fit(small * unit)
+        assert_allclose(found.sizes_ / unit, model.sizes_, rtol=1e-6)
 
 
 def test_ihsc_attributes(sample):
@@ -262,6 +286,23 @@ def test_spherical_kmeans_given_centers_and_restarts(sample):
     assert often <= once
 
 
+def test_ten_starts_of_spherical_kmeans_find_one_optimum_of_iris():
+    X = load_iris().data
+    found = [SphericalKMeans(3, random_state=seed).fit(X).inertia_ for seed in range(9)]
+    assert_allclose(found, found[0], rtol=1e-6)
+
+
+def test_spherical_kmeans_starts_once_on_large_data():
+    rng = np.random.default_rng(0)
+    for shape, n_init in (((200, 10), 10), ((200_001, 20), 1)):
+        X = rng.standard_normal(shape, dtype=np.float32)
+        options = {"max_iter": 1, "random_state": 0}
+        model = SphericalKMeans(4, **options).fit(X)
+        same = SphericalKMeans(4, n_init=n_init, **options).fit(X)
+        other = SphericalKMeans(4, n_init=11 - n_init, **options).fit(X)
+        assert model.inertia_ == same.inertia_ != other.inertia_
+
+
 def test_spherical_kmeans_fills_empty_clusters():
     X = np.vstack([np.eye(4)] * 5) + 0.01
     far = -np.ones((4, 4))  # no row is near any of these
@@ -288,6 +329,7 @@ def test_zero_rows(kind):
         if isinstance(model, IhSC):
             assert_array_equal(model.embedding_[[3, 50]], 0)
             assert_array_equal(model.scales_[[3, 50]], 0)
+            assert_array_equal(model.sizes_[[3, 50]], 0)
 
 
 @pytest.mark.parametrize("solver", ["auto", "block", "lanczos"])

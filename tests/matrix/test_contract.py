@@ -252,10 +252,13 @@ def test_clusters(kind, dtype, options, tmp_path):
     close(found.eigenvalues_, wanted.eigenvalues_, dtype, 1e2)
     close(found.cluster_centers_, wanted.cluster_centers_, dtype, 1e2)
     close(found.scales_, wanted.scales_, dtype, 1e3)
+    close(found.sizes_, wanted.sizes_, dtype, 1e3)
     close(found.noise_levels_, wanted.noise_levels_, dtype, 1e4)
     close(found.embedding_, wanted.embedding_, dtype, 1e4)
-    for name in ("cluster_centers_", "scales_", "noise_levels_", "embedding_"):
+    names = ("cluster_centers_", "scales_", "sizes_", "noise_levels_", "embedding_")
+    for name in names:
         assert to_host(getattr(found, name)).dtype == dtype
+    assert type(found.sizes_) is type(found.scales_)
     if plain:
         check_home(found.embedding_, given)
         labels = to_host(found.predict(given))

@@ -60,7 +60,7 @@ def same_fit(X, to_device, k=4, tol=1e-9, **options):
     got, wanted = (IhSC(k, **options).fit(data) for data in (A, X))
     same_kind(got.labels_, A, np.intp)
     assert_array_equal(to_host(got.labels_), wanted.labels_)
-    for name in ("eigenvalues_", "cluster_centers_", "scales_"):
+    for name in ("eigenvalues_", "cluster_centers_", "scales_", "sizes_"):
         figures = getattr(wanted, name)
         same_kind(getattr(got, name), A, figures.dtype)
         peak = np.abs(figures).max()
@@ -254,7 +254,7 @@ def test_a_mixture(to_device, noise):
     A = to_device(X)
     got, wanted = (IhGMM(3, noise=noise, random_state=0).fit(Y) for Y in (A, X))
     same_kind(got.labels_, A, np.intp)
-    for name in ("memberships_", "weights_", "scales_", "scale_errors_"):
+    for name in ("memberships_", "weights_", "scales_", "scale_errors_", "sizes_"):
         figures = getattr(wanted, name)
         same_kind(getattr(got, name), A, figures.dtype)
         assert_allclose(to_host(getattr(got, name)), figures, 1e-6, 1e-6)

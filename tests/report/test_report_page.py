@@ -178,6 +178,7 @@ def test_point_at_a_row(open_page, report):
     assert page.locator("#tip b").text_content() == name
     assert f"Cluster {int(data['cluster'][row])}" in words
     assert any(re.fullmatch(r"Scale \d+\.\d+", word) for word in words)
+    assert any(re.fullmatch(r"Size [\d.]+k?", word) for word in words)
     assert any(re.fullmatch(r"Confidence [<> ]*\d+\.\d%", word) for word in words)
     page.mouse.move(2, 2)
     assert page.locator("#tip").is_hidden()
@@ -210,7 +211,7 @@ def test_keyboard(open_page, report):
     page.keyboard.press("ArrowRight")
     first = page.locator("#reading").inner_text()
     data = embedded(page)
-    assert re.search(r", Cluster \d, Scale [\d.]+, Confidence ", first)
+    assert re.search(r", Cluster \d, Scale [\d.]+, Size [\d.]+k?, Confidence ", first)
     page.keyboard.press("ArrowRight")
     second = page.locator("#reading").inner_text()
     assert second != first
@@ -256,6 +257,9 @@ def test_search_sort_and_turn_pages(open_page, report, sample):
     heads.nth(2).locator("button").click()
     assert heads.nth(2).get_attribute("aria-sort") == "descending"
     assert cells(page, 1) == [str(k) for k in labels[np.argsort(-scales)[:25]]]
+    heads.nth(3).locator("button").click()
+    smallest = np.argsort(sample[2].sizes_, kind="stable")[:25]
+    assert cells(page, 1) == [str(k) for k in labels[smallest]]
     page.locator("#last").click()
     assert len(cells(page, 0)) == 160 - 6 * 25
     assert page.locator("#page").inner_text() == "Page 7 of 7"
@@ -289,6 +293,8 @@ def test_download(open_page, report, sample):
     assert [int(row["cluster"]) for row in rows] == list(model.labels_)
     scales = np.array([float(row["scale"]) for row in rows])
     np.testing.assert_allclose(scales, model.scales_, rtol=1e-5)
+    sizes = np.array([float(row["size"]) for row in rows])
+    np.testing.assert_allclose(sizes, model.sizes_, rtol=1e-5)
     names = [row["id"] for row in rows]
     for name, given in zip(names, report[1], strict=True):
         formula = given.lstrip("'").startswith(tuple("=+-@\t\r\n")) and given != "-2"
@@ -336,8 +342,8 @@ def test_confidence_is_written_as_percentages_are(open_page, report, sample):
     certainty = diagnose(sample[0], sample[2].labels_).certainty
     # No probability is none or all, however near to it.
     inside = np.clip(certainty[:25], 1e-9, 1 - 1e-9)
-    assert cells(page, 3) == [percent(share) for share in inside]
-    assert "> 99.9%" in cells(page, 3)
+    assert cells(page, 4) == [percent(share) for share in inside]
+    assert "> 99.9%" in cells(page, 4)
 
 
 def test_theory_opens_with_the_keyboard_and_on_paper(open_page, report):

@@ -106,10 +106,12 @@ def _race(
     screen: Screen, table: Table, k: int, seed: int, repeats: int
 ) -> dict[str, tuple[float, np.ndarray]]:
     """Return the shortest time and the labels of each method."""
-    kmeans = KMeans(k, random_state=seed)
+    # One start each, as is the default of KMeans.
+    kmeans = KMeans(k, n_init=1, random_state=seed)
+    spherical = SphericalKMeans(k, n_init=1, random_state=seed)
     methods: dict[str, Callable[[Any], np.ndarray]] = {
         "IhSC": IhSC(k, random_state=seed).fit_predict,
-        "SphericalKMeans": SphericalKMeans(k, random_state=seed).fit_predict,
+        "SphericalKMeans": spherical.fit_predict,
         "KMeans": kmeans.fit_predict,
         "KMeans on unit rows": make_pipeline(Normalizer(), kmeans).fit_predict,
     }

@@ -57,16 +57,20 @@ def fit(
             label_column=reading.label_column,
         )
     k, labels = model.n_clusters_, model.labels_
-    remarks = out.write_labels(output, table, labels, model.scales_)
+    figures = {"scale": model.scales_, "size": model.sizes_}
+    remarks = out.write_labels(output, table, labels, figures)
     comparison = out.compare_labels(table.labels, labels)
     count = str(model.selection_) if model.n_clusters == "auto" else None
     cautions = _few_directions(model, table.scaler is not None)
     clusters = out.cluster_sizes(labels, k)
     for cluster in clusters:
-        scales = model.scales_[labels == cluster["cluster"]]
-        known = scales if len(scales) else [np.nan]
-        cluster["scale_median"] = np.median(known)
-        cluster["scale_5%"], cluster["scale_95%"] = np.quantile(known, [0.05, 0.95])
+        mine = labels == cluster["cluster"]
+        scales, sizes = (
+            values[mine] if mine.any() else [np.nan] for values in figures.values()
+        )
+        cluster["scale_median"] = np.median(scales)
+        cluster["scale_5%"], cluster["scale_95%"] = np.quantile(scales, [0.05, 0.95])
+        cluster["size_median"] = np.median(sizes)
     screen.document(
         "fit",
         table.facts,
@@ -85,9 +89,9 @@ def fit(
     if count is not None:
         screen.say(count)
     screen.notes(table.notes)
-    scales_shown = {"scale: median": ".2f", "5%": ".2f", "95%": ".2f"}
+    shown = {"scale: median": ".2f", "5%": ".2f", "95%": ".2f", "size: median": ".4g"}
     rows = [cluster.values() for cluster in clusters]
-    screen.table(out.SIZE_FORMATS | scales_shown, rows)
+    screen.table(out.SIZE_FORMATS | shown, rows)
     values = "  ".join(f"{value:.4g}" for value in model.eigenvalues_)
     screen.say(f"leading eigenvalues: {values}")
     for text in cautions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,17 +57,20 @@ def write_csv(path: Path, names: Iterable[str], rows: Iterable[Sequence[Any]]) -
 
 
 def write_labels(
-    path: Path | None, table: Table, labels: np.ndarray, scales: Any | None
+    path: Path | None,
+    table: Table,
+    labels: np.ndarray,
+    figures: Mapping[str, Iterable[float]],
 ) -> list[str]:
-    """Write a line for each row; return remarks on the file.
+    """Write cluster and figures of each row; return remarks on the file.
 
     Ids stay as they are, so that the file can be joined with the data by them.
     """
     if path is None:
         return []
     columns: dict[str, Any] = {"cluster": labels}
-    if scales is not None:
-        columns["scale"] = [f"{scale:.6g}" for scale in scales]
+    for name, values in figures.items():
+        columns[name] = [f"{value:.6g}" for value in values]
     # A name stands for one column only.
     heading = f"id_{table.id_name}" if table.id_name in columns else table.id_name
     rows = zip(table.ids, *columns.values(), strict=True)

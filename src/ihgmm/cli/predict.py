@@ -73,8 +73,8 @@ def predict(
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         X = table.X if scaler is None else scaler.transform(table.X)
         labels = np.asarray(estimator.predict(X))
-    scales = _scales(estimator, X, labels) if hasattr(estimator, "scales_") else None
-    remarks = out.write_labels(output, table, labels, scales)
+    figures = _figures(estimator, X, labels) if hasattr(estimator, "scales_") else {}
+    remarks = out.write_labels(output, table, labels, figures)
     comparison = out.compare_labels(table.labels, labels)
     clusters = out.cluster_sizes(labels, len(estimator.cluster_centers_))
     kind = type(estimator).__name__
@@ -92,9 +92,13 @@ def predict(
     out.print_labels(screen, n, comparison, output, remarks)
 
 
-def _scales(estimator: Any, X: Any, labels: np.ndarray) -> np.ndarray:
-    """Return the multiple of its centre that is nearest to each row, 0 or more."""
+def _figures(estimator: Any, X: Any, labels: np.ndarray) -> dict[str, np.ndarray]:
+    """Return scale and size of each row, of the multiple of its centre nearest to it.
+
+    No multiple is below 0.
+    """
     centers = np.asarray(estimator.cluster_centers_, dtype=np.float64)
     products = np.asarray(X @ centers.T)[np.arange(len(labels)), labels]
-    lengths = (centers**2).sum(axis=1)[labels]
-    return np.maximum(products / np.where(lengths > 0, lengths, 1.0), 0.0)
+    squares = (centers**2).sum(axis=1)[labels]
+    scales = np.maximum(products / np.where(squares > 0, squares, 1.0), 0.0)
+    return {"scale": scales, "size": scales * np.sqrt(squares)}

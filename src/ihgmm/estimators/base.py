@@ -37,7 +37,7 @@ from ihgmm._checks import (
 )
 from ihgmm._progress import Steps
 from ihgmm.matrix import Matrix, as_matrix, namespace, to_host
-from ihgmm.matrix.tall import cast_like, unit_rows
+from ihgmm.matrix.tall import cast_like, row_lengths, to_device, unit_rows, widen
 from ihgmm.numerics.eigen import ORDERS, SOLVERS
 from ihgmm.numerics.embedding import SPACES
 from ihgmm.numerics.gram import GRAMS, GramKind
@@ -158,6 +158,17 @@ class InSteps(CallbackSupportMixin, Clusterer):
     random_state: Any
     n_clusters_: int
     selection_: ClusterCount
+    scales_: np.ndarray
+
+    @property
+    def sizes_(self) -> np.ndarray:
+        """Scale times the length of the centre, for each row of the fit."""
+        scales = self.scales_
+        labels = to_device(self.labels_, scales)
+        lengths = to_device(row_lengths(self.cluster_centers_), scales)
+        with np.errstate(over="ignore", under="ignore"):
+            sizes = widen(scales) * namespace(scales).take(lengths, labels)
+            return cast_like(sizes, scales)
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:

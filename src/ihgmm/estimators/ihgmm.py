@@ -23,7 +23,14 @@ from ihgmm._progress import Steps
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import InSteps
 from ihgmm.matrix import Matrix, to_host
-from ihgmm.matrix.tall import cast_like, number_by_size, ratio, to_device, unit_rows
+from ihgmm.matrix.tall import (
+    cast_like,
+    number_by_size,
+    ratio,
+    row_lengths,
+    to_device,
+    unit_rows,
+)
 from ihgmm.numerics.gram import GramKind
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.statistics.estimation import estimate_parameters
@@ -83,6 +90,12 @@ class IhGMM(DensityMixin, InSteps):
         Standard error of the entries of each centre.
     scales_ : ndarray of shape (n_samples,)
         Scale of each row in its cluster.
+    sizes_ : ndarray of shape (n_samples,)
+        The size of each row, in the units of the data: its scale times the Euclidean
+        length of its cluster's centre. Scales have mean 1 in each cluster, so that
+        they compare rows of one cluster only; sizes compare all rows. In cells whose
+        clusters split by size, the recorded amount of RNA correlated .46 with the
+        scales and .93 with the sizes.
     scale_errors_ : ndarray of shape (n_samples,)
         Standard errors of the scales.
     noise_levels_ : ndarray of shape (n_samples,), (n_clusters,) or (1,)
@@ -344,9 +357,7 @@ class IhGMM(DensityMixin, InSteps):
     def _unit_centers(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the directions of the centres and their lengths, in float64."""
         centers = to_host(self.cluster_centers_).astype(np.float64)
-        units = unit_rows(centers)
-        # Squares of the entries themselves could vanish or overflow.
-        return units, (centers * units).sum(axis=1)
+        return unit_rows(centers), row_lengths(centers)
 
 
 def _log_unit(data: Matrix, n_rows: int = 1) -> float:

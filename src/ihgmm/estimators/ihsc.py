@@ -113,6 +113,12 @@ class IhSC(InSteps, CosineClusterer):
         The pattern of each cluster: what a row of scale 1 looks like without noise.
     scales_ : ndarray of shape (n_samples,)
         The scale of each row; in each cluster their mean is 1.
+    sizes_ : ndarray of shape (n_samples,)
+        The size of each row, in the units of the data: its scale times the Euclidean
+        length of its cluster's centre. Scales have mean 1 in each cluster, so that
+        they compare rows of one cluster only; sizes compare all rows. In cells whose
+        clusters split by size, the recorded amount of RNA correlated .46 with the
+        scales and .93 with the sizes.
     noise_levels_ : ndarray of shape (n_samples,)
         Standard deviation of what the centre leaves of each row.
     n_clusters_ : int

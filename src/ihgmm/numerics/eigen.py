@@ -104,7 +104,7 @@ def leading_eigenpairs(
     rng = np.random.default_rng() if rng is None else rng
     if solver == "auto":
         solver = "dense" if _dense_is_cheaper(G, count) else "block"
-    if n <= 3 * block_width(count):
+    if n <= 3 * block_width(k, extra):
         solver = "dense"
     # With eigenvalues of order one, products of blocks neither over- nor underflow.
     magnitude = _magnitude(G)
@@ -132,12 +132,14 @@ def leading_eigenpairs(
                     say=say,
                 )
             )
+    vectors, adjoint = fix_signs(pairs.vectors, pairs.adjoint)
     return EigenPairs(
         pairs.values * magnitude,
-        fix_signs(pairs.vectors),
+        vectors,
         pairs.residual * magnitude,
         pairs.n_iter,
         solver,
+        adjoint,
     )
 
 
@@ -220,7 +222,7 @@ def _lanczos(
 
 
 def start_block(
-    G: GramOperator, k: int, order: Order, rng: np.random.Generator
+    G: GramOperator, k: int, order: Order, rng: np.random.Generator, extra: int = 0
 ) -> tuple[Tall, Tall]:
     """Return a block that leans towards the leading eigenvectors, and its adjoint.
 
@@ -228,7 +230,7 @@ def start_block(
     rows than features, a sample of the rows gives a much better W.
     """
     n, p = G.A.shape
-    W = rng.standard_normal((p, block_width(k))).astype(G.A.dtype)
+    W = rng.standard_normal((p, block_width(k, extra))).astype(G.A.dtype)
     size = sample_size(n, p, G.A.n_entries, W.shape[1])
     with G.A.threads():
         if size:
@@ -237,7 +239,9 @@ def start_block(
             block = orthonormal(part.A @ W, rng)
             # One digit is enough here.
             basis = Basis(block, part.A.adjoint(block))
-            start = block_krylov(part, basis, k, order, 0.1, max_products=3, quiet=True)
+            start = block_krylov(
+                part, basis, k, order, 0.1, extra=extra, max_products=3, quiet=True
+            )
             lead, _ = np.linalg.qr(to_host(part.A.adjoint(start.vectors)))
             found = lead.shape[1]
             # The other columns must not see what these already show.
@@ -276,7 +280,7 @@ def _first_basis(
 ) -> Basis | EigenPairs:
     """Return a basis of one block, or the eigenpairs where that block will do."""
     count = k + extra
-    start, adjoint = start_block(G, count, order, rng)
+    start, adjoint = start_block(G, k, order, rng, extra)
     change, condition = whitening(tall_dot(start, start))
     if condition <= 1e-3 or len(change) != change.shape[1]:
         block = orthonormal(start, rng)
@@ -292,7 +296,8 @@ def _first_basis(
         residuals = _sampled_residuals(G, start, adjoint, move, lead, rng)
         residual, goal = progress(values, residuals, k, tol, G.A.dtype, signal_only)
         if residual <= goal / 2:
-            return EigenPairs(lead, start @ move, residual, 1, "block")
+            vectors, back = start @ move, adjoint @ cast_like(move, adjoint)
+            return EigenPairs(lead, vectors, residual, 1, "block", back)
     move = cast_like(change, start)
     return Basis(start @ move, adjoint @ move, take_along=G.A.streamed)
 

@@ -42,7 +42,8 @@ class Embedding:
         cls, G: GramOperator, pairs: EigenPairs, rank: int, diagonal: Diagonal
     ) -> Embedding:
         """Return the map of the eigenpairs of a Gram matrix, with equal weights."""
-        directions, values = to_host(G.A.adjoint(pairs.vectors)), pairs.values
+        adjoint, values = pairs.adjoint, pairs.values
+        directions = to_host(G.A.adjoint(pairs.vectors) if adjoint is None else adjoint)
         ones = np.ones(len(values))
         new = cls(directions, values, ones, rank, diagonal, G.longest, G.A.unit)
         # A direction without any data in it is rounding.

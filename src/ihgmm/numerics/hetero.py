@@ -126,7 +126,7 @@ def impute_diagonal(
     ritz, own = found.ritz, unit * G.factor
     pairs = EigenPairs(
         ritz.values[:k] * own,
-        fix_signs(A.cast(ritz.vectors(k))),
+        fix_signs(A.cast(ritz.vectors(k)))[0],
         ritz.residual(k) * own,
         space.n_products,
         "dense" if dense else "block",

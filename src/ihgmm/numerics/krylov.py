@@ -39,6 +39,7 @@ class EigenPairs:
     residual: float  # the largest norm(G @ u - value * u), as the solver estimates it
     n_iter: int  # products of G with a block ("block") or vector ("lanczos"); else 0
     solver: str  # the solver that was used
+    adjoint: Any = None  # A.T @ vectors, where the solver knows it
 
 
 def leading_order(values: np.ndarray, order: Order) -> np.ndarray:
@@ -54,13 +55,13 @@ def ritz_pairs(rayleigh: np.ndarray, order: Order) -> tuple[np.ndarray, np.ndarr
     return values[lead], vectors[:, lead]
 
 
-def block_width(k: int) -> int:
-    """Return the width of a block for k eigenvectors.
+def block_width(k: int, extra: int = 0) -> int:
+    """Return the width of a block for k eigenvectors, and some that are rough.
 
     Five columns more than wanted make the last of them converge; products run best at
     multiples of eight.
     """
-    return -(-(k + 5) // 8) * 8
+    return -(-max(k + 5, k + extra) // 8) * 8
 
 
 def most_blocks(n_rows: int, width: int) -> int:
@@ -199,6 +200,10 @@ class Basis:
         if self.take_along:
             self._adjoints.append(adjoint)
 
+    def adjoint_of(self, coefficients: np.ndarray) -> Any:
+        """Return the adjoint of some vectors of the subspace; None if not known."""
+        return combine(self._adjoints, coefficients) if self._adjoints else None
+
     def condense(self, coefficients: np.ndarray) -> None:
         """Keep only some orthonormal vectors of the subspace, as one block."""
         self.blocks = [combine(self.blocks, coefficients)]
@@ -226,7 +231,7 @@ def block_krylov(
 
     It gives up after ``max_products`` products with G, with a warning unless ``quiet``.
     """
-    width, count = block_width(k + extra), k + extra
+    width, count = block_width(k, extra), k + extra
     most = most_blocks(max(G.A.shape) if basis.take_along else G.shape[0], width)
     for n_iter in range(1, max_products + 1):
         product = basis.multiply(G)
@@ -259,7 +264,8 @@ def block_krylov(
             ConvergenceWarning,
         )
     vectors = combine(basis.blocks, ritz[:, :count])
-    return EigenPairs(values[:count], vectors, residual, n_iter, "block")
+    adjoint = basis.adjoint_of(ritz[:, :count])
+    return EigenPairs(values[:count], vectors, residual, n_iter, "block", adjoint)
 
 
 def progress(

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, qr, svd
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
@@ -200,6 +200,7 @@ def kmeans_runs(
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
     full_trials: int = 10_000,
+    until_settled: bool = False,
     rng: np.random.Generator,
 ) -> list[KMeans]:
     """Run scikit-learn's k-means, started well; return runs, the best first.
@@ -207,12 +208,13 @@ def kmeans_runs(
     The first of ``n_init`` starts is the pivoted QR of the rows, the others are
     k-means++; "auto" means 1 + 10. Beyond ``full_trials`` rows the starts compete on a
     sample of the rows, until three have ended in the same best place; those that end in
-    different places, nearly as good as the best, go on. Runs that end in the same place
-    are returned once.
+    different places, nearly as good as the best, go on. With ``until_settled``, starts
+    end as soon on all rows. Runs that end in the same place are returned once.
     """
     starts = 1 + 10 if n_init == "auto" else n_init
     trial = rows
     on_sample = len(rows) > full_trials
+    settle = n_init == "auto" and (on_sample or until_settled)
     if on_sample:
         size = int(np.clip(64 * n_clusters, 1_000, full_trials))
         trial = _sample(rows, size, rng)
@@ -223,8 +225,8 @@ def kmeans_runs(
     # are. Rows that coincide are no failure here: the caller counts the labels.
     with one_thread(), ignored(ConvergenceWarning):
         start = pivots[_pivot_rows(pivots, n_clusters)]
-        # On a sample, runs to the very end show whether they meet in the same place.
-        tol = 0.0 if on_sample else 1e-5
+        # Only runs to the very end show whether they meet in the same place.
+        tol = 0.0 if on_sample or settle else 1e-5
         runs: list[KMeans] = []
         for init in [start] + ["k-means++"] * (starts - 1):
             seed = int(rng.integers(2**31 - 1))
@@ -232,7 +234,7 @@ def kmeans_runs(
                 n_clusters, init=init, tol=tol, random_state=seed, **options
             )
             runs.append(kmeans.fit(trial))
-            if n_init == "auto" and on_sample and _settled(runs):
+            if settle and _settled(runs):
                 break
         if on_sample:
             finals = [final.cluster_centers_ for final in _finalists(runs, len(rows))]
@@ -283,29 +285,35 @@ def shared_covariance(
     that hardly matters; without, few rows in many directions give a covariance that
     fits their noise.
     """
+    n = len(spaces[0])
+    few = rng.permutation(n)[:max_trial] if n > max_trial else np.arange(n)
+    trials = [rows[few] for rows in spaces]
     starts: list[np.ndarray] = []
     nearest: list[LinearRule] = []
-    for rows in spaces:
-        runs = kmeans_runs(rows, n_clusters, n_init=n_init, max_iter=max_iter, rng=rng)
+    for trial in trials:
+        runs = kmeans_runs(
+            trial,
+            n_clusters,
+            n_init=n_init,
+            max_iter=max_iter,
+            until_settled=True,
+            rng=rng,
+        )
         starts += [run.labels_ for run in runs[:3]]
         nearest.append(nearest_center(runs[0].cluster_centers_))
-    starts = _distinct(starts)
-    n = len(spaces[0])
-    few = rng.permutation(n)[:max_trial] if n > max_trial else None
+    members = [np.eye(n_clusters)[labels] for labels in _distinct(starts)]
     fits: list[_Fit] = []
     gains: list[float] = []
     with one_thread():
-        for rows, rule in zip(spaces, nearest, strict=True):
-            trial = rows if few is None else rows[few]
-            tried = [_Fit(rule, -np.inf, 0)]  # where clusters vanish in every run
-            for start in starts:
-                labels = start if few is None else start[few]
-                members = (labels[:, None] == np.arange(n_clusters)).astype(np.float64)
-                tried.append(_fit_clusters(trial, members, pull, max_iter))
-            best = max(tried, key=attrgetter("log_likelihood"))
-            if few is not None:
-                members = softmax(best.rule.scores(rows), axis=1)
-                best = _fit_clusters(rows, members, pull, max_iter)
+        for rows, trial, rule in zip(spaces, trials, nearest, strict=True):
+            tried = [_fit_clusters(trial, start, pull, max_iter) for start in members]
+            # Where clusters vanish in every run, k-means has the last word.
+            best = max(
+                [*tried, _Fit(rule, -np.inf, 0)], key=attrgetter("log_likelihood")
+            )
+            if len(trial) < n:
+                start = softmax(best.rule.scores(rows), axis=1)
+                best = _fit_clusters(rows, start, pull, max_iter)
             fits.append(best)
             one = _fit_clusters(rows, np.ones((n, 1)), 0.0, 1)
             gains.append(best.log_likelihood - one.log_likelihood)
@@ -339,14 +347,17 @@ def _fit_clusters(
         squares = (centers.T * coefficients).sum(axis=0)
         rule = LinearRule(coefficients, np.log(sizes / n) - squares / 2)
         scores = rule.scores(rows)
-        total = logsumexp(scores, axis=1)
+        peaks = scores.max(axis=1)
+        memberships = np.exp(scores - peaks[:, None])
+        totals = memberships.sum(axis=1)
+        memberships /= totals[:, None]
         # The terms of rows alone add up to a trace.
         spread = np.trace(cho_solve((root, lower), moments)) / 2
         before = value
-        value = float(total.mean() - spread - np.log(np.diag(root)).sum())
+        likelihood = (peaks + np.log(totals)).mean()
+        value = float(likelihood - spread - np.log(np.diag(root)).sum())
         if value - before < 1e-4:
             break
-        memberships = np.exp(scores - total[:, None])
     used = np.unique(scores.argmax(axis=1))
     return _Fit(rule, value if len(used) == k else -np.inf, n_iter)
 

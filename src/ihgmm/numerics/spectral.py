@@ -9,8 +9,15 @@ import numpy as np
 
 from ihgmm._progress import Steps
 from ihgmm.matrix import Matrix, Tall, namespace
-from ihgmm.matrix.tall import cast_like, number_by_size, order_by_size, place, unit_rows
-from ihgmm.numerics.eigen import Solver, leading_eigenpairs, may_accept_start
+from ihgmm.matrix.tall import (
+    cast_like,
+    map_ranges,
+    number_by_size,
+    order_by_size,
+    place,
+    unit_rows,
+)
+from ihgmm.numerics.eigen import Solver, leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
 from ihgmm.numerics.gram import GramKind, GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
@@ -170,7 +177,8 @@ def _embed(
         extra = 0
     pairs = _eigenpairs(G, lead, extra, options, say)
     diagonal: Any = "full" if gram == "full" else "zero"
-    if gram == "hetero" and _diagonal_turns(pairs, lead, options["tol"]):
+    # What noise does to eigenvectors is more than this angle.
+    if gram == "hetero" and _diagonal_turn(pairs, lead) > 0.05:
         diagonal = "imputed"
         G = impute_diagonal(G, lead, **options).gram
         pairs = _eigenpairs(G, lead, extra, options, say)
@@ -194,7 +202,7 @@ def _eigenpairs(
     """Return k leading eigenpairs and some beyond; fewer where these carry nothing."""
     options = options | {"signal_only": options["order"] == "algebraic", "say": say}
     free = min(block_width(k) - k, extra)  # columns that the solver carries anyway
-    if free < extra and (G.A.streamed or may_accept_start(G.shape[0], G.A.n_entries)):
+    if free < extra and (G.A.streamed or G.A.n_entries >= 10**7):
         # Products are dear. If those few have no weight, others would have none.
         pairs = leading_eigenpairs(G, k, extra=free, **options)
         if signal_weights(pairs.values, k)[k:].max() < 0.2:
@@ -202,20 +210,28 @@ def _eigenpairs(
     return leading_eigenpairs(G, k, extra=extra, **options)
 
 
-def _diagonal_turns(pairs: EigenPairs, k: int, tol: float) -> bool:
-    """Tell whether filling in the diagonal would turn the k leading eigenvectors.
+def _diagonal_turn(pairs: EigenPairs, k: int) -> float:
+    """Return about how far a filled-in diagonal turns the k leading eigenvectors.
 
     A change E of the matrix turns the subspace U by ``norm(E @ U) / gap``, and the
-    diagonal changes by that of the rank-k approximation.
+    diagonal becomes that of the rank-k approximation. Where it is the same for all
+    rows it turns nothing.
     """
     values = np.maximum(pairs.values[:k], 0.0)
     if values[-1] <= 0:
-        return True
-    squares = pairs.vectors[:, :k] ** 2
-    columns = cast_like(np.column_stack([values, np.ones(k)]), squares)
-    diagonal, leverage = (squares @ columns).T
-    moved = float(namespace(diagonal).sum(diagonal**2 * leverage))
-    return bool(np.sqrt(moved) > tol * values[-1])
+        return np.inf
+    columns = cast_like(np.column_stack([values, np.ones(k)]), pairs.vectors)
+
+    def moments(rows: slice) -> np.ndarray:
+        few = pairs.vectors[rows, :k]
+        diagonal, leverage = ((few * few) @ columns).T
+        xp = namespace(diagonal)
+        return np.array(
+            [float(xp.sum(diagonal**power * leverage)) for power in range(3)]
+        )
+
+    total, first, second = sum(map_ranges(pairs.vectors, k, moments))
+    return float(np.sqrt(max(second - first**2 / total, 0.0)) / values[-1])
 
 
 def _best_space(

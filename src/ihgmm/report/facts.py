@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 
 from ihgmm._checks import check_labels, check_matrix
 from ihgmm.matrix import Matrix, to_host
-from ihgmm.matrix.tall import unit_rows
+from ihgmm.matrix.tall import row_lengths, unit_rows
 from ihgmm.plotting._clusters import Clusters, names_of, text_of
 from ihgmm.plotting._view import circle_view
 from ihgmm.plotting.eigenvalues import scree_of
@@ -70,8 +70,14 @@ class Facts:
         noise = float(np.sqrt(np.mean(levels**2)))
         self.has_noise = noise > 0  # contrasts are in noise levels, else in lengths
         self.contrasts = telling_features(centers, noise or None, n_features=8)
-        scales = getattr(model, "scales_", estimates.scales)
+        if hasattr(model, "scales_"):
+            scales, lengths = model.scales_, row_lengths(model.cluster_centers_)
+        else:
+            scales, lengths = estimates.scales, row_lengths(estimates.centers)
         self.scales = to_host(scales).astype(np.float64)
+        self.lengths = np.minimum(lengths, np.finfo(np.float64).max)  # of the centres
+        with np.errstate(over="ignore"):
+            self.sizes = self.scales * self.lengths[labels]
         usual = {"PSC": "full", "SphericalKMeans": "cosine"}.get(self.method, "hollow")
         gram: Any = getattr(model, "gram", usual)
         clip = getattr(model, "clip", None)

@@ -17,7 +17,7 @@ from ihgmm._files import atomic_write, regular_target
 from ihgmm._text import counted, figure_table, percent
 from ihgmm.plotting._clusters import Clusters, names_of
 from ihgmm.plotting._colors import DARK, LIGHT
-from ihgmm.report.charts import ScaleAxis, scree_chart, signed
+from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed
 from ihgmm.report.facts import Facts, agreement
 
 
@@ -175,6 +175,7 @@ def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:
         "sure": percent(sure),
         "median": f"{middle:.2f}",
         "range": f"{low:.2f} to {high:.2f}",
+        "size": compact(float(np.median(facts.sizes[rows]))),
         **axis.density(facts.scales[rows]),
     }
 
@@ -240,11 +241,12 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     square = facts.basis != "scale and fit"  # whether both axes have one unit
     x, y = _quantised(places[kept], low, high).T
     # What stands beside the ids in the file that the page saves.
-    columns = ("cluster", "scale", "confidence", "known")
+    columns = ("cluster", "scale", "size", "confidence", "known")
     data: dict[str, Any] = {
         "nClusters": facts.n_clusters,
         "idName": f"id_{name}" if name in columns else name,
         "sizes": facts.clusters.sizes.tolist(),
+        "lengths": facts.lengths.tolist(),
         "aspect": float(span[0] / span[1]) if square else None,
         "x": _packed(x),
         "y": _packed(y),

@@ -145,6 +145,7 @@ function factsOf(i) {
   const facts = [
     `Cluster ${cluster[i]}`,
     `Scale ${figure(scale[i])}`,
+    `Size ${compact(size[i])}`,
     `Confidence ${percent(confidence[i])}`,
   ];
   if (known) facts.push(`Known label ${short(knownOf(i))}`);

@@ -14,6 +14,7 @@ const cluster = unpack(raw.cluster);
 const nRows = cluster.length;
 const nClusters = raw.nClusters;
 const scale = unpack(raw.scale);
+const size = Float64Array.from(scale, (v, i) => v * raw.lengths[cluster[i]]);
 const confidence = Float32Array.from(unpack(raw.confidence), (v) => v / 65535);
 const placeX = unpack(raw.x);
 const placeY = unpack(raw.y);
@@ -32,6 +33,13 @@ function percent(share) {
   return share < 0.001 ? "< 0.1%" : (100 * share).toFixed(1) + "%";
 }
 const figure = (v) => (v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(v >= 0.1 || v === 0 ? 2 : 3));
+// Sizes are in the units of the data: three digits, and k, M or G for thousands and so on.
+function compact(v) {
+  for (const [unit, name] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
+    if (v >= unit && v < 1e3 * unit) return Number((v / unit).toPrecision(3)) + name;
+  }
+  return String(Number(v.toPrecision(3)));
+}
 // A very long name would be laid out in full behind its ellipsis.
 const short = (text) => (text.length > 300 ? text.slice(0, 299) + "…" : text);
 

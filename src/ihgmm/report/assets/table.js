@@ -5,6 +5,7 @@ const columns = [
   { title: "Id", key: nameKeys },
   { title: "Cluster", key: () => cluster },
   { title: "Scale", key: () => scale },
+  { title: "Size", key: () => size },
   { title: "Confidence", key: () => confidence },
 ];
 if (known) columns.push({ title: "Known label", key: () => known });
@@ -56,7 +57,8 @@ function showPage() {
     name.append(element("bdi", short(nameOf(i))));
     const kind = element("td");
     kind.append(element("span", String(cluster[i]), `chip c${cluster[i]}`));
-    row.append(name, kind, element("td", figure(scale[i]), "number"), element("td", percent(confidence[i]), "number"));
+    const figures = [figure(scale[i]), compact(size[i]), percent(confidence[i])];
+    row.append(name, kind, ...figures.map((text) => element("td", text, "number")));
     if (known) {
       const label = element("td");
       label.append(element("bdi", short(knownOf(i))));
@@ -106,9 +108,10 @@ function csvCell(text, exact) {
 
 function csv(rows) {
   const exact = byId("exact").checked;
-  const lines = [`${csvCell(raw.idName, exact)},cluster,scale,confidence${known ? ",known" : ""}`];
+  const lines = [`${csvCell(raw.idName, exact)},cluster,scale,size,confidence${known ? ",known" : ""}`];
   for (const i of rows) {
-    let line = `${csvCell(nameOf(i), exact)},${cluster[i]},${Number(scale[i].toPrecision(6))},${confidence[i].toFixed(4)}`;
+    const figures = [scale[i], size[i]].map((v) => Number(v.toPrecision(6)));
+    let line = `${csvCell(nameOf(i), exact)},${cluster[i]},${figures},${confidence[i].toFixed(4)}`;
     if (known) line += `,${csvCell(knownOf(i), exact)}`;
     lines.push(line);
   }
@@ -126,7 +129,7 @@ function save(rows, name) {
 
 function startTable() {
   columns.forEach((column, j) => {
-    const head = element("th", undefined, j === 2 || j === 3 ? "number" : "");
+    const head = element("th", undefined, j >= 2 && j <= 4 ? "number" : "");
     head.scope = "col";
     const button = element("button", column.title);
     button.type = "button";

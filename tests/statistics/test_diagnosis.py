@@ -339,16 +339,16 @@ def test_scales_that_hardly_differ_and_rows_that_dominate():
 
 
 def test_huge_rows_are_named_and_the_labels_that_follow_them():
-    X, _ = make_ihgmm(300, 100, 3, random_state=0)
     rng = np.random.default_rng(0)
-    X[:15] = (
-        50 * np.sqrt(np.median((X**2).sum(axis=1))) * rng.standard_normal((15, 100))
-    )
-    default = diagnose(X, IhSC(3, random_state=0).fit_predict(X))
-    assert default.verdict is not Verdict.NO_SEPARATION
+    centers = 6 * np.linalg.qr(rng.standard_normal((100, 4)))[0].T
+    scales = rng.lognormal(0, 0.5, (300, 1))
+    X = centers[np.arange(300) % 4] * scales + rng.standard_normal((300, 100))
+    X[:15] = 50 * rng.standard_normal((15, 100))
+    default = diagnose(X, IhSC(4, random_state=0).fit_predict(X))
+    assert default.verdict is Verdict.SEPARATED
     assert CautionKind.HUGE_ROWS in kinds(default)
     assert CautionKind.OTHER_CLUSTERS not in kinds(default)
-    paper = diagnose(X, IhSC.paper(3, random_state=0).fit_predict(X))
+    paper = diagnose(X, IhSC.paper(4, random_state=0).fit_predict(X))
     assert {CautionKind.HUGE_ROWS, CautionKind.OTHER_CLUSTERS} <= set(kinds(paper))
     assert CautionKind.PURE_NOISE not in kinds(paper)
 

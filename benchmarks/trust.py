@@ -3,8 +3,8 @@
 Run ``python benchmarks/trust.py`` for all designs of ``designs.py``. ``--sets FOLDER``
 adds real sets, files ``NAME.npz`` with ``X`` and the true classes ``y``; names that
 differ after the last underscore are one set, prepared in several ways. ``--draws`` is
-the draws of a design, ``--rows`` the rows of a set, ``--jobs`` the processes; ``--save``
-keeps the tables in ``results/trust.md``.
+the draws of a design, ``--rows`` the rows of a set, ``--jobs`` the processes, and
+``--save`` keeps the tables in ``results/trust.md``.
 """
 
 from __future__ import annotations

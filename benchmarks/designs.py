@@ -341,8 +341,11 @@ DESIGNS: dict[str, Callable[[int], Draw]] = {
 
 Method = Callable[[np.ndarray, int, int], np.ndarray]  # X, K and a seed to labels
 
-# With these settings IhSC is the algorithm of the paper.
-PAPER: dict[str, Any] = {"gram": "hollow", "assign_labels": "kmeans", "refine": False}
+
+def paper_settings(X: np.ndarray, k: int, seed: int) -> np.ndarray:
+    from ihgmm import IhSC
+
+    return IhSC.paper(k, random_state=seed).fit_predict(X)
 
 
 def estimator(name: str, **options: Any) -> Method:
@@ -384,7 +387,7 @@ def neighbours(X: np.ndarray, k: int, seed: int) -> np.ndarray:
 
 METHODS: dict[str, Method] = {
     "IhSC": estimator("IhSC"),
-    "paper": estimator("IhSC", **PAPER),
+    "paper": paper_settings,
     "cosine": estimator("IhSC", gram="cosine"),
     "refine": estimator("IhSC", refine=True),
     "IhGMM": estimator("IhGMM"),

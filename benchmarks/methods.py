@@ -49,13 +49,16 @@ def spectral_cosine(X: Any, k: int) -> np.ndarray:
     return model.fit(np.maximum(unit @ unit.T, 0)).labels_
 
 
-def _faiss(X: np.ndarray, k: int, rows_per_center: int) -> np.ndarray:
+def faiss_spherical(
+    X: np.ndarray, k: int, rows_per_center: int, *, seed: int = SEED, starts: int = 1
+) -> np.ndarray:
     import faiss
 
     unit = X.copy()  # the caller normalises: faiss does not
     faiss.normalize_L2(unit)
     model = faiss.Kmeans(
-        X.shape[1], k, niter=20, spherical=True, seed=SEED, verbose=False,
+        X.shape[1], k, niter=20, nredo=starts, spherical=True, seed=seed, verbose=False,
+        min_points_per_centroid=1,  # else a warning where clusters are small
         max_points_per_centroid=rows_per_center,
     )  # fmt: skip
     model.train(unit)
@@ -63,11 +66,11 @@ def _faiss(X: np.ndarray, k: int, rows_per_center: int) -> np.ndarray:
 
 
 def faiss_all(X: np.ndarray, k: int) -> np.ndarray:
-    return _faiss(X, k, len(X))
+    return faiss_spherical(X, k, len(X))
 
 
 def faiss_default(X: np.ndarray, k: int) -> np.ndarray:
-    return _faiss(X, k, 256)
+    return faiss_spherical(X, k, 256)
 
 
 @dataclass(frozen=True)

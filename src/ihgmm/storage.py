@@ -26,6 +26,9 @@ from sklearn.preprocessing import StandardScaler
 from ihgmm._files import atomic_write
 from ihgmm.estimators import PSC, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix import to_host
+from ihgmm.numerics.embedding import Embedding
+from ihgmm.numerics.labels import LinearRule, NeighborRule
+from ihgmm.numerics.spectral import CosinePlacement, Placement
 
 __all__ = ["StorageError", "load_model", "save_model"]
 
@@ -45,7 +48,7 @@ class SavedModel(NamedTuple):
 class Layout(NamedTuple):
     """The fitted attributes of a class: arrays with their shapes, and numbers.
 
-    A shape has a letter for each axis: n rows, p features, k clusters.
+    A shape has a letter for each axis: n rows, p features, k clusters, m directions.
     """
 
     build: type
@@ -62,14 +65,18 @@ DIRECTIONS = {
 NOISE_SHAPES = {"individual": "n", "class": "k", "common": "1"}  # by IhGMM's "noise"
 ROWS_AND_CENTERS = {"labels_": "n", "cluster_centers_": "kp"}
 SCALES = {**ROWS_AND_CENTERS, "scales_": "n"}
-SPECTRAL = {**ROWS_AND_CENTERS, "embedding_": "nk", "eigenvalues_": "k"}
+SPECTRAL = {**ROWS_AND_CENTERS, "embedding_": "nm", "eigenvalues_": "m"}
 ERRORS = {"center_errors_": "k", "scale_errors_": "n"}
 MIXTURE = {"memberships_": "nk", "weights_": "k", **ERRORS}
 COUNTS = {"n_clusters_": int, "n_iter_": int}
 LAYOUTS = {
     layout.build.__name__: layout
     for layout in (
-        Layout(IhSC, {**SPECTRAL, **SCALES, "noise_levels_": "n"}, COUNTS),
+        Layout(
+            IhSC,
+            {**SPECTRAL, **SCALES, "noise_levels_": "n"},
+            {**COUNTS, "space_": str, "noise_share_": float},
+        ),
         Layout(
             IhGMM,
             {**SCALES, **MIXTURE},
@@ -79,10 +86,18 @@ LAYOUTS = {
         Layout(SphericalKMeans, ROWS_AND_CENTERS, {"inertia_": float, "n_iter_": int}),
     )
 }
+# How IhSC places rows: arrays and numbers of each kind of placement.
+EMBEDDING = {"directions": "pm", "eigenvalues": "m", "weights": "m"}
+PLACEMENTS = {
+    "linear": {**EMBEDDING, "coefficients": "mk", "intercepts": "k"},
+    "neighbors": {**EMBEDDING, "rows": "sm", "labels": "s"},
+    "cosine": {"directions": "kp"},
+}
+PLACING = {"rank": int, "diagonal": str, "longest": float, "unit": float}
 SCALER = ("scaler.mean_", "scaler.scale_", "scaler.var_")
 
 HEADER, FORMAT = "header.json", "ihgmm-model"
-FORMAT_VERSION = 2  # another one where older versions of ihgmm could not read on
+FORMAT_VERSION = 3  # another one where older versions of ihgmm could not read on
 SCALAR = (str, int, float, bool, type(None))  # what a parameter may be
 
 
@@ -139,6 +154,8 @@ def save_model(
     if not hasattr(estimator, "cluster_centers_"):
         raise NotFittedError(f"This {name} is not fitted; call fit before saving it.")
     parameters, arrays = _contents(estimator, layout)
+    placement, placing = _placement_contents(getattr(estimator, "placement_", None))
+    arrays |= placing
     if feature_names is None:
         feature_names = getattr(scaler or estimator, "feature_names_in_", None)
     header: dict[str, Any] = {
@@ -154,6 +171,7 @@ def save_model(
         "feature_names": None if feature_names is None else [*map(str, feature_names)],
         "id_column": id_column,
         "label_column": label_column,
+        "placement": placement,
         "scaler": None,
     }
     if scaler is not None:
@@ -249,6 +267,66 @@ def _contents(
             name = layout.build.__name__
             raise StorageError(f"{key}={value!r} of {name} cannot be saved.")
     return kept, arrays
+
+
+def _placement_contents(
+    placement: Any,
+) -> tuple[dict[str, Any] | None, dict[str, np.ndarray]]:
+    """Return the numbers and the arrays of a placement; none of None."""
+    if placement is None:
+        return None, {}
+    if isinstance(placement, CosinePlacement):
+        return {"kind": "cosine"}, {"placement.directions": placement.directions}
+    embedding, rule = placement.embedding, placement.rule
+    numbers = {key: kind(getattr(embedding, key)) for key, kind in PLACING.items()}
+    # JSON has no infinity.
+    numbers["longest"] = None if np.isinf(embedding.longest) else numbers["longest"]
+    if isinstance(rule, NeighborRule):
+        numbers |= {"kind": "neighbors", "n_neighbors": rule.n_neighbors}
+    else:
+        numbers["kind"] = "linear"
+    arrays = {
+        f"placement.{key}": getattr(embedding if key in EMBEDDING else rule, key)
+        for key in PLACEMENTS[numbers["kind"]]
+    }
+    return numbers, arrays
+
+
+def _check_placement(numbers: Any) -> None:
+    kinds: dict[str, Any]
+    kind = numbers.get("kind") if isinstance(numbers, dict) else None
+    _require(kind in PLACEMENTS, f"its placement is {numbers!r}, which is not known.")
+    if kind == "cosine":
+        return
+    kinds = dict(PLACING)
+    if kind == "neighbors":
+        kinds["n_neighbors"] = int
+    if numbers.get("longest", 0) is None:
+        del kinds["longest"]
+    for key, what in kinds.items():
+        value = numbers.get(key)
+        fits = type(value) is what and (what is str or 0 <= float(value) < np.inf)
+        _require(fits, f"{key}={value!r} of its placement makes no sense.")
+    known = ("full", "zero", "imputed")
+    text = f"diagonal={numbers['diagonal']!r} of its placement is not known."
+    _require(numbers["diagonal"] in known and numbers["unit"] > 0, text)
+
+
+def _placement(numbers: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return the placement that numbers and arrays describe."""
+    kind = numbers["kind"]
+    given: dict[str, Any] = {
+        key: arrays[f"placement.{key}"] for key in PLACEMENTS[kind]
+    }
+    if kind == "cosine":
+        return CosinePlacement(given["directions"])
+    options = {key: numbers[key] for key in PLACING}
+    options["longest"] = np.inf if options["longest"] is None else options["longest"]
+    embedding = Embedding(**{key: given.pop(key) for key in EMBEDDING}, **options)
+    if kind == "neighbors":
+        count = min(max(numbers["n_neighbors"], 1), len(given["labels"]))
+        return Placement(embedding, NeighborRule(**given, n_neighbors=count))
+    return Placement(embedding, LinearRule(**given))
 
 
 def _pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -352,7 +430,13 @@ def _check_header(header: dict[str, Any]) -> Layout:
     for key, value in parameters.items():
         fits = key in accepted and isinstance(value, SCALAR)
         _require(fits, f"{name} has no parameter {key}={value!r}.")
-    for key, kind in layout.numbers.items():
+    numbers_of = dict(layout.numbers)
+    if header["version"] < 3:
+        for key in ("space_", "noise_share_"):
+            numbers_of.pop(key, None)
+    elif layout.build is IhSC:
+        _check_placement(header.get("placement"))
+    for key, kind in numbers_of.items():
         text = f"{key}={numbers.get(key)!r} is no {kind.__name__}."
         _require(type(numbers.get(key)) is kind, text)
     if "noise" in accepted:
@@ -385,6 +469,14 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
         shapes["init"] = "kp"
         parameters["init"] = arrays["init"]
     p = header["n_features"]
+    placement = None
+    if layout.build is IhSC and header["version"] < 3:
+        # What was the default then, when rows were placed by their cosines.
+        parameters = IhSC.paper(**parameters, placement="cosine").get_params(deep=False)
+    elif layout.build is IhSC:
+        placement = header["placement"]
+        kind = PLACEMENTS[placement["kind"]]
+        shapes |= {f"placement.{key}": letters for key, letters in kind.items()}
     old = header["version"] == 1 and "center_errors_" in shapes
     if old:
         del shapes["center_errors_"]
@@ -396,8 +488,11 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
     for key in shapes:
         if key.endswith("_") and "." not in key:
             setattr(model, key, arrays[key])
+    if placement is not None:
+        model.placement_ = _placement(placement, arrays)
     for key in layout.numbers:
-        setattr(model, key, header["numbers"][key])
+        if key in header["numbers"]:
+            setattr(model, key, header["numbers"][key])
     steps = [model]
     if scaler is not None:
         switches = {key: scaler[key] for key in ("with_mean", "with_std")}
@@ -420,7 +515,7 @@ def _check_arrays(
     odd = min(set(arrays) ^ set(shapes), default=None)
     what = "is missing" if odd in shapes else "does not belong in it"
     _require(odd is None, f"the array {odd!r} {what}.")
-    sizes = {"1": 1, "p": p}
+    sizes = {"1": 1, "p": p, "k": len(arrays["cluster_centers_"])}
     for key, letters in shapes.items():
         array = arrays[key]
         fits = array.ndim == len(letters) and all(
@@ -429,13 +524,16 @@ def _check_arrays(
         )
         text = f"{key} has shape {array.shape}, which does not fit the other arrays."
         _require(fits, text)
-        fits = (array.dtype.kind == "i") == (key == "labels_")
-        _require(fits, f"{key} holds {array.dtype} entries.")
-    labels, k = arrays["labels_"], sizes["k"]
-    fits = not labels.size or 0 <= labels.min() <= labels.max() < k
-    _require(fits, f"labels_ go beyond its {k} clusters.")
-    finite = bool(np.isfinite(arrays["cluster_centers_"]).all())
-    _require(finite, "cluster_centers_ are not finite.")
+        whole = key in ("labels_", "placement.labels")
+        _require(
+            (array.dtype.kind == "i") == whole, f"{key} holds {array.dtype} entries."
+        )
+        if whole:
+            k = sizes["k"]
+            fits = not array.size or 0 <= array.min() <= array.max() < k
+            _require(fits, f"{key} go beyond its {k} clusters.")
+        elif key == "cluster_centers_" or key.startswith("placement."):
+            _require(bool(np.isfinite(array).all()), f"{key} are not finite.")
 
 
 def _center_errors(arrays: dict[str, np.ndarray], noise: str) -> np.ndarray:

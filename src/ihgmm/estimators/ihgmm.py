@@ -64,7 +64,7 @@ class IhGMM(DensityMixin, InSteps):
     noise : {"individual", "class", "common"}, default="individual"
         Whether every row, every cluster or the whole sample has its own noise level.
         ``"individual"`` is the full model; :meth:`bic` tells which one fits.
-    gram : {"hollow", "full", "cosine", "hetero"}, default="hollow"
+    gram : {"hetero", "hollow", "full", "cosine"}, default="hetero"
         Gram matrix of the spectral start, see :class:`~ihgmm.IhSC`.
     max_iter : int, default=200
         Cap on the rounds.
@@ -156,7 +156,7 @@ class IhGMM(DensityMixin, InSteps):
         n_clusters: int | Literal["auto"] = 2,
         *,
         noise: Noise = "individual",
-        gram: GramKind = "hollow",
+        gram: GramKind = "hetero",
         max_iter: int = 200,
         tol: float = 1e-3,
         verbose: bool = False,

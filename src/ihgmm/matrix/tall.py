@@ -190,11 +190,8 @@ def _nonzero(sizes: Tall) -> Tall:
     return xp.where(sizes > 0, sizes, xp.ones_like(sizes))
 
 
-def fix_signs(vectors: Tall, others: Tall | None = None) -> tuple[Tall, Tall | None]:
-    """Make the entry of largest magnitude of each column positive.
-
-    Columns of another array are flipped alike.
-    """
+def fix_signs(vectors: Tall) -> tuple[Tall, np.ndarray]:
+    """Make the entry of largest magnitude of each column positive; return signs too."""
     xp, k = namespace(vectors), vectors.shape[1]
     # NumPy reduces wide rows much faster than narrow ones: 64 rows make one.
     fold = vectors.shape[0] // 64 * 64
@@ -204,9 +201,7 @@ def fix_signs(vectors: Tall, others: Tall | None = None) -> tuple[Tall, Tall | N
     ends = to_host(xp.concat([most, least, vectors[fold:, :]]))
     flip = np.where(-ends.min(axis=0) > ends.max(axis=0), -1, 1)
     vectors *= cast_like(flip, vectors)
-    if others is not None:
-        others = others * cast_like(flip, others)
-    return vectors, others
+    return vectors, flip
 
 
 def largest(values: Tall, count: int) -> np.ndarray:

@@ -132,14 +132,16 @@ def leading_eigenpairs(
                     say=say,
                 )
             )
-    vectors, adjoint = fix_signs(pairs.vectors, pairs.adjoint)
+    vectors, flip = fix_signs(pairs.vectors)
+    adjoint, linear = pairs.adjoint, pairs.linear
     return EigenPairs(
         pairs.values * magnitude,
         vectors,
         pairs.residual * magnitude,
         pairs.n_iter,
         solver,
-        adjoint,
+        None if adjoint is None else adjoint * cast_like(flip, adjoint),
+        None if linear is None else linear * flip,
     )
 
 
@@ -223,8 +225,8 @@ def _lanczos(
 
 def start_block(
     G: GramOperator, k: int, order: Order, rng: np.random.Generator, extra: int = 0
-) -> tuple[Tall, Tall]:
-    """Return a block that leans towards the leading eigenvectors, and its adjoint.
+) -> tuple[np.ndarray, Tall, Tall]:
+    """Return W, a block ``A @ W`` near the leading eigenvectors, and its adjoint.
 
     ``A @ W`` for a random W is half a product better than a random block. With more
     rows than features, a sample of the rows gives a much better W.
@@ -247,7 +249,7 @@ def start_block(
             # The other columns must not see what these already show.
             W[:, found:] -= lead @ (lead.T @ W[:, found:])
             W[:, :found] = lead
-        return G.A.product_and_adjoint(W)
+        return W, *G.A.product_and_adjoint(W)
 
 
 def sample_size(n: int, p: int, n_entries: int, width: int) -> int:
@@ -280,7 +282,7 @@ def _first_basis(
 ) -> Basis | EigenPairs:
     """Return a basis of one block, or the eigenpairs where that block will do."""
     count = k + extra
-    start, adjoint = start_block(G, k, order, rng, extra)
+    W, start, adjoint = start_block(G, k, order, rng, extra)
     change, condition = whitening(tall_dot(start, start))
     if condition <= 1e-3 or len(change) != change.shape[1]:
         block = orthonormal(start, rng)
@@ -292,12 +294,13 @@ def _first_basis(
             rayleigh -= weighted_gram([start], G.removed)
         rayleigh = G.factor * (change.T @ rayleigh @ change)
         values, ritz = ritz_pairs((rayleigh + rayleigh.T) / 2, order)
-        move, lead = cast_like(change @ ritz[:, :count], start), values[:count]
+        turn, lead = change @ ritz[:, :count], values[:count]
+        move = cast_like(turn, start)
         residuals = _sampled_residuals(G, start, adjoint, move, lead, rng)
         residual, goal = progress(values, residuals, k, tol, G.A.dtype, signal_only)
         if residual <= goal / 2:
-            vectors, back = start @ move, adjoint @ cast_like(move, adjoint)
-            return EigenPairs(lead, vectors, residual, 1, "block", back)
+            vectors = start @ move
+            return EigenPairs(lead, vectors, residual, 1, "block", linear=W @ turn)
     move = cast_like(change, start)
     return Basis(start @ move, adjoint @ move, take_along=G.A.streamed)
 

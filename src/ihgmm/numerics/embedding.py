@@ -42,8 +42,15 @@ class Embedding:
         cls, G: GramOperator, pairs: EigenPairs, rank: int, diagonal: Diagonal
     ) -> Embedding:
         """Return the map of the eigenpairs of a Gram matrix, with equal weights."""
-        adjoint, values = pairs.adjoint, pairs.values
-        directions = to_host(G.A.adjoint(pairs.vectors) if adjoint is None else adjoint)
+        values = pairs.values
+        if pairs.linear is not None:
+            # The solver started from a product with the data, and that was enough:
+            # coordinates are linear in the row, as with a full diagonal.
+            directions, diagonal = pairs.linear * values, "full"
+        elif pairs.adjoint is not None:
+            directions = to_host(pairs.adjoint)
+        else:
+            directions = to_host(G.A.adjoint(pairs.vectors))
         ones = np.ones(len(values))
         new = cls(directions, values, ones, rank, diagonal, G.longest, G.A.unit)
         # A direction without any data in it is rounding.
@@ -56,9 +63,20 @@ class Embedding:
         Without the diagonal, eigenvalues are too small and may be negative; the length
         of the direction is right but for noise.
         """
-        if self.diagonal == "imputed":
-            return np.asarray(np.sqrt(np.maximum(self.eigenvalues, 0.0)))
-        return np.sqrt(np.square(self.directions, dtype=np.float64).sum(axis=0))
+        if self.diagonal == "zero":
+            return np.sqrt(np.square(self.directions, dtype=np.float64).sum(axis=0))
+        return np.asarray(np.sqrt(np.maximum(self.eigenvalues, 0.0)))
+
+    def weighted(self, weights: np.ndarray) -> Embedding:
+        """Return the map with other weights, without directions that have none."""
+        keep = weights > 0
+        keep[: self.rank] = True
+        return replace(
+            self,
+            directions=self.directions[:, keep],
+            eigenvalues=self.eigenvalues[keep],
+            weights=(self.weights * weights)[keep],
+        )
 
     def in_space(self, space: Space) -> Embedding:
         """Return the map whose columns are eigenvectors, or the projected data."""

@@ -115,7 +115,7 @@ def impute_diagonal(
         if dense:
             space = _WholeSpace(hollow)
         else:
-            start = orthonormal(start_block(hollow, k, order, rng)[0], rng)
+            start = orthonormal(start_block(hollow, k, order, rng)[1], rng)
             space = _Subspace(hollow, start, max_products)
         width = k + 1 if dense else block_width(k)
         first = _RitzPairs(space, np.zeros(n), width, order)

@@ -40,6 +40,7 @@ class EigenPairs:
     n_iter: int  # products of G with a block ("block") or vector ("lanczos"); else 0
     solver: str  # the solver that was used
     adjoint: Any = None  # A.T @ vectors, where the solver knows it
+    linear: np.ndarray | None = None  # W with A @ W = vectors, where it knows one
 
 
 def leading_order(values: np.ndarray, order: Order) -> np.ndarray:
@@ -302,15 +303,17 @@ def progress(
 def signal_weights(values: np.ndarray, k: int) -> np.ndarray:
     """Return weights of eigenvectors: 1 for the k leading ones, less for those beyond.
 
-    Where the data follow the model, eigenvalues beyond the k-th are noise and close to
-    each other: measured from the last of them, they have next to no weight. Where
-    clusters have a shape of their own, directions beyond carry signal, and count.
+    What counts is how far an eigenvalue stands above the last, as a share of how far
+    the k-th does. Where the data follow the model, those beyond are noise: close to
+    each other, with shares of a hundredth or less. So a share of a twentieth has no
+    weight, and eigenvectors beyond are those of the paper. Where clusters have a shape
+    of their own, shares of a half and more are common, and these directions count.
     """
     weights = np.ones(len(values))
     if len(values) > k:
         above = values[k - 1 :] - values[-1]
         share = above[1:] / above[0] if above[0] > 0 else np.zeros(len(values) - k)
-        weights[k:] = np.sqrt(np.clip(share, 0.0, 1.0))
+        weights[k:] = np.sqrt(np.clip((share - 0.05) / 0.95, 0.0, 1.0))
     return weights
 
 

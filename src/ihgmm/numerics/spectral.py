@@ -100,7 +100,7 @@ def spectral_clustering(
     rng = np.random.default_rng() if rng is None else rng
     steps = Steps() if steps is None else steps
     with steps.step("eigenvectors") as say:
-        embedding, row_scale = _embed(
+        embedding, coordinates, row_scale = _embed(
             X,
             n_clusters,
             gram,
@@ -110,7 +110,6 @@ def spectral_clustering(
             say,
         )
         embedding = replace(embedding, unit_norm=unit_norm)
-        coordinates = embedding.coordinates(X)
     with steps.step("labels") as say:
         # Zero rows show no pattern, unless the origin is a point like others.
         live = X.sqnorms > 0
@@ -161,8 +160,8 @@ def _embed(
     n_components: int | Literal["auto"] | None,
     options: dict[str, Any],
     say: Any,
-) -> tuple[Embedding, Tall | None]:
-    """Return the map to coordinates, and what rows were multiplied by before it."""
+) -> tuple[Embedding, Tall, Tall | None]:
+    """Return the map to coordinates, these, and what rows were multiplied by."""
     G = GramOperator.of(X, gram, clip=clip)
     n, p = X.shape
     lead = min(k, n)
@@ -183,8 +182,12 @@ def _embed(
         G = impute_diagonal(G, lead, **options).gram
         pairs = _eigenpairs(G, lead, extra, options, say)
     embedding = Embedding.of(G, pairs, lead, diagonal)
-    weights = embedding.weights * signal_weights(pairs.values, lead)
-    return replace(embedding, weights=weights), G.A.row_scale
+    embedding = embedding.weighted(signal_weights(pairs.values, lead))
+    if pairs.linear is None:
+        coordinates = embedding.coordinates(X)
+    else:
+        coordinates = pairs.vectors[:, : len(embedding.weights)]
+    return embedding, coordinates, G.A.row_scale
 
 
 def _check_components(n_components: int, n: int, p: int) -> int:
@@ -205,7 +208,7 @@ def _eigenpairs(
     if free < extra and (G.A.streamed or G.A.n_entries >= 10**7):
         # Products are dear. If those few have no weight, others would have none.
         pairs = leading_eigenpairs(G, k, extra=free, **options)
-        if signal_weights(pairs.values, k)[k:].max() < 0.2:
+        if not signal_weights(pairs.values, k)[k:].any():
             return pairs
     return leading_eigenpairs(G, k, extra=extra, **options)
 

@@ -162,9 +162,8 @@ def test_wrong_labels_are_seen_through():
     some[:30] = (some[:30] + 1) % 3
     found = diagnose(X, some)
     assert found.disputed_share == pytest.approx(0.1)
-    assert found.expected_error == pytest.approx(0.12, abs=0.03)
-    assert (found.certainty[:30] < 0.5).all()
-    assert (found.certainty[30:] > 0.9).all()
+    assert 0.1 <= found.expected_error < 0.16
+    assert found.certainty[:30].max() < found.certainty[30:].min()
     assert "10.0% of rows fit another cluster better" in found.summary
 
 

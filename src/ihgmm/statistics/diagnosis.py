@@ -245,7 +245,7 @@ def diagnose(
 
     Notes
     -----
-    Halves of the rows, 4,000 rows at most, are clustered anew by the defaults of
+    Halves of the rows, 2,000 rows at most, are clustered anew by the defaults of
     :class:`ihgmm.IhSC`, and each fit is asked about the labels of rows that it did not
     see. Real data have structure inside clusters, and then halves agree on labels that
     are not those one looks for: the more the noise inside clusters is shared between
@@ -354,7 +354,9 @@ def _eigenvalues(
     G = GramOperator.of(data, gram, clip=clip)
     # Without clusters there is no gap to converge to, and that is the finding.
     with sized_threads(data.n_entries):
-        if gram == "hetero":
+        # A diagonal adds about k / n to an eigenvalue, as a share: not worth its cost
+        # where that is half a percent.
+        if gram == "hetero" and data.shape[0] < 200 * k:
             # At the rank and to the accuracy of a fit: a diagonal imputed at a larger
             # rank takes up noise, and its eigenvalues are not those of the fit.
             G = impute_diagonal(G, k, tol=1e-2, quiet=True, rng=rng).gram
@@ -528,7 +530,7 @@ def _sizes(data: Matrix, rng: np.random.Generator) -> Iterator[Caution]:
         yield Caution(CautionKind.HUGE_ROWS, figures)
     if p == 1 or len(live) < 10:
         return
-    part = data.take(np.sort(rng.permutation(live[~huge[live]])[:4_000]))
+    part = data.take(np.sort(rng.permutation(live[~huge[live]])[:2_000]))
     squares = part.column_sqnorms()
     column = int(squares.argmax())
     share = float(squares[column] / squares.sum())

@@ -41,15 +41,16 @@ def test_rows_beyond_the_sample_are_judged_alike(kind):
 
 
 def test_support_is_a_probability_where_rows_are_gaussian():
-    # Clusters that overlap, of rows of equal length: the support of labels, less than
-    # certain, is right as often as it says.
+    # Where clusters overlap a little, doubts about true labels add up to the share of
+    # rows that get another label.
     for seed in range(3):
         X, truth = make_ihgmm(
-            600, 50, 3, scale_ratio=1.0, separation_constant=0.45, random_state=seed
+            600, 50, 3, scale_ratio=1.0, separation_constant=0.8, random_state=seed
         )
         found = refit_halves(check_matrix(X), truth, 3, rng())
-        disagreement = 1 - found.support.mean()
-        assert disagreement == pytest.approx(found.disputed.mean(), abs=0.05)
+        doubt = 1 - found.support.mean()
+        assert doubt > 0.01
+        assert doubt == pytest.approx(found.disputed.mean(), abs=0.03)
 
 
 def test_few_rows_of_a_cluster_are_fitted_with_most_rows():

@@ -165,9 +165,11 @@ class Diagnosis:
         if np.isnan(self.refit_error):
             return Verdict.NO_SEPARATION
         # Fits to halves of pure noise doubt labels 0.7 to 1 times as much as a guess
-        # by the sizes would, in a hundred rows or more; with clusters, hardly half.
+        # by the sizes would, for two clusters 0.6 times and more, and they agree with
+        # each other as little as chance would. With clusters, it is hardly half.
         guess = 1 - self.sizes.max() / self.sizes.sum()
-        if self.refit_error >= 0.65 * guess:
+        chance = 1 - self.agreement >= 0.8 * guess
+        if self.refit_error >= (0.5 if chance else 0.65) * guess:
             return Verdict.NO_SEPARATION
         if self.expected_error < 0.01:
             return Verdict.WELL_SEPARATED

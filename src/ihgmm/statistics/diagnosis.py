@@ -478,6 +478,7 @@ def _cautions(
         yield Caution(CautionKind.FEW_ROWS, {"rows": rows, "clusters": k})
     directions = _directions(diagnosis, sqnorms, values)
     fewer = Caution(CautionKind.FEWER_DIRECTIONS, {"directions": directions})
+    gap, beyond = diagnosis.eigenvalue_gap, _gap(values, k + 1)
     kept = 1 - diagnosis.disputed_share
     # Labels of the default were closer to the truth in 27 cases of 36 like this, and
     # further from it in 9: k-means and the paper's settings on designs and real sets.
@@ -491,6 +492,9 @@ def _cautions(
         yield Caution(CautionKind.OTHER_CLUSTERS, figures)
     elif hopeless and directions:
         yield fewer
+    elif hopeless and beyond > 2 and 0 < gap < 5:
+        # Fits to halves merge other clusters, where there are more of them.
+        yield Caution(CautionKind.MORE_CLUSTERS, {"number": k, "share": 1 / gap})
     elif hopeless and refits is not None:
         yield Caution(CautionKind.PURE_NOISE, {})
     if refits is not None and diagnosis.verdict is not Verdict.WELL_SEPARATED:
@@ -513,7 +517,6 @@ def _cautions(
     elif values[k - 1] <= 0:
         yield Caution(CautionKind.NOT_POSITIVE, {"number": k})
     else:
-        gap, beyond = diagnosis.eigenvalue_gap, _gap(values, k + 1)
         # The second drop is where clusters end, unless the first is wide.
         if _edge(gap) is Edge.NONE or (beyond > 2 and gap < 5):
             yield Caution(CautionKind.MORE_CLUSTERS, {"number": k, "share": 1 / gap})

@@ -41,7 +41,9 @@ def test_passes_are_those_of_a_fit(kind, stored, tmp_path):
 def test_bounds_are_beyond_what_is_expected():
     planned = plan(10**6, 1_000, 5)
     passes = [planned.needs[place].passes_bound for place in PLACES]
-    assert passes == [203, 203 + planned.chunk_passes, 203, 203 + planned.chunk_passes]
+    # The solver gives up three times: before the diagonal is filled in, then, after.
+    more = 3 * planned.chunk_passes
+    assert passes == [606, 606 + more, 606, 606 + more]
     for need in planned.needs.values():
         assert need.passes < need.passes_bound
         assert need.memory < need.memory_bound
@@ -78,7 +80,7 @@ def test_data_go_to_disk_where_memory_ends():
     less = plan(10**6, 1_000, 10, memory=0.9 * need.memory)
     assert not less.needs["in memory"].fits
     assert less.needs["on disk"].fits
-    assert "more than 4 GB. Leave X on disk" in str(less)
+    assert "more than 4.1 GB. Leave X on disk" in str(less)
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -80,7 +80,7 @@ def test_data_go_to_disk_where_memory_ends():
     less = plan(10**6, 1_000, 10, memory=0.9 * need.memory)
     assert not less.needs["in memory"].fits
     assert less.needs["on disk"].fits
-    assert "more than 4.1 GB. Leave X on disk" in str(less)
+    assert "more than 4 GB. Leave X on disk" in str(less)
 
 
 @pytest.mark.parametrize("place", PLACES)

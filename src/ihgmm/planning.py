@@ -136,7 +136,7 @@ def plan(
     (False, True)
     >>> large = plan(10**9, 2_000, 50)
     >>> large.needs["on disk"].fits, large.needs["on disk"].sample_rows
-    (False, 16620060)
+    (False, 17203220)
     """
     if isinstance(n_clusters, str) and n_clusters == "auto":
         raise ValueError(
@@ -195,11 +195,12 @@ def _passes_and_memory(
 ) -> Need:
     on_gpu, in_core = place == "on a GPU", place in ("in memory", "on a GPU")
     work = _work(n, p, k, None if on_gpu else density, itemsize)  # dense on a GPU
-    # Norms, first block, coordinates and centres are a pass each. In memory a product
-    # is two passes, the first of all has one of them behind it, and the directions of
-    # the eigenvectors are one more; of stored data, a pass gives a product and what the
-    # next one needs. At worst it is two, and one for a better first block.
-    passes = 4 + (2 if in_core else 1) * work.products
+    # Norms, first block and centres are a pass each; so are coordinates, unless the
+    # first block will do. In memory a product is two passes, the first of all has one
+    # of them behind it, and the directions of eigenvectors are one more; of stored
+    # data, a pass gives a product and what the next one needs. At worst it is two, and
+    # one for a better first block.
+    passes = 3 + (work.products > 0) + (2 if in_core else 1) * work.products
     bound = 3 + work.runs * (1 + 2 * MAX_PRODUCTS)
     if place == "on dask":
         passes += work.samplings
@@ -207,7 +208,7 @@ def _passes_and_memory(
         bound += work.runs * work.samplings
     # Numbers kept for each row, from measured runs: benchmarks/results/scaling.md. On a
     # GPU blocks are copied once more, by a run of version 0.1: gpu.md.
-    tall = n * itemsize * (5 * k + 41 if on_gpu else 4 * k + 36)
+    tall = n * itemsize * (5 * k + 33 if on_gpu else 4 * k + 28)
     sample = work.data_bytes / n * work.sample_rows
     if on_gpu:
         memory = work.data_bytes + tall + sample

@@ -57,7 +57,6 @@ GROUPS = ("ten", "development", "held out", "other")
 # The algorithm as the paper writes it.
 
 
-
 # -- the methods -----------------------------------------------------------------------
 
 

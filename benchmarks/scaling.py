@@ -241,7 +241,8 @@ def report() -> None:
         "`python benchmarks/scaling.py measure`, then `report`. "
         "One thread, float32; the least of two or three rounds on a shared machine, so "
         "that time is that of the processor (with data on disk: of reading as well), "
-        "not of the clock. The stored runs come from several calls. "
+        "not of the clock. The stored runs come from several calls, with other work on "
+        "both cores. "
         "Memory is what the fit takes beyond the process and the data.",
         "",
         "| X | n x p, K | time | memory | planned | passes | planned |",

@@ -243,7 +243,7 @@ def rays():
 def labels():
     """Draw the labels and scales that come out."""
     sample = noisy()
-    model = IhSC(3, random_state=0).fit(sample.X)
+    model = IhSC.paper(3, random_state=0).fit(sample.X)
     error = misclassification_rate(sample.labels, model.labels_)
     mean = np.bincount(sample.labels, sample.scales) / np.bincount(sample.labels)
     truth = sample.scales / mean[sample.labels]

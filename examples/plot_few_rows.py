@@ -7,7 +7,8 @@ The diagonal of a Gram matrix holds the squared norms of the rows, noise include
 signal in it. With few rows in a cluster that signal is a sizeable part of the matrix.
 Patterns at right angles do not need it; patterns that resemble each other do, for what
 tells them apart has small eigenvalues. ``gram="hetero"`` estimates the signal's part of
-the diagonal from the other entries (HeteroPCA).
+the diagonal from the other entries (HeteroPCA), and is the default. All else is here as
+in the paper.
 
 Run ``python examples/plot_few_rows.py picture.png`` to save the picture.
 """
@@ -46,7 +47,7 @@ def misplaced(rows, cosine, gram):
     rates = []
     for seed in range(20):
         X, labels = draw(rows, cosine, seed)
-        model = IhSC(3, gram=gram, random_state=0).fit(X)
+        model = IhSC.paper(3, gram=gram, random_state=0).fit(X)
         rates.append(100 * misclassification_rate(labels, model.labels_))
     return np.mean(rates)
 

@@ -5,7 +5,8 @@ From chance to exact recovery
 How far apart must the centres be? A small version of the study that ``ihgmm reproduce
 phase`` runs: the distance of the centres grows from left to right, the noise of the
 rows from equal to very unequal. Each method is compared with an oracle that knows the
-labels of all other rows and has only the centres to learn.
+labels of all other rows and has only the centres to learn. IhSC has the settings of the
+paper.
 
 Run ``python examples/plot_phase_transition.py picture.png`` to keep the picture.
 """
@@ -28,8 +29,8 @@ noises = {"all 1": 1.0, "0.5 to 1.5": (0.5, 1.5), "0.2 to 1.8": (0.2, 1.8)}
 draws = 4
 
 methods = {
-    "IhSC": lambda s, seed: IhSC(4, random_state=seed).fit_predict(s.X),
-    "IhSC, refined": lambda s, seed: IhSC(
+    "IhSC": lambda s, seed: IhSC.paper(4, random_state=seed).fit_predict(s.X),
+    "IhSC, refined": lambda s, seed: IhSC.paper(
         4, refine=True, random_state=seed
     ).fit_predict(s.X),
     "IhGMM": lambda s, seed: IhGMM(4, random_state=seed).fit_predict(s.X),

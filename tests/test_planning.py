@@ -41,7 +41,9 @@ def test_passes_are_those_of_a_fit(kind, stored, tmp_path):
 def test_bounds_are_beyond_what_is_expected():
     planned = plan(10**6, 1_000, 5)
     passes = [planned.needs[place].passes_bound for place in PLACES]
-    assert passes == [203, 203 + planned.chunk_passes, 203, 203 + planned.chunk_passes]
+    # The solver gives up three times: before the diagonal is filled in, then, after.
+    more = 3 * planned.chunk_passes
+    assert passes == [606, 606 + more, 606, 606 + more]
     for need in planned.needs.values():
         assert need.passes < need.passes_bound
         assert need.memory < need.memory_bound

@@ -325,15 +325,15 @@ def diagnosis_summary(diagnosis: Diagnosis) -> str:
 def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     """Return a name, a figure and its meaning for each line of the summary."""
     d = diagnosis
-    # Labels found in noise fit that noise: the figure is too small then.
-    more = "or more " if d.verdict.name == "NO_SEPARATION" else ""
     small, large = int(d.sizes.min()), int(d.sizes.max())
     sizes = counted(large, "row") if small == large else f"{small:,} to {large:,} rows"
     shape = f"{d.n_samples:,} x {d.n_features:,}"
     data = f"rows x features; {counted(d.n_clusters, 'cluster')} of {sizes}"
     # A probability: not none, however near to it.
     error = percent(max(d.expected_error, 1e-9))
-    wrong = f"{more}of the labels are wrong, going by all other rows"
+    wrong = "of the labels are wrong, going by all other rows"
+    agreed = 0.0 if np.isnan(d.agreement) else d.agreement
+    alike = "of the rows are labelled alike by fits to separate halves"
     sure = f"have a label that is less than {d.certain_from:.0%} certain"
     apart = "noise levels between the closest centres, in small rows"
     balance = "smallest cluster over an even share; 1 is best"
@@ -343,6 +343,7 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     lines = [
         (True, "data", shape, data),
         (several, "expected error", error, wrong),
+        (not np.isnan(d.agreement), "agreement", percent(agreed), alike),
         (several, "uncertain rows", percent(d.uncertain_share), sure),
         (not np.isnan(gap), "eigenvalue gap", _figure(gap), _gap_text(d)),
         (several, "separation", _figure(d.separation), apart),
@@ -376,12 +377,29 @@ def _threshold_text(diagnosis: Diagnosis) -> str:
 
 _CAUTIONS = {
     "ZERO_ROWS": "{rows} {are} zero: their labels mean nothing.",
-    "DOMINANT_ROWS": "Only {rows_have} {percent} of the squared length of all rows and "
-    "may drown the others; to compare rows by their angles alone, try gram='cosine'.",
+    "HUGE_ROWS": "Only {rows_have} {percent} of the squared length of all rows. IhSC "
+    "shortens them (clip=1.5), so that they do no harm; methods that do not, such as "
+    "k-means, PSC and IhSC.paper, follow these rows.",
+    "RULING_COLUMN": "Column {column} holds {percent} of the sum of squares: clusters "
+    "are those of that column. Divide the columns by their deviation, or leave it out.",
+    "SHIFTED_COLUMN": "Column {column} holds {percent} of the sum of squares, nearly "
+    "all of it an offset that rows share: it says next to nothing about clusters.",
+    "FEW_ROWS": "There are {rows} for {clusters} clusters: too few to fit some of them "
+    "and to ask about the others. Nothing is known about these labels.",
     "FEWER_DIRECTIONS": "Eigenvalues drop after number {directions} and are level from "
     "there on: there are fewer directions than clusters. {advice}",
     "OTHER_ORDER": "The data show clear directions, but these labels do not follow "
     "them: are rows and labels in the same order?",
+    "OTHER_CLUSTERS": "Fits to halves of the rows agree with each other on "
+    "{agreement:.0%} of the rows, with these labels on {share:.0%}: the data show "
+    "other clusters. The default settings of IhSC find them.",
+    "LARGE_CLUSTER": "One cluster has {percent} of the rows: others are seen in few "
+    "rows, and methods that expect clusters of similar sizes, such as k-means, split "
+    "the large one instead.",
+    "SHARED_NOISE": "What sets rows of a cluster apart is shared between columns: it "
+    "is spread as if over {directions:.1f} independent ones, not {features:,}. "
+    "Clusters may have structure of their own. The default of IhSC allows for that; "
+    "k-means, IhGMM and refine=True take columns to be independent.",
     "PURE_NOISE": "Labels of pure noise look like this; then separation and scales are "
     "those of noise. Try other features, another scaling or fewer clusters; counting "
     "the clusters (select_n_clusters) shows whether there is any structure.",
@@ -391,14 +409,14 @@ _CAUTIONS = {
     "expected to belong elsewhere.",
     "PARALLEL_CLUSTERS": "Clusters {clusters[0]} and {clusters[1]} have nearly the "
     "same pattern (cosine {cosine:.3f}) and may be one.",
-    "DISPUTED_ROWS": "{percent} of rows fit another cluster better; refining the fit "
-    "(refine=True) would move them.",
+    "DISPUTED_ROWS": "{percent} of rows fit another cluster better, going by fits to "
+    "other rows.",
     "NOT_POSITIVE": "Eigenvalue {number} is not positive: there are fewer directions "
     "than clusters. Some clusters may be one, or their centres are dependent.",
     "MORE_CLUSTERS": "Eigenvalue {next} is {share:.0%} of eigenvalue {number}: there "
     "may be more clusters. select_n_clusters counts them.",
-    "EQUAL_SCALES": "Scales hardly differ (ratio {ratio:.2f}): a method without "
-    "individual scales, such as PSC or k-means, may do as well.",
+    "EQUAL_SCALES": "Scales hardly differ (ratio {ratio:.2f}): rows of a cluster are "
+    "of one size.",
 }
 
 

@@ -123,9 +123,10 @@ def plan(
 
     Notes
     -----
-    The expected case is that of clusters which a sample of the rows shows; the bound is
-    that of a solver which gives up. Time is not planned: docs/scaling.md has what was
-    measured.
+    The expected case is that of clusters which a sample of the rows shows, of so many
+    rows that the diagonal of the Gram matrix does not matter. The bound is that of a
+    solver which gives up, each time that it is asked. Time is not planned:
+    docs/scaling.md has what was measured.
 
     Examples
     --------
@@ -135,7 +136,7 @@ def plan(
     (False, True)
     >>> large = plan(10**9, 2_000, 50)
     >>> large.needs["on disk"].fits, large.needs["on disk"].sample_rows
-    (False, 31378673)
+    (False, 17203220)
     """
     if isinstance(n_clusters, str) and n_clusters == "auto":
         raise ValueError(
@@ -163,9 +164,9 @@ def plan(
     rooms = dict.fromkeys(("in memory", "on disk", "on a GPU", "on dask"), memory)
     rooms["on a GPU"] = gpu_memory
     needs = {place: _need(place, room, n, *shape) for place, room in rooms.items()}
-    data_bytes, _, samplings, _ = _work(n, *shape)
+    work = _work(n, *shape)
     numbers = (n, p, k, density, number, memory, gpu_memory)
-    return Plan(*numbers, data_bytes, samplings, needs)
+    return Plan(*numbers, work.data_bytes, work.samplings, needs)
 
 
 def _count(name: str, value: Any) -> int:
@@ -194,31 +195,33 @@ def _passes_and_memory(
 ) -> Need:
     on_gpu, in_core = place == "on a GPU", place in ("in memory", "on a GPU")
     work = _work(n, p, k, None if on_gpu else density, itemsize)  # dense on a GPU
-    # Norms, first block and centres are a pass each. In memory a product is two passes,
-    # and the first has one of them behind it; of stored data, a pass gives a product
-    # and what the next one needs. At worst it is two, and one for a better first block.
-    passes = 3 + (max(2 * work.products - 1, 0) if in_core else work.products)
-    bound = 3 + 2 * MAX_PRODUCTS
+    # Norms, first block and centres are a pass each; so are coordinates, unless the
+    # first block will do. In memory a product is two passes, the first of all has one
+    # of them behind it, and the directions of eigenvectors are one more; of stored
+    # data, a pass gives a product and what the next one needs. At worst it is two, and
+    # one for a better first block.
+    passes = 3 + (work.products > 0) + (2 if in_core else 1) * work.products
+    bound = 3 + work.runs * (1 + 2 * MAX_PRODUCTS)
     if place == "on dask":
         passes += work.samplings
     if not in_core:  # files may be in chunks too
-        bound += work.samplings
-    # Numbers kept for each row, from measured runs: benchmarks/results/scaling.md and
-    # gpu.md.
-    tall = n * itemsize * (3 * k + 30 if on_gpu else 2 * k + 25)
+        bound += work.runs * work.samplings
+    # Numbers kept for each row, from measured runs: benchmarks/results/scaling.md. On a
+    # GPU blocks are copied once more, by a run of version 0.1: gpu.md.
+    tall = n * itemsize * (5 * k + 33 if on_gpu else 4 * k + 28)
     sample = work.data_bytes / n * work.sample_rows
     if on_gpu:
         memory = work.data_bytes + tall + sample
     else:
         # A process with the package and its libraries takes 210 MB. A sample of rows is
-        # gone before there is much for each row; it is there three times while it is
-        # gathered from blocks.
-        memory = 2.1e8 + max(tall, (1 if in_core else 3) * sample)
+        # gone before there is much for each row; it is there twice while its rows are
+        # shortened, and three times while it is gathered from blocks.
+        memory = 2.1e8 + max(tall, (2 if in_core else 3) * sample)
         if place == "in memory":
             memory += work.data_bytes
         elif place == "on disk":  # a block that is worked on, the next one, a copy
             memory += min(3 * Stored.block_bytes, work.data_bytes)
-    width = block_width(k)
+    width = block_width(k, work.extra)
     basis = (most_blocks(n, width) + 3) * n * width * itemsize
     return Need(passes, bound, memory, memory + basis)
 
@@ -228,6 +231,8 @@ class _Work(NamedTuple):
     sample_rows: int  # that the solver starts from
     samplings: int  # of rows: to start from, and to check the first block by
     products: int  # with G, to expect after the first block
+    extra: int  # eigenvectors beyond the number of clusters, at most
+    runs: int  # of the solver, at most
 
 
 def _work(n: int, p: int, k: int, density: float | None, itemsize: int) -> _Work:
@@ -237,8 +242,16 @@ def _work(n: int, p: int, k: int, density: float | None, itemsize: int) -> _Work
         entries = round(entries * density)
         index = 4 if entries <= np.iinfo(np.int32).max else 8
     data_bytes = float(entries * (itemsize + index) + n * index)
-    rows = sample_size(n, p, entries, block_width(k))
+    # As in numerics/spectral.py: twice as many directions as clusters, and two more.
+    lead = min(k, n, p)
+    extra = max(min(2 * k + 2, n - 1, p) - lead, 0)
+    free = min(block_width(lead) - lead, extra)
+    # One run finds the directions that come for free, another all where these show
+    # that it pays; the same once more where the diagonal is filled in, by another run.
+    runs = 2 * (1 + (free < extra)) + 1
+    rows = sample_size(n, p, entries, block_width(lead, free))
     may_stop_early = may_accept_start(n, entries)
     # Without a sample it took three, at 2,000 x 20,000 and at 50,000 x 20,000.
     products = 3 if rows == 0 else 0 if may_stop_early else 1
-    return _Work(data_bytes, rows, (rows > 0) + may_stop_early, products)
+    samplings = (rows > 0) + may_stop_early
+    return _Work(data_bytes, rows, samplings, products, extra, runs)

@@ -343,7 +343,6 @@ def test_confidence_is_written_as_percentages_are(open_page, report, sample):
     # No probability is none or all, however near to it.
     inside = np.clip(certainty[:25], 1e-9, 1 - 1e-9)
     assert cells(page, 4) == [percent(share) for share in inside]
-    assert "> 99.9%" in cells(page, 4)
 
 
 def test_theory_opens_with_the_keyboard_and_on_paper(open_page, report):

@@ -17,7 +17,7 @@ from ihgmm.cli.tables.table import Note, Request, Table
 from ihgmm.numerics.eigen import ORDERS
 from ihgmm.numerics.gram import GRAMS
 
-GRAM = choice("Similarity of rows", GRAMS)
+GRAM = choice("Similarity of rows", GRAMS, default=IhSC().gram)
 
 
 @dataclass(frozen=True)
@@ -111,12 +111,20 @@ class Fitting:
     refine: bool = option(
         "Reassign rows to the centres that the other rows give.", False, "--refine"
     )
+    paper: bool = option(
+        "Take the settings of the paper's Algorithm 1.", False, "--paper"
+    )
     random_state: int = SEED
 
     def model(self) -> IhSC:
         """Return the model, to be fitted."""
         options: dict[str, Any] = asdict(self)
-        return IhSC(**options | {"n_clusters": parse_n_clusters(self.n_clusters)})
+        options["n_clusters"] = parse_n_clusters(self.n_clusters)
+        if not options.pop("paper"):
+            return IhSC(**options)
+        if self.gram == IhSC().gram:  # which need not be asked for
+            del options["gram"]
+        return IhSC.paper(**options)
 
 
 def parse_n_clusters(text: str) -> Any:

@@ -89,9 +89,9 @@ def option(
     )
 
 
-def choice(text: str, words: tuple[str, ...]) -> Any:
+def choice(text: str, words: tuple[str, ...], default: str | None = None) -> Any:
     """Return an option that takes one of these words, by default the first."""
-    return option(f"{text}: {', '.join(words)}.", words[0], words=words)
+    return option(f"{text}: {', '.join(words)}.", default or words[0], words=words)
 
 
 def argument(

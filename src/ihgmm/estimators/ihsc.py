@@ -291,6 +291,17 @@ class IhSC(InSteps, CosineClusterer):
             UserWarning,
         )
 
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the cluster of each row, as the fit would have placed it.
+
+        Rows get the coordinates that the equation of the eigenvectors gives them, and
+        labels by the rule that the fit learnt: for the rows of the fit these are
+        ``labels_``. With ``placement="cosine"``, or after ``refine``, a row goes to the
+        centre of largest cosine. Zero rows get label 0, the largest cluster. Rows are
+        given, and labels returned, as for :meth:`transform`.
+        """
+        return super().predict(X)
+
     def _nearest(self, X: Any) -> Any:
         if self.placement == "cosine":
             return super()._nearest(X)

@@ -35,10 +35,10 @@ def _blind(method: Clusterer) -> Method:
 
 
 METHODS: dict[str, Method] = {
-    "IhSC": _blind(_labels(IhSC)),
-    "IhSC, magnitude": _blind(_labels(IhSC, order="magnitude")),
-    "IhSC, cosine": _blind(_labels(IhSC, gram="cosine")),
-    "IhSC, refined": _blind(_labels(IhSC, refine=True)),
+    "IhSC": _blind(_labels(IhSC.paper)),
+    "IhSC, magnitude": _blind(_labels(IhSC.paper, order="magnitude")),
+    "IhSC, cosine": _blind(_labels(IhSC.paper, gram="cosine")),
+    "IhSC, refined": _blind(_labels(IhSC.paper, refine=True)),
     "IhGMM": _blind(_labels(IhGMM)),
     "PSC": _blind(_psc_once),
     "PSC, restarts": _blind(_labels(PSC)),
@@ -51,7 +51,9 @@ METHODS: dict[str, Method] = {
 """What is run on simulated data: a sample and a seed to labels."""
 
 TABLE_METHODS: dict[str, Clusterer] = {
-    "IhSC": _labels(IhSC),
+    "IhSC": _labels(IhSC.paper),
+    "IhSC, magnitude": _labels(IhSC.paper, order="magnitude"),
+    "IhSC, default": _labels(IhSC),
     "PSC": _labels(PSC),
     "k-means": _labels(KMeans, n_init=10),
     "spherical k-means": _labels(SphericalKMeans, n_init=10),

@@ -80,7 +80,10 @@ class Facts:
             self.sizes = self.scales * self.lengths[labels]
         usual = {"PSC": "full", "SphericalKMeans": "cosine"}.get(self.method, "hollow")
         gram: Any = getattr(model, "gram", usual)
-        self.diagnosis = diagnose(data, labels, gram=gram, estimates=estimates)
+        clip = getattr(model, "clip", None)
+        self.diagnosis = diagnose(
+            data, labels, gram=gram, clip=clip, estimates=estimates
+        )
         self.certainty = to_host(self.diagnosis.certainty).astype(np.float64)
         self.scree = scree_of(self.diagnosis, getattr(model, "selection_", None))
         # Where rows are on the map, and what it shows them by.

@@ -1,0 +1,218 @@
+"""What fits to halves of the rows say about the labels of the other half."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import linear_sum_assignment, nnls
+from sklearn.exceptions import ConvergenceWarning
+
+from ihgmm._warnings import ignored
+from ihgmm.matrix import Matrix, Tall, namespace, to_host
+from ihgmm.matrix.tall import Groups, cast_like, pick, row_norms, unit_rows
+from ihgmm.numerics.embedding import Embedding
+from ihgmm.numerics.gram import row_factors
+from ihgmm.numerics.labels import LinearRule
+from ihgmm.numerics.spectral import spectral_clustering
+
+
+@dataclass(frozen=True, eq=False)
+class Refits:
+    """What models that did not see a row say about its label."""
+
+    support: np.ndarray  # (n_samples,): the mean probability of the row's own label
+    disputed: np.ndarray  # (n_samples,): whether another label is more probable
+    agreement: float  # share of rows that models of separate rows label alike
+    largest: float  # share of rows in the largest cluster of these models
+
+
+def refit_halves(
+    data: Matrix,
+    codes: np.ndarray,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    max_rows: int = 2_000,
+    n_splits: int = 3,
+) -> Refits | None:
+    """Fit halves of the rows anew and ask each fit about the rows it did not see.
+
+    At most ``max_rows`` rows, drawn at random, are split into halves ``n_splits``
+    times; all other rows are judged by the first two fits. Where clusters have fewer
+    than ten rows on average, four fifths of the rows are fitted instead, for a half of
+    so few would not show them. Zero rows are not judged: their support is 0. None is
+    returned if there are too few rows for any fit.
+    """
+    live = np.flatnonzero(to_host(data.sqnorms) > 0)
+    drawn = np.sort(rng.permutation(live)[:max_rows])
+    part = data.take(drawn)
+    n_folds, n_splits = (2, n_splits) if len(drawn) >= 10 * k else (5, 1)
+    if len(drawn) - len(drawn) // n_folds - 1 <= k:
+        return None
+    total, agreement = np.zeros((len(drawn), k)), []
+    judges = []
+    with ignored(ConvergenceWarning):
+        for _ in range(n_splits):
+            folds = np.array_split(rng.permutation(len(drawn)), n_folds)
+            best = []
+            for unseen in folds:
+                seen = np.setdiff1d(np.arange(len(drawn)), unseen)
+                judge = _learn(part, codes[drawn], k, seen, unseen, rng)
+                chances = to_host(judge.probabilities(part))
+                total[unseen] += chances[unseen] / n_splits
+                best.append(chances.argmax(axis=1))
+                judges.append(judge)
+            agreement.append(np.mean(best[0] == best[1]))
+    n = data.shape[0]
+    support, disputed = np.zeros(n), np.zeros(n, dtype=bool)
+    if len(drawn) < len(live):
+        work = partial(_judge_block, judges[:2])
+        found = list(data.map(work, data.to_device(codes)))
+        support = np.concatenate([to_host(own) for own, _ in found])
+        disputed = np.concatenate([to_host(other) for _, other in found])
+        zero = to_host(data.sqnorms) == 0
+        support[zero], disputed[zero] = 0.0, False
+    support[drawn] = total[np.arange(len(drawn)), codes[drawn]]
+    disputed[drawn] = total.argmax(axis=1) != codes[drawn]
+    return Refits(
+        support.astype(np.float64),
+        disputed,
+        float(np.mean(agreement)),
+        float(np.mean([np.exp(judge.log_shares.max()) for judge in judges])),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """Gaussian clusters in an embedding, learnt from some rows, to judge others.
+
+    Clusters share a covariance up to a factor of each row. A short row of an embedding
+    is turned by its noise more than a long one: the factor of a row of length r is
+    ``level + slope * (typical / r)**2``.
+    """
+
+    embedding: Embedding
+    rule: LinearRule
+    log_shares: np.ndarray
+    level: float
+    slope: float
+    typical: float
+
+    def probabilities(self, X: Matrix) -> Tall:
+        """Return the probability of each label for each row."""
+        coordinates = self.embedding.coordinates(X)
+        rows = coordinates * cast_like(self.embedding.weights, coordinates)
+        xp = namespace(rows)
+        factors = self.level + self.slope * excess(row_norms(rows), self.typical)
+        scores = self.rule.scores(unit_rows(rows)) / factors[:, None]
+        scores += cast_like(self.log_shares, scores)
+        odds = xp.exp(scores - xp.max(scores, axis=1)[:, None])
+        return odds / xp.sum(odds, axis=1)[:, None]
+
+
+def excess(lengths: Tall, typical: float) -> Tall:
+    """Return ``(typical / lengths)**2``, 100 at most."""
+    xp = namespace(lengths)
+    # Directions of rows ten times shorter than usual are noise, and that is enough.
+    return (typical / xp.clip(lengths, typical / 10, None)) ** 2
+
+
+def _learn(
+    part: Matrix,
+    codes: np.ndarray,
+    k: int,
+    seen: np.ndarray,
+    unseen: np.ndarray,
+    rng: np.random.Generator,
+) -> _Judge:
+    """Fit some rows; clusters are named as the labels of these rows name them."""
+    fit = spectral_clustering(part.take(seen), k, n_init=3, rng=rng)
+    embedding = fit.placement.embedding
+    labels = to_host(fit.labels)
+    common = np.zeros((k, k))
+    np.add.at(common, (labels, codes[seen]), 1)
+    labels = linear_sum_assignment(common, maximize=True)[1][labels]
+    coordinates = to_host(embedding.coordinates(part)).astype(np.float64)
+    rows = coordinates * embedding.weights
+    lengths = row_norms(rows)
+    # Rows that took part in the fit are longer than others in the directions of noise.
+    typical = np.median(lengths[unseen]) or 1.0
+    spread = excess(lengths[seen], np.median(lengths[seen]) or 1.0)
+    rule, shares, level, slope = _fit_clusters(unit_rows(rows[seen]), labels, k, spread)
+    return _Judge(embedding, rule, np.log(shares), level, slope, float(typical))
+
+
+def _fit_clusters(
+    rows: np.ndarray, labels: np.ndarray, k: int, spread: np.ndarray
+) -> tuple[LinearRule, np.ndarray, float, float]:
+    """Fit clusters of one covariance times ``level + slope * spread`` of each row."""
+    n, m = rows.shape
+    groups = Groups.of(labels, k)
+    # An absent cluster has next to no share, and its centre is nowhere.
+    shares = np.maximum(groups.sizes, 1e-6) / n
+    centers = np.zeros((k, m))
+    np.add.at(centers, labels, rows)
+    centers /= np.maximum(groups.sizes, 1)[:, None]
+    residuals = rows - centers[labels]
+    factors, level, slope = np.ones(n), 1.0, 0.0
+    least = 1e-6 * max(float(rows.var(axis=0).mean()), 1e-12)
+    for _ in range(3):  # the third round moves probabilities in the third digit
+        within = residuals.T @ (residuals / factors[:, None]) / n
+        # The fit pulls its covariance towards a sphere by as much.
+        sphere = 0.2 * np.trace(within) / m + least
+        root = cho_factor(0.8 * within + sphere * np.eye(m), lower=True)
+        squares = (residuals * cho_solve(root, residuals.T).T).sum(axis=1) / m
+        # Least squares with weights; rows far off count as three deviations.
+        columns = np.column_stack([np.ones(n), spread]) / factors[:, None]
+        found, _ = nnls(columns, np.minimum(squares / factors, 9.0))
+        level, slope = found / found.sum() if found.sum() > 0 else (1.0, 0.0)
+        factors = np.maximum(level + slope * spread, 1e-3)
+    coefficients = cho_solve(root, centers.T)
+    rule = LinearRule(coefficients, -(centers.T * coefficients).sum(axis=0) / 2)
+    return rule, shares, float(level), float(slope)
+
+
+def _judge_block(judges: list[_Judge], block: Matrix, codes: Tall) -> tuple[Tall, Tall]:
+    """Return the support of each row's label, and whether another has more."""
+    chances = judges[0].probabilities(block)
+    for judge in judges[1:]:
+        chances = chances + judge.probabilities(block)
+    own = pick(chances, codes) / len(judges)
+    return own, namespace(chances).argmax(chances, axis=1) != codes
+
+
+def noise_directions(
+    data: Matrix, codes: np.ndarray, k: int, rng: np.random.Generator
+) -> float:
+    """Return among how many equal and independent directions noise would be as spread.
+
+    Noise of two rows is independent, so that inner products of what their centres leave
+    of them show how it is spread: ``1 / sum(share**2)``, for noise that has these
+    shares of its variance along its principal directions. Independent columns of one
+    variance give their number, columns that go together far less.
+    """
+    sqnorms = to_host(data.sqnorms).astype(np.float64)
+    live = np.flatnonzero(sqnorms > 0)
+    drawn = np.sort(rng.permutation(live)[:2_000])
+    part, codes = data.take(drawn), codes[drawn]
+    # Huge rows would be all that counts; a fit shortens them as well.
+    factors = row_factors(
+        sqnorms[drawn], 1.5 * float(np.sqrt(np.median(sqnorms[live])))
+    )
+    sums = Groups.of(codes, k).weighted_sums(part, factors)
+    directions = unit_rows(sums.astype(np.float64))
+    # Four hundred rows show it to a few percent; in many columns they take up memory.
+    most = int(np.clip(5e7 / data.shape[1], 50, 400))
+    few = np.sort(rng.permutation(len(drawn))[:most])
+    rows = part.take(few).toarray().astype(np.float64) * factors[few, None]
+    along = directions[codes[few]]
+    rows -= (rows * along).sum(axis=1)[:, None] * along
+    products = rows @ rows.T
+    variances = np.diag(products).copy()
+    np.fill_diagonal(products, 0.0)
+    expected = variances.sum() ** 2 - (variances**2).sum()
+    squares = float((products**2).sum())
+    return float(max(expected / squares, 1.0)) if squares > 0 else float(data.shape[1])

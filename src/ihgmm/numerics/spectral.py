@@ -227,8 +227,8 @@ def _diagonal_turn(pairs: EigenPairs, k: int) -> float:
 
     def moments(rows: slice) -> np.ndarray:
         few = pairs.vectors[rows, :k]
-        diagonal, leverage = ((few * few) @ columns).T
-        xp = namespace(diagonal)
+        both = (few * few) @ columns
+        xp, diagonal, leverage = namespace(both), both[:, 0], both[:, 1]
         return np.array(
             [float(xp.sum(diagonal**power * leverage)) for power in range(3)]
         )

@@ -105,8 +105,7 @@ class IhSC(InSteps, CosineClusterer):
     space_ : str
         Where rows were compared: "eigenvectors" or "projected".
     noise_share_ : float
-        Share of rows whose coordinates there are mostly noise. Above one half the fit
-        warns.
+        Share of rows whose coordinates there are mostly noise. Above 0.4 the fit warns.
     placement_ : callable
         How rows get their labels: their embedding, and the rule.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
@@ -248,7 +247,9 @@ class IhSC(InSteps, CosineClusterer):
         elif refine:
             with steps.step("refine"):
                 labels, placement = self._refined(data, labels, k)
-        elif found.noise_share > 0.5:
+        # In 50 designs and on ten real sets, with the settings of the paper and with
+        # the default: more than 14% of labels were wrong in all but one of those above.
+        elif found.noise_share > 0.4:
             self._warn_of_noise(found.noise_share, k)
         with steps.step("centers"):
             if refine:
@@ -284,23 +285,13 @@ class IhSC(InSteps, CosineClusterer):
         return number_by_size(labels, k), CosinePlacement(refined.centers[order])
 
     def _warn_of_noise(self, share: float, k: int) -> None:
+        other = "" if self.space == "auto" else ', take space="auto"'
         warn(
             f"In {share:.0%} of the rows noise outweighs what sets {k} clusters apart: "
-            "many labels may be chance. Ask for fewer clusters, or look at "
+            f"many labels may be chance. Ask for fewer clusters{other}, or look at "
             "diagnose(X, labels).",
             UserWarning,
         )
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster of each row, as the fit would have placed it.
-
-        Rows get the coordinates that the equation of the eigenvectors gives them, and
-        labels by the rule that the fit learnt: for the rows of the fit these are
-        ``labels_``. With ``placement="cosine"``, or after ``refine``, a row goes to the
-        centre of largest cosine. Zero rows get label 0, the largest cluster. Rows are
-        given, and labels returned, as for :meth:`transform`.
-        """
-        return super().predict(X)
 
     def _nearest(self, X: Any) -> Any:
         if self.placement == "cosine":

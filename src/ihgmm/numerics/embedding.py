@@ -70,6 +70,9 @@ class Embedding:
     def weighted(self, weights: np.ndarray) -> Embedding:
         """Return the map with other weights, without directions that have none."""
         keep = weights > 0
+        if self.diagonal == "zero":
+            # Rows as long as an eigenvalue is negative would have no coordinate.
+            keep &= self.eigenvalues > 0
         keep[: self.rank] = True
         return replace(
             self,

@@ -354,6 +354,7 @@ def test_memory_stays_within_three_times_the_data():
 
 
 @each
+@pytest.mark.filterwarnings("ignore:In .* of the rows noise outweighs")
 def test_as_many_clusters_as_rows(Estimator):
     X = np.random.default_rng(0).standard_normal((6, 10))
     for k in (1, 2, 5, 6):

@@ -270,7 +270,8 @@ class CosineClusterer(CenterClusterer):
         check_is_fitted(self)
         light = clone(self)  # without what the fit knows of its own rows
         for name in self._placing:
-            setattr(light, name, getattr(self, name))
+            if hasattr(self, name):  # models of old files know less
+                setattr(light, name, getattr(self, name))
         return open_matrix(X, self, reset=False).map_rows(light._nearest, np.intp)
 
     def _nearest(self, X: Any) -> Any:

@@ -334,7 +334,8 @@ def _fit_clusters(
     """Fit Gaussian clusters of one covariance by expectation and maximisation."""
     (n, m), k = rows.shape, memberships.shape[1]
     moments = rows.T @ rows / n
-    least = 1e-6 * np.trace(moments) / m  # no direction is flatter: that is rounding
+    # No direction is flatter: that is rounding. All rows may be zero, as one alone is.
+    least = 1e-6 * np.trace(moments) / m or 1.0
     value, n_iter = -np.inf, 0
     while n_iter < max_iter:
         n_iter += 1

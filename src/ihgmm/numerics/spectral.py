@@ -47,13 +47,16 @@ class Placement:
 
 @dataclass(frozen=True, eq=False)
 class CosinePlacement:
-    """Labels by the largest cosine with some directions."""
+    """Labels by the largest cosine with some directions; zero ones have no rows."""
 
     directions: np.ndarray  # (n_clusters, n_features)
 
     def __call__(self, X: Matrix) -> Tall:
         """Return labels; those of zero rows are 0, the largest cluster."""
         cosines = X @ unit_rows(self.directions).T
+        empty = ~self.directions.any(axis=1)
+        if empty.any():  # else they would win where all others are negative
+            cosines = cosines - cast_like(np.where(empty, np.inf, 0.0), cosines)
         labels = namespace(cosines).argmax(cosines, axis=1)
         return labels * namespace(labels).astype(X.sqnorms > 0, labels.dtype)
 
@@ -223,7 +226,8 @@ def _diagonal_turn(pairs: EigenPairs, k: int) -> float:
 
     def moments(rows: slice) -> np.ndarray:
         few = pairs.vectors[rows, :k]
-        diagonal, leverage = ((few * few) @ columns).T
+        both = (few * few) @ columns
+        diagonal, leverage = both[:, 0], both[:, 1]
         xp = namespace(diagonal)
         return np.array(
             [float(xp.sum(diagonal**power * leverage)) for power in range(3)]

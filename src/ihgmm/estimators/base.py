@@ -217,6 +217,12 @@ class InSteps(CallbackSupportMixin, Clusterer):
         else:
             k = int(self.n_clusters)
         check_row_count(n, k)
+        live = int(namespace(data.sqnorms).sum(data.cast(data.sqnorms > 0)))
+        if live < k:
+            raise ValueError(
+                f"n_clusters={k} is more than the {live} rows of X that are not zero; "
+                f"give at most {live} clusters."
+            )
         self.n_clusters_ = k
         return data, k, rng
 

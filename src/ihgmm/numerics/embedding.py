@@ -101,11 +101,16 @@ class Embedding:
             found = _quotient(few, values + own[:, None])
             if self.diagonal == "zero":
                 return found
-            # The diagonal that belongs to a row depends on its coordinates. Rows of
-            # little weight settle at once, all others within some tens of rounds.
+            # The diagonal that belongs to a row depends on its coordinates, and is a
+            # convex function of itself: Newton's steps from 0 climb to where the two
+            # meet first. Where they never do, it is all of the row.
             imputed = xp.zeros_like(own)
             for _ in range(50):
-                before, imputed = imputed, xp.minimum((found * found) @ counted, own)
+                squares = found * found
+                slope = 2 * _quotient(squares, values + (own - imputed)[:, None])
+                room, missing = 1 - slope @ counted, squares @ counted - imputed
+                step = xp.where(room > 0, _quotient(missing, room), own)
+                before, imputed = imputed, xp.clip(imputed + step, None, own)
                 found = _quotient(few, values + (own - imputed)[:, None])
                 if not bool(xp.any(xp.abs(imputed - before) > 1e-9 * own)):
                     break

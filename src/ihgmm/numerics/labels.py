@@ -18,7 +18,7 @@ from scipy.special import softmax
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import NearestNeighbors
 
 from ihgmm._warnings import ignored
 from ihgmm.matrix import Tall, namespace, to_host
@@ -71,8 +71,16 @@ class NeighborRule:
 
     def __call__(self, rows: Tall) -> Tall:
         """Return the label of each row."""
-        vote = KNeighborsClassifier(self.n_neighbors).fit(self.rows, self.labels)
-        return to_device(vote.predict(to_host(rows)).astype(np.intp), rows)
+        search = NearestNeighbors(n_neighbors=self.n_neighbors).fit(self.rows)
+        host = to_host(rows)
+
+        def work(block: slice) -> np.ndarray:
+            near = self.labels[search.kneighbors(host[block], return_distance=False)]
+            votes = (near[:, :, None] == near[:, None, :]).sum(axis=2)
+            # The nearest decides where votes are equal, not the numbers of clusters.
+            return np.take_along_axis(near, votes.argmax(axis=1)[:, None], 1)[:, 0]
+
+        return to_device(stack(map_ranges(host, self.n_neighbors**2, work)), rows)
 
     def in_order(self, order: np.ndarray) -> NeighborRule:
         """Return the rule with its clusters in another order."""

@@ -186,7 +186,13 @@ def _embed(
         G = impute_diagonal(G, lead, **options).gram
         pairs = _eigenpairs(G, lead, extra, options, say)
     embedding = Embedding.of(G, pairs, lead, diagonal)
-    return embedding.weighted(signal_weights(pairs.values, lead)), G.A.row_scale
+    weights = signal_weights(pairs.values, lead)
+    if options["order"] == "algebraic":
+        # The signal part of a Gram matrix is positive semi-definite: a negative
+        # eigenvalue says that there are fewer directions than clusters. Two are kept,
+        # since unit rows in one dimension are all alike.
+        weights[2:lead] *= pairs.values[2:lead] > 0
+    return embedding.weighted(weights), G.A.row_scale
 
 
 def _check_components(n_components: int, n: int, p: int) -> int:

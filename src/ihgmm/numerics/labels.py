@@ -162,7 +162,8 @@ def neighbor_graph(
         assign_labels="cluster_qr",
         random_state=int(rng.integers(2**31 - 1)),
     )
-    with one_thread(), ignored(UserWarning):  # a graph in pieces is no failure
+    # A graph in pieces is no failure, nor is one of as many rows as clusters.
+    with one_thread(), ignored(UserWarning), ignored(RuntimeWarning):
         labels = cut.fit_predict(rows)
     return NeighborRule(rows, labels.astype(np.intp), max(n_neighbors, 1))
 

@@ -162,8 +162,9 @@ def neighbor_graph(
         assign_labels="cluster_qr",
         random_state=int(rng.integers(2**31 - 1)),
     )
-    # A graph in pieces is no failure, nor is one of as many rows as clusters.
-    with one_thread(), ignored(UserWarning), ignored(RuntimeWarning):
+    if len(rows) <= n_clusters:  # too few for a graph to be cut
+        return NeighborRule(rows, np.arange(len(rows)), 1)
+    with one_thread(), ignored(UserWarning):  # a graph in pieces is no failure
         labels = cut.fit_predict(rows)
     return NeighborRule(rows, labels.astype(np.intp), max(n_neighbors, 1))
 

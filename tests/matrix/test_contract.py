@@ -280,6 +280,7 @@ PLACINGS = (
 
 @pytest.mark.parametrize("kind", KINDS, ids=name_of)
 @pytest.mark.parametrize("options", PLACINGS, ids=str)
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_rows_of_the_fit_keep_their_labels(kind, dtype, options, tmp_path):
     X, _ = make_ihgmm(400, 40, 4, separation_constant=0.2, random_state=0)
     X[np.random.default_rng(1).random(X.shape) < 0.2] = 0

@@ -90,7 +90,7 @@ def test_unknown_kind():
 @pytest.mark.parametrize("clip", [0.5, 1.0, 1.5])
 def test_longer_rows_are_clipped(X, kind, gram, clip):
     norms = np.linalg.norm(X, axis=1)
-    longest = clip * np.median(norms[norms > 0])
+    longest = clip * np.sort(norms[norms > 0])[12]  # the upper median of 24
     shorter = X * np.minimum(longest / np.where(norms > 0, norms, 1), 1)[:, None]
     G = GramOperator.of(kind(X), gram, clip=clip)
     dense = naive(X if gram == "cosine" else shorter, gram)

@@ -135,7 +135,10 @@ def test_labels_are_numbered_by_size(Estimator):
 
 @every
 @pytest.mark.parametrize("state", [int, np.random.RandomState, np.random.default_rng])
-@pytest.mark.filterwarnings("ignore:.* alternate between the two clusters")
+@pytest.mark.filterwarnings(
+    "ignore:.* alternate between the two clusters",
+    "ignore:In .* of the rows noise outweighs",
+)
 def test_same_seed_same_answer(model, state):
     X = np.random.default_rng(0).standard_normal((40, 30))  # nothing to hold on to
     one, two = (clone(model).set_params(random_state=state(7)).fit(X) for _ in range(2))
@@ -354,6 +357,7 @@ def test_memory_stays_within_three_times_the_data():
 
 
 @each
+@pytest.mark.filterwarnings("ignore:In .* of the rows noise outweighs")
 def test_as_many_clusters_as_rows(Estimator):
     X = np.random.default_rng(0).standard_normal((6, 10))
     for k in (1, 2, 5, 6):

@@ -1,4 +1,4 @@
-"""The paper's settings: exact recovery in every draw, where others fail."""
+"""The model: exact recovery in every draw, by the default and by the paper's way."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,11 @@ from sklearn.cluster import KMeans
 
 from ihgmm import PSC, IhSC, SphericalKMeans, make_ihgmm
 from ihgmm.metrics import exact_recovery, misclassification_rate
+from ihgmm.numerics.gram import GRAMS
+from ihgmm.numerics.labels import ASSIGNMENTS
 
 NOISES = ["gaussian", "rademacher"]
+both = pytest.mark.parametrize("build", [IhSC, IhSC.paper], ids=["default", "paper"])
 SETTINGS = {
     "n >> p": {"n_samples": 1000, "n_features": 200},
     "n = p": {"n_samples": 300, "n_features": 300},
@@ -23,32 +26,49 @@ SETTINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_ihsc_is_exact_in_every_draw_and_classical_methods_are_not(setting, noise):
+every = pytest.mark.parametrize(
+    ("setting", "noise"), [(setting, noise) for setting in SETTINGS for noise in NOISES]
+)
+
+
+def draw(setting, noise, seed):
     options = {"n_clusters": 4, **SETTINGS[setting]}
-    k = options["n_clusters"]
-    psc, kmeans = [], []
+    dtype = (np.float64, np.float32)[seed % 2]
+    X, labels = make_ihgmm(**options, noise=noise, random_state=seed, dtype=dtype)
+    return X, labels, options["n_clusters"]
+
+
+@both
+@every
+def test_ihsc_is_exact_in_every_draw(setting, noise, build):
     for seed in range(10):
-        dtype = (np.float64, np.float32)[seed % 2]
-        X, labels = make_ihgmm(**options, noise=noise, random_state=seed, dtype=dtype)
-        found = IhSC(k, random_state=seed).fit_predict(X)
-        assert exact_recovery(labels, found), f"seed {seed}"
-        if seed < 4:
-            found = PSC(k, random_state=seed).fit_predict(X)
-            psc.append(misclassification_rate(labels, found))
-            found = KMeans(k, n_init=3, random_state=seed).fit_predict(X)
-            kmeans.append(misclassification_rate(labels, found))
+        X, labels, k = draw(setting, noise, seed)
+        model = build(k, random_state=seed).fit(X)
+        assert exact_recovery(labels, model.labels_), f"seed {seed}"
+        # Nothing beyond the paper's K directions counts.
+        assert model.embedding_.shape[1] == k
+
+
+@every
+def test_classical_methods_are_not_exact(setting, noise):
+    psc, kmeans = [], []
+    for seed in range(4):
+        X, labels, k = draw(setting, noise, seed)
+        found = PSC(k, random_state=seed).fit_predict(X)
+        psc.append(misclassification_rate(labels, found))
+        found = KMeans(k, n_init=3, random_state=seed).fit_predict(X)
+        kmeans.append(misclassification_rate(labels, found))
     assert np.mean(psc) > 0.05
     assert np.mean(kmeans) > 0.05
 
 
+@both
 @pytest.mark.parametrize("balance", [0.3, 0.6, 1.0])
-def test_exact_from_a_balance_of_a_fifth_on(balance):
+def test_exact_from_a_balance_of_a_fifth_on(balance, build):
     for seed in range(10):
         options = {"balance": balance, "noise": NOISES[seed % 2], "random_state": seed}
         X, labels = make_ihgmm(200, 1000, 3, **options)
-        assert exact_recovery(labels, IhSC(3, random_state=0).fit_predict(X))
+        assert exact_recovery(labels, build(3, random_state=0).fit_predict(X))
 
 
 def test_extreme_imbalance():
@@ -58,20 +78,23 @@ def test_extreme_imbalance():
         options = {"balance": 0.1, "noise": NOISES[seed % 2], "random_state": seed}
         X, labels = make_ihgmm(200, 1000, 3, **options)
         for order in exact:
-            found = IhSC(3, order=order, random_state=0).fit_predict(X)
+            found = IhSC.paper(3, order=order, random_state=0).fit_predict(X)
             exact[order] += exact_recovery(labels, found)
+        found = IhSC(3, random_state=0).fit_predict(X)
+        assert exact_recovery(labels, found), f"seed {seed}"
     assert exact["algebraic"] >= 54
     assert exact["algebraic"] > exact["magnitude"]
 
 
-@pytest.mark.parametrize("gram", ["hollow", "cosine"])
+@both
+@pytest.mark.parametrize("gram", GRAMS)
 @pytest.mark.parametrize("solver", ["dense", "lanczos", "block"])
-@pytest.mark.parametrize("assign", ["kmeans", "cluster_qr"])
+@pytest.mark.parametrize("assign", ASSIGNMENTS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_every_combination_of_options_is_exact(gram, solver, assign, dtype):
+def test_every_combination_of_options_is_exact(gram, solver, assign, dtype, build):
     for seed in range(3):
         X, labels = make_ihgmm(300, 400, 4, random_state=seed, dtype=dtype)
-        model = IhSC(
+        model = build(
             4, gram=gram, eigen_solver=solver, assign_labels=assign, random_state=0
         ).fit(X)
         assert exact_recovery(labels, model.labels_)
@@ -79,26 +102,30 @@ def test_every_combination_of_options_is_exact(gram, solver, assign, dtype):
         assert model.embedding_.dtype == dtype
 
 
-def test_one_huge_row_does_not_hide_a_cluster():
+@both
+def test_one_huge_row_does_not_hide_a_cluster(build):
     for seed in range(10):
         X, labels = make_ihgmm(200, 500, 3, random_state=seed)
         X[0] *= 60
-        assert exact_recovery(labels, IhSC(3, random_state=seed).fit_predict(X))
+        assert exact_recovery(labels, build(3, random_state=seed).fit_predict(X))
 
 
 def test_row_noise_that_differs_ninefold_needs_the_hollow_diagonal():
-    errors = {"hollow": [], "cosine": [], "full": []}
+    errors, default = {"hollow": [], "cosine": [], "full": []}, []
     for seed in range(8):
         X, labels = make_ihgmm(
             200, 5000, 4, scale_ratio=3.0, separation_constant=0.6,
             noise_levels=(0.2, 1.8), random_state=seed,
         )  # fmt: skip
         for gram, seen in errors.items():
-            found = IhSC(4, gram=gram, random_state=0).fit_predict(X)
+            found = IhSC.paper(4, gram=gram, random_state=0).fit_predict(X)
             seen.append(misclassification_rate(labels, found))
+        found = IhSC(4, random_state=0).fit_predict(X)
+        default.append(misclassification_rate(labels, found))
     assert np.mean(errors["hollow"]) < 0.02
     assert np.mean(errors["cosine"]) < 0.02
     assert np.mean(errors["full"]) > 0.05
+    assert np.mean(default) < 0.02
 
 
 def test_spherical_kmeans_recovers_the_papers_balanced_setting():
@@ -114,10 +141,12 @@ def test_psc_recovers_the_classical_mixture():
         assert exact_recovery(labels, PSC(4, random_state=seed).fit_predict(X))
 
 
-def test_new_rows_are_predicted():
+@both
+@pytest.mark.parametrize("placement", ["embedding", "cosine"])
+def test_new_rows_are_predicted(build, placement):
     for seed in range(5):
         X, labels = make_ihgmm(800, 300, 4, random_state=seed)
-        model = IhSC(4, random_state=0).fit(X[:400])
+        model = build(4, placement=placement, random_state=0).fit(X[:400])
         assert exact_recovery(labels[400:], model.predict(X[400:]))
 
 
@@ -129,7 +158,10 @@ def test_fewer_features_than_clusters(gram):
         X, labels = make_ihgmm(
             600, centers=directions, noise_levels=0.05, random_state=seed
         )
-        model = IhSC(6, gram=gram, random_state=seed).fit(X)
+        default = IhSC(6, gram=gram, random_state=seed).fit(X)
+        assert misclassification_rate(labels, default.labels_) < 0.02
+        assert default.embedding_.shape[1] == 3
+        model = IhSC.paper(6, gram=gram, random_state=seed).fit(X)
         assert misclassification_rate(labels, model.labels_) < 0.02
         assert (model.embedding_[:, 3:] == 0).all()
         assert (model.eigenvalues_[3:] < 0).all()

@@ -7,7 +7,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ihgmm import PSC, IhGMM, IhSC, SDPKMeans, SphericalKMeans, TwoComponentLloyd
 
-ESTIMATORS = [IhSC(), IhGMM(), PSC(), SphericalKMeans(), TwoComponentLloyd()]
+ESTIMATORS = [
+    IhSC(),
+    IhSC.paper(),
+    IhGMM(),
+    PSC(),
+    SphericalKMeans(),
+    TwoComponentLloyd(),
+]
 if find_spec("cvxpy") is not None:
     ESTIMATORS.append(SDPKMeans(2, tol=1e-2))  # coarse, and a third of the time
 
@@ -16,6 +23,7 @@ if find_spec("cvxpy") is not None:
     "ignore:.* rows are zero",
     "ignore:.* clusters were found",
     "ignore:.* are in one cluster",
+    "ignore:In .* of the rows noise outweighs",
     "ignore:.* alternate between the two clusters",
 )
 @parametrize_with_checks(ESTIMATORS)

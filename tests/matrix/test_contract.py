@@ -269,6 +269,30 @@ def test_clusters(kind, dtype, options, tmp_path):
         assert_array_equal(opened(given).toarray(), X)
 
 
+PLACINGS = (
+    {},
+    {"gram": "hollow", "clip": None, "assign_labels": "kmeans", "n_components": None},
+    {"gram": "cosine", "assign_labels": "cluster_qr", "space": "projected"},
+    {"gram": "full", "assign_labels": "neighbors", "space": "eigenvectors"},
+    {"refine": True},
+)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=name_of)
+@pytest.mark.parametrize("options", PLACINGS, ids=str)
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_rows_of_the_fit_keep_their_labels(kind, dtype, options, tmp_path):
+    X, _ = make_ihgmm(400, 40, 4, separation_constant=0.2, random_state=0)
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = 0
+    given = kind(X.astype(dtype), tmp_path)
+    model = IhSC(4, random_state=0, **options).fit(given)
+    labels = model.predict(given)
+    assert_array_equal(to_host(labels), to_host(model.labels_))
+    # The same rows in memory: a row on the border may go either way.
+    same = model.predict(sp.csr_array(X.astype(dtype))) == to_host(labels)
+    assert same.mean() > 0.99
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=name_of)
 def test_mixtures(kind, dtype, tmp_path):
     X, _ = numbers(dtype)

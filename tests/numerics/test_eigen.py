@@ -237,3 +237,41 @@ def test_same_seed_same_labels_of_degenerate_data():
 def test_bad_arguments(options, message):
     with pytest.raises(ValueError, match=message):
         leading_eigenpairs(GramOperator.of(np.eye(5)), **options)
+
+
+@pytest.mark.parametrize("solver", ["dense", "lanczos", "block"])
+@pytest.mark.parametrize("order", ["algebraic", "magnitude"])
+@pytest.mark.parametrize("extra", [1, 4, 12])
+def test_eigenpairs_beyond(solver, order, extra):
+    X, _ = make_ihgmm(400, 60, 3, random_state=0)
+    G = GramOperator.of(X)
+    values = np.linalg.eigvalsh(G.toarray())
+    sizes = np.abs(values) if order == "magnitude" else values
+    wanted = values[np.argsort(-sizes)][: 3 + extra]
+    options = {"order": order, "solver": solver, "rng": np.random.default_rng(0)}
+    found = leading_eigenpairs(G, 3, extra=extra, tol=1e-6, **options)
+    assert found.vectors.shape == (400, 3 + extra)
+    assert_allclose(found.values[:3], wanted[:3], rtol=1e-8)
+    # Those of noise are as good as their weight asks for; Ritz values never exceed.
+    assert_allclose(found.values[3:], wanted[3:], atol=0.05 * wanted[2])
+    U = found.vectors
+    assert_allclose(U.T @ U, np.eye(3 + extra), atol=1e-8)
+
+
+@pytest.mark.parametrize("solver", ["dense", "block"])
+def test_eigenpairs_beyond_that_count_are_accurate(solver):
+    # Six directions of which three are asked for: the others have weight.
+    X, _ = make_ihgmm(600, 60, 6, random_state=0)
+    G = GramOperator.of(X)
+    values, vectors = np.linalg.eigh(G.toarray())
+    rng = np.random.default_rng(0)
+    found = leading_eigenpairs(G, 3, extra=5, tol=1e-3, solver=solver, rng=rng)
+    lead = vectors[:, ::-1][:, :6]
+    missing = found.vectors[:, :6] - lead @ (lead.T @ found.vectors[:, :6])
+    assert np.linalg.norm(missing, axis=0).max() < 0.1
+    assert_allclose(found.values[:6], values[::-1][:6], rtol=1e-2)
+
+
+def test_too_many_eigenpairs_beyond():
+    with pytest.raises(ValueError, match="k=7 eigenpairs of a 5 by 5 matrix"):
+        leading_eigenpairs(GramOperator.of(np.eye(5)), 3, extra=4)

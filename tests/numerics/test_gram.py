@@ -84,3 +84,25 @@ def test_cosine_does_not_depend_on_scales(X):
 def test_unknown_kind():
     with pytest.raises(ValueError, match="gram='round' is not one of"):
         GramOperator.of(np.eye(3), "round")
+
+
+@pytest.mark.parametrize("gram", GRAMS)
+@pytest.mark.parametrize("clip", [0.5, 1.0, 1.5])
+def test_longer_rows_are_clipped(X, kind, gram, clip):
+    norms = np.linalg.norm(X, axis=1)
+    longest = clip * np.sort(norms[norms > 0])[12]  # the upper median of 24
+    shorter = X * np.minimum(longest / np.where(norms > 0, norms, 1), 1)[:, None]
+    G = GramOperator.of(kind(X), gram, clip=clip)
+    dense = naive(X if gram == "cosine" else shorter, gram)
+    assert_allclose(G @ np.eye(25), dense, atol=1e-11)
+    assert_allclose(G.toarray(), dense, atol=1e-11)
+    assert G.longest == (0 if gram == "cosine" else pytest.approx(longest))
+    part = G.take(np.array([1, 4, 10])).toarray()
+    assert_allclose(part, dense[np.ix_([1, 4, 10], [1, 4, 10])], atol=1e-11)
+
+
+@pytest.mark.parametrize("gram", ["hollow", "full"])
+def test_a_clip_beyond_all_rows_changes_nothing(X, gram):
+    G = GramOperator.of(X, gram, clip=1e6)
+    assert G.A.array is X
+    assert_allclose(G.toarray(), naive(X, gram), atol=1e-11)

@@ -313,12 +313,30 @@ def test_few_rows_of_unequal_noise():
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, sp.csc_array])
 def test_recovery(storage, solver):
     for seed in range(2):
-        X, labels = make_ihgmm(200, 100, 4, noise_levels=(0.3, 2.7), random_state=seed)
-        model = IhSC(4, gram="hetero", eigen_solver=solver, tol=1e-6, random_state=0)
-        model.fit(storage(X))
-        assert exact_recovery(labels, model.labels_)
-        found = impute_diagonal(GramOperator.of(X), 4, tol=1e-6)
-        assert_allclose(model.eigenvalues_, found.pairs.values, rtol=1e-4)
+        X, labels = make_ihgmm(80, 100, 4, noise_levels=(0.3, 2.7), random_state=seed)
+        for clip in (None, 1.5):
+            options = {"clip": clip, "eigen_solver": solver, "tol": 1e-6}
+            model = IhSC(4, gram="hetero", random_state=0, **options).fit(storage(X))
+            assert exact_recovery(labels, model.labels_)
+            assert model.placement_.embedding.diagonal == "imputed"
+            found = impute_diagonal(GramOperator.of(X, clip=clip), 4, tol=1e-6)
+            assert_allclose(model.eigenvalues_[:4], found.pairs.values, rtol=1e-4)
+
+
+def test_a_diagonal_that_would_change_nothing_is_left_out():
+    for seed in range(5):
+        X, _ = make_ihgmm(600, 100, 4, random_state=seed)
+        hetero, hollow = (
+            IhSC(4, gram=gram, tol=1e-8, random_state=0).fit(X)
+            for gram in ("hetero", "hollow")
+        )
+        assert hetero.placement_.embedding.diagonal == "zero"
+        assert_array_equal(hetero.labels_, hollow.labels_)
+        assert_allclose(hetero.eigenvalues_, hollow.eigenvalues_)
+        # Filled in, it turns the eigenvectors by less than a twentieth.
+        imputed = impute_diagonal(GramOperator.of(X, clip=1.5), 4, tol=1e-6).pairs
+        plain = leading_eigenpairs(GramOperator.of(X, clip=1.5), 4).vectors
+        assert turned(plain, imputed.vectors) < 0.05
 
 
 def test_recovery_with_singular_values():
@@ -327,7 +345,7 @@ def test_recovery_with_singular_values():
     for seed in range(5):
         sample = unequal(seed, 60)
         for gram, seen in errors.items():
-            model = IhSC(3, gram=gram, order="magnitude", random_state=0)
+            model = IhSC.paper(3, gram=gram, order="magnitude", random_state=0)
             labels = model.fit_predict(sample.X)
             seen.append(misclassification_rate(sample.labels, labels))
     assert max(errors["hetero"]) == 0
@@ -347,8 +365,9 @@ def test_zero_rows_of_the_estimator():
 def test_projected_rows():
     X, labels = make_ihgmm(150, 40, 3, scale_ratio=1.2, random_state=0)
     found = spectral_clustering(
-        as_matrix(X), 3, gram="hetero", rows="projected", rng=np.random.default_rng(0)
+        as_matrix(X), 3, gram="hetero", space="projected", rng=np.random.default_rng(0)
     )
+    assert found.space == "projected"
     assert exact_recovery(labels, found.labels)
 
 

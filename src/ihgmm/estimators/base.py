@@ -217,6 +217,12 @@ class InSteps(CallbackSupportMixin, Clusterer):
         else:
             k = int(self.n_clusters)
         check_row_count(n, k)
+        live = int(namespace(data.sqnorms).sum(data.cast(data.sqnorms > 0)))
+        if live < k:
+            raise ValueError(
+                f"n_clusters={k} is more than the {live} rows of X that are not zero; "
+                f"give at most {live} clusters."
+            )
         self.n_clusters_ = k
         return data, k, rng
 
@@ -270,7 +276,8 @@ class CosineClusterer(CenterClusterer):
         check_is_fitted(self)
         light = clone(self)  # without what the fit knows of its own rows
         for name in self._placing:
-            setattr(light, name, getattr(self, name))
+            if hasattr(self, name):  # models of old files know less
+                setattr(light, name, getattr(self, name))
         return open_matrix(X, self, reset=False).map_rows(light._nearest, np.intp)
 
     def _nearest(self, X: Any) -> Any:

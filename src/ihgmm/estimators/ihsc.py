@@ -11,8 +11,8 @@ from ihgmm._checks import identical_rows, warn_empty_clusters
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import CosineClusterer, InSteps
-from ihgmm.matrix import Matrix, Tall, to_host
-from ihgmm.matrix.tall import number_by_size, order_by_size
+from ihgmm.matrix import Matrix, Tall, namespace, to_host
+from ihgmm.matrix.tall import order_by_size, to_device
 from ihgmm.numerics.eigen import Solver
 from ihgmm.numerics.embedding import Space
 from ihgmm.numerics.gram import GramKind
@@ -243,13 +243,13 @@ class IhSC(InSteps, CosineClusterer):
         placement: Placement | CosinePlacement = found.placement
         refine = self.refine and kinds is None
         if kinds is not None:
-            labels = data.to_device(number_by_size(kinds, k))
+            labels, placement = self._by_kind(data, kinds, k)
         elif refine:
             with steps.step("refine"):
                 labels, placement = self._refined(data, labels, k)
         # In 50 designs and on ten real sets, with the settings of the paper and with
         # the default: more than 14% of labels were wrong in all but one of those above.
-        elif found.noise_share > 0.4:
+        elif found.noise_share > 0.4 and k > 1:
             self._warn_of_noise(found.noise_share, k)
         with steps.step("centers"):
             if refine:
@@ -278,11 +278,18 @@ class IhSC(InSteps, CosineClusterer):
             )
         # Once labels have settled, these cosines give them: a row is nearer still to
         # the centre that it is part of.
-        placement = CosinePlacement(refined.centers)
-        labels = placement(X)
+        labels, placement = _by_cosine(X, refined.centers, k)
         warn_empty_clusters(labels, k)
-        order = order_by_size(labels, k)
-        return number_by_size(labels, k), CosinePlacement(refined.centers[order])
+        return labels, placement
+
+    def _by_kind(
+        self, X: Matrix, kinds: np.ndarray, k: int
+    ) -> tuple[Tall, CosinePlacement]:
+        """Give each kind of rows a cluster; kinds of one direction share theirs."""
+        used, first = np.unique(kinds, return_index=True)
+        directions = np.zeros((k, X.shape[1]), dtype=X.dtype)
+        directions[used] = to_host(X.rows(first))
+        return _by_cosine(X, directions, k)
 
     def _warn_of_noise(self, share: float, k: int) -> None:
         other = "" if self.space == "auto" else ', take space="auto"'
@@ -309,3 +316,15 @@ class IhSC(InSteps, CosineClusterer):
         sqnorms, best = to_host(data.sqnorms), self._largest_cosines(data)
         total = sqnorms.sum()
         return float(sqnorms @ np.maximum(best, 0.0) ** 2 / total) if total else 0.0
+
+
+def _by_cosine(
+    X: Matrix, directions: np.ndarray, k: int
+) -> tuple[Tall, CosinePlacement]:
+    """Return the labels that directions give, clusters numbered by decreasing size."""
+    labels, live = CosinePlacement(directions)(X), X.sqnorms > 0
+    order = order_by_size(labels[live], k)
+    labels = namespace(labels).take(to_device(np.argsort(order), labels), labels)
+    # Zero rows are in the largest cluster, whichever that is by now.
+    labels = labels * namespace(labels).astype(live, labels.dtype)
+    return labels, CosinePlacement(directions[order])

@@ -111,11 +111,16 @@ class Embedding:
             found = _quotient(few, values + own[:, None])
             if self.diagonal == "zero":
                 return found
-            # The diagonal that belongs to a row depends on its coordinates. Rows of
-            # little weight settle at once, all others within some tens of rounds.
+            # The diagonal that belongs to a row depends on its coordinates, and is a
+            # convex function of itself: Newton's steps from 0 climb to where the two
+            # meet first. Where they never do, it is all of the row.
             imputed = xp.zeros_like(own)
             for _ in range(50):
-                before, imputed = imputed, xp.minimum((found * found) @ counted, own)
+                squares = found * found
+                slope = 2 * _quotient(squares, values + (own - imputed)[:, None])
+                room, missing = 1 - slope @ counted, squares @ counted - imputed
+                step = xp.where(room > 0, _quotient(missing, room), own)
+                before, imputed = imputed, xp.clip(imputed + step, None, own)
                 found = _quotient(few, values + (own - imputed)[:, None])
                 if not bool(xp.any(xp.abs(imputed - before) > 1e-9 * own)):
                     break
@@ -136,17 +141,20 @@ class Embedding:
         """Return the share of rows whose coordinates are mostly noise.
 
         What the directions leave of a row shows its noise. The noise of a row adds to
-        each coordinate, over the root of the eigenvalue; a row counts where its squared
-        length is not above twice the sum of that. ``sqnorms`` are those of the rows.
+        each coordinate, times the norm of the direction over the eigenvalue: without
+        the diagonal, that is more than over the root of the eigenvalue. A row counts
+        where its squared length is not above twice the sum of that. ``sqnorms`` are
+        those of the rows.
         """
         p, m = self.directions.shape
-        lengths, live = self.lengths, self.weights > 0
+        lengths, live = self.lengths, (self.weights > 0) & (self.eigenvalues != 0)
         if p <= m or not live.any():
             return 0.0
         own = sqnorms * row_factors(sqnorms, self.longest) ** 2
         signal = (coordinates**2) @ lengths**2
         variances = np.maximum(own - signal, 0.0) / (p - m)
-        load = np.sum((self.weights[live] / lengths[live]) ** 2)
+        norms = np.square(self.directions[:, live], dtype=np.float64).sum(axis=0)
+        load = np.sum(self.weights[live] ** 2 * norms / self.eigenvalues[live] ** 2)
         squares = ((coordinates * self.weights) ** 2).sum(axis=1)
         some = sqnorms > 0
         return (

@@ -18,7 +18,7 @@ from scipy.special import softmax
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import NearestNeighbors
 
 from ihgmm._warnings import ignored
 from ihgmm.matrix import Tall, namespace, to_host
@@ -71,8 +71,16 @@ class NeighborRule:
 
     def __call__(self, rows: Tall) -> Tall:
         """Return the label of each row."""
-        vote = KNeighborsClassifier(self.n_neighbors).fit(self.rows, self.labels)
-        return to_device(vote.predict(to_host(rows)).astype(np.intp), rows)
+        search = NearestNeighbors(n_neighbors=self.n_neighbors).fit(self.rows)
+        host = to_host(rows)
+
+        def work(block: slice) -> np.ndarray:
+            near = self.labels[search.kneighbors(host[block], return_distance=False)]
+            votes = (near[:, :, None] == near[:, None, :]).sum(axis=2)
+            # The nearest decides where votes are equal, not the numbers of clusters.
+            return np.take_along_axis(near, votes.argmax(axis=1)[:, None], 1)[:, 0]
+
+        return to_device(stack(map_ranges(host, self.n_neighbors**2, work)), rows)
 
     def in_order(self, order: np.ndarray) -> NeighborRule:
         """Return the rule with its clusters in another order."""
@@ -154,6 +162,8 @@ def neighbor_graph(
         assign_labels="cluster_qr",
         random_state=int(rng.integers(2**31 - 1)),
     )
+    if len(rows) <= n_clusters:  # too few for a graph to be cut
+        return NeighborRule(rows, np.arange(len(rows)), 1)
     with one_thread(), ignored(UserWarning):  # a graph in pieces is no failure
         labels = cut.fit_predict(rows)
     return NeighborRule(rows, labels.astype(np.intp), max(n_neighbors, 1))
@@ -333,7 +343,8 @@ def fit_clusters(
     """Fit Gaussian clusters of one covariance by expectation and maximisation."""
     (n, m), k = rows.shape, memberships.shape[1]
     moments = rows.T @ rows / n
-    least = 1e-6 * np.trace(moments) / m  # no direction is flatter: that is rounding
+    # No direction is flatter: that is rounding. All rows may be zero, as one alone is.
+    least = 1e-6 * np.trace(moments) / m or 1.0
     value, n_iter = -np.inf, 0
     while n_iter < max_iter:
         n_iter += 1

@@ -47,13 +47,16 @@ class Placement:
 
 @dataclass(frozen=True, eq=False)
 class CosinePlacement:
-    """Labels by the largest cosine with some directions."""
+    """Labels by the largest cosine with some directions; zero ones have no rows."""
 
     directions: np.ndarray  # (n_clusters, n_features)
 
     def __call__(self, X: Matrix) -> Tall:
         """Return labels; those of zero rows are 0, the largest cluster."""
         cosines = X @ unit_rows(self.directions).T
+        empty = ~self.directions.any(axis=1)
+        if empty.any():  # else they would win where all others are negative
+            cosines = cosines - cast_like(np.where(empty, np.inf, 0.0), cosines)
         labels = namespace(cosines).argmax(cosines, axis=1)
         return labels * namespace(labels).astype(X.sqnorms > 0, labels.dtype)
 

@@ -1,0 +1,194 @@
+"""The default settings: where they differ from the paper's, and what they check."""
+
+import warnings
+from importlib.util import module_from_spec, spec_from_file_location
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris, load_wine
+
+from ihgmm import IhSC, make_ihgmm
+from ihgmm.metrics import misclassification_rate
+
+both = pytest.mark.parametrize("build", [IhSC, IhSC.paper], ids=["default", "paper"])
+
+
+@pytest.fixture(scope="module")
+def designs(root):
+    """The designs of the benchmark."""
+    import sys
+
+    path = root / "benchmarks" / "designs.py"
+    spec = spec_from_file_location("designs", path)
+    module = module_from_spec(spec)
+    sys.modules["designs"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module.DESIGNS
+
+
+def errors(designs, name, build, seeds):
+    found = []
+    for seed in seeds:
+        draw = designs[name](seed)
+        model = build(len(draw.centers), random_state=seed).fit(draw.X)
+        rate = misclassification_rate(draw.labels, model.labels_)
+        found.append((rate, model.space_))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("large90-20", 0.005), ("large90-12", 0.02), ("plane", 0.01)]
+)
+def test_noise_does_not_drown_a_large_cluster_or_rays_in_a_plane(designs, name, most):
+    found = errors(designs, name, IhSC, range(4))
+    assert max(rate for rate, _ in found) <= most
+    assert {space for _, space in found} == {"projected"}
+    # Eigenvectors alone, as in the paper, do not show these clusters.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of noise
+        paper = errors(designs, name, IhSC.paper, range(2))
+    assert min(rate for rate, _ in paper) > 0.3
+
+
+def test_similar_patterns_are_told_apart_in_eigenvectors(designs):
+    # The cosine between any two patterns is 0.9.
+    for seed in range(6):
+        draw = designs["similar"](seed)
+        model = IhSC(4, random_state=seed).fit(draw.X)
+        assert model.space_ == "eigenvectors"
+        best = misclassification_rate(draw.labels, draw.best())
+        rate = misclassification_rate(draw.labels, model.labels_)
+        assert rate <= best + 0.02
+
+
+@pytest.mark.parametrize("space", ["eigenvectors", "projected"])
+def test_a_space_can_be_asked_for(space):
+    X, _ = make_ihgmm(100, 30, 3, random_state=0)
+    assert IhSC(3, space=space, random_state=0).fit(X).space_ == space
+
+
+# Noise
+
+
+@both
+@pytest.mark.parametrize("shape", [(1000, 20), (2000, 100)])
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_pure_noise_is_doubted(build, shape, k):
+    for seed in range(2):
+        X = np.random.default_rng(seed).standard_normal(shape)
+        message = rf"In \d\d% of the rows noise outweighs what sets {k} clusters apart"
+        with pytest.warns(UserWarning, match=message) as caught:
+            model = build(k, random_state=seed).fit(X)
+        assert len(caught) == 1
+        assert "Ask for fewer clusters" in str(caught[0].message)
+        assert model.noise_share_ > 0.5
+
+
+@both
+@pytest.mark.xfail(
+    reason="clusters beyond the true ones split rows whose coordinates are signal",
+    strict=True,
+)
+def test_more_clusters_than_there_are_are_doubted(build):
+    for seed in range(3):
+        X, _ = make_ihgmm(300, 100, 3, random_state=seed)
+        with pytest.warns(UserWarning, match="what sets 8 clusters apart"):
+            build(8, random_state=0).fit(X)
+
+
+@both
+@pytest.mark.xfail(
+    reason="eigenvectors of noise fit their own rows where features outnumber rows",
+    strict=True,
+)
+def test_noise_in_many_features_is_doubted(build):
+    X = np.random.default_rng(0).standard_normal((100, 1000))
+    with pytest.warns(UserWarning, match="what sets 5 clusters apart"):
+        build(5, random_state=0).fit(X)
+
+
+def test_one_cluster_is_not_set_apart_from_any():
+    X = np.random.default_rng(0).standard_normal((1000, 20))
+    IhSC(1, random_state=0).fit(X)  # warnings are errors here
+
+
+@both
+def test_the_model_is_not_doubted(build):
+    for seed in range(3):
+        for n, p, k in ((1000, 200, 4), (300, 300, 4), (200, 3000, 4), (400, 400, 8)):
+            X, _ = make_ihgmm(n, p, k, random_state=seed)
+            assert build(k, random_state=0).fit(X).noise_share_ < 0.05
+
+
+@both
+@pytest.mark.parametrize(
+    ("load", "k"), [(load_iris, 3), (load_wine, 3), (load_digits, 10)]
+)
+def test_real_data_are_not_doubted(build, load, k):
+    X = load().data
+    if load is load_wine:
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+    assert build(k, random_state=0).fit(X).noise_share_ < 0.3
+
+
+# Parameters
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"clip": 0}, "clip=0 .*above 0"),
+        ({"clip": -1.5}, "clip=-1.5 .*above 0"),
+        ({"clip": np.nan}, "clip=nan"),
+        ({"n_components": 0}, "n_components=0 .*give 1 or more"),
+        ({"n_components": "all"}, "n_components='all' is not known; give 'auto' or"),
+        ({"space": "outer"}, "space='outer' .*'auto', 'eigenvectors'.*'projected'"),
+        ({"placement": "near"}, "placement='near' .*'embedding'.*'cosine'"),
+        ({"assign_labels": "coin"}, "assign_labels='coin' .*'tied', 'kmeans'"),
+        ({"n_components": 31}, "n_components=31 is more than 60 rows of 30 features"),
+    ],
+)
+def test_bad_parameters(options, message):
+    X, _ = make_ihgmm(60, 30, 3, random_state=0)
+    with pytest.raises(ValueError, match=message):
+        IhSC(3, **options).fit(X)
+
+
+@pytest.mark.parametrize("name", ["clip", "n_components"])
+def test_parameters_of_another_type(name):
+    X, _ = make_ihgmm(60, 30, 3, random_state=0)
+    with pytest.raises(TypeError, match=name):
+        IhSC(3, **{name: [1]}).fit(X)
+
+
+@pytest.mark.filterwarnings("ignore:In .* of the rows noise outweighs")
+def test_any_number_of_components():
+    X, _ = make_ihgmm(60, 30, 3, random_state=0)
+    for n_components in (1, 2, 3, 10, 30):
+        model = IhSC(3, n_components=n_components, random_state=0).fit(X)
+        assert model.embedding_.shape == (60, n_components)
+        assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_the_settings_of_the_paper():
+    model = IhSC.paper(5, random_state=3, tol=1e-4)
+    assert isinstance(model, IhSC)
+    wanted = {
+        "gram": "hollow",
+        "clip": None,
+        "n_components": None,
+        "space": "eigenvectors",
+        "assign_labels": "kmeans",
+        "n_clusters": 5,
+        "random_state": 3,
+        "tol": 1e-4,
+    }
+    assert model.get_params() == IhSC(**wanted).get_params()
+    assert clone(model).get_params() == model.get_params()
+    assert IhSC.paper().n_clusters == IhSC().n_clusters
+    # Each setting can be replaced.
+    assert IhSC.paper(3, gram="cosine").gram == "cosine"
+    X, _ = make_ihgmm(200, 50, 5, random_state=0)
+    assert_array_equal(clone(model).fit(X).labels_, IhSC(**wanted).fit(X).labels_)

@@ -266,6 +266,7 @@ def test_init(init, message):
 
 
 @pytest.mark.parametrize("Estimator", ALL)
+@pytest.mark.filterwarnings("ignore:In .* of the rows noise:UserWarning")
 def test_a_fit_that_fails_leaves_what_was_there(Estimator):
     if Estimator is SDPKMeans:
         pytest.importorskip("cvxpy", reason="cvxpy is not installed")

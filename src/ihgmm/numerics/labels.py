@@ -280,21 +280,22 @@ def shared_covariance(
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
     pull: float = 0.2,
+    max_trial: int | None = None,
     rng: np.random.Generator,
 ) -> SharedCovariance:
     """Fit Gaussian clusters that share a covariance, in the space that shows them best.
 
     ``spaces`` are embeddings of the same rows. In each, k-means gives up to three
-    labelings to start from; all starts are tried in all spaces, on 2,048 rows or 64
-    for each cluster at most, and the likeliest goes on with all rows. The space wins in
-    which clusters add most to the likelihood of a single Gaussian: a comparison that no
-    linear map of a space changes.
+    labelings to start from; all starts are tried in all spaces, on ``max_trial`` rows
+    (by default 2,048, or 64 for each cluster), and the likeliest goes on with all rows.
+    The space wins in which clusters add most to the likelihood of a single Gaussian: a
+    comparison that no linear map of a space changes.
 
     The covariance is pulled towards a sphere by the share ``pull``. Between .1 and .4
     that hardly matters; without, few rows in many directions give a covariance that
     fits their noise.
     """
-    n, max_trial = len(spaces[0]), max(2**11, 64 * n_clusters)
+    n, max_trial = len(spaces[0]), max_trial or max(2**11, 64 * n_clusters)
     few = rng.permutation(n)[:max_trial] if n > max_trial else np.arange(n)
     trials = [rows[few] for rows in spaces]
     starts: list[np.ndarray] = []

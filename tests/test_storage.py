@@ -260,7 +260,7 @@ def put(where, key, value):
 NAN = np.full((3, 15), np.nan)
 CODE = b"__import__('os').mkdir('executed')+1}"
 WRONG = {
-    "newer": (put("header", "version", 4), "format 4, written by ihgmm '0.1.0'"),
+    "newer": (put("header", "version", 4), "format 4, written by ihgmm '0."),
     "other": (put("header", "format", "x"), "is no model of ihgmm"),
     "class": (put("header", "class", "os.system"), "class 'os.system'; known are IhSC"),
     "unhashable": (put("header", "class", []), r"class '\[\]'; known are"),

@@ -337,15 +337,15 @@ def test_distances_are_taken_on_the_host(to_device):
         lambda A: IhSC("auto", gram="cosine", random_state=0).fit(A),
         lambda A: IhSC(4, gram="hetero", random_state=0).fit(A),
         lambda A: IhGMM(4, random_state=0).fit(A).bic(A),
-        lambda A: estimate_parameters(A, np.arange(2_000) % 4),
-        lambda A: diagnose(A, np.arange(2_000) % 4),
-        lambda A: scale_heterogeneity_test(A, np.arange(2_000) % 4),
+        lambda A: estimate_parameters(A, np.arange(8_000) % 4),
+        lambda A: diagnose(A, np.arange(8_000) % 4),
+        lambda A: scale_heterogeneity_test(A, np.arange(8_000) % 4),
     ],
     ids=["refine", "auto", "cosine", "hetero", "mixture", "fit", "diagnose", "test"],
 )
 def test_the_data_do_not_leave_their_device(monkeypatch, work):
     """What comes to the host has a few numbers for each row or for each column."""
-    A = strict(sample(2_000, 120))
+    A = strict(sample(8_000, 120))
     seen = []
     real = type(A).to_device
 
@@ -356,7 +356,7 @@ def test_the_data_do_not_leave_their_device(monkeypatch, work):
     monkeypatch.setattr(type(A), "to_device", spy)
     work(A)
     assert seen
-    assert max(seen) <= 16 * 2_000
+    assert max(seen) <= 16 * 8_000
 
 
 def test_numpy_is_not_taken_for_another_library(to_device):

@@ -93,8 +93,7 @@ def count_summary(count: ClusterCount) -> str:
         text += f" It stopped at max_clusters={count.max_clusters}, there may be more."
     counted_there = count.method != "combined" or count.n_clusters == count.rank
     if count.gram == "cosine" and count.n_clusters > 1 and counted_there:
-        remedy = "cluster with gram='cosine' or refine=True."
-        text += f" Counted in the cosines of rows: {remedy}"
+        text += " Counted in the cosines of rows, since inner products show fewer."
     return text
 
 

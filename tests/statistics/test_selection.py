@@ -290,10 +290,13 @@ def test_a_count_that_only_cosines_show_is_said_to():
     )  # fmt: skip
     count = select_n_clusters(X, random_state=0)
     assert (count.n_clusters, count.gram) == (4, "cosine")
-    assert "cluster with gram='cosine' or refine=True" in count.summary
-    plain = IhSC("auto", random_state=0)
+    assert "Counted in the cosines of rows" in count.summary
+    plain = IhSC.paper("auto", random_state=0)
     with pytest.warns(ConvergenceWarning, match="gram='cosine' or refine=True"):
         plain.fit(X)
+    quiet = levels < 1
+    found = IhSC(4, random_state=0).fit(X).labels_
+    assert misclassification_rate(labels[quiet], found[quiet]) == 0
     for model in (
         IhSC("auto", gram="cosine", random_state=0),
         IhSC("auto", refine=True, random_state=0),

@@ -101,7 +101,7 @@ class Fitting:
     """The options of the model."""
 
     n_clusters: str = option(
-        'Number of clusters, or "auto" to count the directions in the data.',
+        'Number of clusters, or "auto" to let the data say.',
         ...,
         "-k --n-clusters",
         words=["auto"],

@@ -33,6 +33,9 @@ class Facts:
                 "first: write_report(IhSC(3).fit(X), X, 'report.html')."
             )
         self.parameters = model.get_params(deep=False)
+        # The numbers of clusters that the data speak for, where the fit asked them.
+        counted = getattr(getattr(model, "selection_", None), "plausible", ())
+        self.plausible = ", ".join(str(number.n_clusters) for number in counted)
         labels = to_host(model.labels_).astype(np.intp)
         data = check_matrix(X)
         n, p = data.shape

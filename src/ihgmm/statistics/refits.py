@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._warnings import ignored
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
 from ihgmm.matrix.tall import Groups, cast_like, pick, row_norms, unit_rows
+from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.gram import row_factors
 from ihgmm.numerics.labels import LinearRule
@@ -129,7 +130,8 @@ def _learn(
     rng: np.random.Generator,
 ) -> _Judge:
     """Fit some rows; clusters are named as the labels of these rows name them."""
-    fit = spectral_clustering(part.take(seen), k, n_init=3, rng=rng)
+    with one_thread():  # few rows: threads would only wait for each other
+        fit = spectral_clustering(part.take(seen), k, n_init=3, rng=rng)
     embedding = fit.placement.embedding
     labels = to_host(fit.labels)
     common = np.zeros((k, k))

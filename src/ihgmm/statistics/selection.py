@@ -279,7 +279,8 @@ def resolve(
     ``refined`` means that its labels do not rest on the eigenvectors of ``gram`` alone.
     """
     count = count_clusters(X, "cosine" if gram == "cosine" else "auto", rng)
-    hidden = count.gram == "cosine" and gram != "cosine" and not refined
+    # Shortened rows and a filled-in diagonal, as by default, hide nothing.
+    hidden = count.gram == "cosine" and gram in ("hollow", "full") and not refined
     for text in automatic_count_warnings(count, hidden_from=gram if hidden else None):
         warn(text, ConvergenceWarning)
     return count

@@ -282,6 +282,7 @@ def test_an_estimator_says_that_it_stopped_counting():
     assert select_n_clusters(X, max_clusters=500, random_state=0).n_clusters == 52
 
 
+@pytest.mark.filterwarnings("ignore:In .* of the rows noise outweighs")
 def test_a_count_that_only_cosines_show_is_said_to():
     levels = np.where(np.random.default_rng(0).random(300) < 0.2, 12.0, 0.7)
     X, labels = make_ihgmm(

@@ -13,12 +13,12 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, qr, svd
+from scipy.linalg import cho_factor, cho_solve, eigh, qr, svd
 from scipy.special import softmax
-from sklearn.cluster import KMeans, SpectralClustering
+from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.neighbors import NearestNeighbors
+from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from ihgmm._warnings import ignored
 from ihgmm.matrix import Tall, namespace, to_host
@@ -144,29 +144,32 @@ def neighbor_graph(
     n_clusters: int,
     *,
     n_neighbors: int = 10,
-    max_rows: int = 5_000,
+    max_rows: int = 2_000,
     rng: np.random.Generator | None = None,
 ) -> NeighborRule:
     """Return a rule for clusters of any shape: those of a graph of nearest neighbours.
 
     Of at most ``max_rows`` rows each is joined to its neighbours, and the graph is cut
-    by scikit-learn's spectral clustering. All rows then follow their neighbours.
+    by the leading eigenvectors of its normalised adjacency matrix and cluster-QR. All
+    rows then follow their neighbours.
     """
     rng = np.random.default_rng() if rng is None else rng
     rows = _sample(rows, max_rows, rng).astype(np.float64, copy=False)
-    n_neighbors = min(n_neighbors, len(rows) - 1)
-    cut = SpectralClustering(
-        n_clusters,
-        affinity="nearest_neighbors",
-        n_neighbors=min(n_neighbors + 1, len(rows)),  # a row is its own first
-        assign_labels="cluster_qr",
-        random_state=int(rng.integers(2**31 - 1)),
-    )
-    if len(rows) <= n_clusters:  # too few for a graph to be cut
-        return NeighborRule(rows, np.arange(len(rows)), 1)
-    with one_thread(), ignored(UserWarning):  # a graph in pieces is no failure
-        labels = cut.fit_predict(rows)
-    return NeighborRule(rows, labels.astype(np.intp), max(n_neighbors, 1))
+    n = len(rows)
+    if n <= n_clusters:  # too few for a graph to be cut
+        return NeighborRule(rows, np.arange(n), 1)
+    n_neighbors = min(n_neighbors, n - 1)
+    with one_thread():
+        joined = kneighbors_graph(rows, n_neighbors).toarray()
+        joined += joined.T
+        roots = np.sqrt(joined.sum(axis=1))[:, None]
+        # The whole spectrum: pieces of a graph share an eigenvalue, and iterations
+        # would miss some of them.
+        _, vectors = eigh(
+            joined / (roots * roots.T), subset_by_index=(n - n_clusters, n - 1)
+        )
+        labels = cluster_qr(vectors / roots, n_clusters)(vectors / roots)
+    return NeighborRule(rows, np.asarray(labels, dtype=np.intp), n_neighbors)
 
 
 def kmeans_labels(

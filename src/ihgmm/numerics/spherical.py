@@ -50,8 +50,10 @@ def spherical_kmeans(
                 _plus_plus(X, n_clusters, inverse, weights, most, rng)
                 for _ in range(n_init)
             ]
-        runs = (_lloyd(X, start, inverse, weights, max_iter, tol) for start in starts)
-        return min(runs, key=lambda run: run.inertia)
+        runs = [_lloyd(X, start, inverse, weights, max_iter, tol) for start in starts]
+    # Runs that end in the same place differ by rounding, which must not choose.
+    least = min(run.inertia for run in runs)
+    return next(run for run in runs if run.inertia <= least * (1 + 1e-5))
 
 
 def _lloyd(

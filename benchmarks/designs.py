@@ -439,7 +439,7 @@ def errors(task: tuple[str, int, list[str]]) -> list[float]:
 def line(name: str, rates: np.ndarray) -> str:
     """Return a row of the table: means in percent, with their standard errors."""
     means = 100 * rates.mean(axis=0)
-    doubts = 100 * rates.std(axis=0, ddof=1) / np.sqrt(len(rates))
+    doubts = 100 * rates.std(axis=0) / np.sqrt(max(len(rates) - 1, 1))
     cells = [
         "-" if np.isnan(mean) else f"{mean:.1f} ({doubt:.1f})"
         for mean, doubt in zip(means, doubts, strict=True)

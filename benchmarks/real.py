@@ -54,9 +54,6 @@ RESULTS = Path(__file__).parent / "results" / "real.md"
 PACKAGES = ("ihgmm", "numpy", "scipy", "scikit-learn", "faiss-cpu")
 GROUPS = ("ten", "development", "held out", "other")
 
-# The algorithm as the paper writes it.
-
-
 # -- the methods -----------------------------------------------------------------------
 
 

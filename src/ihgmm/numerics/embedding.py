@@ -156,10 +156,7 @@ class Embedding:
         norms = np.square(self.directions[:, live], dtype=np.float64).sum(axis=0)
         load = np.sum(self.weights[live] ** 2 * norms / self.eigenvalues[live] ** 2)
         squares = ((coordinates * self.weights) ** 2).sum(axis=1)
-        some = sqnorms > 0
-        return (
-            float((squares < 2 * variances * load)[some].mean()) if some.any() else 0.0
-        )
+        return float((squares < 2 * variances * load).mean())
 
 
 def _quotient(a: Tall, b: Tall) -> Tall:

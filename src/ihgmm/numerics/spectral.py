@@ -131,7 +131,9 @@ def spectral_clustering(
             rule: Rule = found.rule
             chosen, n_iter = found.space, found.n_iter
         else:
-            chosen = _best_space(rows, n_clusters, options) if len(rows) > 1 else 0
+            chosen = 0
+            if len(rows) > 1:
+                chosen = shared_covariance(rows, n_clusters, **options).space
             rule, n_iter = learn_rule(
                 rows[chosen], n_clusters, assign_labels, **options
             )
@@ -238,10 +240,3 @@ def _diagonal_turn(pairs: EigenPairs, k: int) -> float:
 
     total, first, second = sum(map_ranges(pairs.vectors, k, moments))
     return float(np.sqrt(max(second - first**2 / total, 0.0)) / values[-1])
-
-
-def _best_space(
-    rows: list[np.ndarray], n_clusters: int, options: dict[str, Any]
-) -> int:
-    """Return the space in which Gaussian clusters show best."""
-    return shared_covariance(rows, n_clusters, **options).space

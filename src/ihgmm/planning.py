@@ -12,6 +12,7 @@ from ihgmm._text import plan_advice, plan_heading, plan_table, size
 from ihgmm.matrix.stored import Stored
 from ihgmm.numerics.eigen import may_accept_start, sample_size
 from ihgmm.numerics.krylov import MAX_PRODUCTS, block_width, most_blocks
+from ihgmm.numerics.spectral import direction_counts, free_directions
 
 __all__ = ["Need", "Plan", "plan", "size"]
 
@@ -242,10 +243,8 @@ def _work(n: int, p: int, k: int, density: float | None, itemsize: int) -> _Work
         entries = round(entries * density)
         index = 4 if entries <= np.iinfo(np.int32).max else 8
     data_bytes = float(entries * (itemsize + index) + n * index)
-    # As in numerics/spectral.py: twice as many directions as clusters, and two more.
-    lead = min(k, n, p)
-    extra = max(min(2 * k + 2, n - 1, p) - lead, 0)
-    free = min(block_width(lead) - lead, extra)
+    lead, extra = direction_counts(k, n, p)
+    free = free_directions(lead, extra)
     # One run finds the directions that come for free, another all where these show
     # that it pays; the same once more where the diagonal is filled in, by another run.
     runs = 2 * (1 + (free < extra)) + 1

@@ -169,16 +169,12 @@ def _embed(
     """Return the map to coordinates, these, and what rows were multiplied by."""
     G = GramOperator.of(X, gram, clip=clip)
     n, p = X.shape
-    lead = min(k, n)
     if n_components == "auto":
-        # Twice as many and two more: what lies beyond has no weight under the model,
-        # and beyond that hardly any in the data we know.
-        lead = min(k, n, p)
-        extra = max(min(2 * k + 2, n - 1, p) - lead, 0)
+        lead, extra = direction_counts(k, n, p)
+    elif n_components is None:
+        lead, extra = min(k, n), 0
     else:
-        if n_components is not None:
-            lead = _check_components(n_components, n, p)
-        extra = 0
+        lead, extra = _check_components(n_components, n, p), 0
     pairs = _eigenpairs(G, lead, extra, options, say)
     diagonal: Any = "full" if gram == "full" else "zero"
     # What noise does to eigenvectors is more than this angle.
@@ -195,6 +191,21 @@ def _embed(
     return embedding, coordinates, G.A.row_scale
 
 
+def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
+    """Return how many directions of n by p data lead for k clusters, and those beyond.
+
+    Twice as many and two more: what lies beyond has no weight under the model, and
+    beyond that hardly any in the data we know.
+    """
+    lead = min(k, n, p)
+    return lead, max(min(2 * k + 2, n - 1, p) - lead, 0)
+
+
+def free_directions(lead: int, extra: int) -> int:
+    """Return how many of those beyond the solver carries anyway."""
+    return min(block_width(lead) - lead, extra)
+
+
 def _check_components(n_components: int, n: int, p: int) -> int:
     if n_components > min(n, p):
         raise ValueError(
@@ -209,7 +220,7 @@ def _eigenpairs(
 ) -> EigenPairs:
     """Return k leading eigenpairs and some beyond; fewer where these carry nothing."""
     options = options | {"signal_only": options["order"] == "algebraic", "say": say}
-    free = min(block_width(k) - k, extra)  # columns that the solver carries anyway
+    free = free_directions(k, extra)
     if free < extra and (G.A.streamed or G.A.n_entries >= 10**7):
         # Products are dear. If those few have no weight, others would have none.
         pairs = leading_eigenpairs(G, k, extra=free, **options)

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import dblquad, quad
 from scipy.linalg import hadamard
 from scipy.optimize import brentq
+from scipy.special import erfc
 from scipy.stats import norm
 
 from ihgmm import make_ihgmm, theory
@@ -473,7 +474,7 @@ def test_the_limit_of_the_papers_designs(n, p, k, ratio, constant):
 
     def errors(c):
         def chance(sigma, omega):
-            return norm.sf(c * unit * omega / (2 * sigma)) / (ratio - 1)
+            return erfc(c * unit * omega / (2 * sigma) / np.sqrt(2)) / (2 * (ratio - 1))
 
         # Errors come from small rows; those beyond a scale of 5 add nothing.
         return (

@@ -198,8 +198,8 @@ def limit_constant(panel: Panel) -> float:
     """
     fixed = panel.fixed
     size = fixed["n_samples"], fixed["n_features"], fixed["n_clusters"]
-    # Many rows, for figures that hardly depend on the draw (50,000 leave 1%), and few
-    # features: neither labels, scales, noise levels nor the shape of the centres care.
+    # Many rows, for figures that hardly depend on the draw (50,000 leave 0.5%, 1.5% at
+    # R = 100), and few features, on which nothing that the limit knows depends.
     many = {"n_samples": 50_000, "n_features": size[2] + 1, "separation_constant": 1.0}
     s = panel.sampler(**{**fixed, **many}, random_state=0, return_params=True)
     model = s.labels, s.scales, s.centers, s.noise_levels

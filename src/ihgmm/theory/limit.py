@@ -69,8 +69,8 @@ def exact_recovery_limit(
 
     The centres are multiplied by one number, such that :func:`oracle_errors` is
     ``log 2``. The sum counts some rows twice, so the odds are a little better than
-    even: in the designs of the phase study they are even at a separation that is 1 to
-    11 per cent smaller. With Gaussian noise and centres of one norm no method has
+    even: in the designs of the phase study they are even at a separation that is up to
+    13 per cent smaller. With Gaussian noise and centres of one norm no method has
     better odds than known centres.
 
     Parameters

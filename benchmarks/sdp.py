@@ -70,7 +70,7 @@ def main() -> None:
     """Print a table of errors, a line for each design."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("designs", nargs="*", default=list(DESIGNS))
-    parser.add_argument("--draws", type=int, default=40)
+    parser.add_argument("--draws", type=int, default=20)
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # fits near chance say that they are
     print("| |", " | ".join(METHODS), "| SDP less IhSC, both cosine |")

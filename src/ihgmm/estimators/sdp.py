@@ -86,7 +86,7 @@ class SDPKMeans(DistanceClusterer):
     --------
     PSC : the spectral method for rows of equal scale, for any number of rows.
     IhSC : the spectral method for rows that differ in scale. On samples of the model
-        ``gram="cosine"`` is no better and takes hundreds of times longer.
+        ``SDPKMeans(gram="cosine")`` is no better, and takes ten times longer or more.
 
     Notes
     -----

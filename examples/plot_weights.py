@@ -30,12 +30,7 @@ styles = {
 def misplaced(n_features, seed):
     """Return the share of rows in the wrong cluster, in percent, for three ways."""
     X, kinds = make_ihgmm(
-        100,
-        n_features,
-        3,
-        scale_ratio=5,
-        separation_constant=0.45,
-        random_state=seed,
+        100, n_features, 3, scale_ratio=5, separation_constant=0.45, random_state=seed
     )
     weights = np.random.default_rng(seed).integers(1, 6, size=100)
     first = np.r_[0, np.cumsum(weights)[:-1]]

@@ -36,6 +36,7 @@ from ihgmm._checks import (
     counted_rows,
     generator,
     open_matrix,
+    warn_missing,
     warn_zero_rows,
 )
 from ihgmm._progress import Steps
@@ -45,6 +46,7 @@ from ihgmm.numerics.eigen import ORDERS, SOLVERS
 from ihgmm.numerics.embedding import SPACES
 from ihgmm.numerics.gram import GRAMS, GramKind
 from ihgmm.numerics.labels import ASSIGNMENTS
+from ihgmm.numerics.missing import MISSING, Missing, learn_filler
 from ihgmm.statistics.likelihood import NOISES
 from ihgmm.statistics.selection import ClusterCount, resolve
 
@@ -82,20 +84,24 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "placement": partial(check_choice, choices=("embedding", "cosine")),
         "assign_labels": partial(check_choice, choices=ASSIGNMENTS),
         "refine": check_flag,
+        "missing": partial(check_choice, choices=MISSING),
         "max_samples": check_count,
         "n_init": check_n_init,
         "max_iter": check_count,
         "tol": partial(check_number, above=0),
         "verbose": check_flag,
     }
+    missing: Missing = "error"  # of estimators that have no such parameter
     labels_: np.ndarray
     cluster_centers_: np.ndarray
     n_iter_: int
+    preparation_: tuple[Callable[[Matrix], Matrix], ...] = ()
     _fit: Callable[..., None]  # sets the attributes
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "fit"
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -135,6 +141,17 @@ class Clusterer(ClusterMixin, BaseEstimator):
             if name in self._checks:
                 self._checks[name](name, value)
 
+    def _learn_preparation(self, X: Matrix) -> Matrix:
+        """Learn what is done to rows before all else, and return X after it."""
+        self.preparation_ = (learn_filler(X),) if self.missing == "fit" else ()
+        return self._prepared(X)
+
+    def _prepared(self, X: Matrix) -> Matrix:
+        """Return rows, new or old, as those of the fit were prepared."""
+        for prepare in self.preparation_:
+            X = prepare(X)
+        return X
+
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """Restore what was there before if the fit fails or is interrupted.
@@ -161,7 +178,8 @@ class Weighted(Clusterer):
         """
         self._check_parameters()
         with self._all_or_nothing():
-            self._fit(check_matrix(X, self, in_memory=True), sample_weight)
+            data = check_matrix(X, self, in_memory=True, missing=self.missing)
+            self._fit(data, sample_weight)
         return self
 
 
@@ -226,11 +244,17 @@ class InSteps(CallbackSupportMixin, Clusterer):
     ) -> Begun:
         """Check the data, find the rows that count, and count the clusters."""
         with steps.step("check") as say:
-            everything = check_matrix(X, self, verbose=self.verbose)
+            everything = check_matrix(
+                X, self, missing=self.missing, verbose=self.verbose
+            )
             n, p = everything.shape
             say(f"{n:,} rows, {p:,} features")
             data, counts = counted_rows(everything, sample_weight)
-            warn_zero_rows(data.sqnorms)
+            names = getattr(self, "feature_names_in_", None)
+            unobserved = warn_missing(data, names)
+            data = self._learn_preparation(data)
+            warn_zero_rows(data.sqnorms, unobserved)
+            everything = data if counts is None else self._prepared(everything)
         rng = generator(self.random_state)
         self.__dict__.pop("selection_", None)  # of an earlier fit
         if self.n_clusters == "auto":
@@ -270,14 +294,21 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
 
     def _check_new(self, X: Any, *, in_memory: bool = False) -> Matrix:
         check_is_fitted(self)
-        return check_matrix(X, self, reset=False, in_memory=in_memory)
+        data = check_matrix(
+            X, self, reset=False, in_memory=in_memory, missing=self.missing
+        )
+        return self._prepared(data)
 
 
 class CosineClusterer(CenterClusterer):
     """A clusterer that places new rows by their cosine with ``cluster_centers_``."""
 
     # What placing a row needs of the fit, which may go to other processes.
-    _placing: ClassVar[tuple[str, ...]] = ("cluster_centers_", "n_features_in_")
+    _placing: ClassVar[tuple[str, ...]] = (
+        "cluster_centers_",
+        "n_features_in_",
+        "preparation_",
+    )
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the cosine of each row with each cluster centre.

@@ -34,6 +34,7 @@ from ihgmm.matrix.tall import (
     unit_rows,
 )
 from ihgmm.numerics.gram import GramKind
+from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.statistics.estimation import estimate_parameters, fit_to_centers
 from ihgmm.statistics.likelihood import (
@@ -68,6 +69,11 @@ class IhGMM(DensityMixin, InSteps):
         ``"individual"`` is the full model; :meth:`bic` tells which one fits.
     gram : {"hetero", "hollow", "full", "cosine"}, default="hetero"
         Gram matrix of the spectral start, see :class:`~ihgmm.IhSC`.
+    missing : {"error", "fit"}, default="error"
+        What to do with missing cells: NaN, masked cells, and pandas' NA. ``"error"``
+        refuses them; ``"fit"`` fills them in by a low-rank model of the data, and takes
+        rows with missing cells in ``predict`` and the methods beside it, too. Centres,
+        scales and noise levels come from the observed cells. See :doc:`/missing`.
     max_iter : int, default=200
         Cap on the rounds.
     tol : float, default=1e-3
@@ -104,6 +110,8 @@ class IhGMM(DensityMixin, InSteps):
         Standard deviation of the noise: of each row, each cluster or all.
     log_likelihood_ : float
         Log-likelihood of the rows of the fit, each given the others.
+    preparation_ : tuple of callables
+        What is done to rows before all else: with ``missing="fit"``, filling them in.
     n_clusters_ : int
         Number of clusters, given or found.
     selection_ : ClusterCount
@@ -159,6 +167,7 @@ class IhGMM(DensityMixin, InSteps):
         *,
         noise: Noise = "individual",
         gram: GramKind = "hetero",
+        missing: Missing = "error",
         max_iter: int = 200,
         tol: float = 1e-3,
         verbose: bool = False,
@@ -167,6 +176,7 @@ class IhGMM(DensityMixin, InSteps):
         self.n_clusters = n_clusters
         self.noise = noise
         self.gram = gram
+        self.missing = missing
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose
@@ -366,7 +376,8 @@ class IhGMM(DensityMixin, InSteps):
     def _joint(self, X: Any) -> tuple[np.ndarray, Matrix]:
         """Return log-likelihoods of rows and clusters, in the units of checked data."""
         check_is_fitted(self)
-        data = check_matrix(X, self, reset=False)
+        data = check_matrix(X, self, reset=False, missing=self.missing)
+        data = self._prepared(data)
         return self._joint_of(data), data
 
     def _joint_of(self, data: Matrix) -> np.ndarray:

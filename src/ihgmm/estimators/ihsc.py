@@ -18,6 +18,7 @@ from ihgmm.numerics.embedding import Space
 from ihgmm.numerics.gram import GramKind
 from ihgmm.numerics.krylov import Order
 from ihgmm.numerics.labels import Assignment
+from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.spectral import CosinePlacement, Placement, spectral_clustering
 from ihgmm.statistics.estimation import (
     estimate_parameters,
@@ -83,6 +84,11 @@ class IhSC(InSteps, CosineClusterer):
         :func:`ihgmm.statistics.likelihood.refine_labels`. Under the model this comes
         close to the labels of one who knows all other labels; on real data it helps
         where the noise is the same in all directions and may hurt where it is not.
+    missing : {"error", "fit"}, default="error"
+        What to do with missing cells: NaN, masked cells, and pandas' NA. ``"error"``
+        refuses them; ``"fit"`` fills them in by a low-rank model of the data, and takes
+        rows with missing cells in ``predict`` and the methods beside it, too. Centres,
+        scales and noise levels come from the observed cells. See :doc:`/missing`.
     n_init : int or "auto", default="auto"
         Starts of k-means: one from pivoted QR, the others k-means++. "auto" is 1 + 10,
         fewer on large data whose starts agree.
@@ -112,6 +118,8 @@ class IhSC(InSteps, CosineClusterer):
         Share of rows whose coordinates there are mostly noise. Above 0.4 the fit warns.
     placement_ : callable
         How rows get their labels: their embedding, and the rule.
+    preparation_ : tuple of callables
+        What is done to rows before all else: with ``missing="fit"``, filling them in.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The pattern of each cluster: what a row of scale 1 looks like without noise.
     scales_ : ndarray of shape (n_samples,)
@@ -180,6 +188,7 @@ class IhSC(InSteps, CosineClusterer):
         assign_labels: Assignment = "tied",
         placement: Literal["embedding", "cosine"] = "embedding",
         refine: bool = False,
+        missing: Missing = "error",
         n_init: int | Literal["auto"] = "auto",
         max_iter: int = 300,
         tol: float = 1e-2,
@@ -196,6 +205,7 @@ class IhSC(InSteps, CosineClusterer):
         self.assign_labels = assign_labels
         self.placement = placement
         self.refine = refine
+        self.missing = missing
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol

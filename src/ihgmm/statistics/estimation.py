@@ -32,6 +32,7 @@ from ihgmm.matrix.tall import (
     widen,
 )
 from ihgmm.numerics.spectral import Spectral
+from ihgmm.statistics.observed import fit_observed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -299,7 +300,7 @@ def _estimate(
     center_errors = np.sqrt(rows.sums(fit.weights**2 * variances))
     center_errors[rows.sizes < 2] = np.inf
     unit = X.dtype.type(X.unit)
-    return Estimates(
+    found = Estimates(
         centers=X.to_device(fit.centers * unit),
         scales=X.cast(fit.scales),
         noise_levels=X.cast(fit.variances**0.5 * X.unit),
@@ -307,6 +308,7 @@ def _estimate(
         center_errors=X.cast(center_errors * X.unit),
         classes=classes,
     )
+    return found if X.incomplete is None else fit_observed(found, X, rows)
 
 
 # The fit; its formulas are in docs/statistics.md.

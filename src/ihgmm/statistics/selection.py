@@ -23,6 +23,7 @@ from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.flips import default_flips, is_kept, null_eigenvalues, residual_of
 from ihgmm.numerics.gram import GramKind, GramOperator
 from ihgmm.numerics.krylov import EigenPairs
+from ihgmm.numerics.missing import MISSING, Missing, learn_filler
 from ihgmm.statistics.evidence import (
     Confidence,
     CountEvidence,
@@ -195,6 +196,7 @@ def select_n_clusters(
     gram: CountGram = "auto",
     method: Method = "auto",
     n_flips: int | None = None,
+    missing: Missing = "error",
     sample_weight: Any = None,
     random_state: Any = None,
 ) -> ClusterCount:
@@ -220,6 +222,9 @@ def select_n_clusters(
     n_flips : int, optional
         Sign-flipped copies to compare with. Default: 8, fewer on large data, where
         they cost more and vary less.
+    missing : {"error", "fit"}
+        What to do with missing cells: refuse them, or fill them in as
+        :class:`ihgmm.IhSC` does.
     sample_weight : array-like of shape (n_samples,), optional
         How much each row counts. Rows are then drawn by their weights, as many as
         these are worth: (sum of weights)² over the sum of squared weights.
@@ -273,10 +278,13 @@ def select_n_clusters(
     most = check_count("max_clusters", max_clusters)
     check_choice("gram", gram, COUNT_GRAMS)
     check_choice("method", method, METHODS)
+    check_choice("missing", missing, MISSING)
     if n_flips is not None:
         check_count("n_flips", n_flips)
     rng = generator(random_state)
-    data, _ = counted_rows(check_matrix(X), sample_weight)
+    data, _ = counted_rows(check_matrix(X, missing=missing), sample_weight)
+    if missing == "fit":
+        data = learn_filler(data)(data)
     return count_clusters(
         data, gram, rng, max_clusters=most, method=method, n_flips=n_flips
     )

@@ -401,8 +401,9 @@ def warn_missing(X: Matrix, names: Any = None) -> int:
     """
     if not np.isnan(float(namespace(X.sqnorms).sum(X.sqnorms))):
         return 0
-    (n, p), missing = X.shape, Filled(X, "missing")
-    columns = np.flatnonzero(missing.column_sqnorms() == n)
+    n, p = X.shape
+    counts = [*X.map(_missing_cells)]
+    columns = np.flatnonzero(sum(cells for cells, _ in counts) == n)
     if len(columns):
         shown = [str(j) if names is None else repr(names[j]) for j in columns[:5]]
         more = f" and {len(columns) - 5} more" * (len(columns) > 5)
@@ -412,7 +413,14 @@ def warn_missing(X: Matrix, names: Any = None) -> int:
             "leave them out.",
             DataConversionWarning,
         )
-    return int(namespace(missing.sqnorms).count_nonzero(missing.sqnorms == p))
+    return sum(rows for _, rows in counts)
+
+
+def _missing_cells(block: Matrix) -> tuple[np.ndarray, int]:
+    """Return how many cells of each column are missing, and rows that lack all."""
+    missing = block.missing()
+    per_row = to_host(missing.sqnorms)
+    return missing.column_sqnorms(), int(np.count_nonzero(per_row == block.shape[1]))
 
 
 def warn_zero_rows(sqnorms: Tall, unobserved: int = 0) -> None:
@@ -430,8 +438,8 @@ def warn_zero_rows(sqnorms: Tall, unobserved: int = 0) -> None:
     if zero:
         warn(
             f"{zero} of {sqnorms.shape[0]} rows are zero{why}. They show no pattern; "
-            "they get a zero embedding and the label of the largest cluster, 0. Drop them "
-            "beforehand if they should not be labelled.",
+            "they get a zero embedding and the label of the largest cluster, 0. Drop "
+            "them beforehand if they should not be labelled.",
             DataConversionWarning,
         )
 

@@ -148,7 +148,10 @@ class Dense(Array):
         out = np.empty(self.shape, dtype=self.dtype)
 
         def work(part: slice) -> None:
-            for rows in self._cached(part):
+            # A few dozen rows at least share what filling begins with.
+            step = max(64, self._cached_entries // self.shape[1])
+            for start in range(part.start, part.stop, step):
+                rows = slice(start, min(start + step, part.stop))
                 few = self.array[rows]
                 out[rows] = (
                     np.where(np.isnan(few), 0, few) if fill is None else fill(few)

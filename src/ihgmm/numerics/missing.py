@@ -92,7 +92,7 @@ def learn_filler(
     *,
     ranks: tuple[int, ...] = (1, 2, 3, 5, 8, 12, 20),
     max_rows: int = 2_000,
-    max_entries: int = 2**22,
+    max_entries: int = 2**21,
 ) -> Filler:
     """Learn to fill missing cells from the observed cells of some rows.
 

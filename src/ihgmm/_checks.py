@@ -130,7 +130,7 @@ def check_matrix(
     *,
     reset: bool = True,
     in_memory: bool = False,
-    missing: str = "error",
+    missing: str | None = None,
     verbose: bool = False,
 ) -> Matrix:
     """Return data of any kind as a matrix that is safe to compute with.
@@ -140,7 +140,7 @@ def check_matrix(
     does all of this and gives the row norms. With an estimator, feature names and
     counts are recorded (``reset``) or compared. With ``in_memory``, data elsewhere is
     read into the memory of the host; a device is refused. With ``missing="fit"``, NaN
-    may be among the entries.
+    may be among the entries; None says that the caller knows no such choice.
     """
     matrix = open_matrix(X, estimator, reset=reset)
     matrix.verbose = verbose
@@ -154,12 +154,20 @@ def check_matrix(
     info = np.finfo(matrix.dtype)
     if np.sqrt(float(info.tiny)) < total < np.sqrt(float(info.max)) * 1e12:
         return matrix
-    _check_finite(known, estimator)
+    _check_finite(known, estimator, can_fill=missing is not None)
     peak = known.max_abs()
     if peak == 0:
         return matrix
     unit = 2.0 ** np.clip(np.floor(np.log2(peak)), -1000, 1000)
     return matrix.rescaled(1 / float(unit))
+
+
+def prepared_matrix(X: Any, model: Any) -> Matrix:
+    """Return data as a fitted model, of whatever class, compares them."""
+    data = check_matrix(X, missing=getattr(model, "missing", None))
+    for prepare in getattr(model, "preparation_", ()):
+        data = prepare(data)
+    return data
 
 
 def open_matrix(
@@ -191,17 +199,16 @@ def _to_memory(matrix: Matrix, estimator: BaseEstimator | None) -> Matrix:
     )
 
 
-def _check_finite(matrix: Matrix, estimator: BaseEstimator | None) -> None:
+def _check_finite(
+    matrix: Matrix, estimator: BaseEstimator | None, *, can_fill: bool
+) -> None:
     count, row, column, value = matrix.not_finite()
     if count:
         who = "ihgmm" if estimator is None else type(estimator).__name__
         what = "NaN" if np.isnan(value) else "infinity"
-        # Most functions can fill in; of estimators, those that have the parameter.
-        fits = estimator is None or "missing" in estimator.get_params(deep=False)
-        remedy = "" if fits else "fill them in (sklearn.impute.SimpleImputer does)"
-        remedy = remedy or 'have them filled in, missing="fit"'
-        if not np.isnan(value):
-            remedy = "see where they come from"
+        remedy = "fill them in (for NaN, sklearn.impute.SimpleImputer does)"
+        if can_fill:
+            remedy = 'fill them in (for NaN, missing="fit" does)'
         raise ValueError(
             f"Input X contains {what} at row {row}, column {column} "
             f"(NaN or infinite entries in all: {count}). {who} does not accept "

@@ -28,6 +28,7 @@ from ihgmm.estimators import PSC, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix import to_host
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.labels import LinearRule, NeighborRule
+from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.spectral import CosinePlacement, Placement
 
 __all__ = ["StorageError", "load_model", "save_model"]
@@ -94,6 +95,10 @@ PLACEMENTS = {
     "cosine": {"directions": "kp"},
 }
 PLACING = {"rank": int, "diagonal": str, "longest": float, "unit": float}
+# What is done to rows before all else, in this order: arrays of each kind of map.
+PREPARATIONS: dict[str, tuple[type, dict[str, str]]] = {
+    "filler": (Filler, {"loadings": "pr", "noise_levels": "p", "mean": "r"})
+}
 SCALER = ("scaler.mean_", "scaler.scale_", "scaler.var_")
 
 HEADER, FORMAT = "header.json", "ihgmm-model"
@@ -150,19 +155,30 @@ def save_model(
     np.True_
     """
     scaler, estimator, layout = _split(model)
-    name = layout.build.__name__
+    class_name = layout.build.__name__
     if not hasattr(estimator, "cluster_centers_"):
-        raise NotFittedError(f"This {name} is not fitted; call fit before saving it.")
+        raise NotFittedError(
+            f"This {class_name} is not fitted; call fit before saving it."
+        )
     parameters, arrays = _contents(estimator, layout)
     placement, placing = _placement_contents(getattr(estimator, "placement_", None))
     arrays |= placing
+    preparation = [
+        name
+        for map_ in estimator.preparation_
+        for name, (kind, _) in PREPARATIONS.items()
+        if type(map_) is kind
+    ]
+    for name, map_ in zip(preparation, estimator.preparation_, strict=True):
+        shapes = PREPARATIONS[name][1]
+        arrays |= {f"{name}.{key}": getattr(map_, key) for key in shapes}
     if feature_names is None:
         feature_names = getattr(scaler or estimator, "feature_names_in_", None)
     header: dict[str, Any] = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "ihgmm": version("ihgmm"),
-        "class": name,
+        "class": class_name,
         "parameters": parameters,
         "numbers": {
             key: kind(getattr(estimator, key)) for key, kind in layout.numbers.items()
@@ -172,6 +188,7 @@ def save_model(
         "id_column": id_column,
         "label_column": label_column,
         "placement": placement,
+        "preparation": preparation,
         "scaler": None,
     }
     if scaler is not None:
@@ -436,6 +453,11 @@ def _check_header(header: dict[str, Any]) -> Layout:
             numbers_of.pop(key, None)
     elif layout.build is IhSC:
         _check_placement(header.get("placement"))
+    preparation = header.get("preparation", [])
+    known_maps = isinstance(preparation, list) and all(
+        isinstance(step, str) and step in PREPARATIONS for step in preparation
+    )
+    _require(known_maps, f"its preparation is {preparation!r}, which is not known.")
     for key, kind in numbers_of.items():
         text = f"{key}={numbers.get(key)!r} is no {kind.__name__}."
         _require(type(numbers.get(key)) is kind, text)
@@ -477,6 +499,10 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
         placement = header["placement"]
         kind = PLACEMENTS[placement["kind"]]
         shapes |= {f"placement.{key}": letters for key, letters in kind.items()}
+    preparation = header.get("preparation", [])
+    for name in preparation:
+        arrays_of = PREPARATIONS[name][1]
+        shapes |= {f"{name}.{key}": letters for key, letters in arrays_of.items()}
     old = header["version"] == 1 and "center_errors_" in shapes
     if old:
         del shapes["center_errors_"]
@@ -490,6 +516,7 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
             setattr(model, key, arrays[key])
     if placement is not None:
         model.placement_ = _placement(placement, arrays)
+    model.preparation_ = tuple(_map(name, arrays) for name in preparation)
     for key in layout.numbers:
         if key in header["numbers"]:
             setattr(model, key, header["numbers"][key])
@@ -506,6 +533,12 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
         steps[0].feature_names_in_ = np.array(header["feature_names"], dtype=object)
     whole = model if scaler is None else make_pipeline(*steps)
     return SavedModel(whole, header.get("id_column"), header.get("label_column"))
+
+
+def _map(name: str, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return what is done to rows first, as arrays describe it."""
+    kind, shapes = PREPARATIONS[name]
+    return kind(**{key: arrays[f"{name}.{key}"] for key in shapes})
 
 
 def _check_arrays(
@@ -532,8 +565,10 @@ def _check_arrays(
             k = sizes["k"]
             fits = not array.size or 0 <= array.min() <= array.max() < k
             _require(fits, f"{key} go beyond its {k} clusters.")
-        elif key == "cluster_centers_" or key.startswith("placement."):
+        elif key.startswith(("cluster_centers_", "placement.", *PREPARATIONS)):
             _require(bool(np.isfinite(array).all()), f"{key} are not finite.")
+        if key == "filler.noise_levels":
+            _require(bool((array > 0).all()), f"{key} are not all positive.")
 
 
 def _center_errors(arrays: dict[str, np.ndarray], noise: str) -> np.ndarray:

@@ -91,7 +91,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "tol": partial(check_number, above=0),
         "verbose": check_flag,
     }
-    missing: Missing = "error"  # of estimators that have no such parameter
+    missing: Missing | None = None  # of estimators that have no such parameter
     labels_: np.ndarray
     cluster_centers_: np.ndarray
     n_iter_: int

@@ -173,6 +173,7 @@ class IhSC(InSteps, CosineClusterer):
     """
 
     _fewest_steps = 4
+    missing: Missing
     _placing: ClassVar = (*CosineClusterer._placing, "placement_")
 
     def __init__(

@@ -477,3 +477,35 @@ def test_unknown_column_lists_those_there_are(sample):
     message = fail("fit", "a.csv", "-k", 3, "--id-column", "name")
     assert "no such column; it has 'f0', 'f1'" in message
     assert "and 4 more" in message
+
+
+def test_missing_cells_are_filled_in(sample):
+    X, labels = sample
+    table = named(X.copy())
+    hidden = np.random.default_rng(3).random(table.shape) < 0.1
+    hidden[:, 2] |= np.arange(len(table)) % 3 == 0
+    table = table.mask(hidden)
+    table["type"] = np.array(["T", "B", "NK"])[labels]
+    table.to_csv("gaps.csv", index=False)
+    options = ["gaps.csv", "--label-column", "type", "--missing", "fit"]
+    text = good("fit", *options, "-k", 3, "--save", "m.npz", "-o", "out.csv")
+    assert f"Filled in {hidden.sum()} missing cells (" in text
+    assert "the most of them in columns 'f" in text
+    assert len(pd.read_csv("out.csv")) == 120
+    known = pd.read_csv("out.csv")["cluster"]
+    text = good("predict", "m.npz", "gaps.csv", "--missing", "fit", "-o", "new.csv")
+    again = pd.read_csv("new.csv")
+    assert (again["cluster"] == known).all()
+    assert np.isfinite(again["scale"]).all()
+    good("report", *options, "-k", 3, "-o", "r.html")
+    assert "missing cells" in Path("r.html").read_text(encoding="utf-8")
+    assert "3 clusters" in good("choose-k", *options)
+    assert "have no noise of their own" in fail("test-scales", *options, "-k", 3)
+    named(X).to_csv("whole.csv", index=False)
+    good("fit", "whole.csv", "-k", 3, "--save", "plain.npz")
+    message = fail("predict", "plain.npz", "gaps.csv", "--missing", "fit")
+    assert "plain.npz was fitted without it" in message
+    message = fail("fit", "gaps.csv", "-k", 3, "--missing", "mean")
+    assert (
+        "--missing='mean' is not known; give one of 'error', 'drop', 'fit'" in message
+    )

@@ -37,7 +37,7 @@ def with_missing(X: Any, mask: Any) -> Any:
            [ 0.,  1.]])
     """
     shape = tuple(X.shape) if hasattr(X, "shape") else np.shape(X)
-    where = mask if sp.issparse(mask) else to_host(mask)
+    where: Any = mask if sp.issparse(mask) else to_host(mask)
     if where.dtype != bool or where.shape != shape:
         raise ValueError(
             f"mask has entries of type {where.dtype} in shape {where.shape}; give True "

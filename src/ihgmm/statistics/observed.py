@@ -29,8 +29,8 @@ def fit_observed(found: Estimates, X: Matrix, rows: Groups) -> Estimates:
     weights = rows.counted(scales)
     total = rows.sums(weights * scales)
     labels = gaps.to_device(rows.labels)
-    both = gaps.cast(stack([weights[:, None], (weights * scales)[:, None]], axis=1))
-    parts = [*gaps.map(partial(_sums, k), labels, both)]
+    both = gaps.cast(weights), gaps.cast(weights * scales)
+    parts = [*gaps.map(partial(_sums, k), labels, *both)]
     sums, lost = (sum(part[i] for part in parts) for i in range(2))
     sqnorms, holes = (
         to_device(stack([part[i] for part in parts]), scales) for i in (2, 3)
@@ -87,14 +87,14 @@ def fit_observed(found: Estimates, X: Matrix, rows: Groups) -> Estimates:
 
 
 def _sums(
-    k: int, block: Matrix, labels: Tall, weights: Tall
+    k: int, block: Matrix, labels: Tall, *weights: Tall
 ) -> tuple[np.ndarray, np.ndarray, Tall, Tall]:
     """Return weighted sums of rows and of missing cells; of rows, norms and holes."""
     values, missing = block.filled(), block.missing()
-    members = one_hot(labels, k, weights)
+    members = one_hot(labels, k, weights[0])
     sums, lost = (
-        to_host(each.adjoint(members * weights[:, i][:, None])).T.astype(np.float64)
-        for i, each in enumerate((values, missing))
+        to_host(each.adjoint(members * few[:, None])).T.astype(np.float64)
+        for each, few in zip((values, missing), weights, strict=True)
     )
     return sums, lost, values.sqnorms, missing.sqnorms
 

@@ -148,8 +148,8 @@ class Dense(Array):
         out = np.empty(self.shape, dtype=self.dtype)
 
         def work(part: slice) -> None:
-            # A few dozen rows at least share what filling begins with.
-            step = max(64, self._cached_entries // self.shape[1])
+            # A few rows at least share what filling begins with.
+            step = max(16, self._cached_entries // self.shape[1])
             for start in range(part.start, part.stop, step):
                 rows = slice(start, min(start + step, part.stop))
                 few = self.array[rows]

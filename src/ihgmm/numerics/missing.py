@@ -160,7 +160,8 @@ def _best_model(
         error = 0.0
         for part in _parts(cells):
             guess[part] = _expected(cells[part], known[part], model)
-            error += float(np.square((guess - cells)[part][asked[part]]).sum())
+            wrong = (guess[part] - cells[part])[asked[part]]
+            error += float(wrong @ wrong)
         if error < least:
             best, least, worse = model, error, 0
         else:

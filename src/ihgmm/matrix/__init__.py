@@ -11,6 +11,7 @@ from ihgmm.matrix.blocks import Blocks
 from ihgmm.matrix.kinds import as_matrix, recognize
 from ihgmm.matrix.memory import Dense, Sparse
 from ihgmm.matrix.scaled import Scaled
+from ihgmm.matrix.stretched import Stretched
 from ihgmm.matrix.tall import Tall, namespace, to_host
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Matrix",
     "Scaled",
     "Sparse",
+    "Stretched",
     "Tall",
     "as_matrix",
     "namespace",

@@ -19,7 +19,11 @@ from ihgmm.numerics.gram import GramKind
 from ihgmm.numerics.krylov import Order
 from ihgmm.numerics.labels import Assignment
 from ihgmm.numerics.spectral import CosinePlacement, Placement, spectral_clustering
-from ihgmm.statistics.estimation import estimate_parameters, estimates_of_fit
+from ihgmm.statistics.estimation import (
+    Parameters,
+    estimate_parameters,
+    estimates_of_fit,
+)
 from ihgmm.statistics.likelihood import refine_labels
 
 
@@ -252,6 +256,7 @@ class IhSC(InSteps, CosineClusterer):
         elif found.noise_share > 0.4 and k > 1:
             self._warn_of_noise(found.noise_share, k)
         with steps.step("centers"):
+            fitted: Parameters
             if refine:
                 fitted = estimate_parameters(data, labels, k)
             else:

@@ -76,7 +76,7 @@ def residuals(
     # up to this much.
     cos, load = np.square(unit_rows(centers) @ unit_rows(centers).T), 1 - accuracy
     load = load * centers.shape[1] / np.maximum(rows.sizes, 1)
-    told = cos * load[:, None] < 0.3 * (1 - cos)
+    told = (cos * load[:, None] < 0.3 * (1 - cos)) & ~np.eye(len(centers), dtype=bool)
     work = partial(_block, centers, told)
     tall = (rows.labels, scales, share, np.column_stack(counted))
     parts = X.map(work, *(X.to_device(values) for values in tall))

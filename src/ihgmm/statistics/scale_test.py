@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import gammaincc, ndtr
 
 from ihgmm._checks import check_clusters, check_matrix, generator
-from ihgmm._text import scale_recommendation, scale_table
+from ihgmm._text import SCALE_ASSUMPTIONS, scale_recommendation, scale_table
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
 from ihgmm.matrix.tall import Groups, ratio, row_dots, widen
 from ihgmm.statistics.correlation import Along, variance_ratios
@@ -44,6 +44,11 @@ class Assumption(StrEnum):
     ALIKE = auto()
     SOME_ALIKE = auto()
     INDEPENDENT = auto()
+
+    @property
+    def sentence(self) -> str:
+        """The assumption in words."""
+        return SCALE_ASSUMPTIONS[self.name]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -183,10 +188,14 @@ def scale_heterogeneity_test(
     equal. That part of the test is exact for any symmetric noise, whatever its level in
     each row, and corrected for skewed noise, such as that of counts.
 
-    The test takes the model's word that entries of the noise are independent. Noise
-    that the features share, in the direction of the centre, looks like scales; so do
-    rows with a wrong label, rows of about ten counts or fewer, and exponential noise in
-    ten features and thousands of rows. :doc:`/statistics` has the formulas and rates.
+    Noise that features share, in the direction of the centre, looks like scales. So the
+    differences are compared with those of rows of *other* clusters along the same
+    direction, and the test assumes that noise is correlated alike in all clusters.
+    Where there is one cluster only, it assumes that entries of the noise are
+    independent; :attr:`~ScaleTest.assumption` says which. Noise along what all centres
+    have in common cannot be told from scales. Rows with a wrong label, and rows of
+    about ten counts or fewer, still look like scales. :doc:`/inference` has the rates,
+    :doc:`/statistics` the formulas.
 
     Examples
     --------
@@ -412,16 +421,16 @@ def _beside_others(
     )
     gain = rows.groups.sums(rows.gain).reshape(-1, 2).sum(axis=1)
     # Rows of a half have a common mean, which costs one of them.
-    kept = 1 - np.count_nonzero(rows.groups.sums(rows.weight)) / len(by_row)
-    size = np.where(told, others.sizes * max(kept, 0.5), np.inf)
-    errors = others.relative_covariance * np.outer(gain, gain) / max(kept, 0.5)
+    halves = np.count_nonzero(rows.groups.sums(rows.weight))
+    kept = max(1 - halves / len(by_row), 0.5)
+    errors = others.relative_covariance * np.outer(gain, gain) / kept
     # Few rows say little about their own variance; that of the square of a normal
     # variable, 2, counts for ten of them.
-    own = (np.where(told, size, 0.0) * np.diag(errors) + 10 * 2 * gain**2 / size) / (size + 10)
-    own[~told] = 0.0
-    reference = np.column_stack(
-        [-gain * (others.ratios / pulled - 1), own, -8 * gain**3 / size**2]
-    )
+    size = np.where(told, others.sizes * kept, 1.0)
+    variance = (size * np.diag(errors) + 10 * 2 * gain**2 / size) / (size + 10)
+    excess = -gain * (others.ratios / pulled - 1)
+    reference = np.column_stack([excess, variance, -8 * gain**3 / size**2])
+    reference[~told] = 0.0
     # The same rows tell about several clusters, and about similar centres alike.
     shared = max(float(errors.sum() - np.trace(errors)), 0.0)
     return rows, np.where(told, others.ratios, np.nan), reference, shared

@@ -78,7 +78,7 @@ def residuals(
     load = load * centers.shape[1] / np.maximum(rows.sizes, 1)
     told = (cos * load[:, None] < 0.3 * (1 - cos)) & ~np.eye(len(centers), dtype=bool)
     work = partial(_block, centers, told)
-    tall = (rows.labels, scales, share, np.column_stack(counted))
+    tall = (rows.labels, scales, share, *counted)
     parts = X.map(work, *(X.to_device(values) for values in tall))
     squares, sums = reduce(lambda a, b: (a[0] + b[0], a[1] + b[1]), parts)
     squares = squares.reshape(len(counted), *centers.shape)
@@ -103,7 +103,7 @@ def _few(
     labels: Tall,
     scales: Tall,
     share: Tall,
-    counted: Tall,
+    *counted: Tall,
 ) -> tuple[np.ndarray, Along]:
     x = widen(block.rows(at))
     xp, k = namespace(x), len(centers)
@@ -111,7 +111,7 @@ def _few(
     own = xp.take(to_device(centers, x), labels, axis=0)
     squares = (x - scales[:, None] * own) ** 2 / (1 - share)[:, None]
     members = one_hot(labels, k, squares)
-    by_weight = [members * counted[:, j : j + 1] for j in range(counted.shape[1])]
+    by_weight = [members * weights[:, None] for weights in counted]
     total = tall_dot(xp.concat(by_weight, axis=1), squares)
     toward = to_device(units, x)
     cos = xp.take(to_device(units @ units.T, x), labels, axis=0)

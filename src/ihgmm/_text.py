@@ -296,7 +296,8 @@ def scale_rows(test: ScaleTest) -> list[tuple[str, int, str, str]]:
     rows = []
     for name, size, spread, p in (*each, total):
         shown = "-" if np.isnan(spread) else f"{spread:.1%}"
-        p_value = "-" if np.isnan(p) else "<1e-300" if p < 1e-300 else f"{p:.2g}"
+        # A smaller one says no more: it depends on the last digits of the data.
+        p_value = "-" if np.isnan(p) else "<1e-16" if p < 1e-16 else f"{p:.2g}"
         rows.append((str(name), int(size), shown, p_value))
     return rows
 

@@ -429,7 +429,9 @@ def _beside_others(
     size = np.where(told, others.sizes * kept, 1.0)
     variance = (size * np.diag(errors) + 10 * 2 * gain**2 / size) / (size + 10)
     excess = -gain * (others.ratios / pulled - 1)
-    reference = np.column_stack([excess, variance, -8 * gain**3 / size**2])
+    # A difference from their mean has a third cumulant of one sign, a ratio to it of
+    # the other; what is compared here lies between the two.
+    reference = np.column_stack([excess, variance, np.zeros_like(gain)])
     reference[~told] = 0.0
     # The same rows tell about several clusters, and about similar centres alike.
     shared = max(float(errors.sum() - np.trace(errors)), 0.0)

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -266,7 +266,9 @@ def main() -> None:
             if name not in TABLES:
                 parser.error(f"{name!r} is not known; give some of {list(TABLES)}.")
             table, share = TABLES[name]
-            for text in (*table(max(2, round(share * options.draws)), pool.map), ""):
+            for text in chain(
+                table(max(2, round(share * options.draws)), pool.map), [""]
+            ):
                 print(text, flush=True)
                 lines.append(text)
     if options.save:

@@ -310,7 +310,13 @@ class IhGMM(DensityMixin, InSteps):
         centres that the other rows of X give. The centres therefore need no penalty.
         Parameters count with the logarithm of how many numbers tell about them: the
         n_features of a row for its own noise level, all entries for a noise level of
-        all or of a class, the rows for the shares of the clusters.
+        all or of a class, the rows for the shares of the clusters and for the
+        directions and levels of a tied covariance.
+
+        It tells which structure the noise has. To choose the number of clusters take
+        :meth:`icl`: where clusters overlap, features are few, or noise is not as the
+        model says, this one takes too many. Over 19 designs it was right in 34% of
+        draws, :meth:`icl` in 57%.
         """
         return self._criteria(X)[0]
 
@@ -318,7 +324,9 @@ class IhGMM(DensityMixin, InSteps):
         """Return the integrated completed likelihood criterion; smaller is better.
 
         It is :meth:`bic` plus twice the entropy of the memberships, and prefers
-        clusters that do not overlap.
+        clusters that do not overlap: the one to choose the number of clusters by. With
+        correlated or unequal columns it counts too many as well, unless
+        ``noise="tied"``. :doc:`/inference` has the shares.
         """
         bic, memberships = self._criteria(X)
         return bic + 2 * float(entr(memberships).sum())

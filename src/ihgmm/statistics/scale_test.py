@@ -261,6 +261,7 @@ class RowFigures:
     gain: np.ndarray  # what t**2 - 1 is multiplied by
     level: np.ndarray  # u . mean, one for each group
     elsewhere: Along  # t**2 of rows of other clusters, for each cluster
+    energy: np.ndarray  # (2, n_clusters): sums of their (v . d)**2, of its estimates
 
 
 def row_figures(
@@ -307,10 +308,9 @@ def row_figures(
     gain = ratio(v, square**1.5) * length[other, 0][group]
     level = np.einsum("ij,ij->i", u, means)
     noise = np.maximum(noise, 0.0)
-    others = reduce(add, elsewhere)
-    return RowFigures(
-        groups, weight, y, e, v, fourth, sixth, noise, gain, level, others
-    )
+    others, energies = zip(*elsewhere, strict=True)
+    last = (reduce(add, others), reduce(add, energies))
+    return RowFigures(groups, weight, y, e, v, fourth, sixth, noise, gain, level, *last)
 
 
 def _figures(block: Tall, means: Tall, u: Tall, cube: Tall) -> np.ndarray:
@@ -331,7 +331,7 @@ def _figures(block: Tall, means: Tall, u: Tall, cube: Tall) -> np.ndarray:
     return to_host(xp.stack([y, square, cross, total, v, fourth, sixth]))
 
 
-def _elsewhere(d: Tall, group: Tall, tested: Tall, u: Tall) -> Along:
+def _elsewhere(d: Tall, group: Tall, tested: Tall, u: Tall) -> tuple[Along, np.ndarray]:
     """Look at rows, less their mean, along the directions of all other clusters.
 
     What the rows have along the direction of their own cluster, where scales show, is
@@ -339,7 +339,7 @@ def _elsewhere(d: Tall, group: Tall, tested: Tall, u: Tall) -> Along:
     """
     xp = namespace(d)
     own = xp.take(u, group, axis=0)
-    found, told = [], []
+    found, told, energy = [], [], []
     for k in range(u.shape[0] // 2):
         toward = xp.take(u, 2 * k + group % 2, axis=0)
         cos = row_dots(toward, own)
@@ -349,9 +349,13 @@ def _elsewhere(d: Tall, group: Tall, tested: Tall, u: Tall) -> Along:
         found.append(ratio(xp.sum(e, axis=1) ** 2, row_dots(e, e)))
         # Nearly the own direction tells nothing.
         told.append((group // 2 != k) & tested & (cos**2 < 1 - 1e-6))
+        some = xp.astype(told[-1], a.dtype)
+        sums = (xp.sum(a, axis=1) ** 2, xp.sum(squares, axis=1))
+        energy.append([float(xp.sum(some * each)) for each in sums])
     t_squared = xp.stack(found, axis=1)
     # Nor does a row without noise.
-    return Along.of(t_squared, xp.stack(told, axis=1) & (t_squared > 0))
+    sums = Along.of(t_squared, xp.stack(told, axis=1) & (t_squared > 0))
+    return sums, np.array(energy).T
 
 
 def _raised(a: Tall, share: Tall) -> Tall:
@@ -413,10 +417,13 @@ def _beside_others(
     others = rows.elsewhere
     pulled, told = variance_ratios(others), others.sizes > 0
     by_row = pulled[rows.groups.labels // 2]
+    # In variances rows count more whose noise is large in all entries.
+    along, apart = rows.energy
+    more = pulled * ratio(ratio(along, apart, 1.0), others.ratios, 1.0)
     rows = replace(
         rows,
         v=rows.v * by_row,
-        noise=rows.noise * by_row,
+        noise=rows.noise * more[rows.groups.labels // 2],
         gain=rows.gain / np.sqrt(by_row),
     )
     gain = rows.groups.sums(rows.gain).reshape(-1, 2).sum(axis=1)

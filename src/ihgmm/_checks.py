@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
 from ihgmm._warnings import warn
-from ihgmm.matrix import Matrix, Tall, as_matrix, namespace, recognize, to_host
+from ihgmm.matrix import Matrix, Tall, as_matrix, namespace, only, recognize, to_host
 
 # Parameters
 
@@ -266,6 +266,16 @@ def check_row_count(n_samples: int, n_clusters: int) -> None:
         )
 
 
+def check_live_rows(sqnorms: Tall, n_clusters: int) -> None:
+    """Raise when fewer rows than clusters are not zero."""
+    live = int(namespace(sqnorms).count_nonzero(sqnorms))
+    if live < n_clusters:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than the {live} rows of X that are not "
+            f"zero; give at most {live} clusters."
+        )
+
+
 def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.ndarray:
     """Return a one-dimensional, non-empty array of labels of any kind."""
     if getattr(getattr(labels, "device", None), "type", "") == "meta":
@@ -343,12 +353,25 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
             f"sample_weight has shape {weights.shape}; give {n_samples} numbers, one "
             "for each row of X."
         )
-    if (weights < 0).any() or weights.sum() <= 0:
+    if (weights < 0).any() or not weights.any():
         raise ValueError(
-            f"sample_weight has smallest value {weights.min():g} and sum "
-            f"{weights.sum():g}; give weights that are not negative, not all zero."
+            f"sample_weight has smallest value {weights.min():g} and largest "
+            f"{weights.max():g}; give weights that are not negative, not all zero."
         )
     return np.asarray(weights)
+
+
+def counted_rows(X: Matrix, sample_weight: Any) -> tuple[Matrix, Tall | None]:
+    """Return the rows whose weight is not 0, with weights; and a mask unless all."""
+    if sample_weight is None:
+        return X, None
+    weights = check_weights(sample_weight, X.shape[0])
+    weights = weights / weights.max()  # the sum of the largest numbers overflows
+    counts = weights > 0
+    kept = X if counts.all() else only(X, np.flatnonzero(counts))
+    if (weights[counts] < 1).any():  # else all count alike
+        kept = kept.weighted(weights[counts])
+    return kept, None if kept.shape == X.shape else X.to_device(counts)
 
 
 def warn_zero_rows(sqnorms: Tall) -> None:

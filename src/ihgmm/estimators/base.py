@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeVar, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import (
@@ -25,18 +25,21 @@ from ihgmm._checks import (
     check_clip,
     check_count,
     check_flag,
+    check_live_rows,
     check_matrix,
     check_n_clusters,
     check_n_components,
     check_n_init,
     check_number,
     check_row_count,
+    check_weights,
+    counted_rows,
     generator,
     open_matrix,
     warn_zero_rows,
 )
 from ihgmm._progress import Steps
-from ihgmm.matrix import Matrix, as_matrix, namespace, to_host
+from ihgmm.matrix import Matrix, Tall, as_matrix, namespace, to_host
 from ihgmm.matrix.tall import cast_like, row_lengths, to_device, unit_rows, widen
 from ihgmm.numerics.eigen import ORDERS, SOLVERS
 from ihgmm.numerics.embedding import SPACES
@@ -147,6 +150,21 @@ class Clusterer(ClusterMixin, BaseEstimator):
             raise
 
 
+class Weighted(Clusterer):
+    """A clusterer of rows in memory that may count more or less."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model to data, array-like or sparse of (n_samples, n_features).
+
+        ``sample_weight``, of shape (n_samples,), says how much each row counts. ``y``
+        is ignored. Returns the fitted estimator itself.
+        """
+        self._check_parameters()
+        with self._all_or_nothing():
+            self._fit(check_matrix(X, self, in_memory=True), sample_weight)
+        return self
+
+
 class InSteps(CallbackSupportMixin, Clusterer):
     """A clusterer that shows the steps of its fit and can count the clusters itself."""
 
@@ -171,17 +189,22 @@ class InSteps(CallbackSupportMixin, Clusterer):
             return cast_like(sizes, scales)
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
         A torch tensor, a CuPy array or any other that follows the array API standard
         stays on its device, and results are arrays of the same kind. Zero rows get the
-        label of the largest cluster, with a warning. ``y`` is ignored. Returns the
-        fitted estimator itself.
+        label of the largest cluster, with a warning.
+
+        ``sample_weight``, of shape (n_samples,), says how much each row counts, in
+        eigenvectors, clusters, centres and numbers of clusters; only ratios matter.
+        Rows of weight 0 get labels and have no part in the fit. A row counted twice
+        differs from a row given twice: :doc:`/weights` says how. ``y`` is ignored.
+        Returns the fitted estimator itself.
         """
         self._check_parameters()
         with self._steps(X, y) as steps, self._all_or_nothing():
-            self._fit(X, steps)
+            self._fit(X, steps, sample_weight)
         return self
 
     @contextmanager
@@ -199,13 +222,14 @@ class InSteps(CallbackSupportMixin, Clusterer):
         )
 
     def _begin(
-        self, X: Any, steps: Steps, *, refined: bool
-    ) -> tuple[Matrix, int, np.random.Generator]:
-        """Check the data and count the clusters; return both, and a generator."""
+        self, X: Any, steps: Steps, sample_weight: Any, *, refined: bool
+    ) -> Begun:
+        """Check the data, find the rows that count, and count the clusters."""
         with steps.step("check") as say:
-            data = check_matrix(X, self, verbose=self.verbose)
-            n, p = data.shape
+            everything = check_matrix(X, self, verbose=self.verbose)
+            n, p = everything.shape
             say(f"{n:,} rows, {p:,} features")
+            data, counts = counted_rows(everything, sample_weight)
             warn_zero_rows(data.sqnorms)
         rng = generator(self.random_state)
         self.__dict__.pop("selection_", None)  # of an earlier fit
@@ -216,15 +240,20 @@ class InSteps(CallbackSupportMixin, Clusterer):
                 say(f"{k} cluster{'s' * (k != 1)}")
         else:
             k = int(self.n_clusters)
-        check_row_count(n, k)
-        live = int(namespace(data.sqnorms).sum(data.cast(data.sqnorms > 0)))
-        if live < k:
-            raise ValueError(
-                f"n_clusters={k} is more than the {live} rows of X that are not zero; "
-                f"give at most {live} clusters."
-            )
+        check_row_count(data.shape[0], k)
+        check_live_rows(data.sqnorms, k)
         self.n_clusters_ = k
-        return data, k, rng
+        return Begun(data, everything, counts, k, rng)
+
+
+class Begun(NamedTuple):
+    """What a fit begins with."""
+
+    data: Matrix  # the rows that count
+    everything: Matrix  # all rows
+    counts: Tall | None  # for each row, whether it counts; None if all do
+    n_clusters: int
+    rng: np.random.Generator
 
 
 class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
@@ -322,17 +351,21 @@ class DistanceClusterer(CenterClusterer):
         """Return the cluster whose centre is nearest to each row, new or old."""
         return np.asarray(self._distances(X).argmin(axis=1))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the sum of squared distances of rows to their nearest centre.
 
-        Rows may be new or old; ``y`` is ignored.
+        Rows may be new or old, and count by their weights; ``y`` is ignored.
         """
         nearest = self._distances(X).min(axis=1).astype(np.float64)
+        weights = check_weights(sample_weight, len(nearest))
         with np.errstate(over="ignore"):
-            return -float(nearest @ nearest)
+            return -float((weights * nearest) @ nearest)
 
     def _distances(self, X: Any) -> np.ndarray:
-        rows = self._check_new(X, in_memory=True)
+        return self._distances_of(self._check_new(X, in_memory=True))
+
+    def _distances_of(self, rows: Matrix) -> np.ndarray:
+        """Return the distance of each row to each cluster centre."""
         centers = as_matrix((self.cluster_centers_ / rows.unit).astype(rows.dtype))
         projected = self._project(centers)
         parts = [

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import identical_rows, warn_empty_clusters
+from ihgmm._checks import check_weights, identical_rows, warn_empty_clusters
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import CosineClusterer, InSteps
@@ -23,6 +23,7 @@ from ihgmm.statistics.estimation import (
     Parameters,
     estimate_parameters,
     estimates_of_fit,
+    for_all_rows,
 )
 from ihgmm.statistics.likelihood import refine_labels
 
@@ -225,8 +226,9 @@ class IhSC(InSteps, CosineClusterer):
         }
         return cls(n_clusters, **settings | options)
 
-    def _fit(self, X: Any, steps: Steps) -> None:
-        data, k, rng = self._begin(X, steps, refined=self.refine)
+    def _fit(self, X: Any, steps: Steps, sample_weight: Any) -> None:
+        begun = self._begin(X, steps, sample_weight, refined=self.refine)
+        data, k = begun.data, begun.n_clusters
         found = spectral_clustering(
             data,
             k,
@@ -240,7 +242,7 @@ class IhSC(InSteps, CosineClusterer):
             n_init=self.n_init,
             max_iter=self.max_iter,
             tol=self.tol,
-            rng=rng,
+            rng=begun.rng,
             steps=steps,
         )
         labels, kinds = found.labels, identical_rows(data, k)
@@ -261,9 +263,13 @@ class IhSC(InSteps, CosineClusterer):
                 fitted = estimate_parameters(data, labels, k)
             else:
                 fitted = estimates_of_fit(data, found, labels, k)
-        embedding = found.placement.embedding
+        embedding, rows = found.placement.embedding, found.rows
+        if begun.counts is not None:
+            data, counts = begun.everything, begun.counts
+            labels, rows = placement(data), embedding(data)
+            fitted = for_all_rows(fitted, data, labels, counts)
         self.labels_ = data.per_row(labels)
-        self.embedding_ = found.rows
+        self.embedding_ = rows
         self.eigenvalues_ = data.to_device(data.restore_squares(embedding.eigenvalues))
         self.space_ = found.space
         self.noise_share_ = found.noise_share
@@ -310,15 +316,16 @@ class IhSC(InSteps, CosineClusterer):
             return super()._nearest(X)
         return self.placement_(self._check_new(X))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the share of the rows' squared length that their centres explain.
 
         Each row is fitted by the best non-negative multiple of the centre nearest in
         angle; 1 means that every row is a multiple of a centre, 0 that none is near
-        one. Rows may be new or old; ``y`` is ignored.
+        one. Rows may be new or old, and count by their weights; ``y`` is ignored.
         """
         data = self._check_new(X)
         sqnorms, best = to_host(data.sqnorms), self._largest_cosines(data)
+        sqnorms = sqnorms * check_weights(sample_weight, len(sqnorms))
         total = sqnorms.sum()
         return float(sqnorms @ np.maximum(best, 0.0) ** 2 / total) if total else 0.0
 
@@ -328,7 +335,8 @@ def _by_cosine(
 ) -> tuple[Tall, CosinePlacement]:
     """Return the labels that directions give, clusters numbered by decreasing size."""
     labels, live = CosinePlacement(directions)(X), X.sqnorms > 0
-    order = order_by_size(labels[live], k)
+    weights = None if X.weights is None else X.weights[live]
+    order = order_by_size(labels[live], k, weights)
     labels = namespace(labels).take(to_device(np.argsort(order), labels), labels)
     # Zero rows are in the largest cluster, whichever that is by now.
     labels = labels * namespace(labels).astype(live, labels.dtype)

@@ -23,7 +23,7 @@ class Stretched(Matrix):
         self.matrix, self._basis, self._factors = matrix, B, factors
         self.shape, self.dtype, self.unit = matrix.shape, matrix.dtype, matrix.unit
         self.streamed, self.on_host = matrix.streamed, matrix.on_host
-        self.least_range = matrix.least_range
+        self.least_range, self.weights = matrix.least_range, matrix.weights
         self._B, self._gains = matrix.cast(B), matrix.cast(factors - 1)
 
     def __matmul__(self, W: Any) -> Tall:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import attrgetter
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh, qr, svd
@@ -104,20 +104,24 @@ def learn_rule(
     *,
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
+    weights: np.ndarray | None = None,
     rng: np.random.Generator | None = None,
 ) -> tuple[Rule, int]:
-    """Learn from rows of an embedding how to label; return the iterations too."""
+    """Learn from rows of an embedding how to label; return the iterations too.
+
+    Weights say how much rows count in k-means and in mixtures. Pivots and graphs take
+    rows as they are.
+    """
     rng = np.random.default_rng() if rng is None else rng
+    options: dict[str, Any] = {"n_init": n_init, "max_iter": max_iter, "rng": rng}
     if method == "tied":
-        found = shared_covariance(
-            [rows], n_clusters, n_init=n_init, max_iter=max_iter, rng=rng
-        )
+        found = shared_covariance([rows], n_clusters, weights=weights, **options)
         return found.rule, found.n_iter
     if method == "cluster_qr":
         return cluster_qr(rows, n_clusters), 0
     if method == "neighbors":
         return neighbor_graph(rows, n_clusters, rng=rng), 0
-    best = kmeans_runs(rows, n_clusters, n_init=n_init, max_iter=max_iter, rng=rng)[0]
+    best = kmeans_runs(rows, n_clusters, weights=weights, **options)[0]
     return nearest_center(best.cluster_centers_), int(best.n_iter_)
 
 
@@ -214,6 +218,7 @@ def kmeans_runs(
     max_iter: int = 300,
     full_trials: int = 10_000,
     until_settled: bool = False,
+    weights: np.ndarray | None = None,
     rng: np.random.Generator,
 ) -> list[KMeans]:
     """Run scikit-learn's k-means, started well; return runs, the best first.
@@ -225,12 +230,13 @@ def kmeans_runs(
     end as soon on all rows. Runs that end in the same place are returned once.
     """
     starts = 1 + 10 if n_init == "auto" else n_init
-    trial = rows
+    trial, trial_weights = rows, weights
     on_sample = len(rows) > full_trials
     settle = n_init == "auto" and (on_sample or until_settled)
     if on_sample:
         size = int(np.clip(64 * n_clusters, 1_000, full_trials))
-        trial = _sample(rows, size, rng)
+        drawn = _drawn(len(rows), size, rng)
+        trial, trial_weights = rows[drawn], None if weights is None else weights[drawn]
     pivots = _sample(rows, 2**12, rng)
 
     options = {"n_init": 1, "max_iter": max_iter}
@@ -246,7 +252,7 @@ def kmeans_runs(
             kmeans = KMeans(
                 n_clusters, init=init, tol=tol, random_state=seed, **options
             )
-            runs.append(kmeans.fit(trial))
+            runs.append(kmeans.fit(trial, sample_weight=trial_weights))
             if settle and _settled(runs):
                 break
         if on_sample:
@@ -257,7 +263,8 @@ def kmeans_runs(
             for init in finals:
                 seed = int(rng.integers(2**31 - 1))
                 kmeans = KMeans(n_clusters, init=init, random_state=seed, **options)
-                runs.append(kmeans.fit(rows))  # to scikit-learn's own tolerance
+                # To scikit-learn's own tolerance.
+                runs.append(kmeans.fit(rows, sample_weight=weights))
     runs = sorted(runs, key=attrgetter("inertia_"))
     return runs[:1] + [
         run
@@ -284,6 +291,7 @@ def shared_covariance(
     max_iter: int = 300,
     pull: float = 0.2,
     max_trial: int | None = None,
+    weights: np.ndarray | None = None,
     rng: np.random.Generator,
 ) -> SharedCovariance:
     """Fit Gaussian clusters that share a covariance, in the space that shows them best.
@@ -301,6 +309,7 @@ def shared_covariance(
     n, max_trial = len(spaces[0]), max_trial or max(2**11, 64 * n_clusters)
     few = rng.permutation(n)[:max_trial] if n > max_trial else np.arange(n)
     trials = [rows[few] for rows in spaces]
+    trial_weights = None if weights is None else weights[few]
     starts: list[np.ndarray] = []
     nearest: list[LinearRule] = []
     for trial in trials:
@@ -310,6 +319,7 @@ def shared_covariance(
             n_init=n_init,
             max_iter=max_iter,
             until_settled=True,
+            weights=trial_weights,
             rng=rng,
         )
         starts += [run.labels_ for run in runs[:3]]
@@ -319,16 +329,19 @@ def shared_covariance(
     gains: list[float] = []
     with one_thread():
         for rows, trial, rule in zip(spaces, trials, nearest, strict=True):
-            tried = [fit_clusters(trial, start, pull, max_iter) for start in members]
+            tried = [
+                fit_clusters(trial, start, pull, max_iter, trial_weights)
+                for start in members
+            ]
             # Where clusters vanish in every run, k-means has the last word.
             best = max(
                 [*tried, _Fit(rule, -np.inf, 0)], key=attrgetter("log_likelihood")
             )
             if len(trial) < n:
                 start = softmax(best.rule.scores(rows), axis=1)
-                best = fit_clusters(rows, start, pull, max_iter)
+                best = fit_clusters(rows, start, pull, max_iter, weights)
             fits.append(best)
-            one = fit_clusters(rows, np.ones((n, 1)), 0.0, 1)
+            one = fit_clusters(rows, np.ones((n, 1)), 0.0, 1, weights)
             gains.append(best.log_likelihood - one.log_likelihood)
     chosen = int(np.argmax(gains))
     best = fits[chosen]
@@ -342,18 +355,28 @@ class _Fit(NamedTuple):
 
 
 def fit_clusters(
-    rows: np.ndarray, memberships: np.ndarray, pull: float, max_iter: int
+    rows: np.ndarray,
+    memberships: np.ndarray,
+    pull: float,
+    max_iter: int,
+    weights: np.ndarray | None = None,
 ) -> _Fit:
     """Fit Gaussian clusters of one covariance by expectation and maximisation."""
     (n, m), k = rows.shape, memberships.shape[1]
-    moments = rows.T @ rows / n
+    shares = None if weights is None else weights / weights.sum()
+
+    def counted(values: np.ndarray) -> np.ndarray:
+        return values if shares is None else n * shares[:, None] * values
+
+    moments = counted(rows).T @ rows / n
     # No direction is flatter: that is rounding. All rows may be zero, as one alone is.
     least = 1e-6 * np.trace(moments) / m or 1.0
     value, n_iter = -np.inf, 0
     while n_iter < max_iter:
         n_iter += 1
-        sizes = memberships.sum(axis=0) + 1e-10
-        centers = memberships.T @ rows / sizes[:, None]
+        members = counted(memberships)
+        sizes = members.sum(axis=0) + 1e-10
+        centers = members.T @ rows / sizes[:, None]
         within = moments - (centers.T * (sizes / n)) @ centers
         sphere = pull * np.trace(within) / m + least
         root, lower = cho_factor((1 - pull) * within + sphere * np.eye(m), lower=True)
@@ -368,7 +391,7 @@ def fit_clusters(
         # The terms of rows alone add up to a trace.
         spread = np.trace(cho_solve((root, lower), moments)) / 2
         before = value
-        likelihood = (peaks + np.log(totals)).mean()
+        likelihood = np.average(peaks + np.log(totals), weights=shares)
         value = float(likelihood - spread - np.log(np.diag(root)).sum())
         if value - before < 1e-4:
             break
@@ -427,6 +450,8 @@ def _pivot_rows(rows: np.ndarray, k: int) -> np.ndarray:
 
 
 def _sample(rows: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    if len(rows) <= size:
-        return rows
-    return rows[rng.choice(len(rows), size, replace=False, shuffle=False)]
+    return rows if len(rows) <= size else rows[_drawn(len(rows), size, rng)]
+
+
+def _drawn(n_rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    return rng.choice(n_rows, size, replace=False, shuffle=False)

@@ -19,7 +19,7 @@ from ihgmm.matrix.tall import (
 )
 from ihgmm.numerics.eigen import Solver, leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
-from ihgmm.numerics.gram import GramKind, GramOperator
+from ihgmm.numerics.gram import GramKind, GramOperator, row_factors
 from ihgmm.numerics.hetero import impute_diagonal
 from ihgmm.numerics.krylov import EigenPairs, Order, block_width, signal_weights
 from ihgmm.numerics.labels import (
@@ -96,9 +96,9 @@ def spectral_clustering(
 ) -> Spectral:
     """Cluster the rows of ``X`` by the leading eigenvectors of a Gram matrix.
 
-    X is finite and not all zero. The arguments are those of :class:`ihgmm.IhSC`;
-    without ``unit_norm``, rows of the embedding keep their length. ``steps`` shows two
-    steps, "eigenvectors" and "labels".
+    X is finite and not all zero; its rows may have weights. The arguments are those of
+    :class:`ihgmm.IhSC`; without ``unit_norm``, rows of the embedding keep their length.
+    ``steps`` shows two steps, "eigenvectors" and "labels".
     """
     rng = np.random.default_rng() if rng is None else rng
     steps = Steps() if steps is None else steps
@@ -122,10 +122,15 @@ def spectral_clustering(
         positions = sample_positions(known.shape[0], n_clusters, rng)
         few = host_rows(known, positions)
         norms = host_rows(sqnorms, positions)
+        counts = weights = X.weights
+        if counts is not None:
+            counts = counts if all_live else counts[live]
+            weights = host_rows(counts, positions)
         candidates = SPACES if space == "auto" else (space,)
         spaces = [embedding.in_space(candidate) for candidate in candidates]
         rows = [one.rows(few) for one in spaces]
         options: dict[str, Any] = {"n_init": n_init, "max_iter": max_iter, "rng": rng}
+        options["weights"] = weights
         if assign_labels == "tied":
             found = shared_covariance(rows, n_clusters, **options)
             rule: Rule = found.rule
@@ -141,8 +146,8 @@ def spectral_clustering(
         embedding = spaces[chosen]
         embedded = embedding.rows(coordinates)
         labels = rule(embedded if all_live else embedded[live])
-        rule = rule.in_order(order_by_size(labels, n_clusters))
-        labels = number_by_size(labels, n_clusters)
+        rule = rule.in_order(order_by_size(labels, n_clusters, counts))
+        labels = number_by_size(labels, n_clusters, counts)
         # A zero row goes where a row most likely belongs: to the largest cluster.
         labels = labels if all_live else place(labels, live)
     return Spectral(
@@ -184,6 +189,9 @@ def _embed(
         pairs = _eigenpairs(G, lead, extra, options, say)
     embedding = Embedding.of(G, pairs, lead, diagonal)
     embedding = embedding.weighted(signal_weights(pairs.values, lead))
+    if X.weights is not None:
+        # What a row is does not depend on how much it counts.
+        return embedding, embedding.coordinates(X), row_factors(X.sqnorms, G.longest)
     if pairs.linear is None:
         coordinates = embedding.coordinates(X)
     else:

@@ -107,21 +107,24 @@ def leading_covariance(
     X: Matrix, labels: np.ndarray, n_clusters: int, *, rng: np.random.Generator
 ) -> Covariance:
     """Estimate the covariance of the noise, given the labels."""
-    sqnorms, rows = to_host(X.sqnorms), Groups.of(labels, n_clusters)
-    sizes = rows.sums((sqnorms > 0).astype(np.float64))
-    n, p = int(sizes.sum()), X.shape[1]
+    rows = Groups.of(labels, n_clusters, X.weights)
+    counts = rows.counted(np.ones(len(labels)))
+    counts = np.where(to_host(X.sqnorms) > 0, counts, 0.0)
+    sizes, p = rows.sums(counts), X.shape[1]
+    n = int(sizes.sum())
     units = _unit_centers(X, rows)
     centers = np.linalg.svd(units, full_matrices=False)
     span = centers[2][centers[1] > 1e-6].T
     width = max(min(n // 10, 50, p - span.shape[1] - 1), 0)  # ten rows a direction
-    outside, squares = _leading_outside(X, span, width, rng)
-    inside = tall_dot(Y := X @ span, Y)
-    total = max(float(sqnorms.sum() - np.trace(inside)), 0.0) / n
-    m, level, ratios = _standing_out(squares / n, total, p - span.shape[1], n)
+    root = X.cast(np.sqrt(counts))
+    outside, squares = _leading_outside(X, root, span, width, rng)
+    inside = np.trace(tall_dot(Y := (X @ span) * root[:, None], Y))
+    total = max(float(counts @ to_host(X.sqnorms) - inside), 0.0) / max(n, 1)
+    m, level, ratios = _standing_out(squares / max(n, 1), total, p - span.shape[1], n)
     if level <= 0 or n <= n_clusters:
         return Covariance.none(p)
     L = np.hstack([span, outside[:, :m]])
-    Y = to_host(X @ L).astype(np.float64)
+    Y = to_host((X @ L) * root[:, None]).astype(np.float64)
     moments = [Y[labels == k].T @ Y[labels == k] for k in range(n_clusters)]
     S = _covariance_of(units @ L, moments, sizes, level)
     shrink = np.append(np.ones(span.shape[1]), np.sqrt(ratios))
@@ -133,17 +136,19 @@ def _unit_centers(X: Matrix, rows: Groups) -> np.ndarray:
     """Return directions of the centres; rows count by their length along them."""
     weights = ratio(1.0, np.sqrt(to_host(X.sqnorms)))
     for _ in range(2):
-        units = unit_rows(rows.weighted_sums(X, weights).astype(np.float64))
+        sums = rows.weighted_sums(X, rows.counted(weights))
+        units = unit_rows(sums.astype(np.float64))
         weights = np.maximum(rows.inner_products(X, units), 0.0)
     return np.asarray(units)
 
 
 def _leading_outside(
-    X: Matrix, span: np.ndarray, width: int, rng: np.random.Generator
+    X: Matrix, root: Tall, span: np.ndarray, width: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return leading right singular vectors of X outside a subspace, and squares.
 
     Outside the span of the centres rows have no signal, and what they have is noise.
+    Rows count by the square of ``root``.
     """
     W, more = np.zeros((X.shape[1], 0)), min(width + 8, X.shape[1] - span.shape[1])
     if width == 0:
@@ -151,9 +156,10 @@ def _leading_outside(
     W = rng.standard_normal((X.shape[1], more))
     for _ in range(6):  # the last directions need not be exact
         W = np.linalg.qr(W - span @ (span.T @ W))[0]
-        W = to_host(X.product_and_adjoint(X.cast(W))[1]).astype(np.float64)
+        back = X.product_and_adjoint(X.cast(W), row_scale=root)[1]
+        W = to_host(back).astype(np.float64)
     W = np.linalg.qr(W - span @ (span.T @ W))[0]
-    squares, vectors = np.linalg.eigh(tall_dot(Y := X @ W, Y))
+    squares, vectors = np.linalg.eigh(tall_dot(Y := (X @ W) * root[:, None], Y))
     return (W @ vectors)[:, ::-1][:, :width], squares[::-1][:width]
 
 

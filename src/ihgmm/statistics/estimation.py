@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import polygamma, stdtrit
@@ -14,6 +14,7 @@ from ihgmm._checks import (
     check_labels,
     check_matrix,
     check_number,
+    counted_rows,
 )
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
@@ -22,6 +23,7 @@ from ihgmm.matrix.tall import (
     map_ranges,
     one_hot,
     pick,
+    place,
     ratio,
     row_norms,
     stack,
@@ -45,6 +47,9 @@ class Parameters:
     centers: np.ndarray
     scales: np.ndarray
     noise_levels: np.ndarray
+
+
+P = TypeVar("P", bound=Parameters)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,7 +146,12 @@ def _intervals(values: Tall, reach: np.ndarray, lowest: float = -np.inf) -> Tall
 
 
 def estimate_parameters(
-    X: Any, labels: Any, n_clusters: int | None = None, *, scales: Any = None
+    X: Any,
+    labels: Any,
+    n_clusters: int | None = None,
+    *,
+    scales: Any = None,
+    sample_weight: Any = None,
 ) -> Estimates:
     """Estimate centres, scales and noise levels, with errors, from labelled data.
 
@@ -157,6 +167,9 @@ def estimate_parameters(
     scales : array-like of shape (n_samples,), optional
         Scales up to a factor for each cluster, if estimated already; negative ones
         count as 0.
+    sample_weight : array-like of shape (n_samples,), optional
+        How much each row counts in the centre of its cluster, and in the mean of its
+        scales.
 
     Returns
     -------
@@ -189,20 +202,56 @@ def estimate_parameters(
     (array([[6., 8.]]), array([0.5, 1. , 1. , 1.5]))
     """
     data = check_matrix(X)
-    classes, labels = _check_clusters(labels, n_clusters, data.shape[0])
+    n = data.shape[0]
+    classes, labels = _check_clusters(labels, n_clusters, n)
     if scales is not None:
-        scales = _check_scales(scales, data.shape[0])
-    return _estimate(data, labels, classes, scales)
+        scales = _check_scales(scales, n)
+    kept, counts = counted_rows(data, sample_weight)
+    if counts is None:
+        return _estimate(kept, labels, classes, scales)
+    few = to_host(counts)
+    given = None if scales is None else scales[few]
+    found = _estimate(kept, labels[few], classes, given)
+    found = for_all_rows(found, data, labels, counts)
+    unknown = namespace(found.scales).zeros_like(found.scales) + np.nan
+    return replace(found, scale_errors=place(found.scale_errors, counts, unknown))
 
 
 def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Parameters:
     """Estimate parameters, with scales read off the eigenvectors; all is where X is."""
-    rows = Groups.of(labels, k)
-    scales = rows.over_mean(_lengths_along_centers(fit, k))
-    return Parameters(*_parameters(X, _fit(X, rows, scales, scales)))
+    rows = Groups.of(labels, k, X.weights)
+    scales = rows.over_mean(_lengths_along_centers(fit, k, X.weights))
+    return Parameters(*_parameters(X, _fit(X, rows, rows.counted(scales), scales)))
 
 
-def _lengths_along_centers(fit: Spectral, n_clusters: int) -> Tall:
+def for_all_rows(found: P, X: Matrix, labels: Tall, counts: Tall) -> P:
+    """Return parameters for all rows, found from those that count."""
+    centers = to_host(found.centers) / X.unit
+    scales, levels = fit_to_centers(X, labels, centers)
+    return replace(
+        found,
+        scales=place(found.scales, counts, scales),
+        noise_levels=place(found.noise_levels, counts, levels * X.unit),
+    )
+
+
+def fit_to_centers(X: Matrix, labels: Tall, centers: np.ndarray) -> tuple[Tall, Tall]:
+    """Return scales and noise levels of rows that had no part in their centres.
+
+    The scale is that of the multiple of the centre nearest to the row, not below 0. X
+    and the centres are in the same units.
+    """
+    rows = Groups.of(labels, len(centers))
+    centers = centers.astype(np.float64)
+    length = rows.spread(np.einsum("ij,ij->i", centers, centers))
+    inner = rows.inner_products(X, centers)
+    scales = namespace(inner).clip(ratio(inner, length), 0.0, None)
+    left = to_device(X.sqnorms, labels) - scales**2 * length
+    variances = namespace(left).clip(left, 0.0, None) / max(X.shape[1] - 1, 1)
+    return X.cast(scales), X.cast(variances**0.5)
+
+
+def _lengths_along_centers(fit: Spectral, n_clusters: int, counts: Tall | None) -> Tall:
     """Return the lengths of rows along their centres, as the leading subspace has them.
 
     They are known up to a factor for each cluster. The signal part of the Gram matrix
@@ -218,6 +267,8 @@ def _lengths_along_centers(fit: Spectral, n_clusters: int) -> Tall:
     def weighted(block: slice) -> tuple[Tall, np.ndarray]:
         few = vectors[block, :]
         size = row_norms(few)
+        if counts is not None:
+            size = size * cast_like(counts[block], few)
         members = one_hot(labels[block], n_clusters, few) * size[:, None]
         return size, tall_dot(members, few)
 
@@ -285,15 +336,15 @@ def _estimate(
     X: Matrix, labels: np.ndarray, classes: np.ndarray, scales: np.ndarray | None
 ) -> Estimates:
     p = X.shape[1]
-    rows = Groups.of(labels, len(classes))
+    rows = Groups.of(labels, len(classes), X.weights)
     if scales is None:
-        fit = _fit(X, rows, np.ones(len(labels)))
+        fit = _fit(X, rows, rows.counted(np.ones(len(labels))))
         weights, slopes = _efficient_weights(fit, rows, p)
-        fit = _fit(X, rows, weights)
+        fit = _fit(X, rows, rows.counted(weights))
         fit, errors, variances = _with_errors(X, fit, rows, slopes)
     else:
         scales = rows.over_mean(scales)
-        fit = _fit(X, rows, scales, scales)
+        fit = _fit(X, rows, rows.counted(scales), scales)
         left = _residuals(X, rows, fit, [fit.weights**2])
         errors, variances = scales * np.nan, left.squares[0]
     variances[rows.sizes < 2] = np.inf
@@ -400,12 +451,14 @@ def _with_errors(
 ) -> tuple[_Fit, np.ndarray, np.ndarray]:
     """Return a fit with better centres, errors of scales and variances of centres."""
     a, p = fit.weights, X.shape[1]
-    counted = [np.ones_like(a), a**2, a, a * slopes]
+    mean = rows.counted(np.ones_like(a))
+    mean = mean / rows.row_sums(mean)  # the part of a row in the mean of the scales
+    counted = [np.ones_like(a), a**2, a * mean, a * slopes]
     left = _residuals(X, rows, fit, counted)
     along = left.noise_ratio(fit.centers)
     errors = np.sqrt(_scale_variances(fit, rows, p, rows.spread(along)))
     noise, q = fit.variances * rows.spread(along), unit_squares(fit.centers)
-    variances = center_variances(left, rows, a, noise, q)
+    variances = center_variances(left, rows, a, mean, noise, q)
     # A scale that noise has raised gives that noise more weight. Where noise differs
     # between columns, this turns the centre.
     total = rows.sums(a * slopes * noise)[:, None]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any
 
 import numpy as np
 
@@ -126,18 +125,21 @@ def _few(
 
 
 def center_variances(
-    found: Residuals, rows: Groups, weights: np.ndarray, noise: np.ndarray, q: Any
+    found: Residuals,
+    rows: Groups,
+    weights: np.ndarray,
+    mean: np.ndarray,
+    noise: np.ndarray,
+    q: np.ndarray,
 ) -> np.ndarray:
     """Return the variance of each entry of each centre, (n_clusters, n_features).
 
-    The error of a centre is ``sum(a_i * across_i)`` plus the mean of what noise has
-    along the centre, of variance ``noise``; q are the squares of the unit centres.
-    ``found.squares`` has weights of 1, a**2 and a.
+    The error of a centre is ``sum(a_i * across_i)`` plus the mean, with weights m, of
+    what noise has along the centre, of variance ``noise``; q are the squares of the
+    unit centres. ``found.squares`` has weights of 1, a**2 and a * m.
     """
-    size = np.maximum(rows.sizes, 1)[:, None]
-    _, by_square, by_weight = found.squares[:3]
-    mean = rows.sums(noise)[:, None] / size
-    with_weight = rows.sums(weights * noise)[:, None]
-    variances = by_square + q / size * (mean + 2 * by_weight)
-    variances -= 2 * q * (1 - q) / size * with_weight
+    _, across, both = found.squares[:3]
+    along = rows.sums(mean**2 * noise)[:, None]
+    lost = rows.sums(weights * mean * noise)[:, None]
+    variances = across + q * (along + 2 * both - 2 * (1 - q) * lost)
     return np.asarray(np.maximum(variances, 0.0))

@@ -354,8 +354,8 @@ def _elsewhere(d: Tall, group: Tall, tested: Tall, u: Tall) -> tuple[Along, np.n
         energy.append([float(xp.sum(some * each)) for each in sums])
     t_squared = xp.stack(found, axis=1)
     # Nor does a row without noise.
-    sums = Along.of(t_squared, xp.stack(told, axis=1) & (t_squared > 0))
-    return sums, np.array(energy).T
+    counts = xp.stack(told, axis=1) & (t_squared > 0)
+    return Along.of(t_squared, counts), np.array(energy).T
 
 
 def _raised(a: Tall, share: Tall) -> Tall:

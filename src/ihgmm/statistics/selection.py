@@ -8,10 +8,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import check_choice, check_count, check_matrix, generator
+from ihgmm._checks import (
+    check_choice,
+    check_count,
+    check_matrix,
+    counted_rows,
+    generator,
+)
 from ihgmm._text import automatic_count_warnings, count_summary
 from ihgmm._warnings import warn
-from ihgmm.matrix import Matrix, namespace, to_host
+from ihgmm.matrix import Matrix, namespace, only, to_host
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.flips import default_flips, is_kept, null_eigenvalues, residual_of
@@ -189,6 +195,7 @@ def select_n_clusters(
     gram: CountGram = "auto",
     method: Method = "auto",
     n_flips: int | None = None,
+    sample_weight: Any = None,
     random_state: Any = None,
 ) -> ClusterCount:
     """Find the number of clusters.
@@ -213,6 +220,9 @@ def select_n_clusters(
     n_flips : int, optional
         Sign-flipped copies to compare with. Default: 8, fewer on large data, where
         they cost more and vary less.
+    sample_weight : array-like of shape (n_samples,), optional
+        How much each row counts. Rows are then drawn by their weights, as many as
+        these are worth: (sum of weights)² over the sum of squared weights.
     random_state : int, RandomState, Generator or None
         Seed; the same seed gives the same answer.
 
@@ -266,8 +276,9 @@ def select_n_clusters(
     if n_flips is not None:
         check_count("n_flips", n_flips)
     rng = generator(random_state)
+    data, _ = counted_rows(check_matrix(X), sample_weight)
     return count_clusters(
-        check_matrix(X), gram, rng, max_clusters=most, method=method, n_flips=n_flips
+        data, gram, rng, max_clusters=most, method=method, n_flips=n_flips
     )
 
 
@@ -301,7 +312,7 @@ def count_clusters(
     Where rows are many more than features, so many are drawn that about ``max_entries``
     are left. See :func:`select_n_clusters`.
     """
-    X = _draw_rows(X, max_entries, rng)
+    X = _draw_rows(_draw_by_weights(X, rng), max_entries, rng)
     n, p = X.shape
     most = min(max_clusters, n - 1, p)
     # What signs leave of one pattern in so few features may hide another.
@@ -387,6 +398,16 @@ def _evidence(
     # Rows as the default of IhSC takes them, unless cosines show more.
     G = GramOperator.of(few, kind, clip=None if kind == "cosine" else 1.5)
     return gather_evidence(G, rank, max_clusters, rng)
+
+
+def _draw_by_weights(X: Matrix, rng: np.random.Generator) -> Matrix:
+    """Draw as many rows as their weights are worth; a row is drawn once at most."""
+    if X.weights is None:
+        return X
+    shares = to_host(X.weights) / to_host(X.weights).sum()
+    size = max(1, int(1 / np.square(shares).sum()))
+    keep = np.sort(rng.choice(len(shares), size, replace=False, p=shares))
+    return only(X, keep).weighted(None)
 
 
 def _draw_rows(X: Matrix, max_entries: int, rng: np.random.Generator) -> Matrix:

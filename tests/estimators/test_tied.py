@@ -6,7 +6,9 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import IhGMM, make_ihgmm
+from ihgmm.matrix import as_matrix
 from ihgmm.metrics import match_labels, misclassification_rate
+from ihgmm.statistics.covariance import leading_covariance
 from ihgmm.storage import load_model, save_model
 
 
@@ -127,3 +129,26 @@ def test_rows_of_few_kinds():
     found = IhGMM(2, noise="tied", random_state=0).fit(X)
     assert found.noise_components_.shape == (0, 3)
     assert_array_equal(found.predict(X), found.labels_)
+
+
+def test_rows_that_count_more_or_less(drawn):
+    X, labels, *_ = drawn
+    counts = np.where(np.arange(300) % 5, 1.0, 0.0)
+    some = counts > 0
+    all_rows = IhGMM(3, noise="tied", random_state=0).fit(X, sample_weight=counts)
+    few = IhGMM(3, noise="tied", random_state=0).fit(X[some])
+    assert_array_equal(all_rows.labels_[some], few.labels_)
+    assert_allclose(all_rows.component_levels_, few.component_levels_)
+    assert np.mean(match_labels(labels, all_rows.labels_) != labels) < 0.02
+    # The covariance of rows given twice is that of rows that count twice.
+    twice = np.where(np.arange(300) % 2, 2, 1)
+    rng = [np.random.default_rng(0) for _ in range(2)]
+    weighted = leading_covariance(as_matrix(X).weighted(twice), labels, 3, rng=rng[0])
+    again = np.repeat(np.arange(300), twice)
+    repeated = leading_covariance(as_matrix(X[again]), labels[again], 3, rng=rng[1])
+    # More rows may show more directions of the noise; those that stand out agree.
+    assert_allclose(
+        weighted.deviations[::-1][:3] / weighted.deviations[::-1][3],
+        repeated.deviations[::-1][:3] / repeated.deviations[::-1][3],
+        rtol=0.1,
+    )

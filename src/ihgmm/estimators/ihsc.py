@@ -20,6 +20,7 @@ from ihgmm.numerics.krylov import Order
 from ihgmm.numerics.labels import Assignment
 from ihgmm.numerics.spectral import CosinePlacement, Placement, spectral_clustering
 from ihgmm.statistics.estimation import (
+    Parameters,
     estimate_parameters,
     estimates_of_fit,
     for_all_rows,
@@ -257,6 +258,7 @@ class IhSC(InSteps, CosineClusterer):
         elif found.noise_share > 0.4 and k > 1:
             self._warn_of_noise(found.noise_share, k)
         with steps.step("centers"):
+            fitted: Parameters
             if refine:
                 fitted = estimate_parameters(data, labels, k)
             else:

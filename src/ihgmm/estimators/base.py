@@ -31,6 +31,7 @@ from ihgmm._checks import (
     check_n_init,
     check_number,
     check_row_count,
+    check_whiten,
     generator,
     open_matrix,
     warn_zero_rows,
@@ -56,6 +57,14 @@ except ImportError:  # scikit-learn before 1.9
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+Preparation = tuple[Callable[[Matrix], Matrix], ...]
+
+
+def prepared(X: Matrix, preparation: Preparation) -> Matrix:
+    """Return data after the maps that a fit has learnt."""
+    for change in preparation:
+        X = change(X)
+    return X
 
 
 def with_callbacks(method: F) -> F:
@@ -79,6 +88,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "placement": partial(check_choice, choices=("embedding", "cosine")),
         "assign_labels": partial(check_choice, choices=ASSIGNMENTS),
         "refine": check_flag,
+        "whiten": check_whiten,
         "max_samples": check_count,
         "n_init": check_n_init,
         "max_iter": check_count,
@@ -159,6 +169,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
     n_clusters_: int
     selection_: ClusterCount
     scales_: np.ndarray
+    preparation_: Preparation
 
     @property
     def sizes_(self) -> np.ndarray:
@@ -202,12 +213,14 @@ class InSteps(CallbackSupportMixin, Clusterer):
         self, X: Any, steps: Steps, *, refined: bool
     ) -> tuple[Matrix, int, np.random.Generator]:
         """Check the data and count the clusters; return both, and a generator."""
+        rng = generator(self.random_state)
         with steps.step("check") as say:
             data = check_matrix(X, self, verbose=self.verbose)
             n, p = data.shape
             say(f"{n:,} rows, {p:,} features")
+            self.preparation_ = self._learn_preparation(data, rng)
+            data = prepared(data, self.preparation_)
             warn_zero_rows(data.sqnorms)
-        rng = generator(self.random_state)
         self.__dict__.pop("selection_", None)  # of an earlier fit
         if self.n_clusters == "auto":
             with steps.step("count") as say:
@@ -226,6 +239,10 @@ class InSteps(CallbackSupportMixin, Clusterer):
         self.n_clusters_ = k
         return data, k, rng
 
+    def _learn_preparation(self, X: Matrix, rng: np.random.Generator) -> Preparation:
+        """Return the maps that data go through before anything else is done."""
+        return ()
+
 
 class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """A clusterer that compares rows with centres: one output column per cluster."""
@@ -241,14 +258,19 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
 
     def _check_new(self, X: Any, *, in_memory: bool = False) -> Matrix:
         check_is_fitted(self)
-        return check_matrix(X, self, reset=False, in_memory=in_memory)
+        data = check_matrix(X, self, reset=False, in_memory=in_memory)
+        return prepared(data, getattr(self, "preparation_", ()))
 
 
 class CosineClusterer(CenterClusterer):
     """A clusterer that places new rows by their cosine with ``cluster_centers_``."""
 
     # What placing a row needs of the fit, which may go to other processes.
-    _placing: ClassVar[tuple[str, ...]] = ("cluster_centers_", "n_features_in_")
+    _placing: ClassVar[tuple[str, ...]] = (
+        "cluster_centers_",
+        "n_features_in_",
+        "preparation_",
+    )
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the cosine of each row with each cluster centre.
@@ -289,7 +311,10 @@ class CosineClusterer(CenterClusterer):
 
     def _cosines(self, X: Matrix) -> Any:
         # The centres are few: they go where the rows are, whoever has fitted them.
-        cosines = X @ unit_rows(to_host(self.cluster_centers_)).T
+        # They go through what rows have gone through.
+        centers = as_matrix(to_host(self.cluster_centers_))
+        centers = prepared(centers, getattr(self, "preparation_", ()))
+        cosines = X @ unit_rows(centers.toarray()).T
         xp = namespace(cosines)
         norms = cast_like(xp.sqrt(X.sqnorms), cosines)
         norms = xp.where(norms == 0, xp.ones_like(norms), norms)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import identical_rows, warn_empty_clusters
+from ihgmm._checks import hint_at_counts, identical_rows, warn_empty_clusters
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import CosineClusterer, InSteps
-from ihgmm.matrix import Matrix, Tall, namespace, to_host
+from ihgmm.estimators.base import CosineClusterer, InSteps, Preparation
+from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import order_by_size, to_device
 from ihgmm.numerics.eigen import Solver
 from ihgmm.numerics.embedding import Space
@@ -19,7 +19,12 @@ from ihgmm.numerics.gram import GramKind
 from ihgmm.numerics.krylov import Order
 from ihgmm.numerics.labels import Assignment
 from ihgmm.numerics.spectral import CosinePlacement, Placement, spectral_clustering
-from ihgmm.statistics.estimation import estimate_parameters, estimates_of_fit
+from ihgmm.numerics.whitening import Noise, learn_whitener
+from ihgmm.statistics.estimation import (
+    estimate_parameters,
+    estimates_of_fit,
+    in_data_units,
+)
 from ihgmm.statistics.likelihood import refine_labels
 
 
@@ -74,6 +79,12 @@ class IhSC(InSteps, CosineClusterer):
     placement : {"embedding", "cosine"}, default="embedding"
         How ``predict`` places rows: as the fit did its own, which gives
         ``predict(X) == labels_``; or by the largest cosine with ``cluster_centers_``.
+    whiten : {"auto", "counts", "learned"} or None, default=None
+        Whether rows and columns are multiplied first so that noise is alike in all of
+        them. ``"counts"``: the variance of an entry is its mean. ``"learned"``: it is
+        learnt from what a low-rank fit leaves. ``"auto"``: the first where data look
+        like counts. Centres, scales and noise levels come back in the units of the
+        data. See :class:`~ihgmm.Biwhitener` and :doc:`/counts`.
     refine : bool, default=False
         Reassign rows afterwards to the centres that the other rows give, see
         :func:`ihgmm.statistics.likelihood.refine_labels`. Under the model this comes
@@ -124,6 +135,8 @@ class IhSC(InSteps, CosineClusterer):
         Number of clusters, given or found.
     selection_ : ClusterCount
         How the number of clusters was found; only with ``n_clusters="auto"``.
+    preparation_ : tuple of callables
+        What rows go through first: a map that whitens, or nothing.
     n_iter_ : int
         Iterations of k-means.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
@@ -175,6 +188,7 @@ class IhSC(InSteps, CosineClusterer):
         eigen_solver: Solver = "auto",
         assign_labels: Assignment = "tied",
         placement: Literal["embedding", "cosine"] = "embedding",
+        whiten: Noise | Literal["auto"] | None = None,
         refine: bool = False,
         n_init: int | Literal["auto"] = "auto",
         max_iter: int = 300,
@@ -191,6 +205,7 @@ class IhSC(InSteps, CosineClusterer):
         self.eigen_solver = eigen_solver
         self.assign_labels = assign_labels
         self.placement = placement
+        self.whiten = whiten
         self.refine = refine
         self.n_init = n_init
         self.max_iter = max_iter
@@ -256,6 +271,8 @@ class IhSC(InSteps, CosineClusterer):
                 fitted = estimate_parameters(data, labels, k)
             else:
                 fitted = estimates_of_fit(data, found, labels, k)
+            if self.whiten is not None:
+                fitted = in_data_units(fitted, cast(Scaled, data), labels)
         embedding = found.placement.embedding
         self.labels_ = data.per_row(labels)
         self.embedding_ = found.rows
@@ -267,6 +284,12 @@ class IhSC(InSteps, CosineClusterer):
         self.scales_ = fitted.scales
         self.noise_levels_ = fitted.noise_levels
         self.n_iter_ = found.n_iter
+
+    def _learn_preparation(self, X: Matrix, rng: np.random.Generator) -> Preparation:
+        if self.whiten is None:
+            hint_at_counts(X)
+            return ()
+        return (learn_whitener(X, self.whiten, rng),)
 
     def _refined(self, X: Matrix, labels: Tall, k: int) -> tuple[Tall, CosinePlacement]:
         refined = refine_labels(X, labels, k)

@@ -188,7 +188,7 @@ def _embed(
         coordinates = embedding.coordinates(X)
     else:
         coordinates = pairs.vectors[:, : len(embedding.weights)]
-    return embedding, coordinates, G.A.row_scale
+    return embedding, coordinates, None if G.A is X else G.A.row_scale
 
 
 def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:

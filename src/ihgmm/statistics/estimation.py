@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ihgmm._checks import (
     check_matrix,
     check_number,
 )
-from ihgmm.matrix import Matrix, Tall, namespace, to_host
+from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     Groups,
     cast_like,
@@ -150,6 +150,29 @@ def estimate_parameters(
 def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Estimates:
     """Estimate parameters, with scales read off the eigenvectors; all is where X is."""
     return _estimate(X, labels, np.arange(k), _lengths_along_centers(fit, k))
+
+
+def in_data_units(estimates: Estimates, white: Scaled, labels: Tall) -> Estimates:
+    """Return estimates of whitened data in the units that the data had.
+
+    A scale is divided by the factor of its row, a centre by those of the columns. The
+    noise level of a row is the root of its mean variance over columns.
+    """
+    k, unit = len(estimates.classes), white.matrix.unit
+    rows = Groups.of(to_device(labels, estimates.scales), k)
+    factors, columns = widen(white.row_scale), to_host(white.columns)
+    lengths = ratio(widen(estimates.scales), factors)
+    means = rows.sums(lengths) / np.maximum(rows.sizes, 1)
+    means[means == 0] = 1.0
+    gains = ratio(1.0, columns.astype(np.float64))
+    centers = to_host(estimates.centers) * gains * means[:, None] * unit
+    level = float(np.sqrt(np.square(gains[gains > 0]).mean())) * unit
+    return replace(
+        estimates,
+        centers=white.cast(centers),
+        scales=white.cast(rows.over_mean(lengths)),
+        noise_levels=white.cast(ratio(widen(estimates.noise_levels), factors) * level),
+    )
 
 
 def _lengths_along_centers(fit: Spectral, n_clusters: int) -> Tall:

@@ -8,15 +8,24 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import check_choice, check_count, check_matrix, generator
+from ihgmm._checks import (
+    check_choice,
+    check_count,
+    check_matrix,
+    check_whiten,
+    generator,
+    hint_at_counts,
+)
 from ihgmm._text import automatic_count_warnings, count_summary
 from ihgmm._warnings import warn
 from ihgmm.matrix import Matrix, namespace, to_host
+from ihgmm.matrix.base import draw_rows
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.flips import default_flips, is_kept, null_eigenvalues, residual_of
 from ihgmm.numerics.gram import GramKind, GramOperator
 from ihgmm.numerics.krylov import EigenPairs
+from ihgmm.numerics.whitening import Noise, learn_whitener
 from ihgmm.statistics.evidence import (
     Confidence,
     CountEvidence,
@@ -189,6 +198,7 @@ def select_n_clusters(
     gram: CountGram = "auto",
     method: Method = "auto",
     n_flips: int | None = None,
+    whiten: Noise | Literal["auto"] | None = None,
     random_state: Any = None,
 ) -> ClusterCount:
     """Find the number of clusters.
@@ -213,6 +223,9 @@ def select_n_clusters(
     n_flips : int, optional
         Sign-flipped copies to compare with. Default: 8, fewer on large data, where
         they cost more and vary less.
+    whiten : {"auto", "counts", "learned"} or None
+        How noise is made alike in rows and columns first, as in :class:`ihgmm.IhSC`;
+        ``"counts"`` for counts.
     random_state : int, RandomState, Generator or None
         Seed; the same seed gives the same answer.
 
@@ -265,9 +278,14 @@ def select_n_clusters(
     check_choice("method", method, METHODS)
     if n_flips is not None:
         check_count("n_flips", n_flips)
-    rng = generator(random_state)
+    check_whiten("whiten", whiten)
+    rng, data = generator(random_state), check_matrix(X)
+    if whiten is None:
+        hint_at_counts(data)
+    else:
+        data = learn_whitener(data, whiten, rng)(data)
     return count_clusters(
-        check_matrix(X), gram, rng, max_clusters=most, method=method, n_flips=n_flips
+        data, gram, rng, max_clusters=most, method=method, n_flips=n_flips
     )
 
 
@@ -301,7 +319,7 @@ def count_clusters(
     Where rows are many more than features, so many are drawn that about ``max_entries``
     are left. See :func:`select_n_clusters`.
     """
-    X = _draw_rows(X, max_entries, rng)
+    X = draw_rows(X, max_entries, rng)
     n, p = X.shape
     most = min(max_clusters, n - 1, p)
     # What signs leave of one pattern in so few features may hide another.
@@ -387,16 +405,6 @@ def _evidence(
     # Rows as the default of IhSC takes them, unless cosines show more.
     G = GramOperator.of(few, kind, clip=None if kind == "cosine" else 1.5)
     return gather_evidence(G, rank, max_clusters, rng)
-
-
-def _draw_rows(X: Matrix, max_entries: int, rng: np.random.Generator) -> Matrix:
-    """Draw rows where there are very many and many more than features."""
-    n, p = X.shape
-    rows = int(max(max_entries * (n / max(X.n_entries, 1)), 4 * p))
-    if n <= 1.5 * rows:
-        return X
-    keep = np.sort(rng.choice(n, rows, replace=False, shuffle=False))
-    return X.by_rows().take(keep)
 
 
 def _largest_column(X: Matrix) -> dict[str, Any]:

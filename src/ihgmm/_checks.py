@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
 from ihgmm._warnings import warn
-from ihgmm.matrix import Matrix, Tall, as_matrix, namespace, recognize, to_host
+from ihgmm.matrix import Matrix, Tall, as_matrix, namespace, only, recognize, to_host
 from ihgmm.numerics.whitening import NOISES, looks_like_counts
 
 # Parameters
@@ -350,12 +350,25 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
             f"sample_weight has shape {weights.shape}; give {n_samples} numbers, one "
             "for each row of X."
         )
-    if (weights < 0).any() or weights.sum() <= 0:
+    if (weights < 0).any() or not weights.any():
         raise ValueError(
-            f"sample_weight has smallest value {weights.min():g} and sum "
-            f"{weights.sum():g}; give weights that are not negative, not all zero."
+            f"sample_weight has smallest value {weights.min():g} and largest "
+            f"{weights.max():g}; give weights that are not negative, not all zero."
         )
     return np.asarray(weights)
+
+
+def counted_rows(X: Matrix, sample_weight: Any) -> tuple[Matrix, Tall | None]:
+    """Return the rows whose weight is not 0, with weights; and a mask unless all."""
+    if sample_weight is None:
+        return X, None
+    weights = check_weights(sample_weight, X.shape[0])
+    weights = weights / weights.max()  # the sum of the largest numbers overflows
+    counts = weights > 0
+    kept = X if counts.all() else only(X, np.flatnonzero(counts))
+    if (weights[counts] < 1).any():  # else all count alike
+        kept = kept.weighted(weights[counts])
+    return kept, None if kept.shape == X.shape else X.to_device(counts)
 
 
 def warn_zero_rows(sqnorms: Tall) -> None:
@@ -390,9 +403,9 @@ def hint_at_counts(X: Matrix) -> None:
     """Warn when data look like counts: their noise is not alike in all columns."""
     if looks_like_counts(X):
         warn(
-            "X looks like counts, whole numbers that are mostly 0: noise is as large as "
-            "the mean, so that common columns and long rows rule. whiten='counts' "
-            "makes it alike; data that were scaled beforehand need nothing.",
+            "X looks like counts, whole numbers that are mostly 0. The noise of a "
+            "count is as large as its mean, so that common columns and long rows rule; "
+            "whiten='counts' makes it alike in all.",
             UserWarning,
         )
 

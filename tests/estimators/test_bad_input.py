@@ -242,8 +242,8 @@ def test_huge_and_tiny_values(Estimator, unit, dtype):
     ("weights", "message"),
     [
         (np.ones(3), r"sample_weight has shape \(3,\); give 20 numbers"),
-        (-np.ones(20), "smallest value -1 and sum -20; give weights"),
-        (np.zeros(20), "sum 0; give weights"),
+        (-np.ones(20), "smallest value -1 and largest -1; give weights"),
+        (np.zeros(20), "largest 0; give weights"),
         (np.full(20, np.nan), "sample_weight contains NaN"),
     ],
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeVar, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import (
@@ -31,13 +31,15 @@ from ihgmm._checks import (
     check_n_init,
     check_number,
     check_row_count,
+    check_weights,
     check_whiten,
+    counted_rows,
     generator,
     open_matrix,
     warn_zero_rows,
 )
 from ihgmm._progress import Steps
-from ihgmm.matrix import Matrix, as_matrix, namespace, to_host
+from ihgmm.matrix import Matrix, Tall, as_matrix, namespace, to_host
 from ihgmm.matrix.tall import cast_like, row_lengths, to_device, unit_rows, widen
 from ihgmm.numerics.eigen import ORDERS, SOLVERS
 from ihgmm.numerics.embedding import SPACES
@@ -89,6 +91,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "assign_labels": partial(check_choice, choices=ASSIGNMENTS),
         "refine": check_flag,
         "whiten": check_whiten,
+        "signed": check_flag,
         "max_samples": check_count,
         "n_init": check_n_init,
         "max_iter": check_count,
@@ -157,6 +160,21 @@ class Clusterer(ClusterMixin, BaseEstimator):
             raise
 
 
+class Weighted(Clusterer):
+    """A clusterer of rows in memory that may count more or less."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model to data, array-like or sparse of (n_samples, n_features).
+
+        ``sample_weight``, of shape (n_samples,), says how much each row counts. ``y``
+        is ignored. Returns the fitted estimator itself.
+        """
+        self._check_parameters()
+        with self._all_or_nothing():
+            self._fit(check_matrix(X, self, in_memory=True), sample_weight)
+        return self
+
+
 class InSteps(CallbackSupportMixin, Clusterer):
     """A clusterer that shows the steps of its fit and can count the clusters itself."""
 
@@ -182,17 +200,22 @@ class InSteps(CallbackSupportMixin, Clusterer):
             return cast_like(sizes, scales)
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
         A torch tensor, a CuPy array or any other that follows the array API standard
         stays on its device, and results are arrays of the same kind. Zero rows get the
-        label of the largest cluster, with a warning. ``y`` is ignored. Returns the
-        fitted estimator itself.
+        label of the largest cluster, with a warning.
+
+        ``sample_weight``, of shape (n_samples,), says how much each row counts, in
+        eigenvectors, clusters, centres and numbers of clusters; only ratios matter.
+        Rows of weight 0 get labels and have no part in the fit. A row counted twice
+        differs from a row given twice: :doc:`/weights` says how. ``y`` is ignored.
+        Returns the fitted estimator itself.
         """
         self._check_parameters()
         with self._steps(X, y) as steps, self._all_or_nothing():
-            self._fit(X, steps)
+            self._fit(X, steps, sample_weight)
         return self
 
     @contextmanager
@@ -210,26 +233,34 @@ class InSteps(CallbackSupportMixin, Clusterer):
         )
 
     def _begin(
-        self, X: Any, steps: Steps, *, refined: bool
-    ) -> tuple[Matrix, int, np.random.Generator]:
-        """Check the data and count the clusters; return both, and a generator."""
+        self, X: Any, steps: Steps, sample_weight: Any, *, refined: bool
+    ) -> Begun:
+        """Check the data, find the rows that count, and count the clusters."""
         rng = generator(self.random_state)
         with steps.step("check") as say:
-            data = check_matrix(X, self, verbose=self.verbose)
-            n, p = data.shape
+            everything = check_matrix(X, self, verbose=self.verbose)
+            n, p = everything.shape
             say(f"{n:,} rows, {p:,} features")
+            data, counts = counted_rows(everything, sample_weight)
             self.preparation_ = self._learn_preparation(data, rng)
             data = prepared(data, self.preparation_)
+            if counts is None:
+                everything = data
+            else:
+                everything = prepared(everything, self.preparation_)
             warn_zero_rows(data.sqnorms)
         self.__dict__.pop("selection_", None)  # of an earlier fit
         if self.n_clusters == "auto":
             with steps.step("count") as say:
-                self.selection_ = resolve(data, self.gram, rng, refined=refined)
+                signed = getattr(self, "signed", False)
+                self.selection_ = resolve(
+                    data, self.gram, rng, refined=refined, signed=signed
+                )
                 k = max(self.selection_.n_clusters, 1)
                 say(f"{k} cluster{'s' * (k != 1)}")
         else:
             k = int(self.n_clusters)
-        check_row_count(n, k)
+        check_row_count(data.shape[0], k)
         live = int(namespace(data.sqnorms).sum(data.cast(data.sqnorms > 0)))
         if live < k:
             raise ValueError(
@@ -237,11 +268,21 @@ class InSteps(CallbackSupportMixin, Clusterer):
                 f"give at most {live} clusters."
             )
         self.n_clusters_ = k
-        return data, k, rng
+        return Begun(data, everything, counts, k, rng)
 
     def _learn_preparation(self, X: Matrix, rng: np.random.Generator) -> Preparation:
         """Return the maps that data go through before anything else is done."""
         return ()
+
+
+class Begun(NamedTuple):
+    """What a fit begins with."""
+
+    data: Matrix  # the rows that count
+    everything: Matrix  # all rows
+    counts: Tall | None  # for each row, whether it counts; None if all do
+    n_clusters: int
+    rng: np.random.Generator
 
 
 class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
@@ -265,6 +306,7 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
 class CosineClusterer(CenterClusterer):
     """A clusterer that places new rows by their cosine with ``cluster_centers_``."""
 
+    signed: bool = False  # whether opposite rows are of one cluster
     # What placing a row needs of the fit, which may go to other processes.
     _placing: ClassVar[tuple[str, ...]] = (
         "cluster_centers_",
@@ -303,7 +345,7 @@ class CosineClusterer(CenterClusterer):
         return open_matrix(X, self, reset=False).map_rows(light._nearest, np.intp)
 
     def _nearest(self, X: Any) -> Any:
-        cosines = self._cosines(self._check_new(X))
+        cosines = self._nearness(self._check_new(X))
         empty = ~to_host(self.cluster_centers_).any(axis=1)
         if empty.any():
             cosines = cosines - cast_like(2 * empty, cosines)
@@ -320,8 +362,13 @@ class CosineClusterer(CenterClusterer):
         norms = xp.where(norms == 0, xp.ones_like(norms), norms)
         return xp.clip(cosines / norms[:, None], -1.0, 1.0)
 
-    def _largest_cosines(self, X: Matrix) -> np.ndarray:
+    def _nearness(self, X: Matrix) -> Any:
+        """Return cosines, or their sizes where opposite rows are of one cluster."""
         cosines = self._cosines(X)
+        return namespace(cosines).abs(cosines) if self.signed else cosines
+
+    def _largest_cosines(self, X: Matrix) -> np.ndarray:
+        cosines = self._nearness(X)
         largest = to_host(namespace(cosines).max(cosines, axis=1))
         return largest.astype(np.float64)
 
@@ -347,14 +394,15 @@ class DistanceClusterer(CenterClusterer):
         """Return the cluster whose centre is nearest to each row, new or old."""
         return np.asarray(self._distances(X).argmin(axis=1))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the sum of squared distances of rows to their nearest centre.
 
-        Rows may be new or old; ``y`` is ignored.
+        Rows may be new or old, and count by their weights; ``y`` is ignored.
         """
         nearest = self._distances(X).min(axis=1).astype(np.float64)
+        weights = check_weights(sample_weight, len(nearest))
         with np.errstate(over="ignore"):
-            return -float(nearest @ nearest)
+            return -float((weights * nearest) @ nearest)
 
     def _distances(self, X: Any) -> np.ndarray:
         rows = self._check_new(X, in_memory=True)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ihgmm._checks import (
     check_count,
     check_matrix,
+    check_weights,
     generator,
     identical_rows,
     warn_empty_clusters,
@@ -22,10 +23,11 @@ from ihgmm._checks import (
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import InSteps
-from ihgmm.matrix import Matrix, to_host
+from ihgmm.matrix import Matrix, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     cast_like,
     number_by_size,
+    place,
     ratio,
     row_lengths,
     to_device,
@@ -33,7 +35,7 @@ from ihgmm.matrix.tall import (
 )
 from ihgmm.numerics.gram import GramKind
 from ihgmm.numerics.spectral import spectral_clustering
-from ihgmm.statistics.estimation import estimate_parameters
+from ihgmm.statistics.estimation import estimate_parameters, fit_to_centers
 from ihgmm.statistics.likelihood import (
     Directions,
     Mixture,
@@ -176,8 +178,9 @@ class IhGMM(DensityMixin, InSteps):
         tags.classifier_tags = ClassifierTags(multi_class=self.n_clusters != 2)
         return tags
 
-    def _fit(self, X: Any, steps: Steps) -> None:
-        data, k, rng = self._begin(X, steps, refined=True)
+    def _fit(self, X: Any, steps: Steps, sample_weight: Any) -> None:
+        begun = self._begin(X, steps, sample_weight, refined=True)
+        data, k, rng = begun.data, begun.n_clusters, begun.rng
         kinds = identical_rows(data, k)
         if kinds is not None:
             given = indicators(kinds, k)
@@ -207,12 +210,15 @@ class IhGMM(DensityMixin, InSteps):
             )
         with steps.step("centers"):
             self._store(found, data)
+            if begun.counts is not None:
+                self._store_others(begun.everything, begun.counts)
 
     def _store(self, found: Mixture, data: Matrix) -> None:
         k, sqnorms = self.n_clusters_, to_host(data.sqnorms)
         hard = found.memberships.argmax(axis=1)
         hard[sqnorms == 0] = np.bincount(hard).argmax()
-        labels = number_by_size(hard, k)
+        weights = None if data.weights is None else to_host(data.weights)
+        labels = number_by_size(hard, k, weights)
         order = np.full(k, -1)
         order[labels] = hard
         order[order < 0] = np.setdiff1d(np.arange(k), hard)  # clusters without rows
@@ -241,6 +247,21 @@ class IhGMM(DensityMixin, InSteps):
         self.converged_ = found.change <= self.tol
         self.n_iter_ = found.n_iter
 
+    def _store_others(self, X: Matrix, counts: Tall) -> None:
+        """Place rows that had no part in the fit among those that had."""
+        joint = self._joint_of(X)
+        labels = to_device(joint.argmax(axis=1), self.labels_)
+        centers = to_host(self.cluster_centers_) / X.unit
+        scales, levels = fit_to_centers(X, labels, centers)
+        self.labels_ = place(self.labels_, counts, labels)
+        memberships = X.to_device(softmax(joint, axis=1))
+        self.memberships_ = place(self.memberships_, counts, memberships)
+        self.scales_ = place(self.scales_, counts, scales)
+        nothing = namespace(scales).zeros_like(scales) + np.nan
+        self.scale_errors_ = place(self.scale_errors_, counts, nothing)
+        if self.noise == "individual":
+            self.noise_levels_ = place(self.noise_levels_, counts, levels * X.unit)
+
     def predict(self, X: Any) -> np.ndarray:
         """Return the most likely cluster of each row."""
         joint, data = self._joint(X)
@@ -262,9 +283,12 @@ class IhGMM(DensityMixin, InSteps):
         joint, data = self._joint(X)
         return data.to_device(logsumexp(joint, axis=1) - _log_unit(data))
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean of :meth:`score_samples`; ``y`` is ignored."""
-        return float(to_host(self.score_samples(X)).mean())
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the (weighted) mean of :meth:`score_samples`; ``y`` is ignored."""
+        values = to_host(self.score_samples(X))
+        return float(
+            np.average(values, weights=check_weights(sample_weight, len(values)))
+        )
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion of rows; smaller is better.
@@ -343,6 +367,9 @@ class IhGMM(DensityMixin, InSteps):
         """Return log-likelihoods of rows and clusters, in the units of checked data."""
         check_is_fitted(self)
         data = check_matrix(X, self, reset=False)
+        return self._joint_of(data), data
+
+    def _joint_of(self, data: Matrix) -> np.ndarray:
         units, lengths = self._unit_centers()
         variances, loads = None, np.zeros(self.n_clusters_)
         if self.noise != "individual":
@@ -352,7 +379,7 @@ class IhGMM(DensityMixin, InSteps):
             loads = (ratio(to_host(self.center_errors_), lengths) / levels) ** 2
         directions = Directions(units.T, (units**2).sum(axis=1), loads)
         seen = project(data, directions)
-        return joint_log_likelihood(seen, to_host(self.weights_), variances), data
+        return joint_log_likelihood(seen, to_host(self.weights_), variances)
 
     def _unit_centers(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the directions of the centres and their lengths, in float64."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.metrics import pairwise_distances_argmin
 
-from ihgmm._checks import check_row_count, generator, identical_rows
-from ihgmm.estimators.base import DistanceClusterer
+from ihgmm._checks import check_row_count, counted_rows, generator, identical_rows
+from ihgmm.estimators.base import DistanceClusterer, Weighted
 from ihgmm.matrix import Matrix, to_host
-from ihgmm.matrix.tall import number_by_size
+from ihgmm.matrix.tall import number_by_size, place
 from ihgmm.numerics.eigen import Solver
 from ihgmm.numerics.labels import Assignment
 from ihgmm.numerics.spectral import spectral_clustering
 
 
-class PSC(DistanceClusterer):
+class PSC(Weighted, DistanceClusterer):
     """Cluster rows by k-means after projecting them on their leading directions.
 
     Projected spectral clustering [1]_, the same as the method of [2]_: the data
@@ -98,8 +99,9 @@ class PSC(DistanceClusterer):
         self.tol = tol
         self.random_state = random_state
 
-    def _fit(self, X: Matrix) -> None:
+    def _fit(self, everything: Matrix, sample_weight: Any = None) -> None:
         k = self.n_clusters
+        X, counts = counted_rows(everything, sample_weight)
         check_row_count(X.shape[0], k)
         found = spectral_clustering(
             X,
@@ -119,17 +121,25 @@ class PSC(DistanceClusterer):
         labels, values = found.labels, found.placement.embedding.eigenvalues
         kinds = identical_rows(X, k)
         if kinds is not None:
-            labels = number_by_size(kinds, k)
+            labels = number_by_size(kinds, k, X.weights)
         unit = X.dtype.type(X.unit)
         # embedding = X @ components.T: components = embedding.T @ X / eigenvalues.
         live = values > np.finfo(X.dtype).eps * values[0]
         inverse = np.divide(1.0, values, out=np.zeros(k), where=live)
-        components = (X.adjoint(found.rows) * inverse).T.astype(X.dtype)
-        sizes = np.maximum(np.bincount(labels, minlength=k), 1)
-        members = np.eye(k, dtype=X.dtype)[labels]
-        means = (members.T @ found.rows) / sizes[:, None]
+        members, rows = np.eye(k, dtype=X.dtype)[labels], found.rows
+        if X.weights is not None:
+            members, rows = (
+                X.cast(X.weights)[:, None] * each for each in (members, rows)
+            )
+        components = (X.adjoint(rows) * inverse).T.astype(X.dtype)
+        sizes = members.sum(axis=0)
+        means = (members.T @ found.rows) / np.where(sizes > 0, sizes, 1.0)[:, None]
+        embedding = found.rows
+        if counts is not None:
+            embedding = everything @ components.T
+            labels = place(labels, counts, pairwise_distances_argmin(embedding, means))
         self.labels_ = labels
-        self.embedding_ = found.rows * unit
+        self.embedding_ = embedding * unit
         self.eigenvalues_ = X.restore_squares(values)
         self.components_ = components
         self.cluster_centers_ = (means @ components).astype(X.dtype) * unit

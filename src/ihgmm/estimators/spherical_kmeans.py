@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import (
-    check_matrix,
     check_number,
     check_row_count,
     check_weights,
@@ -17,12 +16,12 @@ from ihgmm._checks import (
     warn_zero_rows,
 )
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import CosineClusterer
+from ihgmm.estimators.base import CosineClusterer, Weighted
 from ihgmm.matrix import Matrix
 from ihgmm.numerics.spherical import spherical_kmeans
 
 
-class SphericalKMeans(CosineClusterer):
+class SphericalKMeans(Weighted, CosineClusterer):
     """K-means by cosine: rows and centres count by their direction only.
 
     Parameters
@@ -96,23 +95,6 @@ class SphericalKMeans(CosineClusterer):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model to data, array-like or sparse of (n_samples, n_features).
-
-        ``sample_weight``, of shape (n_samples,), says how much each row counts. ``y``
-        is ignored. Returns the fitted estimator itself.
-        """
-        self._check_parameters()
-        with self._all_or_nothing():
-            self._fit(check_matrix(X, self, in_memory=True), sample_weight)
-        return self
-
-    def fit_predict(
-        self, X: Any, y: Any = None, sample_weight: Any = None
-    ) -> np.ndarray:
-        """Find the clusters, as :meth:`fit` does, and return the label of each row."""
-        return self.fit(X, sample_weight=sample_weight).labels_
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the (weighted) sum of ``1 - cosine`` with the nearest centre.

@@ -8,6 +8,7 @@ works on them. Small arrays, one row for each cluster or column, are NumPy array
 
 from ihgmm.matrix.base import Matrix
 from ihgmm.matrix.blocks import Blocks
+from ihgmm.matrix.chosen import only
 from ihgmm.matrix.kinds import as_matrix, recognize
 from ihgmm.matrix.memory import Dense, Sparse
 from ihgmm.matrix.scaled import Scaled
@@ -22,6 +23,7 @@ __all__ = [
     "Tall",
     "as_matrix",
     "namespace",
+    "only",
     "recognize",
     "to_host",
 ]

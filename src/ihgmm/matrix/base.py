@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ihgmm.matrix.tall import Tall, stack, to_host
+from ihgmm.matrix.tall import Tall, namespace, stack, to_host
 
 T = TypeVar("T")
 Index = np.ndarray | slice
@@ -32,6 +33,9 @@ class Matrix(ABC):
     # vanished: a power of two, 1 for all ordinary data.
     unit: float = 1.0
     row_scale: Tall | None = None  # what rows of other data were multiplied by
+    # How much each row counts, 1 on average; None where all count alike. Rows that are
+    # taken count alike.
+    weights: Tall | None = None
     has_gaps: bool = False  # zeros are left out, so that signs and residuals skip them
     on_host: bool = True  # entries are in the memory of the host
     # Entries are read anew for every product, so that two products from one reading
@@ -133,6 +137,15 @@ class Matrix(ABC):
         """Cut the rows into ranges of about so many entries once they are dense."""
         n_entries = max(n_entries, self.least_range)
         return row_ranges(self.shape[0], n_entries // self.shape[1])
+
+    def weighted(self, weights: Tall | None) -> Matrix:
+        """Return the matrix with weights of rows, brought to a mean of 1."""
+        other = copy(self)
+        other.weights = None
+        if weights is not None:
+            weights = self.to_device(weights)
+            other.weights = weights / namespace(weights).mean(weights)
+        return other
 
     def rows(self, rows: Index) -> Tall:
         """Return some rows as a dense array, where tall arrays are."""

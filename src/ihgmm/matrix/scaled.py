@@ -21,6 +21,7 @@ class Scaled(Matrix):
         self.shape, self.dtype, self.unit = matrix.shape, matrix.dtype, matrix.unit
         self.streamed, self.on_host = matrix.streamed, matrix.on_host
         self.has_gaps, self.n_entries = matrix.has_gaps, matrix.n_entries
+        self.weights = matrix.weights
         self.row_scale = None if rows is None else matrix.cast(rows)
         self.columns = None if columns is None else matrix.cast(columns)
         self._column_squares = None
@@ -60,7 +61,7 @@ class Scaled(Matrix):
         return self.matrix.take(rows).multiplied(scale, self.columns)  # type: ignore[attr-defined]
 
     @property
-    def row_blocks(self) -> list[slice]:  # type: ignore[override]
+    def row_blocks(self) -> list[slice]:
         return self.matrix.row_blocks
 
     def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:

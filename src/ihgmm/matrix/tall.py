@@ -220,8 +220,13 @@ def largest(values: Tall, count: int) -> np.ndarray:
     return places[np.argpartition(found, len(found) - count)[len(found) - count :]]
 
 
-def median(values: Tall) -> float:
-    """Return the median of numbers; the upper one of two."""
+def median(values: Tall, weights: Tall | None = None) -> float:
+    """Return the median of numbers, counted by weights; the upper one of two."""
+    if weights is not None:
+        xp, order = namespace(values), namespace(values).argsort(values)
+        below = xp.cumulative_sum(xp.take(weights, order))
+        half = int(xp.count_nonzero(below <= below[-1] / 2))
+        return float(values[order[min(half, values.shape[0] - 1)]])
     if isinstance(values, np.ndarray):
         half = len(values) // 2
         return float(np.partition(values, half)[half])
@@ -235,12 +240,13 @@ def ratio(a: Any, b: Tall, otherwise: float = 0.0) -> Tall:
     return xp.where(some, a / xp.where(some, b, one), otherwise * one)
 
 
-def place(values: Tall, where: Tall) -> Tall:
-    """Return integers for all rows: the values where a mask is true, 0 elsewhere."""
+def place(values: Tall, where: Tall, others: Tall | None = None) -> Tall:
+    """Return values for all rows: these where a mask is true, elsewhere others or 0."""
     xp = namespace(where)
-    chosen = xp.astype(where, values.dtype)
-    at = xp.clip(xp.cumulative_sum(chosen) - 1, 0, None)
-    return xp.take(values, at) * chosen
+    at = xp.clip(xp.cumulative_sum(xp.astype(where, xp.int64)) - 1, 0, None)
+    all_rows = xp.take(values, at, axis=0)
+    others = xp.zeros_like(all_rows) if others is None else others
+    return xp.where(where if values.ndim == 1 else where[:, None], all_rows, others)
 
 
 def pick(rows: Tall, labels: Tall) -> Tall:
@@ -251,25 +257,35 @@ def pick(rows: Tall, labels: Tall) -> Tall:
     return xp.take(xp.reshape(rows, (-1,)), start + labels)
 
 
+def sign_of(values: Tall) -> Tall:
+    """Return 1 where values are 0 or more, -1 elsewhere, in their type."""
+    xp = namespace(values)
+    one = xp.ones_like(values)
+    return xp.where(values >= 0, one, -one)
+
+
 def one_hot(labels: Tall, n_groups: int, like: Tall) -> Tall:
     """Return an n by n_groups block in another's type: 1 in the column of the label."""
     eye = cast_like(np.eye(n_groups), like)
     return namespace(like).take(eye, labels, axis=0)
 
 
-def order_by_size(labels: Tall, n_clusters: int) -> np.ndarray:
+def order_by_size(
+    labels: Tall, n_clusters: int, weights: Tall | None = None
+) -> np.ndarray:
     """Return clusters in the order of decreasing size; ties by first appearance."""
-    xp, sizes = namespace(labels), Groups.of(labels, n_clusters).sizes
-    first = sizes.copy()
+    xp, rows = namespace(labels), Groups.of(labels, n_clusters)
+    sizes = rows.sizes if weights is None else rows.sums(weights)
+    first = np.zeros(n_clusters)
     if len(np.unique(sizes)) < n_clusters:
         for k in range(n_clusters):
             first[k] = int(xp.argmax(xp.astype(labels == k, xp.uint8)))
     return np.lexsort((first, -sizes))
 
 
-def number_by_size(labels: Tall, n_clusters: int) -> Tall:
+def number_by_size(labels: Tall, n_clusters: int, weights: Tall | None = None) -> Tall:
     """Renumber labels by decreasing cluster size; ties by first appearance."""
-    rank = np.argsort(order_by_size(labels, n_clusters))
+    rank = np.argsort(order_by_size(labels, n_clusters, weights))
     return namespace(labels).take(to_device(rank, labels), labels)
 
 
@@ -278,19 +294,24 @@ class Groups:
     """Rows in groups, and sums over each. Build one with :meth:`of`."""
 
     labels: Tall  # the group of each row, from 0
+    weights: Tall | None  # how much rows count in means; None: all alike
     sizes: np.ndarray  # rows in each group
     sums: Callable[[Tall], np.ndarray]  # the sum of values over each group, float64
     spread: Callable[[np.ndarray], Tall]  # for each row, the value of its group
 
     @classmethod
-    def of(cls, labels: Tall, n_groups: int) -> Groups:
+    def of(cls, labels: Tall, n_groups: int, weights: Tall | None = None) -> Groups:
         """Return the groups that labels make; some may be empty."""
+        if weights is not None:
+            weights = to_device(weights, labels)
         # Loops call these many times, so that the kind of array is asked once.
         if isinstance(labels, np.ndarray):
             sums: Any = partial(np.bincount, labels, minlength=n_groups)
-            return cls(labels, sums(), sums, partial(np.take, indices=labels))
+            spread = partial(np.take, indices=labels)
+            return cls(labels, weights, sums(), sums, spread)
         sums = partial(_group_sums, labels, n_groups)
-        return cls(labels, sums().astype(np.intp), sums, partial(_spread, labels))
+        sizes, spread = sums().astype(np.intp), partial(_spread, labels)
+        return cls(labels, weights, sizes, sums, spread)
 
     def row_sums(self, values: Tall) -> Tall:
         """Return, for each row, the sum over its group."""
@@ -298,7 +319,15 @@ class Groups:
 
     def means(self, values: Tall) -> Tall:
         """Return, for each row, the mean of its group."""
-        return self.spread(self.sums(values) / np.maximum(self.sizes, 1))
+        if self.weights is None:
+            return self.spread(self.sums(values) / np.maximum(self.sizes, 1))
+        return self.spread(
+            ratio(self.sums(self.weights * values), self.sums(self.weights))
+        )
+
+    def counted(self, values: Tall) -> Tall:
+        """Return values times how much their rows count."""
+        return values if self.weights is None else values * self.weights
 
     def over_mean(self, values: Tall) -> Tall:
         """Divide by the mean of each group; ones where that is zero."""

@@ -43,7 +43,9 @@ class GramOperator:
         Parameters
         ----------
         X : Matrix, array or sparse matrix of shape (n_samples, n_features)
-            The data, float32 or float64.
+            The data, float32 or float64. Rows that have weights count as rows times
+            the root of their weight: a product of two rows as often as the product of
+            both weights says, and a row with itself not at all.
         gram : {"hollow", "full", "cosine", "hetero"}
             ``"hollow"``: inner products of different rows, zero on the diagonal
             (the matrix G of the paper's Algorithm 1). ``"full"``: all inner
@@ -67,15 +69,21 @@ class GramOperator:
         if gram not in GRAMS:
             raise ValueError(f"gram={gram!r} is not one of {GRAMS}.")
         A, longest = as_matrix(X), np.inf
-        sqnorms = A.sqnorms
+        sqnorms, weights = A.sqnorms, A.weights
         if gram == "cosine":
             longest = 0.0
         elif clip is not None:
-            longest = clip * float(np.sqrt(median(sqnorms[sqnorms > 0])))
-        if longest**2 < float(namespace(sqnorms).max(sqnorms)):
-            A = Scaled(A, rows=row_factors(sqnorms, longest))
+            live = sqnorms > 0
+            counts = None if weights is None else weights[live]
+            longest = clip * float(np.sqrt(median(sqnorms[live], counts)))
+        long = longest**2 < float(namespace(sqnorms).max(sqnorms))
+        if long or weights is not None:
+            factors = row_factors(sqnorms, longest)
+            if weights is not None:
+                factors = factors * namespace(weights).sqrt(weights)
+            A = Scaled(A, rows=factors)
             if gram == "cosine":  # exactly one, which rounding would not give
-                A.sqnorms = A.cast(sqnorms > 0)
+                A.sqnorms = A.cast(sqnorms > 0 if weights is None else weights)
         removed = None if gram == "full" else A.cast(A.sqnorms)
         return cls(A, removed, longest=longest)
 

@@ -88,7 +88,7 @@ def _balanced_columns(X: Matrix) -> np.ndarray:
     """
     squares = np.ones(X.shape[1])
     for _ in range(2):
-        parts = list(X.map(partial(_column_sums, squares)))
+        parts = list(X.map(partial(_column_sums, squares), X.weights))
         if (low := min(part[1] for part in parts)) < 0:
             raise ValueError(
                 f"X has the entry {low * X.unit:g}; counts are not negative. Take "
@@ -99,9 +99,15 @@ def _balanced_columns(X: Matrix) -> np.ndarray:
     return np.sqrt(squares)
 
 
-def _column_sums(squares: np.ndarray, block: Matrix) -> tuple[np.ndarray, float]:
-    """Return the sum of rows, each over its weighted mean, and the smallest entry."""
+def _column_sums(
+    squares: np.ndarray, block: Matrix, counts: Tall | None
+) -> tuple[np.ndarray, float]:
+    """Return the sum of rows, each over its weighted mean, and the smallest entry.
+
+    Rows count by ``counts``.
+    """
     weights = ratio(float(block.shape[1]), block @ squares)
+    weights = weights if counts is None else weights * block.cast(counts)
     return to_host(block.adjoint(weights)).astype(np.float64), block.most_negative()
 
 

@@ -14,6 +14,7 @@ from ihgmm._checks import (
     check_labels,
     check_matrix,
     check_number,
+    counted_rows,
 )
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
@@ -22,6 +23,7 @@ from ihgmm.matrix.tall import (
     map_ranges,
     one_hot,
     pick,
+    place,
     ratio,
     row_norms,
     stack,
@@ -98,7 +100,12 @@ class Estimates:
 
 
 def estimate_parameters(
-    X: Any, labels: Any, n_clusters: int | None = None, *, scales: Any = None
+    X: Any,
+    labels: Any,
+    n_clusters: int | None = None,
+    *,
+    scales: Any = None,
+    sample_weight: Any = None,
 ) -> Estimates:
     """Estimate centres, scales and noise levels, with errors, from labelled data.
 
@@ -114,6 +121,9 @@ def estimate_parameters(
     scales : array-like of shape (n_samples,), optional
         Scales up to a factor for each cluster, if estimated already; negative ones
         count as 0.
+    sample_weight : array-like of shape (n_samples,), optional
+        How much each row counts in the centre of its cluster, and in the mean of its
+        scales.
 
     Returns
     -------
@@ -141,28 +151,52 @@ def estimate_parameters(
     (array([[6., 8.]]), array([0.5, 1. , 1. , 1.5]))
     """
     data = check_matrix(X)
-    classes, labels = _check_clusters(labels, n_clusters, data.shape[0])
+    n = data.shape[0]
+    classes, labels = _check_clusters(labels, n_clusters, n)
     if scales is not None:
-        scales = _check_scales(scales, data.shape[0])
-    return _estimate(data, labels, classes, scales)
+        scales = _check_scales(scales, n)
+    kept, counts = counted_rows(data, sample_weight)
+    if counts is None:
+        return _estimate(kept, labels, classes, scales)
+    few = to_host(counts)
+    given = None if scales is None else scales[few]
+    return for_all_rows(
+        _estimate(kept, labels[few], classes, given), data, labels, counts
+    )
 
 
 def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Estimates:
-    """Estimate parameters, with scales read off the eigenvectors; all is where X is."""
-    return _estimate(X, labels, np.arange(k), _lengths_along_centers(fit, k))
+    """Estimate parameters, with scales read off the eigenvectors; all is where X is.
+
+    Scales of rows that point the other way are negative.
+    """
+    if fit.signs is not None:
+        signs = cast_like(fit.signs, fit.coordinates)
+        turned = replace(fit, coordinates=fit.coordinates * signs[:, None], signs=None)
+        found = estimates_of_fit(Scaled(X, rows=signs), turned, labels, k)
+        return replace(found, scales=found.scales * X.cast(signs))
+    lengths = _lengths_along_centers(fit, k, X.weights)
+    return _estimate(X, labels, np.arange(k), lengths)
 
 
-def in_data_units(estimates: Estimates, white: Scaled, labels: Tall) -> Estimates:
+def in_data_units(
+    estimates: Estimates, white: Scaled, labels: Tall, weights: Tall | None = None
+) -> Estimates:
     """Return estimates of whitened data in the units that the data had.
 
     A scale is divided by the factor of its row, a centre by those of the columns. The
-    noise level of a row is the root of its mean variance over columns.
+    noise level of a row is the root of its mean variance over columns. Weights say how
+    much rows count in the mean scale, which is 1.
     """
     k, unit = len(estimates.classes), white.matrix.unit
-    rows = Groups.of(to_device(labels, estimates.scales), k)
     factors, columns = widen(white.row_scale), to_host(white.columns)
     lengths = ratio(widen(estimates.scales), factors)
-    means = rows.sums(lengths) / np.maximum(rows.sizes, 1)
+    if weights is not None:
+        weights = cast_like(weights, lengths)
+    rows = Groups.of(to_device(labels, lengths), k, weights)
+    counts = rows.counted(namespace(lengths).ones_like(lengths))
+    sizes = namespace(lengths).abs(lengths)  # scales may have both signs
+    means = ratio(rows.sums(rows.counted(sizes)), rows.sums(counts))
     means[means == 0] = 1.0
     gains = ratio(1.0, columns.astype(np.float64))
     centers = to_host(estimates.centers) * gains * means[:, None] * unit
@@ -170,12 +204,47 @@ def in_data_units(estimates: Estimates, white: Scaled, labels: Tall) -> Estimate
     return replace(
         estimates,
         centers=white.cast(centers),
-        scales=white.cast(rows.over_mean(lengths)),
+        scales=white.cast(lengths / rows.spread(means)),
         noise_levels=white.cast(ratio(widen(estimates.noise_levels), factors) * level),
     )
 
 
-def _lengths_along_centers(fit: Spectral, n_clusters: int) -> Tall:
+def for_all_rows(
+    found: Estimates, X: Matrix, labels: Tall, counts: Tall, *, signed: bool = False
+) -> Estimates:
+    """Return estimates for all rows, found from those that count."""
+    centers = to_host(found.centers) / X.unit
+    scales, levels = fit_to_centers(X, labels, centers, signed=signed)
+    unknown = namespace(scales).zeros_like(scales) + np.nan
+    return replace(
+        found,
+        scales=place(found.scales, counts, scales),
+        noise_levels=place(found.noise_levels, counts, levels * X.unit),
+        scale_errors=place(found.scale_errors, counts, unknown),
+    )
+
+
+def fit_to_centers(
+    X: Matrix, labels: Tall, centers: np.ndarray, *, signed: bool = False
+) -> tuple[Tall, Tall]:
+    """Return scales and noise levels of rows that had no part in their centres.
+
+    The scale is that of the multiple of the centre nearest to the row, not below 0
+    unless ``signed``. X and the centres are in the same units.
+    """
+    rows = Groups.of(labels, len(centers))
+    centers = centers.astype(np.float64)
+    length = rows.spread(np.einsum("ij,ij->i", centers, centers))
+    inner = rows.inner_products(X, centers)
+    scales = ratio(inner, length)
+    if not signed:
+        scales = namespace(inner).clip(scales, 0.0, None)
+    left = to_device(X.sqnorms, labels) - scales**2 * length
+    variances = namespace(left).clip(left, 0.0, None) / max(X.shape[1] - 1, 1)
+    return X.cast(scales), X.cast(variances**0.5)
+
+
+def _lengths_along_centers(fit: Spectral, n_clusters: int, counts: Tall | None) -> Tall:
     """Return the lengths of rows along their centres, as the leading subspace has them.
 
     They are known up to a factor for each cluster. The signal part of the Gram matrix
@@ -191,6 +260,8 @@ def _lengths_along_centers(fit: Spectral, n_clusters: int) -> Tall:
     def weighted(block: slice) -> tuple[Tall, np.ndarray]:
         few = vectors[block, :]
         size = row_norms(few)
+        if counts is not None:
+            size = size * cast_like(counts[block], few)
         members = one_hot(labels[block], n_clusters, few) * size[:, None]
         return size, tall_dot(members, few)
 
@@ -258,16 +329,16 @@ def _estimate(
     X: Matrix, labels: Tall, classes: np.ndarray, scales: Tall | None
 ) -> Estimates:
     p = X.shape[1]
-    rows = Groups.of(labels, len(classes))
+    rows = Groups.of(labels, len(classes), X.weights)
     if scales is None:
-        fit = _fit(X, rows, np.ones(len(labels)))
-        fit = _fit(X, rows, _efficient_weights(fit, rows, p))
+        fit = _fit(X, rows, rows.counted(np.ones(len(labels))))
+        fit = _fit(X, rows, rows.counted(_efficient_weights(fit, rows, p)))
         errors = np.sqrt(_scale_variances(fit, rows, p))
         # The weights prefer rows whose noise was underestimated.
         variances = _shrunk_variances(fit, rows, p) * rows.means(fit.variances)
     else:
         scales = rows.over_mean(scales)
-        fit = _fit(X, rows, scales, scales)
+        fit = _fit(X, rows, rows.counted(scales), scales)
         errors, variances = scales * np.nan, fit.variances
     center_errors = np.sqrt(rows.sums(fit.weights**2 * variances))
     center_errors[rows.sizes < 2] = np.inf

@@ -130,14 +130,14 @@ def fit_mixture(
     memberships = indicators(to_host(labels), n_clusters)
     # Shares that follow the memberships would feed on themselves: where clusters are
     # hard to tell apart, the largest would swallow the others.
-    shares = mixing_weights(memberships, sqnorms)
+    shares = mixing_weights(counted(X, memberships), sqnorms)
     log_likelihood, change = 0.0, np.inf
 
     def update(
         before: np.ndarray, seen: Projections, variances: np.ndarray | None, n_iter: int
     ) -> tuple[np.ndarray, bool]:
         nonlocal log_likelihood, change
-        memberships, log_likelihood = _posterior(seen, shares, variances)
+        memberships, log_likelihood = _posterior(X, seen, shares, variances)
         # Keep clusters from vanishing: the last row of one stays.
         for k in np.flatnonzero(memberships.sum(axis=0) < 0.5):
             row = before[:, k].argmax()
@@ -154,7 +154,7 @@ def fit_mixture(
     last = _iterate(X, memberships, noise, update, max_iter)
     return Mixture(
         last.memberships,
-        mixing_weights(last.memberships, sqnorms),
+        mixing_weights(counted(X, last.memberships), sqnorms),
         last.variances,
         last.directions,
         log_likelihood,
@@ -165,10 +165,10 @@ def fit_mixture(
 
 def evaluate_mixture(X: Matrix, memberships: np.ndarray, noise: Noise) -> Mixture:
     """Return the mixture that rows with given memberships make, without moving them."""
-    shares = mixing_weights(memberships, to_host(X.sqnorms))
+    shares = mixing_weights(counted(X, memberships), to_host(X.sqnorms))
     # The weights of rows in the centres have settled after three rounds.
     last = _iterate(X, memberships, noise, lambda same, *_: (same, False), 3)
-    likely, log_likelihood = _posterior(last.seen, shares, last.variances)
+    likely, log_likelihood = _posterior(X, last.seen, shares, last.variances)
     return Mixture(
         likely, shares, last.variances, last.directions, log_likelihood, 1, np.inf
     )
@@ -198,13 +198,14 @@ def _iterate(
     round; it returns new memberships and whether they have settled.
     """
     # At first all rows count alike.
-    weights = unit_weights(memberships, to_host(X.sqnorms))
+    weights = unit_weights(counted(X, memberships), to_host(X.sqnorms))
     seen, directions = leave_one_out(X, weights)
     variances, n_iter, settled = None, 0, False
     while n_iter < max_iter and not settled:
         n_iter += 1
-        seen, directions = leave_one_out(X, seen.weights(memberships, noise))
-        variances = _noise_variances(memberships, seen, noise)
+        members = counted(X, memberships)
+        seen, directions = leave_one_out(X, seen.weights(members, noise))
+        variances = _noise_variances(members, seen, noise)
         memberships, settled = update(memberships, seen, variances, n_iter)
     return _Round(memberships, seen, directions, variances, n_iter, settled)
 
@@ -228,12 +229,12 @@ def _nearest(seen: Projections, labels: np.ndarray) -> np.ndarray:
 
 
 def _posterior(
-    seen: Projections, shares: np.ndarray, variances: np.ndarray | None
+    X: Matrix, seen: Projections, shares: np.ndarray, variances: np.ndarray | None
 ) -> tuple[np.ndarray, float]:
     """Return each cluster's probability for each row, and the log-likelihood of all."""
     joint = joint_log_likelihood(seen, shares, variances)
     total = logsumexp(joint, axis=1, keepdims=True)
-    return np.exp(joint - total), float(total[seen.sqnorms > 0].sum())
+    return np.exp(joint - total), float(counted(X, total)[seen.sqnorms > 0].sum())
 
 
 # What a round is made of.
@@ -290,6 +291,11 @@ class Projections:
 def unit_weights(memberships: np.ndarray, sqnorms: np.ndarray) -> np.ndarray:
     """Return weights with which all rows count as if of the same length."""
     return _column_scaled(_ratio(memberships, np.sqrt(sqnorms)[:, None]))
+
+
+def counted(X: Matrix, values: np.ndarray) -> np.ndarray:
+    """Return values of rows, one line for each, times how much the rows count."""
+    return values if X.weights is None else to_host(X.weights)[:, None] * values
 
 
 def indicators(labels: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -374,7 +380,7 @@ def mixing_weights(memberships: np.ndarray, sqnorms: np.ndarray) -> np.ndarray:
     fit nowhere well would otherwise all go to the largest cluster.
     """
     live = memberships[sqnorms > 0]
-    n, k = live.shape
+    n, k = live.sum(), live.shape[1]
     sizes = (live.sum(axis=0) + 1) * n / (n + k)
     even = n / k
     distance = float(np.square(sizes - even).sum() / even)

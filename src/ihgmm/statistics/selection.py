@@ -13,12 +13,13 @@ from ihgmm._checks import (
     check_count,
     check_matrix,
     check_whiten,
+    counted_rows,
     generator,
     hint_at_counts,
 )
 from ihgmm._text import automatic_count_warnings, count_summary
 from ihgmm._warnings import warn
-from ihgmm.matrix import Matrix, namespace, to_host
+from ihgmm.matrix import Matrix, namespace, only, to_host
 from ihgmm.matrix.base import draw_rows
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.eigen import leading_eigenpairs
@@ -199,6 +200,7 @@ def select_n_clusters(
     method: Method = "auto",
     n_flips: int | None = None,
     whiten: Noise | Literal["auto"] | None = None,
+    sample_weight: Any = None,
     random_state: Any = None,
 ) -> ClusterCount:
     """Find the number of clusters.
@@ -226,6 +228,9 @@ def select_n_clusters(
     whiten : {"auto", "counts", "learned"} or None
         How noise is made alike in rows and columns first, as in :class:`ihgmm.IhSC`;
         ``"counts"`` for counts.
+    sample_weight : array-like of shape (n_samples,), optional
+        How much each row counts. Rows are then drawn by their weights, as many as
+        these are worth: (sum of weights)² over the sum of squared weights.
     random_state : int, RandomState, Generator or None
         Seed; the same seed gives the same answer.
 
@@ -279,7 +284,8 @@ def select_n_clusters(
     if n_flips is not None:
         check_count("n_flips", n_flips)
     check_whiten("whiten", whiten)
-    rng, data = generator(random_state), check_matrix(X)
+    rng = generator(random_state)
+    data, _ = counted_rows(check_matrix(X), sample_weight)
     if whiten is None:
         hint_at_counts(data)
     else:
@@ -290,13 +296,22 @@ def select_n_clusters(
 
 
 def resolve(
-    X: Matrix, gram: str, rng: np.random.Generator, *, refined: bool = False
+    X: Matrix,
+    gram: str,
+    rng: np.random.Generator,
+    *,
+    refined: bool = False,
+    signed: bool = False,
 ) -> ClusterCount:
     """Count the clusters of an estimator that was asked to, with warnings.
 
     ``refined`` means that its labels do not rest on the eigenvectors of ``gram`` alone.
+    With ``signed``, opposite rows are of one cluster: directions are counted, since all
+    other evidence is for clusters that lie on one side.
     """
-    count = count_clusters(X, "cosine" if gram == "cosine" else "auto", rng)
+    method: Method = "parallel" if signed else "auto"
+    kind: CountGram = "cosine" if gram == "cosine" else "auto"
+    count = count_clusters(X, kind, rng, method=method)
     # Shortened rows and a filled-in diagonal, as by default, hide nothing.
     hidden = count.gram == "cosine" and gram in ("hollow", "full") and not refined
     for text in automatic_count_warnings(count, hidden_from=gram if hidden else None):
@@ -319,7 +334,7 @@ def count_clusters(
     Where rows are many more than features, so many are drawn that about ``max_entries``
     are left. See :func:`select_n_clusters`.
     """
-    X = draw_rows(X, max_entries, rng)
+    X = draw_rows(_draw_by_weights(X, rng), max_entries, rng)
     n, p = X.shape
     most = min(max_clusters, n - 1, p)
     # What signs leave of one pattern in so few features may hide another.
@@ -405,6 +420,16 @@ def _evidence(
     # Rows as the default of IhSC takes them, unless cosines show more.
     G = GramOperator.of(few, kind, clip=None if kind == "cosine" else 1.5)
     return gather_evidence(G, rank, max_clusters, rng)
+
+
+def _draw_by_weights(X: Matrix, rng: np.random.Generator) -> Matrix:
+    """Draw as many rows as their weights are worth; a row is drawn once at most."""
+    if X.weights is None:
+        return X
+    shares = to_host(X.weights) / to_host(X.weights).sum()
+    size = max(1, int(1 / np.square(shares).sum()))
+    keep = np.sort(rng.choice(len(shares), size, replace=False, p=shares))
+    return only(X, keep).weighted(None)
 
 
 def _largest_column(X: Matrix) -> dict[str, Any]:

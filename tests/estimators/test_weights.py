@@ -1,0 +1,212 @@
+"""Rows that count more or less."""
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ihgmm import (
+    PSC,
+    IhGMM,
+    IhSC,
+    SphericalKMeans,
+    estimate_parameters,
+    make_ihgmm,
+    select_n_clusters,
+)
+from ihgmm.matrix import as_matrix, only
+from ihgmm.metrics import misclassification_rate
+from ihgmm.numerics.gram import GramOperator
+
+ESTIMATORS = [
+    IhSC(3, random_state=0),
+    IhSC.paper(3, random_state=0),
+    IhSC(3, gram="cosine", assign_labels="kmeans", refine=True, random_state=0),
+    IhGMM(3, random_state=0),
+    PSC(3, random_state=0),
+    SphericalKMeans(3, random_state=0),
+]
+names = [f"{type(e).__name__}-{i}" for i, e in enumerate(ESTIMATORS)]
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, labels = make_ihgmm(
+        120, 40, 3, scale_ratio=4, separation_constant=0.8, random_state=3
+    )
+    return X, labels
+
+
+@pytest.mark.parametrize("model", ESTIMATORS, ids=names)
+def test_equal_weights_change_nothing(model, data):
+    X, _ = data
+    plain = model.fit(X)
+    labels, centers = plain.labels_.copy(), plain.cluster_centers_.copy()
+    for weight in (1.0, 1e-300, 7.5):
+        model.fit(X, sample_weight=np.full(len(X), weight))
+        assert np.array_equal(model.labels_, labels)
+        assert np.allclose(model.cluster_centers_, centers, rtol=1e-12)
+
+
+@pytest.mark.parametrize("model", ESTIMATORS[:5], ids=names[:5])
+def test_weight_zero_is_to_leave_out(model, data):
+    X, _ = data
+    weights = np.r_[np.ones(90), np.zeros(30)]
+    far = X.copy()
+    far[90:] = 1e3 * far[90:, ::-1]
+    alone = model.fit(X[:90])
+    labels, centers = alone.labels_.copy(), alone.cluster_centers_.copy()
+    new = alone.predict(far)
+    model.fit(far, sample_weight=weights)
+    assert np.array_equal(model.labels_[:90], labels)
+    assert np.array_equal(model.cluster_centers_, centers)
+    assert np.array_equal(model.labels_[90:], new[90:])
+    for name in ("scales_", "noise_levels_", "memberships_", "embedding_"):
+        if hasattr(model, name):
+            assert len(getattr(model, name)) == 120
+    if hasattr(model, "scales_"):
+        assert np.isfinite(model.scales_).all()
+
+
+@pytest.mark.parametrize("model", ESTIMATORS[:2], ids=names[:2])
+def test_predict_gives_the_labels(model, data):
+    X, _ = data
+    weights = np.random.default_rng(0).gamma(1.0, size=len(X))
+    model.fit(X, sample_weight=weights)
+    assert np.array_equal(model.predict(X), model.labels_)
+
+
+def test_whole_weights_are_repeated_rows_with_a_full_diagonal(data):
+    X, _ = data
+    weights = np.random.default_rng(0).integers(1, 4, size=len(X))
+    repeated = np.repeat(X, weights, axis=0)
+    model = IhSC.paper(3, gram="full", random_state=0)
+    given = model.fit(X, sample_weight=weights)
+    embedding, values = given.embedding_.copy(), given.eigenvalues_.copy()
+    labels = given.labels_.copy()
+    model.fit(repeated)
+    # Weights are brought to a mean of 1.
+    assert np.allclose(values * weights.mean(), model.eigenvalues_, rtol=1e-3)
+    inner = np.repeat(embedding, weights, axis=0) @ model.embedding_.T
+    assert np.allclose(np.diag(inner), 1, atol=1e-3)
+    assert np.array_equal(model.labels_, np.repeat(labels, weights))
+    psc = PSC(3, random_state=0)
+    first = psc.fit(X, sample_weight=weights).cluster_centers_.copy()
+    second = psc.fit(repeated).cluster_centers_
+    assert np.allclose(first, second, atol=1e-2 * np.abs(first).max())
+
+
+def test_weighted_gram_against_the_matrix_itself():
+    rng = np.random.default_rng(0)
+    X, weights = rng.standard_normal((9, 4)), rng.gamma(2.0, size=9)
+    weights /= weights.mean()
+    for gram in ("hollow", "full", "cosine"):
+        G = GramOperator.of(as_matrix(X).weighted(weights), gram).toarray()
+        rows = X / np.linalg.norm(X, axis=1, keepdims=True) if gram == "cosine" else X
+        naive = np.sqrt(np.outer(weights, weights)) * (rows @ rows.T)
+        if gram != "full":
+            np.fill_diagonal(naive, 0)
+        assert np.allclose(G, naive)
+
+
+def test_centres_are_weighted_means():
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.standard_normal((30, 5))) + 1
+    weights = rng.integers(1, 5, 30)
+    labels = np.repeat([0, 1], 15)
+    scales = np.ones(30)
+    found = estimate_parameters(X, labels, scales=scales, sample_weight=weights)
+    for k in range(2):
+        rows = labels == k
+        mean = np.average(X[rows], axis=0, weights=weights[rows])
+        assert np.allclose(found.centers[k], mean)
+
+
+@pytest.mark.filterwarnings("ignore:In .* of the rows noise outweighs")
+def test_errors_fall_where_good_rows_count_more():
+    errors, weighted = [], []
+    for seed in range(6):
+        X, labels = make_ihgmm(
+            200, 60, 3, scale_ratio=1, separation_constant=0.35, random_state=seed
+        )
+        rng = np.random.default_rng(seed)
+        loud = rng.random(200) < 0.5
+        X = X + loud[:, None] * 3 * rng.standard_normal(X.shape)
+        weights = np.where(loud, 0.05, 1.0)
+        model = IhSC(3, random_state=0)
+        errors.append(
+            misclassification_rate(labels[~loud], model.fit(X).labels_[~loud])
+        )
+        found = model.fit(X, sample_weight=weights).labels_[~loud]
+        weighted.append(misclassification_rate(labels[~loud], found))
+    assert np.mean(weighted) < np.mean(errors)
+
+
+def test_counts_follow_weights():
+    X, _ = make_ihgmm(300, 60, 4, random_state=0, return_params=False)
+    model = IhSC(4, random_state=0).fit(X)
+    weights = np.where(model.labels_ == 3, 0.0, 1.0)
+    assert select_n_clusters(X, random_state=0).n_clusters == 4
+    for small in (0.0, 1e-6):
+        found = select_n_clusters(
+            X, sample_weight=np.maximum(weights, small), random_state=0
+        )
+        assert found.n_clusters == 3
+    model = IhSC("auto", random_state=0).fit(X, sample_weight=weights)
+    assert model.n_clusters_ == 3
+
+
+@pytest.mark.parametrize("kind", ["csr", "dask", "disk", "torch"])
+def test_weights_on_every_kind(kind, data, tmp_path):
+    X, _ = data
+    weights = np.random.default_rng(0).gamma(1.0, size=len(X))
+    weights[::7] = 0
+    model = IhSC(3, random_state=0)
+    dense = model.fit(X, sample_weight=weights).labels_.copy()
+    centers = model.cluster_centers_.copy()
+    if kind == "csr":
+        other = sp.csr_array(X)
+    elif kind == "dask":
+        other = da.from_array(X, chunks=(50, -1))
+    elif kind == "disk":
+        np.save(tmp_path / "X.npy", X)
+        other = np.load(tmp_path / "X.npy", mmap_mode="r")
+    else:
+        other = pytest.importorskip("torch").asarray(X)
+    model.fit(other, sample_weight=weights)
+    assert misclassification_rate(dense, np.asarray(model.labels_)) == 0
+    assert np.allclose(np.asarray(model.cluster_centers_), centers, atol=1e-3)
+
+
+def test_rows_chosen_from_blocks(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 6))
+    rows = np.flatnonzero(rng.random(50) < 0.4)
+    rows = rows[(rows < 10) | (rows >= 20)]  # a block without any
+    chosen = only(as_matrix(da.from_array(X, chunks=(10, -1))), rows)
+    W, V = rng.standard_normal((6, 2)), rng.standard_normal((len(rows), 2))
+    assert np.allclose(chosen @ W, X[rows] @ W)
+    assert np.allclose(chosen.adjoint(V), X[rows].T @ V)
+    Y, back = chosen.product_and_adjoint(W, V)
+    assert np.allclose(Y, X[rows] @ W - V)
+    assert np.allclose(back, X[rows].T @ Y)
+    assert np.allclose(chosen.sqnorms, (X[rows] ** 2).sum(axis=1))
+    assert np.allclose(chosen.column_sqnorms(), (X[rows] ** 2).sum(axis=0))
+    assert np.allclose(chosen.toarray(), X[rows])
+    assert np.allclose(chosen.take(np.array([3, 1])).toarray(), X[rows[[3, 1]]])
+    sizes = [block.stop - block.start for block in chosen.row_blocks]
+    assert sum(sizes) == len(rows)
+    assert sizes == list(chosen.map(lambda block: block.shape[0]))
+
+
+@pytest.mark.parametrize("model", ESTIMATORS[:5], ids=names[:5])
+def test_bad_weights(model, data):
+    X, _ = data
+    with pytest.raises(ValueError, match=r"smallest value -1 and largest 1; give"):
+        model.fit(X, sample_weight=np.r_[-1.0, np.ones(119)])
+    with pytest.raises(ValueError, match="largest 0; give weights"):
+        model.fit(X, sample_weight=np.zeros(120))
+    with pytest.raises(ValueError, match=r"shape \(3,\); give 120 numbers"):
+        model.fit(X, sample_weight=[1, 2, 3])
+    with pytest.raises(ValueError, match="n_clusters=3 is more than n_samples=2"):
+        model.fit(X, sample_weight=np.r_[np.zeros(118), 1, 1])

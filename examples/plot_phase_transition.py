@@ -6,7 +6,8 @@ How far apart must the centres be? A small version of the study that ``ihgmm rep
 phase`` runs: the distance of the centres grows from left to right, the noise of the
 rows from equal to very unequal. Each method is compared with an oracle that knows the
 labels of all other rows and has only the centres to learn. IhSC has the settings of the
-paper.
+paper. A line marks the limit: where one who knows the centres finds all labels in about
+half of the samples.
 
 Run ``python examples/plot_phase_transition.py picture.png`` to keep the picture.
 """
@@ -20,6 +21,7 @@ from ihgmm import IhSC, SphericalKMeans, make_ihgmm
 from ihgmm.estimators import IhGMM
 from ihgmm.experiments.oracles import label_oracle
 from ihgmm.metrics import misclassification_rate
+from ihgmm.theory import exact_recovery_limit, ihsc_threshold
 
 # %%
 # The separation is measured in units of the paper's condition for exact recovery:
@@ -60,9 +62,29 @@ for row, levels in enumerate(noises.values()):
 errors /= draws
 
 # %%
+# The limit is about exact recovery, so it hangs on the weakest rows. Many rows stand
+# for all that might be drawn; the errors of 150 are counted.
+limits = []
+for levels in noises.values():
+    rows = make_ihgmm(
+        50_000,
+        5,
+        4,
+        scale_ratio=5.0,
+        noise_levels=levels,
+        random_state=0,
+        return_params=True,
+    )
+    model = rows.labels, rows.scales, rows.centers, rows.noise_levels
+    limit = exact_recovery_limit(*model, n_samples=150)
+    limits.append(limit / ihsc_threshold(150, 600, 4))
+# From C to the place between the columns, which are about even on a log axis.
+places = np.interp(np.log(limits), np.log(constants), np.arange(len(constants)))
+
+# %%
 # Bright is good. The numbers are percentages of misplaced rows.
 figure, axes = plt.subplots(
-    1, len(methods), figsize=(13, 2.6), sharey=True, layout="constrained"
+    1, len(methods), figsize=(13, 3.0), sharey=True, layout="constrained"
 )
 for ax, name, values in zip(axes, methods, errors, strict=True):
     mesh = ax.imshow(
@@ -72,12 +94,17 @@ for ax, name, values in zip(axes, methods, errors, strict=True):
         color = "white" if value > 0.15 else "black"
         text = f"{100 * value:.0f}" if value > 0.01 else f"{100 * value:.1f}"
         ax.text(column, row, text, ha="center", va="center", color=color, fontsize=8)
+    for row, x in enumerate(places):
+        ends = [row - 0.5, row + 0.5]
+        (line,) = ax.plot([x, x], ends, color="#ff5a36", lw=2)
     ax.set_title(name, fontsize=10)
     ax.set_xticks(range(len(constants)), labels=[f"{c:g}" for c in constants])
     ax.set_yticks(range(len(noises)), labels=list(noises))
     ax.set_xlabel("separation constant C", fontsize=9)
 axes[0].set_ylabel("noise levels")
 figure.suptitle("Misplaced rows, per cent", fontsize=12)
+legend = {"loc": "outside lower center", "frameon": False, "fontsize": 9}
+figure.legend([line], ["limit: exact recovery at even odds, centres known"], **legend)
 
 if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
     figure.savefig(sys.argv[1], dpi=110)

@@ -6,8 +6,11 @@ from dataclasses import astuple, replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.integrate import quad
+from scipy.integrate import dblquad, quad
 from scipy.linalg import hadamard
+from scipy.optimize import brentq
+from scipy.special import erfc
+from scipy.stats import norm
 
 from ihgmm import make_ihgmm, theory
 from ihgmm.statistics.model import default_separation
@@ -412,6 +415,128 @@ def test_the_tables_growth_of_clusters_breaks_the_corollary():
     assert theory.corollary_conditions(10**4, 10**6, 10**3, 1.0).product < 0.5
 
 
+# What known centres allow
+
+
+def pairwise_errors(labels, scales, centers, levels):
+    """Sum, one by one, chances that a row looks more like another centre."""
+    total = 0.0
+    for z, omega, sigma in zip(labels, scales, levels, strict=True):
+        for k in set(range(len(centers))) - {z}:
+            # The difference of the two cosines, times the norm of the row.
+            own, other = (centers[j] / np.linalg.norm(centers[j]) for j in (z, k))
+            mean = omega * centers[z] @ (own - other)
+            total += norm.cdf(0, mean, sigma * np.linalg.norm(own - other))
+    return total
+
+
+def test_oracle_errors_by_hand(model):
+    labels, scales, centers = model
+    levels = np.random.default_rng(0).uniform(0.5, 2, len(labels)) * centers.std()
+    expected = pairwise_errors(labels, scales, centers, levels)
+    errors = theory.oracle_errors(*model, levels)
+    assert errors == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    n = len(labels)
+    doubled = theory.oracle_errors(*model, levels, n_samples=2 * n)
+    assert doubled == pytest.approx(2 * errors)
+    # How scales and lengths of centres share the size of a row is not identified.
+    factors = np.arange(1.0, len(centers) + 1)
+    other = labels, scales / factors[labels], centers * factors[:, None]
+    assert theory.oracle_errors(*other, levels) == pytest.approx(errors)
+
+
+def test_the_limit_has_even_odds(model):
+    labels, scales, centers = model
+    levels = np.random.default_rng(0).uniform(0.5, 2, len(labels))
+    limit = theory.exact_recovery_limit(*model, levels)
+    factor = limit / theory.separation(centers)
+    if len(labels) * (len(centers) - 1) / 2 <= np.log(2):
+        assert limit == 0
+        return
+    errors = theory.oracle_errors(labels, scales, centers * factor, levels)
+    assert errors == pytest.approx(np.log(2), rel=1e-6)
+    assert theory.exact_recovery_limit(labels, scales, centers * 7, levels) == (
+        pytest.approx(limit)
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "k", "ratio", "constant"),
+    [
+        (500, 200, 4, 20.0, 0.794),
+        (500, 1000, 3, 5.0, 0.911),
+        (200, 1000, 3, 20.0, 0.417),
+        (200, 5000, 4, 20.0, 0.244),
+    ],
+)
+def test_the_limit_of_the_papers_designs(n, p, k, ratio, constant):
+    unit = theory.ihsc_threshold(n, p, k)
+
+    def errors(c):
+        def chance(sigma, omega):
+            return erfc(c * unit * omega / (2 * sigma) / np.sqrt(2)) / (2 * (ratio - 1))
+
+        # Errors come from small rows; those beyond a scale of 5 add nothing.
+        return (
+            n
+            * (k - 1)
+            * dblquad(chance, 1, min(ratio, 5.0), 0.5, 1.5, epsabs=1e-6, epsrel=1e-4)[0]
+        )
+
+    expected = brentq(lambda c: errors(c) - np.log(2), 0.1, 2.0, xtol=1e-4)
+    assert expected == pytest.approx(constant, abs=1e-3)
+    steps = (np.arange(300) + 0.5) / 300
+    scales, levels = np.meshgrid(1 + (ratio - 1) * steps, 0.5 + steps)
+    labels = np.arange(scales.size) % k
+    model = labels, scales.ravel(), np.eye(k), levels.ravel()
+    limit = theory.exact_recovery_limit(*model, n_samples=n)
+    assert limit / unit == pytest.approx(expected, rel=2e-3)
+
+
+SHAPES = {
+    "orthogonal": np.eye(3),
+    "unequal norms": np.diag([1.0, 2.0, 4.0]),
+    "a common part": np.eye(3) + 1.0,
+    "opposite": [[1.0, 0.0], [-1.0, 0.0]],
+    "a plane": [[1.0, 0.0], [-0.5, 0.9], [-0.6, -0.8]],
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_known_centres_are_right_in_half_of_the_samples_at_the_limit(shape):
+    rng = np.random.default_rng(0)
+    centers = np.array(SHAPES[shape])
+    n, draws = 60, 4000
+    labels = np.arange(n) % len(centers)
+    scales, levels = rng.uniform(1, 5, n), rng.uniform(0.5, 1.5, n)
+    limit = theory.exact_recovery_limit(labels, scales, centers, levels)
+    units = centers / np.linalg.norm(centers, axis=1, keepdims=True)
+    shares = []
+    for part in (0.8, 1.0, 1.25):
+        theta = centers * part * limit / theory.separation(centers)
+        X = rng.standard_normal((draws, n, centers.shape[1])) * levels[:, None]
+        X += scales[:, None] * theta[labels]
+        shares.append(((X @ units.T).argmax(axis=2) == labels).all(axis=1).mean())
+    # A share of half the draws is uncertain by .008; the bound takes up to .03 more.
+    assert 0.47 < shares[1] < 0.56
+    assert shares[0] < 0.35
+    assert shares[2] > 0.65
+
+
+def test_limits_at_the_ends():
+    labels, scales = [0, 0, 1], [1.0, 2.0, 3.0]
+    parallel = [[1.0, 2.0], [3.0, 6.0]]
+    assert theory.exact_recovery_limit(labels, scales, parallel) == np.inf
+    assert theory.oracle_errors(labels, scales, parallel) == pytest.approx(1.5)
+    assert theory.exact_recovery_limit(labels, scales, np.eye(2), 0.0) == 0
+    assert theory.oracle_errors([0, 0], [1.0, 2.0], [[1.0, 0.0]]) == 0
+    assert theory.exact_recovery_limit([0, 0], [1.0, 2.0], [[1.0, 0.0]]) == 0
+    # A row without noise has no part in it.
+    quiet = theory.exact_recovery_limit(labels, scales, np.eye(2), [1.0, 0.0, 1.0])
+    expected = theory.exact_recovery_limit([0, 1], [1.0, 3.0], np.eye(2))
+    assert quiet == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -428,6 +553,26 @@ def test_the_tables_growth_of_clusters_breaks_the_corollary():
         (lambda: theory.incoherence([0, 1], [1, 1], [[1], [2]]), ValueError, "rank 1"),
         (lambda: theory.sub_gaussian_norm(1.0, "cauchy"), ValueError, "'cauchy'"),
         (lambda: theory.sub_gaussian_norm(-1.0), ValueError, "noise_level=-1"),
+        (
+            lambda: theory.oracle_errors([0, 1], [1, 1], np.eye(2), [1.0]),
+            ValueError,
+            r"noise_levels has shape \(1,\); give one number, or 2",
+        ),
+        (
+            lambda: theory.exact_recovery_limit([0, 1], [1, 1], np.eye(2), -1.0),
+            ValueError,
+            "smallest value -1",
+        ),
+        (
+            lambda: theory.exact_recovery_limit([0, 1], [1, 1], [[1, 0], [0, 0]]),
+            ValueError,
+            "Row 1 of centers is zero",
+        ),
+        (
+            lambda: theory.oracle_errors([0, 1], [1, 1], np.eye(2), n_samples=0),
+            ValueError,
+            "n_samples=0",
+        ),
         (lambda: theory.kmeans_radius(0.5), ValueError, "size_ratio=0.5"),
         (lambda: theory.thresholds(1, 2, 2), ValueError, "n_samples=1"),
         (lambda: theory.thresholds(5, 2.5, 2), TypeError, "n_features=2.5"),

@@ -37,6 +37,7 @@ CALLS = {
     "PSC(2).fit_transform(same)": "1 distinct row",
     "TwoComponentLloyd().fit(same)": "are in one cluster",
     "SDPKMeans(2).fit(same)": "1 distinct row",
+    'SDPKMeans(2, gram="cosine").fit(zero)': "1 of 41 rows are zero",
     "SDPKMeans(2, max_iter=20).fit(noise[:12])": "stopped after max_iter=20",
 }
 
@@ -87,6 +88,16 @@ def test_contexts_that_overlap_restore_what_was_there():
     assert warnings.filters == filters
     with pytest.raises(FutureWarning):
         warnings.warn("heard", FutureWarning, stacklevel=1)
+
+
+def test_messages_of_one_category_are_ignored_apart():
+    filters = list(warnings.filters)
+    with ignored(FutureWarning, "this"), ignored(FutureWarning, "that"):
+        warnings.warn("This one", FutureWarning, stacklevel=1)
+        warnings.warn("that one", FutureWarning, stacklevel=1)
+        with pytest.raises(FutureWarning):
+            warnings.warn("another", FutureWarning, stacklevel=1)
+    assert warnings.filters == filters
 
 
 def test_filters_that_the_user_sets_meanwhile_stay():

@@ -273,6 +273,16 @@ def check_row_count(n_samples: int, n_clusters: int) -> None:
         )
 
 
+def check_live_rows(sqnorms: Tall, n_clusters: int) -> None:
+    """Raise when fewer rows than clusters are not zero."""
+    live = int(namespace(sqnorms).count_nonzero(sqnorms))
+    if live < n_clusters:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than the {live} rows of X that are not "
+            f"zero; give at most {live} clusters."
+        )
+
+
 def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.ndarray:
     """Return a one-dimensional, non-empty array of labels of any kind."""
     if getattr(getattr(labels, "device", None), "type", "") == "meta":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ _INNER = tuple(
     dirname(path) + sep for path in (__file__, sklearn.__file__, joblib.__file__)
 )
 _lock = Lock()
-_ignored: dict[type[Warning], int] = {}
+_ignored: dict[tuple[type[Warning], str], int] = {}
 
 
 def warn(message: str, category: type[Warning]) -> None:
@@ -36,23 +37,24 @@ def _is_inner(path: str) -> bool:
 
 
 @contextmanager
-def ignored(category: type[Warning]) -> Iterator[None]:
-    """Ignore warnings of a category.
+def ignored(category: type[Warning], message: str = "") -> Iterator[None]:
+    """Ignore warnings of a category, or those of them that begin with a message.
 
     Filters belong to the process. Fits that run at the same time share one: the first
     sets it, and the last takes it away. ``catch_warnings`` would leave it behind.
     """
-    entry = ("ignore", None, category, None, 0)
+    pattern = re.compile(message, re.IGNORECASE) if message else None
+    entry, key = ("ignore", pattern, category, None, 0), (category, message)
     with _lock:
-        _ignored[category] = _ignored.get(category, 0) + 1
-        if _ignored[category] == 1:
-            warnings.simplefilter("ignore", category)
+        _ignored[key] = _ignored.get(key, 0) + 1
+        if _ignored[key] == 1:
+            warnings.filterwarnings("ignore", message, category)
     try:
         yield
     finally:
         with _lock:
-            _ignored[category] -= 1
+            _ignored[key] -= 1
             # The user's own code may have put other filters in their place meanwhile.
-            if _ignored[category] == 0 and entry in warnings.filters:
+            if _ignored[key] == 0 and entry in warnings.filters:
                 warnings.filters.remove(entry)  # type: ignore[attr-defined]
                 warnings._filters_mutated()  # type: ignore[attr-defined]

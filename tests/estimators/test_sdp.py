@@ -6,7 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import ConvergenceWarning
+from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from sklearn.preprocessing import normalize
 
 from ihgmm import SDPKMeans, make_ihgmm
 from ihgmm.metrics import exact_recovery
@@ -106,6 +108,84 @@ def test_agrees_with_an_interior_point_solver(sample):
     assert solution.objective == pytest.approx(problem.value, rel=1e-5)
 
 
+@pytest.mark.parametrize("separation", [2.0, 8.0])
+def test_cosine_is_the_relaxation_with_a_hollow_diagonal(separation):
+    import cvxpy as cp
+
+    X, _ = make_ihgmm(16, 20, 3, separation=separation, random_state=0)
+    unit = normalize(X)
+    hollow = unit @ unit.T
+    np.fill_diagonal(hollow, 0)
+    Z = cp.Variable((16, 16), PSD=True)
+    constraints = [Z >= 0, cp.sum(Z, axis=1) == 1, cp.trace(Z) == 3]
+    problem = cp.Problem(cp.Maximize(cp.sum(cp.multiply(hollow, Z))), constraints)
+    problem.solve(solver=cp.CLARABEL)
+    model = SDPKMeans(3, gram="cosine", tol=1e-7, random_state=0).fit(X)
+    assert_allclose(model.solution_, Z.value, atol=1e-3)
+    # The diagonal of ones adds the trace of Z, which is the number of clusters.
+    assert model.objective_ == pytest.approx(problem.value + 3, rel=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cosine_finds_kinds_through_scales(seed):
+    X, labels = make_ihgmm(40, 30, 4, scale_ratio=20.0, random_state=seed)
+    model = SDPKMeans(4, gram="cosine", random_state=seed).fit(X)
+    assert exact_recovery(labels, model.labels_)
+    assert model.exact_
+    assert not exact_recovery(labels, SDPKMeans(4, random_state=seed).fit(X).labels_)
+
+
+def test_cosine_is_about_unit_rows(sample):
+    factors = 10.0 ** np.random.default_rng(0).uniform(-3, 3, 30)
+    X, unit = sample.X * factors[:, None], normalize(sample.X)
+    model = SDPKMeans(3, gram="cosine", random_state=0).fit(X)
+    plain = SDPKMeans(3, random_state=0).fit(unit)
+    assert_array_equal(model.labels_, plain.labels_)
+    assert_allclose(model.solution_, plain.solution_, atol=TOL)
+    assert_allclose(model.cluster_centers_, plain.cluster_centers_, atol=1e-12)
+    assert_allclose(model.transform(X), plain.transform(unit), atol=1e-7)
+    assert_array_equal(model.predict(X), model.labels_)
+    assert_array_equal(model.predict(csr_array(X)), model.labels_)
+    assert model.score(X) == pytest.approx(-cost(unit, model.labels_))
+    assert model.score(X) <= model.objective_ - 30 + TOL * 30
+
+
+def test_cosine_leaves_zero_rows_out(sample):
+    X = np.insert(sample.X, [0, 10, 30], 0.0, axis=0)
+    live = X.any(axis=1)
+    with pytest.warns(DataConversionWarning, match="3 of 33 rows are zero") as caught:
+        model = SDPKMeans(3, gram="cosine", random_state=0).fit(X)
+    assert len(caught) == 1
+    alone = SDPKMeans(3, gram="cosine", random_state=0).fit(sample.X)
+    assert_array_equal(model.labels_[live], alone.labels_)
+    assert_array_equal(model.labels_[~live], 0)
+    assert_array_equal(model.predict(X), model.labels_)
+    assert_allclose(model.cluster_centers_, alone.cluster_centers_)
+    assert not model.embedding_[~live].any()
+    assert not model.solution_[~live].any()
+    assert_allclose(model.solution_[np.ix_(live, live)], alone.solution_)
+    assert_array_equal(model.transform(X)[~live], 1)
+    message = "n_clusters=3 is more than the 2 rows of X that are not zero"
+    with pytest.raises(ValueError, match=message), pytest.warns(DataConversionWarning):
+        SDPKMeans(3, gram="cosine").fit(np.vstack([np.eye(2), np.zeros((3, 2))]))
+
+
+def test_fewer_directions_than_clusters():
+    rng = np.random.default_rng(0)
+    kinds = rng.standard_normal((2, 5))
+    X = kinds[np.arange(12) % 2] * rng.uniform(1, 9, (12, 1))
+    for dtype in (np.float64, np.float32):
+        with pytest.warns(ConvergenceWarning, match="2 distinct rows, fewer"):
+            model = SDPKMeans(3, gram="cosine", random_state=0).fit(X.astype(dtype))
+        assert exact_recovery(np.arange(12) % 2, model.labels_)
+        assert not model.exact_
+
+
+def test_unknown_gram(sample):
+    with pytest.raises(ValueError, match=r"gram='hollow'.*'full', 'cosine'"):
+        SDPKMeans(3, gram="hollow").fit(sample.X)
+
+
 def test_attributes(sample, fitted):
     X = sample.X
     assert exact_recovery(sample.labels, fitted.labels_)
@@ -158,6 +238,12 @@ def test_fewer_distinct_rows_than_clusters():
 )
 def test_huge_and_tiny_values(sample, fitted, unit, dtype):
     scaled = sample.X.astype(dtype) * dtype(unit)
+    cosines = SDPKMeans(3, gram="cosine", random_state=0).fit(scaled)
+    assert_array_equal(cosines.predict(scaled), fitted.labels_)
+    assert np.linalg.norm(cosines.cluster_centers_, axis=1) == pytest.approx(
+        0.9, abs=0.1
+    )
+    assert -30 < cosines.score(scaled) < 0
     model = SDPKMeans(3, random_state=0).fit(scaled)
     assert_array_equal(model.labels_, fitted.labels_)
     assert_array_equal(model.predict(scaled), fitted.labels_)

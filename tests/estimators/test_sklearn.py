@@ -28,13 +28,29 @@ if find_spec("cvxpy") is not None:
     ESTIMATORS.append(SDPKMeans(2, tol=1e-2))  # coarse, and a third of the time
 
 
+def repeated_rows_differ(estimator):
+    """Return the checks that take a row counted twice for a row given twice.
+
+    In a hollow Gram matrix it is not, and k-means draws other starts from more rows:
+    scikit-learn expects its own KMeans to fail here too. docs/weights.md says what
+    holds, and test_weights.py shows it.
+    """
+    if not isinstance(estimator, IhSC | IhGMM | PSC):
+        return {}
+    return {
+        f"check_sample_weight_equivalence_on_{kind}_data": "rows are not repeated"
+        for kind in ("dense", "sparse")
+    }
+
+
 @pytest.mark.filterwarnings(
     "ignore:.* rows are zero",
     "ignore:.* clusters were found",
     "ignore:.* are in one cluster",
     "ignore:In .* of the rows noise outweighs",
     "ignore:.* alternate between the two clusters",
+    "ignore:X has .* distinct rows?, fewer than",
 )
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=repeated_rows_differ)
 def test_estimator_checks(estimator, check):
     check(estimator)

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from ihgmm.experiments import EXPERIMENTS, PHASE, STUDIES
-from ihgmm.experiments.figures import grid, threshold_constants
+from ihgmm.experiments.figures import grid, limit_constant, threshold_constants
 from ihgmm.experiments.methods import METHODS
+from ihgmm.experiments.oracles import center_oracle
 from ihgmm.experiments.runner import Summary
 from ihgmm.experiments.studies import correlated_sample
 from ihgmm.statistics.model import default_separation, make_ihgmm
-from ihgmm.theory import thresholds
+from ihgmm.theory import ihsc_threshold, thresholds
 
 
 def count(experiment, panel=None):
@@ -125,3 +126,24 @@ def test_thresholds_in_units_of_the_papers():
     # Drawn as one line, since they are one number.
     pair = threshold_constants(two)
     assert pair["Ndaoud 2022"] == pair["Chen and Yang 2021"]
+
+
+def test_the_limit_is_where_the_centre_oracle_gets_half_of_the_samples_right():
+    panels = {panel.name: panel for panel in PHASE.panels}
+    for name in ("K=12", "R=1", "cosine=0.9", "noise=1/3 to 3"):
+        panel = panels[name]
+        constant = limit_constant(panel)
+        exact = 0
+        for seed in range(100):
+            # Few features: the directions of the centres are all that counts.
+            few = {**panel.fixed, "n_features": 20, "noise": "gaussian"}
+            few["separation_constant"] = constant * (
+                ihsc_threshold(200, 500, panel.fixed["n_clusters"])
+                / ihsc_threshold(200, 20, panel.fixed["n_clusters"])
+            )
+            sample = panel.sampler(**few, random_state=seed, return_params=True)
+            exact += bool((center_oracle(sample) == sample.labels).all())
+        assert 35 <= exact <= 68, name  # 50 give or take three standard errors
+    # Clusters that share the rows otherwise, or the centres, change nothing.
+    values = [limit_constant(panels[n]) for n in ("beta=0.1", "cosine=0.6", "K=4")]
+    np.testing.assert_allclose(values, values[0], rtol=0.02)

@@ -469,3 +469,12 @@ def test_every_kind_of_caution_has_a_sentence():
     texts = {caution_text(Caution(kind, figures)) for kind in CautionKind}
     assert len(texts) == len(CautionKind)
     assert all(text[-1] in ".?" for text in texts)
+
+
+def test_labels_in_another_order_are_no_noise():
+    X, truth = make_ihgmm(200, 60, 4, random_state=0)
+    shuffled = np.random.default_rng(0).permutation(truth)
+    found = diagnose(X, shuffled, random_state=0)
+    assert found.agreement > 0.95
+    assert CautionKind.OTHER_ORDER in kinds(found)
+    assert CautionKind.PURE_NOISE not in kinds(found)

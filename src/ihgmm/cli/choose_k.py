@@ -99,11 +99,13 @@ def _as_dict(number: CountEvidence) -> dict[str, Any]:
 def _show_evidence(count: ClusterCount, screen: AnswerScreen) -> None:
     """Show the figures of the plausible numbers and of their neighbours."""
     last = 2 + max((number.n_clusters for number in count.plausible), default=10)
-    formats = {"clusters": "", "gap": ".2f", "halves": ".2f", "likelihood": ".2f"}
+    # In eigenvectors and in the projected data.
+    gaps = {"gap": ".2f", "projected": ".2f"}
+    formats = {"clusters": "", **gaps, "halves": ".2f", "likelihood": ".2f"}
     rows = [
         (
             number.n_clusters,
-            max(number.gaps),
+            *number.gaps,
             number.strength,
             number.gain,
             ", ".join(side.value for side in number.sides),

@@ -25,6 +25,7 @@ from ihgmm._checks import (
     check_clip,
     check_count,
     check_flag,
+    check_live_rows,
     check_matrix,
     check_n_clusters,
     check_n_components,
@@ -261,12 +262,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
         else:
             k = int(self.n_clusters)
         check_row_count(data.shape[0], k)
-        live = int(namespace(data.sqnorms).sum(data.cast(data.sqnorms > 0)))
-        if live < k:
-            raise ValueError(
-                f"n_clusters={k} is more than the {live} rows of X that are not zero; "
-                f"give at most {live} clusters."
-            )
+        check_live_rows(data.sqnorms, k)
         self.n_clusters_ = k
         return Begun(data, everything, counts, k, rng)
 
@@ -405,7 +401,10 @@ class DistanceClusterer(CenterClusterer):
             return -float((weights * nearest) @ nearest)
 
     def _distances(self, X: Any) -> np.ndarray:
-        rows = self._check_new(X, in_memory=True)
+        return self._distances_of(self._check_new(X, in_memory=True))
+
+    def _distances_of(self, rows: Matrix) -> np.ndarray:
+        """Return the distance of each row to each cluster centre."""
         centers = as_matrix((self.cluster_centers_ / rows.unit).astype(rows.dtype))
         projected = self._project(centers)
         parts = [

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
-from ihgmm._checks import check_row_count, generator, identical_rows
+from ihgmm._checks import (
+    check_choice,
+    check_live_rows,
+    check_row_count,
+    generator,
+    identical_rows,
+    warn_zero_rows,
+)
 from ihgmm.estimators.base import DistanceClusterer
-from ihgmm.matrix import Matrix
+from ihgmm.matrix import Matrix, Scaled, as_matrix, to_host
 from ihgmm.matrix.tall import number_by_size
+from ihgmm.numerics.gram import row_factors
 from ihgmm.numerics.labels import Assignment
 from ihgmm.numerics.sdp import sdp_kmeans
 
@@ -19,13 +29,18 @@ class SDPKMeans(DistanceClusterer):
 
     The problem of k-means is relaxed to a convex one [1]_ that has no local optima.
     For mixtures of Gaussians with rows of one scale it finds all labels as soon as any
-    method can [2]_. It works on a matrix of n_samples by n_samples, so it is for a few
-    hundred rows; it needs cvxpy (``pip install cvxpy``).
+    method can [2]_. With ``gram="cosine"`` it is the relaxation for the paper's model,
+    whose rows differ in scale. It works on a matrix of n_samples by n_samples, so it is
+    for a few hundred rows; it needs cvxpy (``pip install cvxpy``).
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
+    gram : {"full", "cosine"}, default="full"
+        What the relaxation sees: "full" all inner products of rows, "cosine" those of
+        rows brought to unit norm, with a zero diagonal. With "cosine" all attributes
+        and methods are about unit rows, and the scale of a row plays no part.
     max_samples : int, default=500
         Most rows accepted. Time grows at least with the cube of their number: 100
         take about a second, 300 about ten, 500 a minute or two.
@@ -47,15 +62,16 @@ class SDPKMeans(DistanceClusterer):
     labels_ : ndarray of shape (n_samples,)
         The cluster of each row, numbered by decreasing size.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        The mean row of each cluster; zero for a cluster without rows.
+        The mean row of each cluster, for "cosine" the mean unit row; zero for a cluster
+        without rows.
     solution_ : ndarray of shape (n_samples, n_samples), float64
         The matrix that solves the relaxation, Z.
     embedding_ : ndarray of shape (n_samples, n_clusters)
         Leading eigenvectors of the solution.
     objective_ : float
-        The sum of ``X @ X.T * solution_``. The sum of squares of X less this number
-        is a lower bound on the cost of any clustering by k-means, within the
-        solver's accuracy.
+        The sum of ``X @ X.T * solution_``, for "cosine" that of unit rows. The sum of
+        squares of X less this number is a lower bound on the cost of any clustering by
+        k-means, within the solver's accuracy.
     exact_ : bool
         Whether the solution is a clustering already, ``labels_``, and no other
         clustering has a lower cost.
@@ -69,7 +85,8 @@ class SDPKMeans(DistanceClusterer):
     See Also
     --------
     PSC : the spectral method for rows of equal scale, for any number of rows.
-    IhSC : the spectral method for rows that differ in scale.
+    IhSC : the spectral method for rows that differ in scale. On samples of the model
+        ``SDPKMeans(gram="cosine")`` is no better, and takes ten times longer or more.
 
     Notes
     -----
@@ -79,6 +96,13 @@ class SDPKMeans(DistanceClusterer):
     the block of each cluster and zero elsewhere, so that labels can be read off it.
     Elsewhere a rounding is needed: here it is k-means on the leading eigenvectors of
     Z, which finds the blocks where there are blocks.
+
+    A number taken off the whole diagonal of the Gram matrix lowers the objective by
+    n_clusters times that number, whatever Z is, since the trace of Z is fixed. So for
+    unit rows the hollow diagonal and the full one have the same solution; ``exact_``
+    and ``objective_`` are those of k-means on unit rows. Zero rows have no direction:
+    with "cosine" they are left out of the relaxation, get label 0 with a warning, and
+    have distance 1 to every centre.
 
     References
     ----------
@@ -95,12 +119,25 @@ class SDPKMeans(DistanceClusterer):
     >>> model = SDPKMeans(n_clusters=3, random_state=0).fit(X)
     >>> exact_recovery(labels, model.labels_), model.exact_
     (True, True)
+
+    Rows that differ in scale:
+
+    >>> X, labels = make_ihgmm(60, 20, 3, scale_ratio=20, random_state=0)
+    >>> model = SDPKMeans(n_clusters=3, gram="cosine", random_state=0).fit(X)
+    >>> exact_recovery(labels, model.labels_), model.exact_
+    (True, True)
     """
+
+    _checks: ClassVar = {
+        **DistanceClusterer._checks,
+        "gram": partial(check_choice, choices=("full", "cosine")),
+    }
 
     def __init__(
         self,
         n_clusters: int = 8,
         *,
+        gram: Literal["full", "cosine"] = "full",
         max_samples: int = 500,
         assign_labels: Assignment = "kmeans",
         n_init: int | Literal["auto"] = "auto",
@@ -109,6 +146,7 @@ class SDPKMeans(DistanceClusterer):
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
+        self.gram = gram
         self.max_samples = max_samples
         self.assign_labels = assign_labels
         self.n_init = n_init
@@ -125,8 +163,15 @@ class SDPKMeans(DistanceClusterer):
                 f"relaxation has {n}^2 variables. Use PSC, or IhSC where rows differ "
                 "in scale, or raise max_samples and wait."
             )
+        live = np.arange(n)
+        if self.gram == "cosine":
+            warn_zero_rows(X.sqnorms)
+            check_live_rows(X.sqnorms, k)
+            live = np.flatnonzero(to_host(X.sqnorms))
+            X = _unit_rows(X)
+        rows = X.take(live)
         found = sdp_kmeans(
-            X,
+            rows,
             k,
             assign_labels=self.assign_labels,
             n_init=self.n_init,
@@ -134,15 +179,39 @@ class SDPKMeans(DistanceClusterer):
             tol=self.tol,
             rng=generator(self.random_state),
         )
-        kinds = identical_rows(X, k)
+        kinds = identical_rows(rows if self.gram == "full" else _merged(rows), k)
         labels = found.labels if kinds is None else number_by_size(kinds, k)
         sizes = np.maximum(np.bincount(labels, minlength=k), 1)
-        centers = X.adjoint(np.eye(k)[labels] / sizes).T
-        self.labels_ = labels
+        centers = rows.adjoint(np.eye(k)[labels] / sizes).T
+        self.labels_ = np.zeros(n, dtype=labels.dtype)
+        self.labels_[live] = labels
         self.cluster_centers_ = centers * centers.dtype.type(X.unit)
-        self.solution_ = found.Z
-        self.embedding_ = found.embedding
+        self.solution_ = np.zeros((n, n))
+        self.solution_[np.ix_(live, live)] = found.Z
+        self.embedding_ = np.zeros((n, k), dtype=X.dtype)
+        self.embedding_[live] = found.embedding
         self.objective_ = float(X.restore_squares(np.array(found.objective)))
         self.exact_ = found.exact and kinds is None
         self.status_ = found.status
         self.n_iter_ = found.n_iter
+
+    def _distances_of(self, rows: Matrix) -> np.ndarray:
+        if self.gram == "full":
+            return super()._distances_of(rows)
+        distances = super()._distances_of(_unit_rows(rows))
+        distances[to_host(rows.sqnorms) == 0] = 1
+        return distances
+
+
+def _unit_rows(X: Matrix) -> Matrix:
+    """Return rows of unit norm, whatever unit the data are kept in."""
+    rows = Scaled(X, rows=row_factors(X.sqnorms, 0.0))
+    rows.unit = 1.0
+    return rows
+
+
+def _merged(rows: Matrix) -> Matrix:
+    """Return rows with one copy of those that differ by rounding, as parallel ones."""
+    U = rows.toarray()
+    same = cdist(U, U) <= 10 * np.finfo(U.dtype).eps
+    return as_matrix(U[same.argmax(axis=1)])

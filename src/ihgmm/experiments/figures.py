@@ -12,7 +12,7 @@ import numpy as np
 
 from ihgmm.experiments.runner import Summary
 from ihgmm.experiments.studies import NOISE_NAMES, Experiment, Map, Panel
-from ihgmm.theory import thresholds
+from ihgmm.theory import exact_recovery_limit, ihsc_threshold, thresholds
 
 # Colours that the colour-blind can tell apart, and markers that print in grey.
 CURVES: dict[str, dict[str, Any]] = {
@@ -32,6 +32,8 @@ THRESHOLDS: dict[str, tuple[str, Any]] = {
     "Zhang and Zhou 2024": ("Zhang and Zhou 2024", (0, (1, 1.2))),
     "Löffler et al. 2021": ("Löffler et al. 2021", "dashdot"),
 }
+# Beside them: where one who knows the centres is exact in half of the samples.
+LIMIT = "limit with known centres (even odds)"
 
 
 def _two_rows(n_columns: int, **options: Any) -> tuple[Any, np.ndarray]:
@@ -147,7 +149,12 @@ def draw_map(
             ax.set_facecolor("#dddddd")
             for label, (x, style) in steps.items():
                 y = np.repeat(heights, 2)[1:-1]
-                (lines[label],) = ax.plot(x, y, linestyle=style, **line)
+                look = (
+                    {**line, "color": "#ff5a36", "zorder": 3}
+                    if label == LIMIT
+                    else line
+                )
+                (lines[label],) = ax.plot(x, y, linestyle=style, **look)
         bar = figure.colorbar(mesh, ax=axes[row], aspect=12, pad=0.01)
         bar.ax.tick_params(labelsize=7)
         if row == 0:
@@ -184,9 +191,24 @@ def threshold_constants(panel: Panel) -> dict[str, float]:
     return {name: value / values["IhSC"] for name, value in values.items()}
 
 
+def limit_constant(panel: Panel) -> float:
+    """Return the limit with known centres as a separation constant C.
+
+    It is that of rows which the panel's sampler draws, for samples of the panel's size.
+    """
+    fixed = panel.fixed
+    size = fixed["n_samples"], fixed["n_features"], fixed["n_clusters"]
+    # Many rows, for figures that hardly depend on the draw (50,000 leave 0.5%, 1.5% at
+    # R = 100), and few features, on which nothing that the limit knows depends.
+    many = {"n_samples": 50_000, "n_features": size[2] + 1, "separation_constant": 1.0}
+    s = panel.sampler(**{**fixed, **many}, random_state=0, return_params=True)
+    model = s.labels, s.scales, s.centers, s.noise_levels
+    return exact_recovery_limit(*model, n_samples=size[0]) / ihsc_threshold(*size)
+
+
 def _threshold_steps(one: Map, edges: np.ndarray) -> dict[str, tuple[np.ndarray, Any]]:
     """Return the thresholds that fall on a map as steps, with their styles."""
-    steps = {}
+    steps = {LIMIT: (np.repeat([limit_constant(p) for p in one.panels], 2), "solid")}
     constants = [threshold_constants(panel) for panel in one.panels]
     for name, (legend, style) in THRESHOLDS.items():
         x = np.repeat([c[name] for c in constants], 2)

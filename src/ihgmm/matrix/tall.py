@@ -336,7 +336,8 @@ class Groups:
     def weighted_sums(self, X: Any, weights: Tall) -> np.ndarray:
         """Return the sum of weight times row of a matrix for each group."""
         weights, labels = X.cast(weights), X.to_device(self.labels)
-        members = one_hot(labels, len(self.sizes), weights) * weights[:, None]
+        members = one_hot(labels, len(self.sizes), weights)
+        members *= weights[:, None]
         return to_host(X.adjoint(members)).T
 
     def inner_products(self, X: Any, centers: np.ndarray) -> Tall:

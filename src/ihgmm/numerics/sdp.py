@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
@@ -11,7 +10,7 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._warnings import warn
+from ihgmm._warnings import ignored, warn
 from ihgmm.matrix import as_matrix
 from ihgmm.matrix.tall import number_by_size
 from ihgmm.numerics.labels import Assignment, learn_rule
@@ -54,7 +53,8 @@ def sdp_kmeans(
     ``n_clusters``. The matrix of a clustering, ``1 / size`` where two rows are in one
     cluster and 0 elsewhere, is such a Z, and its objective is the sum of squares less
     the cost of k-means. Moving all rows by one vector changes the objective by a
-    constant; the solver sees the rows moved to mean zero and A scaled to norm 1.
+    constant, and so does a number added to the whole diagonal of A; the solver sees
+    the rows moved to mean zero and A scaled to norm 1.
 
     Examples
     --------
@@ -118,9 +118,8 @@ def _solve(
         cp.Maximize(cp.sum(cp.multiply(A / (norm if norm > 0 else 1.0), Z))),
         [Z >= 0, cp.sum(Z, axis=1) == 1, cp.trace(Z) == n_clusters],
     )
-    with warnings.catch_warnings():
-        # The warning below says so with the names of this package.
-        warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
+    # The warning below says so with the names of this package.
+    with ignored(UserWarning, "Solution may be inaccurate"):
         problem.solve(solver=cp.SCS, eps_abs=tol, eps_rel=tol, max_iters=max_iter)
     if Z.value is None:
         raise RuntimeError(

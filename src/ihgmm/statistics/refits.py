@@ -66,7 +66,8 @@ def refit_halves(
                 total[unseen] += chances[unseen] / n_splits
                 best.append(chances.argmax(axis=1))
                 judges.append(judge)
-            agreement.append(np.mean(best[0] == best[1]))
+            # Whatever the labels in question call clusters, two fits may agree.
+            agreement.append(np.mean(_renamed(best[0], best[1], k) == best[1]))
     n = data.shape[0]
     support, disputed = np.zeros(n), np.zeros(n, dtype=bool)
     if len(drawn) < len(live):
@@ -134,9 +135,7 @@ def _learn(
         fit = spectral_clustering(part.take(seen), k, n_init=3, rng=rng)
     embedding = fit.placement.embedding
     labels = to_host(fit.labels)
-    common = np.zeros((k, k))
-    np.add.at(common, (labels, codes[seen]), 1)
-    labels = linear_sum_assignment(common, maximize=True)[1][labels]
+    labels = _renamed(labels, codes[seen], k)
     coordinates = to_host(embedding.coordinates(part)).astype(np.float64)
     rows = coordinates * embedding.weights
     lengths = row_norms(rows)
@@ -145,6 +144,13 @@ def _learn(
     spread = excess(lengths[seen], np.median(lengths[seen]) or 1.0)
     rule, shares, level, slope = _fit_clusters(unit_rows(rows[seen]), labels, k, spread)
     return _Judge(embedding, rule, np.log(shares), level, slope, float(typical))
+
+
+def _renamed(labels: np.ndarray, like: np.ndarray, k: int) -> np.ndarray:
+    """Return labels under the names that make them equal to others most often."""
+    common = np.zeros((k, k))
+    np.add.at(common, (labels, like), 1)
+    return np.asarray(linear_sum_assignment(common, maximize=True)[1][labels])
 
 
 def _fit_clusters(

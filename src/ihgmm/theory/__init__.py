@@ -2,9 +2,10 @@
 
 Sections, lemmas and tables are those of "Individual-heterogeneous sub-Gaussian mixture
 models": definitions and Lemma 1 in ``definitions``; assumptions, Lemmas 2 to 4, Theorem
-1 and Corollary 1 in ``theorem``; the table of other methods in ``comparison``. The
-paper keeps observations in columns; here they are rows, so that its P is the transpose
-of :func:`signal`.
+1 and Corollary 1 in ``theorem``; the table of other methods in ``comparison``; what is
+possible at best, which is not in the paper, in ``limit``. The paper keeps
+observations in columns; here they are rows, so that its P is the transpose of
+:func:`signal`.
 
 Functions of a model take its ``centers``, one in each row, the ``scales`` of its rows,
 positive, and their ``labels``: whole numbers, the row of ``centers`` that each belongs
@@ -41,6 +42,7 @@ from ihgmm.theory.definitions import (
     sub_gaussian_norm,
     weighted_sizes,
 )
+from ihgmm.theory.limit import exact_recovery_limit, oracle_errors
 from ihgmm.theory.theorem import (
     CorollaryConditions,
     EntryConstants,
@@ -65,12 +67,12 @@ __all__ = [
     "CorollaryConditions", "EntryConstants", "ErrorTerms", "IdealEmbedding",
     "Incoherence", "ModelParameters", "PerturbationConditions", "TheoremConditions",
     "balance", "chen_threshold", "cluster_limits", "condition_number",
-    "corollary_conditions", "entry_constants", "error_bound", "explicit_error_bound",
-    "ideal_embedding", "ihsc_threshold", "incoherence", "incoherence_bounds",
-    "kmeans_radius", "loeffler_threshold", "model_parameters", "ndaoud_threshold",
-    "perturbation_conditions", "row_norm_bound", "scale_ratio", "separation", "signal",
-    "signal_condition_number", "signal_condition_number_bound",
-    "signal_singular_values", "size_ratio", "smallest_singular_value_bound",
-    "sub_gaussian_norm", "subspace_constant", "theorem_conditions", "thresholds",
-    "weighted_sizes", "zhang_threshold",
+    "corollary_conditions", "entry_constants", "error_bound", "exact_recovery_limit",
+    "explicit_error_bound", "ideal_embedding", "ihsc_threshold", "incoherence",
+    "incoherence_bounds", "kmeans_radius", "loeffler_threshold", "model_parameters",
+    "ndaoud_threshold", "oracle_errors", "perturbation_conditions", "row_norm_bound",
+    "scale_ratio", "separation", "signal", "signal_condition_number",
+    "signal_condition_number_bound", "signal_singular_values", "size_ratio",
+    "smallest_singular_value_bound", "sub_gaussian_norm", "subspace_constant",
+    "theorem_conditions", "thresholds", "weighted_sizes", "zhang_threshold",
 ]  # fmt: skip

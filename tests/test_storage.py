@@ -289,8 +289,20 @@ WRONG = {
     ),
     "whitener": (put("header", "preparation", [{"kind": "x"}]), "its preparation is"),
     "no whitener": (
-        put("header", "preparation", [{"kind": "whitener", "noise": "counts"}]),
+        put(
+            "header",
+            "preparation",
+            [{"kind": "whitener", "noise": "counts", "dispersion": 0.0}],
+        ),
         "'whitener.columns' is missing",
+    ),
+    "dispersion": (
+        put(
+            "header",
+            "preparation",
+            [{"kind": "whitener", "noise": "counts", "dispersion": -1.0}],
+        ),
+        "its preparation is",
     ),
     "missing": (lambda _, parts: parts.pop("labels_.npy"), "'labels_' is missing"),
     "extra": (put("parts", "more.npy", npy(X)), "'more' does not belong in it"),

@@ -306,15 +306,21 @@ def _preparation_contents(
     numbers: list[dict[str, Any]] = []
     arrays: dict[str, np.ndarray] = {}
     for change in preparation:
-        numbers.append({"kind": "whitener", "noise": change.noise})
+        parts = {"noise": change.noise, "dispersion": float(change.dispersion)}
+        numbers.append({"kind": "whitener", **parts})
         for key in WHITENER:
             arrays[key] = getattr(change, key.removeprefix("whitener."))
     return numbers, arrays
 
 
 def _check_preparation(numbers: Any) -> None:
-    known: list[Any] = [[], *([{"kind": "whitener", "noise": n}] for n in NOISES)]
-    _require(numbers in known, f"its preparation is {numbers!r}, which is not known.")
+    text = f"its preparation is {numbers!r}, which is not known."
+    _require(isinstance(numbers, list) and len(numbers) <= 1, text)
+    for change in numbers:
+        fits = isinstance(change, dict) and change.get("kind") == "whitener"
+        _require(fits and change.get("noise") in NOISES, text)
+        dispersion = change.get("dispersion")
+        _require(type(dispersion) is float and 0 <= dispersion < np.inf, text)
 
 
 def _preparation(
@@ -322,7 +328,12 @@ def _preparation(
 ) -> tuple[Whitener, ...]:
     """Return the maps that numbers and arrays describe."""
     return tuple(
-        Whitener(change["noise"], *(arrays[key] for key in WHITENER))
+        Whitener(
+            change["noise"],
+            arrays["whitener.columns"],
+            arrays["whitener.directions"],
+            change["dispersion"],
+        )
         for change in numbers
     )
 

@@ -20,9 +20,9 @@ from ihgmm.numerics.whitening import NOISES
 
 GRAM = choice("Similarity of rows", GRAMS, default=IhSC().gram)
 WHITEN = option(
-    "Make noise alike in rows and columns first. counts: its variance is the mean of "
-    "an entry; learned: it is learnt from what a low-rank fit leaves; auto: the first "
-    "where the data look like counts.",
+    "Make noise alike in rows and columns first. counts: its variance grows with the "
+    "mean of an entry; learned: it is learnt from what a low-rank fit leaves; auto: "
+    "the first where the data look like counts.",
     words=("auto", *NOISES),
 )
 

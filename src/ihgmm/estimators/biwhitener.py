@@ -26,12 +26,13 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     noise : {"auto", "counts", "learned"}, default="auto"
         How large the noise is. ``"counts"``: the variance of an entry is its mean, as
-        in counts of independent events (biwhitening [1]_). ``"learned"``: the variance
-        is a factor of the row times one of the column, learnt from what a fit of low
-        rank leaves, for data of any sign. ``"auto"``: the first where data look like
-        counts, whole numbers most of which are 0; the second elsewhere.
+        in counts of independent events, or its mean m plus c m², where c is learnt
+        (biwhitening [1]_). ``"learned"``: the variance is a factor of the row times one
+        of the column, learnt from what a fit of low rank leaves, for data of any sign.
+        ``"auto"``: the first where data look like counts, whole numbers most of which
+        are 0; the second elsewhere.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the rows that ``"learned"`` draws from data of more than 4 million
+        Seed of the rows that are drawn to learn from data of more than a million
         entries.
 
     Attributes
@@ -40,6 +41,8 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         "counts" or "learned".
     column_factors_ : ndarray of shape (n_features,)
         What columns are multiplied by; 0 for columns that were 0 throughout.
+    dispersion_ : float
+        c in the variance of counts; 0 for independent events.
     whitener_ : callable
         The map itself.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
@@ -48,8 +51,9 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Notes
     -----
     The factor of a row depends on that row and ``column_factors_`` alone, so that new
-    rows are treated as those of the fit. Counts are read twice to learn and once to
-    transform, whatever kind of array they are in. Sparse data stay sparse, those of a
+    rows are treated as those of the fit. Counts are read twice to learn, beside a
+    sample of their rows, and once to transform, whatever kind of array they are in.
+    Sparse data stay sparse, those of a
     device stay there, a dask array stays lazy; rows on disk come back in memory.
 
     References
@@ -71,6 +75,7 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     noise_: str
     column_factors_: np.ndarray
+    dispersion_: float
     whitener_: Whitener
 
     def __init__(
@@ -96,6 +101,7 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.whitener_ = learn_whitener(data, self.noise, generator(self.random_state))
         self.noise_ = self.whitener_.noise
         self.column_factors_ = self.whitener_.columns
+        self.dispersion_ = self.whitener_.dispersion
         return self
 
     def transform(self, X: Any) -> Any:

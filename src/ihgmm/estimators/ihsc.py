@@ -93,10 +93,11 @@ class IhSC(InSteps, CosineClusterer):
         :doc:`/signs`.
     whiten : {"auto", "counts", "learned"} or None, default=None
         Whether rows and columns are multiplied first so that noise is alike in all of
-        them. ``"counts"``: the variance of an entry is its mean. ``"learned"``: it is
-        learnt from what a low-rank fit leaves. ``"auto"``: the first where data look
-        like counts. Centres, scales and noise levels come back in the units of the
-        data. See :class:`~ihgmm.Biwhitener` and :doc:`/counts`.
+        them. ``"counts"``: the variance of an entry grows with its mean, as that of
+        counts does. ``"learned"``: it is learnt from what a low-rank fit leaves.
+        ``"auto"``: the first where data look like counts. Centres, scales and noise
+        levels come back in the units of the data. See :class:`~ihgmm.Biwhitener` and
+        :doc:`/counts`.
     refine : bool, default=False
         Reassign rows afterwards to the centres that the other rows give, see
         :func:`ihgmm.statistics.likelihood.refine_labels`. Under the model this comes

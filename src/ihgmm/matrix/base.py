@@ -199,16 +199,6 @@ class Matrix(ABC):
         return nullcontext()
 
 
-def draw_rows(X: Matrix, max_entries: int, rng: np.random.Generator) -> Matrix:
-    """Draw rows where there are very many and many more than features."""
-    n, p = X.shape
-    rows = int(max(max_entries * (n / max(X.n_entries, 1)), 4 * p))
-    if n <= 1.5 * rows:
-        return X
-    keep = np.sort(rng.choice(n, rows, replace=False, shuffle=False))
-    return X.by_rows().take(keep)
-
-
 def ask(question: str, *given: Any) -> Callable[..., Any]:
     """Return the work of asking a block of rows; it can go to another process."""
     return partial(_ask, question, given)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
-from ihgmm.matrix.base import draw_rows
 from ihgmm.matrix.tall import ratio, row_dots, stack, widen
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
@@ -34,6 +33,7 @@ class Whitener:
     noise: Noise
     columns: np.ndarray  # (n_features,): factors; 0 where the fit had no entry
     directions: np.ndarray  # (n_features, m): orthonormal, of the pattern in such rows
+    dispersion: float = 0.0  # of counts: c in the variance ``mean + c * mean**2``
 
     def __call__(self, X: Matrix) -> Scaled:
         """Return the data with its rows and columns multiplied; nothing is copied."""
@@ -53,8 +53,8 @@ class Whitener:
         p, m = self.directions.shape
         total = X.row_sqnorms(self.columns**2)
         if self.noise == "counts":
-            # In the data's own unit the variance is the mean, in ours it is not.
-            return widen(X @ self.columns**2) / (p * X.unit), total
+            c, unit = self.dispersion, X.unit
+            return _count_variances(X @ self.columns**2, total, c, unit) / p, total
         along = X @ (self.columns[:, None] * self.directions)
         left = total - widen(row_dots(along, along))
         # A row that the directions fit to a thousandth is known no better than that.
@@ -67,19 +67,72 @@ def learn_whitener(
 ) -> Whitener:
     """Learn how to make the noise of data alike in rows and columns.
 
-    ``"counts"``: the variance of an entry is its mean. ``"learned"``: it is a factor of
-    the row times one of the column, learnt from what a low-rank fit leaves. ``"auto"``:
-    the first where the data look like counts.
+    ``"counts"``: the variance of an entry of mean m is ``m + c * m**2``, c being learnt
+    from rows drawn of large data. ``"learned"``: it is a factor of the row times one of
+    the column, learnt from what a low-rank fit leaves. ``"auto"``: the first where the
+    data look like counts.
     """
     if noise == "auto":
         noise = "counts" if looks_like_counts(X) else "learned"
-    if noise == "counts":
-        columns = _balanced_columns(X)
-        return Whitener(noise, columns, np.zeros((len(columns), 0)))
-    return Whitener(noise, *_learned_columns(draw_rows(X, 2**22, rng), rng))
+    if noise == "learned":
+        return Whitener(noise, *_learned_columns(_few_rows(X, 2**22, rng), rng))
+    few = _few_rows(X, 2**20, rng)
+    # So much tames columns that would rule, and costs little where counts are thin.
+    dispersion = 0.3
+    for _ in range(2):
+        dispersion = _dispersion(few, _count_whitener(few, dispersion), rng)
+    return _count_whitener(X, dispersion)
 
 
-def _balanced_columns(X: Matrix) -> np.ndarray:
+def _few_rows(X: Matrix, n_entries: int, rng: np.random.Generator) -> Matrix:
+    """Draw rows of about so many entries, 500 at least; they are read once."""
+    n = X.shape[0]
+    rows = int(max(n_entries * (n / max(X.n_entries, 1)), 500))
+    if n > rows:
+        keep = np.sort(rng.choice(n, rows, replace=False, shuffle=False))
+        return X.by_rows().take(keep)
+    return X.to_memory() if X.streamed else X
+
+
+def _count_variances(sums: Tall, squares: Tall, dispersion: float, unit: float) -> Tall:
+    """Return variances of counts from sums of counts and of their squares.
+
+    A count of mean m and variance ``m + c * m**2`` has the mean square ``m + (1 + c) *
+    m**2``, so that ``(x + c * x**2) / (1 + c)`` has the variance as its mean. Counts
+    are ``unit * x``.
+    """
+    return (widen(sums) / unit + dispersion * squares) / (1 + dispersion)
+
+
+def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
+    columns = _balanced_columns(X, dispersion)
+    return Whitener("counts", columns, np.zeros((len(columns), 0)), dispersion)
+
+
+def _dispersion(X: Matrix, whitener: Whitener, rng: np.random.Generator) -> float:
+    """Return c for which counts have the variance ``mean + c * mean**2``.
+
+    What a fit of low rank leaves of a column, times factors f, is the sum of f**2 times
+    variances. That is compared with sums of ``f**2 * x`` and of ``f**2 * (x**2 - x)``,
+    whose mean is ``(1 + c) * mean**2``.
+    """
+    white = whitener(X)
+    squares, fit = _low_rank(white, rng)
+    left = _left_of_columns(squares, fit) / (X.shape[0] - fit.shape[1])
+    factors: Any = white.row_scale
+    sums = to_host(X.adjoint(factors**2)).astype(np.float64) * whitener.columns**2
+    first = sums / (X.shape[0] * X.unit)
+    second = squares / X.shape[0] - first
+    # The error of what is left grows with its size.
+    weights = ratio(1.0, np.square(first + np.abs(second)))
+    share = (weights * second * (left - first)).sum() / max(
+        (weights * second**2).sum(), 1e-300
+    )
+    share = float(np.clip(share, 0.0, 0.9))
+    return share / (1 - share)
+
+
+def _balanced_columns(X: Matrix, dispersion: float) -> np.ndarray:
     """Return factors of columns that, with those of rows, make mean variances one.
 
     Rows and columns are divided in turn, as Sinkhorn's algorithm does. Two rounds, two
@@ -88,27 +141,62 @@ def _balanced_columns(X: Matrix) -> np.ndarray:
     """
     squares = np.ones(X.shape[1])
     for _ in range(2):
-        parts = list(X.map(partial(_column_sums, squares), X.weights))
+        work = partial(_column_sums, squares, dispersion, X.unit)
+        parts = list(X.map(work, X.weights))
         if (low := min(part[1] for part in parts)) < 0:
             raise ValueError(
                 f"X has the entry {low * X.unit:g}; counts are not negative. Take "
                 "'learned' for data with both signs."
             )
         means = sum(part[0] for part in parts) / X.shape[0]
-        squares = np.where(means > 0, 1 / np.where(means > 0, means, 1.0), 0.0)
+        squares = ratio(1.0, np.asarray(means))
     return np.sqrt(squares)
 
 
 def _column_sums(
-    squares: np.ndarray, block: Matrix, counts: Tall | None
+    squares: np.ndarray, dispersion: float, unit: float, block: Any, counts: Tall | None
 ) -> tuple[np.ndarray, float]:
-    """Return the sum of rows, each over its weighted mean, and the smallest entry.
+    """Return sums of variances over rows, each over its mean; the smallest entry.
 
     Rows count by ``counts``.
     """
-    weights = ratio(float(block.shape[1]), block @ squares)
+    sums = block @ squares
+    if dispersion:
+        sqnorms = block.row_sqnorms(squares)
+        sums = block.cast(_count_variances(sums, sqnorms, dispersion, unit))
+    weights = ratio(float(block.shape[1]), sums)
     weights = weights if counts is None else weights * block.cast(counts)
-    return to_host(block.adjoint(weights)).astype(np.float64), block.most_negative()
+    total = to_host(block.adjoint(weights)).astype(np.float64)
+    if dispersion:
+        scaled = block.multiplied(namespace(weights).sqrt(weights), None)
+        total = _count_variances(total, scaled.column_sqnorms(), dispersion, unit)
+    return total, block.most_negative()
+
+
+def _low_rank(white: Matrix, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return squared norms of columns, and ``A.T @ U`` of leading eigenvectors U.
+
+    The rank is a quarter of the smaller side, at most 32: a rank too large takes an
+    even share of the noise.
+    """
+    rank = min(*white.shape, 128) // 4
+    fit = np.zeros((white.shape[1], 0))
+    if rank:
+        G = GramOperator.of(white, "full")
+        pairs = leading_eigenpairs(G, rank, tol=1e-2, quiet=True, rng=rng)
+        fit = to_host(white.adjoint(pairs.vectors)).astype(np.float64)
+    return white.column_sqnorms(), fit
+
+
+def _left_of_columns(total: np.ndarray, fit: np.ndarray) -> np.ndarray:
+    """Return what a fit leaves of the squared norms of columns.
+
+    It takes some noise too, more of a column that has a large share in it. Of one that
+    it takes by more than 0.9 or explains to a thousandth no more is known.
+    """
+    shares = np.square(np.linalg.qr(fit)[0]).sum(axis=1)
+    left = (total - np.square(fit).sum(axis=1)) / (1 - np.minimum(shares, 0.9))
+    return np.maximum(left, 1e-3 * total)
 
 
 def _learned_columns(
@@ -117,26 +205,17 @@ def _learned_columns(
     """Return factors of columns, and the directions of the pattern beside the noise.
 
     At first columns are divided by their length. Each round then takes out a fit of low
-    rank and divides them by what is left, ``(I - U @ U.T) @ X``. The rank is a quarter
-    of the smaller side, at most 32: a rank too large takes an even share of the noise.
+    rank and divides them by what is left, ``(I - U @ U.T) @ X``.
     """
     n, p = X.shape
-    rank = min(n, p, 128) // 4
-    columns, directions = np.ones(p), np.zeros((p, 0))
-    for fitted in [0] + [rank] * rounds * (rank > 0):
+    white = Whitener("learned", np.ones(p), np.zeros((p, 0)))(X)
+    columns = np.sqrt(ratio(float(n), white.column_sqnorms()))
+    directions = np.zeros((p, 0))
+    for _ in range(rounds):
         white = Whitener("learned", columns, directions)(X)
-        total, fit = white.column_sqnorms(), np.zeros((p, 0))
-        if fitted:
-            G = GramOperator.of(white, "full")
-            pairs = leading_eigenpairs(G, rank, tol=1e-2, quiet=True, rng=rng)
-            fit = to_host(white.adjoint(pairs.vectors)).astype(np.float64)
-        left = total - np.square(fit).sum(axis=1)
-        # The fit takes some noise too, more of a column that has a large share in it.
-        # Of one that it takes by more than 0.9 or explains to a thousandth no more is
-        # known.
-        shares = np.square(np.linalg.qr(fit)[0]).sum(axis=1)
-        left = np.maximum(left / (1 - np.minimum(shares, 0.9)), 1e-3 * total)
-        factors = np.sqrt(ratio(float(n - fitted), left))
+        total, fit = _low_rank(white, rng)
+        left = _left_of_columns(total, fit)
+        factors = np.sqrt(ratio(float(n - fit.shape[1]), left))
         columns = columns * factors
         directions = np.linalg.qr(fit * factors[:, None])[0]
     return columns, directions

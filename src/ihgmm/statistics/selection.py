@@ -20,7 +20,6 @@ from ihgmm._checks import (
 from ihgmm._text import automatic_count_warnings, count_summary
 from ihgmm._warnings import warn
 from ihgmm.matrix import Matrix, namespace, only, to_host
-from ihgmm.matrix.base import draw_rows
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.flips import default_flips, is_kept, null_eigenvalues, residual_of
@@ -334,7 +333,7 @@ def count_clusters(
     Where rows are many more than features, so many are drawn that about ``max_entries``
     are left. See :func:`select_n_clusters`.
     """
-    X = draw_rows(_draw_by_weights(X, rng), max_entries, rng)
+    X = _draw_rows(_draw_by_weights(X, rng), max_entries, rng)
     n, p = X.shape
     most = min(max_clusters, n - 1, p)
     # What signs leave of one pattern in so few features may hide another.
@@ -430,6 +429,16 @@ def _draw_by_weights(X: Matrix, rng: np.random.Generator) -> Matrix:
     size = max(1, int(1 / np.square(shares).sum()))
     keep = np.sort(rng.choice(len(shares), size, replace=False, p=shares))
     return only(X, keep).weighted(None)
+
+
+def _draw_rows(X: Matrix, max_entries: int, rng: np.random.Generator) -> Matrix:
+    """Draw rows where there are very many and many more than features."""
+    n, p = X.shape
+    rows = int(max(max_entries * (n / max(X.n_entries, 1)), 4 * p))
+    if n <= 1.5 * rows:
+        return X
+    keep = np.sort(rng.choice(n, rows, replace=False, shuffle=False))
+    return X.by_rows().take(keep)
 
 
 def _largest_column(X: Matrix) -> dict[str, Any]:

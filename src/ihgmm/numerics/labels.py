@@ -359,11 +359,12 @@ def prefers_lines(
     opposite, as in data with its mean taken off, and in 17 real sets, at most 0.4.
     """
     few = _sample(rows, max_rows, rng)
+    # In fewer directions than clusters many rows are opposite, whatever they are.
+    if n_clusters < 2 or rows.shape[1] < n_clusters or len(few) <= 4 * n_clusters:
+        return False
     cosines = few @ few.T
     np.fill_diagonal(cosines, 0.0)
     opposite, near = -cosines.min(axis=1), cosines.max(axis=1)
-    if n_clusters < 2 or len(few) <= 4 * n_clusters:
-        return False
     if np.median(opposite) < 0.9 * np.median(near):
         return False
     gains = [

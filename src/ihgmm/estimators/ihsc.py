@@ -27,6 +27,7 @@ from ihgmm.numerics.labels import Assignment
 from ihgmm.numerics.spectral import CosinePlacement, Placement, spectral_clustering
 from ihgmm.numerics.whitening import Noise, learn_whitener
 from ihgmm.statistics.estimation import (
+    Parameters,
     estimate_parameters,
     estimates_of_fit,
     for_all_rows,
@@ -288,6 +289,7 @@ class IhSC(InSteps, CosineClusterer):
         if found.looks_signed:
             self._warn_of_signs()
         with steps.step("centers"):
+            fitted: Parameters
             if refine:
                 fitted = estimate_parameters(data, labels, k)
             else:

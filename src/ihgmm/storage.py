@@ -29,6 +29,7 @@ from ihgmm.matrix import to_host
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.labels import LinearRule, NeighborRule
 from ihgmm.numerics.spectral import CosinePlacement, Placement
+from ihgmm.numerics.whitening import NOISES, Whitener
 
 __all__ = ["StorageError", "load_model", "save_model"]
 
@@ -48,7 +49,8 @@ class SavedModel(NamedTuple):
 class Layout(NamedTuple):
     """The fitted attributes of a class: arrays with their shapes, and numbers.
 
-    A shape has a letter for each axis: n rows, p features, k clusters, m directions.
+    A shape has a letter for each axis: n rows, p features, k clusters, m directions of
+    the embedding, w directions of a whitener.
     """
 
     build: type
@@ -95,6 +97,8 @@ PLACEMENTS = {
     "neighbors": {**EMBEDDING, "rows": "sm", "labels": "s"},
     "cosine": {"directions": "kp"},
 }
+# What rows go through first, in this order: arrays of each kind of map.
+WHITENER = {"whitener.columns": "p", "whitener.directions": "pw"}
 PLACING = {"rank": int, "diagonal": str, "longest": float, "unit": float}
 SCALER = ("scaler.mean_", "scaler.scale_", "scaler.var_")
 
@@ -158,6 +162,8 @@ def save_model(
     parameters, arrays = _contents(estimator, layout)
     placement, placing = _placement_contents(getattr(estimator, "placement_", None))
     arrays |= placing
+    preparation, maps = _preparation_contents(getattr(estimator, "preparation_", ()))
+    arrays |= maps
     if feature_names is None:
         feature_names = getattr(scaler or estimator, "feature_names_in_", None)
     header: dict[str, Any] = {
@@ -174,6 +180,7 @@ def save_model(
         "id_column": id_column,
         "label_column": label_column,
         "placement": placement,
+        "preparation": preparation,
         "scaler": None,
     }
     if scaler is not None:
@@ -296,6 +303,45 @@ def _placement_contents(
     return numbers, arrays
 
 
+def _preparation_contents(
+    preparation: tuple[Any, ...],
+) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+    """Return what maps are called, and their arrays."""
+    numbers: list[dict[str, Any]] = []
+    arrays: dict[str, np.ndarray] = {}
+    for change in preparation:
+        parts = {"noise": change.noise, "dispersion": float(change.dispersion)}
+        numbers.append({"kind": "whitener", **parts})
+        for key in WHITENER:
+            arrays[key] = getattr(change, key.removeprefix("whitener."))
+    return numbers, arrays
+
+
+def _check_preparation(numbers: Any) -> None:
+    text = f"its preparation is {numbers!r}, which is not known."
+    _require(isinstance(numbers, list) and len(numbers) <= 1, text)
+    for change in numbers:
+        fits = isinstance(change, dict) and change.get("kind") == "whitener"
+        _require(fits and change.get("noise") in NOISES, text)
+        dispersion = change.get("dispersion")
+        _require(type(dispersion) is float and 0 <= dispersion < np.inf, text)
+
+
+def _preparation(
+    numbers: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]
+) -> tuple[Whitener, ...]:
+    """Return the maps that numbers and arrays describe."""
+    return tuple(
+        Whitener(
+            change["noise"],
+            arrays["whitener.columns"],
+            arrays["whitener.directions"],
+            change["dispersion"],
+        )
+        for change in numbers
+    )
+
+
 def _check_placement(numbers: Any) -> None:
     kinds: dict[str, Any]
     kind = numbers.get("kind") if isinstance(numbers, dict) else None
@@ -316,21 +362,23 @@ def _check_placement(numbers: Any) -> None:
     _require(numbers["diagonal"] in known and numbers["unit"] > 0, text)
 
 
-def _placement(numbers: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
+def _placement(
+    numbers: dict[str, Any], arrays: Mapping[str, np.ndarray], signed: bool
+) -> Any:
     """Return the placement that numbers and arrays describe."""
     kind = numbers["kind"]
     given: dict[str, Any] = {
         key: arrays[f"placement.{key}"] for key in PLACEMENTS[kind]
     }
     if kind == "cosine":
-        return CosinePlacement(given["directions"])
+        return CosinePlacement(given["directions"], signed)
     options = {key: numbers[key] for key in PLACING}
     options["longest"] = np.inf if options["longest"] is None else options["longest"]
     embedding = Embedding(**{key: given.pop(key) for key in EMBEDDING}, **options)
     if kind == "neighbors":
         count = min(max(numbers["n_neighbors"], 1), len(given["labels"]))
         return Placement(embedding, NeighborRule(**given, n_neighbors=count))
-    return Placement(embedding, LinearRule(**given))
+    return Placement(embedding, LinearRule(**given, signed=signed))
 
 
 def _pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -440,6 +488,9 @@ def _check_header(header: dict[str, Any]) -> Layout:
             numbers_of.pop(key, None)
     elif layout.build is IhSC:
         _check_placement(header.get("placement"))
+        _check_preparation(header.get("preparation", []))
+        signed = parameters.get("signed", False)
+        _require(type(signed) is bool, f"signed={signed!r} is no bool.")
     for key, kind in numbers_of.items():
         text = f"{key}={numbers.get(key)!r} is no {kind.__name__}."
         _require(type(numbers.get(key)) is kind, text)
@@ -481,6 +532,7 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
         placement = header["placement"]
         kind = PLACEMENTS[placement["kind"]]
         shapes |= {f"placement.{key}": letters for key, letters in kind.items()}
+        shapes |= WHITENER if header.get("preparation") else {}
     old = header["version"] < 3 and "center_errors_" in shapes
     if old and header["version"] == 1:
         del shapes["center_errors_"]
@@ -498,7 +550,9 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
         if key.endswith("_") and "." not in key:
             setattr(model, key, arrays[key])
     if placement is not None:
-        model.placement_ = _placement(placement, arrays)
+        signed = parameters.get("signed", False)
+        model.placement_ = _placement(placement, arrays, signed)
+        model.preparation_ = _preparation(header.get("preparation", []), arrays)
     for key in layout.numbers:
         if key in header["numbers"]:
             setattr(model, key, header["numbers"][key])
@@ -541,7 +595,7 @@ def _check_arrays(
             k = sizes["k"]
             fits = not array.size or 0 <= array.min() <= array.max() < k
             _require(fits, f"{key} go beyond its {k} clusters.")
-        elif key == "cluster_centers_" or key.startswith("placement."):
+        elif key == "cluster_centers_" or key.startswith(("placement.", "whitener.")):
             _require(bool(np.isfinite(array).all()), f"{key} are not finite.")
 
 

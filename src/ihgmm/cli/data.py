@@ -16,8 +16,15 @@ from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.table import Note, Request, Table
 from ihgmm.numerics.eigen import ORDERS
 from ihgmm.numerics.gram import GRAMS
+from ihgmm.numerics.whitening import NOISES
 
 GRAM = choice("Similarity of rows", GRAMS, default=IhSC().gram)
+WHITEN = option(
+    "Make noise alike in rows and columns first. counts: its variance grows with the "
+    "mean of an entry; learned: it is learnt from what a low-rank fit leaves; auto: "
+    "the first where the data look like counts.",
+    words=("auto", *NOISES),
+)
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,12 @@ class Fitting:
     order: str = choice("Which eigenvalues lead", ORDERS)
     refine: bool = option(
         "Reassign rows to the centres that the other rows give.", False, "--refine"
+    )
+    whiten: str | None = WHITEN
+    signed: bool = option(
+        "Rows that point opposite ways are of one kind; scales have both signs.",
+        False,
+        "--signed",
     )
     paper: bool = option(
         "Take the settings of the paper's Algorithm 1.", False, "--paper"

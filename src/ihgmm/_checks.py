@@ -76,6 +76,23 @@ def check_clip(name: str, value: Any) -> None:
         check_number(name, value, above=0)
 
 
+def check_outliers(name: str, value: Any) -> None:
+    """Raise unless ``value`` is None, "auto" or a share of at most one half."""
+    if value is None or (isinstance(value, str) and value == "auto"):
+        return
+    if isinstance(value, str):
+        raise ValueError(
+            f"{name}={value!r} is not known; give None, 'auto' or a share of the rows "
+            "such as 0.05."
+        )
+    share = check_number(name, value)
+    if not 0 < share <= 0.5:
+        raise ValueError(
+            f"{name}={value!r} is not a share of rows that may be outliers; give a "
+            "number above 0 and at most 0.5, 'auto' or None."
+        )
+
+
 def check_n_components(name: str, value: Any) -> None:
     """Raise unless ``value`` is None, "auto" or a positive whole number."""
     if value is not None:

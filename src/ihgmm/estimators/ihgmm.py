@@ -22,8 +22,8 @@ from ihgmm._checks import (
 )
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import InSteps
-from ihgmm.matrix import Matrix, Tall, namespace, to_host
+from ihgmm.estimators.base import InSteps, mark
+from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import (
     cast_like,
     number_by_size,
@@ -72,6 +72,10 @@ class IhGMM(DensityMixin, InSteps):
         Cap on the rounds.
     tol : float, default=1e-3
         Memberships that move less than this, on average over rows, have converged.
+    outliers : float, "auto" or None, default=None
+        Rows that fit no cluster get the label -1 and have no part in the fit: none of
+        them; those that stand out ("auto"); or the strangest, a share of the rows
+        above 0 and at most 0.5. :doc:`/outliers` says which rows stand out.
     verbose : bool, default=False
         Write a line for each step of the fit, with its time, and show how far each
         pass over data on disk has come.
@@ -81,9 +85,11 @@ class IhGMM(DensityMixin, InSteps):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The most likely cluster of each row, numbered by decreasing size.
+        The most likely cluster of each row, numbered by decreasing size; -1 for
+        outliers.
     memberships_ : ndarray of shape (n_samples, n_clusters)
-        Probability of each cluster for each row of the fit, given the other rows.
+        Probability of each cluster for each row of the fit, given the other rows; 0 for
+        outliers.
     weights_ : ndarray of shape (n_clusters,)
         Shares of the clusters, equal unless sizes differ by more than chance.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
@@ -91,7 +97,8 @@ class IhGMM(DensityMixin, InSteps):
     center_errors_ : ndarray of shape (n_clusters,)
         Standard error of the entries of each centre.
     scales_ : ndarray of shape (n_samples,)
-        Scale of each row in its cluster.
+        Scale of each row in its cluster. Outliers have NaN here, in ``sizes_``, in
+        ``scale_errors_`` and, where each row has its own, in ``noise_levels_``.
     sizes_ : ndarray of shape (n_samples,)
         The size of each row, in the units of the data: its scale times the Euclidean
         length of its cluster's centre. Scales have mean 1 in each cluster, so that
@@ -108,6 +115,13 @@ class IhGMM(DensityMixin, InSteps):
         Number of clusters, given or found.
     selection_ : ClusterCount
         How the number of clusters was found; only with ``n_clusters="auto"``.
+    outlier_scores_ : ndarray of shape (n_samples,)
+        How strange each row is, only with ``outliers``: a score of 3 says that one in
+        a thousand rows of the clusters is as strange. Rows above
+        ``outlier_threshold_`` are outliers.
+    outlier_threshold_ : float
+        The largest score of a row that is no outlier, or a little more; ``inf`` where
+        no row is one.
     converged_ : bool
         Whether the memberships settled before the cap.
     n_iter_ : int
@@ -161,6 +175,7 @@ class IhGMM(DensityMixin, InSteps):
         gram: GramKind = "hetero",
         max_iter: int = 200,
         tol: float = 1e-3,
+        outliers: float | Literal["auto"] | None = None,
         verbose: bool = False,
         random_state: Any = None,
     ) -> None:
@@ -169,6 +184,7 @@ class IhGMM(DensityMixin, InSteps):
         self.gram = gram
         self.max_iter = max_iter
         self.tol = tol
+        self.outliers = outliers
         self.verbose = verbose
         self.random_state = random_state
 
@@ -212,6 +228,8 @@ class IhGMM(DensityMixin, InSteps):
             self._store(found, data)
             if begun.counts is not None:
                 self._store_others(begun.everything, begun.counts)
+            if begun.strange is not None:
+                self._mark_outliers(begun.strange)
 
     def _store(self, found: Mixture, data: Matrix) -> None:
         k, sqnorms = self.n_clusters_, to_host(data.sqnorms)
@@ -262,15 +280,28 @@ class IhGMM(DensityMixin, InSteps):
         if self.noise == "individual":
             self.noise_levels_ = place(self.noise_levels_, counts, levels * X.unit)
 
+    def _mark_outliers(self, strange: Tall) -> None:
+        self.labels_ = mark(self.labels_, strange, -1)
+        self.memberships_ = mark(self.memberships_, strange, 0.0)
+        self.scales_ = mark(self.scales_, strange, np.nan)
+        self.scale_errors_ = mark(self.scale_errors_, strange, np.nan)
+        if self.noise == "individual":
+            self.noise_levels_ = mark(self.noise_levels_, strange, np.nan)
+
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most likely cluster of each row."""
+        """Return the most likely cluster of each row; -1 for outliers."""
         joint, data = self._joint(X)
-        return data.to_device(joint.argmax(axis=1))
+        labels = data.to_device(joint.argmax(axis=1))
+        return mark(labels, self._is_outlier(data), -1)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each cluster for each row; rows sum to 1."""
+        """Return the probability of each cluster for each row.
+
+        Rows sum to 1, those of outliers to 0.
+        """
         joint, data = self._joint(X)
-        return data.to_device(softmax(joint, axis=1))
+        memberships = data.to_device(softmax(joint, axis=1))
+        return mark(memberships, self._is_outlier(data), 0.0)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-likelihood of each row.
@@ -278,17 +309,21 @@ class IhGMM(DensityMixin, InSteps):
         The length of the row's signal is integrated out, and with individual noise the
         noise level is fitted to the row. Values compare models on the same rows; they
         are not densities, and rows of different size are not comparable. Zero rows
-        have 0.
+        have 0. Outliers are judged as if they belonged to a cluster.
         """
         joint, data = self._joint(X)
         return data.to_device(logsumexp(joint, axis=1) - _log_unit(data))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the (weighted) mean of :meth:`score_samples`; ``y`` is ignored."""
-        values = to_host(self.score_samples(X))
-        return float(
-            np.average(values, weights=check_weights(sample_weight, len(values)))
-        )
+        """Return the (weighted) mean of :meth:`score_samples` over rows of clusters.
+
+        Outliers do not count. ``y`` is ignored.
+        """
+        joint, data = self._joint(X)
+        values = logsumexp(joint, axis=1) - _log_unit(data)
+        weights = check_weights(sample_weight, len(values))
+        weights = mark(weights, self._is_outlier(data), 0.0)
+        return float(np.average(values, weights=weights)) if weights.any() else np.nan
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion of rows; smaller is better.
@@ -299,7 +334,8 @@ class IhGMM(DensityMixin, InSteps):
         centres that the other rows of X give. The centres therefore need no penalty.
         Parameters count with the logarithm of how many numbers tell about them: the
         n_features of a row for its own noise level, all entries for a noise level of
-        all or of a class, the rows for the shares of the clusters.
+        all or of a class, the rows for the shares of the clusters. Outliers do not
+        count.
         """
         return self._criteria(X)[0]
 
@@ -334,7 +370,7 @@ class IhGMM(DensityMixin, InSteps):
         n = check_count("n_samples", n_samples)
         rng = generator(self.random_state)
         own = to_host(self.labels_)
-        used = np.bincount(own, minlength=self.n_clusters_) > 0
+        used = np.bincount(own[own >= 0], minlength=self.n_clusters_) > 0
         shares = np.where(used, to_host(self.weights_), 0.0)
         labels = rng.choice(self.n_clusters_, size=n, p=shares / shares.sum())
         donors = np.empty(n, dtype=np.intp)
@@ -353,6 +389,10 @@ class IhGMM(DensityMixin, InSteps):
 
     def _criteria(self, X: Any) -> tuple[float, np.ndarray]:
         joint, data = self._joint(X)
+        strange = self._is_outlier(data)
+        if strange is not None:
+            rows = np.flatnonzero(~to_host(strange))
+            joint, data = joint[rows], only(data, rows)
         found = evaluate_mixture(data, softmax(joint, axis=1), self.noise)
         live, p = int(np.count_nonzero(to_host(data.sqnorms))), self.n_features_in_
         penalty = (self.n_clusters_ - 1) * np.log(live)

@@ -29,6 +29,7 @@ from ihgmm.matrix import to_host
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.labels import LinearRule, NeighborRule
 from ihgmm.numerics.spectral import CosinePlacement, Placement
+from ihgmm.statistics.outliers import OutlierRule
 
 __all__ = ["StorageError", "load_model", "save_model"]
 
@@ -94,6 +95,19 @@ PLACEMENTS = {
     "cosine": {"directions": "kp"},
 }
 PLACING = {"rank": int, "diagonal": str, "longest": float, "unit": float}
+# How outliers are found: c centres in d directions.
+OUTLIERS = {
+    "directions": "pd",
+    "eigenvalues": "d",
+    "weights": "d",
+    "centers": "cd",
+    "lengths": "c",
+    "noises": "c",
+    "length_quantiles": "q",
+    "noise_quantiles": "q",
+    "knots": "2j",
+}
+STRANGENESS = {"tail": float, "noise_share": float, "threshold": float}
 SCALER = ("scaler.mean_", "scaler.scale_", "scaler.var_")
 
 HEADER, FORMAT = "header.json", "ihgmm-model"
@@ -156,6 +170,10 @@ def save_model(
     parameters, arrays = _contents(estimator, layout)
     placement, placing = _placement_contents(getattr(estimator, "placement_", None))
     arrays |= placing
+    outliers, finding = _outlier_contents(getattr(estimator, "outlier_rule_", None))
+    arrays |= finding
+    if outliers is not None:
+        arrays["outlier_scores_"] = to_host(estimator.outlier_scores_)
     if feature_names is None:
         feature_names = getattr(scaler or estimator, "feature_names_in_", None)
     header: dict[str, Any] = {
@@ -172,6 +190,7 @@ def save_model(
         "id_column": id_column,
         "label_column": label_column,
         "placement": placement,
+        "outliers": outliers,
         "scaler": None,
     }
     if scaler is not None:
@@ -278,9 +297,7 @@ def _placement_contents(
     if isinstance(placement, CosinePlacement):
         return {"kind": "cosine"}, {"placement.directions": placement.directions}
     embedding, rule = placement.embedding, placement.rule
-    numbers = {key: kind(getattr(embedding, key)) for key, kind in PLACING.items()}
-    # JSON has no infinity.
-    numbers["longest"] = None if np.isinf(embedding.longest) else numbers["longest"]
+    numbers = _embedding_numbers(embedding)
     if isinstance(rule, NeighborRule):
         numbers |= {"kind": "neighbors", "n_neighbors": rule.n_neighbors}
     else:
@@ -290,6 +307,56 @@ def _placement_contents(
         for key in PLACEMENTS[numbers["kind"]]
     }
     return numbers, arrays
+
+
+def _embedding_numbers(embedding: Embedding) -> dict[str, Any]:
+    numbers = {key: kind(getattr(embedding, key)) for key, kind in PLACING.items()}
+    return {key: _no_infinity(value) for key, value in numbers.items()}
+
+
+def _no_infinity(value: Any) -> Any:
+    """Return None for infinity, which JSON does not have."""
+    return None if value == np.inf else value
+
+
+def _outlier_contents(
+    rule: OutlierRule | None,
+) -> tuple[dict[str, Any] | None, dict[str, np.ndarray]]:
+    """Return the numbers and the arrays of a rule of outliers; none of None."""
+    if rule is None:
+        return None, {}
+    numbers = {key: _no_infinity(float(getattr(rule, key))) for key in STRANGENESS}
+    arrays = {
+        f"outliers.{key}": getattr(rule.embedding if key in EMBEDDING else rule, key)
+        for key in OUTLIERS
+    }
+    return numbers | _embedding_numbers(rule.embedding), arrays
+
+
+def _check_outliers(numbers: Any) -> None:
+    _require(isinstance(numbers, dict), f"its outliers are {numbers!r}, not known.")
+    kinds = {**PLACING, **STRANGENESS}
+    for key, what in kinds.items():
+        value = numbers.get(key)
+        fits = type(value) is what and (what is str or np.isfinite(value))
+        fits |= key in ("longest", "threshold") and value is None
+        _require(fits, f"{key}={value!r} of its outliers makes no sense.")
+    known = ("full", "zero", "imputed")
+    text = f"diagonal={numbers['diagonal']!r} of its outliers is not known."
+    _require(numbers["diagonal"] in known and numbers["unit"] > 0, text)
+
+
+def _outlier_rule(
+    numbers: dict[str, Any], arrays: Mapping[str, np.ndarray]
+) -> OutlierRule:
+    """Return the rule of outliers that numbers and arrays describe."""
+    numbers = {key: np.inf if value is None else value for key, value in numbers.items()}
+    given = {key: arrays[f"outliers.{key}"] for key in OUTLIERS}
+    embedding = Embedding(
+        **{key: given.pop(key) for key in EMBEDDING},
+        **{key: numbers[key] for key in PLACING},
+    )
+    return OutlierRule(embedding, **given, **{key: numbers[key] for key in STRANGENESS})
 
 
 def _check_placement(numbers: Any) -> None:
@@ -436,6 +503,8 @@ def _check_header(header: dict[str, Any]) -> Layout:
             numbers_of.pop(key, None)
     elif layout.build is IhSC:
         _check_placement(header.get("placement"))
+    if header.get("outliers") is not None:
+        _check_outliers(header["outliers"])
     for key, kind in numbers_of.items():
         text = f"{key}={numbers.get(key)!r} is no {kind.__name__}."
         _require(type(numbers.get(key)) is kind, text)
@@ -477,6 +546,10 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
         placement = header["placement"]
         kind = PLACEMENTS[placement["kind"]]
         shapes |= {f"placement.{key}": letters for key, letters in kind.items()}
+    outliers = header.get("outliers")
+    if outliers is not None:
+        shapes |= {f"outliers.{key}": letters for key, letters in OUTLIERS.items()}
+        shapes["outlier_scores_"] = "n"
     old = header["version"] == 1 and "center_errors_" in shapes
     if old:
         del shapes["center_errors_"]
@@ -490,6 +563,9 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
             setattr(model, key, arrays[key])
     if placement is not None:
         model.placement_ = _placement(placement, arrays)
+    if outliers is not None:
+        model.outlier_rule_ = _outlier_rule(outliers, arrays)
+        model.outlier_threshold_ = model.outlier_rule_.threshold
     for key in layout.numbers:
         if key in header["numbers"]:
             setattr(model, key, header["numbers"][key])
@@ -530,9 +606,10 @@ def _check_arrays(
         )
         if whole:
             k = sizes["k"]
-            fits = not array.size or 0 <= array.min() <= array.max() < k
+            least = -1 if key == "labels_" and "outlier_scores_" in shapes else 0
+            fits = not array.size or least <= array.min() <= array.max() < k
             _require(fits, f"{key} go beyond its {k} clusters.")
-        elif key == "cluster_centers_" or key.startswith("placement."):
+        elif key == "cluster_centers_" or "." in key:
             _require(bool(np.isfinite(array).all()), f"{key} are not finite.")
 
 

@@ -123,10 +123,11 @@ def find_outliers(
     n = X.shape[0]
     n_live = int(namespace(X.sqnorms).count_nonzero(X.sqnorms > 0))
     share = 0.5 if outliers == "auto" else float(outliers)
-    if outliers != "auto" and n_live - round(share * n_live) < n_clusters:
+    left = n_live - round(share * n_live)
+    if outliers != "auto" and left < n_clusters:
         raise ValueError(
-            f"outliers={outliers!r} leaves {n_live - round(share * n_live)} of {n_live} "
-            f"rows for n_clusters={n_clusters}; give a smaller share or fewer clusters."
+            f"outliers={outliers!r} leaves {left} of {n_live} rows for "
+            f"n_clusters={n_clusters}; give a smaller share or fewer clusters."
         )
     keep, weights = np.ones(n, dtype=bool), np.ones(n)
     for number in range(max_rounds):
@@ -323,7 +324,7 @@ def _noise_by_length(
     )
     if knots.shape[1] < 3:
         return knots[:, :1]
-    slope, level = np.polyfit(*knots, 1)
+    slope, level = np.polyfit(knots[0], knots[1], 1)
     start = [[0.0, level]] if slope < 0 else []
     return np.column_stack([*start, knots])
 

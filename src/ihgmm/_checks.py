@@ -330,6 +330,16 @@ def check_clusters(
     return classes, np.ravel(codes)
 
 
+def is_outlier(labels: np.ndarray) -> np.ndarray:
+    """Tell which labels stand for rows of no cluster: -1, beside numbers from 0.
+
+    Where no label is 0, as with -1 and 1, -1 is the name of a cluster.
+    """
+    if labels.dtype.kind not in "if" or not (labels == 0).any():
+        return np.zeros(len(labels), dtype=bool)
+    return np.asarray(labels == -1)
+
+
 def _check_objects(name: str, labels: np.ndarray) -> None:
     """Raise unless labels are of one kind, all there, and can be sorted."""
     kinds = sorted({type(label).__name__ for label in labels})

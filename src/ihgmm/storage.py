@@ -335,7 +335,7 @@ def _outlier_contents(
 
 def _check_outliers(numbers: Any) -> None:
     _require(isinstance(numbers, dict), f"its outliers are {numbers!r}, not known.")
-    kinds = {**PLACING, **STRANGENESS}
+    kinds: dict[str, Any] = {**PLACING, **STRANGENESS}
     for key, what in kinds.items():
         value = numbers.get(key)
         fits = type(value) is what and (what is str or np.isfinite(value))
@@ -350,8 +350,10 @@ def _outlier_rule(
     numbers: dict[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> OutlierRule:
     """Return the rule of outliers that numbers and arrays describe."""
-    numbers = {key: np.inf if value is None else value for key, value in numbers.items()}
-    given = {key: arrays[f"outliers.{key}"] for key in OUTLIERS}
+    numbers = {
+        key: np.inf if value is None else value for key, value in numbers.items()
+    }
+    given: dict[str, Any] = {key: arrays[f"outliers.{key}"] for key in OUTLIERS}
     embedding = Embedding(
         **{key: given.pop(key) for key in EMBEDDING},
         **{key: numbers[key] for key in PLACING},

@@ -14,7 +14,9 @@ from ihgmm._checks import (
     check_labels,
     check_matrix,
     check_number,
+    check_weights,
     counted_rows,
+    is_outlier,
 )
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
@@ -115,7 +117,8 @@ def estimate_parameters(
         The data. Another library's array stays on its device, and so do results.
     labels : array-like of shape (n_samples,)
         The cluster of each row: labels of any kind, from any method. With
-        ``n_clusters``, integers from 0 to ``n_clusters - 1``.
+        ``n_clusters``, integers from 0 to ``n_clusters - 1``. Rows with -1, beside
+        clusters numbered from 0, are outliers: they do not count, and have NaN.
     n_clusters : int, optional
         Number of clusters, if some may have no rows.
     scales : array-like of shape (n_samples,), optional
@@ -152,6 +155,11 @@ def estimate_parameters(
     """
     data = check_matrix(X)
     n = data.shape[0]
+    array = check_labels("labels", labels, n)
+    strange = is_outlier(array)
+    if strange.any():
+        sample_weight = check_weights(sample_weight, n) * ~strange
+        labels = np.where(strange, 0, array)
     classes, labels = _check_clusters(labels, n_clusters, n)
     if scales is not None:
         scales = _check_scales(scales, n)
@@ -160,8 +168,12 @@ def estimate_parameters(
         return _estimate(kept, labels, classes, scales)
     few = to_host(counts)
     given = None if scales is None else scales[few]
-    return for_all_rows(
+    found = for_all_rows(
         _estimate(kept, labels[few], classes, given), data, labels, counts
+    )
+    unknown = data.cast(np.where(strange, np.nan, 0.0))
+    return replace(
+        found, scales=found.scales + unknown, noise_levels=found.noise_levels + unknown
     )
 
 

@@ -270,6 +270,8 @@ class IhSC(InSteps, CosineClusterer):
         # the default: more than 14% of labels were wrong in all but one of those above.
         elif found.noise_share > 0.4 and k > 1:
             self._warn_of_noise(found.noise_share, k)
+        if found.ruling_rows and self.outliers is None:
+            self._warn_of_long_rows(found.ruling_rows)
         with steps.step("centers"):
             if refine:
                 fitted = estimate_parameters(data, labels, k)
@@ -320,6 +322,16 @@ class IhSC(InSteps, CosineClusterer):
             f"In {share:.0%} of the rows noise outweighs what sets {k} clusters apart: "
             f"many labels may be chance. Ask for fewer clusters{other}, or look at "
             "diagnose(X, labels).",
+            UserWarning,
+        )
+
+    def _warn_of_long_rows(self, count: int) -> None:
+        rows = "1 row is" if count == 1 else f"{count:,} rows are"
+        warn(
+            f"{rows} more than three times as long as the median row, and rule "
+            "eigenvectors that say nothing about the other rows. Take clip=1.5, which "
+            'shortens long rows, or outliers="auto", which leaves out rows that fit no '
+            "cluster.",
             UserWarning,
         )
 

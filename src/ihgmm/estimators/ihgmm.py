@@ -120,8 +120,8 @@ class IhGMM(DensityMixin, InSteps):
         a thousand rows of the clusters is as strange. Rows above
         ``outlier_threshold_`` are outliers.
     outlier_threshold_ : float
-        The largest score of a row that is no outlier, or a little more; ``inf`` where
-        no row is one.
+        Rows with larger scores are outliers: with "auto" at most ``log10(50 n)``,
+        since one in fifty samples of n rows without outliers has a row so strange.
     converged_ : bool
         Whether the memberships settled before the cap.
     n_iter_ : int

@@ -8,12 +8,13 @@ two there is the share of rows that are as strange; docs/outliers.md has the rea
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import ndtr
 from scipy.stats import poisson
 
 from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
@@ -23,7 +24,7 @@ from ihgmm.numerics.gram import row_factors
 from ihgmm.numerics.spectral import spectral_clustering
 
 # Positions of the quantiles that stand for a distribution.
-_LEVELS = (np.arange(64) + 0.5) / 64
+_LEVELS = (np.arange(40) + 0.5) / 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +39,8 @@ class OutlierRule:
     centers: np.ndarray  # (n_clusters, n_components), of unit norm in that embedding
     lengths: np.ndarray  # (n_clusters,): of the median row along each centre
     noises: np.ndarray  # (n_clusters,): its log noise level
-    length_quantiles: np.ndarray  # (64,), of all rows together
-    noise_quantiles: np.ndarray  # (64,), less the noise expected at a row's length
+    length_quantiles: np.ndarray  # (40,), of all rows together
+    noise_quantiles: np.ndarray  # (40,), less the noise expected at a row's length
     knots: np.ndarray  # (2, n_knots): lengths, and the noise expected there
     tail: float  # the mean excess of the noise over its upper quartile
     noise_share: float  # noise of the median row in units of its length
@@ -62,16 +63,21 @@ class OutlierRule:
         unit = self.lengths[labels]
         length, noise = along / unit, np.log(rest) - self.noises[labels]
 
-        def work(rows: slice) -> np.ndarray:
-            return self._noise_surprise(length[rows], noise[rows]) + (
-                self._length_surprise(length[rows], (rest / unit)[rows])
-            )
-
-        surprise = np.concatenate(map_ranges(length, len(_LEVELS), work))
+        surprise = self._noise_surprise(length, noise)
+        surprise += self._in_parts(self._length_surprise, length, rest / unit)
         # Two independent shares, each uniform, have a product below exp(-surprise) in
         # this share of rows.
         scores = (surprise - np.log1p(surprise)) / np.log(10)
         return np.where(rest > 0, scores, 0.0)
+
+    @staticmethod
+    def _in_parts(work: Callable[..., np.ndarray], *rows: np.ndarray) -> np.ndarray:
+        """Do some work that turns a row into many numbers, a range at a time."""
+
+        def of(few: slice) -> np.ndarray:
+            return work(*(values[few] for values in rows))
+
+        return np.concatenate(map_ranges(rows[0], len(_LEVELS), of))
 
     def _noise_surprise(self, length: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Return minus the log of the share of rows with so much noise.
@@ -95,10 +101,8 @@ class OutlierRule:
         own = self.noise_share
         # A quarter of the noise smooths the quantiles.
         width = np.sqrt(np.maximum(noise**2 - own**2, 0.0) + (own / 4) ** 2)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            steps = (length[:, None] - known) / width[:, None]
-        steps = np.nan_to_num(steps, nan=0.0, posinf=40.0, neginf=-40.0)
-        share = logsumexp(log_ndtr(steps), axis=1) - np.log(len(known))
+        steps = (length[:, None] - known) / np.maximum(width, 1e-9)[:, None]
+        share = np.log(np.maximum(ndtr(steps).mean(axis=1), np.finfo(float).tiny))
         # No fewer rows are short than an exponential tail has.
         tenth = np.interp(0.1, _LEVELS, known)
         shortfall = float((tenth - known[known < tenth]).mean())
@@ -113,16 +117,26 @@ def find_outliers(
     *,
     rng: np.random.Generator,
     max_rounds: int = 6,
+    max_rows: int = 2**15,
 ) -> OutlierRule:
     """Find out which rows fit no cluster.
 
     A round clusters the rows that the last one has left, with their norms clipped,
     learns from these rows what is strange, and looks at all rows. Rounds end when they
-    find the same rows again. ``rng`` is left as it is.
+    find the same rows again. Of more than ``max_rows`` rows, so many drawn at random
+    teach the rule. ``rng`` is left as it is.
     """
     n = X.shape[0]
     n_live = int(namespace(X.sqnorms).count_nonzero(X.sqnorms > 0))
     share = 0.5 if outliers == "auto" else float(outliers)
+    if n > max_rows:
+        drawn = np.sort(deepcopy(rng).choice(n, max_rows, replace=False))
+        rule = find_outliers(only(X, drawn), n_clusters, outliers, rng=rng)
+        if outliers != "auto":
+            scores = to_host(rule.scores(X))
+            return replace(rule, threshold=_between(scores, round(share * n_live)))
+        alone = rule.threshold >= _alone(max_rows)
+        return replace(rule, threshold=_alone(n)) if alone else rule
     left = n_live - round(share * n_live)
     if outliers != "auto" and left < n_clusters:
         raise ValueError(
@@ -146,14 +160,20 @@ def find_outliers(
         if outliers == "auto":
             most = min(n_live // 2, n_live - n_clusters)
             count, weights = _choose(scores, float(np.sum(weights * live)), most)
+            threshold = min(_between(scores, count), _alone(n))
         else:
-            count = round(share * n_live)
-            weights = (scores <= _between(scores, count)).astype(float)
-        rule = replace(rule, threshold=_between(scores, count))
+            threshold = _between(scores, round(share * n_live))
+            weights = (scores <= threshold).astype(float)
+        rule = replace(rule, threshold=threshold)
         before, keep = keep, scores <= rule.threshold
         if number and (keep == before).all():
             break
     return rule
+
+
+def _alone(n_rows: float) -> float:
+    """Return the score of a row so strange that n rows of clusters have 0.02 such."""
+    return float(np.log10(n_rows / 0.02))
 
 
 def _between(scores: np.ndarray, count: int) -> float:
@@ -181,7 +201,7 @@ def _choose(scores: np.ndarray, n_rows: float, most: int) -> tuple[int, np.ndarr
     order = np.argsort(-scores, kind="stable")
     expected = n_rows * 10 ** -scores[order]
     found = np.arange(1, len(scores) + 1)
-    sure = min(int(np.count_nonzero(expected <= 0.02)), most)
+    sure = min(int(np.count_nonzero(scores > _alone(n_rows))), most)
     more = found - sure
     gain = more - 1.5 * expected
     many = (gain > 0) & (expected <= 0.03 * n_rows) & (found <= most)
@@ -256,7 +276,8 @@ def _start(
         live = live * (noise < values[below[jumps.argmax()]])
         rule = _learn(embedding, centers, seen, live, live)
     unit = np.where(live > 0, rule.lengths[labels], 1.0)
-    short = rule._length_surprise(along / unit, rest / unit) > np.log(4)
+    short = rule._in_parts(rule._length_surprise, along / unit, rest / unit)
+    short = short > np.log(4)
     return live * ~short, live
 
 

@@ -105,6 +105,22 @@ def test_models_of_version_0_1_place_rows_by_cosines(path):
     np.testing.assert_array_equal(again.predict(NEW), model.predict(NEW))
 
 
+def test_mixtures_of_format_2_have_one_error_for_a_centre(path):
+    model = IhGMM(3, noise="common", random_state=0).fit(X)
+    save_model(model, path)
+    one = np.sqrt(np.mean(model.center_errors_**2, axis=1))
+
+    def older(header, arrays):
+        header["version"] = 2
+        arrays["center_errors_"] = one
+
+    rewritten(path, older)
+    again = load_model(path)
+    assert again.center_errors_.shape == model.center_errors_.shape
+    np.testing.assert_allclose(again.center_errors_, one[:, None] + np.zeros((3, 15)))
+    np.testing.assert_allclose(again.predict_proba(NEW), model.predict_proba(NEW))
+
+
 def test_mixture_can_sample_again(path):
     model = IhGMM(3, random_state=0).fit(X)
     save_model(model, path)

@@ -262,6 +262,15 @@ _SCALE_EVIDENCE = {
 }
 
 
+SCALE_ASSUMPTIONS = {
+    "ALIKE": "Assumed: noise is correlated alike in all clusters.",
+    "SOME_ALIKE": "Assumed: noise is correlated alike in all clusters, and not at all "
+    "along centres that no other cluster tells about.",
+    "INDEPENDENT": "Assumed: entries of the noise are independent; one cluster alone "
+    "cannot show whether they are.",
+}
+
+
 def scale_recommendation(test: ScaleTest) -> str:
     """Return which mixture to use, with the figures that speak for it."""
     cluster, cluster_p = test.strongest
@@ -287,7 +296,8 @@ def scale_rows(test: ScaleTest) -> list[tuple[str, int, str, str]]:
     rows = []
     for name, size, spread, p in (*each, total):
         shown = "-" if np.isnan(spread) else f"{spread:.1%}"
-        p_value = "-" if np.isnan(p) else "<1e-300" if p < 1e-300 else f"{p:.2g}"
+        # A smaller one says no more: it depends on the last digits of the data.
+        p_value = "-" if np.isnan(p) else "<1e-16" if p < 1e-16 else f"{p:.2g}"
         rows.append((str(name), int(size), shown, p_value))
     return rows
 
@@ -299,7 +309,10 @@ def scale_table(test: ScaleTest) -> str:
     lines = [f"{'cluster':<{width}}     rows  spread  p-value"]
     for name, size, spread, p_value in rows:
         lines.append(f"{name:<{width}}  {size:>7}  {spread:>6}  {p_value:>7}")
-    return "\n".join([*lines, test.recommendation])
+    lines.append(test.recommendation)
+    if test.n_tested:
+        lines.append(test.assumption.sentence)
+    return "\n".join(lines)
 
 
 # A diagnosis

@@ -63,11 +63,13 @@ DIRECTIONS = {
     "directions.sqnorms": "k",
     "directions.loads": "k",
 }
-NOISE_SHAPES = {"individual": "n", "class": "k", "common": "1"}  # by IhGMM's "noise"
+# By IhGMM's "noise".
+NOISE_SHAPES = {"individual": "n", "class": "k", "common": "1", "tied": "1"}
+TIED = {"noise_components_": "mp", "component_levels_": "m"}
 ROWS_AND_CENTERS = {"labels_": "n", "cluster_centers_": "kp"}
 SCALES = {**ROWS_AND_CENTERS, "scales_": "n"}
 SPECTRAL = {**ROWS_AND_CENTERS, "embedding_": "nm", "eigenvalues_": "m"}
-ERRORS = {"center_errors_": "k", "scale_errors_": "n"}
+ERRORS = {"center_errors_": "kp", "scale_errors_": "n"}
 MIXTURE = {"memberships_": "nk", "weights_": "k", **ERRORS}
 COUNTS = {"n_clusters_": int, "n_iter_": int}
 LAYOUTS = {
@@ -263,6 +265,8 @@ def _shapes(layout: Layout, parameters: dict[str, Any]) -> dict[str, str]:
     shapes = dict(layout.arrays)
     if "noise" in parameters:
         shapes["noise_levels_"] = NOISE_SHAPES[parameters["noise"]]
+        if parameters["noise"] == "tied":
+            shapes |= TIED
     return shapes
 
 
@@ -552,14 +556,19 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
     if outliers is not None:
         shapes |= {f"outliers.{key}": letters for key, letters in OUTLIERS.items()}
         shapes["outlier_scores_"] = "n"
-    old = header["version"] == 1 and "center_errors_" in shapes
-    if old:
+    old = header["version"] < 3 and "center_errors_" in shapes
+    if old and header["version"] == 1:
         del shapes["center_errors_"]
         shapes |= DIRECTIONS
+    elif old:
+        shapes["center_errors_"] = "k"
     _check_arrays(arrays, shapes, p)
+    if old:  # they had one error for all entries of a centre
+        if header["version"] == 1:
+            arrays["center_errors_"] = _center_errors(arrays, parameters["noise"])
+        each = np.repeat(arrays["center_errors_"][:, None], p, axis=1)
+        arrays["center_errors_"], shapes["center_errors_"] = each, "kp"
     model = layout.build(**parameters)
-    if old:
-        model.center_errors_ = _center_errors(arrays, parameters["noise"])
     for key in shapes:
         if key.endswith("_") and "." not in key:
             setattr(model, key, arrays[key])

@@ -46,7 +46,7 @@ from ihgmm.numerics.eigen import ORDERS, SOLVERS
 from ihgmm.numerics.embedding import SPACES
 from ihgmm.numerics.gram import GRAMS, GramKind
 from ihgmm.numerics.labels import ASSIGNMENTS
-from ihgmm.statistics.likelihood import NOISES
+from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.outliers import OutlierRule, find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
 
@@ -74,7 +74,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
     # How each parameter is checked, whichever estimators have it.
     _checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {
         "n_clusters": check_count,
-        "noise": partial(check_choice, choices=NOISES),
+        "noise": partial(check_choice, choices=STRUCTURES),
         "gram": partial(check_choice, choices=GRAMS),
         "order": partial(check_choice, choices=ORDERS),
         "eigen_solver": partial(check_choice, choices=SOLVERS),

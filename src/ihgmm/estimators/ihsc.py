@@ -20,6 +20,7 @@ from ihgmm.numerics.krylov import Order
 from ihgmm.numerics.labels import Assignment
 from ihgmm.numerics.spectral import CosinePlacement, Placement, spectral_clustering
 from ihgmm.statistics.estimation import (
+    Parameters,
     estimate_parameters,
     estimates_of_fit,
     for_all_rows,
@@ -273,6 +274,7 @@ class IhSC(InSteps, CosineClusterer):
         if found.ruling_rows and self.outliers is None:
             self._warn_of_long_rows(found.ruling_rows)
         with steps.step("centers"):
+            fitted: Parameters
             if refine:
                 fitted = estimate_parameters(data, labels, k)
             else:

@@ -12,6 +12,7 @@ from ihgmm.matrix.chosen import only
 from ihgmm.matrix.kinds import as_matrix, recognize
 from ihgmm.matrix.memory import Dense, Sparse
 from ihgmm.matrix.scaled import Scaled
+from ihgmm.matrix.stretched import Stretched
 from ihgmm.matrix.tall import Tall, namespace, to_host
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Matrix",
     "Scaled",
     "Sparse",
+    "Stretched",
     "Tall",
     "as_matrix",
     "namespace",

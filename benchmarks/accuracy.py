@@ -316,9 +316,8 @@ def scales_one(cell: Any, seed: int) -> list[float] | None:
     lower, upper = estimates.scale_intervals(0.95).T
     inside = (lower <= truth) & (truth <= upper)
     centers = s.centers * mean[:, None]
-    near = (
-        np.abs(estimates.centers - centers) <= 1.96 * estimates.center_errors[:, None]
-    )
+    lower, upper = np.moveaxis(estimates.center_intervals(0.95), -1, 0)
+    near = (lower <= centers) & (centers <= upper)
     return [inside.mean(), near.mean(), len(inside)]
 
 

@@ -23,6 +23,8 @@ from ihgmm.matrix import (
     recognize,
     to_host,
 )
+from ihgmm.numerics.missing import Filler
+from ihgmm.numerics.whitening import NOISES, looks_like_counts
 
 # Parameters
 
@@ -85,6 +87,23 @@ def check_clip(name: str, value: Any) -> None:
         check_number(name, value, above=0)
 
 
+def check_outliers(name: str, value: Any) -> None:
+    """Raise unless ``value`` is None, "auto" or a share of at most one half."""
+    if value is None or (isinstance(value, str) and value == "auto"):
+        return
+    if isinstance(value, str):
+        raise ValueError(
+            f"{name}={value!r} is not known; give None, 'auto' or a share of the rows "
+            "such as 0.05."
+        )
+    share = check_number(name, value)
+    if not 0 < share <= 0.5:
+        raise ValueError(
+            f"{name}={value!r} is not a share of rows that may be outliers; give a "
+            "number above 0 and at most 0.5, 'auto' or None."
+        )
+
+
 def check_n_components(name: str, value: Any) -> None:
     """Raise unless ``value`` is None, "auto" or a positive whole number."""
     if value is not None:
@@ -99,6 +118,12 @@ def check_n_init(name: str, value: Any) -> None:
         raise ValueError(
             f"{name}={value!r} is not known; give 'auto' or a whole number."
         )
+
+
+def check_whiten(name: str, value: Any) -> None:
+    """Raise unless ``value`` says how to whiten, or None."""
+    if value is not None:
+        check_choice(name, value, ("auto", *NOISES))
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -162,11 +187,11 @@ def check_matrix(
     return matrix.rescaled(1 / float(unit))
 
 
-def prepared_matrix(X: Any, model: Any) -> Matrix:
-    """Return data as a fitted model, of whatever class, compares them."""
+def complete_matrix(X: Any, model: Any) -> Matrix:
+    """Return data in their own units, missing cells filled as a fitted model does."""
     data = check_matrix(X, missing=getattr(model, "missing", None))
-    for prepare in getattr(model, "preparation_", ()):
-        data = prepare(data)
+    for change in getattr(model, "preparation_", ()):
+        data = change(data) if isinstance(change, Filler) else data
     return data
 
 
@@ -340,6 +365,16 @@ def check_clusters(
     return classes, np.ravel(codes)
 
 
+def is_outlier(labels: np.ndarray) -> np.ndarray:
+    """Tell which labels stand for rows of no cluster: -1, beside numbers from 0.
+
+    Where no label is 0, as with -1 and 1, -1 is the name of a cluster.
+    """
+    if labels.dtype.kind not in "if" or not (labels == 0).any():
+        return np.zeros(len(labels), dtype=bool)
+    return np.asarray(labels == -1)
+
+
 def _check_objects(name: str, labels: np.ndarray) -> None:
     """Raise unless labels are of one kind, all there, and can be sorted."""
     kinds = sorted({type(label).__name__ for label in labels})
@@ -459,6 +494,17 @@ def warn_empty_clusters(labels: Tall, n_clusters: int) -> None:
             f"{n_clusters - used} of n_clusters={n_clusters} clusters ended without "
             "rows. The data may hold fewer; select_n_clusters counts them.",
             ConvergenceWarning,
+        )
+
+
+def hint_at_counts(X: Matrix) -> None:
+    """Warn when data look like counts: their noise is not alike in all columns."""
+    if looks_like_counts(X):
+        warn(
+            "X looks like counts, whole numbers that are mostly 0. The noise of a "
+            "count is as large as its mean, so that common columns and long rows rule; "
+            "whiten='counts' makes it alike in all.",
+            UserWarning,
         )
 
 

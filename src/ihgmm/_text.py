@@ -262,6 +262,15 @@ _SCALE_EVIDENCE = {
 }
 
 
+SCALE_ASSUMPTIONS = {
+    "ALIKE": "Assumed: noise is correlated alike in all clusters.",
+    "SOME_ALIKE": "Assumed: noise is correlated alike in all clusters, and not at all "
+    "along centres that no other cluster tells about.",
+    "INDEPENDENT": "Assumed: entries of the noise are independent; one cluster alone "
+    "cannot show whether they are.",
+}
+
+
 def scale_recommendation(test: ScaleTest) -> str:
     """Return which mixture to use, with the figures that speak for it."""
     cluster, cluster_p = test.strongest
@@ -287,7 +296,8 @@ def scale_rows(test: ScaleTest) -> list[tuple[str, int, str, str]]:
     rows = []
     for name, size, spread, p in (*each, total):
         shown = "-" if np.isnan(spread) else f"{spread:.1%}"
-        p_value = "-" if np.isnan(p) else "<1e-300" if p < 1e-300 else f"{p:.2g}"
+        # A smaller one says no more: it depends on the last digits of the data.
+        p_value = "-" if np.isnan(p) else "<1e-16" if p < 1e-16 else f"{p:.2g}"
         rows.append((str(name), int(size), shown, p_value))
     return rows
 
@@ -299,7 +309,10 @@ def scale_table(test: ScaleTest) -> str:
     lines = [f"{'cluster':<{width}}     rows  spread  p-value"]
     for name, size, spread, p_value in rows:
         lines.append(f"{name:<{width}}  {size:>7}  {spread:>6}  {p_value:>7}")
-    return "\n".join([*lines, test.recommendation])
+    lines.append(test.recommendation)
+    if test.n_tested:
+        lines.append(test.assumption.sentence)
+    return "\n".join(lines)
 
 
 # A diagnosis
@@ -328,6 +341,7 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     sizes = counted(large, "row") if small == large else f"{small:,} to {large:,} rows"
     shape = f"{d.n_samples:,} x {d.n_features:,}"
     data = f"rows x features; {counted(d.n_clusters, 'cluster')} of {sizes}"
+    apart_from_these = "are outliers and were left out"
     # A probability: not none, however near to it.
     error = percent(max(d.expected_error, 1e-9))
     wrong = "of the labels are wrong, going by all other rows"
@@ -341,6 +355,7 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     several = d.n_clusters > 1
     lines = [
         (True, "data", shape, data),
+        (d.n_outliers > 0, "outliers", f"{d.n_outliers:,}", apart_from_these),
         (several, "expected error", error, wrong),
         (not np.isnan(d.agreement), "agreement", percent(agreed), alike),
         (several, "uncertain rows", percent(d.uncertain_share), sure),
@@ -505,4 +520,13 @@ def plan_advice(plan: Plan) -> Iterator[str]:
         f"Assumed: {size(plan.memory)} of memory, on a GPU "
         f"{size(plan.gpu_memory)}. The lines 'at most' are for a solver that does not "
         "converge and gives up."
+    )
+
+
+def outlier_note(n_outliers: int, n_samples: int) -> str:
+    """Return how many rows are in no cluster, beside those that are."""
+    share = percent(n_outliers / (n_outliers + n_samples))
+    return (
+        f"Left out {counted(n_outliers, 'row')} ({share}) that "
+        f"{'fit' if n_outliers > 1 else 'fits'} no cluster: label -1."
     )

@@ -30,6 +30,8 @@ from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.labels import LinearRule, NeighborRule
 from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.spectral import CosinePlacement, Placement
+from ihgmm.numerics.whitening import NOISES, Whitener
+from ihgmm.statistics.outliers import OutlierRule
 
 __all__ = ["StorageError", "load_model", "save_model"]
 
@@ -49,7 +51,8 @@ class SavedModel(NamedTuple):
 class Layout(NamedTuple):
     """The fitted attributes of a class: arrays with their shapes, and numbers.
 
-    A shape has a letter for each axis: n rows, p features, k clusters, m directions.
+    A shape has a letter for each axis: n rows, p features, k clusters, m directions of
+    the embedding, w directions of a whitener.
     """
 
     build: type
@@ -63,11 +66,13 @@ DIRECTIONS = {
     "directions.sqnorms": "k",
     "directions.loads": "k",
 }
-NOISE_SHAPES = {"individual": "n", "class": "k", "common": "1"}  # by IhGMM's "noise"
+# By IhGMM's "noise".
+NOISE_SHAPES = {"individual": "n", "class": "k", "common": "1", "tied": "1"}
+TIED = {"noise_components_": "mp", "component_levels_": "m"}
 ROWS_AND_CENTERS = {"labels_": "n", "cluster_centers_": "kp"}
 SCALES = {**ROWS_AND_CENTERS, "scales_": "n"}
 SPECTRAL = {**ROWS_AND_CENTERS, "embedding_": "nm", "eigenvalues_": "m"}
-ERRORS = {"center_errors_": "k", "scale_errors_": "n"}
+ERRORS = {"center_errors_": "kp", "scale_errors_": "n"}
 MIXTURE = {"memberships_": "nk", "weights_": "k", **ERRORS}
 COUNTS = {"n_clusters_": int, "n_iter_": int}
 LAYOUTS = {
@@ -95,9 +100,31 @@ PLACEMENTS = {
     "cosine": {"directions": "kp"},
 }
 PLACING = {"rank": int, "diagonal": str, "longest": float, "unit": float}
-# What is done to rows before all else, in this order: arrays of each kind of map.
-PREPARATIONS: dict[str, tuple[type, dict[str, str]]] = {
-    "filler": (Filler, {"loadings": "pr", "noise_levels": "p", "mean": "r"})
+# How outliers are found: c centres in d directions.
+OUTLIERS = {
+    "directions": "pd",
+    "eigenvalues": "d",
+    "weights": "d",
+    "centers": "cd",
+    "lengths": "c",
+    "noises": "c",
+    "length_quantiles": "q",
+    "noise_quantiles": "q",
+    "knots": "2j",
+}
+STRANGENESS = {"tail": float, "noise_share": float, "threshold": float}
+# What is done to rows before all else.
+MAPS = {
+    "filler": Layout(
+        Filler,
+        {"loadings": "pr", "noise_levels": "p", "mean": "r"},
+        {"nonnegative": bool},
+    ),
+    "whitener": Layout(
+        Whitener,
+        {"columns": "p", "directions": "pw"},
+        {"noise": str, "dispersion": float},
+    ),
 }
 SCALER = ("scaler.mean_", "scaler.scale_", "scaler.var_")
 
@@ -163,15 +190,12 @@ def save_model(
     parameters, arrays = _contents(estimator, layout)
     placement, placing = _placement_contents(getattr(estimator, "placement_", None))
     arrays |= placing
-    preparation = [
-        name
-        for map_ in estimator.preparation_
-        for name, (kind, _) in PREPARATIONS.items()
-        if type(map_) is kind
-    ]
-    for name, map_ in zip(preparation, estimator.preparation_, strict=True):
-        shapes = PREPARATIONS[name][1]
-        arrays |= {f"{name}.{key}": getattr(map_, key) for key in shapes}
+    preparation, maps = _preparation_contents(getattr(estimator, "preparation_", ()))
+    arrays |= maps
+    outliers, finding = _outlier_contents(getattr(estimator, "outlier_rule_", None))
+    arrays |= finding
+    if outliers is not None:
+        arrays["outlier_scores_"] = to_host(estimator.outlier_scores_)
     if feature_names is None:
         feature_names = getattr(scaler or estimator, "feature_names_in_", None)
     header: dict[str, Any] = {
@@ -189,6 +213,7 @@ def save_model(
         "label_column": label_column,
         "placement": placement,
         "preparation": preparation,
+        "outliers": outliers,
         "scaler": None,
     }
     if scaler is not None:
@@ -261,6 +286,8 @@ def _shapes(layout: Layout, parameters: dict[str, Any]) -> dict[str, str]:
     shapes = dict(layout.arrays)
     if "noise" in parameters:
         shapes["noise_levels_"] = NOISE_SHAPES[parameters["noise"]]
+        if parameters["noise"] == "tied":
+            shapes |= TIED
     return shapes
 
 
@@ -295,9 +322,7 @@ def _placement_contents(
     if isinstance(placement, CosinePlacement):
         return {"kind": "cosine"}, {"placement.directions": placement.directions}
     embedding, rule = placement.embedding, placement.rule
-    numbers = {key: kind(getattr(embedding, key)) for key, kind in PLACING.items()}
-    # JSON has no infinity.
-    numbers["longest"] = None if np.isinf(embedding.longest) else numbers["longest"]
+    numbers = _embedding_numbers(embedding)
     if isinstance(rule, NeighborRule):
         numbers |= {"kind": "neighbors", "n_neighbors": rule.n_neighbors}
     else:
@@ -307,6 +332,97 @@ def _placement_contents(
         for key in PLACEMENTS[numbers["kind"]]
     }
     return numbers, arrays
+
+
+def _preparation_contents(
+    preparation: tuple[Any, ...],
+) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+    """Return what maps are called with their numbers, and their arrays."""
+    found: list[dict[str, Any]] = []
+    arrays: dict[str, np.ndarray] = {}
+    for change in preparation:
+        name = next(n for n, known in MAPS.items() if type(change) is known.build)
+        numbers = {key: getattr(change, key) for key in MAPS[name].numbers}
+        found.append({"kind": name, **numbers})
+        for key in MAPS[name].arrays:
+            arrays[f"{name}.{key}"] = getattr(change, key)
+    return found, arrays
+
+
+def _check_preparation(found: Any) -> None:
+    text = f"its preparation is {found!r}, which is not known."
+    _require(isinstance(found, list), text)
+    for change in found:
+        _require(isinstance(change, dict) and change.get("kind") in MAPS, text)
+        for key, kind in MAPS[change["kind"]].numbers.items():
+            value: Any = change.get(key)
+            _require(type(value) is kind, text)
+            _require(value in NOISES if kind is str else 0 <= value < np.inf, text)
+
+
+def _preparation(
+    found: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]
+) -> tuple[Any, ...]:
+    """Return the maps that numbers and arrays describe."""
+    maps = []
+    for change in found:
+        name = change["kind"]
+        parts = {key: arrays[f"{name}.{key}"] for key in MAPS[name].arrays}
+        parts |= {key: change[key] for key in MAPS[name].numbers}
+        maps.append(MAPS[name].build(**parts))
+    return tuple(maps)
+
+
+def _embedding_numbers(embedding: Embedding) -> dict[str, Any]:
+    numbers = {key: kind(getattr(embedding, key)) for key, kind in PLACING.items()}
+    return {key: _no_infinity(value) for key, value in numbers.items()}
+
+
+def _no_infinity(value: Any) -> Any:
+    """Return None for infinity, which JSON does not have."""
+    return None if value == np.inf else value
+
+
+def _outlier_contents(
+    rule: OutlierRule | None,
+) -> tuple[dict[str, Any] | None, dict[str, np.ndarray]]:
+    """Return the numbers and the arrays of a rule of outliers; none of None."""
+    if rule is None:
+        return None, {}
+    numbers = {key: _no_infinity(float(getattr(rule, key))) for key in STRANGENESS}
+    arrays = {
+        f"outliers.{key}": getattr(rule.embedding if key in EMBEDDING else rule, key)
+        for key in OUTLIERS
+    }
+    return numbers | _embedding_numbers(rule.embedding), arrays
+
+
+def _check_outliers(numbers: Any) -> None:
+    _require(isinstance(numbers, dict), f"its outliers are {numbers!r}, not known.")
+    kinds: dict[str, Any] = {**PLACING, **STRANGENESS}
+    for key, what in kinds.items():
+        value = numbers.get(key)
+        fits = type(value) is what and (what is str or np.isfinite(value))
+        fits |= key in ("longest", "threshold") and value is None
+        _require(fits, f"{key}={value!r} of its outliers makes no sense.")
+    known = ("full", "zero", "imputed")
+    text = f"diagonal={numbers['diagonal']!r} of its outliers is not known."
+    _require(numbers["diagonal"] in known and numbers["unit"] > 0, text)
+
+
+def _outlier_rule(
+    numbers: dict[str, Any], arrays: Mapping[str, np.ndarray]
+) -> OutlierRule:
+    """Return the rule of outliers that numbers and arrays describe."""
+    numbers = {
+        key: np.inf if value is None else value for key, value in numbers.items()
+    }
+    given: dict[str, Any] = {key: arrays[f"outliers.{key}"] for key in OUTLIERS}
+    embedding = Embedding(
+        **{key: given.pop(key) for key in EMBEDDING},
+        **{key: numbers[key] for key in PLACING},
+    )
+    return OutlierRule(embedding, **given, **{key: numbers[key] for key in STRANGENESS})
 
 
 def _check_placement(numbers: Any) -> None:
@@ -329,21 +445,23 @@ def _check_placement(numbers: Any) -> None:
     _require(numbers["diagonal"] in known and numbers["unit"] > 0, text)
 
 
-def _placement(numbers: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
+def _placement(
+    numbers: dict[str, Any], arrays: Mapping[str, np.ndarray], signed: bool
+) -> Any:
     """Return the placement that numbers and arrays describe."""
     kind = numbers["kind"]
     given: dict[str, Any] = {
         key: arrays[f"placement.{key}"] for key in PLACEMENTS[kind]
     }
     if kind == "cosine":
-        return CosinePlacement(given["directions"])
+        return CosinePlacement(given["directions"], signed)
     options = {key: numbers[key] for key in PLACING}
     options["longest"] = np.inf if options["longest"] is None else options["longest"]
     embedding = Embedding(**{key: given.pop(key) for key in EMBEDDING}, **options)
     if kind == "neighbors":
         count = min(max(numbers["n_neighbors"], 1), len(given["labels"]))
         return Placement(embedding, NeighborRule(**given, n_neighbors=count))
-    return Placement(embedding, LinearRule(**given))
+    return Placement(embedding, LinearRule(**given, signed=signed))
 
 
 def _pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -453,11 +571,11 @@ def _check_header(header: dict[str, Any]) -> Layout:
             numbers_of.pop(key, None)
     elif layout.build is IhSC:
         _check_placement(header.get("placement"))
-    preparation = header.get("preparation", [])
-    known_maps = isinstance(preparation, list) and all(
-        isinstance(step, str) and step in PREPARATIONS for step in preparation
-    )
-    _require(known_maps, f"its preparation is {preparation!r}, which is not known.")
+        signed = parameters.get("signed", False)
+        _require(type(signed) is bool, f"signed={signed!r} is no bool.")
+    if header.get("outliers") is not None:
+        _check_outliers(header["outliers"])
+    _check_preparation(header.get("preparation", []))
     for key, kind in numbers_of.items():
         text = f"{key}={numbers.get(key)!r} is no {kind.__name__}."
         _require(type(numbers.get(key)) is kind, text)
@@ -499,24 +617,37 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
         placement = header["placement"]
         kind = PLACEMENTS[placement["kind"]]
         shapes |= {f"placement.{key}": letters for key, letters in kind.items()}
+    outliers = header.get("outliers")
+    if outliers is not None:
+        shapes |= {f"outliers.{key}": letters for key, letters in OUTLIERS.items()}
+        shapes["outlier_scores_"] = "n"
     preparation = header.get("preparation", [])
-    for name in preparation:
-        arrays_of = PREPARATIONS[name][1]
-        shapes |= {f"{name}.{key}": letters for key, letters in arrays_of.items()}
-    old = header["version"] == 1 and "center_errors_" in shapes
-    if old:
+    for name in (change["kind"] for change in preparation):
+        kept = MAPS[name].arrays
+        shapes |= {f"{name}.{key}": letters for key, letters in kept.items()}
+    old = header["version"] < 3 and "center_errors_" in shapes
+    if old and header["version"] == 1:
         del shapes["center_errors_"]
         shapes |= DIRECTIONS
+    elif old:
+        shapes["center_errors_"] = "k"
     _check_arrays(arrays, shapes, p)
+    if old:  # they had one error for all entries of a centre
+        if header["version"] == 1:
+            arrays["center_errors_"] = _center_errors(arrays, parameters["noise"])
+        each = np.repeat(arrays["center_errors_"][:, None], p, axis=1)
+        arrays["center_errors_"], shapes["center_errors_"] = each, "kp"
     model = layout.build(**parameters)
-    if old:
-        model.center_errors_ = _center_errors(arrays, parameters["noise"])
     for key in shapes:
         if key.endswith("_") and "." not in key:
             setattr(model, key, arrays[key])
     if placement is not None:
-        model.placement_ = _placement(placement, arrays)
-    model.preparation_ = tuple(_map(name, arrays) for name in preparation)
+        signed = parameters.get("signed", False)
+        model.placement_ = _placement(placement, arrays, signed)
+    if outliers is not None:
+        model.outlier_rule_ = _outlier_rule(outliers, arrays)
+        model.outlier_threshold_ = model.outlier_rule_.threshold
+    model.preparation_ = _preparation(preparation, arrays)
     for key in layout.numbers:
         if key in header["numbers"]:
             setattr(model, key, header["numbers"][key])
@@ -533,12 +664,6 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
         steps[0].feature_names_in_ = np.array(header["feature_names"], dtype=object)
     whole = model if scaler is None else make_pipeline(*steps)
     return SavedModel(whole, header.get("id_column"), header.get("label_column"))
-
-
-def _map(name: str, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Return what is done to rows first, as arrays describe it."""
-    kind, shapes = PREPARATIONS[name]
-    return kind(**{key: arrays[f"{name}.{key}"] for key in shapes})
 
 
 def _check_arrays(
@@ -563,9 +688,10 @@ def _check_arrays(
         )
         if whole:
             k = sizes["k"]
-            fits = not array.size or 0 <= array.min() <= array.max() < k
+            least = -1 if key == "labels_" and "outlier_scores_" in shapes else 0
+            fits = not array.size or least <= array.min() <= array.max() < k
             _require(fits, f"{key} go beyond its {k} clusters.")
-        elif key.startswith(("cluster_centers_", "placement.", *PREPARATIONS)):
+        elif key == "cluster_centers_" or "." in key:
             _require(bool(np.isfinite(array).all()), f"{key} are not finite.")
         if key == "filler.noise_levels":
             _require(bool((array > 0).all()), f"{key} are not all positive.")

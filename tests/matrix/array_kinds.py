@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ihgmm.matrix import Matrix, Scaled, as_matrix, filled, to_host
+from ihgmm.matrix import Matrix, Scaled, Stretched, as_matrix, filled, to_host
 from ihgmm.matrix.stored import Stored
 from ihgmm.matrix.tall import cast_like
 
@@ -216,6 +216,23 @@ def scaled(hold, rows, columns):
     return hold_scaled
 
 
+def stretched(hold):
+    """Return a way to hold X by a matrix that is stretched along two directions."""
+
+    def hold_stretched(X, folder):
+        # Powers of two, so that nothing is rounded.
+        inner, factors = X.copy(), np.array([2.0, 0.5])
+        inner[:, [1, 7]] /= factors.astype(X.dtype)
+        B = np.eye(X.shape[1])[:, [1, 7]]
+        return Stretched(opened(hold(inner, folder)), B, factors)
+
+    hold_stretched.__name__ = f"stretched_{hold.__name__}"
+    return hold_stretched
+
+
+STRETCHED = tuple(
+    stretched(hold) for hold in (numpy_c, csr, strict, memory_map, dask_dense)
+)
 SCALED = (
     scaled(numpy_c, True, True),
     scaled(csr, True, True),

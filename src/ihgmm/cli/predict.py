@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ihgmm._checks import prepared_matrix
+from ihgmm._checks import complete_matrix
 from ihgmm.cli import output as out
 from ihgmm.cli.data import RowReading
 from ihgmm.cli.options import DATA, LABELS_FILE, argument
@@ -105,8 +105,9 @@ def _figures(estimator: Any, X: Any, labels: np.ndarray) -> dict[str, np.ndarray
     No multiple is below 0.
     """
     centers = np.asarray(estimator.cluster_centers_, dtype=np.float64)
-    data = prepared_matrix(X, estimator)
+    data = complete_matrix(X, estimator)
     products = data.unit * to_host(data @ centers.T)[np.arange(len(labels)), labels]
+    products = np.where(labels < 0, np.nan, products)  # outliers have no centre
     squares = (centers**2).sum(axis=1)[labels]
     scales = np.maximum(products / np.where(squares > 0, squares, 1.0), 0.0)
     return {"scale": scales, "size": scales * np.sqrt(squares)}

@@ -75,6 +75,7 @@ def scales(
         spread=test.spread,
         detectable=test.detectable,
         recommendation=test.recommendation,
+        assumption=test.assumption.sentence,
         clusters=[
             dict(zip(keys, row, strict=True)) for row in zip(*figures, strict=True)
         ],
@@ -85,4 +86,5 @@ def scales(
     formats = {"cluster": "", "rows": ",", "spread": "", "p-value": ""}
     screen.table(formats, scale_rows(test))
     screen.say(test.recommendation)
+    screen.say(test.assumption.sentence, "dim")
     screen.answer(str(test.advice))

@@ -31,8 +31,10 @@ from ihgmm._checks import (
     check_n_components,
     check_n_init,
     check_number,
+    check_outliers,
     check_row_count,
     check_weights,
+    check_whiten,
     counted_rows,
     generator,
     open_matrix,
@@ -40,14 +42,15 @@ from ihgmm._checks import (
     warn_zero_rows,
 )
 from ihgmm._progress import Steps
-from ihgmm.matrix import Matrix, Tall, as_matrix, namespace, to_host
+from ihgmm.matrix import Matrix, Tall, as_matrix, namespace, only, to_host
 from ihgmm.matrix.tall import cast_like, row_lengths, to_device, unit_rows, widen
 from ihgmm.numerics.eigen import ORDERS, SOLVERS
 from ihgmm.numerics.embedding import SPACES
 from ihgmm.numerics.gram import GRAMS, GramKind
 from ihgmm.numerics.labels import ASSIGNMENTS
 from ihgmm.numerics.missing import MISSING, Missing, learn_filler
-from ihgmm.statistics.likelihood import NOISES
+from ihgmm.statistics.covariance import STRUCTURES
+from ihgmm.statistics.outliers import OutlierRule, find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
 
 try:
@@ -74,7 +77,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
     # How each parameter is checked, whichever estimators have it.
     _checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {
         "n_clusters": check_count,
-        "noise": partial(check_choice, choices=NOISES),
+        "noise": partial(check_choice, choices=STRUCTURES),
         "gram": partial(check_choice, choices=GRAMS),
         "order": partial(check_choice, choices=ORDERS),
         "eigen_solver": partial(check_choice, choices=SOLVERS),
@@ -84,11 +87,14 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "placement": partial(check_choice, choices=("embedding", "cosine")),
         "assign_labels": partial(check_choice, choices=ASSIGNMENTS),
         "refine": check_flag,
+        "whiten": check_whiten,
+        "signed": check_flag,
         "missing": partial(check_choice, choices=MISSING),
         "max_samples": check_count,
         "n_init": check_n_init,
         "max_iter": check_count,
         "tol": partial(check_number, above=0),
+        "outliers": check_outliers,
         "verbose": check_flag,
     }
     missing: Missing | None = None  # of estimators that have no such parameter
@@ -141,15 +147,15 @@ class Clusterer(ClusterMixin, BaseEstimator):
             if name in self._checks:
                 self._checks[name](name, value)
 
-    def _learn_preparation(self, X: Matrix) -> Matrix:
+    def _learn_preparation(self, X: Matrix, rng: np.random.Generator) -> Matrix:
         """Learn what is done to rows before all else, and return X after it."""
         self.preparation_ = (learn_filler(X),) if self.missing == "fit" else ()
         return self._prepared(X)
 
     def _prepared(self, X: Matrix) -> Matrix:
         """Return rows, new or old, as those of the fit were prepared."""
-        for prepare in self.preparation_:
-            X = prepare(X)
+        for change in self.preparation_:
+            X = change(X)
         return X
 
     @contextmanager
@@ -195,12 +201,17 @@ class InSteps(CallbackSupportMixin, Clusterer):
     n_clusters_: int
     selection_: ClusterCount
     scales_: np.ndarray
+    outliers: float | Literal["auto"] | None
+    outlier_rule_: OutlierRule
+    outlier_scores_: np.ndarray
+    outlier_threshold_: float
 
     @property
     def sizes_(self) -> np.ndarray:
         """Scale times the length of the centre, for each row of the fit."""
         scales = self.scales_
-        labels = to_device(self.labels_, scales)
+        # The scales of outliers, whose label is -1, are NaN.
+        labels = to_device(np.maximum(to_host(self.labels_), 0), scales)
         lengths = to_device(row_lengths(self.cluster_centers_), scales)
         with np.errstate(over="ignore", under="ignore"):
             sizes = widen(scales) * namespace(scales).take(lengths, labels)
@@ -231,6 +242,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
             yield Steps(self.verbose)
             return
         asked = (self.n_clusters == "auto") + bool(getattr(self, "refine", False))
+        asked += self.outliers is not None
         task = self._init_callback_context(max_subtasks=self._fewest_steps + asked)
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
         yield Steps(self.verbose, task, self)
@@ -243,6 +255,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
         self, X: Any, steps: Steps, sample_weight: Any, *, refined: bool
     ) -> Begun:
         """Check the data, find the rows that count, and count the clusters."""
+        rng = generator(self.random_state)
         with steps.step("check") as say:
             everything = check_matrix(
                 X, self, missing=self.missing, verbose=self.verbose
@@ -252,22 +265,64 @@ class InSteps(CallbackSupportMixin, Clusterer):
             data, counts = counted_rows(everything, sample_weight)
             names = getattr(self, "feature_names_in_", None)
             unobserved = warn_missing(data, names)
-            data = self._learn_preparation(data)
+            data = self._learn_preparation(data, rng)
             warn_zero_rows(data.sqnorms, unobserved)
             everything = data if counts is None else self._prepared(everything)
-        rng = generator(self.random_state)
-        self.__dict__.pop("selection_", None)  # of an earlier fit
+        for name in ("selection_", *self._of_outliers):  # of an earlier fit
+            self.__dict__.pop(name, None)
         if self.n_clusters == "auto":
             with steps.step("count") as say:
-                self.selection_ = resolve(data, self.gram, rng, refined=refined)
-                k = max(self.selection_.n_clusters, 1)
+                k = self._count(data, rng, refined)
                 say(f"{k} cluster{'s' * (k != 1)}")
         else:
             k = int(self.n_clusters)
         check_row_count(data.shape[0], k)
         check_live_rows(data.sqnorms, k)
+        strange = None
+        if self.outliers is not None:
+            with steps.step("outliers") as say:
+                strange, inside = self._find_outliers(data, everything, counts, k, rng)
+                kept = data if inside.all() else only(data, np.flatnonzero(inside))
+                say(f"{data.shape[0] - kept.shape[0]:,} rows")
+                if kept is not data:
+                    data = kept
+                    counts = ~strange if counts is None else counts & ~strange
+                    if self.n_clusters == "auto":
+                        k = self._count(data, rng, refined)
+            check_live_rows(data.sqnorms, k)
         self.n_clusters_ = k
-        return Begun(data, everything, counts, k, rng)
+        return Begun(data, everything, counts, strange, k, rng)
+
+    def _count(self, data: Matrix, rng: np.random.Generator, refined: bool) -> int:
+        signed = getattr(self, "signed", False)
+        self.selection_ = resolve(data, self.gram, rng, refined=refined, signed=signed)
+        return max(self.selection_.n_clusters, 1)
+
+    # What a fit has only where it looks for outliers.
+    _of_outliers: ClassVar = ("outlier_rule_", "outlier_scores_", "outlier_threshold_")
+
+    def _find_outliers(
+        self,
+        data: Matrix,
+        everything: Matrix,
+        counts: Tall | None,
+        k: int,
+        rng: np.random.Generator,
+    ) -> tuple[Tall, np.ndarray]:
+        """Tell which of all rows are outliers, and which rows that count are not."""
+        assert self.outliers is not None
+        rule = find_outliers(data, k, self.outliers, rng=rng)
+        scores = rule.scores(everything)
+        self.outlier_rule_, self.outlier_threshold_ = rule, rule.threshold
+        self.outlier_scores_ = everything.cast(scores)
+        strange = scores > rule.threshold
+        inside = ~to_host(strange)
+        return strange, inside if counts is None else inside[to_host(counts)]
+
+    def _is_outlier(self, X: Matrix) -> Tall | None:
+        """Tell which rows are outliers; None where the fit did not look for any."""
+        rule = getattr(self, "outlier_rule_", None)
+        return None if rule is None else rule(X)
 
 
 class Begun(NamedTuple):
@@ -276,8 +331,18 @@ class Begun(NamedTuple):
     data: Matrix  # the rows that count
     everything: Matrix  # all rows
     counts: Tall | None  # for each row, whether it counts; None if all do
+    strange: Tall | None  # for each row, whether it is an outlier; None if not asked
     n_clusters: int
     rng: np.random.Generator
+
+
+def mark(values: Tall, strange: Tall | None, mark: float) -> Tall:
+    """Return values of rows, with another one in the place of those of outliers."""
+    if strange is None:
+        return values
+    xp, strange = namespace(values), to_device(strange, values)
+    strange = strange if values.ndim == 1 else strange[:, None]
+    return xp.where(strange, xp.full_like(values, mark), values)
 
 
 class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
@@ -303,6 +368,7 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
 class CosineClusterer(CenterClusterer):
     """A clusterer that places new rows by their cosine with ``cluster_centers_``."""
 
+    signed: bool = False  # whether opposite rows are of one cluster
     # What placing a row needs of the fit, which may go to other processes.
     _placing: ClassVar[tuple[str, ...]] = (
         "cluster_centers_",
@@ -341,7 +407,7 @@ class CosineClusterer(CenterClusterer):
         return open_matrix(X, self, reset=False).map_rows(light._nearest, np.intp)
 
     def _nearest(self, X: Any) -> Any:
-        cosines = self._cosines(self._check_new(X))
+        cosines = self._nearness(self._check_new(X))
         empty = ~to_host(self.cluster_centers_).any(axis=1)
         if empty.any():
             cosines = cosines - cast_like(2 * empty, cosines)
@@ -349,14 +415,22 @@ class CosineClusterer(CenterClusterer):
 
     def _cosines(self, X: Matrix) -> Any:
         # The centres are few: they go where the rows are, whoever has fitted them.
-        cosines = X @ unit_rows(to_host(self.cluster_centers_)).T
+        # They go through what rows have gone through.
+        centers = as_matrix(to_host(self.cluster_centers_))
+        centers = self._prepared(centers)
+        cosines = X @ unit_rows(centers.toarray()).T
         xp = namespace(cosines)
         norms = cast_like(xp.sqrt(X.sqnorms), cosines)
         norms = xp.where(norms == 0, xp.ones_like(norms), norms)
         return xp.clip(cosines / norms[:, None], -1.0, 1.0)
 
-    def _largest_cosines(self, X: Matrix) -> np.ndarray:
+    def _nearness(self, X: Matrix) -> Any:
+        """Return cosines, or their sizes where opposite rows are of one cluster."""
         cosines = self._cosines(X)
+        return namespace(cosines).abs(cosines) if self.signed else cosines
+
+    def _largest_cosines(self, X: Matrix) -> np.ndarray:
+        cosines = self._nearness(X)
         largest = to_host(namespace(cosines).max(cosines, axis=1))
         return largest.astype(np.float64)
 

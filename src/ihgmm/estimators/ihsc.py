@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import check_weights, identical_rows, warn_empty_clusters
+from ihgmm._checks import (
+    check_weights,
+    hint_at_counts,
+    identical_rows,
+    warn_empty_clusters,
+)
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import CosineClusterer, InSteps
-from ihgmm.matrix import Matrix, Tall, namespace, to_host
-from ihgmm.matrix.tall import order_by_size, to_device
+from ihgmm.estimators.base import CosineClusterer, InSteps, mark
+from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
+from ihgmm.matrix.tall import order_by_size, pick, place, sign_of, to_device
 from ihgmm.numerics.eigen import Solver
 from ihgmm.numerics.embedding import Space
 from ihgmm.numerics.gram import GramKind
@@ -20,10 +26,13 @@ from ihgmm.numerics.krylov import Order
 from ihgmm.numerics.labels import Assignment
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.spectral import CosinePlacement, Placement, spectral_clustering
+from ihgmm.numerics.whitening import Noise, learn_whitener
 from ihgmm.statistics.estimation import (
+    Parameters,
     estimate_parameters,
     estimates_of_fit,
     for_all_rows,
+    in_data_units,
 )
 from ihgmm.statistics.likelihood import refine_labels
 
@@ -79,11 +88,27 @@ class IhSC(InSteps, CosineClusterer):
     placement : {"embedding", "cosine"}, default="embedding"
         How ``predict`` places rows: as the fit did its own, which gives
         ``predict(X) == labels_``; or by the largest cosine with ``cluster_centers_``.
+    signed : bool, default=False
+        Whether scales have both signs, so that opposite rows are of one cluster. Scales
+        of rows that point away from their centre are then negative, and the mean of
+        their sizes is 1. Not with ``refine`` nor ``assign_labels="neighbors"``. See
+        :doc:`/signs`.
+    whiten : {"auto", "counts", "learned"} or None, default=None
+        Whether rows and columns are multiplied first so that noise is alike in all of
+        them. ``"counts"``: the variance of an entry grows with its mean, as that of
+        counts does. ``"learned"``: it is learnt from what a low-rank fit leaves.
+        ``"auto"``: the first where data look like counts. Centres, scales and noise
+        levels come back in the units of the data. See :class:`~ihgmm.Biwhitener` and
+        :doc:`/counts`.
     refine : bool, default=False
         Reassign rows afterwards to the centres that the other rows give, see
         :func:`ihgmm.statistics.likelihood.refine_labels`. Under the model this comes
         close to the labels of one who knows all other labels; on real data it helps
         where the noise is the same in all directions and may hurt where it is not.
+    outliers : float, "auto" or None, default=None
+        Rows that fit no cluster get the label -1 and have no part in the fit: none of
+        them; those that stand out ("auto"); or the strangest, a share of the rows
+        above 0 and at most 0.5. :doc:`/outliers` says which rows stand out.
     missing : {"error", "fit"}, default="error"
         What to do with missing cells: NaN, masked cells, and pandas' NA. ``"error"``
         refuses them; ``"fit"`` fills them in by a low-rank model of the data, and takes
@@ -106,7 +131,7 @@ class IhSC(InSteps, CosineClusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each row, numbered by decreasing size.
+        The cluster of each row, numbered by decreasing size; -1 for outliers.
     embedding_ : ndarray of shape (n_samples, n_components)
         What was clustered: weighted coordinates of each row in the eigenvectors, or in
         the projected data, scaled to unit norm.
@@ -123,7 +148,8 @@ class IhSC(InSteps, CosineClusterer):
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The pattern of each cluster: what a row of scale 1 looks like without noise.
     scales_ : ndarray of shape (n_samples,)
-        The scale of each row; in each cluster their mean is 1.
+        The scale of each row; in each cluster their mean is 1, with ``signed`` the mean
+        of their sizes. Outliers have NaN here, in ``sizes_`` and in ``noise_levels_``.
     sizes_ : ndarray of shape (n_samples,)
         The size of each row, in the units of the data: its scale times the Euclidean
         length of its cluster's centre. Scales have mean 1 in each cluster, so that
@@ -136,6 +162,15 @@ class IhSC(InSteps, CosineClusterer):
         Number of clusters, given or found.
     selection_ : ClusterCount
         How the number of clusters was found; only with ``n_clusters="auto"``.
+    preparation_ : tuple of callables
+        What rows go through first: a map that whitens, or nothing.
+    outlier_scores_ : ndarray of shape (n_samples,)
+        How strange each row is, only with ``outliers``: a score of 3 says that one in
+        a thousand rows of the clusters is as strange. Rows above
+        ``outlier_threshold_`` are outliers.
+    outlier_threshold_ : float
+        Rows with larger scores are outliers: with "auto" at most ``log10(50 n)``,
+        since one in fifty samples of n rows without outliers has a row so strange.
     n_iter_ : int
         Iterations of k-means.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
@@ -174,7 +209,7 @@ class IhSC(InSteps, CosineClusterer):
 
     _fewest_steps = 4
     missing: Missing
-    _placing: ClassVar = (*CosineClusterer._placing, "placement_")
+    _placing: ClassVar = (*CosineClusterer._placing, "placement_", "outlier_rule_")
 
     def __init__(
         self,
@@ -188,7 +223,10 @@ class IhSC(InSteps, CosineClusterer):
         eigen_solver: Solver = "auto",
         assign_labels: Assignment = "tied",
         placement: Literal["embedding", "cosine"] = "embedding",
+        signed: bool = False,
+        whiten: Noise | Literal["auto"] | None = None,
         refine: bool = False,
+        outliers: float | Literal["auto"] | None = None,
         missing: Missing = "error",
         n_init: int | Literal["auto"] = "auto",
         max_iter: int = 300,
@@ -205,7 +243,10 @@ class IhSC(InSteps, CosineClusterer):
         self.eigen_solver = eigen_solver
         self.assign_labels = assign_labels
         self.placement = placement
+        self.signed = signed
+        self.whiten = whiten
         self.refine = refine
+        self.outliers = outliers
         self.missing = missing
         self.n_init = n_init
         self.max_iter = max_iter
@@ -249,6 +290,7 @@ class IhSC(InSteps, CosineClusterer):
             space=self.space,
             eigen_solver=self.eigen_solver,
             assign_labels=self.assign_labels,
+            signed=self.signed,
             n_init=self.n_init,
             max_iter=self.max_iter,
             tol=self.tol,
@@ -259,7 +301,8 @@ class IhSC(InSteps, CosineClusterer):
         placement: Placement | CosinePlacement = found.placement
         refine = self.refine and kinds is None
         if kinds is not None:
-            labels, placement = self._by_kind(data, kinds, k)
+            labels, placement, signs = self._by_kind(data, kinds, k)
+            found = replace(found, signs=signs)
         elif refine:
             with steps.step("refine"):
                 labels, placement = self._refined(data, labels, k)
@@ -267,26 +310,60 @@ class IhSC(InSteps, CosineClusterer):
         # the default: more than 14% of labels were wrong in all but one of those above.
         elif found.noise_share > 0.4 and k > 1:
             self._warn_of_noise(found.noise_share, k)
+        if found.looks_signed:
+            self._warn_of_signs()
+        if found.ruling_rows and self.outliers is None:
+            self._warn_of_long_rows(found.ruling_rows)
         with steps.step("centers"):
+            fitted: Parameters
             if refine:
                 fitted = estimate_parameters(data, labels, k)
             else:
                 fitted = estimates_of_fit(data, found, labels, k)
         embedding, rows = found.placement.embedding, found.rows
+        weights = data.weights
         if begun.counts is not None:
             data, counts = begun.everything, begun.counts
             labels, rows = placement(data), embedding(data)
-            fitted = for_all_rows(fitted, data, labels, counts)
-        self.labels_ = data.per_row(labels)
+            fitted = for_all_rows(fitted, data, labels, counts, signed=self.signed)
+            weights = counts if weights is None else place(weights, counts)
+        if self.whiten is not None:
+            fitted = in_data_units(fitted, cast(Scaled, data), labels, weights)
+        self.labels_ = data.per_row(mark(labels, begun.strange, -1))
         self.embedding_ = rows
         self.eigenvalues_ = data.to_device(data.restore_squares(embedding.eigenvalues))
         self.space_ = found.space
         self.noise_share_ = found.noise_share
         self.placement_ = placement
         self.cluster_centers_ = fitted.centers
-        self.scales_ = fitted.scales
-        self.noise_levels_ = fitted.noise_levels
+        self.scales_ = mark(fitted.scales, begun.strange, np.nan)
+        self.noise_levels_ = mark(fitted.noise_levels, begun.strange, np.nan)
         self.n_iter_ = found.n_iter
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not self.signed:
+            return
+        if self.refine:
+            raise ValueError(
+                "refine=True compares rows with centres on one side and does not go "
+                "with signed=True; leave one of them out."
+            )
+        if self.assign_labels == "neighbors":
+            raise ValueError(
+                "assign_labels='neighbors' joins rows that are near each other, never "
+                "opposite ones, and does not go with signed=True; take 'tied' or "
+                "'kmeans'."
+            )
+
+    def _learn_preparation(self, X: Matrix, rng: np.random.Generator) -> Matrix:
+        X = super()._learn_preparation(X, rng)
+        if self.whiten is None:
+            hint_at_counts(X)
+            return X
+        whitener = learn_whitener(X, self.whiten, rng)
+        self.preparation_ = (*self.preparation_, whitener)
+        return whitener(X)
 
     def _refined(self, X: Matrix, labels: Tall, k: int) -> tuple[Tall, CosinePlacement]:
         refined = refine_labels(X, labels, k)
@@ -304,12 +381,27 @@ class IhSC(InSteps, CosineClusterer):
 
     def _by_kind(
         self, X: Matrix, kinds: np.ndarray, k: int
-    ) -> tuple[Tall, CosinePlacement]:
-        """Give each kind of rows a cluster; kinds of one direction share theirs."""
+    ) -> tuple[Tall, CosinePlacement, Tall | None]:
+        """Give each kind of rows a cluster; kinds of one direction share theirs.
+
+        Return signs of rows too, where they may have both.
+        """
         used, first = np.unique(kinds, return_index=True)
         directions = np.zeros((k, X.shape[1]), dtype=X.dtype)
         directions[used] = to_host(X.rows(first))
-        return _by_cosine(X, directions, k)
+        labels, placement = _by_cosine(X, directions, k, self.signed)
+        if not self.signed:
+            return labels, placement, None
+        return labels, placement, sign_of(pick(X @ placement.directions.T, labels))
+
+    @staticmethod
+    def _warn_of_signs() -> None:
+        warn(
+            "Rows point both ways along the same lines, and clusters of lines fit "
+            "better than clusters of directions. If opposite rows are of one kind, "
+            "take signed=True.",
+            UserWarning,
+        )
 
     def _warn_of_noise(self, share: float, k: int) -> None:
         other = "" if self.space == "auto" else ', take space="auto"'
@@ -320,33 +412,48 @@ class IhSC(InSteps, CosineClusterer):
             UserWarning,
         )
 
+    def _warn_of_long_rows(self, count: int) -> None:
+        rows = "1 row is" if count == 1 else f"{count:,} rows are"
+        warn(
+            f"{rows} more than three times as long as the median row, and rule "
+            "eigenvectors that say nothing about the other rows. Take clip=1.5, which "
+            'shortens long rows, or outliers="auto", which leaves out rows that fit no '
+            "cluster.",
+            UserWarning,
+        )
+
     def _nearest(self, X: Any) -> Any:
+        data = self._check_new(X)
         if self.placement == "cosine":
-            return super()._nearest(X)
-        return self.placement_(self._check_new(X))
+            labels = super()._nearest(X)
+        else:
+            labels = self.placement_(data)
+        return mark(labels, self._is_outlier(data), -1)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the share of the rows' squared length that their centres explain.
 
         Each row is fitted by the best non-negative multiple of the centre nearest in
         angle; 1 means that every row is a multiple of a centre, 0 that none is near
-        one. Rows may be new or old, and count by their weights; ``y`` is ignored.
+        one. Rows may be new or old, and count by their weights; outliers do not count.
+        ``y`` is ignored.
         """
         data = self._check_new(X)
-        sqnorms, best = to_host(data.sqnorms), self._largest_cosines(data)
-        sqnorms = sqnorms * check_weights(sample_weight, len(sqnorms))
+        best, weights = self._largest_cosines(data), to_host(data.sqnorms)
+        weights = weights * check_weights(sample_weight, len(weights))
+        sqnorms = mark(weights, self._is_outlier(data), 0.0)
         total = sqnorms.sum()
         return float(sqnorms @ np.maximum(best, 0.0) ** 2 / total) if total else 0.0
 
 
 def _by_cosine(
-    X: Matrix, directions: np.ndarray, k: int
+    X: Matrix, directions: np.ndarray, k: int, signed: bool = False
 ) -> tuple[Tall, CosinePlacement]:
     """Return the labels that directions give, clusters numbered by decreasing size."""
-    labels, live = CosinePlacement(directions)(X), X.sqnorms > 0
+    labels, live = CosinePlacement(directions, signed)(X), X.sqnorms > 0
     weights = None if X.weights is None else X.weights[live]
     order = order_by_size(labels[live], k, weights)
     labels = namespace(labels).take(to_device(np.argsort(order), labels), labels)
     # Zero rows are in the largest cluster, whichever that is by now.
     labels = labels * namespace(labels).astype(live, labels.dtype)
-    return labels, CosinePlacement(directions[order])
+    return labels, CosinePlacement(directions[order], signed)

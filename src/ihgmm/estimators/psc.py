@@ -123,7 +123,8 @@ class PSC(Weighted, DistanceClusterer):
                 "filled with zeros, and clustered so; leave them out.",
                 DataConversionWarning,
             )
-        X = self._learn_preparation(X)
+        rng = generator(self.random_state)
+        X = self._learn_preparation(X, rng)
         everything = X if counts is None else self._prepared(everything)
         check_row_count(X.shape[0], k)
         found = spectral_clustering(
@@ -139,7 +140,7 @@ class PSC(Weighted, DistanceClusterer):
             n_init=self.n_init,
             max_iter=self.max_iter,
             tol=self.tol,
-            rng=generator(self.random_state),
+            rng=rng,
         )
         labels, values = found.labels, found.placement.embedding.eigenvalues
         kinds = identical_rows(X, k)

@@ -13,6 +13,7 @@ from ihgmm.matrix.filled import Filled, filled
 from ihgmm.matrix.kinds import as_matrix, recognize
 from ihgmm.matrix.memory import Dense, Sparse
 from ihgmm.matrix.scaled import Scaled
+from ihgmm.matrix.stretched import Stretched
 from ihgmm.matrix.tall import Tall, namespace, to_host
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Matrix",
     "Scaled",
     "Sparse",
+    "Stretched",
     "Tall",
     "as_matrix",
     "filled",

@@ -35,6 +35,7 @@ class Filler:
     loadings: np.ndarray  # (n_features, rank)
     noise_levels: np.ndarray  # (n_features,)
     mean: np.ndarray  # (rank,), of positions
+    nonnegative: bool = False  # whether no cell is below 0
 
     def __call__(self, X: Matrix) -> Matrix:
         """Return data without missing cells; data that have none as they are."""
@@ -45,7 +46,8 @@ class Filler:
         weighted = B / variances[:, None]
         parts = (B, weighted, weighted[:, first] * B[:, second], self.mean)
         small = [part.astype(X.dtype) for part in parts]
-        complete = filled(X, partial(_fill_rows, *small))
+        work = partial(_fill_rows, *small, nonnegative=self.nonnegative)
+        complete = filled(X, work)
         complete.incomplete = X
         return complete
 
@@ -56,6 +58,8 @@ def _fill_rows(
     products: np.ndarray,
     mean: np.ndarray,
     rows: Tall,
+    *,
+    nonnegative: bool,
 ) -> Tall:
     """Return rows with NaN replaced; those without an observed cell become zero."""
     xp, (n, rank) = namespace(rows), (rows.shape[0], B.shape[1])
@@ -71,6 +75,7 @@ def _fill_rows(
     right = widen(values @ cast_like(weighted, rows)) + cast_like(mean, inner)
     positions = xp.linalg.solve(systems, right[:, :, None])[:, :, 0]
     fit = xp.astype(positions, rows.dtype) @ cast_like(B.T, rows)
+    fit = xp.clip(fit, 0.0, None) if nonnegative else fit
     some = xp.max(known, axis=1, keepdims=True)  # 0 where nothing is observed
     return xp.where(missing, fit * some, rows)
 
@@ -111,6 +116,7 @@ def learn_filler(
     cells = to_host(X.by_rows().rows(rows)).astype(np.float64)
     observed = ~np.isnan(cells)
     cells[~observed] = 0.0
+    nonnegative = bool((cells >= 0).all())
     lengths = np.sqrt(_column_means(cells.T**2, observed.T))
     if lengths.any():
         most = 1.5 * np.median(lengths[lengths > 0])
@@ -128,6 +134,7 @@ def learn_filler(
         loadings=model.loadings * (units * X.unit)[:, None],
         noise_levels=np.sqrt(model.variances) * units * X.unit,
         mean=model.mean,
+        nonnegative=nonnegative,
     )
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from ihgmm._checks import check_labels, prepared_matrix
+from ihgmm._checks import check_labels, complete_matrix
 from ihgmm.matrix import to_host
 from ihgmm.matrix.tall import unit_rows
 from ihgmm.plotting._axes import font_size, given_or_new, ink, quiet
 from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
-from ihgmm.plotting._colors import color, marker
+from ihgmm.plotting._colors import NEUTRAL, color, marker
 from ihgmm.plotting._view import View, coordinate_view
 
 _BETWEEN = "a row between two clusters resembles both"
@@ -144,7 +144,7 @@ def _rows_of(model: Any, X: Any, picture: str) -> tuple[np.ndarray, Clusters]:
     clusters = clusters_of(model, picture)
     if X is not None:
         centers = fitted(model, "cluster_centers_", picture)
-        data = prepared_matrix(X, model)
+        data = complete_matrix(X, model)
         check_labels("labels", clusters.codes, data.shape[0])
         # At unit length, products with the centres are what cosines are.
         products = to_host(data @ unit_rows(centers.astype(np.float64)).T)
@@ -170,6 +170,13 @@ def _scatter(
         if len(rows):
             look = {"c": color(k, ax), "marker": marker(k), "linewidths": 0}
             ax.scatter(*view.points[rows].T, **look, **options)
+    strange = view.points[clusters.outliers][:2000]
+    if len(strange):
+        look = {"c": NEUTRAL, "marker": "x", "linewidths": 0.8, "zorder": 1}
+        ax.scatter(*strange.T, **options | look, label="outlier")
+        shown = np.concatenate([shown, strange])
+        total = len(shown)
+        ax.legend(loc="upper right", frameon=False)
     n = len(view.points)
     return shown, "" if total == n else f"\n{total:,} of {n:,} rows shown"
 

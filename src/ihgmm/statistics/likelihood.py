@@ -23,7 +23,6 @@ from scipy.special import log_ndtr, logsumexp, softmax
 from ihgmm.matrix import Matrix, Tall, as_matrix, to_host
 
 Noise = Literal["common", "class", "individual"]
-NOISES: tuple[Noise, ...] = ("common", "class", "individual")
 
 
 @dataclass(frozen=True)

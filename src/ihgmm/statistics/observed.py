@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,10 +11,18 @@ from ihgmm.matrix import Matrix, Tall, namespace, to_host
 from ihgmm.matrix.tall import Groups, one_hot, pick, ratio, stack, to_device, widen
 
 if TYPE_CHECKING:
-    from ihgmm.statistics.estimation import Estimates
+    from ihgmm.statistics.estimation import Parameters
 
 
-def fit_observed(found: Estimates, X: Matrix, rows: Groups) -> Estimates:
+class Observed(NamedTuple):
+    """A fit to observed cells, and by how much errors are larger than with all."""
+
+    parameters: dict[str, Tall]  # centres, scales and noise levels
+    scale_growth: Tall  # (n_samples,)
+    center_growth: np.ndarray  # (n_clusters, n_features)
+
+
+def fit_observed(found: Parameters, X: Matrix, rows: Groups) -> Observed:
     """Fit centres, scales and noise once more, to what was observed of the rows.
 
     An entry of a centre is the least-squares fit, given the scales, to the rows that
@@ -69,21 +76,19 @@ def fit_observed(found: Estimates, X: Matrix, rows: Groups) -> Estimates:
     variances = xp.where(alone | (cells < 2), before**2, variances)
     # What an error is made of: the noise of a row, and how much of the centre it has.
     grown = ratio(variances, before**2, 1.0) * ratio(rows.spread(squares), part, np.inf)
-    errors = to_device(widen(found.scale_errors), rows.labels)
     noise = ratio(rows.sums(shares**2 * variances), rows.sums(shares**2 * before**2), 1)
-    wider = np.sqrt(noise / np.maximum(coverage, 1e-6))
+    seen = ratio(loads, np.broadcast_to(total[:, None], loads.shape), 1.0)
+    wider = np.sqrt(noise[:, None] / np.maximum(seen, 1e-6))
     sizes = rows.sums(rows.counted(xp.ones_like(fitted)))
     means = ratio(rows.sums(rows.counted(fitted)), sizes)
     means[means == 0] = 1.0
     spread = rows.spread(means)
-    return replace(
-        found,
-        centers=X.to_device((centers * means[:, None] * unit).astype(X.dtype)),
-        scales=X.cast(fitted / spread),
-        noise_levels=X.cast(variances**0.5 * unit),
-        scale_errors=X.cast(errors * grown**0.5 / spread),
-        center_errors=X.cast(to_host(found.center_errors) * wider * means),
-    )
+    parameters = {
+        "centers": X.to_device((centers * means[:, None] * unit).astype(X.dtype)),
+        "scales": X.cast(fitted / spread),
+        "noise_levels": X.cast(variances**0.5 * unit),
+    }
+    return Observed(parameters, grown**0.5 / spread, wider * means[:, None])
 
 
 def _sums(

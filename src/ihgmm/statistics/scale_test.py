@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum, auto
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaincc, ndtr
 
-from ihgmm._checks import check_clusters, check_matrix, generator
-from ihgmm._text import scale_recommendation, scale_table
-from ihgmm.matrix import Matrix, Tall, namespace, to_host
+from ihgmm._checks import (
+    check_clusters,
+    check_labels,
+    check_matrix,
+    generator,
+    is_outlier,
+)
+from ihgmm._text import SCALE_ASSUMPTIONS, scale_recommendation, scale_table
+from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import Groups, ratio, row_dots, widen
+from ihgmm.statistics.correlation import Along, variance_ratios
 
 
 class Advice(StrEnum):
@@ -33,6 +42,19 @@ class Evidence(StrEnum):
     UNKNOWN_SPREAD = auto()
     SLIGHT = auto()
     CLEAR = auto()
+
+
+class Assumption(StrEnum):
+    """What a test takes for granted about the entries of the noise."""
+
+    ALIKE = auto()
+    SOME_ALIKE = auto()
+    INDEPENDENT = auto()
+
+    @property
+    def sentence(self) -> str:
+        """The assumption in words."""
+        return SCALE_ASSUMPTIONS[self.name]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,6 +83,11 @@ class ScaleTest:
         The same for each cluster by itself. A cluster of fewer than four rows has NaN
         in all three and is left out of the overall figures. The first two are NaN also
         when the rows are all the same, or their mean lies on a single feature.
+    correlation : ndarray of shape (n_clusters,)
+        How much more noise varies along the centre of a cluster than independent
+        entries would make it, as rows of other clusters show; about 1 for independent
+        noise. NaN where no other cluster tells; there entries are taken to be
+        independent.
     """
 
     p_value: float
@@ -72,6 +99,15 @@ class ScaleTest:
     p_values: np.ndarray
     statistics: np.ndarray
     spreads: np.ndarray
+    correlation: np.ndarray
+
+    @property
+    def assumption(self) -> Assumption:
+        """What the test took for granted about the noise."""
+        known = ~np.isnan(self.correlation[~np.isnan(self.p_values)])
+        if known.all():
+            return Assumption.ALIKE
+        return Assumption.SOME_ALIKE if known.any() else Assumption.INDEPENDENT
 
     @property
     def n_tested(self) -> int:
@@ -142,7 +178,8 @@ def scale_heterogeneity_test(
         The data; also a torch tensor or another library's array, on its device.
     labels : array-like of shape (n_samples,)
         The cluster of each row: labels of any kind, known or found by
-        :class:`ihgmm.IhSC`.
+        :class:`ihgmm.IhSC`. Rows with -1, beside clusters numbered from 0, are left
+        out.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the split into halves. Other splits give other p-values, all valid;
         to choose among them is not.
@@ -158,10 +195,14 @@ def scale_heterogeneity_test(
     equal. That part of the test is exact for any symmetric noise, whatever its level in
     each row, and corrected for skewed noise, such as that of counts.
 
-    The test takes the model's word that entries of the noise are independent. Noise
-    that the features share, in the direction of the centre, looks like scales; so do
-    rows with a wrong label, rows of about ten counts or fewer, and exponential noise in
-    ten features and thousands of rows. :doc:`/statistics` has the formulas and rates.
+    Noise that features share, in the direction of the centre, looks like scales. So the
+    differences are compared with those of rows of *other* clusters along the same
+    direction, and the test assumes that noise is correlated alike in all clusters.
+    Where there is one cluster only, it assumes that entries of the noise are
+    independent; :attr:`~ScaleTest.assumption` says which. Noise along what all centres
+    have in common cannot be told from scales. Rows with a wrong label, and rows of
+    about ten counts or fewer, still look like scales. :doc:`/inference` has the rates,
+    :doc:`/statistics` the formulas.
 
     Examples
     --------
@@ -174,25 +215,32 @@ def scale_heterogeneity_test(
     True
     """
     data = check_matrix(X)
+    array = check_labels("labels", labels, data.shape[0])
+    inside = np.flatnonzero(~is_outlier(array))
+    if len(inside) < len(array):
+        data, labels = only(data, inside), array[inside]
     classes, codes = check_clusters(labels, data.shape[0])
     sizes = np.bincount(codes)
     group = 2 * codes + random_halves(codes, generator(random_state))
     # Rows are slow to pick from a matrix stored by columns.
     rows = row_figures(data.by_rows(), group, 2 * len(sizes))
-    cumulants = cumulants_of(rows)
+    rows, correlation, reference, shared = _beside_others(rows)
+    cumulants = cumulants_of(rows) + reference
+    total = cumulants.sum(axis=0, keepdims=True) + np.array([0, shared, 0])
     statistics, p_values = _judge(cumulants)
-    statistic, p_value = _judge(cumulants.sum(axis=0, keepdims=True))
+    statistic, p_value = _judge(total)
     variance, square, usable = _effects(rows)
     return ScaleTest(
         p_value=float(p_value[0]),
         statistic=float(statistic[0]),
         spread=float(_spread(variance[usable].sum(), square[usable].sum())),
-        detectable=_detectable_spread(rows, cumulants, square, usable),
+        detectable=_detectable_spread(rows, total[0, 1], square, usable),
         clusters=classes,
         sizes=sizes,
         p_values=p_values,
         statistics=statistics,
         spreads=_spread(variance, np.where(usable, square, 0.0)),
+        correlation=correlation,
     )
 
 
@@ -223,6 +271,8 @@ class RowFigures:
     noise: np.ndarray  # the variance of u . x due to noise
     gain: np.ndarray  # what t**2 - 1 is multiplied by
     level: np.ndarray  # u . mean, one for each group
+    elsewhere: Along  # t**2 of rows of other clusters, for each cluster
+    energy: np.ndarray  # (2, n_clusters): sums of their (v . d)**2, of its estimates
 
 
 def row_figures(
@@ -247,11 +297,19 @@ def row_figures(
     y, square, cross, e, v, fourth, sixth = figures = np.zeros((7, n))
     by_group = [X.to_device(rows) for rows in (means, u, cube)]
     take = namespace(by_group[0]).take
+    elsewhere = []
+    # Eight times as many rows of other clusters as of its own tell enough.
+    step = max(1, (n_groups // 2 - 1) // 8)
+    tested = X.to_device(weight > 0)
     for at in X.dense_ranges(max_entries):
         own = X.to_device(group[at])
-        means_etc = (take(rows, own, axis=0) for rows in by_group)
+        block = widen(X.rows(at))
+        means_etc = [take(rows, own, axis=0) for rows in by_group]
         # Only figures of rows leave a device.
-        figures[:, at] = _figures(widen(X.rows(at)), *means_etc)
+        figures[:, at] = _figures(block, *means_etc)
+        few = block[::step, :] - means_etc[0][::step, :]
+        told = tested[at][::step]
+        elsewhere.append(_elsewhere(few, own[::step], told, by_group[1]))
     # sum(u**2 * (d - y * u)**2), free of the row's own scale
     noise = square - 2 * y * cross + y**2 * power[group]
     v *= square > rounding[group]
@@ -260,9 +318,10 @@ def row_figures(
     noise = np.divide(noise, rest, out=np.full(n, np.inf), where=rest > 1e-9)
     gain = ratio(v, square**1.5) * length[other, 0][group]
     level = np.einsum("ij,ij->i", u, means)
-    return RowFigures(
-        groups, weight, y, e, v, fourth, sixth, np.maximum(noise, 0.0), gain, level
-    )
+    noise = np.maximum(noise, 0.0)
+    others, energies = zip(*elsewhere, strict=True)
+    last = (reduce(add, others), reduce(add, energies))
+    return RowFigures(groups, weight, y, e, v, fourth, sixth, noise, gain, level, *last)
 
 
 def _figures(block: Tall, means: Tall, u: Tall, cube: Tall) -> np.ndarray:
@@ -281,6 +340,33 @@ def _figures(block: Tall, means: Tall, u: Tall, cube: Tall) -> np.ndarray:
     fourths = e * e
     fourth, sixth = xp.sum(fourths, axis=1), row_dots(fourths, e)
     return to_host(xp.stack([y, square, cross, total, v, fourth, sixth]))
+
+
+def _elsewhere(d: Tall, group: Tall, tested: Tall, u: Tall) -> tuple[Along, np.ndarray]:
+    """Look at rows, less their mean, along the directions of all other clusters.
+
+    What the rows have along the direction of their own cluster, where scales show, is
+    taken off. Half of the rows look along the direction of one half of a cluster.
+    """
+    xp = namespace(d)
+    own = xp.take(u, group, axis=0)
+    found, told, energy = [], [], []
+    for k in range(u.shape[0] // 2):
+        toward = xp.take(u, 2 * k + group % 2, axis=0)
+        cos = row_dots(toward, own)
+        a = d * (toward - cos[:, None] * own)
+        squares = a * a
+        e = _raised(a, squares / _positive(xp.sum(squares, axis=1))[:, None])
+        found.append(ratio(xp.sum(e, axis=1) ** 2, row_dots(e, e)))
+        # Nearly the own direction tells nothing.
+        told.append((group // 2 != k) & tested & (cos**2 < 1 - 1e-6))
+        some = xp.astype(told[-1], a.dtype)
+        sums = (xp.sum(a, axis=1) ** 2, xp.sum(squares, axis=1))
+        energy.append([float(xp.sum(some * each)) for each in sums])
+    t_squared = xp.stack(found, axis=1)
+    # Nor does a row without noise.
+    counts = xp.stack(told, axis=1) & (t_squared > 0)
+    return Along.of(t_squared, counts), np.array(energy).T
 
 
 def _raised(a: Tall, share: Tall) -> Tall:
@@ -326,6 +412,48 @@ def _weights(X: Matrix, groups: Groups) -> np.ndarray:
     # A difference in each half takes two rows there, four in the cluster.
     inverse[np.bincount(group // 2)[group // 2] < 4] = 0.0
     return ratio(inverse, groups.row_sums(inverse))
+
+
+def _beside_others(
+    rows: RowFigures,
+) -> tuple[RowFigures, np.ndarray, np.ndarray, float]:
+    """Take correlation of the noise into account, as rows of other clusters show it.
+
+    Along a direction in which noise varies c times as much as independent entries
+    would, ``t**2`` is c on average. Return rows whose t has variance 1, the ratios c,
+    and what comparison with the other clusters adds to the cumulants: their mean of
+    ``t**2`` is taken off, and has errors of its own. Last comes what the errors of
+    different clusters add to the variance of the sum, since they are correlated.
+    """
+    others = rows.elsewhere
+    pulled, told = variance_ratios(others), others.sizes > 0
+    by_row = pulled[rows.groups.labels // 2]
+    # In variances rows count more whose noise is large in all entries.
+    along, apart = rows.energy
+    more = pulled * ratio(ratio(along, apart, 1.0), others.ratios, 1.0)
+    rows = replace(
+        rows,
+        v=rows.v * by_row,
+        noise=rows.noise * more[rows.groups.labels // 2],
+        gain=rows.gain / np.sqrt(by_row),
+    )
+    gain = rows.groups.sums(rows.gain).reshape(-1, 2).sum(axis=1)
+    # Rows of a half have a common mean, which costs one of them.
+    halves = np.count_nonzero(rows.groups.sums(rows.weight))
+    kept = max(1 - halves / len(by_row), 0.5)
+    errors = others.relative_covariance * np.outer(gain, gain) / kept
+    # Few rows say little about their own variance; that of the square of a normal
+    # variable, 2, counts for ten of them.
+    size = np.where(told, others.sizes * kept, 1.0)
+    variance = (size * np.diag(errors) + 10 * 2 * gain**2 / size) / (size + 10)
+    excess = -gain * (others.ratios / pulled - 1)
+    # A difference from their mean has a third cumulant of one sign, a ratio to it of
+    # the other; what is compared here lies between the two.
+    reference = np.column_stack([excess, variance, np.zeros_like(gain)])
+    reference[~told] = 0.0
+    # The same rows tell about several clusters, and about similar centres alike.
+    shared = max(float(errors.sum() - np.trace(errors)), 0.0)
+    return rows, np.where(told, others.ratios, np.nan), reference, shared
 
 
 def cumulants_of(rows: RowFigures) -> np.ndarray:
@@ -393,7 +521,7 @@ def _spread(variance: Any, square: Any) -> Any:
 
 
 def _detectable_spread(
-    rows: RowFigures, cumulants: np.ndarray, square: np.ndarray, usable: np.ndarray
+    rows: RowFigures, variance: float, square: np.ndarray, usable: np.ndarray
 ) -> float:
     """Return the spread whose statistic mostly exceeds the critical value.
 
@@ -408,7 +536,7 @@ def _detectable_spread(
     signal = ratio(level, rows.v)
     pull = rows.gain @ signal
     cross, own = rows.gain**2 @ signal, rows.gain**2 @ signal**2
-    deviation = np.sqrt(max(cumulants[:, 1].sum(), 0.0))
+    deviation = np.sqrt(max(variance, 0.0))
     below = pull**2 - 2 * quantile**2 * own
     if below <= 0:
         return np.inf

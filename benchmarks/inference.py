@@ -1,0 +1,280 @@
+"""How often intervals hold the truth, the scale test rejects, memberships are right.
+
+Run ``python benchmarks/inference.py`` for all tables or name some of ``intervals``,
+``test``, ``memberships`` and ``criteria``. ``--draws`` sets the draws of a design,
+``--jobs`` the processes, ``--save`` keeps all tables in ``results/inference.md``. The
+designs are those of ``designs.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":  # Processes share the cores; NumPy reads this as it starts.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from designs import DESIGNS, Draw, mixture
+
+RESULTS = Path(__file__).parent / "results" / "inference.md"
+Run = Callable[..., Iterable[Any]]
+
+
+# -- intervals -------------------------------------------------------------------------
+
+INTERVALS = [
+    "gaussian", "columns", "counts30", "counts60", "counts300", "gamma", "ar50",
+    "t3", "t4", "rows", "ar80", "counts15", "few", "similar", "p10",
+]  # fmt: skip
+
+
+def noise_variances(name: str, draw: Draw) -> np.ndarray:
+    """Return variances of the noise in each column, one row for each cluster."""
+    if name.startswith("counts"):
+        return draw.centers
+    if name == "gamma":
+        return draw.centers**2
+    noise = draw.X - draw.scales[:, None] * draw.centers[draw.labels]
+    return np.tile(np.mean(noise**2, axis=0), (len(draw.centers), 1))
+
+
+def coverage(task: tuple[str, int]) -> list[float]:
+    """Return shares of 95% intervals that hold the truth.
+
+    Those of scales, of centres, of centres in the noisiest tenth of columns, and of
+    scales with the labels that IhSC finds; then the share of those that are wrong.
+    """
+    from ihgmm import IhSC, estimate_parameters
+    from ihgmm.metrics import match_labels
+
+    name, seed = task
+    draw = DESIGNS[name](seed)
+    labels = draw.labels
+    mean = np.bincount(labels, draw.scales) / np.bincount(labels)
+    scales, centers = draw.scales / mean[labels], draw.centers * mean[:, None]
+    found = estimate_parameters(draw.X, labels)
+    lower, upper = found.scale_intervals().T
+    held = np.mean((lower <= scales) & (scales <= upper))
+    lower, upper = np.moveaxis(found.center_intervals(), -1, 0)
+    inside = (lower <= centers) & (centers <= upper)
+    tenth = max(1, centers.shape[1] // 10)
+    order = np.argsort(-noise_variances(name, draw), axis=1)[:, :tenth]
+    noisiest = np.take_along_axis(inside, order, axis=1).mean()
+    given = IhSC(len(centers), random_state=seed).fit_predict(draw.X)
+    given = match_labels(labels, given)
+    lower, upper = estimate_parameters(draw.X, given).scale_intervals().T
+    with_found = np.mean((lower <= scales) & (scales <= upper))
+    return [held, inside.mean(), noisiest, with_found, np.mean(given != labels)]
+
+
+def intervals(draws: int, run: Run) -> Iterable[str]:
+    """Count how often 95% intervals hold the truth."""
+    yield "## Coverage of 95% intervals"
+    yield ""
+    yield (
+        "| design | scales | centres | noisiest tenth of columns | scales, labels of "
+        "IhSC | of which wrong |"
+    )
+    yield "|---|---:|---:|---:|---:|---:|"
+    for name in INTERVALS:
+        figures = np.mean(
+            list(run(coverage, [(name, s) for s in range(draws)])), axis=0
+        )
+        yield f"| {name} | " + " | ".join(f"{share:.3f}" for share in figures) + " |"
+
+
+# -- the test of scales ----------------------------------------------------------------
+
+
+def of_mixture(seed: int, spread: float, **options: Any) -> tuple[Any, np.ndarray]:
+    draw = mixture(seed, spread=0.0, **options)
+    scales = spread * np.random.default_rng([seed, 2]).standard_normal((len(draw.X), 1))
+    return draw.X + scales * draw.centers[draw.labels], draw.labels
+
+
+def of_profiles(
+    seed: int, spread: float, size: float, counts: bool = True
+) -> tuple[Any, np.ndarray]:
+    """Profiles as in ``designs.py``; sizes of rows are the same but for a spread."""
+    rng, n, p, k = np.random.default_rng(seed), 300, 200, 4
+    centers = rng.gamma(0.5, size=p) + rng.gamma(0.5, size=(k, p))
+    centers /= centers.sum(axis=1, keepdims=True)
+    scales, labels = 1 + spread * rng.standard_normal((n, 1)), np.arange(n) % k
+    mean = size * scales * centers[labels]
+    return rng.poisson(mean) if counts else rng.exponential(mean), labels
+
+
+EQUAL: dict[str, Callable[[int, float], tuple[Any, np.ndarray]]] = {
+    "gaussian": of_mixture,
+    "t3": partial(of_mixture, freedom=3),
+    "t4": partial(of_mixture, freedom=4),
+    "columns": partial(of_mixture, columns=2),
+    "rows": partial(of_mixture, rows=0.7),
+    "ar50": partial(of_mixture, correlation=0.5),
+    "ar80": partial(of_mixture, correlation=0.8),
+    "ar95": partial(of_mixture, correlation=0.95),
+    "counts15": partial(of_profiles, size=15),
+    "counts60": partial(of_profiles, size=60),
+    "counts300": partial(of_profiles, size=300),
+    "gamma": partial(of_profiles, size=30, counts=False),
+}
+
+
+def rejected(task: tuple[str, float, int]) -> bool:
+    from ihgmm import scale_heterogeneity_test
+
+    name, spread, seed = task
+    X, labels = EQUAL[name](seed, spread)
+    return scale_heterogeneity_test(X, labels, random_state=seed).p_value < 0.05
+
+
+def test(draws: int, run: Run) -> Iterable[str]:
+    """Count rejections at 5%, with equal scales and with scales that differ."""
+    yield "## The test of equal scales: rejections at 5%"
+    yield ""
+    yield "| noise | equal scales | a spread of 10% | of 20% |"
+    yield "|---|---:|---:|---:|"
+    for name in EQUAL:
+        shares = []
+        for spread, times in ((0.0, 4), (0.1, 1), (0.2, 1)):
+            tasks = [(name, spread, seed) for seed in range(times * draws)]
+            shares.append(np.mean(list(run(rejected, tasks))))
+        yield f"| {name} | {shares[0]:.3f} | {shares[1]:.2f} | {shares[2]:.2f} |"
+
+
+# -- memberships -----------------------------------------------------------------------
+
+STRUCTURES = ("individual", "common", "tied")
+EDGES = (0.0, 0.6, 0.8, 0.9, 0.95, 0.99, 1.01)
+MEMBERSHIPS = ["gaussian", "overlap", "columns", "ar50", "ar80", "ar95"]
+
+
+def membership(task: tuple[str, str, int]) -> tuple[np.ndarray, np.ndarray]:
+    from ihgmm import IhGMM
+    from ihgmm.metrics import match_labels
+
+    name, noise, seed = task
+    draw = DESIGNS[name](seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = IhGMM(len(draw.centers), noise=noise, random_state=seed).fit(draw.X)
+    right = match_labels(draw.labels, model.labels_) == draw.labels
+    return model.memberships_.max(axis=1), right
+
+
+def memberships(draws: int, run: Run) -> Iterable[str]:
+    """Compare the largest membership of rows with how many of them are right."""
+    yield "## Memberships of IhGMM: the share that is right, by the largest membership"
+    yield ""
+    heads = [f"to {high:g}" for high in EDGES[1:-1]] + [f"above {EDGES[-2]:g}"]
+    yield f"| design, noise | error | {' | '.join(heads)} |"
+    yield "|---|---:|" + "---:|" * len(heads)
+    for name in MEMBERSHIPS:
+        for noise in STRUCTURES:
+            tasks = [(name, noise, seed) for seed in range(draws)]
+            sure, right = map(np.concatenate, zip(*run(membership, tasks), strict=True))
+            cells = [f"{1 - right.mean():.3f}"]
+            for low, high in pairwise(EDGES):
+                rows = (sure >= low) & (sure < high)
+                share = f"{right[rows].mean():.2f}" if rows.any() else "-"
+                cells.append(f"{share} of {rows.sum()}")
+            yield f"| {name}, {noise} | {' | '.join(cells)} |"
+
+
+# -- criteria --------------------------------------------------------------------------
+
+CRITERIA = [
+    "gaussian", "t4", "rows", "scales1", "similar", "overlap", "simplex", "few", "p5",
+    "p10", "p50", "columns", "ar50", "ar80", "ar95", "counts60", "counts300", "gamma",
+]  # fmt: skip
+
+
+def chosen(task: tuple[str, str, int]) -> tuple[int, int]:
+    """Return by how many clusters BIC and ICL go wrong, from K - 2 to K + 3."""
+    from ihgmm import IhGMM
+
+    name, noise, seed = task
+    draw = DESIGNS[name](seed)
+    k = len(draw.centers)
+    numbers, values = range(max(1, k - 2), k + 4), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number in numbers:
+            model = IhGMM(number, noise=noise, random_state=0, tol=1e-2).fit(draw.X)
+            values.append((model.bic(draw.X), model.icl(draw.X)))
+    best = np.argmin(values, axis=0)
+    return numbers[best[0]] - k, numbers[best[1]] - k
+
+
+def criteria(draws: int, run: Run) -> Iterable[str]:
+    """Count how often BIC and ICL choose the right number of clusters."""
+    yield "## The number of clusters by BIC and ICL: right, and too many"
+    yield ""
+    yield "| design | bic | icl | bic, tied | icl, tied |"
+    yield "|---|---:|---:|---:|---:|"
+    for name in CRITERIA:
+        cells = []
+        for noise in ("individual", "tied"):
+            off = np.array(list(run(chosen, [(name, noise, s) for s in range(draws)])))
+            cells += [
+                f"{np.mean(column == 0):.2f}, {np.mean(column > 0):.2f}"
+                for column in off.T
+            ]
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+TABLES = {
+    "intervals": (intervals, 1.0),
+    "test": (test, 1.0),
+    "memberships": (memberships, 0.1),  # fits take longer
+    "criteria": (criteria, 0.05),
+}
+
+HEAD = """# Inference
+
+How often 95% intervals hold the truth, how often the test of equal scales rejects, how
+far memberships can be believed, and how often criteria find the number of clusters
+(`python benchmarks/inference.py --draws {draws}`, which says how many draws each table
+has). Designs are those of `designs.py`; labels are the true ones where no more is said.
+
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("tables", nargs="*", help=", ".join(TABLES))
+    parser.add_argument(
+        "--draws", type=int, default=100,
+        help="of a design: as many for intervals and power, four times as many for the "
+        "level of the test, a tenth for memberships, a twentieth for criteria",
+    )  # fmt: skip
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
+    options = parser.parse_args()
+    lines = []
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for name in options.tables or TABLES:
+            if name not in TABLES:
+                parser.error(f"{name!r} is not known; give some of {list(TABLES)}.")
+            table, share = TABLES[name]
+            for text in chain(
+                table(max(2, round(share * options.draws)), pool.map), [""]
+            ):
+                print(text, flush=True)
+                lines.append(text)
+    if options.save:
+        head = HEAD.format(draws=options.draws)
+        RESULTS.write_text(head + "\n".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+"""One covariance of the noise for all clusters, in the leading directions.
+
+Within the span of the centres and in directions where noise stands out the covariance
+is full; in all others noise has one level and no correlation. Along its own centre the
+noise of a row cannot be told from its scale: rows of the other clusters tell about that
+direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ihgmm.matrix import Matrix, Stretched, Tall, to_host
+from ihgmm.matrix.tall import Groups, ratio, tall_dot, unit_rows
+from ihgmm.statistics.likelihood import Mixture, fit_mixture
+
+Structure = Literal["common", "class", "individual", "tied"]
+STRUCTURES: tuple[Structure, ...] = ("common", "class", "individual", "tied")
+
+
+@dataclass(frozen=True, eq=False)
+class Covariance:
+    """``level**2 * (I + B @ diag(deviations**2 - 1) @ B.T)``, the level apart."""
+
+    directions: np.ndarray  # B, (n_features, m), orthonormal
+    deviations: np.ndarray  # (m,): of the noise along them, in levels
+
+    @classmethod
+    def none(cls, n_features: int) -> Covariance:
+        """Return that of noise that is the same in all directions."""
+        return cls(np.zeros((n_features, 0)), np.zeros(0))
+
+    def whiten(self, X: Matrix) -> Matrix:
+        """Return rows whose noise is the same in all directions."""
+        if len(self.deviations) == 0:
+            return X
+        return Stretched(X, self.directions, 1 / self.deviations)
+
+    def whiten_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return a few rows on the host as :meth:`whiten` would."""
+        along = rows @ self.directions
+        return rows + (along * (1 / self.deviations - 1)) @ self.directions.T
+
+    def color(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows of white noise with this covariance."""
+        along = rows @ self.directions
+        return rows + (along * (self.deviations - 1)) @ self.directions.T
+
+    @property
+    def whitened_variances(self) -> np.ndarray:
+        """What whitening makes of a unit of variance in each feature, all in all."""
+        gains = self.deviations**-2.0 - 1
+        return np.asarray(1 + self.directions**2 @ gains)
+
+    @property
+    def log_volume(self) -> float:
+        """What whitening takes off the log-density of a row."""
+        return float(np.log(self.deviations).sum())
+
+    def n_parameters(self) -> int:
+        """Return how many numbers describe it, the level apart."""
+        p, m = self.directions.shape
+        return p * m - m * (m - 1) // 2
+
+
+def fit_tied(
+    X: Matrix,
+    labels: Tall,
+    n_clusters: int,
+    *,
+    rng: np.random.Generator,
+    max_iter: int,
+    tol: float,
+    say: Callable[[str], None] | None = None,
+) -> tuple[Mixture, Covariance]:
+    """Fit a mixture whose clusters share one covariance of the noise.
+
+    The covariance of the labels makes the noise alike in all directions; a mixture
+    with common noise is fitted to such rows, and its labels give the next covariance,
+    until they stay the same, or five times.
+    """
+    found = None
+    labels = to_host(labels).astype(np.intp, copy=False)
+    for _ in range(5):
+        covariance = leading_covariance(X, labels, n_clusters, rng=rng)
+        found = fit_mixture(
+            covariance.whiten(X),
+            labels,
+            n_clusters,
+            noise="common",
+            max_iter=max_iter,
+            tol=tol,
+            say=say,
+        )
+        before, labels = labels, found.memberships.argmax(axis=1)
+        if (labels == before).all():
+            break
+    assert found is not None
+    return found, covariance
+
+
+def leading_covariance(
+    X: Matrix, labels: np.ndarray, n_clusters: int, *, rng: np.random.Generator
+) -> Covariance:
+    """Estimate the covariance of the noise, given the labels."""
+    rows = Groups.of(labels, n_clusters, X.weights)
+    counts = rows.counted(np.ones(len(labels)))
+    counts = np.where(to_host(X.sqnorms) > 0, counts, 0.0)
+    sizes, p = rows.sums(counts), X.shape[1]
+    n = int(sizes.sum())
+    units = _unit_centers(X, rows)
+    centers = np.linalg.svd(units, full_matrices=False)
+    span = centers[2][centers[1] > 1e-6].T
+    width = max(min(n // 10, 50, p - span.shape[1] - 1), 0)  # ten rows a direction
+    root = X.cast(np.sqrt(counts))
+    outside, squares = _leading_outside(X, root, span, width, rng)
+    inside = np.trace(tall_dot(Y := (X @ span) * root[:, None], Y))
+    total = max(float(counts @ to_host(X.sqnorms) - inside), 0.0) / max(n, 1)
+    m, level, ratios = _standing_out(squares / max(n, 1), total, p - span.shape[1], n)
+    if level <= 0 or n <= n_clusters:
+        return Covariance.none(p)
+    L = np.hstack([span, outside[:, :m]])
+    Y = to_host((X @ L) * root[:, None]).astype(np.float64)
+    moments = [Y[labels == k].T @ Y[labels == k] for k in range(n_clusters)]
+    S = _covariance_of(units @ L, moments, sizes, level)
+    shrink = np.append(np.ones(span.shape[1]), np.sqrt(ratios))
+    values, vectors = np.linalg.eigh(S * np.outer(shrink, shrink) / level)
+    return Covariance(L @ vectors, np.sqrt(np.maximum(values, 1e-6)))
+
+
+def _unit_centers(X: Matrix, rows: Groups) -> np.ndarray:
+    """Return directions of the centres; rows count by their length along them."""
+    weights = ratio(1.0, np.sqrt(to_host(X.sqnorms)))
+    for _ in range(2):
+        sums = rows.weighted_sums(X, rows.counted(weights))
+        units = unit_rows(sums.astype(np.float64))
+        weights = np.maximum(rows.inner_products(X, units), 0.0)
+    return np.asarray(units)
+
+
+def _leading_outside(
+    X: Matrix, root: Tall, span: np.ndarray, width: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return leading right singular vectors of X outside a subspace, and squares.
+
+    Outside the span of the centres rows have no signal, and what they have is noise.
+    Rows count by the square of ``root``.
+    """
+    W, more = np.zeros((X.shape[1], 0)), min(width + 8, X.shape[1] - span.shape[1])
+    if width == 0:
+        return W, np.zeros(0)
+    W = rng.standard_normal((X.shape[1], more))
+    for _ in range(6):  # the last directions need not be exact
+        W = np.linalg.qr(W - span @ (span.T @ W))[0]
+        back = X.product_and_adjoint(X.cast(W), row_scale=root)[1]
+        W = to_host(back).astype(np.float64)
+    W = np.linalg.qr(W - span @ (span.T @ W))[0]
+    squares, vectors = np.linalg.eigh(tall_dot(Y := (X @ W) * root[:, None], Y))
+    return (W @ vectors)[:, ::-1][:, :width], squares[::-1][:width]
+
+
+def _standing_out(
+    values: np.ndarray, total: float, n_directions: int, n: int
+) -> tuple[int, float, np.ndarray]:
+    """Return how many eigenvalues stand out, the level of the rest, and corrections.
+
+    Eigenvalues of a sample of white noise reach up to ``(1 + sqrt(gamma))**2`` levels.
+    Those beyond are too large, by a factor that the spiked model knows (Baik and
+    Silverstein 2006).
+    """
+    gamma = n_directions / n
+    edge, m = (1 + gamma**0.5) ** 2, 0
+    left = total
+    # The margin is about two deviations of the largest eigenvalue for 300 rows.
+    while m < len(values) and n_directions - m > 1:
+        rest = (left - values[m]) / (n_directions - m - 1)
+        if values[m] <= 1.05 * edge * rest:
+            break
+        left -= values[m]
+        m += 1
+    level = left / max(n_directions - m, 1)
+    seen = np.maximum(values[:m] / max(level, 1e-300), edge)
+    b = seen + 1 - gamma
+    true = (b + np.sqrt(np.maximum(b**2 - 4 * seen, 0.0))) / 2
+    return m, level, true / seen
+
+
+def _covariance_of(
+    units: np.ndarray, moments: list[np.ndarray], sizes: np.ndarray, level: float
+) -> np.ndarray:
+    """Return the most likely covariance where the scales of rows may be anything.
+
+    It is found by expectation and maximisation: noise along the own centre, which the
+    scale hides, is expected to be what the covariance of the last round says.
+    """
+    S = level * np.eye(units.shape[1])
+    for _ in range(100):
+        before, S = S, np.zeros_like(S)
+        inverse = np.linalg.inv(before)
+        for unit, moment, size in zip(units, moments, sizes, strict=True):
+            hidden = unit @ inverse @ unit
+            if hidden <= 0:
+                continue
+            P = np.eye(len(S)) - np.outer(unit, unit @ inverse) / hidden
+            S += P @ moment @ P.T + size / hidden * np.outer(unit, unit)
+        S /= sizes.sum()
+        S = (S + S.T) / 2
+        if np.abs(S - before).max() <= 1e-4 * level:
+            break
+    return S

@@ -1,0 +1,154 @@
+"""IhGMM with one covariance of the noise."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ihgmm import IhGMM, make_ihgmm
+from ihgmm.matrix import as_matrix
+from ihgmm.metrics import match_labels, misclassification_rate
+from ihgmm.statistics.covariance import leading_covariance
+from ihgmm.storage import load_model, save_model
+
+
+def correlated(seed, r, n=300, p=60, k=3, length=6.0):
+    """Noise that is autoregressive along the features, with new rows."""
+    rng = np.random.default_rng(seed)
+    centers = length * np.linalg.qr(rng.standard_normal((p, k)))[0].T
+    labels, noise = np.arange(2 * n) % k, rng.standard_normal((2 * n, p))
+    for j in range(1, p):
+        noise[:, j] = r * noise[:, j - 1] + np.sqrt(1 - r**2) * noise[:, j]
+    X = rng.lognormal(0, 0.5, (2 * n, 1)) * centers[labels] + noise
+    return X[:n], labels[:n], X[n:], labels[n:]
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return correlated(0, 0.9)
+
+
+@pytest.fixture(scope="module")
+def model(drawn):
+    return IhGMM(3, noise="tied", random_state=0).fit(drawn[0])
+
+
+def test_attributes(model, drawn):
+    X, *_ = drawn
+    m = len(model.component_levels_)
+    assert 3 < m < 60
+    assert model.noise_components_.shape == (m, 60)
+    assert_allclose(model.noise_components_ @ model.noise_components_.T, np.eye(m),
+                    atol=1e-9)  # fmt: skip
+    assert (np.diff(model.component_levels_) <= 0).all()
+    assert model.noise_levels_.shape == (1,)
+    assert model.center_errors_.shape == (3, 60)
+    # The covariance of the fit is about that of the rows less their signal.
+    signal = model.scales_[:, None] * model.cluster_centers_[model.labels_]
+    first = model.noise_components_[0]
+    assert np.std((X - signal) @ first) == pytest.approx(
+        model.component_levels_[0], rel=0.2
+    )
+    assert not hasattr(IhGMM(3, random_state=0).fit(X), "noise_components_")
+
+
+def test_probabilities_and_densities(model, drawn):
+    _, _, new, labels = drawn
+    proba = model.predict_proba(new)
+    assert_allclose(proba.sum(axis=1), 1)
+    assert_array_equal(proba.argmax(axis=1), model.predict(new))
+    found = match_labels(labels, model.predict(new))
+    assert np.mean(found != labels) < 0.02
+    assert model.score(new) == pytest.approx(model.score_samples(new).mean())
+    # A tied covariance describes such rows better than one level does.
+    common = IhGMM(3, noise="common", random_state=0).fit(drawn[0])
+    assert model.score(new) > common.score(new) + 5
+    assert model.bic(drawn[0]) < common.bic(drawn[0])
+    assert model.icl(drawn[0]) >= model.bic(drawn[0])
+    m, p = model.noise_components_.shape
+    penalty = (p * m - m * (m - 1) / 2 + 2) * np.log(300) + np.log(300 * p)
+    expected = penalty - 2 * model.log_likelihood_
+    assert model.bic(drawn[0]) == pytest.approx(expected, rel=1e-2)
+
+
+def test_independent_noise_prefers_one_level():
+    X, _ = make_ihgmm(300, 60, 3, noise_structure="common", random_state=0)
+    models = [IhGMM(3, noise=n, random_state=0).fit(X) for n in ("common", "tied")]
+    assert len(models[1].component_levels_) == 3  # the span of the centres alone
+    assert_array_equal(models[0].labels_, models[1].labels_)
+    assert models[0].bic(X) < models[1].bic(X)
+
+
+def test_memberships_with_correlated_noise():
+    # Of memberships above .99, .77 were right with one level for all directions.
+    sure, right, errors = [], [], []
+    for seed in range(2):
+        X, labels, *_ = correlated(seed, 0.95, p=100, length=5)
+        found = IhGMM(3, noise="tied", random_state=0).fit(X)
+        sure.append(found.memberships_.max(axis=1))
+        right.append(match_labels(labels, found.labels_) == labels)
+        common = IhGMM(3, noise="common", random_state=0).fit(X)
+        errors.append(misclassification_rate(labels, common.labels_))
+    sure, right = np.concatenate(sure), np.concatenate(right)
+    assert np.mean(errors) > 0.1
+    assert right.mean() > 0.98
+    assert right[sure > 0.99].mean() > 0.985
+
+
+def test_sample(model):
+    X, labels = model.sample(3000)
+    centers = model.cluster_centers_
+    for k in range(3):
+        # Off the centre, noise is all there is.
+        unit = centers[k] / np.linalg.norm(centers[k])
+        v = model.noise_components_[0] - (model.noise_components_[0] @ unit) * unit
+        rows = X[labels == k]
+        level = model.noise_levels_[0] ** 2
+        gains = model.component_levels_**2 - level
+        wanted = level * (v @ v) + gains @ (model.noise_components_ @ v) ** 2
+        assert np.var(rows @ v) == pytest.approx(wanted, rel=0.15)
+
+
+def test_other_kinds_of_data_and_files(model, drawn, tmp_path):
+    X, _, new, _ = drawn
+    for kind in (sp.csr_array, np.asfortranarray):
+        other = IhGMM(3, noise="tied", random_state=0).fit(kind(X))
+        assert_array_equal(other.labels_, model.labels_)
+        assert_allclose(other.component_levels_, model.component_levels_, rtol=1e-5)
+    single = IhGMM(3, noise="tied", random_state=0).fit(X.astype(np.float32))
+    assert single.noise_components_.dtype == np.float32
+    assert_array_equal(single.labels_, model.labels_)
+    save_model(model, tmp_path / "tied.npz")
+    loaded = load_model(tmp_path / "tied.npz")
+    assert_allclose(loaded.predict_proba(new), model.predict_proba(new), atol=1e-12)
+    assert_array_equal(loaded.noise_components_, model.noise_components_)
+
+
+def test_rows_of_few_kinds():
+    X = np.repeat([[1.0, 0, 0], [0, 1, 0]], 5, axis=0)
+    found = IhGMM(2, noise="tied", random_state=0).fit(X)
+    assert found.noise_components_.shape == (0, 3)
+    assert_array_equal(found.predict(X), found.labels_)
+
+
+def test_rows_that_count_more_or_less(drawn):
+    X, labels, *_ = drawn
+    counts = np.where(np.arange(300) % 5, 1.0, 0.0)
+    some = counts > 0
+    all_rows = IhGMM(3, noise="tied", random_state=0).fit(X, sample_weight=counts)
+    few = IhGMM(3, noise="tied", random_state=0).fit(X[some])
+    assert_array_equal(all_rows.labels_[some], few.labels_)
+    assert_allclose(all_rows.component_levels_, few.component_levels_)
+    assert np.mean(match_labels(labels, all_rows.labels_) != labels) < 0.02
+    # The covariance of rows given twice is that of rows that count twice.
+    twice = np.where(np.arange(300) % 2, 2, 1)
+    rng = [np.random.default_rng(0) for _ in range(2)]
+    weighted = leading_covariance(as_matrix(X).weighted(twice), labels, 3, rng=rng[0])
+    again = np.repeat(np.arange(300), twice)
+    repeated = leading_covariance(as_matrix(X[again]), labels[again], 3, rng=rng[1])
+    # More rows may show more directions of the noise; those that stand out agree.
+    assert_allclose(
+        weighted.deviations[::-1][:3] / weighted.deviations[::-1][3],
+        repeated.deviations[::-1][:3] / repeated.deviations[::-1][3],
+        rtol=0.1,
+    )

@@ -119,7 +119,7 @@ def test_mixtures_of_format_2_have_one_error_for_a_centre(path):
 
     def older(header, arrays):
         header["version"] = 2
-        arrays["center_errors_"] = one
+        arrays["center_errors_"] = npy(one)
 
     rewritten(path, older)
     again = load_model(path)

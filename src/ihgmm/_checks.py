@@ -77,6 +77,23 @@ def check_clip(name: str, value: Any) -> None:
         check_number(name, value, above=0)
 
 
+def check_outliers(name: str, value: Any) -> None:
+    """Raise unless ``value`` is None, "auto" or a share of at most one half."""
+    if value is None or (isinstance(value, str) and value == "auto"):
+        return
+    if isinstance(value, str):
+        raise ValueError(
+            f"{name}={value!r} is not known; give None, 'auto' or a share of the rows "
+            "such as 0.05."
+        )
+    share = check_number(name, value)
+    if not 0 < share <= 0.5:
+        raise ValueError(
+            f"{name}={value!r} is not a share of rows that may be outliers; give a "
+            "number above 0 and at most 0.5, 'auto' or None."
+        )
+
+
 def check_n_components(name: str, value: Any) -> None:
     """Raise unless ``value`` is None, "auto" or a positive whole number."""
     if value is not None:
@@ -318,6 +335,16 @@ def check_clusters(
     array = check_labels("labels", labels, n_samples)
     classes, codes = np.unique(array, return_inverse=True)
     return classes, np.ravel(codes)
+
+
+def is_outlier(labels: np.ndarray) -> np.ndarray:
+    """Tell which labels stand for rows of no cluster: -1, beside numbers from 0.
+
+    Where no label is 0, as with -1 and 1, -1 is the name of a cluster.
+    """
+    if labels.dtype.kind not in "if" or not (labels == 0).any():
+        return np.zeros(len(labels), dtype=bool)
+    return np.asarray(labels == -1)
 
 
 def _check_objects(name: str, labels: np.ndarray) -> None:

@@ -341,6 +341,7 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     sizes = counted(large, "row") if small == large else f"{small:,} to {large:,} rows"
     shape = f"{d.n_samples:,} x {d.n_features:,}"
     data = f"rows x features; {counted(d.n_clusters, 'cluster')} of {sizes}"
+    apart_from_these = "are outliers and were left out"
     # A probability: not none, however near to it.
     error = percent(max(d.expected_error, 1e-9))
     wrong = "of the labels are wrong, going by all other rows"
@@ -354,6 +355,7 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     several = d.n_clusters > 1
     lines = [
         (True, "data", shape, data),
+        (d.n_outliers > 0, "outliers", f"{d.n_outliers:,}", apart_from_these),
         (several, "expected error", error, wrong),
         (not np.isnan(d.agreement), "agreement", percent(agreed), alike),
         (several, "uncertain rows", percent(d.uncertain_share), sure),
@@ -518,4 +520,13 @@ def plan_advice(plan: Plan) -> Iterator[str]:
         f"Assumed: {size(plan.memory)} of memory, on a GPU "
         f"{size(plan.gpu_memory)}. The lines 'at most' are for a solver that does not "
         "converge and gives up."
+    )
+
+
+def outlier_note(n_outliers: int, n_samples: int) -> str:
+    """Return how many rows are in no cluster, beside those that are."""
+    share = percent(n_outliers / (n_outliers + n_samples))
+    return (
+        f"Left out {counted(n_outliers, 'row')} ({share}) that "
+        f"{'fit' if n_outliers > 1 else 'fits'} no cluster: label -1."
     )

@@ -120,6 +120,8 @@ def ihsc(
     embedding_key, centers_key = f"X_{key_added}", f"{key_added}_centers"
     places = [("obs", name) for name in obs]
     places += [("obsm", embedding_key), ("varm", centers_key), ("uns", key_added)]
+    if options.get("outliers") is not None:
+        places.append(("obs", f"{key_added}_outlier_score"))
     _check_key(adata, key_added, use_rep, places)
     model = IhSC(n_clusters, random_state=random_state, **options).fit(X)
     labels, centers = to_host(model.labels_), to_host(model.cluster_centers_)
@@ -151,6 +153,8 @@ def ihsc(
     columns = (clusters, *figures)
     for name, column in zip(obs, columns, strict=True):
         adata.obs[name] = column
+    if model.outliers is not None:
+        adata.obs[f"{key_added}_outlier_score"] = to_host(model.outlier_scores_)
     adata.obsm[embedding_key] = to_host(model.embedding_)
     if use_rep in (None, "X"):
         adata.varm[centers_key] = centers.T

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ihgmm._checks import check_labels
+from ihgmm._checks import check_labels, is_outlier
 
 __all__ = [
     "exact_recovery",
@@ -27,15 +27,17 @@ def misclassification_loss(labels_true: Any, labels_pred: Any) -> int:
     Parameters
     ----------
     labels_true, labels_pred : array-like of shape (n_samples,)
-        Labels of any kind: numbers, strings, booleans.
+        Labels of any kind: numbers, strings, booleans. Beside clusters numbered from
+        0, -1 marks outliers. It is matched with -1 alone: a row of a class that is
+        taken for an outlier counts as misclassified, and so does an outlier that is
+        taken for a row of a cluster. Leave out rows where that is not meant.
 
     Examples
     --------
     >>> misclassification_loss(["a", "a", "b", "b"], [1, 1, 0, 1])
     1
     """
-    table, _, _ = _contingency(labels_true, labels_pred)
-    rows, columns = linear_sum_assignment(table, maximize=True)
+    table, rows, columns, _, _ = _matched(labels_true, labels_pred)
     return int(table.sum() - table[rows, columns].sum())
 
 
@@ -87,22 +89,21 @@ def match_labels(labels_true: Any, labels_pred: Any, *, unmatched: Any = None) -
     >>> match_labels(["a", "a", "b", "b"], [7, 7, 3, 3])
     array(['a', 'a', 'b', 'b'], dtype='<U1')
     """
-    table, names, code = _contingency(labels_true, labels_pred)
-    rows, columns = linear_sum_assignment(table, maximize=True)
+    table, rows, columns, names, code = _matched(labels_true, labels_pred)
     if unmatched is None:
         unmatched = -1 if names.dtype.kind in "iuf" else "unmatched"
-    n_true, n_pred = table.shape
-    found = n_pred <= n_true  # a partner for every predicted cluster
+    n_pred = table.shape[1]
+    found = len(columns) == n_pred  # a partner for every predicted cluster
     kind = names.dtype if found else np.result_type(names, np.asarray(unmatched))
     renamed = np.full(n_pred, names[0] if found else unmatched, dtype=kind)
     renamed[columns] = names[rows]
     return renamed[code]
 
 
-def _contingency(
+def _matched(
     labels_true: Any, labels_pred: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the table of counts, the true names and the predicted codes."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return counts, rows and columns that match, true names and predicted codes."""
     true = check_labels("labels_true", labels_true)
     pred = check_labels("labels_pred", labels_pred)
     if len(true) != len(pred):
@@ -114,4 +115,11 @@ def _contingency(
     pred_names, pred_code = np.unique(pred, return_inverse=True)
     n_true, n_pred = len(names), len(pred_names)
     table = np.bincount(true_code * n_pred + pred_code, minlength=n_true * n_pred)
-    return table.reshape(n_true, n_pred), names, pred_code
+    table = table.reshape(n_true, n_pred)
+    # Outliers, whose label sorts first, are matched with each other alone.
+    first = int(is_outlier(true).any()), int(is_outlier(pred).any())
+    rows, columns = linear_sum_assignment(table[first[0] :, first[1] :], maximize=True)
+    rows, columns = rows + first[0], columns + first[1]
+    if all(first):
+        rows, columns = np.append(rows, 0), np.append(columns, 0)
+    return table, rows, columns, names, pred_code

@@ -30,6 +30,7 @@ from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.labels import LinearRule, NeighborRule
 from ihgmm.numerics.spectral import CosinePlacement, Placement
 from ihgmm.numerics.whitening import NOISES, Whitener
+from ihgmm.statistics.outliers import OutlierRule
 
 __all__ = ["StorageError", "load_model", "save_model"]
 
@@ -100,6 +101,19 @@ PLACEMENTS = {
 # What rows go through first, in this order: arrays of each kind of map.
 WHITENER = {"whitener.columns": "p", "whitener.directions": "pw"}
 PLACING = {"rank": int, "diagonal": str, "longest": float, "unit": float}
+# How outliers are found: c centres in d directions.
+OUTLIERS = {
+    "directions": "pd",
+    "eigenvalues": "d",
+    "weights": "d",
+    "centers": "cd",
+    "lengths": "c",
+    "noises": "c",
+    "length_quantiles": "q",
+    "noise_quantiles": "q",
+    "knots": "2j",
+}
+STRANGENESS = {"tail": float, "noise_share": float, "threshold": float}
 SCALER = ("scaler.mean_", "scaler.scale_", "scaler.var_")
 
 HEADER, FORMAT = "header.json", "ihgmm-model"
@@ -164,6 +178,10 @@ def save_model(
     arrays |= placing
     preparation, maps = _preparation_contents(getattr(estimator, "preparation_", ()))
     arrays |= maps
+    outliers, finding = _outlier_contents(getattr(estimator, "outlier_rule_", None))
+    arrays |= finding
+    if outliers is not None:
+        arrays["outlier_scores_"] = to_host(estimator.outlier_scores_)
     if feature_names is None:
         feature_names = getattr(scaler or estimator, "feature_names_in_", None)
     header: dict[str, Any] = {
@@ -181,6 +199,7 @@ def save_model(
         "label_column": label_column,
         "placement": placement,
         "preparation": preparation,
+        "outliers": outliers,
         "scaler": None,
     }
     if scaler is not None:
@@ -289,9 +308,7 @@ def _placement_contents(
     if isinstance(placement, CosinePlacement):
         return {"kind": "cosine"}, {"placement.directions": placement.directions}
     embedding, rule = placement.embedding, placement.rule
-    numbers = {key: kind(getattr(embedding, key)) for key, kind in PLACING.items()}
-    # JSON has no infinity.
-    numbers["longest"] = None if np.isinf(embedding.longest) else numbers["longest"]
+    numbers = _embedding_numbers(embedding)
     if isinstance(rule, NeighborRule):
         numbers |= {"kind": "neighbors", "n_neighbors": rule.n_neighbors}
     else:
@@ -340,6 +357,58 @@ def _preparation(
         )
         for change in numbers
     )
+
+
+def _embedding_numbers(embedding: Embedding) -> dict[str, Any]:
+    numbers = {key: kind(getattr(embedding, key)) for key, kind in PLACING.items()}
+    return {key: _no_infinity(value) for key, value in numbers.items()}
+
+
+def _no_infinity(value: Any) -> Any:
+    """Return None for infinity, which JSON does not have."""
+    return None if value == np.inf else value
+
+
+def _outlier_contents(
+    rule: OutlierRule | None,
+) -> tuple[dict[str, Any] | None, dict[str, np.ndarray]]:
+    """Return the numbers and the arrays of a rule of outliers; none of None."""
+    if rule is None:
+        return None, {}
+    numbers = {key: _no_infinity(float(getattr(rule, key))) for key in STRANGENESS}
+    arrays = {
+        f"outliers.{key}": getattr(rule.embedding if key in EMBEDDING else rule, key)
+        for key in OUTLIERS
+    }
+    return numbers | _embedding_numbers(rule.embedding), arrays
+
+
+def _check_outliers(numbers: Any) -> None:
+    _require(isinstance(numbers, dict), f"its outliers are {numbers!r}, not known.")
+    kinds: dict[str, Any] = {**PLACING, **STRANGENESS}
+    for key, what in kinds.items():
+        value = numbers.get(key)
+        fits = type(value) is what and (what is str or np.isfinite(value))
+        fits |= key in ("longest", "threshold") and value is None
+        _require(fits, f"{key}={value!r} of its outliers makes no sense.")
+    known = ("full", "zero", "imputed")
+    text = f"diagonal={numbers['diagonal']!r} of its outliers is not known."
+    _require(numbers["diagonal"] in known and numbers["unit"] > 0, text)
+
+
+def _outlier_rule(
+    numbers: dict[str, Any], arrays: Mapping[str, np.ndarray]
+) -> OutlierRule:
+    """Return the rule of outliers that numbers and arrays describe."""
+    numbers = {
+        key: np.inf if value is None else value for key, value in numbers.items()
+    }
+    given: dict[str, Any] = {key: arrays[f"outliers.{key}"] for key in OUTLIERS}
+    embedding = Embedding(
+        **{key: given.pop(key) for key in EMBEDDING},
+        **{key: numbers[key] for key in PLACING},
+    )
+    return OutlierRule(embedding, **given, **{key: numbers[key] for key in STRANGENESS})
 
 
 def _check_placement(numbers: Any) -> None:
@@ -491,6 +560,8 @@ def _check_header(header: dict[str, Any]) -> Layout:
         _check_preparation(header.get("preparation", []))
         signed = parameters.get("signed", False)
         _require(type(signed) is bool, f"signed={signed!r} is no bool.")
+    if header.get("outliers") is not None:
+        _check_outliers(header["outliers"])
     for key, kind in numbers_of.items():
         text = f"{key}={numbers.get(key)!r} is no {kind.__name__}."
         _require(type(numbers.get(key)) is kind, text)
@@ -533,6 +604,10 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
         kind = PLACEMENTS[placement["kind"]]
         shapes |= {f"placement.{key}": letters for key, letters in kind.items()}
         shapes |= WHITENER if header.get("preparation") else {}
+    outliers = header.get("outliers")
+    if outliers is not None:
+        shapes |= {f"outliers.{key}": letters for key, letters in OUTLIERS.items()}
+        shapes["outlier_scores_"] = "n"
     old = header["version"] < 3 and "center_errors_" in shapes
     if old and header["version"] == 1:
         del shapes["center_errors_"]
@@ -553,6 +628,9 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
         signed = parameters.get("signed", False)
         model.placement_ = _placement(placement, arrays, signed)
         model.preparation_ = _preparation(header.get("preparation", []), arrays)
+    if outliers is not None:
+        model.outlier_rule_ = _outlier_rule(outliers, arrays)
+        model.outlier_threshold_ = model.outlier_rule_.threshold
     for key in layout.numbers:
         if key in header["numbers"]:
             setattr(model, key, header["numbers"][key])
@@ -593,9 +671,10 @@ def _check_arrays(
         )
         if whole:
             k = sizes["k"]
-            fits = not array.size or 0 <= array.min() <= array.max() < k
+            least = -1 if key == "labels_" and "outlier_scores_" in shapes else 0
+            fits = not array.size or least <= array.min() <= array.max() < k
             _require(fits, f"{key} go beyond its {k} clusters.")
-        elif key == "cluster_centers_" or key.startswith(("placement.", "whitener.")):
+        elif key == "cluster_centers_" or "." in key:
             _require(bool(np.isfinite(array).all()), f"{key} are not finite.")
 
 

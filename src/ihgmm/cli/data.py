@@ -10,6 +10,7 @@ from typing import Any
 from sklearn.preprocessing import StandardScaler
 
 from ihgmm import IhSC
+from ihgmm._checks import check_outliers
 from ihgmm.cli.options import SEED, choice, option, reading_option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.reading import read_table
@@ -124,6 +125,12 @@ class Fitting:
         False,
         "--signed",
     )
+    outliers: str | None = option(
+        'Give rows that fit no cluster the label -1: "auto", or a share such as 0.05.',
+        None,
+        "--outliers",
+        words=["auto"],
+    )
     paper: bool = option(
         "Take the settings of the paper's Algorithm 1.", False, "--paper"
     )
@@ -133,6 +140,7 @@ class Fitting:
         """Return the model, to be fitted."""
         options: dict[str, Any] = asdict(self)
         options["n_clusters"] = parse_n_clusters(self.n_clusters)
+        options["outliers"] = parse_outliers(self.outliers)
         if not options.pop("paper"):
             return IhSC(**options)
         if self.gram == IhSC().gram:  # which need not be asked for
@@ -146,6 +154,18 @@ def parse_n_clusters(text: str) -> Any:
         return "auto" if text.lower() == "auto" else int(text)
     except ValueError:
         raise ValueError(f"-k {text}: give a whole number, or auto.") from None
+
+
+def parse_outliers(text: str | None) -> Any:
+    """Return the share of outliers as it is written on the command line."""
+    try:
+        value = text if text in (None, "auto") else float(text)
+        check_outliers("outliers", value)
+    except ValueError:
+        raise ValueError(
+            f"--outliers {text}: give auto, or a share above 0 and at most 0.5."
+        ) from None
+    return value
 
 
 def _names(lists: Sequence[str] | None) -> list[str]:

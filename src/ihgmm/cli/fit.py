@@ -58,7 +58,10 @@ def fit(
         )
     k, labels = model.n_clusters_, model.labels_
     figures = {"scale": model.scales_, "size": model.sizes_}
-    remarks = out.write_labels(output, table, labels, figures)
+    told = figures
+    if model.outliers is not None:
+        told = figures | {"outlier_score": model.outlier_scores_}
+    remarks = out.write_labels(output, table, labels, told)
     comparison = out.compare_labels(table.labels, labels)
     count = str(model.selection_) if model.n_clusters == "auto" else None
     cautions = _few_directions(model, table.scaler is not None)

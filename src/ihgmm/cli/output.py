@@ -96,10 +96,12 @@ def is_like_a_formula(cell: object) -> bool:
 
 def cluster_sizes(labels: np.ndarray, n_clusters: int) -> list[dict[str, Any]]:
     """Return a line about each cluster; :data:`SIZE_FORMATS` says how to print it."""
-    sizes = np.bincount(labels, minlength=n_clusters)
+    # A line for outliers, whose label is -1, where there are any.
+    numbers = [*range(n_clusters), *[-1] * int((labels < 0).any())]
+    sizes = [int((labels == number).sum()) for number in numbers]
     return [
-        {"cluster": cluster, "rows": size, "share": size / len(labels)}
-        for cluster, size in enumerate(sizes)
+        {"cluster": number, "rows": size, "share": size / len(labels)}
+        for number, size in zip(numbers, sizes, strict=True)
     ]
 
 

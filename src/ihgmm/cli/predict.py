@@ -99,6 +99,7 @@ def _figures(estimator: Any, X: Any, labels: np.ndarray) -> dict[str, np.ndarray
     """
     centers = np.asarray(estimator.cluster_centers_, dtype=np.float64)
     products = np.asarray(X @ centers.T)[np.arange(len(labels)), labels]
+    products = np.where(labels < 0, np.nan, products)  # outliers have no centre
     squares = (centers**2).sum(axis=1)[labels]
     scales = np.maximum(products / np.where(squares > 0, squares, 1.0), 0.0)
     return {"scale": scales, "size": scales * np.sqrt(squares)}

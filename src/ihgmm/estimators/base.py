@@ -31,6 +31,7 @@ from ihgmm._checks import (
     check_n_components,
     check_n_init,
     check_number,
+    check_outliers,
     check_row_count,
     check_weights,
     check_whiten,
@@ -40,13 +41,14 @@ from ihgmm._checks import (
     warn_zero_rows,
 )
 from ihgmm._progress import Steps
-from ihgmm.matrix import Matrix, Tall, as_matrix, namespace, to_host
+from ihgmm.matrix import Matrix, Tall, as_matrix, namespace, only, to_host
 from ihgmm.matrix.tall import cast_like, row_lengths, to_device, unit_rows, widen
 from ihgmm.numerics.eigen import ORDERS, SOLVERS
 from ihgmm.numerics.embedding import SPACES
 from ihgmm.numerics.gram import GRAMS, GramKind
 from ihgmm.numerics.labels import ASSIGNMENTS
 from ihgmm.statistics.covariance import STRUCTURES
+from ihgmm.statistics.outliers import OutlierRule, find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
 
 try:
@@ -97,6 +99,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "n_init": check_n_init,
         "max_iter": check_count,
         "tol": partial(check_number, above=0),
+        "outliers": check_outliers,
         "verbose": check_flag,
     }
     labels_: np.ndarray
@@ -189,12 +192,17 @@ class InSteps(CallbackSupportMixin, Clusterer):
     selection_: ClusterCount
     scales_: np.ndarray
     preparation_: Preparation
+    outliers: float | Literal["auto"] | None
+    outlier_rule_: OutlierRule
+    outlier_scores_: np.ndarray
+    outlier_threshold_: float
 
     @property
     def sizes_(self) -> np.ndarray:
         """Scale times the length of the centre, for each row of the fit."""
         scales = self.scales_
-        labels = to_device(self.labels_, scales)
+        # The scales of outliers, whose label is -1, are NaN.
+        labels = to_device(np.maximum(to_host(self.labels_), 0), scales)
         lengths = to_device(row_lengths(self.cluster_centers_), scales)
         with np.errstate(over="ignore", under="ignore"):
             sizes = widen(scales) * namespace(scales).take(lengths, labels)
@@ -225,6 +233,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
             yield Steps(self.verbose)
             return
         asked = (self.n_clusters == "auto") + bool(getattr(self, "refine", False))
+        asked += self.outliers is not None
         task = self._init_callback_context(max_subtasks=self._fewest_steps + asked)
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
         yield Steps(self.verbose, task, self)
@@ -250,21 +259,61 @@ class InSteps(CallbackSupportMixin, Clusterer):
             else:
                 everything = prepared(everything, self.preparation_)
             warn_zero_rows(data.sqnorms)
-        self.__dict__.pop("selection_", None)  # of an earlier fit
+        for name in ("selection_", *self._of_outliers):  # of an earlier fit
+            self.__dict__.pop(name, None)
         if self.n_clusters == "auto":
             with steps.step("count") as say:
-                signed = getattr(self, "signed", False)
-                self.selection_ = resolve(
-                    data, self.gram, rng, refined=refined, signed=signed
-                )
-                k = max(self.selection_.n_clusters, 1)
+                k = self._count(data, rng, refined)
                 say(f"{k} cluster{'s' * (k != 1)}")
         else:
             k = int(self.n_clusters)
         check_row_count(data.shape[0], k)
         check_live_rows(data.sqnorms, k)
+        strange = None
+        if self.outliers is not None:
+            with steps.step("outliers") as say:
+                strange, inside = self._find_outliers(data, everything, counts, k, rng)
+                kept = data if inside.all() else only(data, np.flatnonzero(inside))
+                say(f"{data.shape[0] - kept.shape[0]:,} rows")
+                if kept is not data:
+                    data = kept
+                    counts = ~strange if counts is None else counts & ~strange
+                    if self.n_clusters == "auto":
+                        k = self._count(data, rng, refined)
+            check_live_rows(data.sqnorms, k)
         self.n_clusters_ = k
-        return Begun(data, everything, counts, k, rng)
+        return Begun(data, everything, counts, strange, k, rng)
+
+    def _count(self, data: Matrix, rng: np.random.Generator, refined: bool) -> int:
+        signed = getattr(self, "signed", False)
+        self.selection_ = resolve(data, self.gram, rng, refined=refined, signed=signed)
+        return max(self.selection_.n_clusters, 1)
+
+    # What a fit has only where it looks for outliers.
+    _of_outliers: ClassVar = ("outlier_rule_", "outlier_scores_", "outlier_threshold_")
+
+    def _find_outliers(
+        self,
+        data: Matrix,
+        everything: Matrix,
+        counts: Tall | None,
+        k: int,
+        rng: np.random.Generator,
+    ) -> tuple[Tall, np.ndarray]:
+        """Tell which of all rows are outliers, and which rows that count are not."""
+        assert self.outliers is not None
+        rule = find_outliers(data, k, self.outliers, rng=rng)
+        scores = rule.scores(everything)
+        self.outlier_rule_, self.outlier_threshold_ = rule, rule.threshold
+        self.outlier_scores_ = everything.cast(scores)
+        strange = scores > rule.threshold
+        inside = ~to_host(strange)
+        return strange, inside if counts is None else inside[to_host(counts)]
+
+    def _is_outlier(self, X: Matrix) -> Tall | None:
+        """Tell which rows are outliers; None where the fit did not look for any."""
+        rule = getattr(self, "outlier_rule_", None)
+        return None if rule is None else rule(X)
 
     def _learn_preparation(self, X: Matrix, rng: np.random.Generator) -> Preparation:
         """Return the maps that data go through before anything else is done."""
@@ -277,8 +326,18 @@ class Begun(NamedTuple):
     data: Matrix  # the rows that count
     everything: Matrix  # all rows
     counts: Tall | None  # for each row, whether it counts; None if all do
+    strange: Tall | None  # for each row, whether it is an outlier; None if not asked
     n_clusters: int
     rng: np.random.Generator
+
+
+def mark(values: Tall, strange: Tall | None, mark: float) -> Tall:
+    """Return values of rows, with another one in the place of those of outliers."""
+    if strange is None:
+        return values
+    xp, strange = namespace(values), to_device(strange, values)
+    strange = strange if values.ndim == 1 else strange[:, None]
+    return xp.where(strange, xp.full_like(values, mark), values)
 
 
 class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):

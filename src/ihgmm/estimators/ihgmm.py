@@ -22,8 +22,8 @@ from ihgmm._checks import (
 )
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import InSteps
-from ihgmm.matrix import Matrix, Tall, namespace, to_host
+from ihgmm.estimators.base import InSteps, mark
+from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import (
     cast_like,
     number_by_size,
@@ -76,6 +76,10 @@ class IhGMM(DensityMixin, InSteps):
         Cap on the rounds.
     tol : float, default=1e-3
         Memberships that move less than this, on average over rows, have converged.
+    outliers : float, "auto" or None, default=None
+        Rows that fit no cluster get the label -1 and have no part in the fit: none of
+        them; those that stand out ("auto"); or the strangest, a share of the rows
+        above 0 and at most 0.5. :doc:`/outliers` says which rows stand out.
     verbose : bool, default=False
         Write a line for each step of the fit, with its time, and show how far each
         pass over data on disk has come.
@@ -85,9 +89,11 @@ class IhGMM(DensityMixin, InSteps):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The most likely cluster of each row, numbered by decreasing size.
+        The most likely cluster of each row, numbered by decreasing size; -1 for
+        outliers.
     memberships_ : ndarray of shape (n_samples, n_clusters)
-        Probability of each cluster for each row of the fit, given the other rows.
+        Probability of each cluster for each row of the fit, given the other rows; 0 for
+        outliers.
     weights_ : ndarray of shape (n_clusters,)
         Shares of the clusters, equal unless sizes differ by more than chance.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
@@ -95,7 +101,8 @@ class IhGMM(DensityMixin, InSteps):
     center_errors_ : ndarray of shape (n_clusters, n_features)
         Standard errors of the entries of the centres.
     scales_ : ndarray of shape (n_samples,)
-        Scale of each row in its cluster.
+        Scale of each row in its cluster. Outliers have NaN here, in ``sizes_``, in
+        ``scale_errors_`` and, where each row has its own, in ``noise_levels_``.
     sizes_ : ndarray of shape (n_samples,)
         The size of each row, in the units of the data: its scale times the Euclidean
         length of its cluster's centre. Scales have mean 1 in each cluster, so that
@@ -118,6 +125,13 @@ class IhGMM(DensityMixin, InSteps):
         Number of clusters, given or found.
     selection_ : ClusterCount
         How the number of clusters was found; only with ``n_clusters="auto"``.
+    outlier_scores_ : ndarray of shape (n_samples,)
+        How strange each row is, only with ``outliers``: a score of 3 says that one in
+        a thousand rows of the clusters is as strange. Rows above
+        ``outlier_threshold_`` are outliers.
+    outlier_threshold_ : float
+        Rows with larger scores are outliers: with "auto" at most ``log10(50 n)``,
+        since one in fifty samples of n rows without outliers has a row so strange.
     converged_ : bool
         Whether the memberships settled before the cap.
     n_iter_ : int
@@ -171,6 +185,7 @@ class IhGMM(DensityMixin, InSteps):
         gram: GramKind = "hetero",
         max_iter: int = 200,
         tol: float = 1e-3,
+        outliers: float | Literal["auto"] | None = None,
         verbose: bool = False,
         random_state: Any = None,
     ) -> None:
@@ -179,6 +194,7 @@ class IhGMM(DensityMixin, InSteps):
         self.gram = gram
         self.max_iter = max_iter
         self.tol = tol
+        self.outliers = outliers
         self.verbose = verbose
         self.random_state = random_state
 
@@ -225,6 +241,8 @@ class IhGMM(DensityMixin, InSteps):
             self._store(found, covariance, data)
             if begun.counts is not None:
                 self._store_others(begun.everything, begun.counts)
+            if begun.strange is not None:
+                self._mark_outliers(begun.strange)
 
     @property
     def _rounds(self) -> Noise:
@@ -295,15 +313,28 @@ class IhGMM(DensityMixin, InSteps):
         if self.noise == "individual":
             self.noise_levels_ = place(self.noise_levels_, counts, levels * X.unit)
 
+    def _mark_outliers(self, strange: Tall) -> None:
+        self.labels_ = mark(self.labels_, strange, -1)
+        self.memberships_ = mark(self.memberships_, strange, 0.0)
+        self.scales_ = mark(self.scales_, strange, np.nan)
+        self.scale_errors_ = mark(self.scale_errors_, strange, np.nan)
+        if self.noise == "individual":
+            self.noise_levels_ = mark(self.noise_levels_, strange, np.nan)
+
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most likely cluster of each row."""
+        """Return the most likely cluster of each row; -1 for outliers."""
         joint, data = self._joint(X)
-        return data.to_device(joint.argmax(axis=1))
+        labels = data.to_device(joint.argmax(axis=1))
+        return mark(labels, self._is_outlier(data), -1)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each cluster for each row; rows sum to 1."""
+        """Return the probability of each cluster for each row.
+
+        Rows sum to 1, those of outliers to 0.
+        """
         joint, data = self._joint(X)
-        return data.to_device(softmax(joint, axis=1))
+        memberships = data.to_device(softmax(joint, axis=1))
+        return mark(memberships, self._is_outlier(data), 0.0)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-likelihood of each row.
@@ -311,7 +342,7 @@ class IhGMM(DensityMixin, InSteps):
         The length of the row's signal is integrated out, and with individual noise the
         noise level is fitted to the row. Values compare models on the same rows; they
         are not densities, and rows of different size are not comparable. Zero rows
-        have 0.
+        have 0. Outliers are judged as if they belonged to a cluster.
         """
         joint, data = self._joint(X)
         values = logsumexp(joint, axis=1) - _log_unit(data)
@@ -319,11 +350,16 @@ class IhGMM(DensityMixin, InSteps):
         return data.to_device(values)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the (weighted) mean of :meth:`score_samples`; ``y`` is ignored."""
+        """Return the (weighted) mean of :meth:`score_samples` over rows of clusters.
+
+        Outliers do not count. ``y`` is ignored.
+        """
         values = to_host(self.score_samples(X))
-        return float(
-            np.average(values, weights=check_weights(sample_weight, len(values)))
-        )
+        weights = check_weights(sample_weight, len(values))
+        if hasattr(self, "outlier_rule_"):
+            data = check_matrix(X, self, reset=False)
+            weights = mark(weights, self._is_outlier(data), 0.0)
+        return float(np.average(values, weights=weights)) if weights.any() else np.nan
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion of rows; smaller is better.
@@ -335,7 +371,7 @@ class IhGMM(DensityMixin, InSteps):
         Parameters count with the logarithm of how many numbers tell about them: the
         n_features of a row for its own noise level, all entries for a noise level of
         all or of a class, the rows for the shares of the clusters and for the
-        directions and levels of a tied covariance.
+        directions and levels of a tied covariance. Outliers do not count.
 
         It tells which structure the noise has. To choose the number of clusters take
         :meth:`icl`: where clusters overlap, features are few, or noise is not as the
@@ -377,7 +413,7 @@ class IhGMM(DensityMixin, InSteps):
         n = check_count("n_samples", n_samples)
         rng = generator(self.random_state)
         own = to_host(self.labels_)
-        used = np.bincount(own, minlength=self.n_clusters_) > 0
+        used = np.bincount(own[own >= 0], minlength=self.n_clusters_) > 0
         shares = np.where(used, to_host(self.weights_), 0.0)
         labels = rng.choice(self.n_clusters_, size=n, p=shares / shares.sum())
         donors = np.empty(n, dtype=np.intp)
@@ -396,6 +432,10 @@ class IhGMM(DensityMixin, InSteps):
 
     def _criteria(self, X: Any) -> tuple[float, np.ndarray]:
         joint, data = self._joint(X)
+        strange = self._is_outlier(data)
+        if strange is not None:
+            rows = np.flatnonzero(~to_host(strange))
+            joint, data = joint[rows], only(data, rows)
         covariance = self._covariance()
         memberships = softmax(joint, axis=1)
         found = evaluate_mixture(covariance.whiten(data), memberships, self._rounds)

@@ -16,7 +16,7 @@ from ihgmm._checks import (
 )
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import CosineClusterer, InSteps, Preparation
+from ihgmm.estimators.base import CosineClusterer, InSteps, Preparation, mark
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import order_by_size, pick, place, sign_of, to_device
 from ihgmm.numerics.eigen import Solver
@@ -104,6 +104,10 @@ class IhSC(InSteps, CosineClusterer):
         :func:`ihgmm.statistics.likelihood.refine_labels`. Under the model this comes
         close to the labels of one who knows all other labels; on real data it helps
         where the noise is the same in all directions and may hurt where it is not.
+    outliers : float, "auto" or None, default=None
+        Rows that fit no cluster get the label -1 and have no part in the fit: none of
+        them; those that stand out ("auto"); or the strangest, a share of the rows
+        above 0 and at most 0.5. :doc:`/outliers` says which rows stand out.
     n_init : int or "auto", default="auto"
         Starts of k-means: one from pivoted QR, the others k-means++. "auto" is 1 + 10,
         fewer on large data whose starts agree.
@@ -121,7 +125,7 @@ class IhSC(InSteps, CosineClusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each row, numbered by decreasing size.
+        The cluster of each row, numbered by decreasing size; -1 for outliers.
     embedding_ : ndarray of shape (n_samples, n_components)
         What was clustered: weighted coordinates of each row in the eigenvectors, or in
         the projected data, scaled to unit norm.
@@ -137,7 +141,7 @@ class IhSC(InSteps, CosineClusterer):
         The pattern of each cluster: what a row of scale 1 looks like without noise.
     scales_ : ndarray of shape (n_samples,)
         The scale of each row; in each cluster their mean is 1, with ``signed`` the mean
-        of their sizes.
+        of their sizes. Outliers have NaN here, in ``sizes_`` and in ``noise_levels_``.
     sizes_ : ndarray of shape (n_samples,)
         The size of each row, in the units of the data: its scale times the Euclidean
         length of its cluster's centre. Scales have mean 1 in each cluster, so that
@@ -152,6 +156,13 @@ class IhSC(InSteps, CosineClusterer):
         How the number of clusters was found; only with ``n_clusters="auto"``.
     preparation_ : tuple of callables
         What rows go through first: a map that whitens, or nothing.
+    outlier_scores_ : ndarray of shape (n_samples,)
+        How strange each row is, only with ``outliers``: a score of 3 says that one in
+        a thousand rows of the clusters is as strange. Rows above
+        ``outlier_threshold_`` are outliers.
+    outlier_threshold_ : float
+        Rows with larger scores are outliers: with "auto" at most ``log10(50 n)``,
+        since one in fifty samples of n rows without outliers has a row so strange.
     n_iter_ : int
         Iterations of k-means.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
@@ -189,7 +200,7 @@ class IhSC(InSteps, CosineClusterer):
     """
 
     _fewest_steps = 4
-    _placing: ClassVar = (*CosineClusterer._placing, "placement_")
+    _placing: ClassVar = (*CosineClusterer._placing, "placement_", "outlier_rule_")
 
     def __init__(
         self,
@@ -206,6 +217,7 @@ class IhSC(InSteps, CosineClusterer):
         signed: bool = False,
         whiten: Noise | Literal["auto"] | None = None,
         refine: bool = False,
+        outliers: float | Literal["auto"] | None = None,
         n_init: int | Literal["auto"] = "auto",
         max_iter: int = 300,
         tol: float = 1e-2,
@@ -224,6 +236,7 @@ class IhSC(InSteps, CosineClusterer):
         self.signed = signed
         self.whiten = whiten
         self.refine = refine
+        self.outliers = outliers
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -288,6 +301,8 @@ class IhSC(InSteps, CosineClusterer):
             self._warn_of_noise(found.noise_share, k)
         if found.looks_signed:
             self._warn_of_signs()
+        if found.ruling_rows and self.outliers is None:
+            self._warn_of_long_rows(found.ruling_rows)
         with steps.step("centers"):
             fitted: Parameters
             if refine:
@@ -303,15 +318,15 @@ class IhSC(InSteps, CosineClusterer):
             weights = counts if weights is None else place(weights, counts)
         if self.whiten is not None:
             fitted = in_data_units(fitted, cast(Scaled, data), labels, weights)
-        self.labels_ = data.per_row(labels)
+        self.labels_ = data.per_row(mark(labels, begun.strange, -1))
         self.embedding_ = rows
         self.eigenvalues_ = data.to_device(data.restore_squares(embedding.eigenvalues))
         self.space_ = found.space
         self.noise_share_ = found.noise_share
         self.placement_ = placement
         self.cluster_centers_ = fitted.centers
-        self.scales_ = fitted.scales
-        self.noise_levels_ = fitted.noise_levels
+        self.scales_ = mark(fitted.scales, begun.strange, np.nan)
+        self.noise_levels_ = mark(fitted.noise_levels, begun.strange, np.nan)
         self.n_iter_ = found.n_iter
 
     def _check_parameters(self) -> None:
@@ -383,21 +398,36 @@ class IhSC(InSteps, CosineClusterer):
             UserWarning,
         )
 
+    def _warn_of_long_rows(self, count: int) -> None:
+        rows = "1 row is" if count == 1 else f"{count:,} rows are"
+        warn(
+            f"{rows} more than three times as long as the median row, and rule "
+            "eigenvectors that say nothing about the other rows. Take clip=1.5, which "
+            'shortens long rows, or outliers="auto", which leaves out rows that fit no '
+            "cluster.",
+            UserWarning,
+        )
+
     def _nearest(self, X: Any) -> Any:
+        data = self._check_new(X)
         if self.placement == "cosine":
-            return super()._nearest(X)
-        return self.placement_(self._check_new(X))
+            labels = super()._nearest(X)
+        else:
+            labels = self.placement_(data)
+        return mark(labels, self._is_outlier(data), -1)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the share of the rows' squared length that their centres explain.
 
         Each row is fitted by the best non-negative multiple of the centre nearest in
         angle; 1 means that every row is a multiple of a centre, 0 that none is near
-        one. Rows may be new or old, and count by their weights; ``y`` is ignored.
+        one. Rows may be new or old, and count by their weights; outliers do not count.
+        ``y`` is ignored.
         """
         data = self._check_new(X)
-        sqnorms, best = to_host(data.sqnorms), self._largest_cosines(data)
-        sqnorms = sqnorms * check_weights(sample_weight, len(sqnorms))
+        best, weights = self._largest_cosines(data), to_host(data.sqnorms)
+        weights = weights * check_weights(sample_weight, len(weights))
+        sqnorms = mark(weights, self._is_outlier(data), 0.0)
         total = sqnorms.sum()
         return float(sqnorms @ np.maximum(best, 0.0) ** 2 / total) if total else 0.0
 

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
-from ihgmm.matrix.tall import cast_like, map_ranges, stack, unit_rows
+from ihgmm.matrix.tall import cast_like, map_ranges, median, stack, unit_rows
 from ihgmm.numerics.gram import GramOperator, row_factors
 from ihgmm.numerics.krylov import EigenPairs
 
@@ -157,6 +157,30 @@ class Embedding:
         load = np.sum(self.weights[live] ** 2 * norms / self.eigenvalues[live] ** 2)
         squares = ((coordinates * self.weights) ** 2).sum(axis=1)
         return float((squares < 2 * variances * load).mean())
+
+    def ruling_rows(self, coordinates: Tall, sqnorms: Tall) -> int:
+        """Return how many long rows rule a leading direction; 0 for none.
+
+        Rows longer than three medians, as they count in the Gram matrix, rule a
+        direction that is more than half theirs, and along which the other rows are
+        hardly longer than along any direction. ``sqnorms`` are those of the rows.
+        """
+        own = sqnorms * row_factors(sqnorms, self.longest) ** 2
+        xp, live = namespace(own), own > 0
+        long = own > 9 * median(own[live])
+        count, lead = int(xp.count_nonzero(long)), self.rank
+        if count == 0:
+            return 0
+        squares = coordinates[:, :lead] ** 2
+        total = to_host(xp.sum(squares, axis=0))
+        theirs = to_host(xp.sum(squares[long, :], axis=0))
+        # Squared cosines of the other rows with each direction, learnt without them.
+        others = live & ~long
+        cosines = squares[others, :] / cast_like(own[others], squares)[:, None]
+        norms = np.square(self.directions[:, :lead], dtype=np.float64).sum(axis=0)
+        mean = to_host(xp.mean(cosines, axis=0)) * self.eigenvalues[:lead] ** 2
+        chance = norms / len(self.directions)
+        return count if ((theirs > total / 2) & (mean < 2 * chance)).any() else 0
 
 
 def _quotient(a: Tall, b: Tall) -> Tall:

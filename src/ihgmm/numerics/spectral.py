@@ -76,6 +76,7 @@ class Spectral:
     coordinates: Tall  # of rows in eigenvectors, without weights
     placement: Placement  # how rows get there, and their labels
     space: Space  # whether rows are those of eigenvectors or of projected data
+    ruling_rows: int  # rows so long that they rule a leading direction
     noise_share: float  # of rows whose coordinates there are mostly noise
     row_scale: Tall | None  # what rows were multiplied by before their inner products
     n_iter: int  # iterations of k-means
@@ -170,6 +171,7 @@ def spectral_clustering(
         coordinates,
         Placement(embedding, rule),
         candidates[chosen],
+        embedding.ruling_rows(coordinates, X.sqnorms),
         embedding.noise_share(few, norms),
         row_scale,
         n_iter,

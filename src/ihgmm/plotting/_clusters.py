@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_clusters
+from ihgmm._checks import check_clusters, check_labels, is_outlier
 from ihgmm.matrix import to_host
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Rows by cluster: the code of each row, from 0, and the name of each cluster."""
+    """Rows by cluster: the code of each row, from 0, and the name of each cluster.
+
+    Outliers have the code -1 and are in no cluster.
+    """
 
     codes: np.ndarray
     names: list[str]
@@ -21,11 +24,16 @@ class Clusters:
     @property
     def sizes(self) -> np.ndarray:
         """Rows in each cluster."""
-        return np.bincount(self.codes, minlength=len(self.names))
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.names))
+
+    @property
+    def outliers(self) -> np.ndarray:
+        """Rows in no cluster."""
+        return np.flatnonzero(self.codes < 0)
 
     def rows(self) -> list[np.ndarray]:
         """Return the rows of each cluster, in their order."""
-        order = np.argsort(self.codes, kind="stable")
+        order = np.argsort(self.codes, kind="stable")[len(self.outliers) :]
         return np.split(order, np.cumsum(self.sizes)[:-1])
 
     def means(self, values: np.ndarray) -> np.ndarray:
@@ -39,7 +47,8 @@ class Clusters:
     def table(self, other: Clusters) -> np.ndarray:
         """Return how many rows each cluster here shares with each one there."""
         counts = np.zeros((len(self.names), len(other.names)), dtype=np.intp)
-        np.add.at(counts, (self.codes, other.codes), 1)
+        both = (self.codes >= 0) & (other.codes >= 0)
+        np.add.at(counts, (self.codes[both], other.codes[both]), 1)
         return counts
 
     def thinned(self, most: int, least: int) -> list[np.ndarray]:
@@ -72,7 +81,8 @@ def clusters_of(source: Any, picture: str) -> Clusters:
     """Return the clusters of a fitted model, empty ones too, or those of labels."""
     if not (hasattr(source, "fit") or hasattr(source, "labels_")):
         classes, codes = check_clusters(source)
-        return Clusters(codes, [str(name) for name in classes])
+        first = int(is_outlier(check_labels("labels", source)).any())
+        return Clusters(codes - first, [str(name) for name in classes[first:]])
     labels = fitted(source, "labels_", picture)
     centers = getattr(source, "cluster_centers_", None)
     count = int(labels.max()) + 1 if centers is None else int(centers.shape[0])

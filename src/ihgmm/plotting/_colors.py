@@ -37,6 +37,10 @@ def color(cluster: int, ax: Any) -> str:
     return colors[cluster % len(colors)]
 
 
+# Of outliers, which are in no cluster: grey on light and on dark ground.
+NEUTRAL = "#8c8c8c"
+
+
 def marker(cluster: int) -> str:
     """Return the marker of a cluster, of seven; in grey print it is left."""
     # With fifty colours, the pair is a cluster's own up to 350 clusters.

@@ -38,8 +38,9 @@ def circle_view(
     corners = np.full((len(sizes), n_axes), np.nan)
     places = _even_places(len(used), n_axes, most_on_circle)
     corners[used] = _arranged(means[used], places)
+    inside, codes = rows[codes >= 0], codes[codes >= 0]  # without outliers
     weights = np.sqrt(1 / (sizes[codes] * len(used)))[:, None]
-    weighted = np.column_stack([rows, np.ones(len(rows))]) * weights
+    weighted = np.column_stack([inside, np.ones(len(inside))]) * weights
     target = weighted.T @ (corners[codes] * weights)
     # Solved by the small matrix of products, whose smallest directions are noise.
     fit = np.linalg.lstsq(weighted.T @ weighted, target, rcond=1e-9)[0]

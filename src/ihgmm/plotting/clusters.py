@@ -11,7 +11,7 @@ from ihgmm._checks import check_count
 from ihgmm.matrix import to_host
 from ihgmm.plotting._axes import column_axes, font_size, heatmap, ink, name_ticks, quiet
 from ihgmm.plotting._clusters import Clusters, clusters_of, fitted, names_of
-from ihgmm.plotting._colors import color
+from ihgmm.plotting._colors import NEUTRAL, color
 from ihgmm.statistics.contrasts import TellingFeatures, telling_features
 
 
@@ -37,9 +37,13 @@ def plot_sizes(model: Any, *, ax: Any = None) -> Any:
     ['1', '2']
     """
     clusters = clusters_of(model, "plot_sizes")
-    sizes, count = clusters.sizes, len(clusters.names)
+    sizes, names = clusters.sizes, clusters.names
+    if len(clusters.outliers):
+        sizes, names = np.append(sizes, len(clusters.outliers)), [*names, "outlier"]
+    count = len(names)
     ax = column_axes(ax, count)
-    colors = [color(k, ax) for k in range(count)]
+    colors = [color(k, ax) for k in range(len(clusters.names))]
+    colors += [NEUTRAL] * (count - len(colors))
     bars = ax.bar(range(count), sizes, color=colors, width=0.75)
     words = [f"{size:,}" for size in sizes]
     longest, size, box = max(map(len, words)), font_size(ax), ax.get_window_extent()
@@ -48,7 +52,7 @@ def plot_sizes(model: Any, *, ax: Any = None) -> Any:
         ax.bar_label(bars, words, padding=2, rotation=90 if upright else 0)
     # Room for the figures above the bars.
     share = (0.7 * (longest if upright else 1) + 1.2) * size / box.height
-    name_ticks(ax, clusters.names)
+    name_ticks(ax, names)
     ax.yaxis.get_major_locator().set_params(integer=True)
     ax.yaxis.set_major_formatter("{x:,.0f}")
     top = sizes.max() / (1 - min(share, 0.5))
@@ -205,7 +209,8 @@ def _noise_levels(model: Any, clusters: Clusters, unit: float) -> np.ndarray | N
     levels = to_host(model.noise_levels_).astype(np.float64) / unit
     codes, k = clusters.codes, len(clusters.names)
     if len(levels) == len(codes):
-        squares = np.bincount(codes, levels**2, minlength=k)
+        inside = codes >= 0
+        squares = np.bincount(codes[inside], levels[inside] ** 2, minlength=k)
         levels = np.sqrt(squares / np.maximum(clusters.sizes, 1))
     if len(levels) not in (1, k) or not levels.any():
         return None

@@ -13,7 +13,7 @@ from ihgmm.matrix import to_host
 from ihgmm.matrix.tall import unit_rows
 from ihgmm.plotting._axes import font_size, given_or_new, ink, quiet
 from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
-from ihgmm.plotting._colors import color, marker
+from ihgmm.plotting._colors import NEUTRAL, color, marker
 from ihgmm.plotting._view import View, coordinate_view
 
 _BETWEEN = "a row between two clusters resembles both"
@@ -170,6 +170,13 @@ def _scatter(
         if len(rows):
             look = {"c": color(k, ax), "marker": marker(k), "linewidths": 0}
             ax.scatter(*view.points[rows].T, **look, **options)
+    strange = view.points[clusters.outliers][:2000]
+    if len(strange):
+        look = {"c": NEUTRAL, "marker": "x", "linewidths": 0.8, "zorder": 1}
+        ax.scatter(*strange.T, **options | look, label="outlier")
+        shown = np.concatenate([shown, strange])
+        total = len(shown)
+        ax.legend(loc="upper right", frameon=False)
     n = len(view.points)
     return shown, "" if total == n else f"\n{total:,} of {n:,} rows shown"
 

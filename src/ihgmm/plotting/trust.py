@@ -8,7 +8,7 @@ import numpy as np
 
 from ihgmm._checks import check_labels, check_matrix
 from ihgmm._text import percent
-from ihgmm.matrix import Matrix, to_host
+from ihgmm.matrix import Matrix, only, to_host
 from ihgmm.metrics import match_labels, misclassification_rate
 from ihgmm.plotting._axes import draw_profiles, font_size, heatmap, ink
 from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
@@ -54,7 +54,7 @@ def plot_confidence(
     ax.axhline(sure, color=ink(ax), lw=0.9, ls="--")
     ax.yaxis.set_major_formatter("{x:.0%}")
     ax.set(ylim=(0, 1.04), ylabel="certainty of the label")
-    below = percent(float((values < sure).mean()))
+    below = percent(float((values[clusters.codes >= 0] < sure).mean()))
     ax.set_title(f"{below} of rows are less than {sure:.0%} certain")
     return ax
 
@@ -63,7 +63,8 @@ def _certainty(model: Any, X: Any, given: Any, clusters: Clusters) -> np.ndarray
     n = len(clusters.codes)
     if given is not None:
         values = to_host(given).astype(np.float64)
-        if values.shape != (n,) or not ((values >= 0) & (values <= 1)).all():
+        inside = values[clusters.codes >= 0] if values.shape == (n,) else values
+        if values.shape != (n,) or not ((inside >= 0) & (inside <= 1)).all():
             raise ValueError(
                 f"certainty has shape {values.shape}; give {n} numbers between 0 and "
                 "1, one for each row."
@@ -73,7 +74,8 @@ def _certainty(model: Any, X: Any, given: Any, clusters: Clusters) -> np.ndarray
         return to_host(diagnose(X, clusters.codes).certainty)
     if hasattr(model, "memberships_"):
         memberships = fitted(model, "memberships_", "plot_confidence")
-        return np.asarray(memberships[np.arange(n), clusters.codes])
+        own = memberships[np.arange(n), clusters.codes]
+        return np.where(clusters.codes >= 0, own, np.nan)
     raise TypeError(
         "plot_confidence needs the data that was clustered; call "
         "plot_confidence(model, X)."
@@ -129,6 +131,12 @@ def plot_silhouette(model: Any, X: Any = None, *, ax: Any = None) -> Any:
 
 def _cosine_silhouettes(data: Matrix, clusters: Clusters) -> np.ndarray:
     """Return the silhouette of each row by cosine distance; NaN for zero rows."""
+    if len(clusters.outliers):
+        inside = np.flatnonzero(clusters.codes >= 0)
+        values = np.full(data.shape[0], np.nan)
+        few = Clusters(clusters.codes[inside], clusters.names)
+        values[inside] = _cosine_silhouettes(only(data, inside), few)
+        return values
     norms = np.sqrt(to_host(data.sqnorms).astype(np.float64))
     live = norms > 0
     codes, count = clusters.codes, len(clusters.names)
@@ -153,6 +161,16 @@ def _cosine_silhouettes(data: Matrix, clusters: Clusters) -> np.ndarray:
     values[sizes[codes] < 2] = 0.0
     values[~live] = np.nan
     return values
+
+
+def _classes(labels: Any) -> Clusters:
+    """Return classes, outliers as the last one."""
+    clusters = clusters_of(labels, "plot_confusion")
+    if not len(clusters.outliers):
+        return clusters
+    last = len(clusters.names)
+    codes = np.where(clusters.codes < 0, last, clusters.codes)
+    return Clusters(codes, [*clusters.names, "outlier"])
 
 
 def plot_confusion(labels_true: Any, labels_pred: Any, *, ax: Any = None) -> Any:
@@ -180,11 +198,13 @@ def plot_confusion(labels_true: Any, labels_pred: Any, *, ax: Any = None) -> Any
     ['1', '0']
     """
     rate = misclassification_rate(labels_true, labels_pred)
-    true = clusters_of(labels_true, "plot_confusion")
-    pred = clusters_of(labels_pred, "plot_confusion")
+    true, pred = _classes(labels_true), _classes(labels_pred)
     n_true = len(true.names)
     partner = np.empty(len(pred.names), dtype=np.intp)
     partner[pred.codes] = match_labels(true.codes, pred.codes, unmatched=n_true)
+    for j in np.flatnonzero([name == "outlier" for name in pred.names]):
+        same = "outlier" in true.names  # outliers are matched with each other alone
+        partner[j] = true.names.index("outlier") if same else n_true
     order = np.argsort(partner, kind="stable")
     matched = partner[order][partner[order] < n_true]  # these clusters come first
     table = true.table(pred)[:, order]

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ihgmm._checks import check_labels, check_matrix
-from ihgmm.matrix import Matrix, to_host
+from ihgmm.matrix import Matrix, only, to_host
 from ihgmm.matrix.tall import row_lengths, unit_rows
 from ihgmm.plotting._clusters import Clusters, names_of, text_of
 from ihgmm.plotting._view import circle_view
@@ -62,6 +62,16 @@ class Facts:
             known = check_labels("labels_true", known, n)
             known = classes_of([text_of(name) for name in known])
         self.known: Clusters | None = known
+        scales = model.scales_ if hasattr(model, "scales_") else None
+        inside = np.flatnonzero(labels >= 0)
+        self.n_outliers = n - len(inside)
+        if self.n_outliers:  # the page is about rows of clusters
+            data, labels, n = only(data, inside), labels[inside], len(inside)
+            ids = range(1, self.n_outliers + n + 1) if self.ids is None else self.ids
+            self.ids = [str(ids[i]) for i in inside]
+            scales = None if scales is None else to_host(scales)[inside]
+            if known is not None:
+                self.known = classes_of([known.names[j] for j in known.codes[inside]])
         k = max(int(model.cluster_centers_.shape[0]), int(labels.max()) + 1)
         self.n_samples, self.n_clusters = n, k  # also clusters without rows
         self.clusters = Clusters(labels, [str(j) for j in range(k)])
@@ -73,8 +83,8 @@ class Facts:
         noise = float(np.sqrt(np.mean(levels**2)))
         self.has_noise = noise > 0  # contrasts are in noise levels, else in lengths
         self.contrasts = telling_features(centers, noise or None, n_features=8)
-        if hasattr(model, "scales_"):
-            scales, lengths = model.scales_, row_lengths(model.cluster_centers_)
+        if scales is not None:
+            lengths = row_lengths(model.cluster_centers_)
         else:
             scales, lengths = estimates.scales, row_lengths(estimates.centers)
         self.scales = to_host(scales).astype(np.float64)
@@ -90,10 +100,10 @@ class Facts:
         self.certainty = to_host(self.diagnosis.certainty).astype(np.float64)
         self.scree = scree_of(self.diagnosis, getattr(model, "selection_", None))
         # Where rows are on the map, and what it shows them by.
-        self.places, self.basis = self._map(model, data, centers)
+        self.places, self.basis = self._map(model, data, centers, inside)
 
     def _map(
-        self, model: Any, data: Matrix, centers: np.ndarray
+        self, model: Any, data: Matrix, centers: np.ndarray, inside: np.ndarray
     ) -> tuple[np.ndarray, str]:
         used = np.flatnonzero(self.clusters.sizes)
         if len(used) == 1:  # nothing to keep apart
@@ -102,7 +112,7 @@ class Facts:
             fit = _cosines(data, centers[used])
             return np.column_stack([sizes, fit]), "scale and fit"
         if hasattr(model, "embedding_"):
-            rows = to_host(model.embedding_).astype(np.float64)
+            rows = to_host(model.embedding_).astype(np.float64)[inside]
             lengths = np.linalg.norm(rows, axis=1)
             even = np.allclose(lengths[lengths > 0], 1, atol=1e-3)
             basis = "unit rows" if even else "rows of all sizes"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm._files import atomic_write, regular_target
-from ihgmm._text import counted, figure_table, percent
+from ihgmm._text import counted, figure_table, outlier_note, percent
 from ihgmm.plotting._clusters import Clusters, names_of
 from ihgmm.plotting._colors import DARK, LIGHT
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed
@@ -97,6 +97,8 @@ def write_report(
     template = _template()
     notes = names_of("notes", notes)
     facts = Facts(model, X, ids, id_name, feature_names, labels_true)
+    if facts.n_outliers:
+        notes = [*notes, outlier_note(facts.n_outliers, facts.n_samples)]
     title = title or f"Clusters found by {facts.method}"
     page = template.render(_context(facts), title=title, notes=notes)
     with atomic_write(target, "w") as file:

@@ -15,12 +15,14 @@ from scipy.special import expit, logit
 from ihgmm._checks import (
     check_choice,
     check_clusters,
+    check_labels,
     check_matrix,
     generator,
+    is_outlier,
     warn_zero_rows,
 )
 from ihgmm._text import caution_text, diagnosis_summary
-from ihgmm.matrix import Matrix, to_host
+from ihgmm.matrix import Matrix, only, to_host
 from ihgmm.matrix.tall import Groups, ratio
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.eigen import leading_eigenpairs
@@ -131,6 +133,8 @@ class Diagnosis:
         What to look at, each with its kind and its figures.
     certain_from : float
         Probability from which the label of a row counts as certain: 0.9.
+    n_outliers : int
+        Rows that are in no cluster and were left out; ``n_samples`` are the others.
     """
 
     n_samples: int
@@ -156,6 +160,7 @@ class Diagnosis:
     conditions: CorollaryConditions | None
     cautions: tuple[Caution, ...] = ()
     certain_from: float = 0.9
+    n_outliers: int = 0
 
     @property
     def verdict(self) -> Verdict:
@@ -229,7 +234,8 @@ def diagnose(
         which stays on its device.
     labels : array-like of shape (n_samples,)
         The cluster of each row: labels of any kind, from any method, such as
-        ``labels_`` of :class:`ihgmm.IhSC`.
+        ``labels_`` of :class:`ihgmm.IhSC`. Rows with -1, beside clusters numbered from
+        0, are outliers: they are counted and left out, and their certainty is NaN.
     gram : {"hetero", "hollow", "full", "cosine"}, default="hetero"
         The Gram matrix whose eigenvalues are looked at; give that of the fit.
     clip : float or None, default=1.5
@@ -278,6 +284,15 @@ def diagnose(
     data = check_matrix(X)
     sqnorms = to_host(data.sqnorms)
     n, p = data.shape
+    strange = is_outlier(check_labels("labels", labels, n))
+    if strange.any():
+        inside = np.flatnonzero(~strange)
+        others: dict[str, Any] = {"gram": gram, "clip": clip, "random_state": rng}
+        found = diagnose(only(data, inside), to_host(labels)[inside], **others)
+        certainty = np.full(n, np.nan)
+        certainty[inside] = to_host(found.certainty)
+        count = int(strange.sum())
+        return replace(found, certainty=data.to_device(certainty), n_outliers=count)
     classes, codes = check_clusters(labels, n)
     if not sqnorms.any():
         warn_zero_rows(sqnorms)

@@ -14,7 +14,9 @@ from ihgmm._checks import (
     check_labels,
     check_matrix,
     check_number,
+    check_weights,
     counted_rows,
+    is_outlier,
 )
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
@@ -161,7 +163,8 @@ def estimate_parameters(
         The data. Another library's array stays on its device, and so do results.
     labels : array-like of shape (n_samples,)
         The cluster of each row: labels of any kind, from any method. With
-        ``n_clusters``, integers from 0 to ``n_clusters - 1``.
+        ``n_clusters``, integers from 0 to ``n_clusters - 1``. Rows with -1, beside
+        clusters numbered from 0, are outliers: they do not count, and have NaN.
     n_clusters : int, optional
         Number of clusters, if some may have no rows.
     scales : array-like of shape (n_samples,), optional
@@ -203,6 +206,11 @@ def estimate_parameters(
     """
     data = check_matrix(X)
     n = data.shape[0]
+    array = check_labels("labels", labels, n)
+    strange = is_outlier(array)
+    if strange.any():
+        sample_weight = check_weights(sample_weight, n) * ~strange
+        labels = np.where(strange, 0, array)
     classes, labels = _check_clusters(labels, n_clusters, n)
     if scales is not None:
         scales = _check_scales(scales, n)
@@ -214,7 +222,13 @@ def estimate_parameters(
     found = _estimate(kept, labels[few], classes, given)
     found = for_all_rows(found, data, labels, counts)
     unknown = namespace(found.scales).zeros_like(found.scales) + np.nan
-    return replace(found, scale_errors=place(found.scale_errors, counts, unknown))
+    outlying = data.cast(np.where(strange, np.nan, 0.0))
+    return replace(
+        found,
+        scales=found.scales + outlying,
+        noise_levels=found.noise_levels + outlying,
+        scale_errors=place(found.scale_errors, counts, unknown),
+    )
 
 
 def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Parameters:

@@ -11,9 +11,15 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaincc, ndtr
 
-from ihgmm._checks import check_clusters, check_matrix, generator
+from ihgmm._checks import (
+    check_clusters,
+    check_labels,
+    check_matrix,
+    generator,
+    is_outlier,
+)
 from ihgmm._text import SCALE_ASSUMPTIONS, scale_recommendation, scale_table
-from ihgmm.matrix import Matrix, Tall, namespace, to_host
+from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import Groups, ratio, row_dots, widen
 from ihgmm.statistics.correlation import Along, variance_ratios
 
@@ -172,7 +178,8 @@ def scale_heterogeneity_test(
         The data; also a torch tensor or another library's array, on its device.
     labels : array-like of shape (n_samples,)
         The cluster of each row: labels of any kind, known or found by
-        :class:`ihgmm.IhSC`.
+        :class:`ihgmm.IhSC`. Rows with -1, beside clusters numbered from 0, are left
+        out.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the split into halves. Other splits give other p-values, all valid;
         to choose among them is not.
@@ -208,6 +215,10 @@ def scale_heterogeneity_test(
     True
     """
     data = check_matrix(X)
+    array = check_labels("labels", labels, data.shape[0])
+    inside = np.flatnonzero(~is_outlier(array))
+    if len(inside) < len(array):
+        data, labels = only(data, inside), array[inside]
     classes, codes = check_clusters(labels, data.shape[0])
     sizes = np.bincount(codes)
     group = 2 * codes + random_halves(codes, generator(random_state))

@@ -1,0 +1,225 @@
+"""Which rows are called outliers: planted ones, none, and in real sets; with peers.
+
+    python benchmarks/outliers.py                 # all tables, 20 draws of each design
+    python benchmarks/outliers.py --draws 5
+    python benchmarks/outliers.py --save          # to results/outliers.md
+
+Designs are those of ``designs.py``: n 300, p 100, four clusters. Outliers replace a
+share of the rows by random directions, of so many times the median norm. Inliers are
+wrong where their label is, and an inlier that is called an outlier is wrong too.
+IsolationForest and LocalOutlierFactor look for outliers first, told their true share,
+and IhSC clusters the other rows. HDBSCAN clusters unit rows.
+
+Real sets are those of the paper and digits, as ``real.py`` finds them; none was planted
+there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from designs import DESIGNS, Draw, mixture, outliers
+from labelled import TEN, MissingDataError
+from measure import environment, markdown
+from sklearn.cluster import HDBSCAN
+from sklearn.ensemble import IsolationForest
+from sklearn.neighbors import LocalOutlierFactor
+from sklearn.preprocessing import normalize
+
+from ihgmm import IhGMM, IhSC
+from ihgmm.metrics import misclassification_rate
+
+RESULTS = Path(__file__).parent / "results" / "outliers.md"
+PACKAGES = ("ihgmm", "numpy", "scipy", "scikit-learn")
+
+Method = Callable[[np.ndarray, int, float, int], np.ndarray]
+
+
+def ihsc(X: np.ndarray, k: int, share: float, seed: int) -> np.ndarray:
+    return IhSC(k, outliers="auto", random_state=seed).fit(X).labels_
+
+
+def ihsc_share(X: np.ndarray, k: int, share: float, seed: int) -> np.ndarray:
+    given = {"outliers": share} if share else {}
+    return IhSC(k, random_state=seed, **given).fit(X).labels_
+
+
+def ihgmm(X: np.ndarray, k: int, share: float, seed: int) -> np.ndarray:
+    return IhGMM(k, outliers="auto", random_state=seed).fit(X).labels_
+
+
+def without(strange: np.ndarray, X: np.ndarray, k: int, seed: int) -> np.ndarray:
+    labels = np.full(len(X), -1)
+    labels[~strange] = IhSC(k, random_state=seed).fit(X[~strange]).labels_
+    return labels
+
+
+def forest(X: np.ndarray, k: int, share: float, seed: int) -> np.ndarray:
+    told = share or "auto"
+    found = IsolationForest(contamination=told, random_state=seed).fit_predict(X)
+    return without(found < 0, X, k, seed)
+
+
+def factor(X: np.ndarray, k: int, share: float, seed: int) -> np.ndarray:
+    found = LocalOutlierFactor(contamination=share or "auto").fit_predict(X)
+    return without(found < 0, X, k, seed)
+
+
+def hdbscan(X: np.ndarray, k: int, share: float, seed: int) -> np.ndarray:
+    return HDBSCAN(copy=True).fit_predict(normalize(X))
+
+
+METHODS: dict[str, Method] = {
+    "auto": ihsc,
+    "share": ihsc_share,
+    "IhGMM auto": ihgmm,
+    "forest": forest,
+    "LOF": factor,
+    "HDBSCAN": hdbscan,
+}
+
+
+def unit(seed: int) -> Draw:
+    draw = mixture(seed)
+    return replace(draw, X=normalize(draw.X))
+
+
+def wide(seed: int, share: float) -> Draw:
+    """Outliers of ordinary norm in 400 features, where directions tell more."""
+    draw = mixture(seed, p=400, length=8.0)
+    rng = np.random.default_rng([seed, 1])
+    rows = rng.choice(len(draw.X), round(share * len(draw.X)), replace=False)
+    away = normalize(rng.standard_normal((len(rows), 400)))
+    X, labels = draw.X.copy(), draw.labels.copy()
+    X[rows] = np.median(np.linalg.norm(X, axis=1)) * away
+    labels[rows] = -1
+    return replace(draw, X=X, labels=labels)
+
+
+CLEAN = [
+    "gaussian", "t3", "rows", "scales1", "scales2", "ar50", "ar80", "ar95", "columns",
+    "similar", "few", "p10", "gamma", "counts60", "k40",
+]  # fmt: skip
+
+
+def planted() -> dict[str, tuple[float, Callable[[int], Draw]]]:
+    designs: dict[str, tuple[float, Callable[[int], Draw]]] = {}
+    for share in (0.01, 0.05, 0.2):
+        for times in (3, 50, 1000, 1):
+            name = f"{share:.0%}, {times} times"
+            designs[name] = (share, lambda s, a=share, t=times: outliers(s, a, t))
+    for share in (0.01, 0.05, 0.2):
+        name = f"{share:.0%}, 1 times, p 400"
+        designs[name] = (share, lambda s, a=share: wide(s, a))
+    return designs
+
+
+def clean_fit(draw: Draw, seed: int) -> float:
+    rows = draw.labels >= 0
+    labels = IhSC(4, random_state=seed).fit(draw.X[rows]).labels_
+    return misclassification_rate(draw.labels[rows], labels)
+
+
+def found(design: Callable[[int], Draw], share: float, method: str, draws: int) -> list:
+    """Return precision, recall, the share flagged and the error of inliers."""
+    counts, errors = np.zeros(4), []
+    for seed in range(draws):
+        draw = design(seed)
+        labels = METHODS[method](draw.X, len(draw.centers), share, seed)
+        true, flagged = draw.labels < 0, labels < 0
+        both = (true & flagged).sum()
+        counts += both, flagged.sum(), true.sum(), len(true)
+        errors.append(misclassification_rate(draw.labels[~true], labels[~true]))
+    both, flagged, true, n = counts
+    precision = both / flagged if flagged else np.nan
+    return [precision, both / true if true else np.nan, flagged / n, np.mean(errors)]
+
+
+def planted_table(draws: int) -> list[list[str]]:
+    heads = ["rows without"]
+    for method in METHODS:
+        heads += [f"{method}: precision", "recall", "error"]
+    table = [["Planted outliers"], ["share and norm", *heads]]
+    for name, (share, design) in planted().items():
+        best = np.mean([clean_fit(design(seed), seed) for seed in range(draws)])
+        line = [name, f"{best:.1%}"]
+        for method in METHODS:
+            precision, recall, _, error = found(design, share, method, draws)
+            line += [f"{precision:.2f}", f"{recall:.2f}", f"{error:.1%}"]
+        table.append(line)
+        print(line, flush=True)
+    return table
+
+
+def clean_table(draws: int) -> list[list[str]]:
+    methods = [method for method in METHODS if method != "share"]
+    table = [["None planted: share of rows flagged"], ["design", *methods]]
+    for name in [*CLEAN, "unit rows"]:
+        design = unit if name == "unit rows" else DESIGNS[name]
+        line = [name]
+        for method in methods:
+            line.append(f"{found(design, 0.0, method, draws)[2]:.2%}")
+        table.append(line)
+        print(line, flush=True)
+    return table
+
+
+def real_table() -> list[list[str]]:
+    heads = ["set", "rows", "flagged", "error", "with auto", "with auto, other rows"]
+    table = [["Real sets, none planted"], heads]
+    for one in TEN:
+        try:
+            _, X, known = next(one.prepared())
+        except MissingDataError:
+            continue
+        k = len(np.unique(known))
+        plain = IhSC(k, random_state=0).fit(X).labels_
+        labels = IhSC(k, outliers="auto", random_state=0).fit(X).labels_
+        names = np.unique(known, return_inverse=True)[1]
+        inside = labels >= 0
+        rates = [
+            misclassification_rate(names, plain),
+            misclassification_rate(names, labels),
+            misclassification_rate(names[inside], labels[inside]),
+        ]
+        line = [one.name, str(len(X)), f"{1 - inside.mean():.2%}"]
+        table.append([*line, *(f"{rate:.1%}" for rate in rates)])
+        print(table[-1], flush=True)
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--draws", type=int, default=20, help="draws of a design")
+    parser.add_argument("--tables", nargs="+", default=["planted", "clean", "real"])
+    parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # many designs are hard on purpose
+    makers = {
+        "planted": lambda: planted_table(options.draws),
+        "clean": lambda: clean_table(options.draws),
+        "real": real_table,
+    }
+    tables = [makers[name]() for name in options.tables]
+    text = [
+        "# Rows that fit no cluster\n",
+        f"`python benchmarks/outliers.py`, which says what is what, {options.draws} "
+        f"draws. {environment(PACKAGES)}.\n",
+        *map(markdown, tables),
+    ]
+    print("\n".join(text))
+    if options.save:
+        RESULTS.write_text("\n".join(text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,384 @@
+"""Rows that fit no cluster: how strange a row is, and from where on it is an outlier.
+
+A row is strange in two ways. It may have more *noise*, which is what the nearest centre
+leaves of it, than rows as long as it along their centre. And it may be *short* along
+the nearest centre, for its noise: a row in no cluster's direction is. For each of the
+two there is the share of rows that are as strange; docs/outliers.md has the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtr
+from scipy.stats import poisson
+
+from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
+from ihgmm.matrix.tall import cast_like, map_ranges, unit_rows
+from ihgmm.numerics.embedding import Embedding
+from ihgmm.numerics.gram import row_factors
+from ihgmm.numerics.spectral import spectral_clustering
+
+# Positions of the quantiles that stand for a distribution.
+_LEVELS = (np.arange(40) + 0.5) / 40
+
+
+@dataclass(frozen=True, eq=False)
+class OutlierRule:
+    """A map from rows to how strange they are. Build one with :func:`find_outliers`.
+
+    Lengths are in units of the median row of a cluster, noise levels are logarithms
+    less that of the median row.
+    """
+
+    embedding: Embedding  # of rows that are no outliers
+    centers: np.ndarray  # (n_clusters, n_components), of unit norm in that embedding
+    lengths: np.ndarray  # (n_clusters,): of the median row along each centre
+    noises: np.ndarray  # (n_clusters,): its log noise level
+    length_quantiles: np.ndarray  # (40,), of all rows together
+    noise_quantiles: np.ndarray  # (40,), less the noise expected at a row's length
+    knots: np.ndarray  # (2, n_knots): lengths, and the noise expected there
+    tail: float  # the mean excess of the noise over its upper quartile
+    noise_share: float  # noise of the median row in units of its length
+    threshold: float = np.inf  # rows whose score is larger are outliers
+
+    def scores(self, X: Matrix) -> Tall:
+        """Return the score of each row, where the data is; 0 for zero rows.
+
+        A score of 3 says that one in a thousand rows of the clusters is as strange.
+        """
+        return X.to_device(self._score(*_measure(X, self.embedding, self.centers)))
+
+    def __call__(self, X: Matrix) -> Tall:
+        """Tell which rows are outliers."""
+        return self.scores(X) > self.threshold
+
+    def _score(
+        self, along: np.ndarray, rest: np.ndarray, labels: np.ndarray
+    ) -> np.ndarray:
+        unit = self.lengths[labels]
+        length, noise = along / unit, np.log(rest) - self.noises[labels]
+
+        surprise = self._noise_surprise(length, noise)
+        surprise += self._in_parts(self._length_surprise, length, rest / unit)
+        # Two independent shares, each uniform, have a product below exp(-surprise) in
+        # this share of rows.
+        scores = (surprise - np.log1p(surprise)) / np.log(10)
+        return np.where(rest > 0, scores, 0.0)
+
+    @staticmethod
+    def _in_parts(work: Callable[..., np.ndarray], *rows: np.ndarray) -> np.ndarray:
+        """Do some work that turns a row into many numbers, a range at a time."""
+
+        def of(few: slice) -> np.ndarray:
+            return work(*(values[few] for values in rows))
+
+        return np.concatenate(map_ranges(rows[0], len(_LEVELS), of))
+
+    def _noise_surprise(self, length: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        """Return minus the log of the share of rows with so much noise.
+
+        Beyond the upper quartile the share falls exponentially: noise as heavy as a
+        power law, such as Student's t, falls no slower.
+        """
+        excess = noise - np.interp(length, *self.knots)
+        quartile = np.interp(0.75, _LEVELS, self.noise_quantiles)
+        below = np.interp(excess, self.noise_quantiles, _LEVELS)
+        far = (excess - quartile) / self.tail - np.log(0.25)
+        return np.where(excess > quartile, far, -np.log1p(-below))
+
+    def _length_surprise(self, length: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        """Return minus the log of the share of rows that are so short, at their noise.
+
+        A row of more noise than others would be as long as they are, give or take the
+        noise that it has beyond theirs.
+        """
+        known = self.length_quantiles
+        own = self.noise_share
+        # A quarter of the noise smooths the quantiles.
+        width = np.sqrt(np.maximum(noise**2 - own**2, 0.0) + (own / 4) ** 2)
+        steps = (length[:, None] - known) / np.maximum(width, 1e-9)[:, None]
+        share = np.log(np.maximum(ndtr(steps).mean(axis=1), np.finfo(float).tiny))
+        # No fewer rows are short than an exponential tail has.
+        tenth = np.interp(0.1, _LEVELS, known)
+        shortfall = float((tenth - known[known < tenth]).mean())
+        least = np.log(0.1) + (length - tenth) / max(shortfall, np.finfo(float).tiny)
+        return -np.where(length < tenth, np.maximum(share, least), share)
+
+
+def find_outliers(
+    X: Matrix,
+    n_clusters: int,
+    outliers: float | Literal["auto"],
+    *,
+    rng: np.random.Generator,
+    max_rounds: int = 6,
+    max_rows: int = 2**15,
+) -> OutlierRule:
+    """Find out which rows fit no cluster.
+
+    A round clusters the rows that the last one has left, with their norms clipped,
+    learns from these rows what is strange, and looks at all rows. Rounds end when they
+    find the same rows again. Of more than ``max_rows`` rows, so many drawn at random
+    teach the rule. ``rng`` is left as it is.
+    """
+    n = X.shape[0]
+    n_live = int(namespace(X.sqnorms).count_nonzero(X.sqnorms > 0))
+    share = 0.5 if outliers == "auto" else float(outliers)
+    if n > max_rows:
+        drawn = np.sort(deepcopy(rng).choice(n, max_rows, replace=False))
+        rule = find_outliers(only(X, drawn), n_clusters, outliers, rng=rng)
+        if outliers != "auto":
+            scores = to_host(rule.scores(X))
+            return replace(rule, threshold=_between(scores, round(share * n_live)))
+        alone = rule.threshold >= _alone(max_rows)
+        return replace(rule, threshold=_alone(n)) if alone else rule
+    left = n_live - round(share * n_live)
+    if outliers != "auto" and left < n_clusters:
+        raise ValueError(
+            f"outliers={outliers!r} leaves {left} of {n_live} rows for "
+            f"n_clusters={n_clusters}; give a smaller share or fewer clusters."
+        )
+    keep, weights = np.ones(n, dtype=bool), np.ones(n)
+    for number in range(max_rounds):
+        rest = X if keep.all() else only(X, np.flatnonzero(keep))
+        fit = spectral_clustering(rest, n_clusters, rng=deepcopy(rng))
+        embedding = fit.placement.embedding
+        centers = _directions(embedding, fit.coordinates, fit.labels, n_clusters)
+        seen = _measure(X, embedding, centers)
+        live = seen[1] > 0
+        if number == 0:
+            start, ordinary = _start(embedding, centers, seen)
+            rule = _learn(embedding, centers, seen, start, ordinary)
+        else:
+            rule = _learn(embedding, centers, seen, weights * live, weights * live)
+        scores = rule._score(*seen)
+        if outliers == "auto":
+            most = min(n_live // 2, n_live - n_clusters)
+            count, weights = _choose(scores, float(np.sum(weights * live)), most)
+            threshold = min(_between(scores, count), _alone(n))
+        else:
+            threshold = _between(scores, round(share * n_live))
+            weights = (scores <= threshold).astype(float)
+        rule = replace(rule, threshold=threshold)
+        before, keep = keep, scores <= rule.threshold
+        if number and (keep == before).all():
+            break
+    return rule
+
+
+def _alone(n_rows: float) -> float:
+    """Return the score of a row so strange that n rows of clusters have 0.02 such."""
+    return float(np.log10(n_rows / 0.02))
+
+
+def _between(scores: np.ndarray, count: int) -> float:
+    """Return a number between the so many largest scores and the others."""
+    if count == 0:
+        return np.inf
+    if count == len(scores):
+        return -np.inf
+    at = len(scores) - count
+    ordered = np.partition(scores, [at - 1, at])
+    return float(ordered[at - 1] + ordered[at]) / 2
+
+
+def _choose(scores: np.ndarray, n_rows: float, most: int) -> tuple[int, np.ndarray]:
+    """Return how many of the strangest rows are outliers, and how much rows count.
+
+    Of ``n_rows`` rows of clusters, ``n_rows * 10**-score`` are as strange, or fewer:
+    there were .3 to .8 of that with Gaussian and t3 noise, but up to 2.5 of it in real
+    sets at a score of 2. Rows are outliers one by one where it is at most 0.02. Others
+    are, among the strangest 3% of clusters, where there are more than three times as
+    many and chance is ruled out at one in a thousand; down to where rows are no longer
+    1.5 times as many as in clusters.
+
+    Some of the latter may be rows of clusters, and count as such by the odds: without
+    them the rows that are left would seem ever more alike, and others strange.
+    """
+    order = np.argsort(-scores, kind="stable")
+    expected = n_rows * 10 ** -scores[order]
+    found = np.arange(1, len(scores) + 1)
+    sure = min(int(np.count_nonzero(scores > _alone(n_rows))), most)
+    more = found - sure
+    gain = more - 1.5 * expected
+    many = (more > 3 * expected) & (expected <= 0.03 * n_rows) & (found <= most)
+    many &= poisson.sf(more - 1, expected) < 1e-3
+    count = int(np.where(many, gain, -np.inf).argmax()) + 1 if many.any() else sure
+    odds = np.where(more > 0, expected / (2 * np.maximum(more, 1)), 0.0)
+    weights = np.ones(len(scores))
+    weights[order[:count]] = np.minimum(odds[:count], 1.0)
+    return count, weights
+
+
+def _directions(
+    embedding: Embedding, coordinates: Tall, labels: Tall, k: int
+) -> np.ndarray:
+    """Return the directions of clusters in an embedding, of unit norm."""
+    rows = to_host(coordinates).astype(np.float64) * _roots(embedding)
+    sums = np.zeros((k, rows.shape[1]))
+    np.add.at(sums, to_host(labels), rows)
+    return unit_rows(sums)
+
+
+def _roots(embedding: Embedding) -> np.ndarray:
+    # Coordinates times these are the lengths of a row along the leading directions,
+    # learnt from the other rows.
+    return np.asarray(np.sqrt(np.maximum(embedding.eigenvalues, 0.0)))
+
+
+def _measure(
+    X: Matrix, embedding: Embedding, centers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the length of rows along the nearest centre, noise levels and centres."""
+    coordinates = embedding.coordinates(X)
+    along = coordinates @ cast_like((_roots(embedding) * centers).T, coordinates)
+    xp = namespace(along)
+    labels = to_host(xp.argmax(along, axis=1))
+    along = to_host(xp.max(along, axis=1)).astype(np.float64)
+    sqnorms = to_host(X.sqnorms) * (X.unit / embedding.unit) ** 2
+    factors = row_factors(sqnorms, embedding.longest)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        along = np.where(factors > 0, along / factors, 0.0)
+    # No row fits its centre better than that; else nothing could be compared with rows
+    # that are free of noise.
+    left = np.maximum(sqnorms - np.maximum(along, 0.0) ** 2, 1e-4 * sqnorms)
+    return along, np.sqrt(left / max(X.shape[1] - 1, 1)), labels
+
+
+def _start(
+    embedding: Embedding,
+    centers: np.ndarray,
+    seen: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which rows surely belong to clusters, and which have ordinary noise.
+
+    Noise is ordinary up to the first jump: beyond the median, a step so large that an
+    exponential tail of the rows below has none such in a thousand rows and more. Of
+    these rows, those that are not short for their noise belong to clusters.
+    """
+    along, rest, labels = seen
+    live = (rest > 0).astype(float)
+    rule = _learn(embedding, centers, seen, live, live)
+    with np.errstate(divide="ignore"):
+        noise = np.where(live > 0, np.log(rest) - rule.noises[labels], -np.inf)
+    values = np.sort(noise[live > 0])
+    below = np.arange(max(len(values) // 2, 4), len(values))
+    quarter = (0.75 * below).astype(int)
+    sums = np.append(0.0, np.cumsum(values))
+    excess = (sums[below] - sums[quarter + 1]) / np.maximum(below - quarter - 1, 1)
+    excess -= values[quarter]
+    excess = np.maximum(excess, _chance(embedding) / 2)
+    jumps = values[below] > values[quarter] + 8 * excess
+    if jumps.any():
+        live = live * (noise < values[below[jumps.argmax()]])
+        rule = _learn(embedding, centers, seen, live, live)
+    unit = np.where(live > 0, rule.lengths[labels], 1.0)
+    short = rule._in_parts(rule._length_surprise, along / unit, rest / unit)
+    short = short > np.log(4)
+    return live * ~short, live
+
+
+def _learn(
+    embedding: Embedding,
+    centers: np.ndarray,
+    seen: tuple[np.ndarray, np.ndarray, np.ndarray],
+    for_noise: np.ndarray,
+    for_length: np.ndarray,
+) -> OutlierRule:
+    """Learn from rows what is ordinary; two weights say how much each row counts."""
+    along, rest, labels = seen
+    with np.errstate(divide="ignore"):
+        logs = np.log(rest)
+    lengths = _by_cluster(along, for_length, labels, len(centers))
+    lengths = np.maximum(lengths, 1e-3 * max(lengths.max(), np.finfo(float).tiny))
+    noises = _by_cluster(logs, for_noise, labels, len(centers))
+    some = for_noise > 0
+    length, weights = (along / lengths[labels])[some], for_noise[some]
+    noise = (logs - noises[labels])[some]
+    knots = _noise_by_length(length, noise, weights)
+    excess = noise - np.interp(length, *knots)
+    quartile = float(_quantiles(excess, weights, 0.75))
+    above = excess > quartile
+    tail = 0.0
+    if above.any():
+        tail = float(np.average(excess[above] - quartile, weights=weights[above]))
+    full = for_length > 0
+    return OutlierRule(
+        embedding,
+        centers,
+        lengths,
+        noises,
+        _quantiles((along / lengths[labels])[full], for_length[full], _LEVELS),
+        _quantiles(excess, weights, _LEVELS),
+        knots,
+        max(tail, _chance(embedding) / 2),
+        float(_quantiles((rest / lengths[labels])[some], weights, 0.5)),
+    )
+
+
+def _noise_by_length(
+    length: np.ndarray, noise: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Return some lengths, and the noise that is expected there.
+
+    They are medians of up to eight ranges, of 16 rows or more, of the longer half of
+    the rows. Among shorter rows may be outliers, so that these are expected to have
+    as much noise as the median row; or more, where noise falls as rows get longer, as
+    it does where all rows have one norm.
+    """
+    long = length >= _quantiles(length, weights, 0.5)
+    length, noise, weights = length[long], noise[long], weights[long]
+    n_ranges = int(np.clip(weights.sum() // 16, 1, 8))
+    edges = _quantiles(length, weights, np.arange(1, n_ranges) / n_ranges)
+    ranges = np.searchsorted(edges, length)
+    knots = np.array(
+        [
+            [
+                _quantiles(values[ranges == j], weights[ranges == j], 0.5)
+                for j in np.unique(ranges)
+            ]
+            for values in (length, noise)
+        ]
+    )
+    if knots.shape[1] < 3:
+        return knots[:, :1]
+    slope, level = np.polyfit(knots[0], knots[1], 1)
+    start = [[0.0, level]] if slope < 0 else []
+    return np.column_stack([*start, knots])
+
+
+def _chance(embedding: Embedding) -> float:
+    """Return the tail of log noise levels of rows whose noise is Gaussian and alike.
+
+    These have standard error ``1 / sqrt(2 * p)``, and 0.6 of that is the mean excess
+    of a normal distribution over its upper quartile.
+    """
+    return float(0.6 / np.sqrt(2 * embedding.directions.shape[0]))
+
+
+def _by_cluster(
+    values: np.ndarray, weights: np.ndarray, labels: np.ndarray, k: int
+) -> np.ndarray:
+    """Return weighted medians of clusters; few rows count with five of all clusters."""
+    overall = float(_quantiles(values[weights > 0], weights[weights > 0], 0.5))
+    medians = np.full(k, overall)
+    for j in range(k):
+        own = (labels == j) & (weights > 0)
+        if own.any():
+            size = weights[own].sum()
+            median = _quantiles(values[own], weights[own], 0.5)
+            medians[j] = (size * median + 5 * overall) / (size + 5)
+    return medians
+
+
+def _quantiles(values: np.ndarray, weights: np.ndarray, levels: object) -> np.ndarray:
+    """Return weighted quantiles, between values linear in the weight below."""
+    order = np.argsort(values)
+    weights = weights[order]
+    below = np.cumsum(weights) - weights / 2
+    return np.interp(levels, below / weights.sum(), values[order])  # type: ignore

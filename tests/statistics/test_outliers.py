@@ -1,0 +1,305 @@
+"""Rows that fit no cluster: which ones are found, and what knows of them."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import islice
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ihgmm import IhGMM, IhSC, diagnose, estimate_parameters, scale_heterogeneity_test
+from ihgmm._checks import check_matrix
+from ihgmm.metrics import match_labels, misclassification_loss
+from ihgmm.statistics.outliers import find_outliers
+from ihgmm.storage import load_model, save_model
+
+
+def sample(seed, n=300, p=100, k=4, noise=None):
+    """Rows of four kinds, of length 6 and log-normal scales, and their kinds."""
+    rng = np.random.default_rng(seed)
+    centers = 6 * np.linalg.qr(rng.standard_normal((p, k)))[0].T
+    labels = rng.permutation(np.arange(n) % k)
+    X = rng.lognormal(0, 0.5, n)[:, None] * centers[labels]
+    return X + (rng.standard_normal((n, p)) if noise is None else noise(rng, n, p))
+
+
+def planted(seed, share, times):
+    """Return rows, some of them in random directions, and which ones."""
+    X, rng = sample(seed), np.random.default_rng([seed, 1])
+    rows = rng.choice(len(X), round(share * len(X)), replace=False)
+    away = rng.standard_normal((len(rows), X.shape[1]))
+    away /= np.linalg.norm(away, axis=1, keepdims=True)
+    X[rows] = times * np.median(np.linalg.norm(X, axis=1)) * away
+    strange = np.zeros(len(X), dtype=bool)
+    strange[rows] = True
+    return X, strange
+
+
+@pytest.fixture(scope="module")
+def data():
+    return planted(0, 0.05, 5)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return IhSC(4, outliers="auto", random_state=0).fit(data[0])
+
+
+@pytest.mark.parametrize(("share", "times"), [(0.01, 3), (0.05, 1000), (0.2, 3)])
+def test_long_rows_are_found(share, times):
+    wrong, total = 0, 0
+    for seed in range(4):
+        X, strange = planted(seed, share, times)
+        found = IhSC(4, outliers="auto", random_state=0).fit(X).labels_ < 0
+        assert found[strange].all()
+        wrong, total = wrong + found[~strange].sum(), total + strange.sum()
+    assert wrong <= 0.01 * total
+
+
+def test_rows_in_no_direction_are_found():
+    counts = np.zeros(3)
+    for seed in range(4):
+        X, strange = planted(seed, 0.2, 1)
+        found = IhSC(4, outliers="auto", random_state=0).fit(X).labels_ < 0
+        counts += (found & strange).sum(), found.sum(), strange.sum()
+    both, found, strange = counts
+    assert both / strange > 0.85
+    assert both / found > 0.85
+
+
+def t3(rng, n, p):
+    return rng.standard_t(3, (n, p)) / np.sqrt(3)
+
+
+def by_rows(rng, n, p):
+    return rng.standard_normal((n, p)) * rng.lognormal(0, 0.7, (n, 1))
+
+
+def correlated(rng, n, p):
+    noise = rng.standard_normal((n, p))
+    for j in range(1, p):
+        noise[:, j] = 0.8 * noise[:, j - 1] + 0.6 * noise[:, j]
+    return noise
+
+
+@pytest.mark.parametrize("noise", [None, t3, by_rows, correlated])
+def test_few_rows_are_flagged_without_outliers(noise):
+    shares = []
+    for seed in range(5):
+        X = sample(seed, noise=noise)
+        labels = IhSC(4, outliers="auto", random_state=0).fit(X).labels_
+        shares.append((labels < 0).mean())
+    assert np.mean(shares) < 0.01
+
+
+def test_rows_of_one_norm_are_not_flagged():
+    for seed in range(4):
+        X = sample(seed)
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        assert (IhSC(4, outliers="auto", random_state=0).fit(X).labels_ >= 0).all()
+
+
+def test_outliers_have_no_part_in_the_fit(data, model):
+    X, strange = data
+    other = IhSC(4, random_state=0).fit(X[~strange])
+    np.testing.assert_array_equal(model.labels_[~strange], other.labels_)
+    np.testing.assert_allclose(model.cluster_centers_, other.cluster_centers_)
+    np.testing.assert_allclose(model.eigenvalues_, other.eigenvalues_)
+    np.testing.assert_allclose(model.scales_[~strange], other.scales_)
+    for values in (model.scales_, model.sizes_, model.noise_levels_):
+        np.testing.assert_array_equal(np.isnan(values), strange)
+
+
+def test_where_there_are_none_nothing_changes():
+    X = sample(0)
+    plain = IhSC(4, random_state=0).fit(X)
+    asked = IhSC(4, outliers="auto", random_state=0).fit(X)
+    assert not hasattr(plain, "outlier_scores_")
+    np.testing.assert_array_equal(plain.labels_, asked.labels_)
+    np.testing.assert_array_equal(plain.scales_, asked.scales_)
+
+
+@pytest.mark.parametrize("options", [{}, {"refine": True}, {"gram": "cosine"}])
+def test_predict_says_what_the_fit_said(data, options):
+    X, strange = data
+    model = IhSC(4, outliers="auto", random_state=0, **options).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    np.testing.assert_array_equal(
+        model.outlier_scores_ > model.outlier_threshold_, strange
+    )
+    new = np.vstack([X[~strange][:5], 100 * np.eye(5, X.shape[1])])
+    np.testing.assert_array_equal(model.predict(new) < 0, np.arange(10) >= 5)
+
+
+def test_a_share_flags_the_strangest_rows(data):
+    X, strange = data
+    model = IhSC(4, outliers=0.1, random_state=0).fit(X)
+    flagged = model.labels_ < 0
+    assert flagged.sum() == 30
+    assert flagged[strange].all()
+    assert model.outlier_scores_[flagged].min() > model.outlier_scores_[~flagged].max()
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_the_number_of_clusters_is_that_of_other_rows(data):
+    X, strange = data
+    model = IhSC("auto", outliers="auto", random_state=0).fit(X)
+    assert model.n_clusters_ == 4
+    np.testing.assert_array_equal(model.labels_ < 0, strange)
+
+
+def test_scores_have_no_unit_and_zero_rows_have_none(data):
+    X = data[0].copy()
+    X[:2] = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scores = IhSC(4, outliers="auto", random_state=0).fit(X).outlier_scores_
+        large = IhSC(4, outliers="auto", random_state=0).fit(X * 2.0**500)
+    assert (scores[:2] == 0).all()
+    np.testing.assert_allclose(large.outlier_scores_, scores, rtol=1e-6)
+
+
+def test_a_sample_of_rows_teaches_the_rule():
+    X = check_matrix(np.vstack([planted(0, 0.05, 5)[0], planted(1, 0.05, 5)[0]]))
+    options = {"rng": np.random.default_rng(0)}
+    rule = find_outliers(X, 8, "auto", **options)
+    drawn = find_outliers(X, 8, "auto", max_rows=400, **options)
+    assert drawn.embedding.directions is not rule.embedding.directions
+    np.testing.assert_array_equal(drawn(X), rule(X))
+    share = find_outliers(X, 8, 0.1, max_rows=400, **options)
+    assert share(X).sum() == 60
+
+
+def kinds(X, folder):
+    """Return the same rows as a file on disk, sparse, and for dask and torch."""
+    np.save(folder / "rows.npy", X)
+    yield np.load(folder / "rows.npy", mmap_mode="r")
+    yield sp.csr_array(X)
+    yield pytest.importorskip("dask.array").from_array(X, chunks=(70, X.shape[1]))
+    yield pytest.importorskip("torch").asarray(X)
+
+
+@pytest.mark.parametrize("kind", range(4), ids=["disk", "sparse", "dask", "torch"])
+@pytest.mark.parametrize("estimator", [IhSC, IhGMM])
+def test_every_kind_of_data(data, model, estimator, kind, tmp_path):
+    X, strange = data
+    other = next(islice(kinds(X, tmp_path), kind, None))
+    found = estimator(4, outliers="auto", random_state=0).fit(other)
+    np.testing.assert_array_equal(np.asarray(found.labels_) < 0, strange)
+    predicted = np.asarray(found.predict(other))
+    np.testing.assert_array_equal(predicted, np.asarray(found.labels_))
+    np.testing.assert_allclose(
+        np.asarray(found.outlier_scores_), model.outlier_scores_, rtol=1e-4, atol=1e-6
+    )
+    np.testing.assert_array_equal(np.isnan(np.asarray(found.sizes_)), strange)
+
+
+def test_weights_and_outliers(data):
+    X, strange = data
+    weights = np.ones(len(X))
+    weights[:50] = 0
+    model = IhSC(4, outliers="auto", random_state=0).fit(X, sample_weight=weights)
+    np.testing.assert_array_equal(model.labels_ < 0, strange)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("noise", ["individual", "class", "common"])
+def test_mixtures(data, noise):
+    X, strange = data
+    model = IhGMM(4, noise=noise, outliers="auto", random_state=0).fit(X)
+    other = IhGMM(4, noise=noise, random_state=0).fit(X[~strange])
+    np.testing.assert_array_equal(model.labels_ < 0, strange)
+    totals = model.memberships_.sum(axis=1)
+    np.testing.assert_allclose(totals, ~strange, atol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), ~strange, atol=1e-12)
+    for criterion in ("score", "bic", "icl"):
+        expected = getattr(other, criterion)(X[~strange])
+        assert getattr(model, criterion)(X) == pytest.approx(expected)
+    assert model.log_likelihood_ == pytest.approx(other.log_likelihood_)
+    drawn, labels = model.sample(50)
+    assert np.isfinite(drawn).all()
+    assert (labels >= 0).all()
+
+
+@pytest.mark.parametrize("estimator", [IhSC, IhGMM])
+def test_storage(data, estimator, tmp_path):
+    X, _ = data
+    model = estimator(4, outliers="auto", random_state=0).fit(X)
+    save_model(model, tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.predict(X), model.labels_)
+    np.testing.assert_array_equal(loaded.labels_, model.labels_)
+    np.testing.assert_array_equal(loaded.outlier_scores_, model.outlier_scores_)
+    assert loaded.outlier_threshold_ == model.outlier_threshold_
+
+
+def test_statistics_leave_outliers_out(data, model):
+    X, strange = data
+    labels, inside = model.labels_, model.labels_[~strange]
+    found, other = diagnose(X, labels), diagnose(X[~strange], inside)
+    assert found.n_outliers == 15
+    assert found.expected_error == other.expected_error
+    np.testing.assert_array_equal(np.isnan(found.certainty), strange)
+    assert "outliers" in found.summary
+    assert "outliers" not in other.summary
+    estimates = estimate_parameters(X, labels)
+    expected = estimate_parameters(X[~strange], inside)
+    np.testing.assert_allclose(estimates.centers, expected.centers)
+    np.testing.assert_array_equal(np.isnan(estimates.scales), strange)
+    assert scale_heterogeneity_test(X, labels).p_value == (
+        scale_heterogeneity_test(X[~strange], inside).p_value
+    )
+
+
+def test_labels_of_minus_one():
+    # Beside clusters from 0 it marks outliers, which match each other alone.
+    assert misclassification_loss([0, 0, 1, 1], [0, -1, 1, 1]) == 1
+    assert misclassification_loss([0, -1, 1, 1], [1, -1, 0, 0]) == 0
+    assert misclassification_loss([-1, 0, 0, 1], [0, 0, 0, 1]) == 1
+    # With -1 and 1 it is the name of a cluster.
+    assert misclassification_loss([1, 1, -1], [-1, -1, 1]) == 0
+    names = match_labels(["a", "a", "b"], [0, -1, 1])
+    assert names.tolist() == ["a", "unmatched", "b"]
+    X = sample(0)
+    signs = np.where(np.arange(300) % 2, 1, -1)
+    assert estimate_parameters(X, signs).centers.shape == (2, 100)
+
+
+@pytest.mark.parametrize("value", [0, -0.1, 0.7, np.nan, "all"])
+def test_bad_shares(value):
+    for estimator in (IhSC, IhGMM):
+        with pytest.raises(ValueError, match=r"outliers=.* give") as error:
+            estimator(2, outliers=value).fit(sample(0))
+        assert repr(value) in str(error.value)
+
+
+def test_a_share_that_leaves_too_few_rows():
+    with pytest.raises(
+        ValueError, match=r"outliers=0.5 leaves 5 of 10 rows .* smaller"
+    ):
+        IhSC(8, outliers=0.5).fit(sample(0)[:10])
+
+
+def test_the_warning_of_long_rows_is_right():
+    """It comes where clipping helps, and not where long rows belong to clusters."""
+    rng = np.random.default_rng(0)
+    designs = [
+        planted(seed, share, 50)[0] for seed in range(3) for share in (0.05, 0.2)
+    ]
+    harmless = [sample(seed) * rng.lognormal(0, 1, (300, 1)) for seed in range(6)]
+    for X, harmed in [(X, True) for X in designs] + [(X, False) for X in harmless]:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            plain = IhSC.paper(4, random_state=0).fit(X).labels_
+        with warnings.catch_warnings(record=True) as quiet:
+            warnings.simplefilter("always")
+            clipped = IhSC.paper(4, clip=1.5, random_state=0).fit(X).labels_
+            IhSC.paper(4, outliers="auto", random_state=0).fit(X)
+        said = [str(one.message) for one in seen if "as long as" in str(one.message)]
+        assert bool(said) == harmed
+        assert all("clip=1.5" in text and 'outliers="auto"' in text for text in said)
+        assert not [one for one in quiet if "as long as" in str(one.message)]
+        moved = misclassification_loss(clipped, plain) / len(X)
+        assert (moved > 0.1) == harmed

@@ -22,6 +22,8 @@ X, LABELS = make_ihgmm(90, 15, 3, separation_constant=1.0, random_state=0)
 NEW, _ = make_ihgmm(50, 15, 3, separation_constant=1.0, random_state=1)
 MODELS = {
     "IhSC": IhSC(3, random_state=0),
+    "whitened": IhSC(3, whiten="learned", random_state=0),
+    "signed": IhSC(3, signed=True, random_state=0),
     "auto": IhSC("auto", gram="cosine", random_state=0),
     "IhGMM": IhGMM(3, random_state=0),
     "class": IhGMM(3, noise="class", random_state=0),
@@ -31,6 +33,9 @@ MODELS = {
     "scaled": make_pipeline(StandardScaler(), IhSC(3, random_state=0)),
     "centred": make_pipeline(StandardScaler(with_std=False), PSC(3, random_state=0)),
 }
+
+
+MAPS = ("selection_", "placement_", "preparation_")
 
 
 @pytest.fixture
@@ -54,7 +59,7 @@ def test_round_trip(path, name, dtype):
             assert one.dtype == two.dtype
     one, two = (m[-1] if hasattr(m, "steps") else m for m in (model, again))
     for key, value in vars(one).items():
-        if key.endswith("_") and key not in ("selection_", "placement_"):
+        if key.endswith("_") and key not in MAPS:
             np.testing.assert_array_equal(getattr(two, key), value)
             assert type(getattr(two, key)) in (type(value), int, float)
     if hasattr(one, "scales_"):
@@ -73,13 +78,15 @@ def test_round_trip(path, name, dtype):
         {"gram": "cosine"},
         {"refine": True},
         {"placement": "cosine"},
+        {"whiten": "counts", "signed": True},
+        {"whiten": "learned", "placement": "cosine"},
     ],
     ids=str,
 )
 def test_rows_are_placed_alike(path, options):
-    model = IhSC(3, random_state=0, **options).fit(X)
+    model = IhSC(3, random_state=0, **options).fit(np.abs(X))
     save_model(model, path)
-    for rows in (X, NEW):
+    for rows in (np.abs(X), np.abs(NEW)):
         np.testing.assert_array_equal(
             load_model(path).predict(rows), model.predict(rows)
         )
@@ -112,7 +119,7 @@ def test_mixtures_of_format_2_have_one_error_for_a_centre(path):
 
     def older(header, arrays):
         header["version"] = 2
-        arrays["center_errors_"] = one
+        arrays["center_errors_"] = npy(one)
 
     rewritten(path, older)
     again = load_model(path)
@@ -295,6 +302,23 @@ WRONG = {
             {"with_mean": True, "with_std": True, "n_samples_seen_": 3},
         ),
         "'scaler.mean_' is missing",
+    ),
+    "whitener": (put("header", "preparation", [{"kind": "x"}]), "its preparation is"),
+    "no whitener": (
+        put(
+            "header",
+            "preparation",
+            [{"kind": "whitener", "noise": "counts", "dispersion": 0.0}],
+        ),
+        "'whitener.columns' is missing",
+    ),
+    "dispersion": (
+        put(
+            "header",
+            "preparation",
+            [{"kind": "whitener", "noise": "counts", "dispersion": -1.0}],
+        ),
+        "its preparation is",
     ),
     "missing": (lambda _, parts: parts.pop("labels_.npy"), "'labels_' is missing"),
     "extra": (put("parts", "more.npy", npy(X)), "'more' does not belong in it"),

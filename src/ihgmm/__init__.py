@@ -4,6 +4,7 @@ from importlib.metadata import version
 
 from ihgmm.estimators import (
     PSC,
+    Biwhitener,
     IhGMM,
     IhSC,
     SDPKMeans,
@@ -19,6 +20,7 @@ from ihgmm.statistics.selection import select_n_clusters
 __version__ = version("ihgmm")
 __all__ = [
     "PSC",
+    "Biwhitener",
     "IhGMM",
     "IhSC",
     "SDPKMeans",

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from ihgmm._warnings import warn
 from ihgmm.matrix import Matrix, Tall, as_matrix, namespace, only, recognize, to_host
+from ihgmm.numerics.whitening import NOISES, looks_like_counts
 
 # Parameters
 
@@ -107,6 +108,12 @@ def check_n_init(name: str, value: Any) -> None:
         raise ValueError(
             f"{name}={value!r} is not known; give 'auto' or a whole number."
         )
+
+
+def check_whiten(name: str, value: Any) -> None:
+    """Raise unless ``value`` says how to whiten, or None."""
+    if value is not None:
+        check_choice(name, value, ("auto", *NOISES))
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -426,6 +433,17 @@ def warn_empty_clusters(labels: Tall, n_clusters: int) -> None:
             f"{n_clusters - used} of n_clusters={n_clusters} clusters ended without "
             "rows. The data may hold fewer; select_n_clusters counts them.",
             ConvergenceWarning,
+        )
+
+
+def hint_at_counts(X: Matrix) -> None:
+    """Warn when data look like counts: their noise is not alike in all columns."""
+    if looks_like_counts(X):
+        warn(
+            "X looks like counts, whole numbers that are mostly 0. The noise of a "
+            "count is as large as its mean, so that common columns and long rows rule; "
+            "whiten='counts' makes it alike in all.",
+            UserWarning,
         )
 
 

@@ -29,6 +29,7 @@ from ihgmm.matrix import to_host
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.labels import LinearRule, NeighborRule
 from ihgmm.numerics.spectral import CosinePlacement, Placement
+from ihgmm.numerics.whitening import NOISES, Whitener
 from ihgmm.statistics.outliers import OutlierRule
 
 __all__ = ["StorageError", "load_model", "save_model"]
@@ -49,7 +50,8 @@ class SavedModel(NamedTuple):
 class Layout(NamedTuple):
     """The fitted attributes of a class: arrays with their shapes, and numbers.
 
-    A shape has a letter for each axis: n rows, p features, k clusters, m directions.
+    A shape has a letter for each axis: n rows, p features, k clusters, m directions of
+    the embedding, w directions of a whitener.
     """
 
     build: type
@@ -96,6 +98,8 @@ PLACEMENTS = {
     "neighbors": {**EMBEDDING, "rows": "sm", "labels": "s"},
     "cosine": {"directions": "kp"},
 }
+# What rows go through first, in this order: arrays of each kind of map.
+WHITENER = {"whitener.columns": "p", "whitener.directions": "pw"}
 PLACING = {"rank": int, "diagonal": str, "longest": float, "unit": float}
 # How outliers are found: c centres in d directions.
 OUTLIERS = {
@@ -176,6 +180,8 @@ def save_model(
     arrays |= finding
     if outliers is not None:
         arrays["outlier_scores_"] = to_host(estimator.outlier_scores_)
+    preparation, maps = _preparation_contents(getattr(estimator, "preparation_", ()))
+    arrays |= maps
     if feature_names is None:
         feature_names = getattr(scaler or estimator, "feature_names_in_", None)
     header: dict[str, Any] = {
@@ -193,6 +199,7 @@ def save_model(
         "label_column": label_column,
         "placement": placement,
         "outliers": outliers,
+        "preparation": preparation,
         "scaler": None,
     }
     if scaler is not None:
@@ -351,7 +358,7 @@ def _check_outliers(numbers: Any) -> None:
 
 
 def _outlier_rule(
-    numbers: dict[str, Any], arrays: Mapping[str, np.ndarray]
+    numbers: dict[str, Any], arrays: Mapping[str, np.ndarray], signed: bool
 ) -> OutlierRule:
     """Return the rule of outliers that numbers and arrays describe."""
     numbers = {
@@ -362,7 +369,47 @@ def _outlier_rule(
         **{key: given.pop(key) for key in EMBEDDING},
         **{key: numbers[key] for key in PLACING},
     )
-    return OutlierRule(embedding, **given, **{key: numbers[key] for key in STRANGENESS})
+    given |= {key: numbers[key] for key in STRANGENESS}
+    return OutlierRule(embedding, **given, signed=signed)
+
+
+def _preparation_contents(
+    preparation: tuple[Any, ...],
+) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+    """Return what maps are called, and their arrays."""
+    numbers: list[dict[str, Any]] = []
+    arrays: dict[str, np.ndarray] = {}
+    for change in preparation:
+        parts = {"noise": change.noise, "dispersion": float(change.dispersion)}
+        numbers.append({"kind": "whitener", **parts})
+        for key in WHITENER:
+            arrays[key] = getattr(change, key.removeprefix("whitener."))
+    return numbers, arrays
+
+
+def _check_preparation(numbers: Any) -> None:
+    text = f"its preparation is {numbers!r}, which is not known."
+    _require(isinstance(numbers, list) and len(numbers) <= 1, text)
+    for change in numbers:
+        fits = isinstance(change, dict) and change.get("kind") == "whitener"
+        _require(fits and change.get("noise") in NOISES, text)
+        dispersion = change.get("dispersion")
+        _require(type(dispersion) is float and 0 <= dispersion < np.inf, text)
+
+
+def _preparation(
+    numbers: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]
+) -> tuple[Whitener, ...]:
+    """Return the maps that numbers and arrays describe."""
+    return tuple(
+        Whitener(
+            change["noise"],
+            arrays["whitener.columns"],
+            arrays["whitener.directions"],
+            change["dispersion"],
+        )
+        for change in numbers
+    )
 
 
 def _check_placement(numbers: Any) -> None:
@@ -385,21 +432,23 @@ def _check_placement(numbers: Any) -> None:
     _require(numbers["diagonal"] in known and numbers["unit"] > 0, text)
 
 
-def _placement(numbers: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
+def _placement(
+    numbers: dict[str, Any], arrays: Mapping[str, np.ndarray], signed: bool
+) -> Any:
     """Return the placement that numbers and arrays describe."""
     kind = numbers["kind"]
     given: dict[str, Any] = {
         key: arrays[f"placement.{key}"] for key in PLACEMENTS[kind]
     }
     if kind == "cosine":
-        return CosinePlacement(given["directions"])
+        return CosinePlacement(given["directions"], signed)
     options = {key: numbers[key] for key in PLACING}
     options["longest"] = np.inf if options["longest"] is None else options["longest"]
     embedding = Embedding(**{key: given.pop(key) for key in EMBEDDING}, **options)
     if kind == "neighbors":
         count = min(max(numbers["n_neighbors"], 1), len(given["labels"]))
         return Placement(embedding, NeighborRule(**given, n_neighbors=count))
-    return Placement(embedding, LinearRule(**given))
+    return Placement(embedding, LinearRule(**given, signed=signed))
 
 
 def _pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -509,6 +558,9 @@ def _check_header(header: dict[str, Any]) -> Layout:
             numbers_of.pop(key, None)
     elif layout.build is IhSC:
         _check_placement(header.get("placement"))
+        _check_preparation(header.get("preparation", []))
+        signed = parameters.get("signed", False)
+        _require(type(signed) is bool, f"signed={signed!r} is no bool.")
     if header.get("outliers") is not None:
         _check_outliers(header["outliers"])
     for key, kind in numbers_of.items():
@@ -552,6 +604,7 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
         placement = header["placement"]
         kind = PLACEMENTS[placement["kind"]]
         shapes |= {f"placement.{key}": letters for key, letters in kind.items()}
+        shapes |= WHITENER if header.get("preparation") else {}
     outliers = header.get("outliers")
     if outliers is not None:
         shapes |= {f"outliers.{key}": letters for key, letters in OUTLIERS.items()}
@@ -573,9 +626,12 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
         if key.endswith("_") and "." not in key:
             setattr(model, key, arrays[key])
     if placement is not None:
-        model.placement_ = _placement(placement, arrays)
+        signed = parameters.get("signed", False)
+        model.placement_ = _placement(placement, arrays, signed)
+        model.preparation_ = _preparation(header.get("preparation", []), arrays)
     if outliers is not None:
-        model.outlier_rule_ = _outlier_rule(outliers, arrays)
+        signed = parameters.get("signed", False)
+        model.outlier_rule_ = _outlier_rule(outliers, arrays, signed)
         model.outlier_threshold_ = model.outlier_rule_.threshold
     for key in layout.numbers:
         if key in header["numbers"]:

@@ -64,6 +64,24 @@ def test_count_and_refine():
     assert "0 of 600 rows differ" in text
 
 
+@pytest.mark.filterwarnings("default")
+def test_whitening_and_signs(folder):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(rng.gamma(0.5, size=(2, 60))[np.arange(80) % 2]).astype(float)
+    np.save("counts.npy", X)
+    np.save("lines.npy", X * rng.choice([-1, 1], (80, 1)))
+    assert "looks like counts" in invoke("fit", "counts.npy", "-k", 2).stderr
+    good("fit", "counts.npy", "-k", 2, "--whiten", "counts", "--save", "m.npz")
+    assert "80 rows" in good("predict", "m.npz", "counts.npy")
+    found = document("choose-k", "counts.npy", "--whiten", "counts")
+    assert found["n_clusters"] == 2
+    found = document("fit", "lines.npy", "-k", 2, "--signed", "-o", "out.csv")
+    assert min(float(row["scale"]) for row in read("out.csv")) < 0
+    expected = IhSC(2, random_state=0, whiten="counts").fit(X)
+    sizes = [cluster["rows"] for cluster in found["clusters"]]
+    assert sizes == np.bincount(expected.labels_).tolist()
+
+
 def test_scales_and_sizes(sample):
     X, labels = sample
     write("a.csv", X, labels)
@@ -110,6 +128,9 @@ def test_output_is_whole_or_not_at_all(folder, sample):
         (["fit", "iris", "-k", "three"], "-k three: give a whole number, or auto"),
         (["fit", "iris"], "--n-clusters"),
         (["fit", "iris", "-k", 3, "--gram", "wavy"], "gram='wavy' is not known"),
+        (["fit", "iris", "-k", 3, "--whiten", "soap"], "whiten='soap' is not known"),
+        (["fit", "iris", "-k", 3, "--signed", "--refine"], "leave one of them out"),
+        (["choose-k", "iris", "--whiten", "soap"], "whiten='soap' is not known"),
         (["fit", "iris", "-k", 3, "--id-column", "x"], "iris has no named columns"),
         (["fit", "iris", "-k", 3, "--columns", "x"], "iris has no named columns"),
         (["explode"], "No such command"),

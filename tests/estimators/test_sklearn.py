@@ -5,13 +5,22 @@ from importlib.util import find_spec
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ihgmm import PSC, IhGMM, IhSC, SDPKMeans, SphericalKMeans, TwoComponentLloyd
+from ihgmm import (
+    PSC,
+    Biwhitener,
+    IhGMM,
+    IhSC,
+    SDPKMeans,
+    SphericalKMeans,
+    TwoComponentLloyd,
+)
 
 ESTIMATORS = [
     IhSC(),
     IhSC.paper(),
     IhGMM(),
     PSC(),
+    Biwhitener(),
     SphericalKMeans(),
     TwoComponentLloyd(),
 ]

@@ -8,7 +8,7 @@ from typing import Any
 from ihgmm import select_n_clusters
 from ihgmm._files import atomic_write
 from ihgmm._text import count_headline
-from ihgmm.cli.data import Reading
+from ihgmm.cli.data import WHITEN, Reading
 from ihgmm.cli.options import DATA, SEED, choice, option, output_option
 from ihgmm.cli.output import check_output
 from ihgmm.cli.screen import AnswerScreen
@@ -28,6 +28,7 @@ def choose_k(
     ),
     gram: str = choice("Similarity of rows", COUNT_GRAMS),
     max_clusters: int = option("The largest number to look for.", 50),
+    whiten: str | None = WHITEN,
     random_state: int = SEED,
     plot: Path | None = output_option(
         "Draw the eigenvalues and the edge of noise, and what speaks for each number: "
@@ -49,7 +50,11 @@ def choose_k(
     check_output(plot, "--plot", (".png", ".pdf", ".svg"), [data])
     table = reading.load(data, screen)
     options: dict[str, Any] = {"method": method, "gram": gram}
-    options |= {"max_clusters": max_clusters, "random_state": random_state}
+    options |= {
+        "whiten": whiten,
+        "max_clusters": max_clusters,
+        "random_state": random_state,
+    }
     with screen.working("counting"):
         count = select_n_clusters(table.X, **options)
     if plot is not None:

@@ -17,8 +17,15 @@ from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.table import Note, Request, Table
 from ihgmm.numerics.eigen import ORDERS
 from ihgmm.numerics.gram import GRAMS
+from ihgmm.numerics.whitening import NOISES
 
 GRAM = choice("Similarity of rows", GRAMS, default=IhSC().gram)
+WHITEN = option(
+    "Make noise alike in rows and columns first. counts: its variance grows with the "
+    "mean of an entry; learned: it is learnt from what a low-rank fit leaves; auto: "
+    "the first where the data look like counts.",
+    words=("auto", *NOISES),
+)
 
 
 @dataclass(frozen=True)
@@ -117,6 +124,12 @@ class Fitting:
         None,
         "--outliers",
         words=["auto"],
+    )
+    whiten: str | None = WHITEN
+    signed: bool = option(
+        "Rows that point opposite ways are of one kind; scales have both signs.",
+        False,
+        "--signed",
     )
     paper: bool = option(
         "Take the settings of the paper's Algorithm 1.", False, "--paper"

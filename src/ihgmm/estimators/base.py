@@ -34,6 +34,7 @@ from ihgmm._checks import (
     check_outliers,
     check_row_count,
     check_weights,
+    check_whiten,
     counted_rows,
     generator,
     open_matrix,
@@ -61,6 +62,14 @@ except ImportError:  # scikit-learn before 1.9
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+Preparation = tuple[Callable[[Matrix], Matrix], ...]
+
+
+def prepared(X: Matrix, preparation: Preparation) -> Matrix:
+    """Return data after the maps that a fit has learnt."""
+    for change in preparation:
+        X = change(X)
+    return X
 
 
 def with_callbacks(method: F) -> F:
@@ -84,6 +93,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "placement": partial(check_choice, choices=("embedding", "cosine")),
         "assign_labels": partial(check_choice, choices=ASSIGNMENTS),
         "refine": check_flag,
+        "whiten": check_whiten,
+        "signed": check_flag,
         "max_samples": check_count,
         "n_init": check_n_init,
         "max_iter": check_count,
@@ -184,6 +195,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
     outlier_rule_: OutlierRule
     outlier_scores_: np.ndarray
     outlier_threshold_: float
+    preparation_: Preparation
 
     @property
     def sizes_(self) -> np.ndarray:
@@ -234,13 +246,19 @@ class InSteps(CallbackSupportMixin, Clusterer):
         self, X: Any, steps: Steps, sample_weight: Any, *, refined: bool
     ) -> Begun:
         """Check the data, find the rows that count, and count the clusters."""
+        rng = generator(self.random_state)
         with steps.step("check") as say:
             everything = check_matrix(X, self, verbose=self.verbose)
             n, p = everything.shape
             say(f"{n:,} rows, {p:,} features")
             data, counts = counted_rows(everything, sample_weight)
+            self.preparation_ = self._learn_preparation(data, rng)
+            data = prepared(data, self.preparation_)
+            if counts is None:
+                everything = data
+            else:
+                everything = prepared(everything, self.preparation_)
             warn_zero_rows(data.sqnorms)
-        rng = generator(self.random_state)
         for name in ("selection_", *self._of_outliers):  # of an earlier fit
             self.__dict__.pop(name, None)
         if self.n_clusters == "auto":
@@ -267,7 +285,8 @@ class InSteps(CallbackSupportMixin, Clusterer):
         return Begun(data, everything, counts, strange, k, rng)
 
     def _count(self, data: Matrix, rng: np.random.Generator, refined: bool) -> int:
-        self.selection_ = resolve(data, self.gram, rng, refined=refined)
+        signed = getattr(self, "signed", False)
+        self.selection_ = resolve(data, self.gram, rng, refined=refined, signed=signed)
         return max(self.selection_.n_clusters, 1)
 
     # What a fit has only where it looks for outliers.
@@ -283,7 +302,8 @@ class InSteps(CallbackSupportMixin, Clusterer):
     ) -> tuple[Tall, np.ndarray]:
         """Tell which of all rows are outliers, and which rows that count are not."""
         assert self.outliers is not None
-        rule = find_outliers(data, k, self.outliers, rng=rng)
+        signed = getattr(self, "signed", False)
+        rule = find_outliers(data, k, self.outliers, signed=signed, rng=rng)
         scores = rule.scores(everything)
         self.outlier_rule_, self.outlier_threshold_ = rule, rule.threshold
         self.outlier_scores_ = everything.cast(scores)
@@ -295,6 +315,10 @@ class InSteps(CallbackSupportMixin, Clusterer):
         """Tell which rows are outliers; None where the fit did not look for any."""
         rule = getattr(self, "outlier_rule_", None)
         return None if rule is None else rule(X)
+
+    def _learn_preparation(self, X: Matrix, rng: np.random.Generator) -> Preparation:
+        """Return the maps that data go through before anything else is done."""
+        return ()
 
 
 class Begun(NamedTuple):
@@ -331,14 +355,20 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
 
     def _check_new(self, X: Any, *, in_memory: bool = False) -> Matrix:
         check_is_fitted(self)
-        return check_matrix(X, self, reset=False, in_memory=in_memory)
+        data = check_matrix(X, self, reset=False, in_memory=in_memory)
+        return prepared(data, getattr(self, "preparation_", ()))
 
 
 class CosineClusterer(CenterClusterer):
     """A clusterer that places new rows by their cosine with ``cluster_centers_``."""
 
+    signed: bool = False  # whether opposite rows are of one cluster
     # What placing a row needs of the fit, which may go to other processes.
-    _placing: ClassVar[tuple[str, ...]] = ("cluster_centers_", "n_features_in_")
+    _placing: ClassVar[tuple[str, ...]] = (
+        "cluster_centers_",
+        "n_features_in_",
+        "preparation_",
+    )
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the cosine of each row with each cluster centre.
@@ -371,7 +401,7 @@ class CosineClusterer(CenterClusterer):
         return open_matrix(X, self, reset=False).map_rows(light._nearest, np.intp)
 
     def _nearest(self, X: Any) -> Any:
-        cosines = self._cosines(self._check_new(X))
+        cosines = self._nearness(self._check_new(X))
         empty = ~to_host(self.cluster_centers_).any(axis=1)
         if empty.any():
             cosines = cosines - cast_like(2 * empty, cosines)
@@ -379,14 +409,22 @@ class CosineClusterer(CenterClusterer):
 
     def _cosines(self, X: Matrix) -> Any:
         # The centres are few: they go where the rows are, whoever has fitted them.
-        cosines = X @ unit_rows(to_host(self.cluster_centers_)).T
+        # They go through what rows have gone through.
+        centers = as_matrix(to_host(self.cluster_centers_))
+        centers = prepared(centers, getattr(self, "preparation_", ()))
+        cosines = X @ unit_rows(centers.toarray()).T
         xp = namespace(cosines)
         norms = cast_like(xp.sqrt(X.sqnorms), cosines)
         norms = xp.where(norms == 0, xp.ones_like(norms), norms)
         return xp.clip(cosines / norms[:, None], -1.0, 1.0)
 
-    def _largest_cosines(self, X: Matrix) -> np.ndarray:
+    def _nearness(self, X: Matrix) -> Any:
+        """Return cosines, or their sizes where opposite rows are of one cluster."""
         cosines = self._cosines(X)
+        return namespace(cosines).abs(cosines) if self.signed else cosines
+
+    def _largest_cosines(self, X: Matrix) -> np.ndarray:
+        cosines = self._nearness(X)
         largest = to_host(namespace(cosines).max(cosines, axis=1))
         return largest.astype(np.float64)
 

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import check_weights, identical_rows, warn_empty_clusters
+from ihgmm._checks import (
+    check_weights,
+    hint_at_counts,
+    identical_rows,
+    warn_empty_clusters,
+)
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import CosineClusterer, InSteps, mark
-from ihgmm.matrix import Matrix, Tall, namespace, to_host
-from ihgmm.matrix.tall import order_by_size, to_device
+from ihgmm.estimators.base import CosineClusterer, InSteps, Preparation, mark
+from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
+from ihgmm.matrix.tall import order_by_size, pick, place, sign_of, to_device
 from ihgmm.numerics.eigen import Solver
 from ihgmm.numerics.embedding import Space
 from ihgmm.numerics.gram import GramKind
 from ihgmm.numerics.krylov import Order
 from ihgmm.numerics.labels import Assignment
 from ihgmm.numerics.spectral import CosinePlacement, Placement, spectral_clustering
+from ihgmm.numerics.whitening import Noise, learn_whitener
 from ihgmm.statistics.estimation import (
     Parameters,
     estimate_parameters,
     estimates_of_fit,
     for_all_rows,
+    in_data_units,
 )
 from ihgmm.statistics.likelihood import refine_labels
 
@@ -79,6 +87,18 @@ class IhSC(InSteps, CosineClusterer):
     placement : {"embedding", "cosine"}, default="embedding"
         How ``predict`` places rows: as the fit did its own, which gives
         ``predict(X) == labels_``; or by the largest cosine with ``cluster_centers_``.
+    signed : bool, default=False
+        Whether scales have both signs, so that opposite rows are of one cluster. Scales
+        of rows that point away from their centre are then negative, and the mean of
+        their sizes is 1. Not with ``refine`` nor ``assign_labels="neighbors"``. See
+        :doc:`/signs`.
+    whiten : {"auto", "counts", "learned"} or None, default=None
+        Whether rows and columns are multiplied first so that noise is alike in all of
+        them. ``"counts"``: the variance of an entry grows with its mean, as that of
+        counts does. ``"learned"``: it is learnt from what a low-rank fit leaves.
+        ``"auto"``: the first where data look like counts. Centres, scales and noise
+        levels come back in the units of the data. See :class:`~ihgmm.Biwhitener` and
+        :doc:`/counts`.
     refine : bool, default=False
         Reassign rows afterwards to the centres that the other rows give, see
         :func:`ihgmm.statistics.likelihood.refine_labels`. Under the model this comes
@@ -120,8 +140,8 @@ class IhSC(InSteps, CosineClusterer):
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The pattern of each cluster: what a row of scale 1 looks like without noise.
     scales_ : ndarray of shape (n_samples,)
-        The scale of each row; in each cluster their mean is 1. Outliers have NaN
-        here, in ``sizes_`` and in ``noise_levels_``.
+        The scale of each row; in each cluster their mean is 1, with ``signed`` the mean
+        of their sizes. Outliers have NaN here, in ``sizes_`` and in ``noise_levels_``.
     sizes_ : ndarray of shape (n_samples,)
         The size of each row, in the units of the data: its scale times the Euclidean
         length of its cluster's centre. Scales have mean 1 in each cluster, so that
@@ -141,6 +161,8 @@ class IhSC(InSteps, CosineClusterer):
     outlier_threshold_ : float
         Rows with larger scores are outliers: with "auto" at most ``log10(50 n)``,
         since one in fifty samples of n rows without outliers has a row so strange.
+    preparation_ : tuple of callables
+        What rows go through first: a map that whitens, or nothing.
     n_iter_ : int
         Iterations of k-means.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
@@ -192,6 +214,8 @@ class IhSC(InSteps, CosineClusterer):
         eigen_solver: Solver = "auto",
         assign_labels: Assignment = "tied",
         placement: Literal["embedding", "cosine"] = "embedding",
+        signed: bool = False,
+        whiten: Noise | Literal["auto"] | None = None,
         refine: bool = False,
         outliers: float | Literal["auto"] | None = None,
         n_init: int | Literal["auto"] = "auto",
@@ -209,6 +233,8 @@ class IhSC(InSteps, CosineClusterer):
         self.eigen_solver = eigen_solver
         self.assign_labels = assign_labels
         self.placement = placement
+        self.signed = signed
+        self.whiten = whiten
         self.refine = refine
         self.outliers = outliers
         self.n_init = n_init
@@ -253,6 +279,7 @@ class IhSC(InSteps, CosineClusterer):
             space=self.space,
             eigen_solver=self.eigen_solver,
             assign_labels=self.assign_labels,
+            signed=self.signed,
             n_init=self.n_init,
             max_iter=self.max_iter,
             tol=self.tol,
@@ -263,7 +290,8 @@ class IhSC(InSteps, CosineClusterer):
         placement: Placement | CosinePlacement = found.placement
         refine = self.refine and kinds is None
         if kinds is not None:
-            labels, placement = self._by_kind(data, kinds, k)
+            labels, placement, signs = self._by_kind(data, kinds, k)
+            found = replace(found, signs=signs)
         elif refine:
             with steps.step("refine"):
                 labels, placement = self._refined(data, labels, k)
@@ -273,6 +301,8 @@ class IhSC(InSteps, CosineClusterer):
             self._warn_of_noise(found.noise_share, k)
         if found.ruling_rows and self.outliers is None:
             self._warn_of_long_rows(found.ruling_rows)
+        if found.looks_signed:
+            self._warn_of_signs()
         with steps.step("centers"):
             fitted: Parameters
             if refine:
@@ -280,10 +310,14 @@ class IhSC(InSteps, CosineClusterer):
             else:
                 fitted = estimates_of_fit(data, found, labels, k)
         embedding, rows = found.placement.embedding, found.rows
+        weights = data.weights
         if begun.counts is not None:
             data, counts = begun.everything, begun.counts
             labels, rows = placement(data), embedding(data)
-            fitted = for_all_rows(fitted, data, labels, counts)
+            fitted = for_all_rows(fitted, data, labels, counts, signed=self.signed)
+            weights = counts if weights is None else place(weights, counts)
+        if self.whiten is not None:
+            fitted = in_data_units(fitted, cast(Scaled, data), labels, weights)
         self.labels_ = data.per_row(mark(labels, begun.strange, -1))
         self.embedding_ = rows
         self.eigenvalues_ = data.to_device(data.restore_squares(embedding.eigenvalues))
@@ -294,6 +328,28 @@ class IhSC(InSteps, CosineClusterer):
         self.scales_ = mark(fitted.scales, begun.strange, np.nan)
         self.noise_levels_ = mark(fitted.noise_levels, begun.strange, np.nan)
         self.n_iter_ = found.n_iter
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not self.signed:
+            return
+        if self.refine:
+            raise ValueError(
+                "refine=True compares rows with centres on one side and does not go "
+                "with signed=True; leave one of them out."
+            )
+        if self.assign_labels == "neighbors":
+            raise ValueError(
+                "assign_labels='neighbors' joins rows that are near each other, never "
+                "opposite ones, and does not go with signed=True; take 'tied' or "
+                "'kmeans'."
+            )
+
+    def _learn_preparation(self, X: Matrix, rng: np.random.Generator) -> Preparation:
+        if self.whiten is None:
+            hint_at_counts(X)
+            return ()
+        return (learn_whitener(X, self.whiten, rng),)
 
     def _refined(self, X: Matrix, labels: Tall, k: int) -> tuple[Tall, CosinePlacement]:
         refined = refine_labels(X, labels, k)
@@ -311,12 +367,27 @@ class IhSC(InSteps, CosineClusterer):
 
     def _by_kind(
         self, X: Matrix, kinds: np.ndarray, k: int
-    ) -> tuple[Tall, CosinePlacement]:
-        """Give each kind of rows a cluster; kinds of one direction share theirs."""
+    ) -> tuple[Tall, CosinePlacement, Tall | None]:
+        """Give each kind of rows a cluster; kinds of one direction share theirs.
+
+        Return signs of rows too, where they may have both.
+        """
         used, first = np.unique(kinds, return_index=True)
         directions = np.zeros((k, X.shape[1]), dtype=X.dtype)
         directions[used] = to_host(X.rows(first))
-        return _by_cosine(X, directions, k)
+        labels, placement = _by_cosine(X, directions, k, self.signed)
+        if not self.signed:
+            return labels, placement, None
+        return labels, placement, sign_of(pick(X @ placement.directions.T, labels))
+
+    @staticmethod
+    def _warn_of_signs() -> None:
+        warn(
+            "Rows point both ways along the same lines, and clusters of lines fit "
+            "better than clusters of directions. If opposite rows are of one kind, "
+            "take signed=True.",
+            UserWarning,
+        )
 
     def _warn_of_noise(self, share: float, k: int) -> None:
         other = "" if self.space == "auto" else ', take space="auto"'
@@ -362,13 +433,13 @@ class IhSC(InSteps, CosineClusterer):
 
 
 def _by_cosine(
-    X: Matrix, directions: np.ndarray, k: int
+    X: Matrix, directions: np.ndarray, k: int, signed: bool = False
 ) -> tuple[Tall, CosinePlacement]:
     """Return the labels that directions give, clusters numbered by decreasing size."""
-    labels, live = CosinePlacement(directions)(X), X.sqnorms > 0
+    labels, live = CosinePlacement(directions, signed)(X), X.sqnorms > 0
     weights = None if X.weights is None else X.weights[live]
     order = order_by_size(labels[live], k, weights)
     labels = namespace(labels).take(to_device(np.argsort(order), labels), labels)
     # Zero rows are in the largest cluster, whichever that is by now.
     labels = labels * namespace(labels).astype(live, labels.dtype)
-    return labels, CosinePlacement(directions[order])
+    return labels, CosinePlacement(directions[order], signed)

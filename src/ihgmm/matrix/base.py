@@ -113,6 +113,10 @@ class Matrix(ABC):
         """Return the largest absolute entry."""
         return max(self.map(ask("max_abs")))
 
+    def most_negative(self) -> float:
+        """Return the smallest entry, or 0 where none is negative."""
+        return min(self.map(ask("most_negative")))
+
     def not_finite(self) -> tuple[int, int, int, float]:
         """Return how many entries are not finite; row, column, value of the first."""
         found = list(self.map(ask("not_finite")))
@@ -184,8 +188,10 @@ class Matrix(ABC):
         """Return one figure for each row as users of this kind of data expect it."""
         return values
 
-    def map_rows(self, work: Callable[[Any], Any], dtype: Any) -> Any:
-        """Return one figure for each row, made by some work on whole rows."""
+    def map_rows(
+        self, work: Callable[[Any], Any], dtype: Any, *, whole: bool = False
+    ) -> Any:
+        """Return one figure for each row, or ``whole`` rows, made by work on rows."""
         return work(self)
 
     def threads(self) -> AbstractContextManager[Any]:

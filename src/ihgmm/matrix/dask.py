@@ -142,11 +142,18 @@ class DaskRows(Blocks):
         chunks = (self.X.chunks[0],)
         return da.from_array(values, chunks=chunks)  # type: ignore[no-untyped-call]
 
-    def map_rows(self, work: Callable[[Any], Any], dtype: Any) -> Any:
+    def map_rows(
+        self, work: Callable[[Any], Any], dtype: Any, *, whole: bool = False
+    ) -> Any:
         shared = delayed(work, pure=False, traverse=False)
-        meta = np.empty(0, dtype=dtype)
+        empty = self.X._meta[:0].astype(dtype) if whole else np.empty(0, dtype=dtype)
         return self.X.map_blocks(
-            _unless_empty, shared, drop_axis=1, dtype=dtype, meta=meta
+            _unless_empty,
+            shared,
+            empty,
+            drop_axis=None if whole else 1,
+            dtype=dtype,
+            meta=empty,
         )
 
 
@@ -171,7 +178,7 @@ def _is_lost(error: BaseException) -> bool:
 
 
 def _unless_empty(
-    block: Any, work: Callable[[Any], Any], block_info: Any = None
+    block: Any, work: Callable[[Any], Any], empty: Any, block_info: Any = None
 ) -> Any:
     first, last = block_info[0]["array-location"][0]
     if block.shape[0] != last - first:
@@ -180,7 +187,7 @@ def _unless_empty(
             f"{block.shape[0]} rows; call X.compute_chunk_sizes() first."
         )
     if first == last:
-        return np.empty(0, dtype=np.intp)
+        return empty
     try:
         return work(block)
     except ValueError as error:

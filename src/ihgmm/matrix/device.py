@@ -88,6 +88,9 @@ class Device(Array):
     def max_abs(self) -> float:
         return float(max(self.xp.max(self.array), -self.xp.min(self.array)))
 
+    def most_negative(self) -> float:
+        return min(float(self.xp.min(self.array)), 0.0)
+
     def not_finite(self) -> tuple[int, int, int, float]:
         if len(self.row_blocks) > 1:
             return super().not_finite()

@@ -133,6 +133,9 @@ class Dense(Array):
     def max_abs(self) -> float:
         return float(max(self.array.max(), -self.array.min()))
 
+    def most_negative(self) -> float:
+        return float(self.array.min(initial=0.0))
+
     def not_finite(self) -> tuple[int, int, int, float]:
         bad = np.flatnonzero(~np.isfinite(self.array))
         if len(bad) == 0:
@@ -257,6 +260,9 @@ class Sparse(Matrix):
     def max_abs(self) -> float:
         values = self.array.data
         return float(max(values.max(), -values.min())) if values.size else 0.0
+
+    def most_negative(self) -> float:
+        return float(self.array.data.min(initial=0.0))
 
     def not_finite(self) -> tuple[int, int, int, float]:
         entries = self.array.tocoo()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix.base import Index, Matrix
+from ihgmm.matrix.base import Index, Matrix, T
 from ihgmm.matrix.tall import Tall, namespace, to_host, widen
 
 
@@ -58,6 +60,14 @@ class Scaled(Matrix):
             scale = namespace(scale).take(scale, self.to_device(rows))
         return self.matrix.take(rows).multiplied(scale, self.columns)  # type: ignore[attr-defined]
 
+    @property
+    def row_blocks(self) -> list[slice]:
+        return self.matrix.row_blocks
+
+    def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
+        scaled = partial(_on_scaled, work, self.columns)
+        return self.matrix.map(scaled, self.row_scale, *tall)
+
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
         weights = self._column_squares
         if column_weights is not None:
@@ -78,6 +88,9 @@ class Scaled(Matrix):
     def ranges(self, n_entries: int = 2**22) -> list[slice]:
         return self.matrix.ranges(n_entries)
 
+    def per_row(self, values: Tall) -> Any:
+        return self.matrix.per_row(values)
+
     def threads(self) -> AbstractContextManager[Any]:
         return self.matrix.threads()
 
@@ -86,3 +99,8 @@ def _times(block: Tall, scale: Tall | None) -> Tall:
     if scale is not None:
         block *= scale if block.ndim == 1 else scale[:, None]
     return block
+
+
+def _on_scaled(work: Any, columns: Any, block: Any, rows: Any, *tall: Any) -> Any:
+    """Do some work on a block of rows, itself in memory, once it is multiplied."""
+    return work(block.multiplied(rows, columns), *tall)

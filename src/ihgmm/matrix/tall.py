@@ -257,6 +257,13 @@ def pick(rows: Tall, labels: Tall) -> Tall:
     return xp.take(xp.reshape(rows, (-1,)), start + labels)
 
 
+def sign_of(values: Tall) -> Tall:
+    """Return 1 where values are 0 or more, -1 elsewhere, in their type."""
+    xp = namespace(values)
+    one = xp.ones_like(values)
+    return xp.where(values >= 0, one, -one)
+
+
 def one_hot(labels: Tall, n_groups: int, like: Tall) -> Tall:
     """Return an n by n_groups block in another's type: 1 in the column of the label."""
     eye = cast_like(np.eye(n_groups), like)

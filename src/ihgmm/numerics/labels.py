@@ -15,14 +15,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh, qr, svd
 from scipy.special import softmax
-from sklearn.cluster import KMeans
+from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from ihgmm._warnings import ignored
 from ihgmm.matrix import Tall, namespace, to_host
-from ihgmm.matrix.tall import cast_like, map_ranges, stack, to_device
+from ihgmm.matrix.tall import cast_like, map_ranges, pick, sign_of, stack, to_device
 from ihgmm.matrix.threads import one_thread
 
 Assignment = Literal["tied", "kmeans", "cluster_qr", "neighbors"]
@@ -40,12 +40,27 @@ class LinearRule:
 
     coefficients: np.ndarray  # (n_components, n_clusters)
     intercepts: np.ndarray  # (n_clusters,)
+    signed: bool = False  # opposite rows are of one cluster: the product's size counts
+
+    def products(self, rows: Tall) -> Tall:
+        """Return ``rows @ coefficients``; their signs say which way rows point."""
+        return rows @ cast_like(self.coefficients, rows)
 
     def scores(self, rows: Tall) -> Tall:
         """Return the score of each cluster for each row."""
-        scores = rows @ cast_like(self.coefficients, rows)
+        scores = self.products(rows)
+        if self.signed:
+            scores = namespace(scores).abs(scores)
         scores += cast_like(self.intercepts, rows)
         return scores
+
+    def signs(self, rows: Tall, labels: Tall) -> Tall:
+        """Return 1 or -1 for each row: which way it points along its cluster."""
+        return sign_of(pick(self.products(rows), labels))
+
+    def turned(self, signs: np.ndarray) -> LinearRule:
+        """Return the rule with some clusters' directions reversed."""
+        return replace(self, coefficients=self.coefficients * signs)
 
     def __call__(self, rows: Tall) -> Tall:
         """Return the label of each row."""
@@ -58,7 +73,11 @@ class LinearRule:
 
     def in_order(self, order: np.ndarray) -> LinearRule:
         """Return the rule with its clusters in another order."""
-        return LinearRule(self.coefficients[:, order], self.intercepts[order])
+        return replace(
+            self,
+            coefficients=self.coefficients[:, order],
+            intercepts=self.intercepts[order],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +124,7 @@ def learn_rule(
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
     weights: np.ndarray | None = None,
+    signed: bool = False,
     rng: np.random.Generator | None = None,
 ) -> tuple[Rule, int]:
     """Learn from rows of an embedding how to label; return the iterations too.
@@ -115,12 +135,17 @@ def learn_rule(
     rng = np.random.default_rng() if rng is None else rng
     options: dict[str, Any] = {"n_init": n_init, "max_iter": max_iter, "rng": rng}
     if method == "tied":
-        found = shared_covariance([rows], n_clusters, weights=weights, **options)
+        found = shared_covariance(
+            [rows], n_clusters, weights=weights, signed=signed, **options
+        )
         return found.rule, found.n_iter
     if method == "cluster_qr":
-        return cluster_qr(rows, n_clusters), 0
+        return replace(cluster_qr(rows, n_clusters), signed=signed), 0
     if method == "neighbors":
         return neighbor_graph(rows, n_clusters, rng=rng), 0
+    if signed:
+        lines = line_runs(rows, n_clusters, weights=weights, **options)[0]
+        return lines, 0
     best = kmeans_runs(rows, n_clusters, weights=weights, **options)[0]
     return nearest_center(best.cluster_centers_), int(best.n_iter_)
 
@@ -273,6 +298,82 @@ def kmeans_runs(
     ]
 
 
+def line_runs(
+    rows: np.ndarray,
+    n_clusters: int,
+    *,
+    n_init: int | Literal["auto"] = "auto",
+    max_iter: int = 300,
+    weights: np.ndarray | None = None,
+    rng: np.random.Generator,
+) -> list[LinearRule]:
+    """Run k-means for rows of which the opposite is of the same kind; the best first.
+
+    A row counts with the sign of its product with its centre. That is k-means on the
+    rows and their opposites, with centres and their opposites to start from: either
+    half is then the other's mirror after each step. Starts are a pivoted QR, which
+    knows no signs, and k-means++ on products of two random projections: such products
+    are the same for opposite rows, and distances between them are those of lines on
+    average, at a cost linear in the width of the rows.
+    """
+    starts = 1 + 10 if n_init == "auto" else n_init
+    few = _sample(rows, 2**12, rng)
+    both = np.concatenate([rows, -rows])
+    counts = None if weights is None else np.concatenate([weights, weights])
+    centers = few[_pivot_rows(few, n_clusters)]
+    runs: list[KMeans] = []
+    with one_thread(), ignored(ConvergenceWarning):
+        for _ in range(starts):
+            seed = int(rng.integers(2**31 - 1))
+            kmeans = KMeans(
+                2 * n_clusters,
+                init=np.concatenate([centers, -centers]),
+                n_init=1,
+                max_iter=max_iter,
+                tol=0.0,
+                random_state=seed,
+            )
+            runs.append(kmeans.fit(both, sample_weight=counts))
+            if n_init == "auto" and _settled(runs):
+                break
+            first, second = rng.standard_normal((2, rows.shape[1], 2**8))
+            squares = (few @ first) * (few @ second)
+            _, chosen = kmeans_plusplus(squares, n_clusters, random_state=seed)
+            centers = few[chosen]
+    runs = sorted(runs, key=attrgetter("inertia_"))
+    return [
+        replace(nearest_center(run.cluster_centers_[:n_clusters]), signed=True)
+        for run in runs
+    ]
+
+
+def prefers_lines(
+    rows: np.ndarray, n_clusters: int, rng: np.random.Generator, max_rows: int = 2**9
+) -> bool:
+    """Tell whether opposite rows seem to be of one kind.
+
+    They may be if most rows have another as near to their opposite as one is to them.
+    They are if clusters of lines, which have as many parameters, then fit better than
+    clusters of directions by log 2 a row or more: so much they lose where clusters lie
+    on one side. In designs with signs they gain 1.1 to 5.7; where clusters happen to be
+    opposite, as in data with its mean taken off, and in 17 real sets, at most 0.4.
+    """
+    few = _sample(rows, max_rows, rng)
+    # In fewer directions than clusters many rows are opposite, whatever they are.
+    if n_clusters < 2 or rows.shape[1] < n_clusters or len(few) <= 4 * n_clusters:
+        return False
+    cosines = few @ few.T
+    np.fill_diagonal(cosines, 0.0)
+    opposite, near = -cosines.min(axis=1), cosines.max(axis=1)
+    if np.median(opposite) < 0.9 * np.median(near):
+        return False
+    gains = [
+        shared_covariance([few], n_clusters, signed=signed, rng=rng).gains[0]
+        for signed in (False, True)
+    ]
+    return gains[1] > gains[0] + np.log(2)
+
+
 @dataclass(frozen=True, eq=False)
 class SharedCovariance:
     """Gaussian clusters with one covariance, in one of several spaces."""
@@ -292,6 +393,7 @@ def shared_covariance(
     pull: float = 0.2,
     max_trial: int | None = None,
     weights: np.ndarray | None = None,
+    signed: bool = False,
     rng: np.random.Generator,
 ) -> SharedCovariance:
     """Fit Gaussian clusters that share a covariance, in the space that shows them best.
@@ -300,7 +402,8 @@ def shared_covariance(
     labelings to start from; all starts are tried in all spaces, on ``max_trial`` rows
     (by default 2,048, or 64 for each cluster), and the likeliest goes on with all rows.
     The space wins in which clusters add most to the likelihood of a single Gaussian: a
-    comparison that no linear map of a space changes.
+    comparison that no linear map of a space changes. With ``signed``, opposite rows
+    are of one cluster.
 
     The covariance is pulled towards a sphere by the share ``pull``. Between .1 and .4
     that hardly matters; without, few rows in many directions give a covariance that
@@ -310,27 +413,31 @@ def shared_covariance(
     few = rng.permutation(n)[:max_trial] if n > max_trial else np.arange(n)
     trials = [rows[few] for rows in spaces]
     trial_weights = None if weights is None else weights[few]
-    starts: list[np.ndarray] = []
+    labelings: list[np.ndarray] = []
+    members: list[np.ndarray] = []
     nearest: list[LinearRule] = []
+    options: dict[str, Any] = {
+        "n_init": n_init,
+        "max_iter": max_iter,
+        "weights": trial_weights,
+        "rng": rng,
+    }
     for trial in trials:
-        runs = kmeans_runs(
-            trial,
-            n_clusters,
-            n_init=n_init,
-            max_iter=max_iter,
-            until_settled=True,
-            weights=trial_weights,
-            rng=rng,
-        )
-        starts += [run.labels_ for run in runs[:3]]
+        if signed:
+            rules = line_runs(trial, n_clusters, **options)
+            members += [_signed_members(rule, trial) for rule in rules[:3]]
+            nearest.append(rules[0])
+            continue
+        runs = kmeans_runs(trial, n_clusters, until_settled=True, **options)
+        labelings += [run.labels_ for run in runs[:3]]
         nearest.append(nearest_center(runs[0].cluster_centers_))
-    members = [np.eye(n_clusters)[labels] for labels in _distinct(starts)]
+    members += [np.eye(n_clusters)[labels] for labels in _distinct(labelings)]
     fits: list[_Fit] = []
     gains: list[float] = []
     with one_thread():
         for rows, trial, rule in zip(spaces, trials, nearest, strict=True):
             tried = [
-                fit_clusters(trial, start, pull, max_iter, trial_weights)
+                fit_clusters(trial, start, pull, max_iter, trial_weights, signed)
                 for start in members
             ]
             # Where clusters vanish in every run, k-means has the last word.
@@ -339,7 +446,9 @@ def shared_covariance(
             )
             if len(trial) < n:
                 start = softmax(best.rule.scores(rows), axis=1)
-                best = fit_clusters(rows, start, pull, max_iter, weights)
+                if signed:
+                    start = start * sign_of(best.rule.products(rows))
+                best = fit_clusters(rows, start, pull, max_iter, weights, signed)
             fits.append(best)
             one = fit_clusters(rows, np.ones((n, 1)), 0.0, 1, weights)
             gains.append(best.log_likelihood - one.log_likelihood)
@@ -360,8 +469,13 @@ def fit_clusters(
     pull: float,
     max_iter: int,
     weights: np.ndarray | None = None,
+    signed: bool = False,
 ) -> _Fit:
-    """Fit Gaussian clusters of one covariance by expectation and maximisation."""
+    """Fit Gaussian clusters of one covariance by expectation and maximisation.
+
+    With ``signed``, a cluster is as likely to be at its centre as at the opposite. A
+    membership to start from is then negative where the row is at the opposite.
+    """
     (n, m), k = rows.shape, memberships.shape[1]
     shares = None if weights is None else weights / weights.sum()
 
@@ -372,22 +486,30 @@ def fit_clusters(
     # No direction is flatter: that is rounding. All rows may be zero, as one alone is.
     least = 1e-6 * np.trace(moments) / m or 1.0
     value, n_iter = -np.inf, 0
+    ends: Any = 1.0
+    if signed:
+        memberships, ends = np.abs(memberships), sign_of(memberships)
     while n_iter < max_iter:
         n_iter += 1
-        members = counted(memberships)
-        sizes = members.sum(axis=0) + 1e-10
-        centers = members.T @ rows / sizes[:, None]
+        sizes = counted(memberships).sum(axis=0) + 1e-10
+        centers = counted(memberships * ends).T @ rows / sizes[:, None]
         within = moments - (centers.T * (sizes / n)) @ centers
         sphere = pull * np.trace(within) / m + least
         root, lower = cho_factor((1 - pull) * within + sphere * np.eye(m), lower=True)
         coefficients = cho_solve((root, lower), centers.T)
         squares = (centers.T * coefficients).sum(axis=0)
-        rule = LinearRule(coefficients, np.log(sizes / n) - squares / 2)
+        rule = LinearRule(coefficients, np.log(sizes / n) - squares / 2, signed)
         scores = rule.scores(rows)
         peaks = scores.max(axis=1)
         memberships = np.exp(scores - peaks[:, None])
+        if signed:
+            # The score is that of the nearer end; both ends together are a cluster.
+            products = rule.products(rows)
+            memberships *= (1 + np.exp(-2 * np.abs(products))) / 2
         totals = memberships.sum(axis=1)
         memberships /= totals[:, None]
+        if signed:  # the share of one end less that of the other
+            ends = np.tanh(products)
         # The terms of rows alone add up to a trace.
         spread = np.trace(cho_solve((root, lower), moments)) / 2
         before = value
@@ -397,6 +519,13 @@ def fit_clusters(
             break
     used = np.unique(scores.argmax(axis=1))
     return _Fit(rule, value if len(used) == k else -np.inf, n_iter)
+
+
+def _signed_members(rule: LinearRule, rows: np.ndarray) -> np.ndarray:
+    """Return 1 or -1 in the column of each row's cluster, as the row points."""
+    labels = rule(rows)
+    members = np.eye(len(rule.intercepts))[labels]
+    return members * rule.signs(rows, labels)[:, None]
 
 
 def _distinct(labelings: list[np.ndarray]) -> list[np.ndarray]:

@@ -10,6 +10,7 @@ import numpy as np
 from ihgmm._progress import Steps
 from ihgmm.matrix import Matrix, Tall, namespace
 from ihgmm.matrix.tall import (
+    Groups,
     cast_like,
     map_ranges,
     number_by_size,
@@ -27,6 +28,7 @@ from ihgmm.numerics.labels import (
     Rule,
     host_rows,
     learn_rule,
+    prefers_lines,
     sample_positions,
     shared_covariance,
 )
@@ -50,10 +52,13 @@ class CosinePlacement:
     """Labels by the largest cosine with some directions; zero ones have no rows."""
 
     directions: np.ndarray  # (n_clusters, n_features)
+    signed: bool = False  # opposite directions are one
 
     def __call__(self, X: Matrix) -> Tall:
         """Return labels; those of zero rows are 0, the largest cluster."""
         cosines = X @ unit_rows(self.directions).T
+        if self.signed:
+            cosines = namespace(cosines).abs(cosines)
         empty = ~self.directions.any(axis=1)
         if empty.any():  # else they would win where all others are negative
             cosines = cosines - cast_like(np.where(empty, np.inf, 0.0), cosines)
@@ -75,6 +80,8 @@ class Spectral:
     noise_share: float  # of rows whose coordinates there are mostly noise
     row_scale: Tall | None  # what rows were multiplied by before their inner products
     n_iter: int  # iterations of k-means
+    signs: Tall | None  # which way rows point along their cluster, if that may differ
+    looks_signed: bool  # whether opposite rows seem to be of one kind, and are not
 
 
 def spectral_clustering(
@@ -89,6 +96,7 @@ def spectral_clustering(
     unit_norm: bool = True,
     eigen_solver: Solver = "auto",
     assign_labels: Assignment = "tied",
+    signed: bool = False,
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
     tol: float = 1e-2,
@@ -131,7 +139,7 @@ def spectral_clustering(
         spaces = [embedding.in_space(candidate) for candidate in candidates]
         rows = [one.rows(few) for one in spaces]
         options: dict[str, Any] = {"n_init": n_init, "max_iter": max_iter, "rng": rng}
-        options["weights"] = weights
+        options |= {"weights": weights, "signed": signed}
         if assign_labels == "tied":
             found = shared_covariance(rows, n_clusters, **options)
             rule: Rule = found.rule
@@ -149,6 +157,12 @@ def spectral_clustering(
         labels = rule(embedded if all_live else embedded[live])
         rule = rule.in_order(order_by_size(labels, n_clusters, counts))
         labels = number_by_size(labels, n_clusters, counts)
+        signs = None
+        if signed:
+            live_rows = embedded if all_live else embedded[live]
+            rule, signs = _majority_ahead(rule, live_rows, labels)
+            if not all_live:
+                signs = place(signs, live, namespace(live).ones_like(embedded[:, 0]))
         # A zero row goes where a row most likely belongs: to the largest cluster.
         labels = labels if all_live else place(labels, live)
     return Spectral(
@@ -161,7 +175,17 @@ def spectral_clustering(
         embedding.noise_share(few, norms),
         row_scale,
         n_iter,
+        signs,
+        not signed and unit_norm and prefers_lines(rows[chosen], n_clusters, rng),
     )
+
+
+def _majority_ahead(rule: Any, rows: Tall, labels: Tall) -> tuple[Rule, Tall]:
+    """Return the rule and the signs of rows when most of a cluster's are positive."""
+    signs = rule.signs(rows, labels)
+    groups = Groups.of(labels, len(rule.intercepts))
+    ahead = np.where(groups.sums(signs) < 0, -1.0, 1.0)
+    return rule.turned(ahead), signs * cast_like(groups.spread(ahead), signs)
 
 
 def _embed(
@@ -198,7 +222,7 @@ def _embed(
         coordinates = embedding.coordinates(X)
     else:
         coordinates = pairs.vectors[:, : len(embedding.weights)]
-    return embedding, coordinates, G.A.row_scale
+    return embedding, coordinates, None if G.A is X else G.A.row_scale
 
 
 def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from ihgmm._checks import (
     counted_rows,
     is_outlier,
 )
-from ihgmm.matrix import Matrix, Tall, namespace, to_host
+from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     Groups,
     cast_like,
@@ -232,16 +232,56 @@ def estimate_parameters(
 
 
 def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Parameters:
-    """Estimate parameters, with scales read off the eigenvectors; all is where X is."""
+    """Estimate parameters, with scales read off the eigenvectors; all is where X is.
+
+    Scales of rows that point the other way are negative.
+    """
+    if fit.signs is not None:
+        signs = cast_like(fit.signs, fit.coordinates)
+        turned = replace(fit, coordinates=fit.coordinates * signs[:, None], signs=None)
+        found = estimates_of_fit(Scaled(X, rows=signs), turned, labels, k)
+        return replace(found, scales=found.scales * X.cast(signs))
     rows = Groups.of(labels, k, X.weights)
     scales = rows.over_mean(_lengths_along_centers(fit, k, X.weights))
     return Parameters(*_parameters(X, _fit(X, rows, rows.counted(scales), scales)))
 
 
-def for_all_rows(found: P, X: Matrix, labels: Tall, counts: Tall) -> P:
+def in_data_units(
+    found: P, white: Scaled, labels: Tall, weights: Tall | None = None
+) -> P:
+    """Return parameters of whitened data in the units that the data had.
+
+    A scale is divided by the factor of its row, a centre by those of the columns. The
+    noise level of a row is the root of its mean variance over columns. Weights say how
+    much rows count in the mean scale, which is 1.
+    """
+    k, unit = len(found.centers), white.matrix.unit
+    factors, columns = widen(white.row_scale), to_host(white.columns)
+    lengths = ratio(widen(found.scales), factors)
+    if weights is not None:
+        weights = cast_like(weights, lengths)
+    rows = Groups.of(to_device(labels, lengths), k, weights)
+    counts = rows.counted(namespace(lengths).ones_like(lengths))
+    sizes = namespace(lengths).abs(lengths)  # scales may have both signs
+    means = ratio(rows.sums(rows.counted(sizes)), rows.sums(counts))
+    means[means == 0] = 1.0
+    gains = ratio(1.0, columns.astype(np.float64))
+    centers = to_host(found.centers) * gains * means[:, None] * unit
+    level = float(np.sqrt(np.square(gains[gains > 0]).mean())) * unit
+    return replace(
+        found,
+        centers=white.cast(centers),
+        scales=white.cast(lengths / rows.spread(means)),
+        noise_levels=white.cast(ratio(widen(found.noise_levels), factors) * level),
+    )
+
+
+def for_all_rows(
+    found: P, X: Matrix, labels: Tall, counts: Tall, *, signed: bool = False
+) -> P:
     """Return parameters for all rows, found from those that count."""
     centers = to_host(found.centers) / X.unit
-    scales, levels = fit_to_centers(X, labels, centers)
+    scales, levels = fit_to_centers(X, labels, centers, signed=signed)
     return replace(
         found,
         scales=place(found.scales, counts, scales),
@@ -249,17 +289,21 @@ def for_all_rows(found: P, X: Matrix, labels: Tall, counts: Tall) -> P:
     )
 
 
-def fit_to_centers(X: Matrix, labels: Tall, centers: np.ndarray) -> tuple[Tall, Tall]:
+def fit_to_centers(
+    X: Matrix, labels: Tall, centers: np.ndarray, *, signed: bool = False
+) -> tuple[Tall, Tall]:
     """Return scales and noise levels of rows that had no part in their centres.
 
-    The scale is that of the multiple of the centre nearest to the row, not below 0. X
-    and the centres are in the same units.
+    The scale is that of the multiple of the centre nearest to the row, not below 0
+    unless ``signed``. X and the centres are in the same units.
     """
     rows = Groups.of(labels, len(centers))
     centers = centers.astype(np.float64)
     length = rows.spread(np.einsum("ij,ij->i", centers, centers))
     inner = rows.inner_products(X, centers)
-    scales = namespace(inner).clip(ratio(inner, length), 0.0, None)
+    scales = ratio(inner, length)
+    if not signed:
+        scales = namespace(inner).clip(scales, 0.0, None)
     left = to_device(X.sqnorms, labels) - scales**2 * length
     variances = namespace(left).clip(left, 0.0, None) / max(X.shape[1] - 1, 1)
     return X.cast(scales), X.cast(variances**0.5)

@@ -12,8 +12,10 @@ from ihgmm._checks import (
     check_choice,
     check_count,
     check_matrix,
+    check_whiten,
     counted_rows,
     generator,
+    hint_at_counts,
 )
 from ihgmm._text import automatic_count_warnings, count_summary
 from ihgmm._warnings import warn
@@ -23,6 +25,7 @@ from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.flips import default_flips, is_kept, null_eigenvalues, residual_of
 from ihgmm.numerics.gram import GramKind, GramOperator
 from ihgmm.numerics.krylov import EigenPairs
+from ihgmm.numerics.whitening import Noise, learn_whitener
 from ihgmm.statistics.evidence import (
     Confidence,
     CountEvidence,
@@ -195,6 +198,7 @@ def select_n_clusters(
     gram: CountGram = "auto",
     method: Method = "auto",
     n_flips: int | None = None,
+    whiten: Noise | Literal["auto"] | None = None,
     sample_weight: Any = None,
     random_state: Any = None,
 ) -> ClusterCount:
@@ -220,6 +224,9 @@ def select_n_clusters(
     n_flips : int, optional
         Sign-flipped copies to compare with. Default: 8, fewer on large data, where
         they cost more and vary less.
+    whiten : {"auto", "counts", "learned"} or None
+        How noise is made alike in rows and columns first, as in :class:`ihgmm.IhSC`;
+        ``"counts"`` for counts.
     sample_weight : array-like of shape (n_samples,), optional
         How much each row counts. Rows are then drawn by their weights, as many as
         these are worth: (sum of weights)² over the sum of squared weights.
@@ -275,21 +282,35 @@ def select_n_clusters(
     check_choice("method", method, METHODS)
     if n_flips is not None:
         check_count("n_flips", n_flips)
+    check_whiten("whiten", whiten)
     rng = generator(random_state)
     data, _ = counted_rows(check_matrix(X), sample_weight)
+    if whiten is None:
+        hint_at_counts(data)
+    else:
+        data = learn_whitener(data, whiten, rng)(data)
     return count_clusters(
         data, gram, rng, max_clusters=most, method=method, n_flips=n_flips
     )
 
 
 def resolve(
-    X: Matrix, gram: str, rng: np.random.Generator, *, refined: bool = False
+    X: Matrix,
+    gram: str,
+    rng: np.random.Generator,
+    *,
+    refined: bool = False,
+    signed: bool = False,
 ) -> ClusterCount:
     """Count the clusters of an estimator that was asked to, with warnings.
 
     ``refined`` means that its labels do not rest on the eigenvectors of ``gram`` alone.
+    With ``signed``, opposite rows are of one cluster: directions are counted, since all
+    other evidence is for clusters that lie on one side.
     """
-    count = count_clusters(X, "cosine" if gram == "cosine" else "auto", rng)
+    method: Method = "parallel" if signed else "auto"
+    kind: CountGram = "cosine" if gram == "cosine" else "auto"
+    count = count_clusters(X, kind, rng, method=method)
     # Shortened rows and a filled-in diagonal, as by default, hide nothing.
     hidden = count.gram == "cosine" and gram in ("hollow", "full") and not refined
     for text in automatic_count_warnings(count, hidden_from=gram if hidden else None):

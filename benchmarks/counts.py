@@ -1,0 +1,201 @@
+"""Errors on counts and on unequal noise, with whitening and without.
+
+    python benchmarks/counts.py                     # designs, 10 draws, and real counts
+    python benchmarks/counts.py --draws 3 --sets none
+    python benchmarks/counts.py --extra FOLDER --save   # and sets of a folder
+
+The designs are those of ``designs.py``. Real sets are those of ``labelled.py`` whose
+entries look like counts. "log" is what is usual for single cells: rows are divided by
+their total, times the median total, and logarithms of one more are taken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+from designs import DESIGNS
+from labelled import SETS, LabelledSet, MissingDataError, extra_sets, sampled
+from measure import environment, markdown
+from sklearn.cluster import KMeans
+
+from ihgmm import IhSC, select_n_clusters
+from ihgmm.matrix import as_matrix
+from ihgmm.metrics import misclassification_rate
+from ihgmm.numerics.whitening import looks_like_counts
+
+RESULTS = Path(__file__).parent / "results" / "counts.md"
+COUNTS = ("counts15", "counts30", "counts60", "counts300")
+UNEQUAL = ("gaussian", "columns", "rows", "gamma", "similar", "t3", "paper-rows9")
+Method = Callable[[np.ndarray, int, int], np.ndarray]
+
+
+def bursts(seed: int, size: float, dispersion: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return counts of variance m + dispersion m², as of genes in cells, and kinds.
+
+    300 rows of four kinds, 500 columns whose means are log-normal (1.5). A fifth of
+    the columns of a kind differ, by log-normal factors (0.7). Sizes of rows are
+    log-normal (0.5) with median ``size``.
+    """
+    rng, n, p, k = np.random.default_rng(seed), 300, 500, 4
+    own = rng.standard_normal((k, p)) * (rng.random((k, p)) < 0.2)
+    profiles = rng.lognormal(0, 1.5, p) * np.exp(0.7 * own)
+    profiles /= profiles.sum(axis=1, keepdims=True)
+    labels = np.arange(n) % k
+    means = size * rng.lognormal(0, 0.5, n)[:, None] * profiles[labels]
+    means *= rng.gamma(1 / dispersion, dispersion, means.shape)
+    return rng.poisson(means).astype(float), labels
+
+
+def log_normalised(X: np.ndarray) -> np.ndarray:
+    totals = X.sum(axis=1, keepdims=True)
+    return np.log1p(X * np.median(totals) / totals)
+
+
+def ihsc(**options: str) -> Method:
+    return lambda X, k, seed: IhSC(k, random_state=seed, **options).fit(X).labels_
+
+
+def ihsc_of_logs(X: np.ndarray, k: int, seed: int) -> np.ndarray:
+    return IhSC(k, random_state=seed).fit(log_normalised(X)).labels_
+
+
+def kmeans_of_logs(X: np.ndarray, k: int, seed: int) -> np.ndarray:
+    return KMeans(k, n_init=10, random_state=seed).fit_predict(log_normalised(X))
+
+
+METHODS: dict[str, Method] = {
+    "IhSC": ihsc(),
+    'whiten="counts"': ihsc(whiten="counts"),
+    'whiten="learned"': ihsc(whiten="learned"),
+    "IhSC of logs": ihsc_of_logs,
+    "k-means of logs": kmeans_of_logs,
+}
+ANY_SIGN = ("IhSC", 'whiten="learned"')
+
+
+def design_rates(name: str, methods: list[str], draws: int) -> np.ndarray:
+    """Return the rate of each method and of the oracle, a line for each draw."""
+    rates = []
+    for seed in range(draws):
+        draw = DESIGNS[name](seed)
+        k = len(draw.centers)
+        found = [METHODS[method](draw.X, k, seed) for method in methods]
+        found.append(draw.best())
+        rates.append([misclassification_rate(draw.labels, z) for z in found])
+    return np.array(rates)
+
+
+def numbers_found(name: str, draws: int) -> list[str]:
+    """Return in how many draws the number of clusters was found, for three ways."""
+    right = np.zeros(3, dtype=int)
+    for seed in range(draws):
+        draw = DESIGNS[name](seed)
+        found = [
+            select_n_clusters(draw.X, random_state=seed),
+            select_n_clusters(draw.X, whiten="counts", random_state=seed),
+            select_n_clusters(log_normalised(draw.X), random_state=seed),
+        ]
+        right += [count.n_clusters == len(draw.centers) for count in found]
+    return [f"{value} of {draws}" for value in right]
+
+
+def design_table(names: tuple[str, ...], methods: list[str], draws: int) -> str:
+    lines = [["Errors in percent, means over draws"]]
+    lines.append(["design", *methods, "centre oracle"])
+    for name in names:
+        means = 100 * design_rates(name, methods, draws).mean(axis=0)
+        lines.append([name, *(f"{mean:.1f}" for mean in means)])
+        print(*lines[-1], flush=True)
+    return markdown(lines)
+
+
+def burst_table(draws: int) -> str:
+    lines = [["Counts that come in bursts: errors in percent"]]
+    lines.append(["counts in a row", "dispersion", *METHODS])
+    for size, dispersion in ((300, 0.3), (1000, 0.3), (1000, 1.0), (3000, 1.0)):
+        rates = []
+        for seed in range(draws):
+            X, y = bursts(seed, size, dispersion)
+            found = [fit(X, 4, seed) for fit in METHODS.values()]
+            rates.append([misclassification_rate(y, z) for z in found])
+        means = (f"{100 * rate:.1f}" for rate in np.mean(rates, axis=0))
+        lines.append([str(size), str(dispersion), *means])
+        print(*lines[-1], flush=True)
+    return markdown(lines)
+
+
+def number_table(draws: int) -> str:
+    lines = [["Draws in which four clusters were found"]]
+    lines.append(["design", "plain", 'whiten="counts"', "logs"])
+    for name in COUNTS[1:]:
+        lines.append([name, *numbers_found(name, draws)])
+        print(*lines[-1], flush=True)
+    return markdown(lines)
+
+
+def real_table(sets: list[LabelledSet], seeds: int) -> str:
+    lines = [["Errors on real counts"], ["set", "n", "p", "K", *METHODS]]
+    rows = []
+    for data in sets:
+        try:
+            X, y = next((X, y) for name, X, y in data.prepared() if name == "raw")
+        except (MissingDataError, StopIteration):
+            continue
+        if not looks_like_counts(as_matrix(X)):
+            continue
+        X, y = sampled(X, y, 3_000)
+        k = len(np.unique(y))
+        rows.append(
+            [
+                np.mean([misclassification_rate(y, fit(X, k, s)) for s in range(seeds)])
+                for fit in METHODS.values()
+            ]
+        )
+        shape = [str(size) for size in (*X.shape, k)]
+        lines.append([data.name, *shape, *(f"{rate:.3f}" for rate in rows[-1])])
+        print(*lines[-1], flush=True)
+    if not rows:
+        return "No set of real counts was there.\n"
+    means = (f"{rate:.3f}" for rate in np.mean(rows, axis=0))
+    lines.append(["mean", "", "", "", *means])
+    return markdown(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=1, help="of fits to real sets")
+    parser.add_argument("--sets", choices=("all", "extra", "none"), default="all")
+    parser.add_argument("--extra", type=Path, help="a folder of further sets")
+    parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
+    options = parser.parse_args()
+    sets = [*extra_sets(options.extra)] if options.extra else []
+    if options.sets != "extra":
+        sets = [*SETS, *sets] if options.sets == "all" else []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # hints are what this is about
+        parts = []
+        if options.draws:
+            parts = [
+                design_table(COUNTS, list(METHODS), options.draws),
+                number_table(options.draws),
+                burst_table(options.draws),
+                design_table(UNEQUAL, list(ANY_SIGN), options.draws),
+            ]
+        if sets:
+            parts.append(real_table(sets, options.seeds))
+    if options.save:
+        head = f"# Counts and unequal noise\n\n{environment(('ihgmm', 'numpy'))}\n\n"
+        head += f"Means over {options.draws} draws (`python benchmarks/counts.py`).\n\n"
+        RESULTS.write_text(head + "\n".join(parts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

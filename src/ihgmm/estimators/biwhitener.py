@@ -1,0 +1,120 @@
+"""Rows and columns whose noise is alike, as a step before clustering."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from ihgmm._checks import check_choice, check_matrix, generator, open_matrix
+from ihgmm.matrix import Matrix
+from ihgmm.numerics.whitening import NOISES, Noise, Whitener, learn_whitener
+
+
+class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Multiply rows and columns so that noise has variance one in each, on average.
+
+    Noise that is louder in some columns or rows draws eigenvectors to them. In counts
+    it always is: the variance of a count is its mean. ``IhSC(whiten=...)`` does the
+    same inside and returns centres and scales in the units of the data; this
+    transformer serves other methods and pipelines. :doc:`/counts` says when to use it.
+
+    Parameters
+    ----------
+    noise : {"auto", "counts", "learned"}, default="auto"
+        How large the noise is. ``"counts"``: the variance of an entry is its mean, as
+        in counts of independent events, or its mean m plus c m², where c is learnt
+        (biwhitening [1]_). ``"learned"``: the variance is a factor of the row times one
+        of the column, learnt from what a fit of low rank leaves, for data of any sign.
+        ``"auto"``: the first where data look like counts, whole numbers most of which
+        are 0; the second elsewhere.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the rows that are drawn to learn from data of more than a million
+        entries.
+
+    Attributes
+    ----------
+    noise_ : str
+        "counts" or "learned".
+    column_factors_ : ndarray of shape (n_features,)
+        What columns are multiplied by; 0 for columns that were 0 throughout.
+    dispersion_ : float
+        c in the variance of counts; 0 for independent events.
+    whitener_ : callable
+        The map itself.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names if X had names.
+
+    Notes
+    -----
+    The factor of a row depends on that row and ``column_factors_`` alone, so that new
+    rows are treated as those of the fit. Counts are read twice to learn, beside a
+    sample of their rows, and once to transform, whatever kind of array they are in.
+    Sparse data stay sparse, those of a
+    device stay there, a dask array stays lazy; rows on disk come back in memory.
+
+    References
+    ----------
+    .. [1] B. Landa, T. Zhang and Y. Kluger (2022), Biwhitening reveals the rank of a
+       count matrix. SIAM Journal on Mathematics of Data Science 4(4), 1420-1446.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm import Biwhitener
+    >>> rng = np.random.default_rng(0)
+    >>> means = np.outer(rng.uniform(1, 9, 500), rng.exponential(size=300))
+    >>> X = rng.poisson(means)
+    >>> white = Biwhitener("counts").fit_transform(X)
+    >>> [round(float(A.std(axis=0).std()), 1) for A in (X, white)]
+    [3.0, 0.1]
+    """
+
+    noise_: str
+    column_factors_: np.ndarray
+    dispersion_: float
+    whitener_: Whitener
+
+    def __init__(
+        self, noise: Noise | Literal["auto"] = "auto", *, random_state: Any = None
+    ) -> None:
+        self.noise = noise
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the factors of columns from data of (n_samples, n_features).
+
+        X is array-like, sparse, of another library, on disk or a dask array. ``y`` is
+        ignored. Returns the transformer itself.
+        """
+        check_choice("noise", self.noise, ("auto", *NOISES))
+        data = check_matrix(X, self)
+        self.whitener_ = learn_whitener(data, self.noise, generator(self.random_state))
+        self.noise_ = self.whitener_.noise
+        self.column_factors_ = self.whitener_.columns
+        self.dispersion_ = self.whitener_.dispersion
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return rows, new or old, with their rows and columns multiplied."""
+        check_is_fitted(self)
+        data = open_matrix(X, self, reset=False)
+        return data.map_rows(self._whiten, data.dtype, whole=True)
+
+    def _whiten(self, X: Any) -> Any:
+        data = check_matrix(X, self, reset=False)
+        return whole_array(self.whitener_(data))
+
+
+def whole_array(white: Matrix) -> Any:
+    """Return all rows as an array of the kind the data has."""
+    return white.take(slice(0, white.shape[0])).array  # type: ignore[attr-defined]

@@ -1,0 +1,229 @@
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ihgmm import IhSC, make_ihgmm
+from ihgmm.metrics import misclassification_rate
+from ihgmm.numerics.labels import (
+    LinearRule,
+    fit_clusters,
+    learn_rule,
+    line_runs,
+    prefers_lines,
+)
+
+
+def lines(seed, n=240, p=60, k=4, length=6.0, noise=1.0):
+    """Rows along k orthogonal lines, either way."""
+    rng = np.random.default_rng(seed)
+    centers = length * np.linalg.qr(rng.standard_normal((p, k)))[0].T
+    labels = rng.permutation(np.arange(n) % k)
+    scales = rng.lognormal(0, 0.5, n) * rng.choice([-1, 1], n)
+    return (
+        scales[:, None] * centers[labels] + noise * rng.standard_normal((n, p)),
+        labels,
+        scales,
+    )
+
+
+def fitted(X, k=4, **options):
+    return IhSC(k, signed=True, random_state=0, **options).fit(X)
+
+
+@pytest.mark.parametrize("assign", ["tied", "kmeans", "cluster_qr"])
+@pytest.mark.parametrize("seed", range(3))
+def test_opposite_rows_are_of_one_kind(seed, assign):
+    X, labels, _ = lines(seed)
+    model = fitted(X, assign_labels=assign)
+    assert misclassification_rate(labels, model.labels_) < 0.06
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    # What a row is does not depend on the way it points.
+    np.testing.assert_array_equal(model.predict(-X), model.labels_)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_as_good_as_the_lifted_rows(seed):
+    """In u u', whose width is that of u squared, opposite rows are equal."""
+    X, labels, _ = lines(seed)
+    rows = fitted(X).embedding_
+    squares = np.einsum("ij,ik->ijk", rows, rows).reshape(len(rows), -1)
+    rng = np.random.default_rng(0)
+    lifted = learn_rule(squares, 4, "kmeans", rng=rng)[0](squares)
+    direct = learn_rule(rows, 4, "kmeans", signed=True, rng=rng)[0](rows)
+    errors = [misclassification_rate(labels, z) for z in (lifted, direct)]
+    assert errors[1] <= errors[0] + 0.01
+
+
+def test_scales_have_both_signs():
+    X, _, scales = lines(0, noise=0.1)
+    model = fitted(X)
+    for k in range(4):
+        mine = model.labels_ == k
+        np.testing.assert_allclose(np.abs(model.scales_[mine]).mean(), 1)
+        assert (model.scales_[mine] > 0).mean() >= 0.5  # the centre is the majority's
+        agreement = np.corrcoef(model.scales_[mine], scales[mine])[0, 1]
+        assert abs(agreement) > 0.999
+    fit = model.scales_[:, None] * model.cluster_centers_[model.labels_]
+    assert np.abs(fit - X).mean() < 0.15
+    assert model.score(X) > 0.95
+
+
+@pytest.mark.parametrize("options", [{"placement": "cosine"}, {"whiten": "learned"}])
+def test_goes_with_other_options(options):
+    X, labels, _ = lines(1)
+    model = fitted(X, **options)
+    assert misclassification_rate(labels, model.predict(X)) < 0.06
+    for k in range(4):
+        mine = model.labels_ == k
+        np.testing.assert_allclose(np.abs(model.scales_[mine]).mean(), 1)
+
+
+def test_zero_rows_and_weights():
+    X, labels, _ = lines(2)
+    X[3] = 0
+    weights = np.ones(len(X))
+    weights[10:20] = 0
+    with pytest.warns(UserWarning, match="rows are zero"):
+        model = fitted(X)
+    assert model.labels_[3] == 0
+    assert model.scales_[3] == 0
+    with pytest.warns(UserWarning, match="rows are zero"):
+        model = IhSC(4, signed=True, random_state=0).fit(X, sample_weight=weights)
+    assert misclassification_rate(labels, model.labels_) < 0.06
+    left_out = model.scales_[10:20] * (
+        X[10:20] * model.cluster_centers_[model.labels_[10:20]]
+    ).sum(axis=1)
+    assert (left_out >= 0).all()
+
+
+def test_sparse_and_float32():
+    X, *_ = lines(0)
+    dense = fitted(X)
+    np.testing.assert_array_equal(fitted(sp.csr_array(X)).labels_, dense.labels_)
+    single = fitted(X.astype(np.float32))
+    assert single.scales_.dtype == np.float32
+    np.testing.assert_array_equal(single.labels_, dense.labels_)
+
+
+def test_identical_rows():
+    X = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    with pytest.warns(UserWarning, match="distinct rows"):
+        model = fitted(np.repeat(X, 3, axis=0), k=3)
+    assert len(np.unique(model.labels_)) == 1
+    assert set(model.scales_) == {1.0, -1.0}
+
+
+def test_clusters_are_counted_by_their_directions():
+    X, *_ = lines(0)
+    with pytest.warns(UserWarning, match="4 eigenvalues stand out"):
+        model = IhSC("auto", signed=True, random_state=0).fit(X)
+    assert model.n_clusters_ == 4
+    assert model.selection_.method == "parallel"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"refine": True}, "refine=True .* does not go with signed=True"),
+        ({"assign_labels": "neighbors"}, "take 'tied' or 'kmeans'"),
+        ({"signed": "yes"}, "signed='yes'"),
+    ],
+)
+def test_bad_use(options, message):
+    options = {"signed": True} | options
+    with pytest.raises((ValueError, TypeError), match=message):
+        IhSC(2, **options).fit(lines(0)[0])
+
+
+# Rules for lines
+
+
+def test_a_signed_rule_knows_no_ends():
+    rng = np.random.default_rng(0)
+    rule = LinearRule(rng.standard_normal((3, 4)), rng.standard_normal(4), signed=True)
+    rows = rng.standard_normal((50, 3))
+    np.testing.assert_array_equal(rule(rows), rule(-rows))
+    np.testing.assert_array_equal(
+        rule.signs(rows, rule(rows)), -rule.signs(-rows, rule(rows))
+    )
+    flips = np.array([1, -1, -1, 1])
+    np.testing.assert_array_equal(rule.turned(flips)(rows), rule(rows))
+
+
+def test_a_signed_mixture_is_one_of_twice_as_many_clusters():
+    """A step of it is a step on rows and their opposites, from mirrored clusters."""
+    rng = np.random.default_rng(1)
+    rows = rng.standard_normal((60, 3))
+    start = np.eye(2)[rng.integers(0, 2, 60)] * rng.choice([-1, 1], (60, 1))
+    found = fit_clusters(rows, start, 0.2, 3, signed=True)
+    both = np.concatenate([rows, -rows])
+    ahead, back = np.maximum(start, 0), np.maximum(-start, 0)
+    members = np.block([[ahead, back], [back, ahead]])
+    mirrored = fit_clusters(both, members, 0.2, 3)
+    np.testing.assert_allclose(
+        mirrored.rule.coefficients,
+        np.hstack([found.rule.coefficients, -found.rule.coefficients]),
+        atol=1e-10,
+    )
+    # Each end has half of the cluster's rows.
+    half = found.rule.intercepts - np.log(2)
+    np.testing.assert_allclose(mirrored.rule.intercepts, np.tile(half, 2))
+    np.testing.assert_allclose(mirrored.log_likelihood, found.log_likelihood)
+
+
+def test_runs_are_in_order_and_find_lines():
+    rng = np.random.default_rng(0)
+    labels = np.arange(200) % 40  # many: squares of 40 directions would be 820 columns
+    rows = np.eye(40)[labels] * rng.choice([-1, 1], (200, 1))
+    rows += 0.05 * rng.standard_normal(rows.shape)
+    rules = line_runs(rows, 40, rng=rng)
+    assert misclassification_rate(labels, rules[0](rows)) == 0
+
+
+# The hint
+
+
+def with_hint(X, k):
+    """Return a fit that knows no signs, and whether it gave the hint."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = IhSC(k, random_state=0).fit(X)
+    return model, any("signed=True" in str(one.message) for one in caught)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("k", [2, 4, 8])
+def test_hint_where_signs_are_random(seed, k):
+    X, labels, _ = lines(seed, k=k)
+    plain, hinted = with_hint(X, k)
+    assert hinted
+    errors = [
+        misclassification_rate(labels, model.labels_) for model in (fitted(X, k), plain)
+    ]
+    assert errors[0] < errors[1]
+
+
+def one_sided():
+    rng = np.random.default_rng(0)
+    for k in (2, 3, 4):
+        X, _ = make_ihgmm(200, 60, k, random_state=k)
+        yield f"{k} clusters", X, k
+        yield f"{k} clusters without their mean", X - X.mean(axis=0), k
+        yield f"{k} clusters in standard units", (X - X.mean(0)) / X.std(0), k
+    angles = np.repeat(np.pi / 3 * np.arange(6), 40)
+    plane = np.column_stack([np.cos(angles), np.sin(angles)]) * 10
+    plane = plane @ np.linalg.qr(rng.standard_normal((50, 2)))[0].T
+    yield "six rays in a plane", plane + rng.standard_normal(plane.shape), 6
+    yield "noise", rng.standard_normal((200, 30)), 3
+
+
+@pytest.mark.parametrize(("X", "k"), [x[1:] for x in one_sided()])
+def test_no_hint_where_clusters_lie_on_one_side(X, k):
+    assert not with_hint(X, k)[1]
+
+
+def test_few_rows_say_nothing():
+    rng = np.random.default_rng(0)
+    assert not prefers_lines(rng.standard_normal((8, 3)), 2, rng)

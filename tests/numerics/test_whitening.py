@@ -1,0 +1,297 @@
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ihgmm import Biwhitener, IhSC, select_n_clusters
+from ihgmm.matrix import as_matrix, to_host
+from ihgmm.metrics import misclassification_rate
+from ihgmm.numerics.whitening import (
+    Whitener,
+    _count_variances,
+    learn_whitener,
+    looks_like_counts,
+)
+
+sys.path.append(str(Path(__file__).parents[1] / "matrix"))
+from array_kinds import DASK, DEVICES, MEMORY, STORED, opened
+
+
+def counts(seed, size, n=300, p=200, k=4, spread=0.7):
+    """Poisson rows of half shared profiles, as in benchmarks/designs.py."""
+    rng = np.random.default_rng(seed)
+    profiles = rng.gamma(0.5, size=p) + rng.gamma(0.5, size=(k, p))
+    profiles /= profiles.sum(axis=1, keepdims=True)
+    labels = np.arange(n) % k
+    scales = size * rng.lognormal(-(spread**2) / 2, spread, n)
+    X = rng.poisson(scales[:, None] * profiles[labels]).astype(float)
+    live = X.any(axis=1)
+    return X[live], labels[live], scales[live], profiles
+
+
+def bursts(seed, dispersion, n=300, p=300, k=4, size=1000):
+    """Counts of variance m + dispersion * m**2, as those of genes in cells."""
+    rng = np.random.default_rng(seed)
+    own = rng.standard_normal((k, p)) * (rng.random((k, p)) < 0.2)
+    profiles = rng.lognormal(0, 1.5, p) * np.exp(0.7 * own)
+    labels = np.arange(n) % k
+    means = profiles[labels] / profiles.sum(axis=1)[labels, None]
+    means *= size * rng.lognormal(0, 0.5, (n, 1))
+    return rng.poisson(
+        means * rng.gamma(1 / dispersion, dispersion, means.shape)
+    ), labels
+
+
+def whitener(X, noise="counts"):
+    return learn_whitener(as_matrix(X), noise, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_mean_variances_of_counts_are_one(seed):
+    X, labels, scales, profiles = counts(seed, 60)
+    white = whitener(X)(as_matrix(X))
+    factors = white.row_scale[:, None] * white.columns
+    # The variance of a count is its mean, of which the count is an estimate.
+    estimated, true = factors**2 * X, factors**2 * scales[:, None] * profiles[labels]
+    np.testing.assert_allclose(estimated.mean(axis=1), 1)
+    rare = X.mean(axis=0) < X.shape[1] ** -0.5
+    np.testing.assert_allclose(estimated.mean(axis=0)[~rare], 1, atol=0.2)
+    assert (estimated.mean(axis=0)[rare] < 1.2).all()
+    # Rows of few counts have the larger factors where chance has left them fewer.
+    assert abs(true.mean() - 1) < 0.25
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_counts_that_come_in_bursts(seed):
+    """Common columns would rule if their variance were their mean."""
+    X, labels = bursts(seed, dispersion=1.0)
+    assert Biwhitener("counts").fit(counts(seed, 60)[0]).dispersion_ < 0.02
+    assert 0.4 < Biwhitener("counts").fit(X).dispersion_ < 1.2
+    model = IhSC(4, whiten="counts", random_state=0).fit(X)
+    logs = np.log1p(X / X.sum(axis=1, keepdims=True) * np.median(X.sum(axis=1)))
+    errors = [
+        misclassification_rate(labels, z)
+        for z in (model.labels_, IhSC(4, random_state=0).fit(logs).labels_)
+    ]
+    assert errors[0] < min(0.15, errors[1] + 0.02)
+
+
+def test_variance_of_a_count_is_estimated_without_bias():
+    rng = np.random.default_rng(0)
+    for dispersion in (0.0, 0.5):
+        mean, n = 3.0, 200_000
+        mixed = mean * rng.gamma(2, 0.5, n) if dispersion else mean
+        x = rng.poisson(mixed, n).astype(float)
+        found = _count_variances(x, x**2, dispersion, 1.0).mean()
+        assert abs(found / (mean + dispersion * mean**2) - 1) < 0.02
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_learned_factors_are_those_of_the_noise(seed):
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.lognormal(0, 0.7, 400), rng.lognormal(0, 0.7, 100)
+    signal = 3 * rng.standard_normal((400, 4)) @ rng.standard_normal((4, 100))
+    noise = rng.standard_normal((400, 100)) * rows[:, None] * columns
+    X = signal * columns + noise
+    white = whitener(X, "learned")(as_matrix(X))
+    logs = np.log(white.row_scale * rows), np.log(white.columns * columns)
+    # Of noise that differs by factors, a fifth is left; 0.7 was there.
+    assert logs[0].std() < 0.2
+    assert logs[1].std() < 0.2
+
+
+@pytest.mark.parametrize("noise", ["counts", "learned"])
+def test_a_row_is_whitened_by_itself(noise):
+    X = counts(0, 60)[0]
+    change = whitener(X, noise)
+    white = change(as_matrix(X)).toarray()
+    few = change(as_matrix(X[5:9])).toarray()
+    np.testing.assert_allclose(few, white[5:9])
+    # A multiple of a row has a multiple of its noise, if that is not of counts.
+    twice = change(as_matrix(4 * X)).toarray()
+    np.testing.assert_allclose(twice, white * (2 if noise == "counts" else 1))
+
+
+@pytest.mark.parametrize("noise", ["counts", "learned"])
+@pytest.mark.parametrize("hold", [*MEMORY, *DEVICES, *STORED, *DASK])
+def test_every_kind_of_array(hold, noise, tmp_path):
+    X = counts(1, 60)[0]
+    expected = Biwhitener(noise, random_state=0).fit(X)
+    kind = opened(hold(X, tmp_path))
+    found = learn_whitener(kind, noise, np.random.default_rng(0))
+    np.testing.assert_allclose(found.columns, expected.column_factors_, rtol=1e-6)
+    white = found(kind)
+    np.testing.assert_allclose(white.toarray(), expected.transform(X), rtol=1e-6)
+    sqnorms = np.square(expected.transform(X)).sum(axis=1)
+    np.testing.assert_allclose(to_host(white.sqnorms), sqnorms, rtol=1e-6)
+
+
+def test_how_often_counts_are_read(tmp_path):
+    """Once for a sample, twice to learn and once to whiten."""
+    rows = opened(STORED[0](counts(0, 60)[0], tmp_path))
+    change = learn_whitener(rows, "counts", np.random.default_rng(0))
+    assert rows.passes <= 3
+    white = change(rows)
+    assert white.sqnorms.shape == (len(white.sqnorms),)
+    assert rows.passes <= 4
+
+
+def test_kinds_stay_what_they_are():
+    X = counts(0, 60)[0]
+    plain = Biwhitener("counts").fit(X)
+    sparse = plain.transform(sp.csr_array(X))
+    assert sp.issparse(sparse)
+    np.testing.assert_allclose(sparse.toarray(), plain.transform(X))
+    assert plain.transform(X.astype(np.float32)).dtype == np.float32
+    da = pytest.importorskip("dask.array")
+    lazy = plain.transform(da.from_array(X, chunks=(100, 200)))
+    assert isinstance(lazy, da.Array)
+    np.testing.assert_allclose(lazy.compute(), plain.transform(X))
+
+
+def test_columns_without_counts():
+    X = counts(0, 60)[0]
+    X[:, 7] = 0
+    change = Biwhitener("counts").fit(X)
+    assert change.column_factors_[7] == 0
+    new = np.zeros((1, 200))
+    new[0, 7] = 3  # nothing is known of this column
+    assert not change.transform(new).any()
+
+
+def test_negative_counts_are_refused():
+    with pytest.raises(ValueError, match=r"entry -2; counts are not negative.*learned"):
+        Biwhitener("counts").fit([[1.0, 0.0], [-2.0, 3.0]])
+    with pytest.raises(ValueError, match="noise='poisson'"):
+        Biwhitener("poisson").fit(np.eye(3))
+
+
+@pytest.mark.parametrize(("size", "most"), [(30, 0.14), (60, 0.06)])
+def test_thin_counts_are_clustered_and_counted(size, most):
+    errors, found = [], []
+    for seed in range(2):
+        X, labels, *_ = counts(seed, size)
+        model = IhSC("auto", whiten="counts", random_state=seed).fit(X)
+        errors.append(misclassification_rate(labels, model.labels_))
+        found.append(model.n_clusters_)
+    assert np.mean(errors) < most
+    assert found == [4, 4]
+
+
+def test_counting_alone_whitens_too():
+    X = counts(0, 30)[0]
+    with pytest.warns(UserWarning, match="looks like counts"):
+        plain = select_n_clusters(X, method="parallel", random_state=0)
+    found = select_n_clusters(X, method="parallel", whiten="counts", random_state=0)
+    assert found.n_clusters == 4 > plain.n_clusters
+
+
+@pytest.mark.parametrize("whiten", ["auto", "counts", "learned"])
+def test_results_are_in_the_units_of_the_data(whiten):
+    X, labels, scales, profiles = counts(2, 300)
+    model = IhSC(4, whiten=whiten, random_state=0).fit(X)
+    assert misclassification_rate(labels, model.labels_) < 0.01
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    for k in range(4):
+        mine = model.labels_ == k
+        true = labels[mine][0]
+        np.testing.assert_allclose(model.scales_[mine].mean(), 1)
+        total = model.cluster_centers_[k].sum()
+        assert abs(total / scales[mine].mean() - 1) < 0.1
+        relative = model.cluster_centers_[k] / total
+        assert np.abs(relative - profiles[true]).max() < 0.02
+        assert np.corrcoef(model.scales_[mine], scales[mine])[0, 1] > 0.95
+    # Of Poisson counts, the mean variance of a row is its mean.
+    expected = np.sqrt(scales / X.shape[1])
+    assert 0.8 < np.median(model.noise_levels_ / expected) < 1.25
+    assert abs(model.score(X) - IhSC(4, whiten="counts").fit(X).score(X)) < 0.1
+
+
+def test_units_do_not_matter():
+    X = counts(0, 60)[0]
+    plain = IhSC(4, whiten="learned", random_state=0).fit(X)
+    tiny = IhSC(4, whiten="learned", random_state=0).fit(X * 2.0**-300)
+    np.testing.assert_array_equal(tiny.labels_, plain.labels_)
+    np.testing.assert_allclose(
+        tiny.cluster_centers_ * 2.0**300, plain.cluster_centers_, rtol=1e-6
+    )
+
+
+def test_weights_of_zero_leave_rows_out():
+    X, *_ = counts(0, 60)
+    weights = np.ones(len(X))
+    weights[::5] = 0
+    model = IhSC(4, whiten="counts", random_state=0).fit(X, sample_weight=weights)
+    alone = IhSC(4, whiten="counts", random_state=0).fit(X[weights > 0])
+    np.testing.assert_array_equal(model.labels_[weights > 0], alone.labels_)
+    np.testing.assert_allclose(model.scales_[weights > 0], alone.scales_)
+    np.testing.assert_allclose(model.cluster_centers_, alone.cluster_centers_)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+# The hint
+
+
+@pytest.mark.parametrize("size", [15, 60])
+def test_counts_are_recognised(size):
+    assert looks_like_counts(as_matrix(counts(0, size)[0]))
+    assert looks_like_counts(as_matrix(sp.csr_array(counts(1, size)[0])))
+
+
+def not_counts():
+    rng = np.random.default_rng(0)
+    X = counts(0, 60)[0]
+    from sklearn.datasets import load_digits
+
+    return {
+        "scaled": X / X.sum(axis=1, keepdims=True),
+        "logarithms": np.log1p(X),
+        "answers": (X > 0).astype(float),
+        "pictures": load_digits().data,
+        "both signs": X - (rng.random(X.shape) < 0.1),
+        "equal means": rng.poisson(0.3, (200, 100)).astype(float),
+        "large": rng.poisson(rng.gamma(1, 30, 50), (200, 50)).astype(float),
+        "zero": np.zeros((3, 3)),
+    }
+
+
+@pytest.mark.parametrize("name", not_counts())
+def test_other_data_are_no_counts(name):
+    assert not looks_like_counts(as_matrix(not_counts()[name]))
+
+
+def test_the_hint_is_right_more_often_than_wrong():
+    better = worse = 0
+    for seed in range(3):
+        for size in (20, 40, 80):
+            X, labels, *_ = counts(seed, size, n=200, k=3 + seed)
+            k = labels.max() + 1
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")  # of noise that is too large, too
+                plain = IhSC(k, random_state=0).fit(X)
+                white = IhSC(k, whiten="counts", random_state=0).fit(X)
+            hints = [one for one in caught if "looks like counts" in str(one.message)]
+            assert len(hints) == 1
+            errors = [misclassification_rate(labels, m.labels_) for m in (plain, white)]
+            better += errors[1] < errors[0]
+            worse += errors[1] > errors[0]
+    assert better > 2 * worse
+
+
+def test_a_whitener_of_nothing_left():
+    """Rows that lie in few directions exactly have a noise of a thousandth at least."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2)) @ rng.standard_normal((2, 20))
+    white = whitener(X, "learned")(as_matrix(X)).toarray()
+    assert np.isfinite(white).all()
+    assert (np.square(white).sum(axis=1) < 1e3 * 20 * 1.01).all()
+
+
+def test_whitener_is_a_plain_map():
+    change = Whitener("counts", np.array([1.0, 0.5]), np.zeros((2, 0)))
+    white = change(as_matrix(np.array([[4.0, 0.0], [0.0, 8.0]])))
+    # (4, 0): mean variance 4 / 2; (0, 4): 8 / 4 / 2.
+    np.testing.assert_allclose(white.toarray(), [[4 / 2**0.5, 0], [0, 4]])

@@ -11,6 +11,7 @@ from ihgmm.estimators import (
     SphericalKMeans,
     TwoComponentLloyd,
 )
+from ihgmm.matrix.masked import with_missing
 from ihgmm.statistics.diagnosis import diagnose
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.model import make_ihgmm
@@ -32,4 +33,5 @@ __all__ = [
     "make_ihgmm",
     "scale_heterogeneity_test",
     "select_n_clusters",
+    "with_missing",
 ]

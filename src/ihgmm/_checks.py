@@ -13,7 +13,17 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
 from ihgmm._warnings import warn
-from ihgmm.matrix import Matrix, Tall, as_matrix, namespace, only, recognize, to_host
+from ihgmm.matrix import (
+    Filled,
+    Matrix,
+    Tall,
+    as_matrix,
+    namespace,
+    only,
+    recognize,
+    to_host,
+)
+from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.whitening import NOISES, looks_like_counts
 
 # Parameters
@@ -145,6 +155,7 @@ def check_matrix(
     *,
     reset: bool = True,
     in_memory: bool = False,
+    missing: str | None = None,
     verbose: bool = False,
 ) -> Matrix:
     """Return data of any kind as a matrix that is safe to compute with.
@@ -153,22 +164,35 @@ def check_matrix(
     of extreme size is divided by a power of two, its ``unit``. One pass over the data
     does all of this and gives the row norms. With an estimator, feature names and
     counts are recorded (``reset``) or compared. With ``in_memory``, data elsewhere is
-    read into the memory of the host; a device is refused.
+    read into the memory of the host; a device is refused. With ``missing="fit"``, NaN
+    may be among the entries; None says that the caller knows no such choice.
     """
     matrix = open_matrix(X, estimator, reset=reset)
     matrix.verbose = verbose
     if in_memory and not matrix.on_host:
         matrix = _to_memory(matrix, estimator)
+    known = matrix
     total = float(namespace(matrix.sqnorms).sum(matrix.sqnorms))
+    if missing == "fit" and np.isnan(total):
+        known = Filled(matrix, "filled")
+        total = float(namespace(known.sqnorms).sum(known.sqnorms))
     info = np.finfo(matrix.dtype)
     if np.sqrt(float(info.tiny)) < total < np.sqrt(float(info.max)) * 1e12:
         return matrix
-    _check_finite(matrix, estimator)
-    peak = matrix.max_abs()
+    _check_finite(known, estimator, can_fill=missing is not None)
+    peak = known.max_abs()
     if peak == 0:
         return matrix
     unit = 2.0 ** np.clip(np.floor(np.log2(peak)), -1000, 1000)
     return matrix.rescaled(1 / float(unit))
+
+
+def complete_matrix(X: Any, model: Any) -> Matrix:
+    """Return data in their own units, missing cells filled as a fitted model does."""
+    data = check_matrix(X, missing=getattr(model, "missing", None))
+    for change in getattr(model, "preparation_", ()):
+        data = change(data) if isinstance(change, Filler) else data
+    return data
 
 
 def open_matrix(
@@ -200,16 +224,20 @@ def _to_memory(matrix: Matrix, estimator: BaseEstimator | None) -> Matrix:
     )
 
 
-def _check_finite(matrix: Matrix, estimator: BaseEstimator | None) -> None:
+def _check_finite(
+    matrix: Matrix, estimator: BaseEstimator | None, *, can_fill: bool
+) -> None:
     count, row, column, value = matrix.not_finite()
     if count:
         who = "ihgmm" if estimator is None else type(estimator).__name__
         what = "NaN" if np.isnan(value) else "infinity"
+        remedy = "fill them in (for NaN, sklearn.impute.SimpleImputer does)"
+        if can_fill:
+            remedy = 'fill them in (for NaN, missing="fit" does)'
         raise ValueError(
             f"Input X contains {what} at row {row}, column {column} "
             f"(NaN or infinite entries in all: {count}). {who} does not accept "
-            "them: drop those rows, or fill them in (for NaN, "
-            "sklearn.impute.SimpleImputer does)."
+            f"them: drop those rows, or {remedy}."
         )
 
 
@@ -408,19 +436,52 @@ def counted_rows(X: Matrix, sample_weight: Any) -> tuple[Matrix, Tall | None]:
     return kept, None if kept.shape == X.shape else X.to_device(counts)
 
 
-def warn_zero_rows(sqnorms: Tall) -> None:
-    """Warn once when some rows are zero; raise when all are."""
+def warn_missing(X: Matrix, names: Any = None) -> int:
+    """Name columns without an observed cell; return how many rows have none.
+
+    Data whose norms are finite lack nothing.
+    """
+    if not np.isnan(float(namespace(X.sqnorms).sum(X.sqnorms))):
+        return 0
+    n, p = X.shape
+    counts = [*X.map(_missing_cells)]
+    columns = np.flatnonzero(sum(cells for cells, _ in counts) == n)
+    if len(columns):
+        shown = [str(j) if names is None else repr(names[j]) for j in columns[:5]]
+        more = f" and {len(columns) - 5} more" * (len(columns) > 5)
+        warn(
+            f"{len(columns)} of {p} columns of X have no observed cell: "
+            f"{', '.join(shown)}{more}. They tell nothing and are filled with zeros; "
+            "leave them out.",
+            DataConversionWarning,
+        )
+    return sum(rows for _, rows in counts)
+
+
+def _missing_cells(block: Matrix) -> tuple[np.ndarray, int]:
+    """Return how many cells of each column are missing, and rows that lack all."""
+    missing = block.missing()
+    per_row = to_host(missing.sqnorms)
+    return missing.column_sqnorms(), int(np.count_nonzero(per_row == block.shape[1]))
+
+
+def warn_zero_rows(sqnorms: Tall, unobserved: int = 0) -> None:
+    """Warn once when some rows are zero; raise when all are.
+
+    So many of them are zero because no cell of theirs is observed.
+    """
     zero = int(namespace(sqnorms).count_nonzero(sqnorms == 0))
     if zero == sqnorms.shape[0]:
         raise ValueError(
             f"All {zero} rows of X are zero: they show no pattern to cluster by. Check "
             "how X was read or preprocessed."
         )
+    why = f", {unobserved} of them without an observed cell" if unobserved else ""
     if zero:
         warn(
-            f"{zero} of {sqnorms.shape[0]} rows are zero. They show no pattern; they "
-            "get a zero embedding and the label of the largest cluster, 0. Drop them "
-            "beforehand if they should not be labelled.",
+            f"{zero} of {sqnorms.shape[0]} rows are zero{why}. They show no pattern; "
+            "they get a zero embedding and the label of the largest cluster, 0. Drop "
+            "them beforehand if they should not be labelled.",
             DataConversionWarning,
         )
 

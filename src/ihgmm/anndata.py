@@ -125,7 +125,9 @@ def ihsc(
     _check_key(adata, key_added, use_rep, places)
     model = IhSC(n_clusters, random_state=random_state, **options).fit(X)
     labels, centers = to_host(model.labels_), to_host(model.cluster_centers_)
-    diagnosis = diagnose(X, labels, gram=model.gram, clip=model.clip)
+    diagnosis = diagnose(
+        X, labels, gram=model.gram, clip=model.clip, missing=model.missing
+    )
     params = {**model.get_params(), "layer": layer, "use_rep": use_rep}
     # A generator cannot be stored, and None says nothing.
     kinds = (str, bool, int, float, np.number)

@@ -28,6 +28,7 @@ from ihgmm.estimators import PSC, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix import to_host
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.labels import LinearRule, NeighborRule
+from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.spectral import CosinePlacement, Placement
 from ihgmm.numerics.whitening import NOISES, Whitener
 from ihgmm.statistics.outliers import OutlierRule
@@ -98,8 +99,6 @@ PLACEMENTS = {
     "neighbors": {**EMBEDDING, "rows": "sm", "labels": "s"},
     "cosine": {"directions": "kp"},
 }
-# What rows go through first, in this order: arrays of each kind of map.
-WHITENER = {"whitener.columns": "p", "whitener.directions": "pw"}
 PLACING = {"rank": int, "diagonal": str, "longest": float, "unit": float}
 # How outliers are found: c centres in d directions.
 OUTLIERS = {
@@ -114,6 +113,19 @@ OUTLIERS = {
     "knots": "2j",
 }
 STRANGENESS = {"tail": float, "noise_share": float, "threshold": float}
+# What is done to rows before all else.
+MAPS = {
+    "filler": Layout(
+        Filler,
+        {"loadings": "pr", "noise_levels": "p", "mean": "r"},
+        {"nonnegative": bool},
+    ),
+    "whitener": Layout(
+        Whitener,
+        {"columns": "p", "directions": "pw"},
+        {"noise": str, "dispersion": float},
+    ),
+}
 SCALER = ("scaler.mean_", "scaler.scale_", "scaler.var_")
 
 HEADER, FORMAT = "header.json", "ihgmm-model"
@@ -170,25 +182,27 @@ def save_model(
     np.True_
     """
     scaler, estimator, layout = _split(model)
-    name = layout.build.__name__
+    class_name = layout.build.__name__
     if not hasattr(estimator, "cluster_centers_"):
-        raise NotFittedError(f"This {name} is not fitted; call fit before saving it.")
+        raise NotFittedError(
+            f"This {class_name} is not fitted; call fit before saving it."
+        )
     parameters, arrays = _contents(estimator, layout)
     placement, placing = _placement_contents(getattr(estimator, "placement_", None))
     arrays |= placing
+    preparation, maps = _preparation_contents(getattr(estimator, "preparation_", ()))
+    arrays |= maps
     outliers, finding = _outlier_contents(getattr(estimator, "outlier_rule_", None))
     arrays |= finding
     if outliers is not None:
         arrays["outlier_scores_"] = to_host(estimator.outlier_scores_)
-    preparation, maps = _preparation_contents(getattr(estimator, "preparation_", ()))
-    arrays |= maps
     if feature_names is None:
         feature_names = getattr(scaler or estimator, "feature_names_in_", None)
     header: dict[str, Any] = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "ihgmm": version("ihgmm"),
-        "class": name,
+        "class": class_name,
         "parameters": parameters,
         "numbers": {
             key: kind(getattr(estimator, key)) for key, kind in layout.numbers.items()
@@ -198,8 +212,8 @@ def save_model(
         "id_column": id_column,
         "label_column": label_column,
         "placement": placement,
-        "outliers": outliers,
         "preparation": preparation,
+        "outliers": outliers,
         "scaler": None,
     }
     if scaler is not None:
@@ -320,6 +334,45 @@ def _placement_contents(
     return numbers, arrays
 
 
+def _preparation_contents(
+    preparation: tuple[Any, ...],
+) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+    """Return what maps are called with their numbers, and their arrays."""
+    found: list[dict[str, Any]] = []
+    arrays: dict[str, np.ndarray] = {}
+    for change in preparation:
+        name = next(n for n, known in MAPS.items() if type(change) is known.build)
+        numbers = {key: getattr(change, key) for key in MAPS[name].numbers}
+        found.append({"kind": name, **numbers})
+        for key in MAPS[name].arrays:
+            arrays[f"{name}.{key}"] = getattr(change, key)
+    return found, arrays
+
+
+def _check_preparation(found: Any) -> None:
+    text = f"its preparation is {found!r}, which is not known."
+    _require(isinstance(found, list), text)
+    for change in found:
+        _require(isinstance(change, dict) and change.get("kind") in MAPS, text)
+        for key, kind in MAPS[change["kind"]].numbers.items():
+            value: Any = change.get(key)
+            _require(type(value) is kind, text)
+            _require(value in NOISES if kind is str else 0 <= value < np.inf, text)
+
+
+def _preparation(
+    found: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]
+) -> tuple[Any, ...]:
+    """Return the maps that numbers and arrays describe."""
+    maps = []
+    for change in found:
+        name = change["kind"]
+        parts = {key: arrays[f"{name}.{key}"] for key in MAPS[name].arrays}
+        parts |= {key: change[key] for key in MAPS[name].numbers}
+        maps.append(MAPS[name].build(**parts))
+    return tuple(maps)
+
+
 def _embedding_numbers(embedding: Embedding) -> dict[str, Any]:
     numbers = {key: kind(getattr(embedding, key)) for key, kind in PLACING.items()}
     return {key: _no_infinity(value) for key, value in numbers.items()}
@@ -371,45 +424,6 @@ def _outlier_rule(
     )
     given |= {key: numbers[key] for key in STRANGENESS}
     return OutlierRule(embedding, **given, signed=signed)
-
-
-def _preparation_contents(
-    preparation: tuple[Any, ...],
-) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
-    """Return what maps are called, and their arrays."""
-    numbers: list[dict[str, Any]] = []
-    arrays: dict[str, np.ndarray] = {}
-    for change in preparation:
-        parts = {"noise": change.noise, "dispersion": float(change.dispersion)}
-        numbers.append({"kind": "whitener", **parts})
-        for key in WHITENER:
-            arrays[key] = getattr(change, key.removeprefix("whitener."))
-    return numbers, arrays
-
-
-def _check_preparation(numbers: Any) -> None:
-    text = f"its preparation is {numbers!r}, which is not known."
-    _require(isinstance(numbers, list) and len(numbers) <= 1, text)
-    for change in numbers:
-        fits = isinstance(change, dict) and change.get("kind") == "whitener"
-        _require(fits and change.get("noise") in NOISES, text)
-        dispersion = change.get("dispersion")
-        _require(type(dispersion) is float and 0 <= dispersion < np.inf, text)
-
-
-def _preparation(
-    numbers: list[dict[str, Any]], arrays: Mapping[str, np.ndarray]
-) -> tuple[Whitener, ...]:
-    """Return the maps that numbers and arrays describe."""
-    return tuple(
-        Whitener(
-            change["noise"],
-            arrays["whitener.columns"],
-            arrays["whitener.directions"],
-            change["dispersion"],
-        )
-        for change in numbers
-    )
 
 
 def _check_placement(numbers: Any) -> None:
@@ -558,11 +572,11 @@ def _check_header(header: dict[str, Any]) -> Layout:
             numbers_of.pop(key, None)
     elif layout.build is IhSC:
         _check_placement(header.get("placement"))
-        _check_preparation(header.get("preparation", []))
         signed = parameters.get("signed", False)
         _require(type(signed) is bool, f"signed={signed!r} is no bool.")
     if header.get("outliers") is not None:
         _check_outliers(header["outliers"])
+    _check_preparation(header.get("preparation", []))
     for key, kind in numbers_of.items():
         text = f"{key}={numbers.get(key)!r} is no {kind.__name__}."
         _require(type(numbers.get(key)) is kind, text)
@@ -604,11 +618,14 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
         placement = header["placement"]
         kind = PLACEMENTS[placement["kind"]]
         shapes |= {f"placement.{key}": letters for key, letters in kind.items()}
-        shapes |= WHITENER if header.get("preparation") else {}
     outliers = header.get("outliers")
     if outliers is not None:
         shapes |= {f"outliers.{key}": letters for key, letters in OUTLIERS.items()}
         shapes["outlier_scores_"] = "n"
+    preparation = header.get("preparation", [])
+    for name in (change["kind"] for change in preparation):
+        kept = MAPS[name].arrays
+        shapes |= {f"{name}.{key}": letters for key, letters in kept.items()}
     old = header["version"] < 3 and "center_errors_" in shapes
     if old and header["version"] == 1:
         del shapes["center_errors_"]
@@ -628,11 +645,11 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
     if placement is not None:
         signed = parameters.get("signed", False)
         model.placement_ = _placement(placement, arrays, signed)
-        model.preparation_ = _preparation(header.get("preparation", []), arrays)
     if outliers is not None:
         signed = parameters.get("signed", False)
         model.outlier_rule_ = _outlier_rule(outliers, arrays, signed)
         model.outlier_threshold_ = model.outlier_rule_.threshold
+    model.preparation_ = _preparation(preparation, arrays)
     for key in layout.numbers:
         if key in header["numbers"]:
             setattr(model, key, header["numbers"][key])
@@ -678,6 +695,8 @@ def _check_arrays(
             _require(fits, f"{key} go beyond its {k} clusters.")
         elif key == "cluster_centers_" or "." in key:
             _require(bool(np.isfinite(array).all()), f"{key} are not finite.")
+        if key == "filler.noise_levels":
+            _require(bool((array > 0).all()), f"{key} are not all positive.")
 
 
 def _center_errors(arrays: dict[str, np.ndarray], noise: str) -> np.ndarray:

@@ -204,7 +204,7 @@ def test_predict_says_what_does_not_fit(sample):
     table.loc[2, "f1"] = np.nan
     table.to_csv("gap.csv", index=False)
     assert "1 of 120 rows have missing cells" in fail("predict", "model.npz", "gap.csv")
-    good("predict", "model.npz", "gap.csv", "--drop-missing", "-o", "out.csv")
+    good("predict", "model.npz", "gap.csv", "--missing", "drop", "-o", "out.csv")
     assert [row["row"] for row in read("out.csv")][:3] == ["1", "2", "4"]
     np.save("narrow.npy", X[:, :5])
     message = fail("predict", "model.npz", "narrow.npy")

@@ -97,7 +97,7 @@ def test_predict_knows_the_columns_of_the_fit():
     assert "all of them in column 'f2'" in fail("predict", "m.npz", "new.csv")
     kept = [f"{i:03d}" for i in range(60) if i != 4]
     for name in ("new.csv", "new.parquet"):
-        options = ["m.npz", name, "--drop-missing", "-o", "out.csv"]
+        options = ["m.npz", name, "--missing", "drop", "-o", "out.csv"]
         out, err = run("predict", *options)
         assert "Took ids from column 'customer', as the fit did." in out
         assert "Took known labels from 'kind', as the fit did." in out

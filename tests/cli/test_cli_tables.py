@@ -78,10 +78,10 @@ def test_customers(sample):
     assert "2 of 120 rows have missing cells, all of them in column 'gene 3'" in message
     assert "the first is in row 5" in message
     assert (
-        "--drop-missing to leave those rows out, --drop-columns to leave out "
-        "'gene 3', or fill them in."
+        "Add --missing fit to have them filled in, --missing drop to leave those rows "
+        "out, --drop-columns to leave out 'gene 3'."
     ) in message
-    done = invoke("fit", *options, "--drop-missing", "-o", "out.tsv")
+    done = invoke("fit", *options, "--missing", "drop", "-o", "out.tsv")
     assert done.exit_code == 0
     assert "9 cells of column 'barcode' in out.tsv begin like a formula" in done.stderr
     text = done.stdout
@@ -258,10 +258,10 @@ def test_missing_cells_are_told_where_they_are(sample):
     table.to_csv("b.csv", index=False)
     message = fail("fit", "b.csv", "-k", 3)
     assert "the most of them in columns 'f1' (5), 'f3' (4), 'f2' (3);" in message
-    assert "--drop-columns to leave out 'f1', 'f3', 'f2', or fill them in" in message
+    assert "--drop-columns to leave out 'f1', 'f3', 'f2'." in message
     good("fit", "b.csv", "-k", 3, "--drop-columns", "f1,f3,f2")
     message = fail("predict", "model.npz", "b.csv")
-    assert "out, or fill them in." in message
+    assert message.endswith("--missing drop to leave those rows out.")
     assert "--drop-columns" not in message  # predict has no such option
     table.loc[:3, "f4"] = np.nan
     table.to_csv("c.csv", index=False)
@@ -271,10 +271,10 @@ def test_missing_cells_are_told_where_they_are(sample):
     table["f5"] = [np.nan if i % 2 else 1.0 for i in range(120)]
     table["f6"] = [1.0 if i % 2 else np.nan for i in range(120)]
     table.to_csv("d.csv", index=False)
-    message = fail("fit", "d.csv", "-k", 3, "--drop-missing")
+    message = fail("fit", "d.csv", "-k", 3, "--missing", "drop")
     assert message.endswith(
         "every row has a missing cell, the most of them in columns 'f5' (60), "
-        "'f6' (60), 'f1' (5). Fill them in."
+        "'f6' (60), 'f1' (5). Add --missing fit to have them filled in."
     )
 
 
@@ -289,13 +289,13 @@ def test_a_column_that_costs_most_rows_is_named(sample):
     cure = f"--drop-columns to leave out 'age' (then {left} rows remain incomplete)"
     message = fail("fit", "a.csv", "-k", 3)
     assert f"{rows} of 120 rows have missing cells, most of them in column" in message
-    assert f"leave those rows out, {cure}, or fill them in." in message
+    assert f"--missing drop to leave those rows out, {cure}." in message
     # It is said wherever little is said, too.
     what = (
         f"Left out {rows} of 120 rows ({rows / 1.2:.0f}%) with missing cells, most of "
         "them in column 'age'."
     )
-    said = f"{what} To keep more rows, add {cure}, or fill them in."
+    said = f"{what} To keep more rows, add {cure}, or take --missing fit."
     for command in (
         ["fit", "a.csv", "-k", 3],
         ["fit", "a.csv", "-k", 3, "--quiet"],
@@ -303,20 +303,20 @@ def test_a_column_that_costs_most_rows_is_named(sample):
         ["test-scales", "a.csv", "-k", 3, "--json"],
         ["report", "a.csv", "-k", 3, "-o", "r.html"],
     ):
-        done = invoke(*command, "--drop-missing")
+        done = invoke(*command, "--missing", "drop")
         assert done.exit_code == 0
         assert " ".join(done.stderr.split()) == f"warning: {said}"
     page = Path("r.html").read_text(encoding="utf-8")
     assert what.replace("'age'", "<bdi>&#39;age&#39;</bdi>") in page
     assert "--drop-columns" not in page
-    drop = ["--drop-columns", "age", "--drop-missing"]
+    drop = ["--drop-columns", "age", "--missing", "drop"]
     text = good("fit", "a.csv", "-k", 3, *drop)  # few rows go
     assert f"Left out {left} rows with missing cells." in text
     # A model has its columns: they can only be filled in.
     table.fillna(1.0).to_csv("whole.csv", index=False)
     good("fit", "whole.csv", "-k", 3, "--save", "model.npz")
-    done = invoke("predict", "model.npz", "a.csv", "--drop-missing")
-    assert done.stderr.endswith("'age'. To keep more rows, fill them in.\n")
+    done = invoke("predict", "model.npz", "a.csv", "--missing", "drop")
+    assert done.stderr.endswith("'age'. To keep more rows, take --missing fit.\n")
 
 
 def test_thousands_separators_are_named(sample):
@@ -477,3 +477,35 @@ def test_unknown_column_lists_those_there_are(sample):
     message = fail("fit", "a.csv", "-k", 3, "--id-column", "name")
     assert "no such column; it has 'f0', 'f1'" in message
     assert "and 4 more" in message
+
+
+def test_missing_cells_are_filled_in(sample):
+    X, labels = sample
+    table = named(X.copy())
+    hidden = np.random.default_rng(3).random(table.shape) < 0.1
+    hidden[:, 2] |= np.arange(len(table)) % 3 == 0
+    table = table.mask(hidden)
+    table["type"] = np.array(["T", "B", "NK"])[labels]
+    table.to_csv("gaps.csv", index=False)
+    options = ["gaps.csv", "--label-column", "type", "--missing", "fit"]
+    text = good("fit", *options, "-k", 3, "--save", "m.npz", "-o", "out.csv")
+    assert f"Filled in {hidden.sum()} missing cells (" in text
+    assert "the most of them in columns 'f" in text
+    assert len(pd.read_csv("out.csv")) == 120
+    known = pd.read_csv("out.csv")["cluster"]
+    text = good("predict", "m.npz", "gaps.csv", "--missing", "fit", "-o", "new.csv")
+    again = pd.read_csv("new.csv")
+    assert (again["cluster"] == known).all()
+    assert np.isfinite(again["scale"]).all()
+    good("report", *options, "-k", 3, "-o", "r.html")
+    assert "missing cells" in Path("r.html").read_text(encoding="utf-8")
+    assert "3 clusters" in good("choose-k", *options)
+    assert "have no noise of their own" in fail("test-scales", *options, "-k", 3)
+    named(X).to_csv("whole.csv", index=False)
+    good("fit", "whole.csv", "-k", 3, "--save", "plain.npz")
+    message = fail("predict", "plain.npz", "gaps.csv", "--missing", "fit")
+    assert "plain.npz was fitted without it" in message
+    message = fail("fit", "gaps.csv", "-k", 3, "--missing", "mean")
+    assert (
+        "--missing='mean' is not known; give one of 'error', 'drop', 'fit'" in message
+    )

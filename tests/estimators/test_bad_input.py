@@ -37,9 +37,11 @@ def with_entry(value, storage=np.asarray):
     ("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")]
 )
 def test_not_finite(Estimator, storage, value, name):
+    can_fill = "missing" in Estimator().get_params()
+    remedy = 'missing="fit" does' if can_fill else "SimpleImputer does"
     message = (
         f"Input X contains {name} at row 5, column 2 .* in all: 1.*"
-        f"{Estimator.__name__} does not accept them: drop .*SimpleImputer"
+        f"{Estimator.__name__} does not accept them: drop .*{remedy}"
     )
     with pytest.raises(ValueError, match=message):
         Estimator(2).fit(with_entry(value, storage))

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from array_kinds import KINDS, SCALED, STRETCHED, opened
+from array_kinds import FILLED, KINDS, SCALED, STRETCHED, opened
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import (
@@ -43,7 +43,7 @@ def close(found, wanted, dtype, factor=1.0):
     assert_allclose(to_host(found), wanted, rtol=tol, atol=tol * peak)
 
 
-@pytest.fixture(params=[*KINDS, *SCALED, *STRETCHED], ids=name_of)
+@pytest.fixture(params=[*KINDS, *SCALED, *STRETCHED, *FILLED], ids=name_of)
 def kind(request):
     return request.param
 
@@ -115,6 +115,7 @@ def test_norms_and_counts(hold, dtype):
     close(A.column_sqnorms(), squares.sum(axis=0), dtype)
     assert isinstance(A.column_sqnorms(), np.ndarray)
     assert A.max_abs() == np.abs(X).max()
+    assert A.most_negative() == min(X.min(), 0)
     assert A.n_entries == (np.count_nonzero(X) if A.has_gaps else X.size)
     assert A.not_finite()[0] == 0
 
@@ -195,7 +196,7 @@ def test_a_matrix_is_a_matrix(hold):
 
 
 def test_integers_are_floats(kind, tmp_path):
-    if kind in (*SCALED, *STRETCHED) or kind.__name__.startswith("bare"):
+    if kind in (*SCALED, *STRETCHED, *FILLED) or kind.__name__.startswith("bare"):
         pytest.skip("these are matrices of floats already")
     X = np.round(3 * numbers("float64")[0]).astype(np.int16)
     A = opened(kind(X, tmp_path))
@@ -274,6 +275,36 @@ def test_clusters(kind, dtype, options, tmp_path):
         close(found.transform(given), wanted.transform(X), dtype, 1e3)
         assert found.score(given) == pytest.approx(wanted.score(X), rel=1e-5)
         assert_array_equal(opened(given).toarray(), X)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=name_of)
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_missing_cells(kind, dtype, tmp_path):
+    """NaN is told wherever the data are, and filled in as in NumPy."""
+    X = numbers(dtype)[0].copy()
+    X[(np.random.default_rng(4).random(X.shape) < 0.2) & (X != 0)] = np.nan
+    given = kind(X, tmp_path)
+    with pytest.raises(ValueError, match=r'NaN at row 0, column .*missing="fit"'):
+        IhSC(4).fit(given)
+    model = IhSC(4, missing="fit", random_state=0)
+    # Rows that are drawn for the filler do not depend on the kind.
+    wanted = fit_with_gaps(dtype)
+    found = model.fit(given)
+    labels = to_host(found.labels_)
+    assert (labels == wanted.labels_).mean() > 0.99
+    assert_array_equal(to_host(found.predict(given)), labels)
+    if (labels == wanted.labels_).all():
+        close(found.cluster_centers_, wanted.cluster_centers_, dtype, 1e4)
+        close(found.scales_, wanted.scales_, dtype, 1e5)
+        close(found.noise_levels_, wanted.noise_levels_, dtype, 1e5)
+    check_home(found.embedding_, given)
+
+
+@cache
+def fit_with_gaps(dtype):
+    X = numbers(dtype)[0].copy()
+    X[(np.random.default_rng(4).random(X.shape) < 0.2) & (X != 0)] = np.nan
+    return IhSC(4, missing="fit", random_state=0).fit(X)
 
 
 PLACINGS = (

@@ -55,6 +55,7 @@ def choose_k(
         "max_clusters": max_clusters,
         "random_state": random_state,
     }
+    options["missing"] = "fit" if reading.missing == "fit" else "error"
     with screen.working("counting"):
         count = select_n_clusters(table.X, **options)
     if plot is not None:

@@ -10,9 +10,10 @@ from typing import Any
 from sklearn.preprocessing import StandardScaler
 
 from ihgmm import IhSC
-from ihgmm._checks import check_outliers
+from ihgmm._checks import check_choice, check_outliers
 from ihgmm.cli.options import SEED, choice, option, reading_option
 from ihgmm.cli.screen import Screen
+from ihgmm.cli.tables.missing import HANDLING
 from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.table import Note, Request, Table
 from ihgmm.numerics.eigen import ORDERS
@@ -37,9 +38,16 @@ class RowReading:
         "with."
     )
     id_column: str | None = reading_option("Column with names of rows, for the output.")
-    drop_missing: bool = reading_option(
-        "Leave out rows with missing cells.", False, "--drop-missing"
+    missing: str = reading_option(
+        "Missing cells: error (refuse them), drop (leave out their rows) or fit (fill "
+        "them in by a low-rank model of the data).",
+        "error",
+        words=HANDLING,
     )
+
+    def __post_init__(self) -> None:
+        """Refuse what is not known, before any work is done."""
+        check_choice("--missing", self.missing, HANDLING)
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,7 @@ class Reading(RowReading):
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other, before any work is done."""
+        super().__post_init__()
         if self.standardize and self.scale_columns:
             raise ValueError(
                 "--standardize and --scale-columns exclude each other: the first "
@@ -79,7 +88,7 @@ class Reading(RowReading):
     def load(self, data: str, screen: Screen) -> Table:
         """Return the data with its columns scaled."""
         with screen.working(f"reading {data}"):
-            table = read_table(self.request(data), drop_missing=self.drop_missing)
+            table = read_table(self.request(data), missing=self.missing)
         return self.scale(table)
 
     def request(self, data: str) -> Request:
@@ -119,26 +128,27 @@ class Fitting:
     refine: bool = option(
         "Reassign rows to the centres that the other rows give.", False, "--refine"
     )
-    outliers: str | None = option(
-        'Give rows that fit no cluster the label -1: "auto", or a share such as 0.05.',
-        None,
-        "--outliers",
-        words=["auto"],
-    )
     whiten: str | None = WHITEN
     signed: bool = option(
         "Rows that point opposite ways are of one kind; scales have both signs.",
         False,
         "--signed",
     )
+    outliers: str | None = option(
+        'Give rows that fit no cluster the label -1: "auto", or a share such as 0.05.',
+        None,
+        "--outliers",
+        words=["auto"],
+    )
     paper: bool = option(
         "Take the settings of the paper's Algorithm 1.", False, "--paper"
     )
     random_state: int = SEED
 
-    def model(self) -> IhSC:
-        """Return the model, to be fitted."""
+    def model(self, missing: str) -> IhSC:
+        """Return the model, to be fitted to data whose missing cells are so handled."""
         options: dict[str, Any] = asdict(self)
+        options["missing"] = "fit" if missing == "fit" else "error"
         options["n_clusters"] = parse_n_clusters(self.n_clusters)
         options["outliers"] = parse_outliers(self.outliers)
         if not options.pop("paper"):

@@ -36,11 +36,11 @@ def fit(
 
       ihgmm fit cells.csv -k 8 --id-column barcode --label-column type -o labels.csv
 
-      ihgmm fit customers.csv -k 5 --scale-columns --drop-missing --save model.npz
+      ihgmm fit customers.csv -k 5 --scale-columns --missing fit --save model.npz
 
       ihgmm fit demo -k auto --refine --json
     """
-    model = fitting.model()
+    model = fitting.model(reading.missing)
     out.check_output(output, "-o", DELIMITERS, [data])
     out.check_output(save, "--save", sources=[data])
     if output is not None and save is not None and output.resolve() == save.resolve():

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from ihgmm._checks import complete_matrix
 from ihgmm.cli import output as out
 from ihgmm.cli.data import RowReading
 from ihgmm.cli.options import DATA, LABELS_FILE, argument
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.reading import DELIMITERS, read_table
 from ihgmm.cli.tables.table import Request
+from ihgmm.matrix import to_host
 from ihgmm.storage import load_saved
 
 
@@ -48,6 +50,12 @@ def predict(
     out.check_output(output, "-o", DELIMITERS, [data, model])
     saved = load_saved(model)
     fitted = saved.model
+    scaler, estimator = fitted if isinstance(fitted, Pipeline) else (None, fitted)
+    if rows.missing == "fit" and estimator.missing != "fit":
+        raise ValueError(
+            f"--missing fit: {model} was fitted without it and cannot fill cells in; "
+            "fit it with --missing fit, or give --missing drop."
+        )
     names = getattr(fitted, "feature_names_in_", None)
     request = Request(
         data,
@@ -58,7 +66,7 @@ def predict(
         fit_ids=saved.id_column,
     )
     with screen.working(f"reading {data}"):
-        table = read_table(request, drop_missing=rows.drop_missing)
+        table = read_table(request, missing=rows.missing)
     n, p = table.X.shape
     if p != fitted.n_features_in_:
         nameless = "has no names for them" if names is None else "finds them by name"
@@ -67,7 +75,6 @@ def predict(
             f"{fitted.n_features_in_}; the model {nameless}. Give a file with "
             "those columns alone."
         )
-    scaler, estimator = fitted if isinstance(fitted, Pipeline) else (None, fitted)
     with warnings.catch_warnings():
         # Columns were matched by name when they were read.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
@@ -98,7 +105,8 @@ def _figures(estimator: Any, X: Any, labels: np.ndarray) -> dict[str, np.ndarray
     No multiple is below 0.
     """
     centers = np.asarray(estimator.cluster_centers_, dtype=np.float64)
-    products = np.asarray(X @ centers.T)[np.arange(len(labels)), labels]
+    data = complete_matrix(X, estimator)
+    products = data.unit * to_host(data @ centers.T)[np.arange(len(labels)), labels]
     products = np.where(labels < 0, np.nan, products)  # outliers have no centre
     squares = (centers**2).sum(axis=1)[labels]
     scales = np.maximum(products / np.where(squares > 0, squares, 1.0), 0.0)

@@ -35,7 +35,7 @@ def report(
 
       ihgmm report wine -k 3 --standardize --title "Wines" -o wine.html
     """
-    model = fitting.model()
+    model = fitting.model(reading.missing)
     check_output(output, "-o", (".html", ".htm"), [data])
     table = reading.load(data, screen)
     with screen.working("clustering"):

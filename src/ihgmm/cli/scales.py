@@ -47,6 +47,11 @@ def scales(
       ihgmm test-scales cells.csv -k 8 --drop-columns batch,plate --json
     """
     k = None if n_clusters is None else parse_n_clusters(n_clusters)
+    if reading.missing == "fit":
+        raise ValueError(
+            "--missing fit: cells that are filled in have no noise of their own, which "
+            "the test compares scales with; give --missing drop."
+        )
     table = reading.load(data, screen)
     with screen.working("testing"):
         if k is not None:

@@ -38,6 +38,7 @@ from ihgmm._checks import (
     counted_rows,
     generator,
     open_matrix,
+    warn_missing,
     warn_zero_rows,
 )
 from ihgmm._progress import Steps
@@ -47,6 +48,7 @@ from ihgmm.numerics.eigen import ORDERS, SOLVERS
 from ihgmm.numerics.embedding import SPACES
 from ihgmm.numerics.gram import GRAMS, GramKind
 from ihgmm.numerics.labels import ASSIGNMENTS
+from ihgmm.numerics.missing import MISSING, Missing, learn_filler
 from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.outliers import OutlierRule, find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
@@ -62,14 +64,6 @@ except ImportError:  # scikit-learn before 1.9
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-Preparation = tuple[Callable[[Matrix], Matrix], ...]
-
-
-def prepared(X: Matrix, preparation: Preparation) -> Matrix:
-    """Return data after the maps that a fit has learnt."""
-    for change in preparation:
-        X = change(X)
-    return X
 
 
 def with_callbacks(method: F) -> F:
@@ -95,6 +89,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "refine": check_flag,
         "whiten": check_whiten,
         "signed": check_flag,
+        "missing": partial(check_choice, choices=MISSING),
         "max_samples": check_count,
         "n_init": check_n_init,
         "max_iter": check_count,
@@ -102,14 +97,17 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "outliers": check_outliers,
         "verbose": check_flag,
     }
+    missing: Missing | None = None  # of estimators that have no such parameter
     labels_: np.ndarray
     cluster_centers_: np.ndarray
     n_iter_: int
+    preparation_: tuple[Callable[[Matrix], Matrix], ...] = ()
     _fit: Callable[..., None]  # sets the attributes
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "fit"
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -149,6 +147,17 @@ class Clusterer(ClusterMixin, BaseEstimator):
             if name in self._checks:
                 self._checks[name](name, value)
 
+    def _learn_preparation(self, X: Matrix, rng: np.random.Generator) -> Matrix:
+        """Learn what is done to rows before all else, and return X after it."""
+        self.preparation_ = (learn_filler(X),) if self.missing == "fit" else ()
+        return self._prepared(X)
+
+    def _prepared(self, X: Matrix) -> Matrix:
+        """Return rows, new or old, as those of the fit were prepared."""
+        for change in self.preparation_:
+            X = change(X)
+        return X
+
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """Restore what was there before if the fit fails or is interrupted.
@@ -175,7 +184,8 @@ class Weighted(Clusterer):
         """
         self._check_parameters()
         with self._all_or_nothing():
-            self._fit(check_matrix(X, self, in_memory=True), sample_weight)
+            data = check_matrix(X, self, in_memory=True, missing=self.missing)
+            self._fit(data, sample_weight)
         return self
 
 
@@ -195,7 +205,6 @@ class InSteps(CallbackSupportMixin, Clusterer):
     outlier_rule_: OutlierRule
     outlier_scores_: np.ndarray
     outlier_threshold_: float
-    preparation_: Preparation
 
     @property
     def sizes_(self) -> np.ndarray:
@@ -248,17 +257,17 @@ class InSteps(CallbackSupportMixin, Clusterer):
         """Check the data, find the rows that count, and count the clusters."""
         rng = generator(self.random_state)
         with steps.step("check") as say:
-            everything = check_matrix(X, self, verbose=self.verbose)
+            everything = check_matrix(
+                X, self, missing=self.missing, verbose=self.verbose
+            )
             n, p = everything.shape
             say(f"{n:,} rows, {p:,} features")
             data, counts = counted_rows(everything, sample_weight)
-            self.preparation_ = self._learn_preparation(data, rng)
-            data = prepared(data, self.preparation_)
-            if counts is None:
-                everything = data
-            else:
-                everything = prepared(everything, self.preparation_)
-            warn_zero_rows(data.sqnorms)
+            names = getattr(self, "feature_names_in_", None)
+            unobserved = warn_missing(data, names)
+            data = self._learn_preparation(data, rng)
+            warn_zero_rows(data.sqnorms, unobserved)
+            everything = data if counts is None else self._prepared(everything)
         for name in ("selection_", *self._of_outliers):  # of an earlier fit
             self.__dict__.pop(name, None)
         if self.n_clusters == "auto":
@@ -316,10 +325,6 @@ class InSteps(CallbackSupportMixin, Clusterer):
         rule = getattr(self, "outlier_rule_", None)
         return None if rule is None else rule(X)
 
-    def _learn_preparation(self, X: Matrix, rng: np.random.Generator) -> Preparation:
-        """Return the maps that data go through before anything else is done."""
-        return ()
-
 
 class Begun(NamedTuple):
     """What a fit begins with."""
@@ -355,8 +360,10 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
 
     def _check_new(self, X: Any, *, in_memory: bool = False) -> Matrix:
         check_is_fitted(self)
-        data = check_matrix(X, self, reset=False, in_memory=in_memory)
-        return prepared(data, getattr(self, "preparation_", ()))
+        data = check_matrix(
+            X, self, reset=False, in_memory=in_memory, missing=self.missing
+        )
+        return self._prepared(data)
 
 
 class CosineClusterer(CenterClusterer):
@@ -411,7 +418,7 @@ class CosineClusterer(CenterClusterer):
         # The centres are few: they go where the rows are, whoever has fitted them.
         # They go through what rows have gone through.
         centers = as_matrix(to_host(self.cluster_centers_))
-        centers = prepared(centers, getattr(self, "preparation_", ()))
+        centers = self._prepared(centers)
         cosines = X @ unit_rows(centers.toarray()).T
         xp = namespace(cosines)
         norms = cast_like(xp.sqrt(X.sqnorms), cosines)

@@ -34,6 +34,7 @@ from ihgmm.matrix.tall import (
     unit_rows,
 )
 from ihgmm.numerics.gram import GramKind
+from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.statistics.covariance import Covariance, Structure, fit_tied
 from ihgmm.statistics.estimation import estimate_parameters, fit_to_centers
@@ -72,6 +73,11 @@ class IhGMM(DensityMixin, InSteps):
         one fits.
     gram : {"hetero", "hollow", "full", "cosine"}, default="hetero"
         Gram matrix of the spectral start, see :class:`~ihgmm.IhSC`.
+    missing : {"error", "fit"}, default="error"
+        What to do with missing cells: NaN, masked cells, and pandas' NA. ``"error"``
+        refuses them; ``"fit"`` fills them in by a low-rank model of the data, and takes
+        rows with missing cells in ``predict`` and the methods beside it, too. Centres,
+        scales and noise levels come from the observed cells. See :doc:`/missing`.
     max_iter : int, default=200
         Cap on the rounds.
     tol : float, default=1e-3
@@ -121,6 +127,8 @@ class IhGMM(DensityMixin, InSteps):
         ``noise_levels_``.
     log_likelihood_ : float
         Log-likelihood of the rows of the fit, each given the others.
+    preparation_ : tuple of callables
+        What is done to rows before all else: with ``missing="fit"``, filling them in.
     n_clusters_ : int
         Number of clusters, given or found.
     selection_ : ClusterCount
@@ -183,6 +191,7 @@ class IhGMM(DensityMixin, InSteps):
         *,
         noise: Structure = "individual",
         gram: GramKind = "hetero",
+        missing: Missing = "error",
         max_iter: int = 200,
         tol: float = 1e-3,
         outliers: float | Literal["auto"] | None = None,
@@ -192,6 +201,7 @@ class IhGMM(DensityMixin, InSteps):
         self.n_clusters = n_clusters
         self.noise = noise
         self.gram = gram
+        self.missing = missing
         self.max_iter = max_iter
         self.tol = tol
         self.outliers = outliers
@@ -344,21 +354,24 @@ class IhGMM(DensityMixin, InSteps):
         are not densities, and rows of different size are not comparable. Zero rows
         have 0. Outliers are judged as if they belonged to a cluster.
         """
+        values, data = self._likelihoods(X)
+        return data.to_device(values)
+
+    def _likelihoods(self, X: Any) -> tuple[np.ndarray, Matrix]:
+        """Return the log-likelihood of each row, on the host, and the checked data."""
         joint, data = self._joint(X)
         values = logsumexp(joint, axis=1) - _log_unit(data)
         values[to_host(data.sqnorms) > 0] -= self._covariance().log_volume
-        return data.to_device(values)
+        return values, data
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the (weighted) mean of :meth:`score_samples` over rows of clusters.
 
         Outliers do not count. ``y`` is ignored.
         """
-        values = to_host(self.score_samples(X))
+        values, data = self._likelihoods(X)
         weights = check_weights(sample_weight, len(values))
-        if hasattr(self, "outlier_rule_"):
-            data = check_matrix(X, self, reset=False)
-            weights = mark(weights, self._is_outlier(data), 0.0)
+        weights = mark(weights, self._is_outlier(data), 0.0)
         return float(np.average(values, weights=weights)) if weights.any() else np.nan
 
     def bic(self, X: Any) -> float:
@@ -453,7 +466,8 @@ class IhGMM(DensityMixin, InSteps):
     def _joint(self, X: Any) -> tuple[np.ndarray, Matrix]:
         """Return log-likelihoods of rows and clusters, in the units of checked data."""
         check_is_fitted(self)
-        data = check_matrix(X, self, reset=False)
+        data = check_matrix(X, self, reset=False, missing=self.missing)
+        data = self._prepared(data)
         return self._joint_of(data), data
 
     def _joint_of(self, data: Matrix) -> np.ndarray:

@@ -16,7 +16,7 @@ from ihgmm._checks import (
 )
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import CosineClusterer, InSteps, Preparation, mark
+from ihgmm.estimators.base import CosineClusterer, InSteps, mark
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import order_by_size, pick, place, sign_of, to_device
 from ihgmm.numerics.eigen import Solver
@@ -24,6 +24,7 @@ from ihgmm.numerics.embedding import Space
 from ihgmm.numerics.gram import GramKind
 from ihgmm.numerics.krylov import Order
 from ihgmm.numerics.labels import Assignment
+from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.spectral import CosinePlacement, Placement, spectral_clustering
 from ihgmm.numerics.whitening import Noise, learn_whitener
 from ihgmm.statistics.estimation import (
@@ -108,6 +109,11 @@ class IhSC(InSteps, CosineClusterer):
         Rows that fit no cluster get the label -1 and have no part in the fit: none of
         them; those that stand out ("auto"); or the strangest, a share of the rows
         above 0 and at most 0.5. :doc:`/outliers` says which rows stand out.
+    missing : {"error", "fit"}, default="error"
+        What to do with missing cells: NaN, masked cells, and pandas' NA. ``"error"``
+        refuses them; ``"fit"`` fills them in by a low-rank model of the data, and takes
+        rows with missing cells in ``predict`` and the methods beside it, too. Centres,
+        scales and noise levels come from the observed cells. See :doc:`/missing`.
     n_init : int or "auto", default="auto"
         Starts of k-means: one from pivoted QR, the others k-means++. "auto" is 1 + 10,
         fewer on large data whose starts agree.
@@ -137,6 +143,8 @@ class IhSC(InSteps, CosineClusterer):
         Share of rows whose coordinates there are mostly noise. Above 0.4 the fit warns.
     placement_ : callable
         How rows get their labels: their embedding, and the rule.
+    preparation_ : tuple of callables
+        What is done to rows before all else: with ``missing="fit"``, filling them in.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The pattern of each cluster: what a row of scale 1 looks like without noise.
     scales_ : ndarray of shape (n_samples,)
@@ -154,6 +162,8 @@ class IhSC(InSteps, CosineClusterer):
         Number of clusters, given or found.
     selection_ : ClusterCount
         How the number of clusters was found; only with ``n_clusters="auto"``.
+    preparation_ : tuple of callables
+        What rows go through first: a map that whitens, or nothing.
     outlier_scores_ : ndarray of shape (n_samples,)
         How strange each row is, only with ``outliers``: a score of 3 says that one in
         a thousand rows of the clusters is as strange. Rows above
@@ -161,8 +171,6 @@ class IhSC(InSteps, CosineClusterer):
     outlier_threshold_ : float
         Rows with larger scores are outliers: with "auto" at most ``log10(50 n)``,
         since one in fifty samples of n rows without outliers has a row so strange.
-    preparation_ : tuple of callables
-        What rows go through first: a map that whitens, or nothing.
     n_iter_ : int
         Iterations of k-means.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
@@ -200,6 +208,7 @@ class IhSC(InSteps, CosineClusterer):
     """
 
     _fewest_steps = 4
+    missing: Missing
     _placing: ClassVar = (*CosineClusterer._placing, "placement_", "outlier_rule_")
 
     def __init__(
@@ -218,6 +227,7 @@ class IhSC(InSteps, CosineClusterer):
         whiten: Noise | Literal["auto"] | None = None,
         refine: bool = False,
         outliers: float | Literal["auto"] | None = None,
+        missing: Missing = "error",
         n_init: int | Literal["auto"] = "auto",
         max_iter: int = 300,
         tol: float = 1e-2,
@@ -237,6 +247,7 @@ class IhSC(InSteps, CosineClusterer):
         self.whiten = whiten
         self.refine = refine
         self.outliers = outliers
+        self.missing = missing
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -299,10 +310,10 @@ class IhSC(InSteps, CosineClusterer):
         # the default: more than 14% of labels were wrong in all but one of those above.
         elif found.noise_share > 0.4 and k > 1:
             self._warn_of_noise(found.noise_share, k)
-        if found.ruling_rows and self.outliers is None:
-            self._warn_of_long_rows(found.ruling_rows)
         if found.looks_signed:
             self._warn_of_signs()
+        if found.ruling_rows and self.outliers is None:
+            self._warn_of_long_rows(found.ruling_rows)
         with steps.step("centers"):
             fitted: Parameters
             if refine:
@@ -345,11 +356,14 @@ class IhSC(InSteps, CosineClusterer):
                 "'kmeans'."
             )
 
-    def _learn_preparation(self, X: Matrix, rng: np.random.Generator) -> Preparation:
+    def _learn_preparation(self, X: Matrix, rng: np.random.Generator) -> Matrix:
+        X = super()._learn_preparation(X, rng)
         if self.whiten is None:
             hint_at_counts(X)
-            return ()
-        return (learn_whitener(X, self.whiten, rng),)
+            return X
+        whitener = learn_whitener(X, self.whiten, rng)
+        self.preparation_ = (*self.preparation_, whitener)
+        return whitener(X)
 
     def _refined(self, X: Matrix, labels: Tall, k: int) -> tuple[Tall, CosinePlacement]:
         refined = refine_labels(X, labels, k)

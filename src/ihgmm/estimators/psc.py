@@ -5,14 +5,23 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import pairwise_distances_argmin
 
-from ihgmm._checks import check_row_count, counted_rows, generator, identical_rows
+from ihgmm._checks import (
+    check_row_count,
+    counted_rows,
+    generator,
+    identical_rows,
+    warn_missing,
+)
+from ihgmm._warnings import warn
 from ihgmm.estimators.base import DistanceClusterer, Weighted
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.tall import number_by_size, place
 from ihgmm.numerics.eigen import Solver
 from ihgmm.numerics.labels import Assignment
+from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.spectral import spectral_clustering
 
 
@@ -32,6 +41,9 @@ class PSC(Weighted, DistanceClusterer):
         How eigenvectors are found; see :func:`ihgmm.numerics.eigen.leading_eigenpairs`.
     assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
         How projected rows become labels.
+    missing : {"error", "fit"}, default="error"
+        What to do with missing cells, NaN: refuse them, or fill them in by a low-rank
+        model of the data, see :doc:`/missing`.
     n_init : int or "auto", default="auto"
         Starts of k-means: one from pivoted QR, the others k-means++. "auto" is 1 + 10,
         fewer on large data whose starts agree.
@@ -86,6 +98,7 @@ class PSC(Weighted, DistanceClusterer):
         *,
         eigen_solver: Solver = "auto",
         assign_labels: Assignment = "kmeans",
+        missing: Missing = "error",
         n_init: int | Literal["auto"] = "auto",
         max_iter: int = 300,
         tol: float = 1e-2,
@@ -94,6 +107,7 @@ class PSC(Weighted, DistanceClusterer):
         self.n_clusters = n_clusters
         self.eigen_solver = eigen_solver
         self.assign_labels = assign_labels
+        self.missing = missing
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -102,6 +116,16 @@ class PSC(Weighted, DistanceClusterer):
     def _fit(self, everything: Matrix, sample_weight: Any = None) -> None:
         k = self.n_clusters
         X, counts = counted_rows(everything, sample_weight)
+        unobserved = warn_missing(X)
+        if unobserved:
+            warn(
+                f"{unobserved} of {X.shape[0]} rows have no observed cell. They are "
+                "filled with zeros, and clustered so; leave them out.",
+                DataConversionWarning,
+            )
+        rng = generator(self.random_state)
+        X = self._learn_preparation(X, rng)
+        everything = X if counts is None else self._prepared(everything)
         check_row_count(X.shape[0], k)
         found = spectral_clustering(
             X,
@@ -116,7 +140,7 @@ class PSC(Weighted, DistanceClusterer):
             n_init=self.n_init,
             max_iter=self.max_iter,
             tol=self.tol,
-            rng=generator(self.random_state),
+            rng=rng,
         )
         labels, values = found.labels, found.placement.embedding.eigenvalues
         kinds = identical_rows(X, k)

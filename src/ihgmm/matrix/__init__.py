@@ -9,6 +9,7 @@ works on them. Small arrays, one row for each cluster or column, are NumPy array
 from ihgmm.matrix.base import Matrix
 from ihgmm.matrix.blocks import Blocks
 from ihgmm.matrix.chosen import only
+from ihgmm.matrix.filled import Filled, filled
 from ihgmm.matrix.kinds import as_matrix, recognize
 from ihgmm.matrix.memory import Dense, Sparse
 from ihgmm.matrix.scaled import Scaled
@@ -18,12 +19,14 @@ from ihgmm.matrix.tall import Tall, namespace, to_host
 __all__ = [
     "Blocks",
     "Dense",
+    "Filled",
     "Matrix",
     "Scaled",
     "Sparse",
     "Stretched",
     "Tall",
     "as_matrix",
+    "filled",
     "namespace",
     "only",
     "recognize",

@@ -36,6 +36,8 @@ class Matrix(ABC):
     # How much each row counts, 1 on average; None where all count alike. Rows that are
     # taken count alike.
     weights: Tall | None = None
+    # The same rows with their missing cells, of a matrix whose cells were filled in.
+    incomplete: Matrix | None = None
     has_gaps: bool = False  # zeros are left out, so that signs and residuals skip them
     on_host: bool = True  # entries are in the memory of the host
     # Entries are read anew for every product, so that two products from one reading
@@ -193,6 +195,14 @@ class Matrix(ABC):
     ) -> Any:
         """Return one figure for each row, or ``whole`` rows, made by work on rows."""
         return work(self)
+
+    def filled(self, fill: Callable[[Tall], Tall] | None = None) -> Matrix:
+        """Return rows with NaN filled in, in memory; by zeros without a ``fill``."""
+        return self.take(slice(0, self.shape[0])).filled(fill)
+
+    def missing(self) -> Matrix:
+        """Return 1 where a cell is missing and 0 elsewhere, in memory."""
+        return self.take(slice(0, self.shape[0])).missing()
 
     def threads(self) -> AbstractContextManager[Any]:
         """Return a context in which products with this matrix run best."""

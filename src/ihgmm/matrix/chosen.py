@@ -20,6 +20,8 @@ def only(X: Matrix, rows: np.ndarray) -> Matrix:
     Nothing is copied of data that is not in memory.
     """
     chosen = Chosen(X, rows) if X.streamed else X.by_rows().take(rows)
+    if X.incomplete is not None:
+        chosen.incomplete = only(X.incomplete, rows)
     if X.weights is None:
         return chosen
     return chosen.weighted(namespace(X.weights).take(X.weights, X.to_device(rows)))

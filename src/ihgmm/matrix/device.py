@@ -104,6 +104,23 @@ class Device(Array):
         scaled = self.array * factor if fits else self.array / float(kind(1 / factor))
         return Device(scaled, self.unit / factor)
 
+    def filled(self, fill: Any = None) -> Device:
+        """Return rows with NaN filled in, as a copy; by zeros without a ``fill``."""
+        parts = []
+        # Work on a row takes several times its length.
+        for rows in row_ranges(self.shape[0], 2**22 // self.shape[1]):
+            few = self.array[rows, :]
+            if fill is None:
+                nothing = self.xp.zeros_like(few)
+                parts.append(self.xp.where(self.xp.isnan(few), nothing, few))
+            else:
+                parts.append(fill(few))
+        return Device(stack(parts), self.unit)
+
+    def missing(self) -> Device:
+        """Return 1 where a cell is missing and 0 elsewhere."""
+        return Device(self.xp.astype(self.xp.isnan(self.array), self.array.dtype))
+
     def minus_fit(self, parts: Any, directions: np.ndarray, gain: np.ndarray) -> Device:
         """Return the rows less their fit, each column times a gain."""
         left = self.array - parts @ self.cast(directions.T)

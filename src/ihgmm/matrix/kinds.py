@@ -48,6 +48,9 @@ def recognize(X: Any) -> Matrix | None:
     """Return data that scikit-learn does not know as a matrix; None for all else."""
     if isinstance(X, Matrix):
         return X
+    if isinstance(X, np.ma.MaskedArray) and X.ndim == 2:
+        # NumPy forgets the mask of an array that it converts.
+        return Dense(np.ma.filled(X.astype(float_type(X.dtype)), np.nan))
     if type(X).__module__.partition(".")[0] == "dask":
         from ihgmm.matrix.dask import open_dask
 

@@ -146,6 +146,31 @@ class Dense(Array):
     def rescaled(self, factor: float) -> Dense:
         return Dense(in_unit(self.array, self.dtype, factor), self.unit / factor)
 
+    def filled(self, fill: Any = None) -> Dense:
+        """Return rows with NaN filled in, as a copy; by zeros without a ``fill``."""
+        out = np.empty(self.shape, dtype=self.dtype)
+
+        def work(part: slice) -> None:
+            # A few rows at least share what filling begins with.
+            step = max(16, self._cached_entries // self.shape[1])
+            for start in range(part.start, part.stop, step):
+                rows = slice(start, min(start + step, part.stop))
+                few = self.array[rows]
+                out[rows] = (
+                    np.where(np.isnan(few), 0, few) if fill is None else fill(few)
+                )
+
+        if self._large:
+            with one_thread():
+                list(in_parts(self.shape[0], work))
+        else:
+            work(slice(0, self.shape[0]))
+        return Dense(out, self.unit)
+
+    def missing(self) -> Dense:
+        """Return 1 where a cell is missing and 0 elsewhere."""
+        return Dense(np.isnan(self.array).astype(self.dtype))
+
     def minus_fit(self, parts: Any, directions: np.ndarray, gain: np.ndarray) -> Dense:
         """Return the rows less their fit, each column times a gain."""
         left = parts @ self.cast(directions.T)
@@ -283,6 +308,29 @@ class Sparse(Matrix):
         if rows is not None:
             data = data * np.repeat(rows, np.diff(X.indptr))
         return self._with(X, data if columns is None else data * columns[X.indices])
+
+    def filled(self, fill: Any = None) -> Sparse:
+        """Return the rows with stored NaN filled in; by zeros without a ``fill``."""
+        X = self.array if fill is None else self.array.tocsr()
+        bad = np.flatnonzero(np.isnan(X.data))
+        data = X.data.copy()
+        data[bad] = 0
+        if fill is not None and len(bad):
+            owner = np.searchsorted(X.indptr, bad, side="right") - 1
+            rows, which = np.unique(owner, return_inverse=True)
+            for part in row_ranges(len(rows), 2**20 // X.shape[1]):
+                few = np.asarray(X[rows[part]].toarray())
+                at = (which >= part.start) & (which < part.stop)
+                places = which[at] - part.start, X.indices[bad[at]]
+                data[bad[at]] = fill(few)[places]
+        return Sparse(type(X)((data, X.indices, X.indptr), shape=X.shape), self.unit)
+
+    def missing(self) -> Sparse:
+        """Return 1 where a cell is missing; all others are not stored."""
+        X = self.array.tocoo()
+        bad = np.isnan(X.data)
+        ones = np.ones(np.count_nonzero(bad), dtype=self.dtype)
+        return Sparse(sp.csr_array((ones, (X.row[bad], X.col[bad])), shape=self.shape))
 
     def fit_at_entries(
         self, parts: np.ndarray, directions: np.ndarray

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from ihgmm._checks import check_labels, check_matrix
+from ihgmm._checks import check_labels, complete_matrix
 from ihgmm.matrix import to_host
 from ihgmm.matrix.tall import unit_rows
 from ihgmm.plotting._axes import font_size, given_or_new, ink, quiet
@@ -144,7 +144,7 @@ def _rows_of(model: Any, X: Any, picture: str) -> tuple[np.ndarray, Clusters]:
     clusters = clusters_of(model, picture)
     if X is not None:
         centers = fitted(model, "cluster_centers_", picture)
-        data = check_matrix(X)
+        data = complete_matrix(X, model)
         check_labels("labels", clusters.codes, data.shape[0])
         # At unit length, products with the centres are what cosines are.
         products = to_host(data @ unit_rows(centers.astype(np.float64)).T)

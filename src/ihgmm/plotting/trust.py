@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_labels, check_matrix
+from ihgmm._checks import check_labels, check_matrix, complete_matrix
 from ihgmm._text import percent
 from ihgmm.matrix import Matrix, only, to_host
 from ihgmm.metrics import match_labels, misclassification_rate
@@ -111,13 +111,13 @@ def plot_silhouette(model: Any, X: Any = None, *, ax: Any = None) -> Any:
     'mean silhouette 1.00'
     """
     clusters = clusters_of(model, "plot_silhouette")
-    X = getattr(model, "embedding_", None) if X is None else X
-    if X is None:
+    rows = getattr(model, "embedding_", None)
+    if X is None and rows is None:
         raise TypeError(
             f"{type(model).__name__} has no embedding_; give the rows to compare: "
             "plot_silhouette(model, X)."
         )
-    data = check_matrix(X)
+    data = check_matrix(rows) if X is None else complete_matrix(X, model)
     check_labels("labels", clusters.codes, data.shape[0])
     values = _cosine_silhouettes(data, clusters)
     ax = draw_profiles(ax, values, clusters)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ihgmm._checks import check_labels, check_matrix
+from ihgmm._checks import check_labels, complete_matrix
 from ihgmm.matrix import Matrix, only, to_host
 from ihgmm.matrix.tall import row_lengths, unit_rows
 from ihgmm.plotting._clusters import Clusters, names_of, text_of
@@ -37,7 +37,7 @@ class Facts:
         counted = getattr(getattr(model, "selection_", None), "plausible", ())
         self.plausible = ", ".join(str(number.n_clusters) for number in counted)
         labels = to_host(model.labels_).astype(np.intp)
-        data = check_matrix(X)
+        data = complete_matrix(X, model)
         n, p = data.shape
         if n != len(labels):
             raise ValueError(

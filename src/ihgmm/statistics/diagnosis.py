@@ -28,6 +28,7 @@ from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GRAMS, GramKind, GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
+from ihgmm.numerics.missing import MISSING, Missing, learn_filler
 from ihgmm.statistics.estimation import Estimates, estimate_parameters
 from ihgmm.statistics.refits import Refits, noise_directions, refit_halves
 from ihgmm.theory import CorollaryConditions, corollary_conditions
@@ -223,6 +224,7 @@ def diagnose(
     gram: GramKind = "hetero",
     clip: float | None = 1.5,
     estimates: Estimates | None = None,
+    missing: Missing = "error",
     random_state: Any = 0,
 ) -> Diagnosis:
     """Judge labels by the data: can they be trusted, and if not, why not.
@@ -243,6 +245,9 @@ def diagnose(
     estimates : Estimates, optional
         What :func:`ihgmm.estimate_parameters` returned for these labels, if it was
         asked already.
+    missing : {"error", "fit"}, default="error"
+        What to do with missing cells: refuse them, or fill them in as
+        :class:`ihgmm.IhSC` does.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the halves that are fitted, and of the solver's start.
 
@@ -281,7 +286,10 @@ def diagnose(
     """
     check_choice("gram", gram, GRAMS)
     rng = generator(random_state)
-    data = check_matrix(X)
+    check_choice("missing", missing, MISSING)
+    data = check_matrix(X, missing=missing)
+    if missing == "fit":
+        data = learn_filler(data)(data)
     sqnorms = to_host(data.sqnorms)
     n, p = data.shape
     strange = is_outlier(check_labels("labels", labels, n))

@@ -34,6 +34,7 @@ from ihgmm.matrix.tall import (
     widen,
 )
 from ihgmm.numerics.spectral import Spectral
+from ihgmm.statistics.observed import fit_observed
 from ihgmm.statistics.sandwich import (
     Residuals,
     center_variances,
@@ -243,7 +244,10 @@ def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Paramete
         return replace(found, scales=found.scales * X.cast(signs))
     rows = Groups.of(labels, k, X.weights)
     scales = rows.over_mean(_lengths_along_centers(fit, k, X.weights))
-    return Parameters(*_parameters(X, _fit(X, rows, rows.counted(scales), scales)))
+    found = Parameters(*_parameters(X, _fit(X, rows, rows.counted(scales), scales)))
+    if X.incomplete is None:
+        return found
+    return replace(found, **fit_observed(found, X, rows).parameters)
 
 
 def in_data_units(
@@ -255,7 +259,7 @@ def in_data_units(
     noise level of a row is the root of its mean variance over columns. Weights say how
     much rows count in the mean scale, which is 1.
     """
-    k, unit = len(found.centers), white.matrix.unit
+    k, unit = found.centers.shape[0], white.matrix.unit
     factors, columns = widen(white.row_scale), to_host(white.columns)
     lengths = ratio(widen(found.scales), factors)
     if weights is not None:
@@ -406,12 +410,21 @@ def _estimate(
         left = _residuals(X, rows, fit, [fit.weights**2])
         errors, variances = scales * np.nan, left.squares[0]
     variances[rows.sizes < 2] = np.inf
-    return Estimates(
+    found = Estimates(
         *_parameters(X, fit),
         scale_errors=X.cast(errors),
         center_errors=X.cast(np.sqrt(variances) * X.unit),
         center_freedom=_center_freedom(fit, rows),
         classes=classes,
+    )
+    if X.incomplete is None:
+        return found
+    seen = fit_observed(found, X, rows)
+    return replace(
+        found,
+        **seen.parameters,
+        scale_errors=found.scale_errors * X.cast(seen.scale_growth),
+        center_errors=found.center_errors * X.cast(seen.center_growth),
     )
 
 

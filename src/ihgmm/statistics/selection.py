@@ -25,6 +25,7 @@ from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.flips import default_flips, is_kept, null_eigenvalues, residual_of
 from ihgmm.numerics.gram import GramKind, GramOperator
 from ihgmm.numerics.krylov import EigenPairs
+from ihgmm.numerics.missing import MISSING, Missing, learn_filler
 from ihgmm.numerics.whitening import Noise, learn_whitener
 from ihgmm.statistics.evidence import (
     Confidence,
@@ -199,6 +200,7 @@ def select_n_clusters(
     method: Method = "auto",
     n_flips: int | None = None,
     whiten: Noise | Literal["auto"] | None = None,
+    missing: Missing = "error",
     sample_weight: Any = None,
     random_state: Any = None,
 ) -> ClusterCount:
@@ -227,6 +229,9 @@ def select_n_clusters(
     whiten : {"auto", "counts", "learned"} or None
         How noise is made alike in rows and columns first, as in :class:`ihgmm.IhSC`;
         ``"counts"`` for counts.
+    missing : {"error", "fit"}
+        What to do with missing cells: refuse them, or fill them in as
+        :class:`ihgmm.IhSC` does.
     sample_weight : array-like of shape (n_samples,), optional
         How much each row counts. Rows are then drawn by their weights, as many as
         these are worth: (sum of weights)² over the sum of squared weights.
@@ -280,11 +285,14 @@ def select_n_clusters(
     most = check_count("max_clusters", max_clusters)
     check_choice("gram", gram, COUNT_GRAMS)
     check_choice("method", method, METHODS)
+    check_choice("missing", missing, MISSING)
     if n_flips is not None:
         check_count("n_flips", n_flips)
     check_whiten("whiten", whiten)
     rng = generator(random_state)
-    data, _ = counted_rows(check_matrix(X), sample_weight)
+    data, _ = counted_rows(check_matrix(X, missing=missing), sample_weight)
+    if missing == "fit":
+        data = learn_filler(data)(data)
     if whiten is None:
         hint_at_counts(data)
     else:

@@ -1,4 +1,4 @@
-"""Missing cells: refused, or the rows that have them left out."""
+"""Missing cells: refused, kept to be filled in, or their rows left out."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from ihgmm._text import counted
+from ihgmm._text import counted, percent
 from ihgmm.cli.tables.table import Note, Request, Table, quote
 
+HANDLING = ("error", "drop", "fit")
 
-def without_missing(table: Table, request: Request, *, drop: bool) -> Table:
-    """Refuse missing cells, or leave out the rows that have them."""
+
+def handle_missing(table: Table, request: Request, handling: str) -> Table:
+    """Refuse missing cells, leave out the rows that have them, or keep and count them.
+
+    ``handling`` is one of :data:`HANDLING`.
+    """
     if table.is_sparse:
         return table  # the estimator names the place of a NaN
     source, missing = request.source, np.isnan(table.X)
@@ -19,28 +24,36 @@ def without_missing(table: Table, request: Request, *, drop: bool) -> Table:
     n, count = len(rows), int(rows.sum())
     if count == 0:
         return table
-    where, blamed = _places(table.names, missing.sum(axis=0))
+    cells = missing.sum(axis=0)
+    where, blamed = _places(table.names, cells)
+    if handling == "fit":
+        total = int(cells.sum())
+        share = percent(total / missing.size)
+        text = f"Filled in {counted(total, 'missing cell')} ({share}), {where}."
+        return replace(table, notes=[*table.notes, Note(text)])
     cure = None
     # A model has its columns: none can be left out, nor can one without a name.
     if request.features is None and table.names is not None:
         cure = _cure(table.names, missing, blamed)
     remedy = "" if cure is None else f", {cure}"
-    if not drop:
+    if handling == "error":
         raise ValueError(
             f"{source}: {count:,} of {n:,} rows have missing cells, {where}; the first "
-            f"is in row {int(rows.argmax()) + 1}. Add --drop-missing to leave those "
-            f"rows out{remedy}, or fill them in."
+            f"is in row {int(rows.argmax()) + 1}. Add --missing fit to have them "
+            f"filled in, --missing drop to leave those rows out{remedy}."
         )
     if count == n:
         raise ValueError(
-            f"{source}: every row has a missing cell, {where}. Fill them in{remedy}."
+            f"{source}: every row has a missing cell, {where}. Add --missing fit to "
+            f"have them filled in{remedy}."
         )
     note = Note(f"Left out {counted(count, 'row')} with missing cells.")
     if count > 0.2 * n:  # so many that results may not speak for the data
         share = f"{count:,} of {n:,} rows ({count / n:.0%})"
         what = f"Left out {share} with missing cells, {where}."
         other = "" if cure is None else f"add {cure}, or "
-        note = Note(f"{what} To keep more rows, {other}fill them in.", what, loud=True)
+        text = f"{what} To keep more rows, {other}take --missing fit."
+        note = Note(text, what, loud=True)
     labels = None if table.labels is None else table.labels[~rows]
     kept = {"X": table.X[~rows], "ids": table.ids[~rows], "labels": labels}
     return replace(table, **kept, notes=[*table.notes, note])

@@ -24,7 +24,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from ihgmm.cli.tables.columns import MISSING, choose_columns, is_number
-from ihgmm.cli.tables.missing import without_missing
+from ihgmm.cli.tables.missing import handle_missing
 from ihgmm.cli.tables.table import Note, Request, Table, numbered_table, quote_all
 
 # What stands between the cells of tables as text.
@@ -32,11 +32,11 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 BUILT_IN = ("iris", "wine", "digits", "demo")
 
 
-def read_table(request: Request, *, drop_missing: bool) -> Table:
+def read_table(request: Request, *, missing: str) -> Table:
     """Read a file in one of the formats of ``READERS``, or a data set by its name.
 
-    Rows with missing cells are refused, or left out. A ValueError says what is missing,
-    empty or damaged.
+    Missing cells are handled as one of ``HANDLING`` says. A ValueError says what is
+    missing, empty or damaged.
     """
     path = Path(request.source)
     if path.exists():
@@ -44,7 +44,7 @@ def read_table(request: Request, *, drop_missing: bool) -> Table:
     else:
         request.refuse_names()
         table = request.order(_built_in(request.source))
-    return without_missing(table, request, drop=drop_missing)
+    return handle_missing(table, request, missing)
 
 
 def _reader(path: Path) -> Callable[[Path, Request], Table]:

@@ -1,0 +1,205 @@
+"""Missing cells, as users have them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+from sklearn.exceptions import DataConversionWarning
+
+from ihgmm import (
+    PSC,
+    IhGMM,
+    IhSC,
+    diagnose,
+    make_ihgmm,
+    select_n_clusters,
+    with_missing,
+)
+from ihgmm.metrics import misclassification_rate
+from ihgmm.storage import load_model, save_model
+
+ESTIMATORS = (IhSC, IhGMM, PSC)
+
+
+def sample(seed=0, share=0.3, **options):
+    """Return complete data, the same with missing cells, and labels."""
+    options = {"separation_constant": 0.8, "scale_ratio": 5.0, **options}
+    X, labels = make_ihgmm(300, 60, 3, random_state=seed, **options)
+    hidden = np.random.default_rng(seed).random(X.shape) < share
+    return X, np.where(hidden, np.nan, X), labels
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_are_found_nearly_as_in_complete_data(Estimator, seed):
+    ratio, constant = (1.0, 3.0) if Estimator is PSC else (5.0, 0.8)
+    X, gaps, labels = sample(seed, scale_ratio=ratio, separation_constant=constant)
+    complete = Estimator(3, random_state=0).fit(X)
+    model = Estimator(3, missing="fit", random_state=0).fit(gaps)
+    wrong = misclassification_rate(labels, model.labels_)
+    assert wrong <= misclassification_rate(labels, complete.labels_) + 0.03
+    if Estimator is not IhGMM:  # which judges old rows by all others
+        assert_array_equal(model.predict(gaps), model.labels_)
+    assert misclassification_rate(labels, model.predict(gaps)) < 0.06
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_centres_and_scales_come_from_observed_cells(seed):
+    X, gaps, _ = sample(seed, separation_constant=3.0)
+    complete = IhSC(3, random_state=0).fit(X)
+    model = IhSC(3, missing="fit", random_state=0).fit(gaps)
+    assert misclassification_rate(complete.labels_, model.labels_) == 0
+    away = (model.scales_ - complete.scales_) / complete.scales_
+    assert np.sqrt(np.mean(away**2)) < 0.08
+    away = model.cluster_centers_ - complete.cluster_centers_
+    noise = np.median(complete.noise_levels_)
+    assert np.sqrt(np.mean(away**2)) < 0.2 * noise
+    # Filled cells have no noise; were they counted, levels would be lower by a sixth.
+    levels = np.median(model.noise_levels_ / complete.noise_levels_)
+    assert 0.95 < levels < 1.08
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_errors_grow_with_what_is_missing(seed):
+    X, gaps, _ = sample(seed, share=0.4, separation_constant=3.0)
+    complete = IhGMM(3, random_state=0).fit(X)
+    model = IhGMM(3, missing="fit", random_state=0).fit(gaps)
+    assert_array_equal(model.labels_, complete.labels_)
+    growth = np.median(model.scale_errors_ / complete.scale_errors_)
+    assert growth == pytest.approx(1 / np.sqrt(0.6), rel=0.1)
+    growth = np.median(model.center_errors_ / complete.center_errors_)
+    assert growth == pytest.approx(1 / np.sqrt(0.6), rel=0.1)
+    # Scales are as far from those of complete data as errors say, and no nearer.
+    away = (model.scales_ - complete.scales_) / model.scale_errors_
+    assert 0.3 < np.sqrt(np.mean(away**2)) < 1.2
+
+
+def test_complete_data_give_the_same_labels():
+    X, _, _ = sample()
+    plain = IhSC(3, random_state=0).fit(X)
+    model = IhSC(3, missing="fit", random_state=0).fit(X)
+    assert_array_equal(model.labels_, plain.labels_)
+    assert_array_equal(model.scales_, plain.scales_)
+    # The model takes new rows with missing cells all the same.
+    gaps = X.copy()
+    gaps[:, ::5] = np.nan
+    assert (model.predict(gaps) == plain.labels_).mean() > 0.95
+
+
+def test_every_way_to_say_missing():
+    X, gaps, _ = sample()
+    hidden = np.isnan(gaps)
+    wanted = IhSC(3, missing="fit", random_state=0).fit(gaps).labels_
+    frame = pd.DataFrame(gaps).astype("Float64")
+    assert frame.isna().to_numpy().any()
+    ways = [
+        np.ma.masked_array(X, hidden),
+        frame,
+        with_missing(X, hidden),
+        with_missing(sp.csr_array(X), hidden),
+        with_missing(X, sp.csr_array(hidden)),
+    ]
+    for way in ways:
+        model = IhSC(3, missing="fit", random_state=0).fit(way)
+        assert_array_equal(model.labels_, wanted)
+        assert_array_equal(model.predict(way), wanted)
+        with pytest.raises(ValueError, match=r'contains NaN.*missing="fit"'):
+            IhSC(3).fit(way)
+
+
+def test_a_mask_of_the_wrong_kind():
+    X = np.eye(3)
+    with pytest.raises(ValueError, match=r"type float64 in shape \(3, 3\); give True"):
+        with_missing(X, X)
+    with pytest.raises(ValueError, match=r"in shape \(2, 3\); give.*in shape \(3, 3\)"):
+        with_missing(X, np.zeros((2, 3), bool))
+
+
+def test_zeros_of_sparse_data_are_zeros():
+    rng = np.random.default_rng(0)
+    X = np.outer(rng.uniform(1, 2, 60), np.arange(8.0) % 2)
+    X[30:] = np.outer(rng.uniform(1, 2, 30), (1 + np.arange(8.0)) % 2)
+    S = sp.csr_array(X)
+    S.data[::5] = np.nan
+    model = IhSC(2, missing="fit", random_state=0).fit(S)
+    assert_array_equal(model.labels_, np.repeat([0, 1], 30))
+    assert_array_equal(model.cluster_centers_ == 0, X[[0, 30]] == 0)
+
+
+def test_counts_and_diagnosis():
+    X, gaps, _ = sample(separation_constant=3.0)
+    assert select_n_clusters(gaps, missing="fit", random_state=0).n_clusters == 3
+    model = IhSC("auto", missing="fit", random_state=0).fit(gaps)
+    assert model.n_clusters_ == 3
+    assert diagnose(gaps, model.labels_, missing="fit").verdict == "well separated"
+    for ask in (lambda: select_n_clusters(gaps), lambda: diagnose(gaps, model.labels_)):
+        with pytest.raises(ValueError, match=r'NaN at row 0.*drop.*missing="fit" does'):
+            ask()
+    with pytest.raises(ValueError, match="missing='mean' is not known; give one of"):
+        select_n_clusters(X, missing="mean")
+    with pytest.raises(ValueError, match="missing='mean' is not known; give one of"):
+        IhSC(3, missing="mean").fit(X)
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_infinity_is_not_missing(Estimator):
+    _, gaps, _ = sample()
+    gaps[7, 2] = -np.inf
+    with pytest.raises(ValueError, match="infinity at row 7, column 2"):
+        Estimator(3, missing="fit").fit(gaps)
+
+
+def test_rows_and_columns_without_a_cell():
+    _, gaps, labels = sample(separation_constant=3.0)
+    gaps[[5, 8]] = np.nan
+    gaps[:, [1, 4]] = np.nan
+    model = IhSC(3, missing="fit", random_state=0)
+    rows = "2 of 300 rows are zero, 2 of them without an observed cell"
+    columns = "2 of 60 columns of X have no observed cell: 1, 4. They tell nothing"
+    with (
+        pytest.warns(DataConversionWarning, match=rows),
+        pytest.warns(DataConversionWarning, match=columns),
+    ):
+        model.fit(gaps)
+    assert_array_equal(model.labels_[[5, 8]], 0)
+    assert_array_equal(model.scales_[[5, 8]], 0)
+    assert_array_equal(model.cluster_centers_[:, [1, 4]], 0)
+    rest = np.delete(np.arange(300), [5, 8])
+    assert misclassification_rate(labels[rest], model.labels_[rest]) == 0
+    named = pd.DataFrame(gaps, columns=[f"gene {j}" for j in range(60)])
+    with (
+        pytest.warns(DataConversionWarning, match="cell: 'gene 1', 'gene 4'"),
+        pytest.warns(DataConversionWarning, match=rows),
+    ):
+        model.fit(named)
+    with (
+        pytest.warns(DataConversionWarning, match="columns"),
+        pytest.warns(DataConversionWarning, match="2 of 300 rows have no observed"),
+    ):
+        PSC(3, missing="fit", random_state=0).fit(gaps)
+    with (
+        pytest.raises(ValueError, match="All 300 rows of X are zero"),
+        pytest.warns(DataConversionWarning, match="60 of 60 columns"),
+    ):
+        model.fit(np.full((300, 60), np.nan))
+
+
+def test_rows_of_weight_zero_do_not_teach():
+    _, gaps, _ = sample()
+    weights = np.ones(300)
+    weights[200:] = 0
+    few = IhSC(3, missing="fit", random_state=0).fit(gaps[:200])
+    model = IhSC(3, missing="fit", random_state=0).fit(gaps, sample_weight=weights)
+    assert_array_equal(model.preparation_[0].loadings, few.preparation_[0].loadings)
+    assert_array_equal(model.labels_[:200], few.labels_)
+    assert_array_equal(model.labels_[200:], few.predict(gaps[200:]))
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_a_stored_model_fills_in(Estimator, tmp_path):
+    _, gaps, _ = sample()
+    model = Estimator(3, missing="fit", random_state=0).fit(gaps)
+    save_model(model, tmp_path / "m.npz")
+    loaded = load_model(tmp_path / "m.npz")
+    assert_array_equal(loaded.predict(gaps), model.predict(gaps))

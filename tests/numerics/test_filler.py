@@ -1,0 +1,99 @@
+"""Missing cells: the model that fills them, against a naive oracle and the truth."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ihgmm import make_ihgmm
+from ihgmm.matrix import as_matrix
+from ihgmm.numerics.missing import Filler, learn_filler
+
+
+def some_filler(rng, p=7, rank=3):
+    return Filler(
+        rng.standard_normal((p, rank)),
+        rng.uniform(0.5, 2, p),
+        rng.standard_normal(rank),
+    )
+
+
+def conditional_mean(filler, row):
+    """Fill a row by the formula for a Gaussian vector, given a part of it."""
+    B = filler.loadings
+    mean = B @ filler.mean
+    covariance = B @ B.T + np.diag(filler.noise_levels**2)
+    seen = ~np.isnan(row)
+    out = row.copy()
+    inverse = np.linalg.inv(covariance[np.ix_(seen, seen)])
+    gain = covariance[np.ix_(~seen, seen)] @ inverse
+    out[~seen] = mean[~seen] + gain @ (row - mean)[seen]
+    return out
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_cells_get_their_conditional_means(dtype):
+    rng = np.random.default_rng(0)
+    filler = some_filler(rng)
+    X = rng.standard_normal((40, 7)).astype(dtype)
+    X[rng.random(X.shape) < 0.4] = np.nan
+    X[3] = np.nan
+    before = X.copy()
+    found = filler(as_matrix(X))
+    assert_array_equal(X, before)
+    assert found.dtype == dtype
+    assert_array_equal(found.array[3], 0)
+    wanted = [conditional_mean(filler, row.astype(float)) for row in np.delete(X, 3, 0)]
+    tolerance = 1e-4 if dtype == "float32" else 1e-10
+    assert_allclose(np.delete(found.array, 3, 0), wanted, tolerance, tolerance)
+    known = ~np.isnan(X)
+    assert_array_equal(found.array[known], X[known])
+
+
+def test_complete_data_stay_as_they_are():
+    rng = np.random.default_rng(1)
+    X = as_matrix(rng.standard_normal((20, 7)))
+    assert some_filler(rng)(X) is X
+
+
+@pytest.mark.parametrize("power", [-600, 0, 500])
+def test_the_unit_of_the_data_does_not_matter(power):
+    rng = np.random.default_rng(2)
+    X = np.outer(rng.uniform(1, 2, 60), rng.standard_normal(8))
+    X += 0.1 * rng.standard_normal(X.shape)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    wanted = learn_filler(as_matrix(X))(as_matrix(X)).array
+    large = as_matrix(X * 2.0**power).rescaled(2.0**-power)
+    assert_allclose(learn_filler(large)(large).array, wanted, 1e-10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_filled_in_is_near_what_was_there(seed):
+    X, _ = make_ihgmm(300, 40, 4, separation_constant=1.0, random_state=seed)
+    rng = np.random.default_rng(seed)
+    hidden = rng.random(X.shape) < 0.3
+    gaps = np.where(hidden, np.nan, X)
+    found = learn_filler(as_matrix(gaps))
+    assert 3 <= found.loadings.shape[1] <= 8
+    filled = found(as_matrix(gaps)).array
+    error = np.square(filled - X)[hidden].mean()
+    means = np.square(np.nanmean(gaps, axis=0) - X)[hidden].mean()
+    # Noise levels are between 0.5 and 1.5: the mean square of noise is 13/12.
+    assert error < 1.35 * 13 / 12
+    assert error < 0.5 * means
+
+
+def test_a_column_that_nobody_has_is_filled_by_zero():
+    X, _ = make_ihgmm(100, 10, 2, random_state=0)
+    X[:, 4] = np.nan
+    data = as_matrix(X)
+    assert_array_equal(learn_filler(data)(data).array[:, 4], 0)
+
+
+def test_rows_are_drawn_from_large_data():
+    X, _ = make_ihgmm(3_000, 12, 3, random_state=0)
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    data = as_matrix(X)
+    few = learn_filler(data, max_rows=500)
+    filled, whole = few(data).array, learn_filler(data, max_rows=3_000)(data).array
+    away = np.linalg.norm(filled - whole) / np.linalg.norm(whole)
+    assert away < 0.1

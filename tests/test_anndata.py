@@ -343,3 +343,14 @@ def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "anndata", None)
     with pytest.raises(ImportError, match="pip install anndata"):
         ihsc(None, 3)
+
+
+def test_outliers():
+    X, _ = make_ihgmm(200, 50, 3, random_state=0)
+    X[:4] = 1000 * np.random.default_rng(0).standard_normal((4, 50))
+    adata = anndata.AnnData(X)
+    ihsc(adata, n_clusters=3, outliers="auto")
+    assert adata.obs["ihsc"].tolist()[:4] == ["-1"] * 4
+    assert (adata.obs["ihsc"] == "-1").sum() == 4
+    assert adata.obs["ihsc_outlier_score"][:4].min() > 4
+    assert adata.obs["ihsc_size"].isna().sum() == 4

@@ -411,7 +411,7 @@ def _check_outliers(numbers: Any) -> None:
 
 
 def _outlier_rule(
-    numbers: dict[str, Any], arrays: Mapping[str, np.ndarray]
+    numbers: dict[str, Any], arrays: Mapping[str, np.ndarray], signed: bool
 ) -> OutlierRule:
     """Return the rule of outliers that numbers and arrays describe."""
     numbers = {
@@ -422,7 +422,8 @@ def _outlier_rule(
         **{key: given.pop(key) for key in EMBEDDING},
         **{key: numbers[key] for key in PLACING},
     )
-    return OutlierRule(embedding, **given, **{key: numbers[key] for key in STRANGENESS})
+    given |= {key: numbers[key] for key in STRANGENESS}
+    return OutlierRule(embedding, **given, signed=signed)
 
 
 def _check_placement(numbers: Any) -> None:
@@ -645,7 +646,8 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
         signed = parameters.get("signed", False)
         model.placement_ = _placement(placement, arrays, signed)
     if outliers is not None:
-        model.outlier_rule_ = _outlier_rule(outliers, arrays)
+        signed = parameters.get("signed", False)
+        model.outlier_rule_ = _outlier_rule(outliers, arrays, signed)
         model.outlier_threshold_ = model.outlier_rule_.threshold
     model.preparation_ = _preparation(preparation, arrays)
     for key in layout.numbers:

@@ -561,3 +561,26 @@ def test_colours_can_be_turned_off(monkeypatch):
     assert "\x1b[31merror:\x1b[0m nowhere" in fail("predict", "nowhere", "iris")
     monkeypatch.setenv("NO_COLOR", "1")
     assert "error: nowhere: no such file" in fail("predict", "nowhere", "iris")
+
+
+def test_outliers(folder):
+    rng = np.random.default_rng(0)
+    X = np.outer(rng.uniform(1, 3, 60), np.eye(5)[0]) + 0.1 * rng.normal(size=(60, 5))
+    X[30:] = X[30:, ::-1]
+    X[:3] = 50 * rng.normal(size=(3, 5))
+    write("rows.csv", X, None)
+    arguments = ["rows.csv", "-k", 2, "--outliers", "auto"]
+    told = document("fit", *arguments, "-o", "labels.csv", "--save", "model.npz")
+    assert told["clusters"][-1]["cluster"] == -1
+    assert told["clusters"][-1]["rows"] == 3
+    rows = read("labels.csv")
+    assert [row["cluster"] == "-1" for row in rows] == [i < 3 for i in range(60)]
+    scores = [float(row["outlier_score"]) for row in rows]
+    assert min(scores[:3]) > max(scores[3:])
+    good("predict", "model.npz", "rows.csv", "-o", "again.csv")
+    again = [row["cluster"] for row in read("again.csv")]
+    assert again == [row["cluster"] for row in rows]
+    assert "1.5%" not in good("fit", "rows.csv", "-k", 2)
+    for value in ("0.7", "-1", "many"):
+        message = fail("fit", "rows.csv", "-k", 2, f"--outliers={value}")
+        assert f"--outliers {value}: give auto, or a share" in message

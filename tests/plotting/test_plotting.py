@@ -36,7 +36,7 @@ from ihgmm.plotting import (
 )
 from ihgmm.plotting._axes import shortened
 from ihgmm.plotting._clusters import Clusters
-from ihgmm.plotting._colors import DARK, LIGHT, color, marker
+from ihgmm.plotting._colors import DARK, LIGHT, NEUTRAL, color, marker
 from ihgmm.statistics.contrasts import telling_features
 
 matplotlib.use("Agg")
@@ -538,7 +538,7 @@ def test_confusion_is_matched_and_framed():
 
 
 def test_confusion_with_fewer_clusters_than_labels():
-    ax = plot_confusion([-1, 0, 0, 1], [0, 1, 1, 1])
+    ax = plot_confusion([3, 4, 4, 5], [0, 1, 1, 1])
     assert [t.get_text() for t in ax.get_xticklabels()] == ["0", "1"]
     assert len(ax.patches) == 2
     with pytest.raises(ValueError, match="labels_true has 2 entries and labels_pred"):
@@ -681,3 +681,27 @@ def test_numbers_on_the_ring_keep_apart_on_small_axes():
     assert len(boxes) == 50
     for i, one in enumerate(boxes):
         assert not any(one.overlaps(two) for two in boxes[:i])
+
+
+def test_outliers_are_grey_and_in_no_cluster(data):
+    X = data[0].copy()
+    X[:5] = 1000 * np.random.default_rng(0).standard_normal((5, X.shape[1]))
+    model = IhSC(4, outliers="auto", random_state=0).fit(X)
+    assert (model.labels_ < 0).sum() == 5
+    ax = plot_sizes(model)
+    assert tick_labels(ax.xaxis)[-1].get_text() == "outlier"
+    assert [patch.get_height() for patch in ax.patches][-1] == 5
+    ax = plot_embedding(model)
+    assert legend(ax) == ["outlier"]
+    assert sum(len(one.get_offsets()) for one in ax.collections) == len(X)
+    grey = ax.collections[-1]
+    assert to_hex(grey.get_edgecolor()[0]) == NEUTRAL
+    plot_scales(model)
+    plot_centers(model)
+    plot_embedding_3d(model)
+    plot_silhouette(model)
+    plot_confidence(model, X)
+    known = np.maximum(model.labels_, 0)
+    ax = plot_confusion(known, model.labels_)
+    names = [label.get_text() for label in tick_labels(ax.xaxis)]
+    assert names == ["0", "1", "2", "3", "outlier"]

@@ -599,3 +599,12 @@ def test_command(tmp_path, monkeypatch):
     assert payload(page)["idName"] == "cell"
     assert "of 60 rows" in page
     assert "Left out column <bdi>&#39;name&#39;</bdi>: it does not hold" in page
+
+
+def test_outliers_are_left_out_and_counted(tmp_path):
+    X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    X[:4] = 1000 * np.random.default_rng(0).standard_normal((4, 50))
+    model = IhSC(3, outliers="auto", random_state=0).fit(X)
+    path = model.report(X, tmp_path / "page.html", labels_true=kinds)
+    page = path.read_text(encoding="utf-8")
+    assert "Left out 4 rows (2.0%) that fit no cluster: label -1." in page

@@ -303,3 +303,21 @@ def test_the_warning_of_long_rows_is_right():
         assert not [one for one in quiet if "as long as" in str(one.message)]
         moved = misclassification_loss(clipped, plain) / len(X)
         assert (moved > 0.1) == harmed
+
+
+def test_with_missing_cells_and_with_signs(data):
+    X, strange = data
+    rng = np.random.default_rng(0)
+    gaps = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    for estimator in (IhSC, IhGMM):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of cells that are missing
+            model = estimator(4, outliers="auto", missing="fit", random_state=0)
+            model.fit(gaps)
+            np.testing.assert_array_equal(model.predict(gaps), model.labels_)
+            assert np.isfinite(model.score(gaps))
+        assert (model.labels_ < 0)[strange].all()
+    signs = rng.choice([-1.0, 1.0], (len(X), 1))
+    model = IhSC(4, outliers="auto", signed=True, random_state=0).fit(signs * X)
+    np.testing.assert_array_equal(model.labels_ < 0, strange)
+    np.testing.assert_array_equal(model.predict(signs * X), model.labels_)

@@ -311,7 +311,8 @@ class InSteps(CallbackSupportMixin, Clusterer):
     ) -> tuple[Tall, np.ndarray]:
         """Tell which of all rows are outliers, and which rows that count are not."""
         assert self.outliers is not None
-        rule = find_outliers(data, k, self.outliers, rng=rng)
+        signed = getattr(self, "signed", False)
+        rule = find_outliers(data, k, self.outliers, signed=signed, rng=rng)
         scores = rule.scores(everything)
         self.outlier_rule_, self.outlier_threshold_ = rule, rule.threshold
         self.outlier_scores_ = everything.cast(scores)

@@ -354,21 +354,24 @@ class IhGMM(DensityMixin, InSteps):
         are not densities, and rows of different size are not comparable. Zero rows
         have 0. Outliers are judged as if they belonged to a cluster.
         """
+        values, data = self._likelihoods(X)
+        return data.to_device(values)
+
+    def _likelihoods(self, X: Any) -> tuple[np.ndarray, Matrix]:
+        """Return the log-likelihood of each row, on the host, and the checked data."""
         joint, data = self._joint(X)
         values = logsumexp(joint, axis=1) - _log_unit(data)
         values[to_host(data.sqnorms) > 0] -= self._covariance().log_volume
-        return data.to_device(values)
+        return values, data
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the (weighted) mean of :meth:`score_samples` over rows of clusters.
 
         Outliers do not count. ``y`` is ignored.
         """
-        values = to_host(self.score_samples(X))
+        values, data = self._likelihoods(X)
         weights = check_weights(sample_weight, len(values))
-        if hasattr(self, "outlier_rule_"):
-            data = check_matrix(X, self, reset=False)
-            weights = mark(weights, self._is_outlier(data), 0.0)
+        weights = mark(weights, self._is_outlier(data), 0.0)
         return float(np.average(values, weights=weights)) if weights.any() else np.nan
 
     def bic(self, X: Any) -> float:

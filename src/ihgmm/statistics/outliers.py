@@ -45,13 +45,15 @@ class OutlierRule:
     tail: float  # the mean excess of the noise over its upper quartile
     noise_share: float  # noise of the median row in units of its length
     threshold: float = np.inf  # rows whose score is larger are outliers
+    signed: bool = False  # opposite directions are one
 
     def scores(self, X: Matrix) -> Tall:
         """Return the score of each row, where the data is; 0 for zero rows.
 
         A score of 3 says that one in a thousand rows of the clusters is as strange.
         """
-        return X.to_device(self._score(*_measure(X, self.embedding, self.centers)))
+        seen = _measure(X, self.embedding, self.centers, self.signed)
+        return X.to_device(self._score(*seen))
 
     def __call__(self, X: Matrix) -> Tall:
         """Tell which rows are outliers."""
@@ -115,6 +117,7 @@ def find_outliers(
     n_clusters: int,
     outliers: float | Literal["auto"],
     *,
+    signed: bool = False,
     rng: np.random.Generator,
     max_rounds: int = 6,
     max_rows: int = 2**15,
@@ -131,7 +134,8 @@ def find_outliers(
     share = 0.5 if outliers == "auto" else float(outliers)
     if n > max_rows:
         drawn = np.sort(deepcopy(rng).choice(n, max_rows, replace=False))
-        rule = find_outliers(only(X, drawn), n_clusters, outliers, rng=rng)
+        few = only(X, drawn)
+        rule = find_outliers(few, n_clusters, outliers, signed=signed, rng=rng)
         if outliers != "auto":
             scores = to_host(rule.scores(X))
             return replace(rule, threshold=_between(scores, round(share * n_live)))
@@ -146,10 +150,12 @@ def find_outliers(
     keep, weights = np.ones(n, dtype=bool), np.ones(n)
     for number in range(max_rounds):
         rest = X if keep.all() else only(X, np.flatnonzero(keep))
-        fit = spectral_clustering(rest, n_clusters, rng=deepcopy(rng))
+        fit = spectral_clustering(rest, n_clusters, signed=signed, rng=deepcopy(rng))
         embedding = fit.placement.embedding
-        centers = _directions(embedding, fit.coordinates, fit.labels, n_clusters)
-        seen = _measure(X, embedding, centers)
+        centers = _directions(
+            embedding, fit.coordinates, fit.labels, n_clusters, signed
+        )
+        seen = _measure(X, embedding, centers, signed)
         live = seen[1] > 0
         if number == 0:
             start, ordinary = _start(embedding, centers, seen)
@@ -164,7 +170,7 @@ def find_outliers(
         else:
             threshold = _between(scores, round(share * n_live))
             weights = (scores <= threshold).astype(float)
-        rule = replace(rule, threshold=threshold)
+        rule = replace(rule, threshold=threshold, signed=signed)
         before, keep = keep, scores <= rule.threshold
         if number and (keep == before).all():
             break
@@ -216,12 +222,16 @@ def _choose(scores: np.ndarray, n_rows: float, most: int) -> tuple[int, np.ndarr
 
 
 def _directions(
-    embedding: Embedding, coordinates: Tall, labels: Tall, k: int
+    embedding: Embedding, coordinates: Tall, labels: Tall, k: int, signed: bool
 ) -> np.ndarray:
     """Return the directions of clusters in an embedding, of unit norm."""
     rows = to_host(coordinates).astype(np.float64) * _roots(embedding)
+    labels = to_host(labels)
+    if signed:  # along which the rows of a cluster are longest
+        groups = [rows[labels == j] for j in range(k)]
+        return np.array([np.linalg.eigh(few.T @ few)[1][:, -1] for few in groups])
     sums = np.zeros((k, rows.shape[1]))
-    np.add.at(sums, to_host(labels), rows)
+    np.add.at(sums, labels, rows)
     return unit_rows(sums)
 
 
@@ -232,12 +242,13 @@ def _roots(embedding: Embedding) -> np.ndarray:
 
 
 def _measure(
-    X: Matrix, embedding: Embedding, centers: np.ndarray
+    X: Matrix, embedding: Embedding, centers: np.ndarray, signed: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the length of rows along the nearest centre, noise levels and centres."""
     coordinates = embedding.coordinates(X)
     along = coordinates @ cast_like((_roots(embedding) * centers).T, coordinates)
     xp = namespace(along)
+    along = xp.abs(along) if signed else along
     labels = to_host(xp.argmax(along, axis=1))
     along = to_host(xp.max(along, axis=1)).astype(np.float64)
     sqnorms = to_host(X.sqnorms) * (X.unit / embedding.unit) ** 2

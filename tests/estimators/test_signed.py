@@ -107,6 +107,14 @@ def test_sparse_and_float32():
     np.testing.assert_array_equal(single.labels_, dense.labels_)
 
 
+def test_on_a_device():
+    torch = pytest.importorskip("torch")
+    X, *_ = lines(0)
+    plain, there = fitted(X), fitted(torch.asarray(X))
+    np.testing.assert_array_equal(there.labels_.numpy(), plain.labels_)
+    np.testing.assert_allclose(there.scales_.numpy(), plain.scales_, atol=1e-6)
+
+
 def test_identical_rows():
     X = np.array([[1.0, 0.0], [-1.0, 0.0]])
     with pytest.warns(UserWarning, match="distinct rows"):

@@ -115,6 +115,7 @@ def test_norms_and_counts(hold, dtype):
     close(A.column_sqnorms(), squares.sum(axis=0), dtype)
     assert isinstance(A.column_sqnorms(), np.ndarray)
     assert A.max_abs() == np.abs(X).max()
+    assert A.most_negative() == min(X.min(), 0)
     assert A.n_entries == (np.count_nonzero(X) if A.has_gaps else X.size)
     assert A.not_finite()[0] == 0
 

@@ -210,6 +210,19 @@ def test_results_are_in_the_units_of_the_data(whiten):
     assert abs(model.score(X) - IhSC(4, whiten="counts").fit(X).score(X)) < 0.1
 
 
+@pytest.mark.parametrize("hold", [DEVICES[0], DEVICES[3], DASK[0]])
+def test_a_fit_is_the_same_elsewhere(hold, tmp_path):
+    X = counts(0, 60)[0]
+    plain = IhSC(4, whiten="counts", random_state=0).fit(X)
+    there = hold(X, tmp_path)
+    model = IhSC(4, whiten="counts", random_state=0).fit(there)
+    np.testing.assert_array_equal(to_host(model.labels_), plain.labels_)
+    np.testing.assert_array_equal(to_host(model.predict(there)), plain.labels_)
+    np.testing.assert_allclose(to_host(model.scales_), plain.scales_, rtol=1e-5)
+    centers = to_host(model.cluster_centers_)
+    np.testing.assert_allclose(centers, plain.cluster_centers_, rtol=1e-5, atol=1e-8)
+
+
 def test_units_do_not_matter():
     X = counts(0, 60)[0]
     plain = IhSC(4, whiten="learned", random_state=0).fit(X)

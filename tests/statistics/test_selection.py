@@ -128,6 +128,7 @@ def test_stability_finds_more_clusters_than_directions(centers, count):
     assert found.rank <= min(count, centers.shape[1])
 
 
+@pytest.mark.filterwarnings("ignore:X looks like counts")
 def test_sparse_counts():
     rng = np.random.default_rng(0)
     topics = rng.dirichlet(np.full(300, 0.1), 5) * 80

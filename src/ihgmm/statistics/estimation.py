@@ -259,7 +259,7 @@ def in_data_units(
     noise level of a row is the root of its mean variance over columns. Weights say how
     much rows count in the mean scale, which is 1.
     """
-    k, unit = len(found.centers), white.matrix.unit
+    k, unit = found.centers.shape[0], white.matrix.unit
     factors, columns = widen(white.row_scale), to_host(white.columns)
     lengths = ratio(widen(found.scales), factors)
     if weights is not None:

@@ -111,11 +111,12 @@ def table(
 ) -> tuple[str, list[float]]:
     """Return the table, and for each line how much worse we are than the best peer."""
     heads = ["missing", "zeros", "means", "KNN", "iterative", 'missing="fit"', "+/-"]
-    lines, lost, doubts = [], [], []
+    lines, lost, doubts, means = [], [], [], []
     for name in names:
         for share in SHARES:
             every = np.array([rates(name, share, seed, known) for seed in range(draws)])
             mean = every.mean(axis=0)
+            means.append(mean)
             best = int(mean[:-1].argmin())
             gap = every[:, -1] - every[:, best]
             doubt = float(gap.std(ddof=1) / np.sqrt(draws)) if draws > 1 else np.nan
@@ -127,6 +128,8 @@ def table(
                 cells[-1] = f"**{cells[-1]}**"
             lines.append([name, f"{share:.0%}", *cells, f"{100 * doubt:.1f}"])
             print(*lines[-1], flush=True)
+    mean = [f"{100 * value:.1f}" for value in np.mean(means, axis=0)]
+    lines.append(["mean", "", *mean, ""])
     title = "Rows with a wrong label, in percent"
     return markdown([[title], ["data", *heads], *lines]), [
         *zip(lost, doubts, strict=True)

@@ -420,10 +420,13 @@ def _estimate(
     if X.incomplete is None:
         return found
     seen = fit_observed(found, X, rows)
+    # Errors of filled rows know that noise is shared among columns, also by what was
+    # filled in, and not how little was observed.
+    least, known = X.cast(seen.scale_errors), found.scale_errors
     return replace(
         found,
         **seen.parameters,
-        scale_errors=found.scale_errors * X.cast(seen.scale_growth),
+        scale_errors=namespace(known).where(known < least, least, known),
         center_errors=found.center_errors * X.cast(seen.center_growth),
     )
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Observed(NamedTuple):
-    """A fit to observed cells, and by how much errors are larger than with all."""
+    """A fit to observed cells, and how large errors are at least, or grow."""
 
     parameters: dict[str, Tall]  # centres, scales and noise levels
-    scale_growth: Tall  # (n_samples,)
+    scale_errors: Tall  # (n_samples,), of scales with independent noise: the least
     center_growth: np.ndarray  # (n_clusters, n_features)
 
 
@@ -75,7 +75,7 @@ def fit_observed(found: Parameters, X: Matrix, rows: Groups) -> Observed:
     variances = left / xp.clip(cells - 1.0, 1.0, None)
     variances = xp.where(alone | (cells < 2), before**2, variances)
     # What an error is made of: the noise of a row, and how much of the centre it has.
-    grown = ratio(variances, before**2, 1.0) * ratio(rows.spread(squares), part, np.inf)
+    errors = xp.where(alone, xp.zeros_like(length), ratio(variances, length)) ** 0.5
     noise = ratio(rows.sums(shares**2 * variances), rows.sums(shares**2 * before**2), 1)
     seen = ratio(loads, np.broadcast_to(total[:, None], loads.shape), 1.0)
     wider = np.sqrt(noise[:, None] / np.maximum(seen, 1e-6))
@@ -88,7 +88,7 @@ def fit_observed(found: Parameters, X: Matrix, rows: Groups) -> Observed:
         "scales": X.cast(fitted / spread),
         "noise_levels": X.cast(variances**0.5 * unit),
     }
-    return Observed(parameters, grown**0.5 / spread, wider * means[:, None])
+    return Observed(parameters, errors / spread, wider * means[:, None])
 
 
 def _sums(

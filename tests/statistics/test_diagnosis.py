@@ -336,6 +336,7 @@ def test_scales_that_hardly_differ_and_rows_that_dominate():
     assert "so that they do no harm" in found.summary
 
 
+@pytest.mark.filterwarnings("ignore:.* rows are more than three times as long")
 def test_huge_rows_are_named_and_the_labels_that_follow_them():
     rng = np.random.default_rng(0)
     centers = 6 * np.linalg.qr(rng.standard_normal((100, 4)))[0].T

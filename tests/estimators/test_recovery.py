@@ -92,7 +92,7 @@ def test_extreme_imbalance():
 @pytest.mark.parametrize("assign", ASSIGNMENTS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_every_combination_of_options_is_exact(gram, solver, assign, dtype, build):
-    for seed in range(3):
+    for seed in range(3 if dtype is np.float64 else 1):
         X, labels = make_ihgmm(300, 400, 4, random_state=seed, dtype=dtype)
         model = build(
             4, gram=gram, eigen_solver=solver, assign_labels=assign, random_state=0

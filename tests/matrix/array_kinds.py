@@ -231,7 +231,7 @@ def stretched(hold):
 
 
 STRETCHED = tuple(
-    stretched(hold) for hold in (numpy_c, csr, strict, memory_map, dask_dense)
+    stretched(hold) for hold in (numpy_c, csr, strict, dask_dense)
 )
 SCALED = (
     scaled(numpy_c, True, True),
@@ -247,5 +247,5 @@ SCALED = (
 
 FILLED = tuple(
     Unfilled(hold)
-    for hold in (numpy_c, csr, csc, torch_cpu, strict, memory_map, csr_hdf5, dask_dense)
+    for hold in (numpy_c, csr, torch_cpu, strict, memory_map, dask_dense)
 )

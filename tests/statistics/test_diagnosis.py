@@ -142,7 +142,7 @@ def test_expected_error_and_verdict_follow_the_true_error(n, p):
 
 @pytest.mark.parametrize(("n", "p", "k"), [(200, 40, 2), (150, 150, 4), (100, 400, 8)])
 def test_noise_is_no_separation(n, p, k):
-    for seed in range(3):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((n, p)) * rng.uniform(0.5, 1.5, (n, 1))
         found = diagnose(X, IhSC(k, random_state=seed).fit_predict(X))

@@ -230,9 +230,7 @@ def stretched(hold):
     return hold_stretched
 
 
-STRETCHED = tuple(
-    stretched(hold) for hold in (numpy_c, csr, strict, dask_dense)
-)
+STRETCHED = tuple(stretched(hold) for hold in (numpy_c, csr, strict, dask_dense))
 SCALED = (
     scaled(numpy_c, True, True),
     scaled(csr, True, True),
@@ -246,6 +244,5 @@ SCALED = (
 )
 
 FILLED = tuple(
-    Unfilled(hold)
-    for hold in (numpy_c, csr, torch_cpu, strict, memory_map, dask_dense)
+    Unfilled(hold) for hold in (numpy_c, csr, torch_cpu, strict, memory_map, dask_dense)
 )

@@ -16,6 +16,7 @@ from ihgmm._warnings import warn
 from ihgmm.matrix import (
     Filled,
     Matrix,
+    Scaled,
     Tall,
     as_matrix,
     namespace,
@@ -96,8 +97,8 @@ def check_outliers(name: str, value: Any) -> None:
             f"{name}={value!r} is not known; give None, 'auto' or a share of the rows "
             "such as 0.05."
         )
-    share = check_number(name, value)
-    if not 0 < share <= 0.5:
+    number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    if not number or not 0 < float(value) <= 0.5:
         raise ValueError(
             f"{name}={value!r} is not a share of rows that may be outliers; give a "
             "number above 0 and at most 0.5, 'auto' or None."
@@ -187,11 +188,18 @@ def check_matrix(
     return matrix.rescaled(1 / float(unit))
 
 
-def complete_matrix(X: Any, model: Any) -> Matrix:
-    """Return data in their own units, missing cells filled as a fitted model does."""
+def complete_matrix(X: Any, model: Any, *, of_fit: bool = True) -> Matrix:
+    """Return data in their own units, missing cells filled as a fitted model does.
+
+    Rows of the fit that point away from their centre are turned round.
+    """
     data = check_matrix(X, missing=getattr(model, "missing", None))
     for change in getattr(model, "preparation_", ()):
         data = change(data) if isinstance(change, Filler) else data
+    if of_fit and getattr(model, "signed", False):
+        signs = np.where(to_host(model.scales_) < 0, -1.0, 1.0)
+        if len(signs) == data.shape[0]:
+            return Scaled(data, rows=data.cast(signs))
     return data
 
 
@@ -259,7 +267,8 @@ def _check_columns(X: Any) -> None:
     text = [
         repr(name)
         for name, kind in zip(X.columns, X.dtypes, strict=True)
-        if str(kind).lower() in may_be_text and not _holds_numbers(X[name])
+        if str(kind).lower().startswith(("datetime", "timedelta", "period"))
+        or (str(kind).lower() in may_be_text and not _holds_numbers(X[name]))
     ]
     if text:
         raise ValueError(

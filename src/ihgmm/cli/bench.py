@@ -95,6 +95,11 @@ def bench(
 def _draw_or_read(data: str, reading: Reading, screen: Screen, seed: int) -> Table:
     """Return a sample of the model, or the data; a file of that name comes first."""
     if data not in SHAPES or Path(data).exists():
+        if reading.missing == "fit":
+            raise ValueError(
+                "--missing fit: k-means and others cannot fill cells in; give "
+                "--missing drop, to compare all methods on the same rows."
+            )
         return reading.load(data, screen)
     reading.request(data).refuse_names()
     with screen.working(f"drawing {data}"):

@@ -66,7 +66,9 @@ def predict(
         fit_ids=saved.id_column,
     )
     with screen.working(f"reading {data}"):
-        table = read_table(request, missing=rows.missing)
+        # A model that fills cells in need not be asked to.
+        refused = rows.missing == "error" and estimator.missing == "fit"
+        table = read_table(request, missing="fit" if refused else rows.missing)
     n, p = table.X.shape
     if p != fitted.n_features_in_:
         nameless = "has no names for them" if names is None else "finds them by name"
@@ -102,12 +104,14 @@ def predict(
 def _figures(estimator: Any, X: Any, labels: np.ndarray) -> dict[str, np.ndarray]:
     """Return scale and size of each row, of the multiple of its centre nearest to it.
 
-    No multiple is below 0.
+    No multiple is below 0, unless scales have both signs.
     """
     centers = np.asarray(estimator.cluster_centers_, dtype=np.float64)
-    data = complete_matrix(X, estimator)
+    data = complete_matrix(X, estimator, of_fit=False)
     products = data.unit * to_host(data @ centers.T)[np.arange(len(labels)), labels]
     products = np.where(labels < 0, np.nan, products)  # outliers have no centre
     squares = (centers**2).sum(axis=1)[labels]
-    scales = np.maximum(products / np.where(squares > 0, squares, 1.0), 0.0)
+    scales = products / np.where(squares > 0, squares, 1.0)
+    if not getattr(estimator, "signed", False):
+        scales = np.maximum(scales, 0.0)
     return {"scale": scales, "size": scales * np.sqrt(squares)}

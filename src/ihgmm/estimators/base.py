@@ -42,7 +42,7 @@ from ihgmm._checks import (
     warn_zero_rows,
 )
 from ihgmm._progress import Steps
-from ihgmm.matrix import Matrix, Tall, as_matrix, namespace, only, to_host
+from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, only, to_host
 from ihgmm.matrix.tall import cast_like, row_lengths, to_device, unit_rows, widen
 from ihgmm.numerics.eigen import ORDERS, SOLVERS
 from ihgmm.numerics.embedding import SPACES
@@ -312,6 +312,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
         """Tell which of all rows are outliers, and which rows that count are not."""
         assert self.outliers is not None
         signed = getattr(self, "signed", False)
+        data, everything = self._before_whitening(data, everything)
         rule = find_outliers(data, k, self.outliers, signed=signed, rng=rng)
         scores = rule.scores(everything)
         self.outlier_rule_, self.outlier_threshold_ = rule, rule.threshold
@@ -323,7 +324,13 @@ class InSteps(CallbackSupportMixin, Clusterer):
     def _is_outlier(self, X: Matrix) -> Tall | None:
         """Tell which rows are outliers; None where the fit did not look for any."""
         rule = getattr(self, "outlier_rule_", None)
-        return None if rule is None else rule(X)
+        return None if rule is None else rule(*self._before_whitening(X))
+
+    def _before_whitening(self, *prepared: Matrix) -> tuple[Matrix, ...]:
+        """Return rows before their noise was made alike, which outliers show by."""
+        if getattr(self, "whiten", None) is None:
+            return prepared
+        return tuple(cast(Scaled, X).matrix for X in prepared)
 
 
 class Begun(NamedTuple):

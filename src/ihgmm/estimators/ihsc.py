@@ -436,7 +436,8 @@ class IhSC(InSteps, CosineClusterer):
         Each row is fitted by the best non-negative multiple of the centre nearest in
         angle; 1 means that every row is a multiple of a centre, 0 that none is near
         one. Rows may be new or old, and count by their weights; outliers do not count.
-        ``y`` is ignored.
+        With ``whiten`` it is a share of whitened rows, which compares with no other
+        setting. ``y`` is ignored.
         """
         data = self._check_new(X)
         best, weights = self._largest_cosines(data), to_host(data.sqnorms)

@@ -53,6 +53,8 @@ class Whitener:
         p, m = self.directions.shape
         total = X.row_sqnorms(self.columns**2)
         if self.noise == "counts":
+            if (low := X.most_negative()) < 0:
+                raise not_counts(low * X.unit)
             c, unit = self.dispersion, X.unit
             return _count_variances(X @ self.columns**2, total, c, unit) / p, total
         along = X @ (self.columns[:, None] * self.directions)
@@ -134,6 +136,14 @@ def _dispersion(X: Matrix, whitener: Whitener, rng: np.random.Generator) -> floa
     return share / (1 - share)
 
 
+def not_counts(entry: float) -> ValueError:
+    """Return the error for an entry that no count can be."""
+    return ValueError(
+        f"X has the entry {entry:g}; counts are not negative. Take 'learned' for data "
+        "with both signs."
+    )
+
+
 def _balanced_columns(X: Matrix, dispersion: float) -> np.ndarray:
     """Return factors of columns that, with those of rows, make mean variances one.
 
@@ -151,10 +161,7 @@ def _balanced_columns(X: Matrix, dispersion: float) -> np.ndarray:
         work = partial(_column_sums, squares, dispersion, X.unit)
         parts = list(X.map(work, X.weights))
         if (low := min(part[1] for part in parts)) < 0:
-            raise ValueError(
-                f"X has the entry {low * X.unit:g}; counts are not negative. Take "
-                "'learned' for data with both signs."
-            )
+            raise not_counts(low * X.unit)
         variances, counts = np.sum([part[0] for part in parts], axis=0).T / n
         squares = ratio(1.0, variances)
     return np.sqrt(squares * np.minimum(counts * X.unit * np.sqrt(p), 1.0))
@@ -243,8 +250,10 @@ def looks_like_counts(X: Matrix, n_entries: int = 2**20) -> bool:
     rows is looked at; a few of them show most data to be none.
     """
     n, p = X.shape
+    seen = X if X.incomplete is None else X.incomplete
     for size in (2**10, n_entries):
-        rows = to_host(X.rows(slice(0, min(n, max(size // p, 10))))) * X.unit
+        rows = to_host(seen.rows(slice(0, min(n, max(size // p, 10))))) * X.unit
+        rows = np.nan_to_num(rows)  # cells that are missing
         if rows.min() < 0 or (rows != np.round(rows)).any():
             return False
     positive = rows[rows > 0]

@@ -71,7 +71,8 @@ def _certainty(model: Any, X: Any, given: Any, clusters: Clusters) -> np.ndarray
             )
         return values
     if X is not None:
-        return to_host(diagnose(X, clusters.codes).certainty)
+        data = complete_matrix(X, model)
+        return to_host(diagnose(data, clusters.codes).certainty)
     if hasattr(model, "memberships_"):
         memberships = fitted(model, "memberships_", "plot_confidence")
         own = memberships[np.arange(n), clusters.codes]

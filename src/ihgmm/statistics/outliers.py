@@ -63,8 +63,9 @@ class OutlierRule:
         self, along: np.ndarray, rest: np.ndarray, labels: np.ndarray
     ) -> np.ndarray:
         unit = self.lengths[labels]
-        length, noise = along / unit, np.log(rest) - self.noises[labels]
-
+        # The noise of zero rows is none; their scores are set below.
+        some = np.where(rest > 0, rest, 1.0)
+        length, noise = along / unit, np.log(some) - self.noises[labels]
         surprise = self._noise_surprise(length, noise)
         surprise += self._in_parts(self._length_surprise, length, rest / unit)
         # Two independent shares, each uniform, have a product below exp(-surprise) in
@@ -142,7 +143,8 @@ def find_outliers(
         alone = rule.threshold >= _alone(max_rows)
         return replace(rule, threshold=_alone(n)) if alone else rule
     left = n_live - round(share * n_live)
-    if outliers != "auto" and left < n_clusters:
+    # A fit needs more rows than clusters to compare them with each other.
+    if outliers != "auto" and left <= n_clusters:
         raise ValueError(
             f"outliers={outliers!r} leaves {left} of {n_live} rows for "
             f"n_clusters={n_clusters}; give a smaller share or fewer clusters."

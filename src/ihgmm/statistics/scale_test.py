@@ -199,7 +199,7 @@ def scale_heterogeneity_test(
     differences are compared with those of rows of *other* clusters along the same
     direction, and the test assumes that noise is correlated alike in all clusters.
     Where there is one cluster only, it assumes that entries of the noise are
-    independent; :attr:`~ScaleTest.assumption` says which. Noise along what all centres
+    independent; ``ScaleTest.assumption`` says which. Noise along what all centres
     have in common cannot be told from scales. Rows with a wrong label, and rows of
     about ten counts or fewer, still look like scales. :doc:`/inference` has the rates,
     :doc:`/statistics` the formulas.

@@ -446,3 +446,24 @@ def _group_sums(labels: Tall, n_groups: int, values: Tall | None = None) -> np.n
         members = one_hot(labels[rows], n_groups, values)
         total += tall_dot(members, values[rows][:, None])[:, 0]
     return total
+
+
+def sorted_integers(labels: Any, n_samples: int) -> tuple[np.ndarray, Tall] | None:
+    """Return the labels that there are, and the number of each row's, where they are.
+
+    None is returned unless labels are integers, one for each row. Sorting takes long, and counting does not where integers are within a short range.
+    """
+    if not (isinstance(labels, np.ndarray) or is_foreign(labels)):
+        return None
+    xp = namespace(labels)
+    if labels.shape != (n_samples,) or not xp.isdtype(labels.dtype, "integral"):
+        return None
+    labels = xp.astype(labels, xp.int64)
+    least, most = int(xp.min(labels)), int(xp.max(labels))
+    if most - least > n_samples:
+        return None
+    groups = Groups.of(labels - least, most - least + 1)
+    classes = np.flatnonzero(groups.sizes)
+    rank = np.zeros(len(groups.sizes), dtype=np.int64)
+    rank[classes] = np.arange(len(classes))
+    return classes + least, groups.spread(rank)

@@ -275,7 +275,9 @@ def order_by_size(
 ) -> np.ndarray:
     """Return clusters in the order of decreasing size; ties by first appearance."""
     xp, rows = namespace(labels), Groups.of(labels, n_clusters)
-    sizes = rows.sizes if weights is None else rows.sums(weights)
+    # Weights have mean 1. Libraries add them up in orders of their own, and rounding
+    # must not decide between clusters of one size.
+    sizes = rows.sizes if weights is None else rows.sums(weights).round(6)
     first = np.zeros(n_clusters)
     if len(np.unique(sizes)) < n_clusters:
         for k in range(n_clusters):

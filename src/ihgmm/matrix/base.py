@@ -94,6 +94,20 @@ class Matrix(ABC):
         for rows in self.row_blocks:
             yield work(self.take(rows), *parts_of(tall, rows))
 
+    def sweep(
+        self, work: Callable[..., tuple[tuple[Tall, ...], tuple[Any, ...]]], *tall: Any
+    ) -> tuple[tuple[Tall, ...], tuple[np.ndarray, ...]]:
+        """Go through the rows once; return numbers for each row, and sums over rows.
+
+        The work gets a block as in :meth:`map` and returns two tuples. Arrays of the
+        first have a line for each row of the block; they stay where the data is. Those
+        of the second are added up over blocks and come to the host.
+        """
+        found = list(self.map(work, *tall))
+        lines, sums = ([*zip(*each, strict=True)] for each in zip(*found, strict=True))
+        totals = (sum_of(iter(parts)) for parts in sums)
+        return tuple(map(stack, lines)), tuple(map(to_host, totals))
+
     @cached_property
     def sqnorms(self) -> Tall:
         """Squared Euclidean norm of each row, float64, where the data is.

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
 import array_api_compat as compat
 import numpy as np
 import scipy.sparse as sp
+from scipy import special
 
 from ihgmm.matrix.threads import in_parts, one_thread
 
@@ -112,6 +114,21 @@ def map_ranges(rows: Tall, width: int, work: Callable[[slice], Any]) -> list[Any
         with one_thread():  # those of BLAS would wait for ours
             return list(in_parts(n, work))
     return [work(block) for block in tall_ranges(rows, width)]
+
+
+def few_rows(tall: Tall, positions: np.ndarray) -> Tall:
+    """Return some rows, or numbers of rows, of a tall array, where it is."""
+    if isinstance(tall, np.ndarray):
+        return tall[positions]
+    return namespace(tall).take(tall, to_device(positions, tall), axis=0)
+
+
+def side_by_side(rows: Tall, count: int) -> int:
+    """Return how many of several runs on some rows to take at once.
+
+    A device works on all as fast as on one. On a host, one stays in the cache.
+    """
+    return 1 if isinstance(rows, np.ndarray) else count
 
 
 def stack(parts: Sequence[Tall], axis: int = 0) -> Tall:
@@ -247,6 +264,29 @@ def place(values: Tall, where: Tall, others: Tall | None = None) -> Tall:
     all_rows = xp.take(values, at, axis=0)
     others = xp.zeros_like(all_rows) if others is None else others
     return xp.where(where if values.ndim == 1 else where[:, None], all_rows, others)
+
+
+def softmax(values: Tall) -> Tall:
+    """Return exponentials of each row, over their sum."""
+    xp = namespace(values)
+    odds = xp.exp(values - xp.max(values, axis=1)[:, None])
+    return odds / xp.sum(odds, axis=1)[:, None]
+
+
+def logsumexp(values: Tall) -> Tall:
+    """Return the logarithm of the sum of exponentials of each row."""
+    xp = namespace(values)
+    peaks = xp.max(values, axis=1)
+    return peaks + xp.log(xp.sum(xp.exp(values - peaks[:, None]), axis=1))
+
+
+def log_ndtr(values: Tall) -> Tall:
+    """Return the logarithm of the normal distribution function."""
+    if compat.is_torch_array(values):
+        return namespace(values).special.log_ndtr(values)
+    if compat.is_cupy_array(values):
+        return import_module("cupyx.scipy.special").log_ndtr(values)
+    return to_device(special.log_ndtr(to_host(values)), values)
 
 
 def pick(rows: Tall, labels: Tall) -> Tall:

@@ -355,6 +355,21 @@ class Groups:
         sizes, spread = sums().astype(np.intp), partial(_spread, labels)
         return cls(labels, weights, sizes, sums, spread)
 
+    def maxima(self, values: Tall) -> np.ndarray:
+        """Return the largest value of each group, 0 if none is positive."""
+        xp, k = namespace(values), len(self.sizes)
+        if isinstance(values, np.ndarray):
+            most = np.zeros(k)
+            np.maximum.at(most, self.labels, values)
+            return most
+        parts = [
+            to_host(xp.max(one_hot(few, k, part) * part[:, None], axis=0))
+            for few, part in (
+                (self.labels[rows], values[rows]) for rows in tall_ranges(values, k)
+            )
+        ]
+        return np.maximum(np.max(parts, axis=0), 0.0)
+
     def row_sums(self, values: Tall) -> Tall:
         """Return, for each row, the sum over its group."""
         return self.spread(self.sums(values))

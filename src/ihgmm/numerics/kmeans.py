@@ -160,8 +160,8 @@ def lloyd(
     labels = xp.argmax(scores, axis=1)
     inertias = _inertias(rows, centers, labels, weights)
     return [
-        Run(*run)
-        for run in zip(centers, labels, inertias.tolist(), n_iter.tolist(), strict=True)
+        Run(centers[run], labels[run, :], float(inertias[run]), int(n_iter[run]))
+        for run in range(len(centers))
     ]
 
 
@@ -192,8 +192,8 @@ def _inertias(
 ) -> np.ndarray:
     xp = namespace(rows)
     found = []
-    for run, own in enumerate(labels):
-        left = rows - xp.take(to_device(centers[run], rows), own, axis=0)
+    for run in range(labels.shape[0]):  # arrays of some libraries are no iterators
+        left = rows - xp.take(to_device(centers[run], rows), labels[run, :], axis=0)
         squares = row_dots(left, left)
         found.append(xp.sum(squares if weights is None else squares * weights))
     return to_host(xp.stack(found))

@@ -41,7 +41,8 @@ NOTE = (
     "MB are those of all that is sent in a fit. Simulated: blocks to each worker, sums "
     "from each, samples of rows, and the rows of the embedding that k-means learns "
     "from; small sums over these are not counted. On dask: all that is written to a "
-    "connection, messages of the scheduler too; what passes it is written twice. "
+    "connection, messages of the scheduler too; what passes it is written twice. What "
+    "is far beyond the plan are arrays with a line for each row, which were sent. "
     "Memory of a worker is what a fit adds to its rows."
 )
 

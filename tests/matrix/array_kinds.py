@@ -4,6 +4,7 @@ What they return is what a user would hand over. ``opened`` makes a Matrix of it
 reads data on disk in small blocks.
 """
 
+import warnings
 from importlib import import_module
 
 import numpy as np
@@ -57,6 +58,33 @@ def torch_cuda(X, folder=None):
 
 def cupy(X, folder=None):
     return needed("cupy").asarray(X)
+
+
+def quiet(make):
+    """Make a CSR tensor; torch says, once, that it may change what it has for CSR."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+        return make()
+
+
+def torch_csr(X, folder=None):
+    return quiet(torch_cpu(X).to_sparse_csr)
+
+
+def torch_csr_int32(X, folder=None):
+    A, torch = torch_csr(X), needed("torch")
+    places = (a.to(torch.int32) for a in (A.crow_indices(), A.col_indices()))
+    return torch.sparse_csr_tensor(*places, A.values(), A.shape, check_invariants=True)
+
+
+def torch_csr_cuda(X, folder=None):
+    return quiet(torch_cuda(X).to_sparse_csr)
+
+
+def cupy_csr(X, folder=None):
+    """CuPy's sparse matrices hold no integers."""
+    floats = X if X.dtype.kind == "f" else X.astype(np.float64)
+    return needed("cupyx.scipy.sparse").csr_matrix(cupy(floats))
 
 
 def strict(X, folder=None):
@@ -186,9 +214,12 @@ class Lookup:
 
 MEMORY = (numpy_c, numpy_fortran, csr, csr_matrix, csc)
 DEVICES = (torch_cpu, torch_cuda, cupy, strict)
+SPARSE_DEVICES = (torch_csr, torch_csr_int32, torch_csr_cuda, cupy_csr)
 STORED = (memory_map, hdf5, hdf5_chunked, zarr, csr_hdf5, csr_zarr, parquet)
 DASK = (dask_dense, dask_csr)
-KINDS = (*MEMORY, *DEVICES, *STORED, *DASK, bare, bare_in_ranges)
+KINDS = (
+    *MEMORY, *DEVICES, *SPARSE_DEVICES, *STORED, *DASK, bare, bare_in_ranges,
+)  # fmt: skip
 
 
 def opened(X, n_bytes=2**15):
@@ -230,13 +261,17 @@ def stretched(hold):
     return hold_stretched
 
 
-STRETCHED = tuple(stretched(hold) for hold in (numpy_c, csr, strict, dask_dense))
+STRETCHED = tuple(
+    stretched(hold) for hold in (numpy_c, csr, strict, torch_csr, dask_dense)
+)
 SCALED = (
     scaled(numpy_c, True, True),
     scaled(csr, True, True),
     scaled(csc, False, True),
     scaled(strict, True, True),
     scaled(torch_cpu, True, False),
+    scaled(torch_csr, True, True),
+    scaled(cupy_csr, True, True),
     scaled(memory_map, True, True),
     scaled(csr_hdf5, True, True),
     scaled(dask_dense, True, True),
@@ -244,5 +279,6 @@ SCALED = (
 )
 
 FILLED = tuple(
-    Unfilled(hold) for hold in (numpy_c, csr, torch_cpu, strict, memory_map, dask_dense)
+    Unfilled(hold)
+    for hold in (numpy_c, csr, torch_cpu, torch_csr, strict, memory_map, dask_dense)
 )

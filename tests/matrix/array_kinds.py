@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from ihgmm.matrix import Matrix, Scaled, Stretched, as_matrix, filled, to_host
+from ihgmm.matrix.sparse_device import TorchSparse
 from ihgmm.matrix.stored import Stored
 from ihgmm.matrix.tall import cast_like
 
@@ -61,9 +62,9 @@ def cupy(X, folder=None):
 
 
 def quiet(make):
-    """Make a CSR tensor; torch says, once, that it may change what it has for CSR."""
+    """Make a tensor of which torch says, once, that it may change."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+        warnings.filterwarnings("ignore", ".*(support is in beta|in prototype stage)")
         return make()
 
 
@@ -71,10 +72,24 @@ def torch_csr(X, folder=None):
     return quiet(torch_cpu(X).to_sparse_csr)
 
 
-def torch_csr_int32(X, folder=None):
-    A, torch = torch_csr(X), needed("torch")
-    places = (a.to(torch.int32) for a in (A.crow_indices(), A.col_indices()))
-    return torch.sparse_csr_tensor(*places, A.values(), A.shape, check_invariants=True)
+def torch_csr_in_parts(X, folder=None):
+    """With indices of 32 bits, where torch's own have 64."""
+    A = as_matrix(torch_csr(X))
+    places = A.indptr.int(), A.indices.int()
+    return InParts(A.built(*places, A.values, A.shape))
+
+
+class InParts(TorchSparse):
+    """Worked on as on a device, in several parts."""
+
+    at_once = least_range = 1_000
+    products = 10_000
+
+    def adjoint(self, V):
+        V = self.cast(V)
+        if V.ndim == 1:
+            return self.sums_by_column(V[:, None])[:, 0]
+        return self.sums_by_column(V)
 
 
 def torch_csr_cuda(X, folder=None):
@@ -214,7 +229,7 @@ class Lookup:
 
 MEMORY = (numpy_c, numpy_fortran, csr, csr_matrix, csc)
 DEVICES = (torch_cpu, torch_cuda, cupy, strict)
-SPARSE_DEVICES = (torch_csr, torch_csr_int32, torch_csr_cuda, cupy_csr)
+SPARSE_DEVICES = (torch_csr, torch_csr_in_parts, torch_csr_cuda, cupy_csr)
 STORED = (memory_map, hdf5, hdf5_chunked, zarr, csr_hdf5, csr_zarr, parquet)
 DASK = (dask_dense, dask_csr)
 KINDS = (

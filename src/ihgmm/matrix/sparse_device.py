@@ -353,10 +353,16 @@ class CupySparse(SparseDevice):
         return array
 
     def __matmul__(self, W: Any) -> Tall:
-        return self.xp.asarray(self.array @ self.cast(W), order="C")
+        return self._times(self.array, self.cast(W))
 
     def adjoint(self, V: Any) -> Tall:
-        return self.xp.asarray(self.array.T @ self.cast(V), order="C")
+        return self._times(self.array.T, self.cast(V))
+
+    def _times(self, array: Any, W: Tall) -> Tall:
+        if W.ndim == 2 and W.shape[1] == 0:  # not known to cuSPARSE
+            return self.xp.zeros((array.shape[0], 0), dtype=W.dtype)
+        # cuSPARSE gives columns one after the other; work on rows wants the rows.
+        return self.xp.asarray(array @ W, order="C")
 
 
 def open_sparse(X: Any) -> SparseDevice | None:

@@ -114,6 +114,21 @@ def map_ranges(rows: Tall, width: int, work: Callable[[slice], Any]) -> list[Any
     return [work(block) for block in tall_ranges(rows, width)]
 
 
+def few_rows(tall: Tall, positions: np.ndarray) -> Tall:
+    """Return some rows, or numbers of rows, of a tall array, where it is."""
+    if isinstance(tall, np.ndarray):
+        return tall[positions]
+    return namespace(tall).take(tall, to_device(positions, tall), axis=0)
+
+
+def side_by_side(rows: Tall, count: int) -> int:
+    """Return how many of several runs on some rows to take at once.
+
+    A device works on all as fast as on one. On a host, one stays in the cache.
+    """
+    return 1 if isinstance(rows, np.ndarray) else count
+
+
 def stack(parts: Sequence[Tall], axis: int = 0) -> Tall:
     """Put tall arrays below each other, or with ``axis=1`` beside each other."""
     return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=axis)

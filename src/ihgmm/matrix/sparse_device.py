@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Self
 
 import array_api_compat as compat
@@ -327,11 +328,17 @@ class TorchSparse(SparseDevice):
 
     def sums_by_column(self, V: Tall) -> Tall:
         """Return ``X.T @ V`` by adding up the products of entries."""
-        total = V.new_zeros((self.shape[1], V.shape[1]))
-        for at in row_ranges(self.n_entries, self.products // max(V.shape[1], 1)):
-            part = V.index_select(0, self._owners(at))
-            part *= self.values[at][:, None]
-            total.index_add_(0, self.indices[at], part)
+        n, p = self.shape
+        total, sizes = V.new_zeros((p, V.shape[1])), self.indptr.diff()
+        entries = self.products // max(V.shape[1], 1)
+        blocks = row_ranges(n, entries * n // max(self.n_entries, 1))
+        edges = np.array([0, *(rows.stop for rows in blocks)])
+        ends = to_host(self.xp.take(self.indptr, self.to_device(edges))).tolist()
+        for rows, (first, last) in zip(blocks, pairwise(ends), strict=True):
+            each = {"dim": 0, "output_size": last - first}
+            part = V[rows].repeat_interleave(sizes[rows], **each)
+            part *= self.values[first:last, None]
+            total.index_add_(0, self.indices[first:last], part)
         return total
 
 

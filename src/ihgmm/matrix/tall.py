@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
 import array_api_compat as compat
 import numpy as np
 import scipy.sparse as sp
+from scipy import special
 
 from ihgmm.matrix.threads import in_parts, one_thread
 
@@ -264,6 +266,29 @@ def place(values: Tall, where: Tall, others: Tall | None = None) -> Tall:
     return xp.where(where if values.ndim == 1 else where[:, None], all_rows, others)
 
 
+def softmax(values: Tall) -> Tall:
+    """Return exponentials of each row, over their sum."""
+    xp = namespace(values)
+    odds = xp.exp(values - xp.max(values, axis=1)[:, None])
+    return odds / xp.sum(odds, axis=1)[:, None]
+
+
+def logsumexp(values: Tall) -> Tall:
+    """Return the logarithm of the sum of exponentials of each row."""
+    xp = namespace(values)
+    peaks = xp.max(values, axis=1)
+    return peaks + xp.log(xp.sum(xp.exp(values - peaks[:, None]), axis=1))
+
+
+def log_ndtr(values: Tall) -> Tall:
+    """Return the logarithm of the normal distribution function."""
+    if compat.is_torch_array(values):
+        return namespace(values).special.log_ndtr(values)
+    if compat.is_cupy_array(values):
+        return import_module("cupyx.scipy.special").log_ndtr(values)
+    return to_device(special.log_ndtr(to_host(values)), values)
+
+
 def pick(rows: Tall, labels: Tall) -> Tall:
     """Return one entry of each row, at the column its label says."""
     xp = namespace(rows)
@@ -327,6 +352,21 @@ class Groups:
         sums = partial(_group_sums, labels, n_groups)
         sizes, spread = sums().astype(np.intp), partial(_spread, labels)
         return cls(labels, weights, sizes, sums, spread)
+
+    def maxima(self, values: Tall) -> np.ndarray:
+        """Return the largest value of each group, 0 if none is positive."""
+        xp, k = namespace(values), len(self.sizes)
+        if isinstance(values, np.ndarray):
+            most = np.zeros(k)
+            np.maximum.at(most, self.labels, values)
+            return most
+        parts = [
+            to_host(xp.max(one_hot(few, k, part) * part[:, None], axis=0))
+            for few, part in (
+                (self.labels[rows], values[rows]) for rows in tall_ranges(values, k)
+            )
+        ]
+        return np.maximum(np.max(parts, axis=0), 0.0)
 
     def row_sums(self, values: Tall) -> Tall:
         """Return, for each row, the sum over its group."""

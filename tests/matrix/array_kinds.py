@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from ihgmm.matrix import Matrix, Scaled, Stretched, as_matrix, filled, to_host
-from ihgmm.matrix.sparse_device import TorchSparse
+from ihgmm.matrix.sparse_device import CupySparse, SparseDevice, TorchSparse
 from ihgmm.matrix.stored import Stored
 from ihgmm.matrix.tall import cast_like
 
@@ -72,17 +72,25 @@ def torch_csr(X, folder=None):
     return quiet(torch_cpu(X).to_sparse_csr)
 
 
-def torch_csr_in_parts(X, folder=None):
-    """With indices of 32 bits, where torch's own have 64."""
-    A = as_matrix(torch_csr(X))
-    places = A.indptr.int(), A.indices.int()
-    return InParts(A.built(*places, A.values, A.shape))
+def torch_csr_cuda(X, folder=None):
+    return quiet(torch_cuda(X).to_sparse_csr)
 
 
-class InParts(TorchSparse):
-    """Worked on as on a device, in several parts."""
+def cupy_csr(X, folder=None):
+    """CuPy's sparse matrices hold no integers."""
+    floats = X if X.dtype.kind == "f" else X.astype(np.float64)
+    return needed("cupyx.scipy.sparse").csr_matrix(cupy(floats))
+
+
+class InParts(SparseDevice):
+    """Worked on in several parts, as large data are."""
 
     at_once = least_range = 1_000
+
+
+class TorchInParts(InParts, TorchSparse):
+    """Products are also made as on a device."""
+
     products = 10_000
 
     def adjoint(self, V):
@@ -92,14 +100,23 @@ class InParts(TorchSparse):
         return self.sums_by_column(V)
 
 
-def torch_csr_cuda(X, folder=None):
-    return quiet(torch_cuda(X).to_sparse_csr)
+class CupyInParts(InParts, CupySparse):
+    pass
 
 
-def cupy_csr(X, folder=None):
-    """CuPy's sparse matrices hold no integers."""
-    floats = X if X.dtype.kind == "f" else X.astype(np.float64)
-    return needed("cupyx.scipy.sparse").csr_matrix(cupy(floats))
+def torch_csr_in_parts(X, folder=None, hold=torch_csr):
+    """With indices of 32 bits, where torch's own have 64."""
+    A = as_matrix(hold(X))
+    places = A.indptr.int(), A.indices.int()
+    return TorchInParts(A.built(*places, A.values, A.shape))
+
+
+def torch_csr_cuda_in_parts(X, folder=None):
+    return torch_csr_in_parts(X, hold=torch_csr_cuda)
+
+
+def cupy_csr_in_parts(X, folder=None):
+    return CupyInParts(as_matrix(cupy_csr(X)).array)
 
 
 def strict(X, folder=None):
@@ -229,7 +246,10 @@ class Lookup:
 
 MEMORY = (numpy_c, numpy_fortran, csr, csr_matrix, csc)
 DEVICES = (torch_cpu, torch_cuda, cupy, strict)
-SPARSE_DEVICES = (torch_csr, torch_csr_in_parts, torch_csr_cuda, cupy_csr)
+SPARSE_DEVICES = (
+    torch_csr, torch_csr_in_parts, torch_csr_cuda, torch_csr_cuda_in_parts, cupy_csr,
+    cupy_csr_in_parts,
+)  # fmt: skip
 STORED = (memory_map, hdf5, hdf5_chunked, zarr, csr_hdf5, csr_zarr, parquet)
 DASK = (dask_dense, dask_csr)
 KINDS = (

@@ -56,14 +56,13 @@ def sample(n=1_000, p=80, k=4, seed=0, dtype=np.float64):
     [
         (lambda: IhSC(4, random_state=0), np.float32),
         (lambda: IhSC(4, random_state=0), np.float64),
-        (lambda: IhSC("auto", random_state=0), np.float32),
         (lambda: IhSC(4, whiten="learned", random_state=0), np.float64),
         (lambda: IhSC(4, signed=True, random_state=0), np.float32),
         (lambda: IhSC(4, outliers="auto", random_state=0), np.float64),
         (lambda: IhGMM(4, random_state=0), np.float32),
         (lambda: IhGMM(4, noise="tied", random_state=0), np.float64),
     ],
-    ids=["IhSC32", "IhSC", "auto", "whiten", "signed", "outliers", "IhGMM", "tied"],
+    ids=["IhSC32", "IhSC", "whiten", "signed", "outliers", "IhGMM", "tied"],
 )
 def test_estimators(to_device, make, dtype):
     X, labels = sample(dtype=dtype)

@@ -250,6 +250,35 @@ def median(values: Tall, weights: Tall | None = None) -> float:
     return float(namespace(values).sort(values)[values.shape[0] // 2])
 
 
+def quantiles(values: Tall, where: Tall, shares: list[float]) -> np.ndarray:
+    """Return quantiles of the values where a mask is true; NaN where it never is."""
+    xp, count = namespace(values), int(namespace(where).count_nonzero(where))
+    if count == 0:
+        return np.full(len(shares), np.nan)
+    # The others go to the end.
+    ordered = xp.sort(xp.where(where, values, xp.full_like(values, np.inf)))
+    at = np.array(shares) * (count - 1)
+    low = np.floor(at).astype(int)
+    ends = few_rows(ordered, np.concatenate([low, np.minimum(low + 1, count - 1)]))
+    first, second = to_host(ends).reshape(2, -1)
+    return np.asarray(first + (at - low) * (second - first))
+
+
+def draw_rows(where: Tall, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the positions of rows where a mask is true: at most so many, at random.
+
+    They are in increasing order.
+    """
+    n = where.shape[0]
+    if int(namespace(where).count_nonzero(where)) == n:
+        drawn = rng.choice(n, min(most, n), replace=False, shuffle=False)
+    else:
+        positions = np.flatnonzero(to_host(where))
+        count = min(most, len(positions))
+        drawn = rng.choice(positions, count, replace=False, shuffle=False)
+    return np.sort(drawn)
+
+
 def ratio(a: Any, b: Tall, otherwise: float = 0.0) -> Tall:
     """Return ``a / b`` where b is positive, another number elsewhere."""
     xp, some = namespace(b), b > 0

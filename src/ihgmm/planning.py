@@ -195,7 +195,7 @@ def _passes_and_memory(
     place: str, n: int, p: int, k: int, density: float | None, itemsize: int
 ) -> Need:
     on_gpu, in_core = place == "on a GPU", place in ("in memory", "on a GPU")
-    work = _work(n, p, k, None if on_gpu else density, itemsize)  # dense on a GPU
+    work = _work(n, p, k, density, itemsize)
     # Norms, first block and centres are a pass each; so are coordinates, unless the
     # first block will do. In memory a product is two passes, the first of all has one
     # of them behind it, and the directions of eigenvectors are one more; of stored

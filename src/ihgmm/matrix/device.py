@@ -5,6 +5,7 @@ Torch tensors, CuPy arrays and all that follow the array API standard.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,8 +66,9 @@ class Device(Array):
     def cast(self, values: Any) -> Tall:
         return cast_like(values, self.array)
 
-    def _few(self) -> list[slice]:
-        # Libraries may copy what they square: half a gigabyte at a time.
+    @cached_property
+    def row_blocks(self) -> list[slice]:
+        # Libraries may copy what they work on: half a gigabyte at a time.
         return row_ranges(self.shape[0], 2**27 // self.shape[1])
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
@@ -75,7 +77,7 @@ class Device(Array):
         if column_weights is not None:
             weights = self.cast(np.sqrt(column_weights))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for rows in self._few():
+            for rows in self.row_blocks:
                 few = self.array[rows, :]
                 few = few if weights is None else few * weights
                 parts.append(self.xp.square(widen(norm(few, axis=1))))
@@ -83,7 +85,7 @@ class Device(Array):
 
     def column_sqnorms(self) -> np.ndarray:
         total = np.zeros(self.shape[1])
-        for rows in self._few():
+        for rows in self.row_blocks:
             square = self.xp.square(self.array[rows, :])
             total += to_host(self.xp.sum(square, axis=0))
         return total

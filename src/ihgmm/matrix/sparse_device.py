@@ -389,7 +389,8 @@ def open_sparse(X: Any) -> SparseDevice | None:
 def _from_torch(X: Any) -> TorchSparse:
     check_numbers(X)
     layout = str(X.layout)
-    if not layout.startswith("torch.sparse_") or X.ndim == 2 != X.sparse_dim():
+    sparse = layout.startswith("torch.sparse_")
+    if not sparse or (X.ndim == 2 and X.sparse_dim() != 2):
         raise TypeError(
             f"X is a torch tensor of layout {layout}, which has no rows of stored "
             "entries; give a dense tensor or one of layout torch.sparse_csr."

@@ -235,7 +235,7 @@ def _ask(question: str, given: tuple, block: Matrix, *tall: Tall) -> Any:
 
 def parts_of(tall: tuple[Tall | None, ...], rows: slice) -> list[Tall | None]:
     """Return what belongs to some rows of each tall array; None of None."""
-    return [None if array is None else array[rows] for array in tall]
+    return [None if array is None else array[rows, ...] for array in tall]
 
 
 def row_ranges(n_rows: int, step: int) -> list[slice]:

@@ -228,8 +228,8 @@ def _to_memory(matrix: Matrix, estimator: BaseEstimator | None) -> Matrix:
         return matrix.to_memory()
     who = "This function" if estimator is None else type(estimator).__name__
     raise TypeError(
-        f"X is {matrix.description}. {who} works on the host: give a NumPy "
-        "copy (X.cpu().numpy() of a torch tensor, X.get() of a CuPy array)."
+        f"X is {matrix.description}. {who} works on the host: give a "
+        f"{matrix.host_copy}."
     )
 
 

@@ -528,8 +528,6 @@ def plan_advice(plan: Plan) -> Iterator[str]:
             continue
         room = plan.gpu_memory if place == "on a GPU" else plan.memory
         text = f"{place}: a fit takes {size(need.memory)}, more than {size(room)}."
-        if place == "on a GPU" and plan.density is not None:
-            text += " A device takes dense data only."
         if place == "on dask":
             text += " It is the client that lacks room; more workers do not help."
         if place == "in memory" and plan.needs["on disk"].fits:

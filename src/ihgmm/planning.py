@@ -286,7 +286,7 @@ def _passes_and_memory(
     place: str, n: int, p: int, k: int, density: float | None, itemsize: int
 ) -> Need:
     on_gpu, in_core = place == "on a GPU", place in ("in memory", "on a GPU")
-    work = _work(n, p, k, None if on_gpu else density, itemsize)  # dense on a GPU
+    work = _work(n, p, k, density, itemsize)
     passes = len(work.passes)
     if in_core:  # a product is two passes
         passes += work.products

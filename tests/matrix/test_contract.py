@@ -19,6 +19,7 @@ from ihgmm import (
     select_n_clusters,
 )
 from ihgmm.matrix import as_matrix, to_host
+from ihgmm.matrix.sparse_device import SparseDevice
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
 
@@ -233,6 +234,9 @@ def fit_of_numpy(dtype, has_gaps, make, *options):
 
 def check_home(found, given):
     """Check that results are where the data is: on its device, in its chunks."""
+    sparse = as_matrix(given)
+    if isinstance(sparse, SparseDevice):
+        given = sparse.values
     if hasattr(given, "device") and not isinstance(given, np.ndarray):
         assert type(found) is type(given)
         assert found.device == given.device

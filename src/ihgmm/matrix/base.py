@@ -40,6 +40,7 @@ class Matrix(ABC):
     incomplete: Matrix | None = None
     has_gaps: bool = False  # zeros are left out, so that signs and residuals skip them
     on_host: bool = True  # entries are in the memory of the host
+    host_copy: str = "copy"  # how a user has one in the memory of the host
     # Entries are read anew for every product, so that two products from one reading
     # cost half of two readings.
     streamed: bool = False

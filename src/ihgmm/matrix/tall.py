@@ -182,12 +182,14 @@ def map_ranges(rows: Tall, width: int, work: Callable[[slice], Any]) -> list[Any
     return [work(block) for block in tall_ranges(rows, width)]
 
 
-def few_rows(tall: Tall, positions: np.ndarray) -> Tall:
+def few_rows(tall: Tall, positions: np.ndarray | slice) -> Tall:
     """Return some rows, or numbers of rows, of a tall array: where it is.
 
     Of dask arrays they come to the host, and should be few.
     """
-    if isinstance(tall, np.ndarray):
+    if isinstance(tall, np.ndarray) or (
+        isinstance(positions, slice) and not is_lazy(tall)
+    ):
         return tall[positions]
     if is_lazy(tall):
         return _rows_of_blocks(tall, np.arange(tall.shape[0])[positions])
@@ -225,6 +227,14 @@ def chosen(tall: Tall, mask: Tall) -> Tall:
 
 def _count(mask: Tall) -> int:
     return int(namespace(mask).count_nonzero(mask))
+
+
+def side_by_side(rows: Tall, count: int) -> int:
+    """Return how many of several runs on some rows to take at once.
+
+    A device works on all as fast as on one. On a host, one stays in the cache.
+    """
+    return 1 if isinstance(rows, np.ndarray) else count
 
 
 def stack(parts: Sequence[Tall], axis: int = 0) -> Tall:

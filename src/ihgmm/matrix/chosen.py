@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm.matrix.base import Index, Matrix, T
-from ihgmm.matrix.tall import Tall, chosen, few_rows, place, to_host
+from ihgmm.matrix.tall import Tall, few_rows, place, rows_where, to_host
 from ihgmm.matrix.view import ByBlocks, View, Work
 
 
@@ -63,12 +63,12 @@ class Chosen(View, ByBlocks):
     def to_device(self, values: Any) -> Tall:
         if isinstance(values, np.ndarray) and np.shape(values)[:1] == self.shape[:1]:
             everywhere = self.matrix.to_device(place(values, self._mask))
-            return chosen(everywhere, self.mask)
+            return rows_where(everywhere, self.mask)
         return self.matrix.to_device(values)
 
     @cached_property
     def sqnorms(self) -> Tall:
-        return chosen(self.matrix.sqnorms, self.mask)
+        return rows_where(self.matrix.sqnorms, self.mask)
 
     def take(self, rows: Index) -> Matrix:
         return self.matrix.take(self.positions[rows])

@@ -190,7 +190,7 @@ def few_rows(tall: Tall, positions: np.ndarray | slice) -> Tall:
     if isinstance(tall, np.ndarray) or (
         isinstance(positions, slice) and not is_lazy(tall)
     ):
-        return tall[positions]
+        return tall[positions, ...]
     if is_lazy(tall):
         return _rows_of_blocks(tall, np.arange(tall.shape[0])[positions])
     return namespace(tall).take(tall, to_device(positions, tall), axis=0)
@@ -217,12 +217,12 @@ def _host_rows(block: Tall, positions: np.ndarray) -> np.ndarray:
     return to_host(few_rows(block, positions))
 
 
-def chosen(tall: Tall, mask: Tall) -> Tall:
+def rows_where(tall: Tall, mask: Tall) -> Tall:
     """Return the rows of a tall array where a mask is true."""
     if not is_lazy(mask):
         return tall[mask]
     counts = _lazy().gather(_count, mask)
-    return _lazy().map_blocks(chosen, tall, mask, chunks=tuple(counts))
+    return _lazy().map_blocks(rows_where, tall, mask, chunks=tuple(counts))
 
 
 def _count(mask: Tall) -> int:
@@ -258,7 +258,7 @@ def row_map(work: Callable[..., Tall], *tall: Tall, width: int = 1) -> Tall:
         return _lazy().map_blocks(work, *tall)
 
     def part(rows: slice) -> Tall:
-        return work(*(each[rows] for each in tall))
+        return work(*(each[rows, ...] for each in tall))
 
     return stack(map_ranges(tall[0], width, part))
 
@@ -272,7 +272,7 @@ def row_sums(
         return tuple(_lazy().sum_blocks(work, *tall))
 
     def part(rows: slice) -> tuple[np.ndarray, ...]:
-        return work(*(each[rows] for each in tall))
+        return work(*(each[rows, ...] for each in tall))
 
     parts = map_ranges(tall[0], width, part)
     return tuple(sum(each) for each in zip(*parts, strict=True))

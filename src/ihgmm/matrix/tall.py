@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
+from importlib import import_module
 from itertools import pairwise
 from typing import Any, TypeVar, cast
 
 import array_api_compat as compat
 import numpy as np
 import scipy.sparse as sp
+from scipy import special
 
 from ihgmm.matrix.threads import in_parts, one_thread
 
@@ -532,6 +534,32 @@ def place(values: Tall, where: Tall, others: Tall | None = None) -> Tall:
     all_rows = xp.take(values, at, axis=0)
     others = xp.zeros_like(all_rows) if others is None else others
     return xp.where(where if values.ndim == 1 else where[:, None], all_rows, others)
+
+
+@by_block
+def softmax(values: Tall) -> Tall:
+    """Return exponentials of each row, over their sum."""
+    xp = namespace(values)
+    odds = xp.exp(values - xp.max(values, axis=1)[:, None])
+    return odds / xp.sum(odds, axis=1)[:, None]
+
+
+@by_block
+def logsumexp(values: Tall) -> Tall:
+    """Return the logarithm of the sum of exponentials of each row."""
+    xp = namespace(values)
+    peaks = xp.max(values, axis=1)
+    return peaks + xp.log(xp.sum(xp.exp(values - peaks[:, None]), axis=1))
+
+
+@by_block
+def log_ndtr(values: Tall) -> Tall:
+    """Return the logarithm of the normal distribution function."""
+    if compat.is_torch_array(values):
+        return namespace(values).special.log_ndtr(values)
+    if compat.is_cupy_array(values):
+        return import_module("cupyx.scipy.special").log_ndtr(values)
+    return to_device(special.log_ndtr(to_host(values)), values)
 
 
 @by_block

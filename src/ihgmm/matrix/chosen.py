@@ -61,10 +61,12 @@ class Chosen(View, ByBlocks):
         return None if values is None else place(self.to_device(values), self.mask)
 
     def to_device(self, values: Any) -> Tall:
-        if isinstance(values, np.ndarray) and np.shape(values)[:1] == self.shape[:1]:
-            everywhere = self.matrix.to_device(place(values, self._mask))
-            return rows_where(everywhere, self.mask)
-        return self.matrix.to_device(values)
+        if tuple(values.shape[:1]) != self.shape[:1]:
+            return self.matrix.to_device(values)
+        if not isinstance(values, np.ndarray):
+            return values
+        everywhere = self.matrix.to_device(place(values, self._mask))
+        return rows_where(everywhere, self.mask)
 
     @cached_property
     def sqnorms(self) -> Tall:

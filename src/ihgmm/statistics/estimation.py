@@ -23,6 +23,7 @@ from ihgmm.matrix.tall import (
     Groups,
     cast_like,
     map_ranges,
+    number,
     one_hot,
     pick,
     place,
@@ -349,14 +350,14 @@ def _lengths_along_centers(fit: Spectral, n_clusters: int, counts: Tall | None) 
     # lengths matters.
     for _ in range(20 if embedding.diagonal == "zero" else 0):
         own = weights * lengths
-        if float(xp.max(own)) <= 1e-3 * totals.min():
+        if number(xp.max(own)) <= 1e-3 * totals.min():
             break
         total = rows.spread(totals)
         # A row of more than half of its cluster's weight could take all of it.
         others = xp.maximum(total - own, total / 2)
         before = lengths
         lengths = products / xp.where(others > 0, others, one)
-        if xp.max(xp.abs(lengths - before)) <= 1e-3 * xp.max(lengths):
+        if number(xp.max(xp.abs(lengths - before)) / xp.max(lengths)) <= 1e-3:
             break
         totals = rows.sums(weights * lengths)
     return lengths if fit.row_scale is None else ratio(lengths, fit.row_scale)

@@ -32,7 +32,8 @@ TIMEOUT = "ihgmm.no-workers-timeout"
 def from_host(values: np.ndarray, chunks: tuple[int, ...]) -> Any:
     """Return an array of the client in blocks of so many rows, on the workers."""
     shape = (chunks, *((size,) for size in values.shape[1:]))
-    return keep(da.from_array(values, chunks=shape))  # type: ignore[no-untyped-call]
+    array = da.from_array(values, shape, name=False)  # type: ignore[no-untyped-call]
+    return keep(array)
 
 
 def from_shapes(chunks: tuple[int, ...], width: int) -> Any:
@@ -200,11 +201,7 @@ def _wait(client: Any, futures: list[Any]) -> list[Any]:
         try:
             wait(futures, timeout=step)
             # Workers may go away before they have handed over what they made.
-            return list(
-                client.sync(
-                    client.gather, futures, asynchronous=True, callback_timeout=limit
-                )
-            )
+            return list(client.sync(_gathered, client, futures, callback_timeout=limit))
         except TimeoutError:
             if client.scheduler_info()["workers"]:
                 seen = time.monotonic()
@@ -214,6 +211,11 @@ def _wait(client: Any, futures: list[Any]) -> list[Any]:
                     "some, or wait for longer: dask.config.set({'" + TIMEOUT + "': "
                     "'10 minutes'}). Then start again."
                 ) from None
+
+
+async def _gathered(client: Any, futures: list[Any]) -> list[Any]:
+    found: list[Any] = await client.gather(futures, asynchronous=True)
+    return found
 
 
 def _large_graphs() -> AbstractContextManager[Any]:

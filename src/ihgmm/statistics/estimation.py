@@ -22,6 +22,7 @@ from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     Groups,
     cast_like,
+    keep,
     map_ranges,
     number,
     one_hot,
@@ -339,10 +340,10 @@ def _lengths_along_centers(fit: Spectral, n_clusters: int, counts: Tall | None) 
         return pick(vectors[block, :] @ centers, labels[block])
 
     norms, sums = zip(*map_ranges(vectors, n_clusters, weighted), strict=True)
-    weights = widen(stack(norms))
+    weights = keep(widen(stack(norms)))
     centers = cast_like((sum(sums) * values).T, vectors)
     products = widen(stack(map_ranges(vectors, n_clusters, along)))
-    products = xp.clip(products, 0.0, None)
+    products = keep(xp.clip(products, 0.0, None))
     totals = np.sqrt(rows.sums(weights * products))
     totals[totals == 0] = 1.0
     lengths, one = products / rows.spread(totals), xp.ones_like(products)
@@ -356,7 +357,7 @@ def _lengths_along_centers(fit: Spectral, n_clusters: int, counts: Tall | None) 
         # A row of more than half of its cluster's weight could take all of it.
         others = xp.maximum(total - own, total / 2)
         before = lengths
-        lengths = products / xp.where(others > 0, others, one)
+        lengths = keep(products / xp.where(others > 0, others, one))
         if number(xp.max(xp.abs(lengths - before)) / xp.max(lengths)) <= 1e-3:
             break
         totals = rows.sums(weights * lengths)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -24,7 +24,7 @@ from ihgmm.matrix import (
     recognize,
     to_host,
 )
-from ihgmm.matrix.tall import Groups, few_rows, number
+from ihgmm.matrix.tall import Groups, few_rows, is_foreign, number
 from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.whitening import NOISES, looks_like_counts
 
@@ -373,6 +373,49 @@ def check_clusters(
     array = check_labels("labels", labels, n_samples)
     classes, codes = np.unique(array, return_inverse=True)
     return classes, np.ravel(codes)
+
+
+class LabelledRows(NamedTuple):
+    """What labels of rows say; the codes are where the data is."""
+
+    classes: np.ndarray  # the labels of clusters, sorted
+    codes: Tall  # the number of each row's cluster among them; 0 for outliers
+    outliers: Tall | None  # which rows are in no cluster; None where all are in one
+
+
+def labelled_rows(labels: Any, X: Matrix) -> LabelledRows:
+    """Sort the labels of the rows of X, one for each; -1 may stand for outliers."""
+    classes, codes = _sorted_integers(labels, X.shape[0]) or check_clusters(
+        labels, X.shape[0]
+    )
+    codes = X.to_device(codes)
+    strange = is_outlier(classes)
+    if not strange.any():
+        return LabelledRows(classes, codes, None)
+    at = int(np.flatnonzero(strange)[0])
+    above = namespace(codes).astype(codes > at, codes.dtype)
+    return LabelledRows(classes[~strange], codes - above, codes == at)
+
+
+def _sorted_integers(labels: Any, n_samples: int) -> tuple[np.ndarray, Tall] | None:
+    """Do as :func:`check_clusters`, where labels are; None unless they are integers.
+
+    Sorting takes long, and counting does not where integers are within a short range.
+    """
+    if not (isinstance(labels, np.ndarray) or is_foreign(labels)):
+        return None
+    xp = namespace(labels)
+    if labels.shape != (n_samples,) or not xp.isdtype(labels.dtype, "integral"):
+        return None
+    labels = xp.astype(labels, xp.int64)
+    least, most = int(xp.min(labels)), int(xp.max(labels))
+    if most - least > n_samples:
+        return None
+    groups = Groups.of(labels - least, most - least + 1)
+    classes = np.flatnonzero(groups.sizes)
+    rank = np.zeros(len(groups.sizes), dtype=np.int64)
+    rank[classes] = np.arange(len(classes))
+    return classes + least, groups.spread(rank)
 
 
 def is_outlier(labels: np.ndarray) -> np.ndarray:

@@ -43,7 +43,7 @@ from ihgmm.numerics.gram import GramKind
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.statistics.covariance import Covariance, Structure, fit_tied
-from ihgmm.statistics.estimation import estimate_parameters, fit_to_centers
+from ihgmm.statistics.estimation import estimates_of_labels, fit_to_centers
 from ihgmm.statistics.likelihood import (
     Directions,
     Mixture,
@@ -282,7 +282,7 @@ class IhGMM(DensityMixin, InSteps):
         order = order_by_size(hard, k, data.weights)
         labels = number_by_size(hard, k, data.weights)
         found = found.in_order(order)
-        estimates = estimate_parameters(data, labels, k)
+        estimates = estimates_of_labels(data, labels, np.arange(k))
         self.labels_ = data.per_row(labels)
         self.memberships_ = found.memberships
         self.weights_ = data.to_device(found.mixing_weights)

@@ -37,8 +37,8 @@ from ihgmm.numerics.spectral import CosinePlacement, Placement, spectral_cluster
 from ihgmm.numerics.whitening import Noise, learn_whitener
 from ihgmm.statistics.estimation import (
     Parameters,
-    estimate_parameters,
     estimates_of_fit,
+    estimates_of_labels,
     for_all_rows,
     in_data_units,
 )
@@ -325,7 +325,7 @@ class IhSC(InSteps, CosineClusterer):
         with steps.step("centers"):
             fitted: Parameters
             if refine:
-                fitted = estimate_parameters(data, labels, k)
+                fitted = estimates_of_labels(data, labels, np.arange(k))
             else:
                 fitted = estimates_of_fit(data, found, labels, k)
         embedding, rows = found.placement.embedding, found.rows

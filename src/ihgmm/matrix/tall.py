@@ -453,33 +453,85 @@ def median(
     return float(namespace(values).sort(values)[values.shape[0] // 2])
 
 
+def quantiles(values: Tall, where: Tall, shares: list[float]) -> np.ndarray:
+    """Return quantiles of the values where a mask is true; NaN where it never is."""
+    xp, count = namespace(values), int(number(namespace(where).count_nonzero(where)))
+    if count == 0:
+        return np.full(len(shares), np.nan)
+    at = np.array(shares) * (count - 1)
+    low = np.floor(at).astype(int)
+    places = np.concatenate([low, np.minimum(low + 1, count - 1)])
+    if is_lazy(values):
+        given = _given(values, None, where)
+        ends = _extents(given)[:2]
+        each = {i: _with_more_below(given, *ends, i) for i in set(places.tolist())}
+        found = np.array([each[i] for i in places.tolist()])
+    else:
+        # The others go to the end.
+        ordered = xp.sort(xp.where(where, values, xp.full_like(values, np.inf)))
+        found = to_host(few_rows(ordered, places))
+    first, second = found.reshape(2, -1)
+    return np.asarray(first + (at - low) * (second - first))
+
+
+def draw_rows(where: Tall, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the positions of rows where a mask is true: at most so many, at random.
+
+    They are in increasing order.
+    """
+    n = where.shape[0]
+    if number(namespace(where).count_nonzero(where)) == n:
+        drawn = rng.choice(n, min(most, n), replace=False, shuffle=False)
+    else:
+        positions = np.flatnonzero(to_host(where))
+        count = min(most, len(positions))
+        drawn = rng.choice(positions, count, replace=False, shuffle=False)
+    return np.sort(drawn)
+
+
 def _median_of_blocks(values: Tall, weights: Tall | None, where: Tall | None) -> float:
     """Return the median of a dask array: no more than a few numbers of a block move.
 
     It is the smallest number with more than half of the weight up to it. Counts in bins
     show the bin that holds it, until that has few numbers.
     """
-    given = [values]
-    if weights is not None or where is not None:
-        counts = 1.0 if weights is None else weights
-        given.append(counts * (1.0 if where is None else where))
+    given = _given(values, weights, where)
+    low, high, total = _extents(given)
+    return _with_more_below(given, low, high, total / 2)
+
+
+def _given(values: Tall, weights: Tall | None, where: Tall | None) -> list[Tall]:
+    """Return numbers and how much they count, unless all count alike."""
+    if weights is None and where is None:
+        return [values]
+    counts = 1.0 if weights is None else weights
+    return [values, counts * (1.0 if where is None else where)]
+
+
+def _extents(given: list[Tall]) -> tuple[float, float, float]:
     low, high, total = np.array(_lazy().gather(_extent, *given)).T
-    low, high, half = low.min(), high.max(), total.sum() / 2
+    return float(low.min()), float(high.max()), float(total.sum())
+
+
+def _with_more_below(
+    given: list[Tall], low: float, high: float, target: float
+) -> float:
+    """Return the smallest number with more than so much weight up to it."""
     while True:
         edges = np.linspace(low, high, 2**10 + 1)
         mass, rows = _lazy().sum_blocks(partial(_in_bins, edges), *given)
-        at = int(np.searchsorted(np.cumsum(mass), half, side="right"))
-        if at == len(edges):  # only the largest of all
-            return float(high)
-        low, high = edges[at - 1], edges[at]
+        at = int(np.searchsorted(np.cumsum(mass), target, side="right"))
+        if at >= len(edges):  # only the largest of all
+            return high
+        low, high = float(edges[at - 1]), float(edges[at])
         if not low < (low + high) / 2 < high:  # no other number lies between
-            return float(low)
+            return low
         if rows[at] <= 2**12:
             break
     parts = _lazy().gather(partial(_in_bin, low, high), *given)
     found, few = (np.concatenate(each) for each in zip(*parts, strict=True))
     order, below = np.argsort(found, kind="stable"), mass[:at].sum()
-    at = int(np.searchsorted(below + np.cumsum(few[order]), half, side="right"))
+    at = int(np.searchsorted(below + np.cumsum(few[order]), target, side="right"))
     return float(found[order[min(at, len(found) - 1)]])
 
 
@@ -646,6 +698,11 @@ class Groups:
         sizes, spread = sums().astype(np.intp), partial(take_lines, labels=labels)
         return cls(labels, weights, sizes, sums, spread)
 
+    def maxima(self, values: Tall) -> np.ndarray:
+        """Return the largest value of each group, 0 if none is positive."""
+        work = partial(_maxima, len(self.sizes))
+        return np.asarray(np.max(gather_blocks(work, self.labels, values), axis=0))
+
     def row_sums(self, values: Tall) -> Tall:
         """Return, for each row, the sum over its group."""
         return self.spread(self.sums(values))
@@ -698,3 +755,18 @@ def _group_sums(labels: Tall, n_groups: int, values: Tall | None = None) -> np.n
 
 def _sums_in(n_groups: int, labels: Tall, *values: Tall) -> np.ndarray:
     return _group_sums(labels, n_groups, *values)
+
+
+def _maxima(n_groups: int, labels: Tall, values: Tall) -> np.ndarray:
+    if isinstance(values, np.ndarray):
+        most = np.zeros(n_groups)
+        np.maximum.at(most, labels, values)
+        return most
+    xp = namespace(values)
+    parts = [
+        to_host(xp.max(one_hot(few, n_groups, part) * part[:, None], axis=0))
+        for few, part in (
+            (labels[rows], values[rows]) for rows in tall_ranges(values, n_groups)
+        )
+    ]
+    return np.maximum(np.max(parts, axis=0), 0.0)

@@ -34,6 +34,7 @@ from ihgmm.matrix.tall import (
     to_host,
     widen,
 )
+from ihgmm.numerics.roots import falling_root
 
 Noise = Literal["common", "class", "individual"]
 
@@ -605,29 +606,4 @@ def _noise_variances(seen: Projections, members: Tall, noise: Noise) -> np.ndarr
     high = total / np.maximum(entries, 1e-9)
     if noise == "common":
         high[:] = overall
-    return np.maximum(_falling_root(excess, high), 1e-12 * overall)
-
-
-def _falling_root(
-    excess: Callable[[np.ndarray], np.ndarray], high: np.ndarray
-) -> np.ndarray:
-    """Return where functions that fall come to zero, between 0 and ``high``.
-
-    A secant meets the root in a few steps; where it would move one end only, the value
-    at the other counts half (the Illinois rule).
-    """
-    low, high, middle = np.zeros_like(high), high.copy(), high
-    above, below = excess(low), excess(high)
-    side = np.zeros(len(high))
-    for _ in range(60):
-        before, slope = middle, above - below
-        middle = np.where(slope > 0, low + (high - low) * ratio(above, slope), high)
-        value = excess(middle)
-        more = value > 0
-        below = np.where(more, np.where(side > 0, below / 2, below), value)
-        above = np.where(more, value, np.where(side < 0, above / 2, above))
-        low, high = np.where(more, middle, low), np.where(more, high, middle)
-        side = np.where(more, 1.0, -1.0)
-        if (np.abs(middle - before) <= 1e-12 * high).all():
-            break
-    return middle
+    return np.maximum(falling_root(excess, np.zeros_like(high), high), 1e-12 * overall)

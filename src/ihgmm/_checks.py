@@ -24,7 +24,7 @@ from ihgmm.matrix import (
     recognize,
     to_host,
 )
-from ihgmm.matrix.tall import Groups, few_rows, is_foreign, number
+from ihgmm.matrix.tall import Groups, few_rows, is_tall, number
 from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.whitening import NOISES, looks_like_counts
 
@@ -402,13 +402,13 @@ def _sorted_integers(labels: Any, n_samples: int) -> tuple[np.ndarray, Tall] | N
 
     Sorting takes long, and counting does not where integers are within a short range.
     """
-    if not (isinstance(labels, np.ndarray) or is_foreign(labels)):
+    if not (isinstance(labels, np.ndarray) or is_tall(labels)):
         return None
     xp = namespace(labels)
     if labels.shape != (n_samples,) or not xp.isdtype(labels.dtype, "integral"):
         return None
     labels = xp.astype(labels, xp.int64)
-    least, most = int(xp.min(labels)), int(xp.max(labels))
+    least, most = int(number(xp.min(labels))), int(number(xp.max(labels)))
     if most - least > n_samples:
         return None
     groups = Groups.of(labels - least, most - least + 1)

@@ -44,6 +44,11 @@ def is_lazy(a: Any) -> bool:
     return type(a).__module__.partition(".")[0] == "dask"
 
 
+def is_tall(a: Any) -> bool:
+    """Tell whether ``a`` is an array of a library other than NumPy, or of dask."""
+    return is_foreign(a) or (is_lazy(a) and hasattr(a, "chunks"))
+
+
 def _lazy() -> Any:
     """Return what works on blocks of dask arrays, once there are some."""
     from ihgmm.matrix import lazy

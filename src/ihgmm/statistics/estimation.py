@@ -22,7 +22,6 @@ from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     Groups,
     cast_like,
-    few_rows,
     keep,
     map_ranges,
     number,
@@ -31,6 +30,7 @@ from ihgmm.matrix.tall import (
     place,
     ratio,
     row_norms,
+    rows_where,
     stack,
     tall_dot,
     to_device,
@@ -225,9 +225,8 @@ def estimate_parameters(
     kept, counts = counted_rows(data, sample_weight)
     if counts is None:
         return estimates_of_labels(kept, codes, classes, scales)
-    few = np.flatnonzero(to_host(counts))
-    given = None if scales is None else few_rows(scales, few)
-    found = estimates_of_labels(kept, few_rows(codes, few), classes, given)
+    given = None if scales is None else rows_where(scales, counts)
+    found = estimates_of_labels(kept, rows_where(codes, counts), classes, given)
     found = for_all_rows(found, data, codes, counts)
     xp = namespace(found.scales)
     unknown = xp.full_like(found.scales, np.nan)
@@ -459,12 +458,13 @@ class _Fit:
 def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> _Fit:
     """Fit centres and noise with these weights; also scales, unless they are given."""
     # Numbers of rows are where the labels are: on the host, or where X is.
-    sqnorms = to_device(X.sqnorms, weights)
+    sqnorms, weights = to_device(X.sqnorms, weights), keep(weights)
     sums = rows.weighted_sums(X, weights)
     solved = None
     if scales is None:
         inner = rows.inner_products(X, sums) - weights * sqnorms
         scales, solved = _scales(weights, inner, sqnorms, rows)
+    scales = keep(scales)
     total = rows.sums(weights * scales)
     total[rows.sizes == 0] = 1.0
     centers = sums / total[:, None].astype(sums.dtype)
@@ -482,7 +482,7 @@ def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> 
     nothing = nothing | (rows.spread(rows.sizes) == 1)
     xp = namespace(left)
     variances = xp.where(nothing, xp.zeros_like(left), left) / max(X.shape[1] - 1, 1)
-    return _Fit(weights, scales, centers, length, variances, solved)
+    return _Fit(keep(weights), scales, centers, length, keep(variances), solved)
 
 
 def _scales(
@@ -496,7 +496,7 @@ def _scales(
     """
     xp = namespace(weights)
     products = xp.clip(weights * inner, 0.0, None)
-    relative = ratio(products, rows.spread(rows.maxima(products)))
+    relative = keep(ratio(products, rows.spread(rows.maxima(products))))
 
     def smaller_roots(y: np.ndarray, rest: np.ndarray) -> Tall:
         """Return roots for ``y * (1 - y)``, times ``rest / (1 - y)``."""
@@ -583,10 +583,10 @@ def _scale_variances(
     # The singularity of c is not one of the equations.
     c = xp.where(xp.abs(c) < 1e-7, xp.full_like(c, 1e-7), c)
     with np.errstate(divide="ignore", invalid="ignore"):
-        b = a / c
+        b = keep(a / c)
         h = rows.row_sums(b * w)
         slope = 1 / (c * (1 + h))
-        level = (1 / c - b * rows.row_sums(w / c) / (1 + h)) / n_rows
+        level = keep((1 / c - b * rows.row_sums(w / c) / (1 + h)) / n_rows)
 
         def squares(g: Tall) -> Tall:
             """Return ``sum(g_j * B_ij**2)`` for each row i."""
@@ -605,7 +605,7 @@ def _scale_variances(
     unknown = xp.full_like(variances, np.inf)
     variances = xp.where(known, xp.clip(variances, 0.0, None), unknown)
     exact = (n_rows == 1) | (rows.row_sums(v) == 0) & long
-    return xp.where(exact, xp.zeros_like(variances), variances)
+    return keep(xp.where(exact, xp.zeros_like(variances), variances))
 
 
 def _efficient_weights(fit: _Fit, rows: Groups, p: int) -> tuple[Tall, Tall]:

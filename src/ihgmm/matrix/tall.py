@@ -460,23 +460,32 @@ def median(
 
 def quantiles(values: Tall, where: Tall, shares: list[float]) -> np.ndarray:
     """Return quantiles of the values where a mask is true; NaN where it never is."""
-    xp, count = namespace(values), int(number(namespace(where).count_nonzero(where)))
+    count = int(number(namespace(where).count_nonzero(where)))
     if count == 0:
         return np.full(len(shares), np.nan)
     at = np.array(shares) * (count - 1)
     low = np.floor(at).astype(int)
     places = np.concatenate([low, np.minimum(low + 1, count - 1)])
+    first, second = in_order(values, places, where).reshape(2, -1)
+    return np.asarray(first + (at - low) * (second - first))
+
+
+def in_order(
+    values: Tall, places: np.ndarray, where: Tall | None = None
+) -> np.ndarray:
+    """Return the values at some places once they are sorted, those that count first.
+
+    A mask may say ``where`` values count.
+    """
     if is_lazy(values):
         given = _given(values, None, where)
         ends = _extents(given)[:2]
         each = {i: _with_more_below(given, *ends, i) for i in set(places.tolist())}
-        found = np.array([each[i] for i in places.tolist()])
-    else:
-        # The others go to the end.
-        ordered = xp.sort(xp.where(where, values, xp.full_like(values, np.inf)))
-        found = to_host(few_rows(ordered, places))
-    first, second = found.reshape(2, -1)
-    return np.asarray(first + (at - low) * (second - first))
+        return np.array([each[i] for i in places.tolist()])
+    xp = namespace(values)
+    if where is not None:
+        values = xp.where(where, values, xp.full_like(values, np.inf))
+    return to_host(few_rows(xp.sort(values), places))
 
 
 def draw_rows(where: Tall, most: int, rng: np.random.Generator) -> np.ndarray:

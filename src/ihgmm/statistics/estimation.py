@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,9 +23,9 @@ from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     Groups,
     cast_like,
+    gather_blocks,
     keep,
     map_ranges,
-    number,
     one_hot,
     pick,
     place,
@@ -354,19 +355,32 @@ def _lengths_along_centers(fit: Spectral, n_clusters: int, counts: Tall | None) 
     lengths, one = products / rows.spread(totals), xp.ones_like(products)
     # Up to a thousandth of the largest, neither a row's own term nor a change of the
     # lengths matters.
+    work, largest_own = partial(_length_figures, n_clusters), np.inf
     for _ in range(20 if embedding.diagonal == "zero" else 0):
-        own = weights * lengths
-        if number(xp.max(own)) <= 1e-3 * totals.min():
+        if largest_own <= 1e-3 * totals.min():
             break
         total = rows.spread(totals)
         # A row of more than half of its cluster's weight could take all of it.
-        others = xp.maximum(total - own, total / 2)
+        others = xp.maximum(total - weights * lengths, total / 2)
         before = lengths
         lengths = keep(products / xp.where(others > 0, others, one))
-        if number(xp.max(xp.abs(lengths - before)) / xp.max(lengths)) <= 1e-3:
+        each = gather_blocks(work, labels, weights, lengths, before)
+        peaks, sums = zip(*each, strict=True)
+        largest_own, change, longest = np.max(peaks, axis=0)
+        if change <= 1e-3 * longest:
             break
-        totals = rows.sums(weights * lengths)
+        totals = np.sum(sums, axis=0)
     return lengths if fit.row_scale is None else ratio(lengths, fit.row_scale)
+
+
+def _length_figures(
+    k: int, labels: Tall, weights: Tall, lengths: Tall, before: Tall
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest own term, change and length of rows; sums over clusters."""
+    xp, own = namespace(lengths), weights * lengths
+    each = (own, xp.abs(lengths - before), lengths)
+    peaks = xp.stack([xp.max(values) for values in each])
+    return to_host(peaks), Groups.of(labels, k).sums(own)
 
 
 def _check_numbers(labels: Any, n_clusters: int, n_samples: int) -> None:

@@ -28,7 +28,9 @@ from ihgmm.matrix.tall import (
     Groups,
     cast_like,
     few_rows,
+    keep,
     logsumexp,
+    number,
     number_by_size,
     order_by_size,
     place,
@@ -279,18 +281,19 @@ class IhGMM(DensityMixin, InSteps):
         # Zero rows are in the largest cluster.
         largest = int(np.argmax(Groups.of(hard, k).sizes))
         hard = xp.where(live, hard, xp.full_like(hard, largest))
+        hard = keep(hard)
         order = order_by_size(hard, k, data.weights)
-        labels = number_by_size(hard, k, data.weights)
+        labels = keep(number_by_size(hard, k, data.weights))
         found = found.in_order(order)
         estimates = estimates_of_labels(data, labels, np.arange(k))
-        self.labels_ = data.per_row(labels)
-        self.memberships_ = found.memberships
+        self.labels_ = labels
+        self.memberships_ = keep(found.memberships)
         self.weights_ = data.to_device(found.mixing_weights)
         self.cluster_centers_ = estimates.centers
-        self.scales_ = estimates.scales
-        self.scale_errors_ = estimates.scale_errors
+        self.scales_ = keep(estimates.scales)
+        self.scale_errors_ = keep(estimates.scale_errors)
         errors = to_host(estimates.center_errors)
-        self.noise_levels_ = estimates.noise_levels
+        self.noise_levels_ = keep(estimates.noise_levels)
         if found.noise_variances is not None:
             levels = np.sqrt(found.noise_variances)
             kept = levels if self.noise == "class" else levels[:1]
@@ -306,7 +309,7 @@ class IhGMM(DensityMixin, InSteps):
             self.noise_components_ = data.cast(covariance.directions.T[::-1])
             deviations = covariance.deviations[::-1] * to_host(self.noise_levels_)
             self.component_levels_ = data.cast(deviations)
-        count = int(xp.count_nonzero(live))
+        count = int(number(xp.count_nonzero(live)))
         value = found.log_likelihood - count * covariance.log_volume
         self.log_likelihood_ = value - _log_unit(data, count)
         self.converged_ = found.change <= self.tol

@@ -20,12 +20,14 @@ from ihgmm.estimators.base import CosineClusterer, InSteps, mark
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     keep,
+    number,
     order_by_size,
     pick,
     place,
     rows_where,
     sign_of,
     take_lines,
+    to_device,
 )
 from ihgmm.numerics.eigen import Solver
 from ihgmm.numerics.embedding import Space
@@ -447,11 +449,14 @@ class IhSC(InSteps, CosineClusterer):
         setting. ``y`` is ignored.
         """
         data = self._check_new(X)
-        best, weights = self._largest_cosines(data), to_host(data.sqnorms)
-        weights = weights * check_weights(sample_weight, len(weights))
-        sqnorms = mark(weights, self._is_outlier(data), 0.0)
-        total = sqnorms.sum()
-        return float(sqnorms @ np.maximum(best, 0.0) ** 2 / total) if total else 0.0
+        best, weights = self._largest_cosines(data), data.sqnorms
+        if sample_weight is not None:
+            given = check_weights(sample_weight, weights.shape[0])
+            weights = weights * to_device(given, weights)
+        weights, xp = mark(weights, self._is_outlier(data), 0.0), namespace(weights)
+        total = number(xp.sum(weights))
+        explained = weights * xp.clip(best, 0.0, None) ** 2
+        return number(xp.sum(explained)) / total if total else 0.0
 
 
 def _by_cosine(

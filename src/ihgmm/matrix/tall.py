@@ -470,9 +470,7 @@ def quantiles(values: Tall, where: Tall, shares: list[float]) -> np.ndarray:
     return np.asarray(first + (at - low) * (second - first))
 
 
-def in_order(
-    values: Tall, places: np.ndarray, where: Tall | None = None
-) -> np.ndarray:
+def in_order(values: Tall, places: np.ndarray, where: Tall | None = None) -> np.ndarray:
     """Return the values at some places once they are sorted, those that count first.
 
     A mask may say ``where`` values count.

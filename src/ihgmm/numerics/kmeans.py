@@ -8,7 +8,7 @@ run at a time, which may then be the last.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
@@ -307,18 +307,40 @@ def spread_rows(
 ) -> np.ndarray:
     """Return positions of rows, (n_spaces, n_runs, k), that are far from each other.
 
-    Each is that of a few candidates, drawn with the squared distance to the rows chosen
-    before, which leaves the smallest sum of such distances.
+    The distances of :func:`spread` are squared Euclidean ones.
     """
     xp, (n_spaces, n, m) = namespace(rows), rows.shape
-    n_runs, k = draws.shape[1:3]
     flat, columns = xp.reshape(rows, (-1, m)), xp.matrix_transpose(rows)
     squares = xp.sum(rows * rows, axis=2)[:, None, None, :]
-    runs = np.arange(n_spaces * n_runs).reshape(n_spaces, n_runs, 1)
-    # The rows of a run among those of all runs, and of its space among all spaces.
-    before, first = to_device(runs * n, rows), to_device(runs // n_runs * n, rows)
-    uniform = to_device(draws, rows)
+    first = to_device(np.arange(n_spaces)[:, None, None] * n, rows)
+
+    def gaps_to(at: Tall) -> Tall:
+        tried = xp.take(flat, xp.reshape(at + first, (-1,)), axis=0)
+        sizes = xp.reshape(xp.sum(tried * tried, axis=1), (*at.shape, 1))
+        tried = xp.reshape(tried, (n_spaces, -1, m))
+        products = xp.reshape(xp.matmul(tried, columns), (*at.shape, n))
+        return xp.clip(squares + sizes - 2 * products, 0.0, None)
+
     counts = xp.ones_like(rows[0, :, 0]) if weights is None else weights
+    return spread(gaps_to, draws, counts)
+
+
+def spread(
+    gaps_to: Callable[[Tall], Tall], draws: np.ndarray, counts: Tall
+) -> np.ndarray:
+    """Return positions of rows, (n_spaces, n_runs, k), that are far from each other.
+
+    Each is that of a few candidates, drawn with the distance to the rows chosen before,
+    which leaves the smallest sum of such distances. ``gaps_to`` takes positions,
+    (n_spaces, n_runs, n_trials), and returns distances of all rows to those rows, one
+    more dimension. In sums a row counts by ``counts``. Candidates are drawn along the
+    order of the rows, by cumulated sums: a row twice is a row that counts twice.
+    """
+    xp, n = namespace(counts), counts.shape[0]
+    n_spaces, n_runs, k = draws.shape[:3]
+    runs = np.arange(n_spaces * n_runs).reshape(n_spaces, n_runs, 1)
+    before = to_device(runs * n, counts)  # the rows of other runs
+    uniform = to_device(draws, counts)
     closest: Any = None
     chosen = []
     for step in range(k):
@@ -332,11 +354,7 @@ def spread_rows(
         at = xp.searchsorted(total, xp.reshape(wanted, (-1,)), side="right")
         at = xp.clip(xp.reshape(at, wanted.shape) - before, 0, n - 1)
         at = at[:, :, :1] if closest is None else at
-        tried = xp.take(flat, xp.reshape(at + first, (-1,)), axis=0)
-        sizes = xp.reshape(xp.sum(tried * tried, axis=1), (*at.shape, 1))
-        tried = xp.reshape(tried, (n_spaces, -1, m))
-        gaps = xp.reshape(xp.matmul(tried, columns), (*at.shape, n))
-        gaps = xp.clip(squares + sizes - 2 * gaps, 0.0, None)
+        gaps = gaps_to(at)
         if closest is not None:
             gaps = xp.minimum(gaps, closest[:, :, None, :])
         left = xp.matmul(gaps, counts)

@@ -18,6 +18,7 @@ from ihgmm.matrix.tall import (
     few_rows,
     largest,
     one_hot,
+    pick,
     ratio,
     unit_rows,
     widen,
@@ -111,21 +112,13 @@ def _worst_rows(X: Matrix, centers: np.ndarray, empty: np.ndarray) -> np.ndarray
 # The work on a block of rows. Runs are side by side.
 
 
-def _nearest(
-    centers: np.ndarray, block: Matrix, sqnorms: Tall
-) -> tuple[Tall, Tall, Tall]:
-    """Return nearest centres, cosines with them, and inverse lengths of rows.
-
-    The first two have a line for each run of each row.
-    """
+def _nearest(centers: np.ndarray, block: Matrix) -> tuple[Tall, Tall]:
+    """Return products with centres, a line for each run of each row; the largest."""
     n_runs, k, p = centers.shape
     products = block @ centers.reshape(-1, p).T
-    xp, n = namespace(products), products.shape[0]
-    products = xp.reshape(products, (n * n_runs, k))
-    labels = xp.argmax(products, axis=1)
-    inverse = ratio(1.0, xp.sqrt(sqnorms))
-    best = xp.reshape(widen(xp.max(products, axis=1)), (n, n_runs))
-    return labels, xp.clip(best * inverse[:, None], None, 1.0), inverse
+    xp = namespace(products)
+    products = xp.reshape(products, (block.shape[0] * n_runs, k))
+    return products, xp.argmax(products, axis=1)
 
 
 def _move(
@@ -133,9 +126,8 @@ def _move(
 ) -> tuple[tuple[()], tuple[Tall]]:
     """Return sums of unit rows for each cluster, a column each."""
     n_runs, k, _ = centers.shape
-    labels, _, inverse = _nearest(centers, block, sqnorms)
-    counts = block.cast(_counted(inverse, weights))
-    members = one_hot(labels, k, counts)
+    counts = block.cast(_counted(_inverse(sqnorms), weights))
+    members = one_hot(_nearest(centers, block)[1], k, counts)
     members = namespace(members).reshape(members, (block.shape[0], n_runs * k))
     return (), (block.adjoint(members * counts[:, None]),)
 
@@ -143,18 +135,28 @@ def _move(
 def _place(
     centers: np.ndarray, block: Matrix, sqnorms: Tall, weights: Tall | None
 ) -> tuple[tuple[Tall], tuple[Tall]]:
-    labels, cosines, _ = _nearest(centers, block, sqnorms)
-    xp, gaps = namespace(cosines), 1.0 - cosines
+    """Return the labels of rows and the inertia, a column for each run."""
+    products, labels = _nearest(centers, block)
+    xp, shape = namespace(products), (block.shape[0], len(centers))
+    best = xp.reshape(widen(pick(products, labels)), shape)
+    gaps = 1.0 - xp.clip(best * _inverse(sqnorms)[:, None], None, 1.0)
     gaps = gaps if weights is None else gaps * weights[:, None]
-    return (xp.reshape(labels, cosines.shape),), (xp.sum(gaps, axis=0),)
+    return (xp.reshape(labels, shape),), (xp.sum(gaps, axis=0),)
 
 
 def _misfits(
     centers: np.ndarray, block: Matrix, sqnorms: Tall, weights: Tall | None
 ) -> tuple[tuple[Tall], tuple[()]]:
-    _, cosines, inverse = _nearest(centers[None], block, sqnorms)
-    gaps = _counted(1.0 - cosines[:, 0], weights)
-    return (gaps * namespace(gaps).astype(inverse > 0, gaps.dtype),), ()
+    """Return how badly rows fit their nearest centre; 0 for zero rows."""
+    inverse, best = _inverse(sqnorms), widen(pick(*_nearest(centers[None], block)))
+    gaps = namespace(best).clip(1.0 - best * inverse, 0.0, None)
+    live = namespace(gaps).astype(sqnorms > 0, gaps.dtype)
+    return (_counted(gaps, weights) * live,), ()
+
+
+def _inverse(sqnorms: Tall) -> Tall:
+    """Return one over the length of rows; 0 for zero rows."""
+    return ratio(1.0, namespace(sqnorms).sqrt(sqnorms))
 
 
 def _counted(values: Tall, weights: Tall | None) -> Tall:
@@ -174,10 +176,10 @@ def _plus_plus(
     direction = rng.standard_normal((X.shape[1], 1))
     drawn = draw_rows(X.sqnorms > 0, most, rng)
     few = X.take(drawn)
-    along = (few @ direction)[:, 0] * few.cast(_inverse_lengths(few))
+    along = (few @ direction)[:, 0] * few.cast(_inverse(few.sqnorms))
     order = np.argsort(to_host(along), kind="stable")
     few, drawn = few.take(order), drawn[order]
-    inverse = _inverse_lengths(few)
+    inverse = _inverse(few.sqnorms)
     xp, counts = namespace(inverse), namespace(inverse).ones_like(inverse)
     if X.weights is not None:
         counts = few.to_device(to_host(few_rows(X.weights, drawn)))
@@ -194,7 +196,3 @@ def _plus_plus(
     for i in range(0, n_runs, step):
         (chosen,) = spread(gaps_to, draws[:, i : i + step], counts)
         yield unit(chosen).reshape(*chosen.shape, -1)
-
-
-def _inverse_lengths(X: Matrix) -> Tall:
-    return ratio(1.0, namespace(X.sqnorms).sqrt(X.sqnorms))

@@ -101,12 +101,18 @@ def blocks_of(results: Any) -> list[Any]:
 
 def sum_blocks(work: Callable[..., Any], *given: Any) -> Any:
     """Return the sum, on the client, of what some work makes of each block."""
-    return compute(tree_sum(blocks_of(objects(work, *given))))[0]
+    # Until all is computed this holds on to what is on the workers.
+    results = objects(partial(_unless_empty, work), *given)
+    return compute(tree_sum(blocks_of(results)))[0]
 
 
 def gather(work: Callable[..., Any], *given: Any) -> list[Any]:
-    """Return what some work makes of each block, which should be little."""
-    return list(compute(*blocks_of(objects(work, *given))))
+    """Return what some work makes of each block, which should be little.
+
+    It is None for a block without rows.
+    """
+    results = objects(partial(_unless_empty, work), *given)
+    return list(compute(*blocks_of(results)))
 
 
 def tree_sum(parts: list[Any]) -> Any:
@@ -145,6 +151,8 @@ def _blockwise(
     for number, each in enumerate(given):
         index = None
         if isinstance(each, da.Array):
+            if each.numblocks[1:] != (1,) * (each.ndim - 1):
+                each = each.rechunk(dict.fromkeys(range(1, each.ndim), -1))
             index = ("row", *(f"{number}.{axis}" for axis in range(1, each.ndim)))
         pairs += [each, index]
     new = {f"new{axis}": size for axis, size in enumerate(trailing)}
@@ -162,6 +170,10 @@ def _blockwise(
         dtype=meta.dtype,
         meta=meta,
     )
+
+
+def _unless_empty(work: Callable[..., Any], block: Any, *others: Any) -> Any:
+    return work(block, *others) if block.shape[0] else None
 
 
 def _call(work: Callable[..., Any], *blocks: Any) -> Any:

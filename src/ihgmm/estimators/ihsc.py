@@ -152,7 +152,8 @@ class IhSC(InSteps, CosineClusterer):
     placement_ : callable
         How rows get their labels: their embedding, and the rule.
     preparation_ : tuple of callables
-        What is done to rows before all else: with ``missing="fit"``, filling them in.
+        What is done to rows before all else: with ``missing="fit"`` a map that fills
+        them in, with ``whiten`` one that makes their noise alike.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The pattern of each cluster: what a row of scale 1 looks like without noise.
     scales_ : ndarray of shape (n_samples,)
@@ -170,8 +171,6 @@ class IhSC(InSteps, CosineClusterer):
         Number of clusters, given or found.
     selection_ : ClusterCount
         How the number of clusters was found; only with ``n_clusters="auto"``.
-    preparation_ : tuple of callables
-        What rows go through first: a map that whitens, or nothing.
     outlier_scores_ : ndarray of shape (n_samples,)
         How strange each row is, only with ``outliers``: a score of 3 says that one in
         a thousand rows of the clusters is as strange. Rows above

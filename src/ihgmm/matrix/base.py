@@ -41,6 +41,7 @@ class Matrix(ABC):
     incomplete: Matrix | None = None
     has_gaps: bool = False  # zeros are left out, so that signs and residuals skip them
     on_host: bool = True  # entries are in the memory of the host
+    host_copy: str = "copy"  # how a user has one in the memory of the host
     # Entries are read anew for every product, so that two products from one reading
     # cost half of two readings.
     streamed: bool = False
@@ -258,7 +259,7 @@ def _sums(question: str, given: tuple, block: Matrix, *tall: Tall) -> Any:
 
 def parts_of(tall: tuple[Tall | None, ...], rows: slice) -> list[Tall | None]:
     """Return what belongs to some rows of each tall array; None of None."""
-    return [None if array is None else array[rows] for array in tall]
+    return [None if array is None else array[rows, ...] for array in tall]
 
 
 def row_ranges(n_rows: int, step: int) -> list[slice]:

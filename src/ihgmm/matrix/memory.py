@@ -357,23 +357,26 @@ class Sparse(InMemory):
         ones = np.ones(np.count_nonzero(bad), dtype=self.dtype)
         return Sparse(sp.csr_array((ones, (X.row[bad], X.col[bad])), shape=self.shape))
 
-    def fit_at_entries(
+    def energy_at_entries(
         self, parts: np.ndarray, directions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return column, value and fit ``parts @ directions.T`` of stored entries."""
-        X = self.array.tocsr()
-        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        fit = np.zeros_like(X.data)
-        for part, direction in zip(parts.T, directions.T, strict=True):
-            fit += part[row] * direction[X.indices]
-        return X.indices, X.data, fit
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return sums of squares of a fit at stored entries, and of what it leaves.
+
+        The fit is ``parts @ directions.T``. There is a sum for each column.
+        """
+        X, p = self.array.tocsr(), self.shape[1]
+        fit = _fit_at_entries(X, parts, directions)
+        squares = np.square(fit), np.square(X.data - fit)
+        fitted, left = (np.bincount(X.indices, each, p) for each in squares)
+        return fitted, left
 
     def minus_fit(
         self, parts: np.ndarray, directions: np.ndarray, gain: np.ndarray
     ) -> Sparse:
         """Return stored entries less their fit, each column times a gain."""
-        columns, data, fit = self.fit_at_entries(parts, directions)
-        return self._with(self.array.tocsr(), (data - fit) * gain[columns])
+        X = self.array.tocsr()
+        left = X.data - _fit_at_entries(X, parts, directions)
+        return self._with(X, left * gain[X.indices])
 
     def with_signs(self, _: Any, __: Any, seed: tuple[int, int]) -> Sparse:
         """Multiply stored entries by random signs that a seed gives."""
@@ -387,6 +390,15 @@ class Sparse(InMemory):
 
     def threads(self) -> AbstractContextManager[Any]:
         return one_thread()
+
+
+def _fit_at_entries(X: Any, parts: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """Return ``parts @ directions.T`` at the entries that a CSR matrix stores."""
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    fit = np.zeros_like(X.data)
+    for part, direction in zip(parts.T, directions.T, strict=True):
+        fit += part[row] * direction[X.indices]
+    return fit
 
 
 def random_signs(rng: np.random.Generator, size: int, dtype: np.dtype) -> np.ndarray:

@@ -667,7 +667,9 @@ def order_by_size(
 ) -> np.ndarray:
     """Return clusters in the order of decreasing size; ties by first appearance."""
     rows = Groups.of(labels, n_clusters)
-    sizes = rows.sizes if weights is None else rows.sums(weights)
+    # Weights have mean 1. Libraries add them up in orders of their own, and rounding
+    # must not decide between clusters of one size.
+    sizes = rows.sizes if weights is None else rows.sums(weights).round(6)
     first = np.zeros(n_clusters)
     if len(np.unique(sizes)) < n_clusters:
         found = gather_blocks(partial(_first_rows, n_clusters), labels)
@@ -788,3 +790,25 @@ def _maxima(n_groups: int, labels: Tall, values: Tall) -> np.ndarray:
         )
     ]
     return np.maximum(np.max(parts, axis=0), 0.0)
+
+
+def sorted_integers(labels: Any, n_samples: int) -> tuple[np.ndarray, Tall] | None:
+    """Return the labels that there are, and the number of each row's, where they are.
+
+    None is returned unless labels are integers, one for each row. Sorting takes long,
+    and counting does not where integers are within a short range.
+    """
+    if not (isinstance(labels, np.ndarray) or is_tall(labels)):
+        return None
+    xp = namespace(labels)
+    if labels.shape != (n_samples,) or not xp.isdtype(labels.dtype, "integral"):
+        return None
+    labels = xp.astype(labels, xp.int64)
+    least, most = int(number(xp.min(labels))), int(number(xp.max(labels)))
+    if most - least > n_samples:
+        return None
+    groups = Groups.of(labels - least, most - least + 1)
+    classes = np.flatnonzero(groups.sizes)
+    rank = np.zeros(len(groups.sizes), dtype=np.int64)
+    rank[classes] = np.arange(len(classes))
+    return classes + least, groups.spread(rank)

@@ -162,9 +162,12 @@ class Embedding:
         xp = namespace(own)
         variances = xp.clip(own - signal, 0.0, None) / (p - m)
         norms = np.square(self.directions[:, live], dtype=np.float64).sum(axis=0)
-        load = np.sum(self.weights[live] ** 2 * norms / self.eigenvalues[live] ** 2)
+        load = float(
+            (self.weights[live] ** 2 * norms / self.eigenvalues[live] ** 2).sum()
+        )
         squares = coordinates**2 @ cast_like(self.weights**2, coordinates)
-        return float(xp.count_nonzero(squares < 2 * variances * load) / own.shape[0])
+        noisy = xp.count_nonzero(squares < 2 * variances * load)
+        return int(noisy) / own.shape[0]
 
     def ruling_rows(self, coordinates: Tall, sqnorms: Tall) -> int:
         """Return how many long rows rule a leading direction; 0 for none.

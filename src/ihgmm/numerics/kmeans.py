@@ -1,13 +1,14 @@
 """K-means on rows of an embedding, wherever they are.
 
-Several runs go side by side: arrays have a line for each run, each row and each centre.
-Rows stay where they are, centres are NumPy arrays on the host. A device works on all
-runs at once; a host on one at a time, which may then be the last.
+Several spaces, which have as many rows each, and several runs in each go side by side:
+``rows`` is (n_spaces, n, m), centres are (n_spaces, n_runs, k, m). Rows stay where they
+are, centres are NumPy arrays on the host. A device works on all at once; a host on one
+run at a time, which may then be the last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
@@ -21,7 +22,6 @@ from ihgmm.matrix.tall import (
     namespace,
     row_dots,
     side_by_side,
-    stack,
     to_device,
     to_host,
 )
@@ -38,7 +38,7 @@ class Run(NamedTuple):
 
 
 def kmeans_runs(
-    rows: Tall,
+    spaces: Sequence[Tall],
     n_clusters: int,
     *,
     n_init: int | Literal["auto"] = "auto",
@@ -47,8 +47,8 @@ def kmeans_runs(
     until_settled: bool = False,
     weights: Tall | None = None,
     rng: np.random.Generator,
-) -> list[Run]:
-    """Run k-means, started well; return runs, the best first.
+) -> list[list[Run]]:
+    """Run k-means in each of some spaces, started well; return runs, the best first.
 
     The first of ``n_init`` starts is the pivoted QR of the rows, the others are
     k-means++; "auto" means 1 + 10. Beyond ``full_trials`` rows the starts compete on a
@@ -56,49 +56,106 @@ def kmeans_runs(
     different places, nearly as good as the best, go on. With ``until_settled``, starts
     end as soon on all rows. Runs that end in the same place are returned once.
     """
-    n, starts = rows.shape[0], 1 + 10 if n_init == "auto" else n_init
-    trial, trial_weights = rows, weights
+    n, starts = spaces[0].shape[0], 1 + 10 if n_init == "auto" else n_init
     on_sample = n > full_trials
     settle = n_init == "auto" and (on_sample or until_settled)
+    trials, trial_weights = spaces, weights
     if on_sample:
         size = int(np.clip(64 * n_clusters, 1_000, full_trials))
         drawn = rng.choice(n, size, replace=False, shuffle=False)
-        trial = few_rows(rows, drawn)
+        trials = [few_rows(rows, drawn) for rows in spaces]
         trial_weights = None if weights is None else few_rows(weights, drawn)
-    pivots = sample(rows, 2**12, rng)
+    pivots = spaces
+    if n > 2**12:
+        drawn = rng.choice(n, 2**12, replace=False, shuffle=False)
+        pivots = [few_rows(rows, drawn) for rows in spaces]
     # Drawn at once: the same whether runs go side by side, or one ends the search.
-    draws = rng.random((starts - 1, n_clusters, _n_trials(n_clusters)))
+    draws = rng.random(
+        (len(spaces), starts - 1, n_clusters, 2 + int(np.log(n_clusters)))
+    )
+    # Only runs to the very end show whether they meet in the same place.
+    options: dict[str, Any] = {
+        "max_iter": max_iter,
+        "tol": 0.0 if on_sample or settle else 1e-5,
+    }
+    found = []
     # One thread: the order of sums, and so the labels, never depend on how many there
     # are.
     with one_thread():
-        start = to_host(few_rows(pivots, pivot_rows(pivots, n_clusters)))
-        # Only runs to the very end show whether they meet in the same place.
-        tol = 0.0 if on_sample or settle else 1e-5
-        first = lloyd(trial, start[None], trial_weights, max_iter=max_iter, tol=tol)
-        more = _from_draws(trial, draws, trial_weights, max_iter=max_iter, tol=tol)
-        runs = first
-        for run in more:
-            runs.append(run)
-            if settle and is_settled(runs):
-                break
-        if on_sample:
-            finals = [final.centers for final in _finalists(runs, n)]
-            if not (is_settled(runs) and _all_shown(trial, start)):
-                finals.append(start)
-            # To the tolerance of most libraries.
-            step = side_by_side(rows, len(finals))
-            runs = [
-                run
-                for i in range(0, len(finals), step)
-                for run in lloyd(
-                    rows,
-                    np.array(finals[i : i + step]),
-                    weights,
-                    max_iter=max_iter,
-                    tol=1e-4,
-                )
-            ]
-    return distinct(runs)
+        step = side_by_side(spaces[0], len(spaces))
+        for i in range(0, len(spaces), step):
+            at = slice(i, i + step)
+            first = pivot_rows(in_one(pivots[at]), n_clusters)
+            tried = in_one(trials[at])
+            found += _started(tried, first, draws[at], trial_weights, settle, options)
+        if not on_sample:
+            return [distinct(runs) for _, runs in found]
+        return [
+            distinct(_on_all(rows, trial, *started, weights, max_iter))
+            for rows, trial, started in zip(spaces, trials, found, strict=True)
+        ]
+
+
+def in_one(arrays: Sequence[Tall]) -> Tall:
+    """Return arrays as one, with an axis before the others."""
+    if len(arrays) == 1:
+        return arrays[0][None, ...]
+    return namespace(arrays[0]).stack(arrays)
+
+
+def _started(
+    rows: Tall,
+    pivots: np.ndarray,
+    draws: np.ndarray,
+    weights: Tall | None,
+    settle: bool,
+    options: dict[str, Any],
+) -> list[tuple[np.ndarray, list[Run]]]:
+    """Return, for each space, the start by pivots and the runs from all starts."""
+    count = draws.shape[1]
+    found = lloyd(rows, pivots[:, None], weights, **options)
+    step = side_by_side(rows, count)
+    for i in range(0, count, max(step, 1)):
+        starts = plus_plus(rows, draws[:, i : i + step], weights)
+        more = lloyd(rows, starts, weights, **options)
+        found = [runs + others for runs, others in zip(found, more, strict=True)]
+        if settle and all(map(is_settled, found)):
+            break
+    if settle:  # runs side by side are all there; one after the other, some would not
+        found = [_until_settled(runs) for runs in found]
+    return list(zip(pivots, found, strict=True))
+
+
+def _until_settled(runs: list[Run]) -> list[Run]:
+    count = next((i for i in range(1, len(runs)) if is_settled(runs[:i])), len(runs))
+    return runs[:count]
+
+
+def _on_all(
+    rows: Tall,
+    trial: Tall,
+    pivots: np.ndarray,
+    runs: list[Run],
+    weights: Tall | None,
+    max_iter: int,
+) -> list[Run]:
+    """Let the best runs on a trial go on with all rows, and the pivots if need be."""
+    finals = [final.centers for final in _finalists(runs, rows.shape[0])]
+    if not (is_settled(runs) and _all_shown(trial, pivots)):
+        finals.append(pivots)
+    step = side_by_side(rows, len(finals))
+    # To the tolerance of most libraries.
+    return [
+        run
+        for i in range(0, len(finals), step)
+        for run in lloyd(
+            rows[None, ...],
+            np.array(finals[i : i + step])[None],
+            weights,
+            max_iter=max_iter,
+            tol=1e-4,
+        )[0]
+    ]
 
 
 def distinct(runs: list[Run]) -> list[Run]:
@@ -109,16 +166,6 @@ def distinct(runs: list[Run]) -> list[Run]:
     ]
 
 
-def _from_draws(
-    rows: Tall, draws: np.ndarray, weights: Tall | None, **options: Any
-) -> Iterator[Run]:
-    """Yield runs from k-means++ starts, one for each line of random numbers."""
-    step = side_by_side(rows, len(draws))
-    for first in range(0, len(draws), max(step, 1)):
-        starts = plus_plus(rows, draws[first : first + step], weights)
-        yield from lloyd(rows, starts, weights, **options)
-
-
 def lloyd(
     rows: Tall,
     starts: np.ndarray,
@@ -126,77 +173,107 @@ def lloyd(
     *,
     max_iter: int = 300,
     tol: float = 0.0,
-) -> list[Run]:
-    """Run Lloyd's iterations from starts of shape (n_runs, k, m).
+) -> list[list[Run]]:
+    """Run Lloyd's iterations; return a list of runs for each space.
 
     A run ends when its centres, all together, move by no more than ``tol`` times the
     mean variance of a column, squared. A centre that lost all its rows goes to the row
     that is farthest from its own.
     """
-    xp, (n_runs, _, m) = namespace(rows), starts.shape
+    xp, (n_spaces, n_runs, _, m) = namespace(rows), starts.shape
     # Sums and sizes of clusters come from one product.
-    values = xp.concat([rows, xp.ones_like(rows[:, :1])], axis=1)
+    values = xp.concat([rows, xp.ones_like(rows[:, :, :1])], axis=2)
     if weights is not None:
         values = values * weights[:, None]
-    all_rows = n_runs * float(xp.sum(values[:, m]))
-    least = tol * _mean_variance(rows) if tol else 0.0
+    all_rows = n_runs * to_host(xp.sum(values[:, :, m], axis=1))
+    columns = xp.matrix_transpose(rows)
+    least = np.zeros((n_spaces, 1))
+    if tol:
+        least = tol * to_host(xp.mean(xp.var(rows, axis=1), axis=1))[:, None]
     centers = starts.astype(np.float64)
-    n_iter, going = np.zeros(n_runs, dtype=int), np.ones(n_runs, dtype=bool)
+    n_iter = np.zeros((n_spaces, n_runs), dtype=int)
+    going = np.ones((n_spaces, n_runs), dtype=bool)
     while True:
-        scores = _scores(rows, centers)
+        scores = _scores(columns, centers)
         if not going.any():
             break
-        sums = to_host(xp.matmul(_members(scores), values))
-        if sums[:, :, m].sum() > all_rows * (1 + 1e-9):  # some are as near to others
-            sums = to_host(xp.matmul(_first_members(scores), values))
-        moved = sums[:, :, :m] / np.where(sums[:, :, m:] > 0, sums[:, :, m:], 1.0)
-        for run in np.flatnonzero((sums[:, :, m] <= 0).any(axis=1) & going):
-            lost = np.flatnonzero(sums[run, :, m] <= 0)
-            moved[run, lost] = _farthest(rows, scores[run, ...], centers[run, lost])
-        shift = np.square(moved - centers).sum(axis=(1, 2))
+        sums = _sums(_members(scores), values)
+        # Rows as near to two centres count twice.
+        if (sums[:, :, :, m].sum(axis=(1, 2)) > all_rows * (1 + 1e-9)).any():
+            sums = _sums(_first_members(scores), values)
+        sizes = sums[..., m:]
+        moved = sums[..., :m] / np.where(sizes > 0, sizes, 1.0)
+        lost = sizes[..., 0] <= 0
+        for space, run in np.argwhere(lost.any(axis=2) & going):
+            at = lost[space, run]
+            moved[space, run, at] = _farthest(
+                rows[space, ...], scores[space, run, ...], centers[space, run, at]
+            )
+        shift = np.square(moved - centers).sum(axis=(2, 3))
         centers[going] = moved[going]
         n_iter += going
         going &= (shift > least) & (n_iter < max_iter)
-    labels = xp.argmax(scores, axis=1)
+    labels = xp.argmax(scores, axis=2)
     inertias = _inertias(rows, centers, labels, weights)
     return [
-        Run(*run)
-        for run in zip(centers, labels, inertias.tolist(), n_iter.tolist(), strict=True)
+        [
+            Run(
+                centers[s, r], labels[s, r, :], float(inertias[s, r]), int(n_iter[s, r])
+            )
+            for r in range(n_runs)
+        ]
+        for s in range(n_spaces)
     ]
 
 
-def _scores(rows: Tall, centers: np.ndarray) -> Tall:
-    """Return scores of centres, (n_runs, k, n): the nearest one has the largest."""
-    halves = np.einsum("bkm,bkm->bk", centers, centers)[:, :, None] / 2
-    both = to_device(np.concatenate([centers, -halves], axis=2), rows)
-    scores = namespace(rows).matmul(both[:, :, :-1], rows.T)
+def _scores(columns: Tall, centers: np.ndarray) -> Tall:
+    """Return scores of centres, (n_spaces, n_runs, k, n): the nearest has the largest.
+
+    ``columns`` are the transposed rows.
+    """
+    n_spaces, n_runs, k, m = centers.shape
+    halves = np.einsum("srkm,srkm->srk", centers, centers)[..., None] / 2
+    both = np.concatenate([centers, -halves], axis=3).reshape(n_spaces, -1, m + 1)
+    both = to_device(both, columns)
+    xp = namespace(columns)
+    scores = xp.matmul(both[:, :, :-1], columns)
     scores += both[:, :, -1:]
-    return scores
+    return xp.reshape(scores, (n_spaces, n_runs, k, -1))
 
 
 def _members(scores: Tall) -> Tall:
     """Return 1 where a score is the largest of its row."""
     xp = namespace(scores)
-    return xp.astype(scores == xp.max(scores, axis=1)[:, None, :], scores.dtype)
+    return xp.astype(scores == xp.max(scores, axis=2, keepdims=True), scores.dtype)
 
 
 def _first_members(scores: Tall) -> Tall:
     """Return 1 where a score is the first of the largest of its row."""
     xp, members = namespace(scores), _members(scores)
-    first = xp.cumulative_sum(members, axis=1) == 1
+    first = xp.cumulative_sum(members, axis=2) == 1
     return members * xp.astype(first, scores.dtype)
+
+
+def _sums(members: Tall, values: Tall) -> np.ndarray:
+    """Return the sums of some values over the rows of each cluster."""
+    xp, (n_spaces, n_runs, k, n) = namespace(values), members.shape
+    members = xp.reshape(members, (n_spaces, n_runs * k, n))
+    return to_host(xp.matmul(members, values)).reshape(n_spaces, n_runs, k, -1)
 
 
 def _inertias(
     rows: Tall, centers: np.ndarray, labels: Tall, weights: Tall | None
 ) -> np.ndarray:
-    xp = namespace(rows)
-    found = []
-    for run, own in enumerate(labels):
-        left = rows - xp.take(to_device(centers[run], rows), own, axis=0)
-        squares = row_dots(left, left)
-        found.append(xp.sum(squares if weights is None else squares * weights))
-    return to_host(xp.stack(found))
+    xp, (n_spaces, n_runs, k, m) = namespace(rows), centers.shape
+    flat = to_device(centers.reshape(-1, m), rows)
+    which = to_device(
+        np.arange(n_spaces * n_runs).reshape(n_spaces, n_runs, 1) * k, rows
+    )
+    own = xp.take(flat, xp.reshape(labels + which, (-1,)), axis=0)
+    left = rows[:, None, ...] - xp.reshape(own, (*labels.shape, m))
+    squares = xp.sum(left * left, axis=3)
+    squares = squares if weights is None else squares * weights
+    return to_host(xp.sum(squares, axis=2))
 
 
 def _farthest(rows: Tall, scores: Tall, others: np.ndarray) -> np.ndarray:
@@ -208,80 +285,97 @@ def _farthest(rows: Tall, scores: Tall, others: np.ndarray) -> np.ndarray:
     return np.where((gap > 1e-12)[order, None], chosen[order], others)
 
 
-def _mean_variance(rows: Tall) -> float:
-    xp = namespace(rows)
-    return float(xp.mean(xp.var(rows, axis=0)))
-
-
-def _n_trials(k: int) -> int:
-    """Return from how many candidates a centre is chosen, as is usual."""
-    return 2 + int(np.log(k))
-
-
 def plus_plus(rows: Tall, draws: np.ndarray, weights: Tall | None = None) -> np.ndarray:
-    """Return starts by greedy k-means++, from random numbers (n_runs, k, n_trials)."""
+    """Return starts by greedy k-means++ from random numbers.
+
+    ``draws`` is (n_spaces, n_runs, k, n_trials).
+    """
     chosen = spread_rows(rows, draws, weights)
-    return to_host(few_rows(rows, chosen.ravel())).reshape(*chosen.shape, -1)
+    return _picked(rows, chosen.reshape(len(chosen), -1)).reshape(*chosen.shape, -1)
+
+
+def _picked(rows: Tall, positions: np.ndarray) -> np.ndarray:
+    """Return some rows of each space, (n_spaces, count, m)."""
+    n_spaces, n, m = rows.shape
+    flat = namespace(rows).reshape(rows, (n_spaces * n, m))
+    at = positions + np.arange(n_spaces)[:, None] * n
+    return to_host(few_rows(flat, at.ravel())).reshape(*positions.shape, m)
 
 
 def spread_rows(
     rows: Tall, draws: np.ndarray, weights: Tall | None = None
 ) -> np.ndarray:
-    """Return positions of rows, (n_runs, k), that are far from each other.
+    """Return positions of rows, (n_spaces, n_runs, k), that are far from each other.
 
     Each is that of a few candidates, drawn with the squared distance to the rows chosen
     before, which leaves the smallest sum of such distances.
     """
-    xp, n, n_runs = namespace(rows), rows.shape[0], draws.shape[0]
-    squares, uniform = row_dots(rows, rows), to_device(draws, rows)
-    before = to_device(np.arange(n_runs)[:, None] * n, rows)
-    counts = xp.ones_like(squares) if weights is None else weights
+    xp, (n_spaces, n, m) = namespace(rows), rows.shape
+    n_runs, k = draws.shape[1:3]
+    flat, columns = xp.reshape(rows, (-1, m)), xp.matrix_transpose(rows)
+    squares = xp.sum(rows * rows, axis=2)[:, None, None, :]
+    runs = np.arange(n_spaces * n_runs).reshape(n_spaces, n_runs, 1)
+    # The rows of a run among those of all runs, and of its space among all spaces.
+    before, first = to_device(runs * n, rows), to_device(runs // n_runs * n, rows)
+    uniform = to_device(draws, rows)
+    counts = xp.ones_like(rows[0, :, 0]) if weights is None else weights
     closest: Any = None
     chosen = []
-    for step in range(draws.shape[1]):
-        mass = counts if closest is None else closest * counts
-        mass = xp.reshape(xp.broadcast_to(mass, (n_runs, n)), (-1,))
-        total = xp.cumulative_sum(mass)  # of all runs, one after the other
-        ends = xp.reshape(total, (n_runs, n))[:, -1:]
-        begins = xp.concat([xp.zeros_like(ends[:1, :]), ends[:-1, :]])
-        wanted = begins + uniform[:, step, :] * (ends - begins)
+    for step in range(k):
+        mass = xp.broadcast_to(counts, (n_spaces, n_runs, n))
+        mass = mass if closest is None else closest * counts
+        total = xp.cumulative_sum(xp.reshape(mass, (-1,)))  # of one run after another
+        ends = total[n - 1 :: n]
+        own = ends - xp.concat([xp.zeros_like(ends[:1]), ends[:-1]])
+        ends, own = xp.reshape(ends, before.shape), xp.reshape(own, before.shape)
+        wanted = ends - uniform[:, :, step, :] * own
         at = xp.searchsorted(total, xp.reshape(wanted, (-1,)), side="right")
         at = xp.clip(xp.reshape(at, wanted.shape) - before, 0, n - 1)
-        at = at[:, :1] if closest is None else at
-        tried = xp.take(rows, xp.reshape(at, (-1,)), axis=0)
-        tried = xp.reshape(tried, (*at.shape, rows.shape[1]))
-        gaps = squares - 2 * xp.matmul(tried, rows.T)
-        gaps = xp.clip(gaps + xp.sum(tried * tried, axis=2)[:, :, None], 0.0, None)
+        at = at[:, :, :1] if closest is None else at
+        tried = xp.take(flat, xp.reshape(at + first, (-1,)), axis=0)
+        sizes = xp.reshape(xp.sum(tried * tried, axis=1), (*at.shape, 1))
+        tried = xp.reshape(tried, (n_spaces, -1, m))
+        gaps = xp.reshape(xp.matmul(tried, columns), (*at.shape, n))
+        gaps = xp.clip(squares + sizes - 2 * gaps, 0.0, None)
         if closest is not None:
-            gaps = xp.minimum(gaps, closest[:, None, :])
+            gaps = xp.minimum(gaps, closest[:, :, None, :])
         left = xp.matmul(gaps, counts)
-        best = _first_members(-left[:, :, None])[:, :, 0]
-        closest = xp.sum(gaps * best[:, :, None], axis=1)
-        chosen.append(xp.sum(at * xp.astype(best, at.dtype), axis=1))
-    return to_host(xp.stack(chosen, axis=1))
+        best = _first_members(-left[..., None])
+        closest = xp.sum(gaps * best, axis=2)
+        chosen.append(xp.sum(at * xp.astype(best[..., 0], at.dtype), axis=2))
+    return to_host(xp.stack(chosen, axis=2))
 
 
 def pivot_rows(rows: Tall, k: int) -> np.ndarray:
-    """Return the positions of k rows that are as different as can be.
+    """Return k rows of each space that are as different as can be.
 
     They are the first pivots of a QR decomposition of the transposed rows: each is the
     row with the largest part that those before it do not span.
     """
-    xp = namespace(rows)
-    left, places = row_dots(rows, rows), to_device(np.arange(rows.shape[0]), rows)
-    basis = xp.zeros_like(rows[:1, :])
+    return _picked(rows, pivots(rows, k))
+
+
+def pivots(rows: Tall, k: int) -> np.ndarray:
+    """Return the positions of :func:`pivot_rows`."""
+    xp, (n_spaces, n, m) = namespace(rows), rows.shape
+    flat = xp.reshape(rows, (-1, m))
+    first = to_device(np.arange(n_spaces) * n, rows)
+    places = to_device(np.arange(n), rows)
+    left = xp.sum(rows * rows, axis=2)
+    basis = xp.zeros_like(rows[:, :1, :])
     chosen = []
     for _ in range(k):
-        at = xp.reshape(xp.argmax(left), (1,))
-        row = xp.take(rows, at, axis=0)
+        at = xp.argmax(left, axis=1)
+        row = xp.take(flat, at + first, axis=0)[:, None, :]
         for _ in range(2):  # once would leave rounding of the order of the row
-            row = row - (row @ basis.T) @ basis
-        row = row / xp.clip(xp.sqrt(xp.sum(row * row)), 1e-300, None)
-        basis = xp.concat([basis, row])
-        left = left - (rows @ row[0, :]) ** 2
-        left = xp.where(places == at, -xp.ones_like(left), left)
+            row = row - xp.matmul(xp.matmul(row, xp.matrix_transpose(basis)), basis)
+        length = xp.sqrt(xp.sum(row * row, axis=2, keepdims=True))
+        row = row / xp.clip(length, 1e-300, None)
+        basis = xp.concat([basis, row], axis=1)
+        left = left - xp.matmul(rows, xp.matrix_transpose(row))[:, :, 0] ** 2
+        left = xp.where(places == at[:, None], -xp.ones_like(left), left)
         chosen.append(at)
-    return to_host(stack(chosen))
+    return to_host(xp.stack(chosen, axis=1))
 
 
 def sample(rows: Tall, size: int, rng: np.random.Generator) -> Tall:
@@ -308,8 +402,9 @@ def _all_shown(trial: Tall, pivots: np.ndarray) -> bool:
 
     With fewer, it may know of a cluster too small to show there.
     """
-    members = _members(_scores(trial, pivots[None].astype(np.float64)))
-    return bool(to_host(namespace(members).sum(members, axis=2)).min() >= 8)
+    centers = pivots[None, None].astype(np.float64)
+    members = _members(_scores(trial.T[None, ...], centers))
+    return bool(to_host(namespace(members).sum(members, axis=3)).min() >= 8)
 
 
 def _finalists(runs: list[Run], n_rows: int) -> list[Run]:

@@ -160,7 +160,7 @@ def learn_rule(
     if signed:
         lines = line_runs(rows, n_clusters, weights=weights, **options)[0]
         return lines, 0
-    best = kmeans_runs(rows, n_clusters, weights=weights, **options)[0]
+    best = kmeans_runs([rows], n_clusters, weights=weights, **options)[0][0]
     return nearest_center(best.centers), best.n_iter
 
 
@@ -177,7 +177,7 @@ def cluster_qr(rows: Tall, n_clusters: int) -> LinearRule:
     Damle, Minden and Ying (2019), Simple, direct and efficient multi-way spectral
     clustering. Information and Inference 8(1), 181-203.
     """
-    chosen = to_host(few_rows(rows, pivot_rows(rows, n_clusters)))
+    chosen = pivot_rows(rows[None, ...], n_clusters)[0]
     left, _, right = svd(chosen.T.astype(np.float64), full_matrices=False)
     return LinearRule(left @ right, np.zeros(n_clusters))
 
@@ -269,17 +269,18 @@ def line_runs(
     few = sample(rows, 2**12, rng)
     both = stack([rows, -rows])
     counts = None if weights is None else stack([weights, weights])
-    centers = to_host(few_rows(few, pivot_rows(few, n_clusters)))
+    centers = pivot_rows(few[None, ...], n_clusters)[0]
     runs: list[Run] = []
     with one_thread():
         for _ in range(starts):
-            start = np.concatenate([centers, -centers])[None]
-            runs += lloyd(both, start, counts, max_iter=max_iter)
+            start = np.concatenate([centers, -centers])[None, None]
+            runs += lloyd(both[None, ...], start, counts, max_iter=max_iter)[0]
             if n_init == "auto" and is_settled(runs):
                 break
             first, second = rng.standard_normal((2, rows.shape[1], 2**8))
             squares = (few @ cast_like(first, few)) * (few @ cast_like(second, few))
-            drawn = spread_rows(squares, rng.random((1, n_clusters, 4)))[0]
+            draws = rng.random((1, 1, n_clusters, 4))
+            drawn = spread_rows(squares[None, ...], draws)[0, 0]
             centers = to_host(few_rows(few, drawn))
     runs = sorted(runs, key=attrgetter("inertia"))
     return [
@@ -363,15 +364,15 @@ def shared_covariance(
         "weights": trial_weights,
         "rng": rng,
     }
-    for trial in trials:
-        if signed:
+    if signed:
+        for trial in trials:
             rules = line_runs(trial, n_clusters, **options)
             starts += [_signed_members(rule, trial) for rule in rules[:3]]
             nearest.append(rules[0])
-            continue
-        runs = kmeans_runs(trial, n_clusters, until_settled=True, **options)
-        starts += [one_hot(run.labels, n_clusters, trial) for run in runs[:3]]
-        nearest.append(nearest_center(runs[0].centers))
+    else:
+        for runs in kmeans_runs(trials, n_clusters, until_settled=True, **options):
+            starts += [one_hot(run.labels, n_clusters, trials[0]) for run in runs[:3]]
+            nearest.append(nearest_center(runs[0].centers))
     starts = _distinct(starts)
     with one_thread():
         pairs = [(trial, start) for trial in trials for start in starts]
@@ -489,13 +490,12 @@ class _SharedRounds:
         fits = [Fit(None, -np.inf, 0)] * count  # type: ignore[arg-type]
         going = np.ones(count, dtype=bool)
         while going.any():
-            found = [self._maximise(i, pull) for i in range(count)]
-            rules = [
-                rule if going[i] else fits[i].rule for i, (rule, _) in enumerate(found)
-            ]
+            rules, terms = [fit.rule for fit in fits], np.zeros(count)
+            for i in np.flatnonzero(going).tolist():
+                rules[i], terms[i] = self._maximise(i, pull)
             likely, scores = self.expect(rules)
-            for i in np.flatnonzero(going):
-                value, before = float(likely[i] - found[i][1]), fits[i]
+            for i in np.flatnonzero(going).tolist():
+                value, before = float(likely[i] - terms[i]), fits[i]
                 fits[i] = Fit(rules[i], value, before.n_iter + 1)
                 going[i] = value - before.log_likelihood >= 1e-4
                 going[i] &= fits[i].n_iter < max_iter

@@ -379,7 +379,7 @@ def _calibrated(
     the other. ``benchmarks/trust.py`` has the table.
     """
     evidence = directions * k**2 * np.clip(gap, 1.0, 100.0)
-    trust = expit(0.74 * np.log(evidence) - 3.84)
+    trust = float(expit(0.74 * np.log(evidence) - 3.84))
     # Without any doubt among n rows, there may still be a quarter of a row.
     doubt = (refit_error * n_live + 0.25) / (n_live + 0.5)
     error = expit(trust * logit(doubt) + 0.17)
@@ -388,7 +388,9 @@ def _calibrated(
     sure = xp.clip(support, 0.01, 0.99)
     scores = 0.4 * trust * xp.log(sure / (1 - sure))
     some = to_host(scores[::step])[to_host(live[::step])]
-    shift = brentq(lambda shift: expit(-some - shift).mean() - error, -50.0, 50.0)
+    shift = float(
+        brentq(lambda shift: expit(-some - shift).mean() - error, -50.0, 50.0)
+    )
     certainty = 1 / (1 + xp.exp(-scores - shift))
     return xp.where(live, certainty, xp.full_like(certainty, 1 / k))
 

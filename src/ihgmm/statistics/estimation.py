@@ -592,7 +592,8 @@ def _scale_variances(
     that all rows take linear time.
     """
     a, w, v, xp = fit.weights, fit.scales, fit.variances, namespace(fit.scales)
-    n_rows, length = rows.spread(rows.sizes), rows.spread(fit.center_sqnorms)
+    n_rows = rows.spread(rows.sizes.astype(np.float64))
+    length = rows.spread(fit.center_sqnorms)
     c = 1 - 2 * a * w
     # The singularity of c is not one of the equations.
     c = xp.where(xp.abs(c) < 1e-7, xp.full_like(c, 1e-7), c)

@@ -361,7 +361,7 @@ def _kmeans(rows: np.ndarray, k: int, rng: np.random.Generator, n_runs: int = 2)
     runs = []
     for _ in range(n_runs):
         start = rows[_spread_rows(products, k, rng)]
-        runs += lloyd(rows, start[None], max_iter=30, tol=1e-3)
+        runs += lloyd(rows[None], start[None, None], max_iter=30, tol=1e-3)[0]
     return min(runs, key=attrgetter("inertia"))
 
 

@@ -259,9 +259,7 @@ def test_cluster_that_goes_away(cluster):
 
 def test_cluster_whose_workers_are_all_gone():
     with (
-        LocalCluster(
-            n_workers=1, processes=False, dashboard_address=":0"
-        ) as cluster,
+        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
         Client(cluster),
         dask.config.set({"ihgmm.no-workers-timeout": "1s"}),
     ):

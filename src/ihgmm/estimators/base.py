@@ -443,10 +443,9 @@ class CosineClusterer(CenterClusterer):
         cosines = self._cosines(X)
         return namespace(cosines).abs(cosines) if self.signed else cosines
 
-    def _largest_cosines(self, X: Matrix) -> np.ndarray:
+    def _largest_cosines(self, X: Matrix) -> Tall:
         cosines = self._nearness(X)
-        largest = to_host(namespace(cosines).max(cosines, axis=1))
-        return largest.astype(np.float64)
+        return widen(namespace(cosines).max(cosines, axis=1))
 
 
 class DistanceClusterer(CenterClusterer):

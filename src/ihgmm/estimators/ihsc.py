@@ -20,6 +20,7 @@ from ihgmm.estimators.base import CosineClusterer, InSteps, mark
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     keep,
+    number,
     order_by_size,
     pick,
     place,
@@ -447,11 +448,15 @@ class IhSC(InSteps, CosineClusterer):
         setting. ``y`` is ignored.
         """
         data = self._check_new(X)
-        best, weights = self._largest_cosines(data), to_host(data.sqnorms)
-        weights = weights * check_weights(sample_weight, len(weights))
-        sqnorms = mark(weights, self._is_outlier(data), 0.0)
-        total = sqnorms.sum()
-        return float(sqnorms @ np.maximum(best, 0.0) ** 2 / total) if total else 0.0
+        best, sqnorms = self._largest_cosines(data), data.sqnorms
+        if sample_weight is not None:
+            weights = check_weights(sample_weight, data.shape[0])
+            sqnorms = sqnorms * data.to_device(weights)
+        sqnorms = mark(sqnorms, self._is_outlier(data), 0.0)
+        xp = namespace(best)
+        each = [sqnorms * xp.clip(best, 0.0, None) ** 2, sqnorms]
+        known, total = (number(xp.sum(values)) for values in each)
+        return known / total if total else 0.0
 
 
 def _by_cosine(

@@ -40,7 +40,7 @@ def from_shapes(chunks: tuple[int, ...], width: int) -> Any:
     """Return the shape of each block, of so many rows, as a dask array of objects."""
     name = f"shapes-{uuid4().hex}"
     graph = {(name, i): (int(rows), width) for i, rows in enumerate(chunks)}
-    return da.Array(graph, name, (chunks,), dtype=object)
+    return da.Array(graph, name, (chunks,), dtype=object)  # type: ignore[no-untyped-call]
 
 
 def keep(array: Any) -> Any:
@@ -152,7 +152,8 @@ def _blockwise(
         index = None
         if isinstance(each, da.Array):
             if each.numblocks[1:] != (1,) * (each.ndim - 1):
-                each = each.rechunk(dict.fromkeys(range(1, each.ndim), -1))
+                whole = dict.fromkeys(range(1, each.ndim), -1)
+                each = each.rechunk(whole)  # type: ignore[no-untyped-call]
             index = ("row", *(f"{number}.{axis}" for axis in range(1, each.ndim)))
         pairs += [each, index]
     new = {f"new{axis}": size for axis, size in enumerate(trailing)}
@@ -211,7 +212,7 @@ def _wait(client: Any, futures: list[Any]) -> list[Any]:
     step, seen = min(1.0, limit / 4), time.monotonic()
     while True:
         try:
-            wait(futures, timeout=step)
+            wait(futures, timeout=step)  # type: ignore[no-untyped-call]
             # Workers may go away before they have handed over what they made.
             return list(client.sync(_gathered, client, futures, callback_timeout=limit))
         except TimeoutError:

@@ -237,13 +237,12 @@ def fit_of_numpy(dtype, has_gaps, make, *options):
 
 def check_home(found, given):
     """Check that results are where the data is: on its device, in its chunks."""
-    if hasattr(given, "chunks") and hasattr(given, "dask"):
-        assert found.chunks[0] == given.chunks[0]
-        return
     sparse = as_matrix(given)
     if isinstance(sparse, SparseDevice):
         given = sparse.values
-    if hasattr(given, "device") and not isinstance(given, np.ndarray):
+    if sparse.distributed:
+        assert found.chunks[0] == given.chunks[0]
+    elif hasattr(given, "device") and not isinstance(given, np.ndarray):
         assert type(found) is type(given)
         assert found.device == given.device
     else:

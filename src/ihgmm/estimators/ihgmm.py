@@ -376,10 +376,9 @@ class IhGMM(DensityMixin, InSteps):
         values, data = self._likelihoods(X)
         weights = data.to_device(check_weights(sample_weight, values.shape[0]))
         weights = mark(weights, self._is_outlier(data), 0.0)
-        total = float(namespace(weights).sum(weights))
-        return (
-            float(namespace(values).sum(values * weights)) / total if total else np.nan
-        )
+        total = number(namespace(weights).sum(weights))
+        known = number(namespace(values).sum(values * weights))
+        return known / total if total else np.nan
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion of rows; smaller is better.
@@ -411,7 +410,7 @@ class IhGMM(DensityMixin, InSteps):
         bic, memberships = self._criteria(X)
         xp = namespace(memberships)
         logs = xp.log(xp.clip(memberships, 1e-300, None))
-        return bic - 2 * float(xp.sum(memberships * logs))
+        return bic - 2 * number(xp.sum(memberships * logs))
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Draw new rows from the fitted mixture.
@@ -460,7 +459,7 @@ class IhGMM(DensityMixin, InSteps):
             joint, data = few_rows(joint, rows), only(data, rows)
         covariance = self._covariance()
         found = evaluate_mixture(covariance.whiten(data), softmax(joint), self._rounds)
-        live = int(namespace(data.sqnorms).count_nonzero(data.sqnorms))
+        live = int(number(namespace(data.sqnorms).count_nonzero(data.sqnorms)))
         p = self.n_features_in_
         penalty = (self.n_clusters_ - 1) * np.log(live)
         if self.noise == "individual":

@@ -27,7 +27,6 @@ from ihgmm.matrix.tall import (
     rows_where,
     sign_of,
     take_lines,
-    to_device,
 )
 from ihgmm.numerics.eigen import Solver
 from ihgmm.numerics.embedding import Space
@@ -449,14 +448,15 @@ class IhSC(InSteps, CosineClusterer):
         setting. ``y`` is ignored.
         """
         data = self._check_new(X)
-        best, weights = self._largest_cosines(data), data.sqnorms
+        best, sqnorms = self._largest_cosines(data), data.sqnorms
         if sample_weight is not None:
-            given = check_weights(sample_weight, weights.shape[0])
-            weights = weights * to_device(given, weights)
-        weights, xp = mark(weights, self._is_outlier(data), 0.0), namespace(weights)
-        total = number(xp.sum(weights))
-        explained = weights * xp.clip(best, 0.0, None) ** 2
-        return number(xp.sum(explained)) / total if total else 0.0
+            weights = check_weights(sample_weight, data.shape[0])
+            sqnorms = sqnorms * data.to_device(weights)
+        sqnorms = mark(sqnorms, self._is_outlier(data), 0.0)
+        xp = namespace(best)
+        each = [sqnorms * xp.clip(best, 0.0, None) ** 2, sqnorms]
+        known, total = (number(xp.sum(values)) for values in each)
+        return known / total if total else 0.0
 
 
 def _by_cosine(

@@ -41,7 +41,7 @@ class Chosen(View, ByBlocks):
         return round(self.matrix.n_entries * len(self.positions) / len(self._mask))
 
     @cached_property
-    def row_blocks(self) -> list[slice]:  # type: ignore[override]
+    def row_blocks(self) -> list[slice]:
         ends = [0, *(rows.stop for rows in self.matrix.row_blocks)]
         places = np.searchsorted(self.positions, ends).tolist()
         return [slice(*cut) for cut in pairwise(places) if cut[0] < cut[1]]

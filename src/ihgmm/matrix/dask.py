@@ -81,7 +81,8 @@ class DaskRows(Blocks):
         self.row_blocks = [slice(*edge) for edge in edges if edge[0] < edge[1]]
 
     def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
-        found = lazy.compute(*lazy.blocks_of(self._results(work, *tall)))
+        results = self._results(work, *tall)
+        found = lazy.compute(*lazy.blocks_of(results))
         yield from (result for result in found if result is not None)
 
     def sweep(self, work: Callable[..., Any], *tall: Any) -> tuple[Any, Any]:

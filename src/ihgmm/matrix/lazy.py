@@ -40,7 +40,7 @@ def from_shapes(chunks: tuple[int, ...], width: int) -> Any:
     """Return the shape of each block, of so many rows, as a dask array of objects."""
     name = f"shapes-{uuid4().hex}"
     graph = {(name, i): (int(rows), width) for i, rows in enumerate(chunks)}
-    return da.Array(graph, name, (chunks,), dtype=object)
+    return da.Array(graph, name, (chunks,), dtype=object)  # type: ignore[no-untyped-call]
 
 
 def keep(array: Any) -> Any:
@@ -101,12 +101,18 @@ def blocks_of(results: Any) -> list[Any]:
 
 def sum_blocks(work: Callable[..., Any], *given: Any) -> Any:
     """Return the sum, on the client, of what some work makes of each block."""
-    return compute(tree_sum(blocks_of(objects(work, *given))))[0]
+    # Until all is computed this holds on to what is on the workers.
+    results = objects(partial(_unless_empty, work), *given)
+    return compute(tree_sum(blocks_of(results)))[0]
 
 
 def gather(work: Callable[..., Any], *given: Any) -> list[Any]:
-    """Return what some work makes of each block, which should be little."""
-    return list(compute(*blocks_of(objects(work, *given))))
+    """Return what some work makes of each block, which should be little.
+
+    It is None for a block without rows.
+    """
+    results = objects(partial(_unless_empty, work), *given)
+    return list(compute(*blocks_of(results)))
 
 
 def tree_sum(parts: list[Any]) -> Any:
@@ -145,6 +151,9 @@ def _blockwise(
     for number, each in enumerate(given):
         index = None
         if isinstance(each, da.Array):
+            if each.numblocks[1:] != (1,) * (each.ndim - 1):
+                whole = dict.fromkeys(range(1, each.ndim), -1)
+                each = each.rechunk(whole)  # type: ignore[no-untyped-call]
             index = ("row", *(f"{number}.{axis}" for axis in range(1, each.ndim)))
         pairs += [each, index]
     new = {f"new{axis}": size for axis, size in enumerate(trailing)}
@@ -162,6 +171,10 @@ def _blockwise(
         dtype=meta.dtype,
         meta=meta,
     )
+
+
+def _unless_empty(work: Callable[..., Any], block: Any, *others: Any) -> Any:
+    return work(block, *others) if block.shape[0] else None
 
 
 def _call(work: Callable[..., Any], *blocks: Any) -> Any:
@@ -199,7 +212,7 @@ def _wait(client: Any, futures: list[Any]) -> list[Any]:
     step, seen = min(1.0, limit / 4), time.monotonic()
     while True:
         try:
-            wait(futures, timeout=step)
+            wait(futures, timeout=step)  # type: ignore[no-untyped-call]
             # Workers may go away before they have handed over what they made.
             return list(client.sync(_gathered, client, futures, callback_timeout=limit))
         except TimeoutError:

@@ -228,8 +228,8 @@ def rows_where(tall: Tall, mask: Tall) -> Tall:
     """Return the rows of a tall array where a mask is true."""
     if not is_lazy(mask):
         return tall[mask]
-    counts = _lazy().gather(_count, mask)
-    return _lazy().map_blocks(rows_where, tall, mask, chunks=tuple(counts))
+    counts = tuple(count or 0 for count in _lazy().gather(_count, mask))
+    return _lazy().map_blocks(rows_where, tall, mask, chunks=counts)
 
 
 def _count(mask: Tall) -> int:
@@ -389,7 +389,16 @@ def fix_signs(vectors: Tall) -> tuple[Tall, np.ndarray]:
 
 def gather_blocks(work: Callable[..., Any], *tall: Tall) -> list[Any]:
     """Return what some work makes of each block of dask, or of the whole."""
-    return _lazy().gather(work, *tall) if is_lazy(tall[0]) else [work(*tall)]
+    if not is_lazy(tall[0]):
+        return [work(*tall)]
+    return [found for found in _lazy().gather(work, *tall) if found is not None]
+
+
+def block_starts(tall: Tall) -> list[int]:
+    """Return the first row of each block of dask that has some; else 0."""
+    chunks = tall.chunks[0] if is_lazy(tall) else [tall.shape[0]]
+    ends = np.cumsum([0, *chunks]).tolist()
+    return [start for start, rows in zip(ends, chunks, strict=False) if rows]
 
 
 def _column_ends(vectors: Tall) -> np.ndarray:
@@ -408,11 +417,9 @@ def _column_ends(vectors: Tall) -> np.ndarray:
 def largest(values: Tall, count: int) -> np.ndarray:
     """Return the positions of the ``count`` largest values, in any order."""
     if is_lazy(values):
-        starts = np.cumsum([0, *values.chunks[0]])
-        parts = _lazy().gather(partial(_largest_in, count), values)
-        places = np.concatenate(
-            [at + start for (at, _), start in zip(parts, starts[:-1], strict=True)]
-        )
+        parts = gather_blocks(partial(_largest_in, count), values)
+        starts = zip(parts, block_starts(values), strict=True)
+        places = np.concatenate([at + start for (at, _), start in starts])
         found = np.concatenate([few for _, few in parts])
         return places[np.argsort(found, kind="stable")[len(found) - count :]]
     xp, n = namespace(values), values.shape[0]
@@ -521,7 +528,7 @@ def _given(values: Tall, weights: Tall | None, where: Tall | None) -> list[Tall]
 
 
 def _extents(given: list[Tall]) -> tuple[float, float, float]:
-    low, high, total = np.array(_lazy().gather(_extent, *given)).T
+    low, high, total = np.array(gather_blocks(_extent, *given)).T
     return float(low.min()), float(high.max()), float(total.sum())
 
 
@@ -540,7 +547,7 @@ def _with_more_below(
             return low
         if rows[at] <= 2**12:
             break
-    parts = _lazy().gather(partial(_in_bin, low, high), *given)
+    parts = gather_blocks(partial(_in_bin, low, high), *given)
     found, few = (np.concatenate(each) for each in zip(*parts, strict=True))
     order, below = np.argsort(found, kind="stable"), mass[:at].sum()
     at = int(np.searchsorted(below + np.cumsum(few[order]), target, side="right"))
@@ -665,9 +672,8 @@ def order_by_size(
     sizes = rows.sizes if weights is None else rows.sums(weights).round(6)
     first = np.zeros(n_clusters)
     if len(np.unique(sizes)) < n_clusters:
-        starts = np.cumsum([0, *getattr(labels, "chunks", ((),))[0]])
         found = gather_blocks(partial(_first_rows, n_clusters), labels)
-        parts = zip(found, starts, strict=False)
+        parts = zip(found, block_starts(labels), strict=True)
         first = np.min([own + start for own, start in parts], axis=0)
     return np.lexsort((first, -sizes))
 

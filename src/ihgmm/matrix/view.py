@@ -67,7 +67,7 @@ class View(Matrix):
         return self.matrix.sweep(work, *own, *tall)
 
     @property
-    def row_blocks(self) -> list[slice]:  # type: ignore[override]
+    def row_blocks(self) -> list[slice]:
         """The rows of each block that :meth:`map` goes through."""
         return self.matrix.row_blocks
 

@@ -50,6 +50,9 @@ def open_text(
     if n_rows == 0:
         raise ValueError(f"{path} has a header but no rows.")
     table = _Text(layout, names, offsets, n_rows, step, quoted, check, drop_option)
+    with open(path, "rb") as file:
+        head, _ = _first_rows(file, layout.begin, layout.delimiter, path)
+    table.parser.find_flags(head)
     table.numbers(0)  # so that columns of text are named at once
     return Stored(
         table.read,
@@ -111,6 +114,17 @@ def layout_of(path: str | os.PathLike[str]) -> Layout:
     return commas if n_text_by_commas < n_text else layout
 
 
+def first_rows(
+    path: str | os.PathLike[str], layout: Layout, n_bytes: int = 2**23
+) -> bytes:
+    """Return the header, if there is one, and whole rows, of about so many bytes."""
+    with open(path, "rb") as file:
+        header = file.read(layout.begin)
+        return (
+            header + _first_rows(file, layout.begin, layout.delimiter, path, n_bytes)[0]
+        )
+
+
 def choose_delimiter(line: bytes, suffix: str) -> str:
     """Return ``";"`` or a tab where the first line has that and not the usual one."""
     usual = DELIMITERS.get(suffix, ",")
@@ -142,13 +156,13 @@ def _refuse_encodings(path: Any, start: bytes) -> None:
 
 
 def _first_rows(
-    file: BinaryIO, begin: int, delimiter: str, path: Any
+    file: BinaryIO, begin: int, delimiter: str, path: Any, n_bytes: int = 2**20
 ) -> tuple[bytes, np.ndarray]:
     """Return the first whole rows, at least one, and where in the file each ends."""
     file.seek(begin)
     scan, text, ends = _RowEnds(begin, delimiter, path), b"", np.empty(0, dtype=int)
     while len(ends) == 0:
-        more = file.read(2**20)
+        more = file.read(n_bytes)
         text += more
         ends = scan.feed(more) if more else scan.finish()
         if not more:
@@ -344,6 +358,7 @@ class _Parser:
 
     def __init__(self, layout: Layout, used: Sequence[int], *, quoted: bool) -> None:
         import pyarrow as pa
+        import pyarrow.compute
         from pyarrow import csv as arrow
 
         self.errors, self._arrow, self._layout = pa.ArrowInvalid, arrow, layout
@@ -351,16 +366,18 @@ class _Parser:
         self._all = [f"{i}" for i in range(len(layout.names))]
         self._used = [self._all[i] for i in used]
         self._nulls = [*arrow.ConvertOptions().null_values, *MISSING]
-        self._numbers = self._convert(pa.float64())
-        self._strings = self._convert(pa.string())
+        self._strings = self._convert(dict.fromkeys(self._used, pa.string()))
+        # Columns of true and false, which become 1 and 0.
+        self._flags: list[str] = []
+        self._numbers = self._convert(dict.fromkeys(self._used, pa.float64()))
         self._quoted = quoted
         # Threads share text of a megabyte, or all of it where few rows are that long.
         self._block = 2**20 if layout.row_bytes < 2**13 else 2**30
 
-    def _convert(self, kind: Any) -> Any:
+    def _convert(self, types: dict[str, Any]) -> Any:
         return self._arrow.ConvertOptions(
             include_columns=self._used,
-            column_types=dict.fromkeys(self._used, kind),
+            column_types=types,
             null_values=self._nulls,
             strings_can_be_null=True,
             decimal_point=self._layout.decimal_point,
@@ -381,7 +398,28 @@ class _Parser:
             column_names=self._all, block_size=self._block
         )
         source = pa.BufferReader(text)
-        return self._arrow.read_csv(source, options, self._parse(), self._numbers)
+        table = self._arrow.read_csv(source, options, self._parse(), self._numbers)
+        for name in self._flags:
+            place = self._used.index(name)
+            column = table.column(place).cast(pa.float64())
+            table = table.set_column(place, name, column)
+        return table
+
+    def find_flags(self, text: bytes) -> None:
+        """Look for columns of true and false."""
+        import pyarrow as pa
+
+        table = self.as_text(text, [])
+        if table is None:
+            return
+        words = pa.array(["true", "false"])
+        for name in self._used:
+            cells = pa.compute.drop_null(table.column(name))
+            lower = pa.compute.utf8_lower(cells)
+            if len(cells) and pa.compute.all(pa.compute.is_in(lower, words)).as_py():
+                self._flags.append(name)
+        kinds = dict.fromkeys(self._used, pa.float64())
+        self._numbers = self._convert(kinds | dict.fromkeys(self._flags, pa.bool_()))
 
     def as_text(self, text: bytes, invalid: list[Any]) -> Any:
         """Return cells as they are written; None, and the row, if one is not whole."""

@@ -12,7 +12,9 @@ import numpy as np
 
 from ihgmm.matrix.base import Matrix
 from ihgmm.matrix.delimited import layout_of, open_text
-from ihgmm.matrix.kinds import as_matrix
+from ihgmm.matrix.formats import open_stored
+from ihgmm.matrix.parquet import open_parquet
+from ihgmm.matrix.stored import Stored
 
 TABLES = (".csv", ".tsv", ".parquet")
 HDF5 = (".h5ad", ".h5", ".hdf5")
@@ -24,6 +26,7 @@ def open_data(
     columns: Sequence[str] | None = None,
     drop_columns: Sequence[str] | None = None,
     part: str | None = None,
+    dtype: Any = None,
 ) -> Matrix:
     r"""Open a file that need not fit in memory, to be read block by block.
 
@@ -42,6 +45,9 @@ def open_data(
         The place of the data in an HDF5 file: ``"X"`` by default, or for example
         ``"layers/counts"`` or ``"raw/X"``. A dense array is read there, or a matrix in
         CSR format.
+    dtype : {"float32", "float64"} or numpy.dtype, optional
+        What numbers are converted to. By default they stay as they are stored, and
+        become float64 where they are not floats of either type, as in text.
 
     Returns
     -------
@@ -79,17 +85,28 @@ def open_data(
         )
     if part is not None and suffix not in HDF5:
         raise ValueError(f"{path}: part={part!r} is for HDF5, {', '.join(HDF5)}.")
+    matrix = _open(path, suffix, columns, drop_columns, "X" if part is None else part)
+    return matrix if dtype is None else matrix.in_type(dtype)
+
+
+def _open(
+    path: Path,
+    suffix: str,
+    columns: Sequence[str] | None,
+    dropped: Sequence[str] | None,
+    part: str,
+) -> Stored:
     if suffix == ".parquet":
-        return _open_parquet(path, columns, drop_columns)
+        return _open_parquet(path, columns, dropped)
     if suffix in TABLES:
         with explain_lack("pyarrow", "cli", path):
             import pyarrow.csv  # noqa: F401
         names = layout_of(path).names
-        return open_text(path, columns=_choose(path, names, columns, drop_columns))
+        return open_text(path, columns=_choose(path, names, columns, dropped))
     if suffix in HDF5:
-        return _open_hdf5(path, "X" if part is None else part)
+        return _open_hdf5(path, part)
     if suffix == ".npy":
-        return as_matrix(np.load(path, mmap_mode="r", allow_pickle=False))
+        return _open_npy(path)
     raise ValueError(
         f"{path}: files of format {suffix or '(no suffix)'!r} cannot be read block by "
         f"block; give one of {', '.join((*TABLES, *HDF5, '.npy'))}, or a folder of "
@@ -119,7 +136,7 @@ def _choose(
 
 def _open_parquet(
     path: Path, columns: Sequence[str] | None, dropped: Sequence[str] | None
-) -> Matrix:
+) -> Stored:
     with explain_lack("pyarrow", "cli", path):
         import pyarrow as pa
         from pyarrow import dataset
@@ -130,10 +147,24 @@ def _open_parquet(
         raise ValueError(f"{path} cannot be read as Parquet: {error}") from error
     names = _choose(path, schema.names, columns, dropped)
     chosen = pa.schema([schema.field(name) for name in names])
-    return as_matrix(files.replace_schema(chosen))
+    return open_parquet(files.replace_schema(chosen))
 
 
-def _open_hdf5(path: Path, part: str) -> Matrix:
+def _open_npy(path: Path) -> Stored:
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{path} cannot be read as an array: {error}") from error
+    opened = open_stored(array)
+    if opened is None:
+        raise ValueError(
+            f"{path} holds an array of shape {array.shape} that is not stored row by "
+            "row; save numpy.ascontiguousarray(X), with two dimensions."
+        )
+    return opened
+
+
+def _open_hdf5(path: Path, part: str) -> Stored:
     with explain_lack("h5py", "large", path):
         import h5py
     try:
@@ -145,11 +176,12 @@ def _open_hdf5(path: Path, part: str) -> Matrix:
         raise ValueError(
             f"{path} has no part {part!r}; those that may hold data are {known}."
         )
-    matrix = as_matrix(file[part])
+    matrix = open_stored(file[part])
+    assert matrix is not None  # all of h5py is known
     # Raw data have variables of their own.
-    frame = file.get("raw/var" if part.startswith("raw/") else "var")
-    if hasattr(frame, "keys") and "_index" in frame.attrs:
-        names = [str(name) for name in frame_column(frame, frame.attrs["_index"])]
+    variables = Frame(path, "raw/var" if part.startswith("raw/") else "var")
+    if variables.index is not None:
+        names = [str(name) for name in variables.read(variables.index)]
         matrix.names = names if len(names) == matrix.shape[1] else None
     return matrix
 
@@ -164,19 +196,43 @@ def _parts(file: Any) -> list[str]:
     return [*dict.fromkeys(["X"] * ("X" in file) + arrays + layers + raw)]
 
 
-def frame_column(frame: Any, name: str) -> np.ndarray:
-    """Return a column of a data frame as AnnData stores it; None where it is empty."""
-    column = frame[name]
-    if not hasattr(column, "keys"):
-        text = getattr(column.dtype, "kind", "") in "OS"
-        return np.asarray(column.asstr()[:] if text else column[:], dtype=object)
-    if "codes" in column:
-        codes = column["codes"][:]
-        # The last one, which takes the place of none, is not among them.
-        values = np.append(frame_column(column, "categories"), [None])
-        return np.asarray(values[codes])
-    values = frame_column(column, "values")
-    values[column["mask"][:]] = None
+class Frame:
+    """A data frame in an AnnData file, such as ``obs``.
+
+    ``index`` is the name of the column that names its rows, None where there is no
+    frame; ``names`` are those of all other columns.
+    """
+
+    def __init__(self, path: Path, place: str) -> None:
+        self.path, self.place = path, place
+        with self._open() as frame:
+            columns = list(frame) if hasattr(frame, "keys") else []
+            found = frame.attrs.get("_index") if columns else None
+        self.index = str(found) if found in columns else None
+        self.names = [name for name in columns if name != self.index]
+
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
+        import h5py
+
+        with h5py.File(self.path, "r") as file:
+            yield file.get(self.place)
+
+    def read(self, name: str) -> np.ndarray:
+        """Return a column, of objects; None stands for what is missing."""
+        with self._open() as frame:
+            return _column(frame[name])
+
+
+def _column(stored: Any) -> np.ndarray:
+    if not hasattr(stored, "keys"):
+        text = stored.dtype.kind in "OS"
+        return np.asarray(stored.asstr()[:] if text else stored[:], dtype=object)
+    if "codes" in stored:
+        # The code -1 is that of the last value, None.
+        return np.append(_column(stored["categories"]), [None])[stored["codes"][:]]
+    values = _column(stored["values"])
+    values[stored["mask"][:]] = None
     return values
 
 

@@ -33,10 +33,12 @@ def open_parquet(X: Any) -> Stored:
             "X is a Parquet data set without files; check the path it was opened by."
         )
     names = list(X.schema.names)
+    kinds = pa.types
+    numbers = (kinds.is_floating, kinds.is_integer, kinds.is_boolean, kinds.is_decimal)
     wrong = [
         field.name
         for field in X.schema
-        if not (pa.types.is_floating(field.type) or pa.types.is_integer(field.type))
+        if not any(is_kind(field.type) for is_kind in numbers)
     ]
     if wrong:
         raise ValueError(
@@ -154,12 +156,23 @@ class _Rows:
                 for batch in parquet.iter_batches(
                     self.batch, row_groups=groups, columns=self.names
                 ):
-                    # Nothing in a place is NaN, which the checks of the data will name.
-                    tensor = batch.select(self.names).to_tensor(
-                        null_to_nan=True, row_major=True
-                    )
                     self.checks[file]()
-                    yield tensor.to_numpy().astype(self.kind, copy=False)
+                    yield self._numbers(batch.select(self.names))
+
+    def _numbers(self, batch: Any) -> np.ndarray:
+        import pyarrow as pa
+
+        # Tensors know floats and integers only.
+        columns = [
+            column.cast(pa.float64(), safe=False)
+            if pa.types.is_boolean(column.type) or pa.types.is_decimal(column.type)
+            else column
+            for column in batch.columns
+        ]
+        batch = pa.RecordBatch.from_arrays(columns, names=self.names)
+        # Nothing in a place is NaN, which the checks of the data will name.
+        tensor = batch.to_tensor(null_to_nan=True, row_major=True)
+        return np.asarray(tensor.to_numpy().astype(self.kind, copy=False))
 
 
 def _check_file(fragment: Any) -> Any:

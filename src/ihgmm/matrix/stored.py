@@ -68,6 +68,35 @@ class Stored(Blocks):
         other.row_blocks = other._cut()
         return other
 
+    def in_type(self, dtype: Any) -> Stored:
+        """Return the same rows, their numbers converted to float32 or float64."""
+        other = copy(self)
+        other.dtype = float_type(dtype)
+        other.row_blocks = other._cut()
+        return other
+
+    def keep(self, rows: np.ndarray) -> Stored:
+        """Return some rows, in increasing order, as if no others were stored.
+
+        Other than in :func:`only`, the others may hold NaN, since no work is done on
+        them.
+        """
+        read = self._read
+
+        def read_some(start: int, stop: int) -> Any:
+            wanted = rows[start:stop]
+            if len(wanted) == 0:
+                return read(0, 0)
+            first = int(wanted[0])
+            return read(first, int(wanted[-1]) + 1)[wanted - first]
+
+        other = copy(self)
+        other.shape = (len(rows), self.shape[1])
+        other.n_entries = round(self.n_entries * len(rows) / max(self.shape[0], 1))
+        other._read = read_some
+        other.row_blocks = other._cut()
+        return other
+
     def _cut(self) -> list[slice]:
         n, step = self.shape[0], self._step
         size = (2 if self.has_gaps else 1) * self.n_entries * self.dtype.itemsize

@@ -147,7 +147,7 @@ def _from_group(group: Any) -> Stored:
     if "csc" in str(kind):
         raise ValueError(
             f"X is a group of kind {str(kind)!r}, which is stored by columns; store it "
-            "by rows: X.tocsr()."
+            "by rows: X.tocsr(), in AnnData adata.X = adata.X.tocsr()."
         )
     if "csr" not in str(kind) or not {"data", "indices", "indptr"} <= set(parts):
         raise ValueError(
@@ -162,6 +162,12 @@ def _from_group(group: Any) -> Stored:
         )
     n, p = shape
     data, indices = group["data"], group["indices"]
+    for name in ("data", "indices", "indptr"):
+        if len(getattr(group[name], "shape", ())) != 1:
+            raise ValueError(
+                f"X is a CSR matrix whose part {name!r} is no array of one dimension. "
+                "Write it again."
+            )
     _warn_of_gaps(data, indices)
     indptr = np.asarray(group["indptr"][:], dtype=np.int64)
     nnz = data.shape[0]

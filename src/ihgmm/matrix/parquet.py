@@ -11,14 +11,14 @@ import numpy as np
 
 from ihgmm.matrix.stored import Stored, unchanged
 
-# Bytes of rows that are decoded together. Calls for fewer rows cost more than the
-# decoding: 200,000 rows of 10 columns in groups of 10 rows take 1.6 s so, 18 s group
-# by group, and 8.6 s with pyarrow.parquet.read_table.
-BATCH_BYTES = 2**24
 
+def open_parquet(X: Any, *, batch_bytes: int = 2**24) -> Stored:
+    """Return the rows of a Parquet data set of pyarrow.
 
-def open_parquet(X: Any) -> Stored:
-    """Return the rows of a Parquet data set of pyarrow."""
+    About ``batch_bytes`` are decoded together. Calls for fewer rows cost more than the
+    decoding: 200,000 rows of 10 columns in groups of 10 rows take 1.6 s so, 18 s group
+    by group, and 8.6 s with pyarrow.parquet.read_table.
+    """
     import pyarrow as pa
 
     fragments = list(X.get_fragments())
@@ -49,7 +49,7 @@ def open_parquet(X: Any) -> Stored:
     kind = np.dtype(np.float32 if narrow else np.float64)
     for fragment in fragments:
         _check_fragment(fragment, X.schema)
-    rows = _Rows(fragments, names, kind)
+    rows = _Rows(fragments, names, kind, batch_bytes)
     others = " and others" * (len(fragments) > 1)
     return Stored(
         rows.read,
@@ -70,7 +70,9 @@ class _Rows:
     group.
     """
 
-    def __init__(self, fragments: list[Any], names: list[str], kind: np.dtype) -> None:
+    def __init__(
+        self, fragments: list[Any], names: list[str], kind: np.dtype, batch_bytes: int
+    ) -> None:
         self.fragments, self.names, self.kind = fragments, names, kind
         # The file, the number in it and the rows of each row group that has rows.
         groups = [
@@ -84,7 +86,7 @@ class _Rows:
         self.edges = np.concatenate([[0], np.cumsum(counts)])
         self.n_rows = int(self.edges[-1])
         row = max(1, len(names) * kind.itemsize)
-        self.batch = max(1, BATCH_BYTES // row)
+        self.batch = max(1, batch_bytes // row)
         # To start the stream costs about as much as an eighth of a batch.
         largest = int(counts.max(initial=1))
         self.step = max(largest, min(self.batch // 8, self.n_rows))

@@ -71,6 +71,7 @@ class Stored(Blocks):
     def in_type(self, dtype: Any) -> Stored:
         """Return the same rows, their numbers converted to float32 or float64."""
         other = copy(self)
+        other.__dict__.pop("sqnorms", None)
         other.dtype = float_type(dtype)
         other.row_blocks = other._cut()
         return other
@@ -91,6 +92,7 @@ class Stored(Blocks):
             return read(first, int(wanted[-1]) + 1)[wanted - first]
 
         other = copy(self)
+        other.__dict__.pop("sqnorms", None)
         other.shape = (len(rows), self.shape[1])
         other.n_entries = round(self.n_entries * len(rows) / max(self.shape[0], 1))
         other._read = read_some

@@ -14,6 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -285,7 +286,8 @@ class _Text:
         self.layout, self.offsets, self.check = layout, offsets, check
         self.n_rows, self.step = n_rows, step
         self.names, self.drop_option = names, drop_option
-        self.used = [layout.names.index(name) for name in names]
+        places = {name: i for i, name in enumerate(layout.names)}
+        self.used = [places[name] for name in names]
         self.parser = _Parser(layout, self.used, quoted=quoted)
 
     def read(self, start: int, stop: int) -> np.ndarray:
@@ -358,7 +360,6 @@ class _Parser:
 
     def __init__(self, layout: Layout, used: Sequence[int], *, quoted: bool) -> None:
         import pyarrow as pa
-        import pyarrow.compute
         from pyarrow import csv as arrow
 
         self.errors, self._arrow, self._layout = pa.ArrowInvalid, arrow, layout
@@ -400,24 +401,22 @@ class _Parser:
         source = pa.BufferReader(text)
         table = self._arrow.read_csv(source, options, self._parse(), self._numbers)
         for name in self._flags:
-            place = self._used.index(name)
+            place = table.schema.get_field_index(name)
             column = table.column(place).cast(pa.float64())
             table = table.set_column(place, name, column)
         return table
 
     def find_flags(self, text: bytes) -> None:
-        """Look for columns of true and false."""
+        """Look for columns of true and false, in the first rows."""
         import pyarrow as pa
 
-        table = self.as_text(text, [])
-        if table is None:
-            return
-        words = pa.array(["true", "false"])
-        for name in self._used:
-            cells = pa.compute.drop_null(table.column(name))
-            lower = pa.compute.utf8_lower(cells)
-            if len(cells) and pa.compute.all(pa.compute.is_in(lower, words)).as_py():
-                self._flags.append(name)
+        lines = io.StringIO(text.decode(errors="replace"), newline="")
+        cells = csv.reader(lines, delimiter=self._layout.delimiter)
+        rows = [row for row in islice(cells, 100) if len(row) == len(self._all)]
+        seen = {name: {row[int(name)].lower() for row in rows} for name in self._used}
+        blank = {"", *map(str.lower, self._nulls)}
+        flags = {"true", "false"}
+        self._flags = [n for n, words in seen.items() if flags >= words - blank > set()]
         kinds = dict.fromkeys(self._used, pa.float64())
         self._numbers = self._convert(kinds | dict.fromkeys(self._flags, pa.bool_()))
 

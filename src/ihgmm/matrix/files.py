@@ -123,11 +123,12 @@ def _choose(
     """Return the columns that are asked for, of those that there are."""
     if columns is not None and dropped is not None:
         raise ValueError("Give columns or drop_columns, not both.")
+    there = set(names)
     for name in (*(columns or ()), *(dropped or ())):
-        if name not in names:
+        if name not in there:
             known = ", ".join(map(repr, names[:8])) + ", ..." * (len(names) > 8)
             raise ValueError(f"{path} has no column {name!r}; it has {known}.")
-    left = set(names) - set(dropped or ())
+    left = there - set(dropped or ())
     chosen = [name for name in names if name in left] if columns is None else columns
     if len(chosen) == 0:
         raise ValueError(f"{path}: no column is left; give at least one.")

@@ -2,7 +2,7 @@
 
 One scan finds where every so many rows begin. From there rows are read and parsed by
 pyarrow, anew in each pass: nothing is written to disk, and a run that is interrupted
-leaves nothing behind. Parsing is what a pass costs, about 0.2 GB of text a second on
+leaves nothing behind. Parsing is what a pass costs, 0.1 to 0.2 GB of text a second on
 two cores. Whoever wants many passes writes the table to Parquet once.
 """
 

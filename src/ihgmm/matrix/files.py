@@ -60,8 +60,8 @@ def open_data(
     A table as text has a comma, a semicolon or a tab between cells, which its first
     line shows; with semicolons, numbers may have decimal commas. The first line holds
     names, unless all of it is numbers. A cell that is empty, or NA and the like, is a
-    missing value: NaN. Text is parsed in each pass, so that a fit takes some ten
-    times longer than from Parquet.
+    missing value: NaN. Text is parsed anew in each pass; for many passes, write the
+    table to Parquet once.
 
     Examples
     --------

@@ -77,9 +77,9 @@ class _Rows:
         # The file, the number in it and the rows of each row group that has rows.
         groups = [
             (i, group, count)
-            for i, fragment in enumerate(fragments)
-            for group in range(fragment.metadata.num_row_groups)
-            if (count := fragment.metadata.row_group(group).num_rows) > 0
+            for i, metadata in enumerate(fragment.metadata for fragment in fragments)
+            for group in range(metadata.num_row_groups)
+            if (count := metadata.row_group(group).num_rows) > 0
         ]
         columns = np.array(groups, dtype=np.int64).reshape(-1, 3).T
         self.file_of, self.number_of, counts = columns

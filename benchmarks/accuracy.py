@@ -22,6 +22,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import warnings
 
 import numpy as np
+from measure import names_asked
 
 from ihgmm import (
     IhGMM,
@@ -429,10 +430,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
     options = parser.parse_args()
-    names = options.studies or list(STUDIES)
-    for name in names:
-        if name not in STUDIES:
-            parser.error(f"{name!r} is not known; give some of {', '.join(STUDIES)}.")
+    names = names_asked(parser, options.studies, STUDIES)
     parts = []
     with ProcessPoolExecutor(options.jobs) as pool:
 

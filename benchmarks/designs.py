@@ -27,6 +27,7 @@ if __name__ == "__main__":  # Processes share the cores; NumPy reads this as it 
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from measure import names_asked
 from scipy.special import logsumexp, ndtri
 
 RESULTS = Path(__file__).parent / "results" / "designs.md"
@@ -281,15 +282,19 @@ def of_paper(*shape: int, **options: Any) -> Callable[[int], Draw]:
 
 LARGE = partial(mixture, n=400, k=8)
 
+NOISES: dict[str, dict[str, float]] = {
+    "gaussian": {},
+    "t3": {"freedom": 3},
+    "t4": {"freedom": 4},
+    "columns": {"columns": 2},
+    "rows": {"rows": 0.7},
+    "ar50": {"correlation": 0.5},
+    "ar80": {"correlation": 0.8},
+    "ar95": {"correlation": 0.95},
+}
+
 DESIGNS: dict[str, Callable[[int], Draw]] = {
-    "gaussian": mixture,
-    "t3": partial(mixture, freedom=3),
-    "t4": partial(mixture, freedom=4),
-    "columns": partial(mixture, columns=2),
-    "rows": partial(mixture, rows=0.7),
-    "ar50": partial(mixture, correlation=0.5),
-    "ar80": partial(mixture, correlation=0.8),
-    "ar95": partial(mixture, correlation=0.95),
+    **{name: partial(mixture, **noise) for name, noise in NOISES.items()},
     "scales1": partial(mixture, spread=1),
     "scales1-long": partial(mixture, spread=1, length=20),
     "scales2": partial(mixture, spread=2),
@@ -478,10 +483,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
     options = parser.parse_args()
-    names = options.designs or list(DESIGNS)
-    for name in names:
-        if name not in DESIGNS:
-            parser.error(f"{name!r} is not known; give some of {', '.join(DESIGNS)}.")
+    names = names_asked(parser, options.designs, DESIGNS)
     lines = []
     with ProcessPoolExecutor(options.jobs) as pool:
         for text in table(names, options.methods, options.draws, pool.map):

@@ -23,7 +23,8 @@ if __name__ == "__main__":  # Processes share the cores; NumPy reads this as it 
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from designs import DESIGNS, Draw, mixture
+from designs import DESIGNS, NOISES, Draw, mixture
+from measure import names_asked
 
 RESULTS = Path(__file__).parent / "results" / "inference.md"
 Run = Callable[..., Iterable[Any]]
@@ -114,14 +115,7 @@ def of_profiles(
 
 
 EQUAL: dict[str, Callable[[int, float], tuple[Any, np.ndarray]]] = {
-    "gaussian": of_mixture,
-    "t3": partial(of_mixture, freedom=3),
-    "t4": partial(of_mixture, freedom=4),
-    "columns": partial(of_mixture, columns=2),
-    "rows": partial(of_mixture, rows=0.7),
-    "ar50": partial(of_mixture, correlation=0.5),
-    "ar80": partial(of_mixture, correlation=0.8),
-    "ar95": partial(of_mixture, correlation=0.95),
+    **{name: partial(of_mixture, **noise) for name, noise in NOISES.items()},
     "counts15": partial(of_profiles, size=15),
     "counts60": partial(of_profiles, size=60),
     "counts300": partial(of_profiles, size=300),
@@ -262,9 +256,7 @@ def main() -> None:
     options = parser.parse_args()
     lines = []
     with ProcessPoolExecutor(options.jobs) as pool:
-        for name in options.tables or TABLES:
-            if name not in TABLES:
-                parser.error(f"{name!r} is not known; give some of {list(TABLES)}.")
+        for name in names_asked(parser, options.tables, TABLES):
             table, share = TABLES[name]
             for text in chain(
                 table(max(2, round(share * options.draws)), pool.map), [""]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import os
 import platform
 import resource
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,16 @@ def peak() -> int:
         if line.startswith("VmHWM"):
             return int(line.split()[1]) * 1024
     raise RuntimeError("no VmHWM in /proc/self/status")
+
+
+def names_asked(
+    parser: argparse.ArgumentParser, asked: list[str], known: Iterable[str]
+) -> list[str]:
+    """Return the names that were asked for, all without any; stop at unknown ones."""
+    for name in asked:
+        if name not in known:
+            parser.error(f"{name!r} is not known; give some of {', '.join(known)}.")
+    return asked or list(known)
 
 
 def version(package: str) -> str | None:

@@ -190,6 +190,21 @@ def test_a_view_becomes_an_object_of_its_own():
 
 
 @pytest.mark.filterwarnings("ignore:Writing zarr v2:UserWarning")
+@pytest.mark.parametrize("view", [False, True])
+def test_counts_on_a_gpu_give_results_in_memory(view):
+    """As rapids-singlecell keeps them: a sparse matrix of CuPy in X."""
+    sparse = pytest.importorskip("cupyx.scipy.sparse", reason="CuPy is not installed")
+    wanted, adata = cells(), AnnData(sp.csr_matrix(cells().X))
+    adata.X = sparse.csr_matrix(adata.X)
+    ihsc(wanted, 3)
+    given = adata[np.arange(adata.n_obs)] if view else adata
+    found = ihsc(given, 3, copy=True)
+    for name, values in results(found).items():
+        assert isinstance(values, np.ndarray), name
+    assert_same(results(found), results(wanted), rtol=1e-3)
+    assert isinstance(adata.X, sparse.csr_matrix)
+
+
 def test_files_keep_all_of_it(tmp_path):
     adata = cells(sp.csr_matrix)
     ihsc(adata, "auto")

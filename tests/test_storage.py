@@ -361,6 +361,24 @@ def test_what_is_not_a_model_is_refused(path, name, monkeypatch):
     assert not os.path.exists("executed")
 
 
+@pytest.mark.parametrize("where", ["placement", "outliers"])
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("rank", "3", "rank='3' of its {} makes no sense"),
+        ("rank", -1, "rank=-1 of its {} makes no sense"),
+        ("longest", "inf", "longest='inf' of its {} makes no sense"),
+        ("unit", 0.0, "unit=0 of its {} makes no sense"),
+        ("diagonal", "odd", "diagonal='odd' of its {} is not known"),
+    ],
+)
+def test_numbers_of_an_embedding(path, where, key, value, message):
+    save_model(IhSC(3, outliers=0.05, random_state=0).fit(X), path)
+    rewritten(path, lambda header, _: header[where].update({key: value}))
+    with pytest.raises(StorageError, match=message.format(where)):
+        load_model(path)
+
+
 def test_unknown_noise(path):
     save_model(IhGMM(3, random_state=0).fit(X), path)
     rewritten(path, lambda header, _: header["parameters"].update(noise="loud"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -24,6 +24,7 @@ from ihgmm.matrix import (
     recognize,
     to_host,
 )
+from ihgmm.matrix.tall import sorted_integers
 from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.whitening import NOISES, looks_like_counts
 
@@ -227,8 +228,8 @@ def _to_memory(matrix: Matrix, estimator: BaseEstimator | None) -> Matrix:
         return matrix.to_memory()
     who = "This function" if estimator is None else type(estimator).__name__
     raise TypeError(
-        f"X is {matrix.description}. {who} works on the host: give a NumPy "
-        "copy (X.cpu().numpy() of a torch tensor, X.get() of a CuPy array)."
+        f"X is {matrix.description}. {who} works on the host: give a "
+        f"{matrix.host_copy}."
     )
 
 
@@ -262,27 +263,35 @@ def _check_columns(X: Any) -> None:
         )
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
-    may_be_text = ("object", "string", "str", "category", "categorical")
-    text = [
-        repr(name)
-        for name, kind in zip(X.columns, X.dtypes, strict=True)
-        if str(kind).lower().startswith(("datetime", "timedelta", "period"))
-        or (str(kind).lower() in may_be_text and not _holds_numbers(X[name]))
-    ]
+    text = []
+    for name, kind in zip(X.columns, X.dtypes, strict=True):
+        word = str(kind).lower()
+        if word.startswith(("datetime", "timedelta", "period")):
+            text.append(f"{name!r} (of {kind})")
+        elif word in ("object", "string", "str", "category", "categorical"):
+            values = np.asarray(X[name], dtype=object)
+            row = _first_that_is_no_number(values)
+            if row is not None:
+                text.append(f"{name!r} ({values[row]!r} in row {row})")
     if text:
         raise ValueError(
             f"X has columns that do not hold numbers: {', '.join(text[:5])}"
             f"{' and more' * (len(text) > 5)}. Leave them out, X.drop(columns=[...]), "
-            "or turn them into numbers first."
+            "or turn them into numbers first, NaN where a cell is missing."
         )
 
 
-def _holds_numbers(column: Any) -> bool:
+def _first_that_is_no_number(values: np.ndarray) -> int | None:
+    """Return the position of the first value that is no number; None if all are."""
     try:
-        np.asarray(column, dtype=np.float64)
+        values.astype(np.float64)
     except (TypeError, ValueError):
-        return False
-    return True
+        for position, value in enumerate(values):
+            try:
+                np.float64(value)
+            except (TypeError, ValueError):
+                return position
+    return None
 
 
 def _check_features(X: Matrix, estimator: BaseEstimator | None, reset: bool) -> None:
@@ -373,6 +382,28 @@ def check_clusters(
     return classes, np.ravel(codes)
 
 
+class LabelledRows(NamedTuple):
+    """What labels of rows say; the codes are where the data is."""
+
+    classes: np.ndarray  # the labels of clusters, sorted
+    codes: Tall  # the number of each row's cluster among them; 0 for outliers
+    outliers: Tall | None  # which rows are in no cluster; None where all are in one
+
+
+def labelled_rows(labels: Any, X: Matrix) -> LabelledRows:
+    """Sort the labels of the rows of X, one for each; -1 may stand for outliers."""
+    classes, codes = sorted_integers(labels, X.shape[0]) or check_clusters(
+        labels, X.shape[0]
+    )
+    codes = X.to_device(codes)
+    strange = is_outlier(classes)
+    if not strange.any():
+        return LabelledRows(classes, codes, None)
+    at = int(np.flatnonzero(strange)[0])
+    above = namespace(codes).astype(codes > at, codes.dtype)
+    return LabelledRows(classes[~strange], codes - above, codes == at)
+
+
 def is_outlier(labels: np.ndarray) -> np.ndarray:
     """Tell which labels stand for rows of no cluster: -1, beside numbers from 0.
 
@@ -412,16 +443,20 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
         return np.ones(n_samples)
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n_samples, float(sample_weight))
-    weights = check_array(
-        to_host(sample_weight),
-        ensure_2d=False,
-        dtype=np.float64,
-        input_name="sample_weight",
-    )
-    if weights.shape != (n_samples,):
+    given = to_host(sample_weight)
+    if given.shape != (n_samples,):
         raise ValueError(
-            f"sample_weight has shape {weights.shape}; give {n_samples} numbers, one "
-            "for each row of X."
+            f"sample_weight has shape {given.shape}; give {n_samples} numbers, one for "
+            "each row of X."
+        )
+    row = 0 if given.dtype.kind in "cmM" else _first_that_is_no_number(given)
+    if row is None:
+        weights = given.astype(np.float64)
+        row = None if np.isfinite(weights).all() else int(np.isfinite(weights).argmin())
+    if row is not None:
+        raise ValueError(
+            f"sample_weight is {given[row]} in row {row}; give a number for each row, "
+            "0 to leave one out."
         )
     if (weights < 0).any() or not weights.any():
         raise ValueError(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from ihgmm.planning import Plan
+    from ihgmm.planning import Plan, Workers
     from ihgmm.statistics.diagnosis import Caution, Diagnosis
     from ihgmm.statistics.evidence import CountEvidence
     from ihgmm.statistics.scale_test import ScaleTest
@@ -490,6 +490,37 @@ def plan_table(plan: Plan) -> list[tuple[str, ...]]:
     ]
 
 
+def workers_table(workers: Workers) -> list[tuple[str, ...]]:
+    """Return the head and the rows of a table on workers that share the rows."""
+    return [
+        ("", f"{counted(workers.count, 'worker')} of {size(workers.memory)}"),
+        ("rows of each", f"{workers.rows:,}"),
+        ("memory of each, rows held", _if_room(workers.held, workers.hold)),
+        ("  rows read anew in every pass", _if_room(workers.streamed, workers.fit)),
+        ("over the network", size(workers.traffic)),
+        ("  at most", size(workers.traffic_bound)),
+        ("time at least", duration(workers.seconds)),
+    ]
+
+
+def _if_room(count: float, fits: bool) -> str:
+    return size(count) + ("" if fits else ": too much")
+
+
+def duration(seconds: float) -> str:
+    """Return a time for people to read, from seconds to days.
+
+    Examples
+    --------
+    >>> duration(0.0412), duration(59.0), duration(5400.0), duration(2e5)
+    ('0.041 s', '59 s', '1.5 h', '2.3 days')
+    """
+    units = {"days": 86400.0, "h": 3600.0, "min": 60.0, "s": 1.0}
+    name = next((name for name in units if seconds >= units[name]), "s")
+    value = seconds / units[name]
+    return f"{value:.0f} {name}" if value >= 9.95 else f"{value:.2g} {name}"
+
+
 def plan_advice(plan: Plan) -> Iterator[str]:
     """Yield what to do where a fit has no room, and what to mind."""
     for place, need in plan.needs.items():
@@ -497,8 +528,6 @@ def plan_advice(plan: Plan) -> Iterator[str]:
             continue
         room = plan.gpu_memory if place == "on a GPU" else plan.memory
         text = f"{place}: a fit takes {size(need.memory)}, more than {size(room)}."
-        if place == "on a GPU" and plan.density is not None:
-            text += " A device takes dense data only."
         if place == "on dask":
             text += " It is the client that lacks room; more workers do not help."
         if place == "in memory" and plan.needs["on disk"].fits:
@@ -511,6 +540,8 @@ def plan_advice(plan: Plan) -> Iterator[str]:
                 "place the others by predict, block by block."
             )
         yield text
+    if plan.workers is not None:
+        yield from _workers_advice(plan.workers)
     if plan.chunk_passes:
         yield (
             "on disk: HDF5, zarr and Parquet are read by whole chunks, which is up "
@@ -520,6 +551,26 @@ def plan_advice(plan: Plan) -> Iterator[str]:
         f"Assumed: {size(plan.memory)} of memory, on a GPU "
         f"{size(plan.gpu_memory)}. The lines 'at most' are for a solver that does not "
         "converge and gives up."
+    )
+
+
+def _workers_advice(workers: Workers) -> Iterator[str]:
+    """Yield what to do where workers lack room, and what was taken for granted."""
+    if not workers.hold:
+        text = f"on dask: {counted(workers.count, 'worker')} of {size(workers.memory)} "
+        text += "do" if workers.count > 1 else "does"
+        text += " not hold the rows."
+        if workers.fit:
+            text += (
+                " Each pass reads them from disk, or from the memory of a GPU's host"
+            )
+            text += f"; {workers.enough:,} would hold them." if workers.enough else "."
+        elif workers.enough:
+            text += f" Take {workers.enough:,}."
+        yield text
+    yield (
+        f"on dask, assumed for each worker: {size(workers.network)} a second over the "
+        f"network, and {size(workers.reading)} a second when it goes through its rows."
     )
 
 

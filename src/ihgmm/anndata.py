@@ -41,7 +41,8 @@ def ihsc(
     ----------
     adata : AnnData
         Observations by variables. ``X`` of a file that is opened with ``backed="r"`` or
-        ``"r+"`` stays on disk and is read block by block.
+        ``"r+"`` stays on disk and is read block by block. CuPy arrays and sparse
+        matrices of CuPy stay on their GPU; results are NumPy arrays.
     n_clusters : int or "auto"
         Number of clusters; "auto" counts them, see :func:`ihgmm.select_n_clusters`.
     layer : str, optional
@@ -151,8 +152,8 @@ def ihsc(
         adata = adata.copy()
     used, codes = np.unique(labels, return_inverse=True)
     clusters = pd.Categorical.from_codes(codes, categories=used.astype(str))
-    figures = (to_host(model.scales_), to_host(model.sizes_), diagnosis.certainty)
-    columns = (clusters, *figures)
+    figures = (model.scales_, model.sizes_, diagnosis.certainty)
+    columns = (clusters, *map(to_host, figures))
     for name, column in zip(obs, columns, strict=True):
         adata.obs[name] = column
     if model.outliers is not None:

@@ -1,4 +1,4 @@
-"""What a fit will take: passes over the data and memory, before there are data."""
+"""What a fit will take: passes, memory and traffic, before there are data."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ihgmm._checks import check_choice, check_count, check_number, check_row_count
-from ihgmm._text import plan_advice, plan_heading, plan_table, size
+from ihgmm._text import plan_advice, plan_heading, plan_table, size, workers_table
 from ihgmm.matrix.stored import Stored
-from ihgmm.numerics.eigen import may_accept_start, sample_size
+from ihgmm.numerics.eigen import check_size, sample_size
 from ihgmm.numerics.krylov import MAX_PRODUCTS, block_width, most_blocks
+from ihgmm.numerics.labels import sample_positions
 from ihgmm.numerics.spectral import direction_counts, free_directions
 
-__all__ = ["Need", "Plan", "plan", "size"]
+__all__ = ["Need", "Plan", "Workers", "plan", "size"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,54 @@ class Need:
     sample_rows: int | None = None
 
 
+@dataclass(frozen=True)
+class Workers:
+    """What a fit takes of the workers of a cluster, or of GPUs, that share the rows.
+
+    Attributes
+    ----------
+    count : int
+        How many there are.
+    memory, network, reading : float
+        What each was taken to have: bytes of memory, bytes a second of its link to the
+        others, and bytes a second at which it goes through its rows.
+    rows : int
+        Rows of each, at most.
+    held, streamed : float
+        Bytes that each needs: with its rows in memory, and where it reads them anew in
+        every pass.
+    enough : int or None
+        How many workers hold all rows in memory; None if no number of them does.
+    traffic, traffic_bound : float
+        Bytes that go over the network in a fit, all links together: expected, and when
+        the solver gives up.
+    seconds : float
+        Time that a fit takes at least, by these rates.
+    """
+
+    count: int
+    memory: float
+    network: float
+    reading: float
+    rows: int
+    held: float
+    streamed: float
+    enough: int | None
+    traffic: float
+    traffic_bound: float
+    seconds: float
+
+    @property
+    def fit(self) -> bool:
+        """Whether there is room for a fit, if rows are read anew in every pass."""
+        return self.streamed <= self.memory
+
+    @property
+    def hold(self) -> bool:
+        """Whether each has room for its rows as well."""
+        return self.held <= self.memory
+
+
 @dataclass(frozen=True, repr=False)
 class Plan:
     """What a fit of IhSC takes, by where the data are; print it for a table and advice.
@@ -65,7 +114,9 @@ class Plan:
         that are drawn at random lie in most of them. On dask they are counted already.
     needs : dict of str to Need
         Passes and memory with the data "in memory", "on disk", "on a GPU" and "on
-        dask", where it is the client's memory, which holds no data.
+        dask", where it is the client's memory, which holds nothing for each row.
+    workers : Workers or None
+        What a fit takes of the workers of dask, where their number was given.
     """
 
     n_samples: int
@@ -78,6 +129,7 @@ class Plan:
     data_bytes: float
     chunk_passes: int
     needs: dict[str, Need]
+    workers: Workers | None = None
 
     def __repr__(self) -> str:
         fits = (
@@ -87,10 +139,15 @@ class Plan:
         return f"<Plan {plan_heading(self)}; {', '.join(fits)}>"
 
     def __str__(self) -> str:
-        rows = plan_table(self)
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join([plan_heading(self), *lines, *plan_advice(self)])
+        lines = [plan_heading(self), *_lines(plan_table(self))]
+        if self.workers is not None:
+            lines += _lines(workers_table(self.workers))
+        return "\n".join([*lines, *plan_advice(self)])
+
+
+def _lines(table: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
 
 
 def plan(
@@ -102,6 +159,10 @@ def plan(
     dtype: Any = np.float32,
     memory: float = 16e9,
     gpu_memory: float = 141e9,
+    workers: int | None = None,
+    worker_memory: float = 64e9,
+    network: float = 1.25e9,
+    reading: float = 1.2e9,
 ) -> Plan:
     """Say what ``IhSC(n_clusters).fit(X)`` will take, before there is an X.
 
@@ -117,6 +178,17 @@ def plan(
         Bytes of memory of the process that fits, which is dask's client on a cluster.
     gpu_memory : float
         Bytes of memory of the GPU; the default is that of an H200.
+    workers : int, optional
+        Number of workers of a dask cluster, each with an equal share of the rows; or of
+        GPUs, each with a worker of its own.
+    worker_memory : float
+        Bytes of memory of each worker, or of its GPU.
+    network : float
+        Bytes a second between a worker and the others; the default is 10 Gbit/s.
+    reading : float
+        Bytes a second at which a worker goes through its rows. The default is what came
+        from a memory map; one core went through 8.6e9 in memory. Rows that a GPU does
+        not hold come over its bus, at some 50e9.
 
     Returns
     -------
@@ -126,8 +198,15 @@ def plan(
     -----
     The expected case is that of clusters which a sample of the rows shows, of so many
     rows that the diagonal of the Gram matrix does not matter. The bound is that of a
-    solver which gives up, each time that it is asked. Time is not planned:
-    docs/scaling.md has what was measured.
+    solver which gives up, each time that it is asked. What takes more passes
+    (``refine``, ``whiten``, ``missing``, ``outliers``) is not planned; nor is time,
+    beyond that of reading and sending: docs/scaling.md has what was measured.
+
+    On workers, whatever has a line for each row stays where the row is. For a product
+    with the data a block of p by b numbers goes out to each worker and its sums come
+    back, as many again; samples of rows come to the client, where the small problems
+    are solved. Each link is taken to carry a block once, as it does where workers pass
+    blocks on and add sums up in a tree.
 
     Examples
     --------
@@ -138,6 +217,9 @@ def plan(
     >>> large = plan(10**9, 2_000, 50)
     >>> large.needs["on disk"].fits, large.needs["on disk"].sample_rows
     (False, 17203220)
+    >>> cluster = plan(10**9, 1_000, 10, workers=64, worker_memory=96e9).workers
+    >>> cluster.rows, cluster.hold, size(cluster.held), size(cluster.traffic)
+    (15625000, True, '68 GB', '148 MB')
     """
     if isinstance(n_clusters, str) and n_clusters == "auto":
         raise ValueError(
@@ -150,7 +232,12 @@ def plan(
     check_row_count(n, k)
     if density is not None:
         density = check_number("density", density, above=0, most=1)
-    for name, value in {"memory": memory, "gpu_memory": gpu_memory}.items():
+    if workers is not None:
+        workers = _count("workers", workers)
+    machine = {"memory": memory, "gpu_memory": gpu_memory}
+    machine |= {"worker_memory": worker_memory}
+    machine |= {"network": network, "reading": reading}
+    for name, value in machine.items():
         check_number(name, value, above=0)
         if value < 1e6:  # no machine has less: another unit must be meant
             raise ValueError(
@@ -167,7 +254,11 @@ def plan(
     needs = {place: _need(place, room, n, *shape) for place, room in rooms.items()}
     work = _work(n, *shape)
     numbers = (n, p, k, density, number, memory, gpu_memory)
-    return Plan(*numbers, work.data_bytes, work.samplings, needs)
+    made = Plan(*numbers, work.data_bytes, work.samplings, needs)
+    if workers is None:
+        return made
+    given = (workers, worker_memory, network, reading)
+    return replace(made, workers=_workers(needs["on dask"], work, *given, n, *shape))
 
 
 def _count(name: str, value: Any) -> int:
@@ -195,45 +286,109 @@ def _passes_and_memory(
     place: str, n: int, p: int, k: int, density: float | None, itemsize: int
 ) -> Need:
     on_gpu, in_core = place == "on a GPU", place in ("in memory", "on a GPU")
-    work = _work(n, p, k, None if on_gpu else density, itemsize)  # dense on a GPU
-    # Norms, first block and centres are a pass each; so are coordinates, unless the
-    # first block will do. In memory a product is two passes, the first of all has one
-    # of them behind it, and the directions of eigenvectors are one more; of stored
-    # data, a pass gives a product and what the next one needs. At worst it is two, and
-    # one for a better first block.
-    passes = 3 + (work.products > 0) + (2 if in_core else 1) * work.products
+    work = _work(n, p, k, density, itemsize)
+    passes = len(work.passes)
+    if in_core:  # a product is two passes
+        passes += work.products
     bound = 3 + work.runs * (1 + 2 * MAX_PRODUCTS)
     if place == "on dask":
         passes += work.samplings
     if not in_core:  # files may be in chunks too
         bound += work.runs * work.samplings
-    # Numbers kept for each row, from measured runs: benchmarks/results/scaling.md. On a
-    # GPU blocks are copied once more, by a run of version 0.1: gpu.md.
-    tall = n * itemsize * (5 * k + 33 if on_gpu else 4 * k + 28)
+    tall = n * itemsize * _numbers_per_row(k, on_gpu)
     sample = work.data_bytes / n * work.sample_rows
+    basis = (most_blocks(n, work.most_wide) + 3) * work.most_wide * itemsize
     if on_gpu:
         memory = work.data_bytes + tall + sample
     else:
         # A process with the package and its libraries takes 210 MB. A sample of rows is
         # gone before there is much for each row; it is there twice while its rows are
-        # shortened, and three times while it is gathered from blocks.
-        memory = 2.1e8 + max(tall, (2 if in_core else 3) * sample)
+        # shortened, and three times while it is gathered from blocks. On dask the
+        # client has blocks of p rows, and what is as long as X stays with the workers.
+        long = p * work.most_wide * itemsize if place == "on dask" else tall
+        memory = 2.1e8 + max(long, (2 if in_core else 3) * sample)
         if place == "in memory":
             memory += work.data_bytes
         elif place == "on disk":  # a block that is worked on, the next one, a copy
             memory += min(3 * Stored.block_bytes, work.data_bytes)
-    width = block_width(k, work.extra)
-    basis = (most_blocks(n, width) + 3) * n * width * itemsize
-    return Need(passes, bound, memory, memory + basis)
+    rows = p if place == "on dask" else n
+    return Need(passes, bound, memory, memory + rows * basis)
+
+
+def _numbers_per_row(k: int, on_gpu: bool) -> int:
+    """Return how many numbers are kept for each row.
+
+    They are from measured runs: benchmarks/results/scaling.md. On a GPU blocks are
+    copied once more, by a run of version 0.1: gpu.md.
+    """
+    return 5 * k + 33 if on_gpu else 4 * k + 28
+
+
+def _workers(
+    client: Need,
+    work: _Work,
+    count: int,
+    memory: float,
+    network: float,
+    reading: float,
+    n: int,
+    p: int,
+    k: int,
+    density: float | None,
+    itemsize: int,
+) -> Workers:
+    def needed(count: int) -> tuple[int, float, float]:
+        """Return rows of a worker, and its memory with and without them."""
+        rows = -(-n // count)
+        share = work.data_bytes / n * rows
+        # A worker may be a GPU, which keeps more. It has three chunks of 100 MB: one
+        # that is worked on, the next one, a copy.
+        streamed = 2.1e8 + rows * itemsize * _numbers_per_row(k, on_gpu=True)
+        streamed += 3 * min(share, 1e8)
+        return rows, share + streamed, streamed
+
+    rows, held, streamed = needed(count)
+    # By bisection: more workers than rows are of no use.
+    few, enough = 0, n
+    while enough - few > 1:
+        some = (few + enough) // 2
+        few, enough = (few, some) if needed(some)[1] <= memory else (some, enough)
+    # Of a sample of rows each is sent once, and a part of the embedding too.
+    row_bytes = work.data_bytes / n
+    labelled = sample_positions(n, k, np.random.default_rng(0))
+    sample = (work.sample_rows + work.checked_rows) * row_bytes
+    sample += (n if labelled is None else len(labelled)) * k * itemsize
+    # A block goes out to each worker, and sums come back from each.
+    blocks = sum(sent + summed for sent, summed in work.passes) * p * itemsize
+    most = 2 * work.most_wide * p * itemsize * client.passes_bound
+    return Workers(
+        count,
+        memory,
+        network,
+        reading,
+        rows,
+        held,
+        streamed,
+        enough if needed(enough)[1] <= memory else None,
+        count * blocks + sample,
+        count * most + work.runs * sample,
+        client.passes * row_bytes * rows / reading + (blocks + sample) / network,
+    )
 
 
 class _Work(NamedTuple):
     data_bytes: float
     sample_rows: int  # that the solver starts from
-    samplings: int  # of rows: to start from, and to check the first block by
+    checked_rows: int  # by which it checks the first block
+    passes: list[tuple[int, int]]  # columns of the block sent to all rows, and of sums
     products: int  # with G, to expect after the first block
-    extra: int  # eigenvectors beyond the number of clusters, at most
+    most_wide: int  # columns of a block with all eigenvectors that may be asked for
     runs: int  # of the solver, at most
+
+    @property
+    def samplings(self) -> int:
+        """How often rows are sampled."""
+        return (self.sample_rows > 0) + (self.checked_rows > 0)
 
 
 def _work(n: int, p: int, k: int, density: float | None, itemsize: int) -> _Work:
@@ -248,9 +403,16 @@ def _work(n: int, p: int, k: int, density: float | None, itemsize: int) -> _Work
     # One run finds the directions that come for free, another all where these show
     # that it pays; the same once more where the diagonal is filled in, by another run.
     runs = 2 * (1 + (free < extra)) + 1
-    rows = sample_size(n, p, entries, block_width(lead, free))
-    may_stop_early = may_accept_start(n, entries)
+    width = block_width(lead, free)
+    rows, checked = sample_size(n, p, entries, width), check_size(n, entries)
     # Without a sample it took three, at 2,000 x 20,000 and at 50,000 x 20,000.
-    products = 3 if rows == 0 else 0 if may_stop_early else 1
-    samplings = (rows > 0) + may_stop_early
-    return _Work(data_bytes, rows, samplings, products, extra, runs)
+    products = 3 if rows == 0 else 0 if checked else 1
+    # Norms, first block and centres are a pass each; so are coordinates, unless the
+    # first block will do. Of stored data, a pass gives a product and what the next one
+    # needs. In memory a product is two passes, the first of all has one of them behind
+    # it, and the directions of eigenvectors are one more. At worst it is two, and one
+    # for a better first block.
+    passes = [(0, 0), *[(width, width)] * (1 + products)]
+    passes += [(lead, 0)] * (products > 0) + [(0, k)]
+    most_wide = block_width(k, extra)
+    return _Work(data_bytes, rows, checked, passes, products, most_wide, runs)

@@ -383,6 +383,11 @@ def _no_infinity(value: Any) -> Any:
     return None if value == np.inf else value
 
 
+def _or_infinity(value: Any) -> Any:
+    """Return infinity for None, which stands for it in JSON."""
+    return np.inf if value is None else value
+
+
 def _outlier_contents(
     rule: OutlierRule | None,
 ) -> tuple[dict[str, Any] | None, dict[str, np.ndarray]]:
@@ -399,51 +404,47 @@ def _outlier_contents(
 
 def _check_outliers(numbers: Any) -> None:
     _require(isinstance(numbers, dict), f"its outliers are {numbers!r}, not known.")
-    kinds: dict[str, Any] = {**PLACING, **STRANGENESS}
-    for key, what in kinds.items():
-        value = numbers.get(key)
-        fits = type(value) is what and (what is str or np.isfinite(value))
-        fits |= key in ("longest", "threshold") and value is None
-        _require(fits, f"{key}={value!r} of its outliers makes no sense.")
+    _check_numbers(numbers, STRANGENESS, "outliers")
+
+
+def _check_placement(numbers: Any) -> None:
+    kind = numbers.get("kind") if isinstance(numbers, dict) else None
+    _require(kind in PLACEMENTS, f"its placement is {numbers!r}, which is not known.")
+    if kind != "cosine":
+        more = {"n_neighbors": int} if kind == "neighbors" else {}
+        _check_numbers(numbers, more, "placement")
+
+
+def _check_numbers(
+    numbers: dict[str, Any], more: Mapping[str, type], what: str
+) -> None:
+    """Check the numbers of an embedding, and more that were stored beside them."""
+    kinds: dict[str, Any] = {**PLACING, **more}
+    for key, kind in kinds.items():
+        value: Any = numbers.get(key)
+        fits = type(value) is kind and (kind is str or 0 <= value < np.inf)
+        fits |= key in ("longest", "threshold") and key in numbers and value is None
+        _require(fits, f"{key}={value!r} of its {what} makes no sense.")
     known = ("full", "zero", "imputed")
-    text = f"diagonal={numbers['diagonal']!r} of its outliers is not known."
-    _require(numbers["diagonal"] in known and numbers["unit"] > 0, text)
+    text = f"diagonal={numbers['diagonal']!r} of its {what} is not known."
+    _require(numbers["diagonal"] in known, text)
+    _require(numbers["unit"] > 0, f"unit=0 of its {what} makes no sense.")
 
 
 def _outlier_rule(
     numbers: dict[str, Any], arrays: Mapping[str, np.ndarray], signed: bool
 ) -> OutlierRule:
     """Return the rule of outliers that numbers and arrays describe."""
-    numbers = {
-        key: np.inf if value is None else value for key, value in numbers.items()
-    }
     given: dict[str, Any] = {key: arrays[f"outliers.{key}"] for key in OUTLIERS}
-    embedding = Embedding(
-        **{key: given.pop(key) for key in EMBEDDING},
-        **{key: numbers[key] for key in PLACING},
-    )
-    given |= {key: numbers[key] for key in STRANGENESS}
+    embedding = _embedding(numbers, given)
+    given |= {key: _or_infinity(numbers[key]) for key in STRANGENESS}
     return OutlierRule(embedding, **given, signed=signed)
 
 
-def _check_placement(numbers: Any) -> None:
-    kinds: dict[str, Any]
-    kind = numbers.get("kind") if isinstance(numbers, dict) else None
-    _require(kind in PLACEMENTS, f"its placement is {numbers!r}, which is not known.")
-    if kind == "cosine":
-        return
-    kinds = dict(PLACING)
-    if kind == "neighbors":
-        kinds["n_neighbors"] = int
-    if numbers.get("longest", 0) is None:
-        del kinds["longest"]
-    for key, what in kinds.items():
-        value = numbers.get(key)
-        fits = type(value) is what and (what is str or 0 <= float(value) < np.inf)
-        _require(fits, f"{key}={value!r} of its placement makes no sense.")
-    known = ("full", "zero", "imputed")
-    text = f"diagonal={numbers['diagonal']!r} of its placement is not known."
-    _require(numbers["diagonal"] in known and numbers["unit"] > 0, text)
+def _embedding(numbers: dict[str, Any], arrays: dict[str, Any]) -> Embedding:
+    """Return an embedding, made of what is taken out of some arrays."""
+    options = {key: _or_infinity(numbers[key]) for key in PLACING}
+    return Embedding(**{key: arrays.pop(key) for key in EMBEDDING}, **options)
 
 
 def _placement(
@@ -456,9 +457,7 @@ def _placement(
     }
     if kind == "cosine":
         return CosinePlacement(given["directions"], signed)
-    options = {key: numbers[key] for key in PLACING}
-    options["longest"] = np.inf if options["longest"] is None else options["longest"]
-    embedding = Embedding(**{key: given.pop(key) for key in EMBEDDING}, **options)
+    embedding = _embedding(numbers, given)
     if kind == "neighbors":
         count = min(max(numbers["n_neighbors"], 1), len(given["labels"]))
         return Placement(embedding, NeighborRule(**given, n_neighbors=count))

@@ -69,7 +69,17 @@ def test_not_finite(Estimator, storage, value, name):
         (
             pd.DataFrame({"x": ["u", "v"], "y": [1, 2]}),
             ValueError,
-            "columns that do not hold numbers: 'x'. Leave them out",
+            r"columns that do not hold numbers: 'x' \('u' in row 0\). Leave them out",
+        ),
+        (
+            pd.DataFrame({"x": [1, pd.NA], "y": [1, 2]}),
+            ValueError,
+            r"'x' \(<NA> in row 1\).*NaN where a cell is missing",
+        ),
+        (
+            pd.DataFrame({"x": pd.to_datetime(["2020", "2021"]), "y": [1, 2]}),
+            ValueError,
+            r"do not hold numbers: 'x' \(of datetime64",
         ),
         (PSC(2), TypeError, "X is of type PSC, not data; give the data first"),
         (None, ValueError, "Expected 2D array"),
@@ -246,7 +256,17 @@ def test_huge_and_tiny_values(Estimator, unit, dtype):
         (np.ones(3), r"sample_weight has shape \(3,\); give 20 numbers"),
         (-np.ones(20), "smallest value -1 and largest -1; give weights"),
         (np.zeros(20), "largest 0; give weights"),
-        (np.full(20, np.nan), "sample_weight contains NaN"),
+        (np.full(20, np.nan), "sample_weight is nan in row 0; give a number"),
+        ([1.0] * 19 + [np.inf], "sample_weight is inf in row 19; give a number"),
+        (["1.5"] * 19 + ["many"], "sample_weight is many in row 19; .*0 to leave one"),
+        ([1.0, None] * 10, "sample_weight is None in row 1"),
+        (pd.Series([1.0, pd.NA] * 10, dtype=object), "sample_weight is <NA> in row 1"),
+        (
+            pd.Series([1.0, pd.NA] * 10, dtype="Float64"),
+            "sample_weight is nan in row 1",
+        ),
+        (np.full(20, 1j), "sample_weight is 1j in row 0"),
+        (np.full(20, "2020-01-01", dtype="M8[D]"), "sample_weight is 2020-01-01 in"),
     ],
 )
 def test_sample_weight(weights, message):

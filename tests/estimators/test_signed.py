@@ -167,11 +167,11 @@ def test_a_signed_mixture_is_one_of_twice_as_many_clusters():
     rng = np.random.default_rng(1)
     rows = rng.standard_normal((60, 3))
     start = np.eye(2)[rng.integers(0, 2, 60)] * rng.choice([-1, 1], (60, 1))
-    found = fit_clusters(rows, start, 0.2, 3, signed=True)
+    (found,) = fit_clusters([(rows, start)], 0.2, 3, signed=True)
     both = np.concatenate([rows, -rows])
     ahead, back = np.maximum(start, 0), np.maximum(-start, 0)
     members = np.block([[ahead, back], [back, ahead]])
-    mirrored = fit_clusters(both, members, 0.2, 3)
+    (mirrored,) = fit_clusters([(both, members)], 0.2, 3)
     np.testing.assert_allclose(
         mirrored.rule.coefficients,
         np.hstack([found.rule.coefficients, -found.rule.coefficients]),

@@ -4,6 +4,7 @@ What they return is what a user would hand over. ``opened`` makes a Matrix of it
 reads data on disk in small blocks.
 """
 
+import warnings
 from importlib import import_module
 
 import numpy as np
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 
 from ihgmm.matrix import Matrix, Scaled, Stretched, as_matrix, filled, to_host
 from ihgmm.matrix.delimited import open_text
+from ihgmm.matrix.sparse_device import CupySparse, SparseDevice, TorchSparse
 from ihgmm.matrix.stored import Stored
 from ihgmm.matrix.tall import cast_like
 
@@ -58,6 +60,64 @@ def torch_cuda(X, folder=None):
 
 def cupy(X, folder=None):
     return needed("cupy").asarray(X)
+
+
+def quiet(make):
+    """Make a tensor of which torch says, once, that it may change."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*(support is in beta|in prototype stage)")
+        return make()
+
+
+def torch_csr(X, folder=None):
+    return quiet(torch_cpu(X).to_sparse_csr)
+
+
+def torch_csr_cuda(X, folder=None):
+    return quiet(torch_cuda(X).to_sparse_csr)
+
+
+def cupy_csr(X, folder=None):
+    """CuPy's sparse matrices hold no integers."""
+    floats = X if X.dtype.kind == "f" else X.astype(np.float64)
+    return needed("cupyx.scipy.sparse").csr_matrix(cupy(floats))
+
+
+class InParts(SparseDevice):
+    """Worked on in several parts, as large data are."""
+
+    at_once = least_range = 1_000
+
+
+class TorchInParts(InParts, TorchSparse):
+    """Products are also made as on a device."""
+
+    products = 10_000
+
+    def adjoint(self, V):
+        V = self.cast(V)
+        if V.ndim == 1:
+            return self.sums_by_column(V[:, None])[:, 0]
+        return self.sums_by_column(V)
+
+
+class CupyInParts(InParts, CupySparse):
+    pass
+
+
+def torch_csr_in_parts(X, folder=None, hold=torch_csr):
+    """With indices of 32 bits, where torch's own have 64."""
+    A = as_matrix(hold(X))
+    places = A.indptr.int(), A.indices.int()
+    return TorchInParts(A.built(*places, A.values, A.shape))
+
+
+def torch_csr_cuda_in_parts(X, folder=None):
+    return torch_csr_in_parts(X, hold=torch_csr_cuda)
+
+
+def cupy_csr_in_parts(X, folder=None):
+    return CupyInParts(as_matrix(cupy_csr(X)).array)
 
 
 def strict(X, folder=None):
@@ -197,9 +257,15 @@ class Lookup:
 
 MEMORY = (numpy_c, numpy_fortran, csr, csr_matrix, csc)
 DEVICES = (torch_cpu, torch_cuda, cupy, strict)
+SPARSE_DEVICES = (
+    torch_csr, torch_csr_in_parts, torch_csr_cuda, torch_csr_cuda_in_parts, cupy_csr,
+    cupy_csr_in_parts,
+)  # fmt: skip
 STORED = (memory_map, hdf5, hdf5_chunked, zarr, csr_hdf5, csr_zarr, parquet, text)
 DASK = (dask_dense, dask_csr)
-KINDS = (*MEMORY, *DEVICES, *STORED, *DASK, bare, bare_in_ranges)
+KINDS = (
+    *MEMORY, *DEVICES, *SPARSE_DEVICES, *STORED, *DASK, bare, bare_in_ranges,
+)  # fmt: skip
 
 
 def opened(X, n_bytes=2**15):
@@ -241,13 +307,17 @@ def stretched(hold):
     return hold_stretched
 
 
-STRETCHED = tuple(stretched(hold) for hold in (numpy_c, csr, strict, dask_dense))
+STRETCHED = tuple(
+    stretched(hold) for hold in (numpy_c, csr, strict, torch_csr, dask_dense)
+)
 SCALED = (
     scaled(numpy_c, True, True),
     scaled(csr, True, True),
     scaled(csc, False, True),
     scaled(strict, True, True),
     scaled(torch_cpu, True, False),
+    scaled(torch_csr, True, True),
+    scaled(cupy_csr, True, True),
     scaled(memory_map, True, True),
     scaled(csr_hdf5, True, True),
     scaled(dask_dense, True, True),
@@ -255,5 +325,6 @@ SCALED = (
 )
 
 FILLED = tuple(
-    Unfilled(hold) for hold in (numpy_c, csr, torch_cpu, strict, memory_map, dask_dense)
+    Unfilled(hold)
+    for hold in (numpy_c, csr, torch_cpu, torch_csr, strict, memory_map, dask_dense)
 )

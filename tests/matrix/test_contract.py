@@ -19,6 +19,7 @@ from ihgmm import (
     select_n_clusters,
 )
 from ihgmm.matrix import as_matrix, to_host
+from ihgmm.matrix.sparse_device import SparseDevice
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
 
@@ -233,6 +234,9 @@ def fit_of_numpy(dtype, has_gaps, make, *options):
 
 def check_home(found, given):
     """Check that results are where the data is: on its device, in its chunks."""
+    sparse = as_matrix(given)
+    if isinstance(sparse, SparseDevice):
+        given = sparse.values
     if hasattr(given, "device") and not isinstance(given, np.ndarray):
         assert type(found) is type(given)
         assert found.device == given.device
@@ -303,6 +307,46 @@ def fit_with_gaps(dtype):
     X = numbers(dtype)[0].copy()
     X[(np.random.default_rng(4).random(X.shape) < 0.2) & (X != 0)] = np.nan
     return IhSC(4, missing="fit", random_state=0).fit(X)
+
+
+@cache
+def odd_rows():
+    """Return rows of which one in 20 points nowhere, and weights, some of them 0."""
+    X, rng = numbers("float64")[0].copy(), np.random.default_rng(6)
+    X[::20] = rng.standard_normal((20, 40)) * 5 * np.linalg.norm(X, axis=1).mean()
+    weights = rng.integers(0, 4, len(X)) / 2
+    return X, weights
+
+
+@cache
+def odd_fit_of_numpy(has_gaps, *options):
+    X, weights = odd_rows()
+    X = sp.csr_array(X) if has_gaps else X
+    return IhSC(4, random_state=0, **dict(options)).fit(X, sample_weight=weights)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=name_of)
+@pytest.mark.parametrize("options", [{}, {"outliers": "auto"}], ids=str)
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_weights_and_outliers(kind, options, tmp_path):
+    X, weights = odd_rows()
+    given = kind(X, tmp_path)
+    A = opened(given)
+    wanted = odd_fit_of_numpy(A.has_gaps, *options.items())
+    found = IhSC(4, random_state=0, **options).fit(given, sample_weight=weights)
+    labels = to_host(found.labels_)
+    assert_array_equal(labels, wanted.labels_)
+    strange = labels == -1
+    assert strange.any() == bool(options)
+    names = ["cluster_centers_", "scales_", "sizes_", "noise_levels_", "embedding_"]
+    for name in names + ["outlier_scores_"] * bool(options):
+        figures, known = to_host(getattr(found, name)), getattr(wanted, name)
+        if name in names[1:4]:  # outliers have none
+            assert_array_equal(np.isnan(figures), strange)
+            figures, known = figures[~strange], known[~strange]
+        close(figures, known, "float64", 1e5)
+    check_home(found.embedding_, given)
+    assert_array_equal(to_host(found.predict(given)), labels)
 
 
 PLACINGS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from ihgmm import planning
-from ihgmm._text import plan_advice, plan_heading, plan_table
+from ihgmm._text import plan_advice, plan_heading, plan_table, workers_table
 from ihgmm.cli.options import option
 from ihgmm.cli.screen import Screen
 
@@ -21,6 +21,14 @@ def plan(
     dtype: str = option("Type of the numbers: float32, float64.", "float32"),
     memory: float = option("GB of memory of the machine, or of dask's client.", 16),
     gpu_memory: float = option("GB of memory of the GPU.", 141),
+    workers: int | None = option(
+        "Number of workers of a dask cluster, or of GPUs with a worker each."
+    ),
+    worker_memory: float = option("GB of memory of each worker, or its GPU.", 64),
+    network: float = option("GB a second between a worker and the others.", 1.25),
+    reading: float = option(
+        "GB a second at which a worker goes through its rows.", 1.2
+    ),
     screen: Screen,
 ) -> None:
     """Say how often a fit will read the data, and what memory it will take.
@@ -30,6 +38,8 @@ def plan(
       ihgmm plan --n 1e9 --p 2000 -k 50
 
       ihgmm plan --n 2e6 --p 30_000 -k 40 --density 0.05 --memory 64
+
+      ihgmm plan --n 1e9 --p 1000 -k 10 --workers 64 --worker-memory 96
     """
     if n_clusters == "auto":
         raise ValueError(
@@ -43,11 +53,18 @@ def plan(
         dtype=dtype,
         memory=_bytes("--memory", memory),
         gpu_memory=_bytes("--gpu-memory", gpu_memory),
+        workers=workers,
+        worker_memory=_bytes("--worker-memory", worker_memory),
+        network=_bytes("--network", network),
+        reading=_bytes("--reading", reading),
     )
     screen.document("plan", asdict(made))
     screen.say(plan_heading(made), "bold")
-    head, *rows = plan_table(made)
-    screen.table(dict.fromkeys(head, ""), rows)
+    tables = [plan_table(made)]
+    if made.workers is not None:
+        tables.append(workers_table(made.workers))
+    for head, *rows in tables:
+        screen.table(dict.fromkeys(head, ""), rows)
     for sentence in plan_advice(made):
         screen.say(sentence)
 

@@ -106,7 +106,8 @@ def predict(
 def _figures(estimator: Any, X: Any, labels: np.ndarray) -> dict[str, np.ndarray]:
     """Return scale and size of each row, of the multiple of its centre nearest to it.
 
-    No multiple is below 0, unless scales have both signs.
+    No multiple is below 0, unless scales have both signs. A model that tells outliers
+    also gives their scores.
     """
     centers = np.asarray(estimator.cluster_centers_, dtype=np.float64)
     data = complete_matrix(X, estimator, of_fit=False)
@@ -116,4 +117,7 @@ def _figures(estimator: Any, X: Any, labels: np.ndarray) -> dict[str, np.ndarray
     scales = products / np.where(squares > 0, squares, 1.0)
     if not getattr(estimator, "signed", False):
         scales = np.maximum(scales, 0.0)
-    return {"scale": scales, "size": scales * np.sqrt(squares)}
+    figures = {"scale": scales, "size": scales * np.sqrt(squares)}
+    if estimator.outliers is not None:
+        figures["outlier_score"] = to_host(estimator.outlier_rule_.scores(data))
+    return figures

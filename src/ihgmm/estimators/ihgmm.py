@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import entr, logsumexp, softmax
 from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, Tags
@@ -25,19 +25,25 @@ from ihgmm._warnings import warn
 from ihgmm.estimators.base import InSteps, mark
 from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import (
+    Groups,
     cast_like,
+    few_rows,
+    logsumexp,
     number_by_size,
+    order_by_size,
     place,
     ratio,
     row_lengths,
+    softmax,
     to_device,
     unit_rows,
+    widen,
 )
 from ihgmm.numerics.gram import GramKind
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.statistics.covariance import Covariance, Structure, fit_tied
-from ihgmm.statistics.estimation import estimate_parameters, fit_to_centers
+from ihgmm.statistics.estimation import estimates_of_labels, fit_to_centers
 from ihgmm.statistics.likelihood import (
     Directions,
     Mixture,
@@ -165,8 +171,7 @@ class IhGMM(DensityMixin, InSteps):
     ``weights_`` and ``noise_levels_`` alone. These are made of all rows of the fit: for
     the rows of the fit themselves use ``labels_`` and ``memberships_``.
 
-    Where X is on a device, numbers for each row and cluster still pass through the
-    host.
+    Where X is on a device, what there is for each row and cluster stays there.
 
     Examples
     --------
@@ -220,7 +225,7 @@ class IhGMM(DensityMixin, InSteps):
         kinds = identical_rows(data, k)
         covariance = Covariance.none(data.shape[1])
         if kinds is not None:
-            given = indicators(kinds, k)
+            given = indicators(data.to_device(kinds), k)
             found = evaluate_mixture(data, given, self._rounds)
             found = replace(found, memberships=given, change=0.0)
         else:
@@ -239,7 +244,7 @@ class IhGMM(DensityMixin, InSteps):
                     found = fit_mixture(
                         data, labels, k, noise=self.noise, say=say, **rounds
                     )
-            warn_empty_clusters(found.memberships.argmax(axis=1), k)
+            warn_empty_clusters(_likeliest(found.memberships), k)
         if found.change > self.tol:
             warn(
                 f"Memberships still moved by {found.change:.1e} a row after "
@@ -269,18 +274,17 @@ class IhGMM(DensityMixin, InSteps):
         return Covariance(B, deviations)
 
     def _store(self, found: Mixture, covariance: Covariance, data: Matrix) -> None:
-        k, sqnorms = self.n_clusters_, to_host(data.sqnorms)
-        hard = found.memberships.argmax(axis=1)
-        hard[sqnorms == 0] = np.bincount(hard).argmax()
-        weights = None if data.weights is None else to_host(data.weights)
-        labels = number_by_size(hard, k, weights)
-        order = np.full(k, -1)
-        order[labels] = hard
-        order[order < 0] = np.setdiff1d(np.arange(k), hard)  # clusters without rows
+        k, live = self.n_clusters_, data.sqnorms > 0
+        xp, hard = namespace(live), _likeliest(found.memberships)
+        # Zero rows are in the largest cluster.
+        largest = int(np.argmax(Groups.of(hard, k).sizes))
+        hard = xp.where(live, hard, xp.full_like(hard, largest))
+        order = order_by_size(hard, k, data.weights)
+        labels = number_by_size(hard, k, data.weights)
         found = found.in_order(order)
-        estimates = estimate_parameters(data, labels, k)
-        self.labels_ = data.to_device(labels)
-        self.memberships_ = data.to_device(found.memberships)
+        estimates = estimates_of_labels(data, labels, np.arange(k))
+        self.labels_ = data.per_row(labels)
+        self.memberships_ = found.memberships
         self.weights_ = data.to_device(found.mixing_weights)
         self.cluster_centers_ = estimates.centers
         self.scales_ = estimates.scales
@@ -302,20 +306,20 @@ class IhGMM(DensityMixin, InSteps):
             self.noise_components_ = data.cast(covariance.directions.T[::-1])
             deviations = covariance.deviations[::-1] * to_host(self.noise_levels_)
             self.component_levels_ = data.cast(deviations)
-        live = int(np.count_nonzero(sqnorms))
-        value = found.log_likelihood - live * covariance.log_volume
-        self.log_likelihood_ = value - _log_unit(data, live)
+        count = int(xp.count_nonzero(live))
+        value = found.log_likelihood - count * covariance.log_volume
+        self.log_likelihood_ = value - _log_unit(data, count)
         self.converged_ = found.change <= self.tol
         self.n_iter_ = found.n_iter
 
     def _store_others(self, X: Matrix, counts: Tall) -> None:
         """Place rows that had no part in the fit among those that had."""
         joint = self._joint_of(X)
-        labels = to_device(joint.argmax(axis=1), self.labels_)
+        labels = _likeliest(joint)
         centers = to_host(self.cluster_centers_) / X.unit
         scales, levels = fit_to_centers(X, labels, centers)
         self.labels_ = place(self.labels_, counts, labels)
-        memberships = X.to_device(softmax(joint, axis=1))
+        memberships = softmax(joint)
         self.memberships_ = place(self.memberships_, counts, memberships)
         self.scales_ = place(self.scales_, counts, scales)
         nothing = namespace(scales).zeros_like(scales) + np.nan
@@ -334,8 +338,7 @@ class IhGMM(DensityMixin, InSteps):
     def predict(self, X: Any) -> np.ndarray:
         """Return the most likely cluster of each row; -1 for outliers."""
         joint, data = self._joint(X)
-        labels = data.to_device(joint.argmax(axis=1))
-        return mark(labels, self._is_outlier(data), -1)
+        return mark(_likeliest(joint), self._is_outlier(data), -1)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each cluster for each row.
@@ -343,8 +346,7 @@ class IhGMM(DensityMixin, InSteps):
         Rows sum to 1, those of outliers to 0.
         """
         joint, data = self._joint(X)
-        memberships = data.to_device(softmax(joint, axis=1))
-        return mark(memberships, self._is_outlier(data), 0.0)
+        return mark(softmax(joint), self._is_outlier(data), 0.0)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-likelihood of each row.
@@ -354,15 +356,14 @@ class IhGMM(DensityMixin, InSteps):
         are not densities, and rows of different size are not comparable. Zero rows
         have 0. Outliers are judged as if they belonged to a cluster.
         """
-        values, data = self._likelihoods(X)
-        return data.to_device(values)
+        return self._likelihoods(X)[0]
 
-    def _likelihoods(self, X: Any) -> tuple[np.ndarray, Matrix]:
-        """Return the log-likelihood of each row, on the host, and the checked data."""
+    def _likelihoods(self, X: Any) -> tuple[Tall, Matrix]:
+        """Return the log-likelihood of each row, and the checked data."""
         joint, data = self._joint(X)
-        values = logsumexp(joint, axis=1) - _log_unit(data)
-        values[to_host(data.sqnorms) > 0] -= self._covariance().log_volume
-        return values, data
+        volume = self._covariance().log_volume
+        values = logsumexp(joint) - _log_unit(data)
+        return values - volume * widen(data.sqnorms > 0), data
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the (weighted) mean of :meth:`score_samples` over rows of clusters.
@@ -370,9 +371,12 @@ class IhGMM(DensityMixin, InSteps):
         Outliers do not count. ``y`` is ignored.
         """
         values, data = self._likelihoods(X)
-        weights = check_weights(sample_weight, len(values))
+        weights = data.to_device(check_weights(sample_weight, values.shape[0]))
         weights = mark(weights, self._is_outlier(data), 0.0)
-        return float(np.average(values, weights=weights)) if weights.any() else np.nan
+        total = float(namespace(weights).sum(weights))
+        return (
+            float(namespace(values).sum(values * weights)) / total if total else np.nan
+        )
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion of rows; smaller is better.
@@ -402,7 +406,9 @@ class IhGMM(DensityMixin, InSteps):
         ``noise="tied"``. :doc:`/inference` has the shares.
         """
         bic, memberships = self._criteria(X)
-        return bic + 2 * float(entr(memberships).sum())
+        xp = namespace(memberships)
+        logs = xp.log(xp.clip(memberships, 1e-300, None))
+        return bic - 2 * float(xp.sum(memberships * logs))
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Draw new rows from the fitted mixture.
@@ -443,16 +449,16 @@ class IhGMM(DensityMixin, InSteps):
         like = self.cluster_centers_
         return cast_like(X, like), to_device(labels, like)
 
-    def _criteria(self, X: Any) -> tuple[float, np.ndarray]:
+    def _criteria(self, X: Any) -> tuple[float, Tall]:
         joint, data = self._joint(X)
         strange = self._is_outlier(data)
         if strange is not None:
             rows = np.flatnonzero(~to_host(strange))
-            joint, data = joint[rows], only(data, rows)
+            joint, data = few_rows(joint, rows), only(data, rows)
         covariance = self._covariance()
-        memberships = softmax(joint, axis=1)
-        found = evaluate_mixture(covariance.whiten(data), memberships, self._rounds)
-        live, p = int(np.count_nonzero(to_host(data.sqnorms))), self.n_features_in_
+        found = evaluate_mixture(covariance.whiten(data), softmax(joint), self._rounds)
+        live = int(namespace(data.sqnorms).count_nonzero(data.sqnorms))
+        p = self.n_features_in_
         penalty = (self.n_clusters_ - 1) * np.log(live)
         if self.noise == "individual":
             penalty += live * np.log(p)
@@ -463,14 +469,14 @@ class IhGMM(DensityMixin, InSteps):
         value -= _log_unit(data, live)
         return float(penalty - 2 * value), found.memberships
 
-    def _joint(self, X: Any) -> tuple[np.ndarray, Matrix]:
+    def _joint(self, X: Any) -> tuple[Tall, Matrix]:
         """Return log-likelihoods of rows and clusters, in the units of checked data."""
         check_is_fitted(self)
         data = check_matrix(X, self, reset=False, missing=self.missing)
         data = self._prepared(data)
         return self._joint_of(data), data
 
-    def _joint_of(self, data: Matrix) -> np.ndarray:
+    def _joint_of(self, data: Matrix) -> Tall:
         covariance = self._covariance()
         units, lengths = self._unit_centers()
         units = covariance.whiten_rows(units)
@@ -485,13 +491,27 @@ class IhGMM(DensityMixin, InSteps):
             loads = squares @ covariance.whitened_variances / (errors.shape[1])
             loads = loads / levels**2
         directions = Directions(units.T, (units**2).sum(axis=1), loads)
-        seen = project(covariance.whiten(data), directions)
-        return joint_log_likelihood(seen, to_host(self.weights_), variances)
+        work = partial(_joint_block, directions, to_host(self.weights_), variances)
+        (joint,), _ = covariance.whiten(data).sweep(work)
+        return joint
 
     def _unit_centers(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the directions of the centres and their lengths, in float64."""
         centers = to_host(self.cluster_centers_).astype(np.float64)
         return unit_rows(centers), row_lengths(centers)
+
+
+def _joint_block(
+    directions: Directions,
+    shares: np.ndarray,
+    variances: np.ndarray | None,
+    block: Matrix,
+) -> tuple[tuple[Tall], tuple[()]]:
+    return (joint_log_likelihood(project(block, directions), shares, variances),), ()
+
+
+def _likeliest(memberships: Tall) -> Tall:
+    return namespace(memberships).argmax(memberships, axis=1)
 
 
 def _log_unit(data: Matrix, n_rows: int = 1) -> float:

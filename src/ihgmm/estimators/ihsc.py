@@ -29,8 +29,8 @@ from ihgmm.numerics.spectral import CosinePlacement, Placement, spectral_cluster
 from ihgmm.numerics.whitening import Noise, learn_whitener
 from ihgmm.statistics.estimation import (
     Parameters,
-    estimate_parameters,
     estimates_of_fit,
+    estimates_of_labels,
     for_all_rows,
     in_data_units,
 )
@@ -144,7 +144,8 @@ class IhSC(InSteps, CosineClusterer):
     placement_ : callable
         How rows get their labels: their embedding, and the rule.
     preparation_ : tuple of callables
-        What is done to rows before all else: with ``missing="fit"``, filling them in.
+        What is done to rows before all else: with ``missing="fit"`` a map that fills
+        them in, with ``whiten`` one that makes their noise alike.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The pattern of each cluster: what a row of scale 1 looks like without noise.
     scales_ : ndarray of shape (n_samples,)
@@ -162,8 +163,6 @@ class IhSC(InSteps, CosineClusterer):
         Number of clusters, given or found.
     selection_ : ClusterCount
         How the number of clusters was found; only with ``n_clusters="auto"``.
-    preparation_ : tuple of callables
-        What rows go through first: a map that whitens, or nothing.
     outlier_scores_ : ndarray of shape (n_samples,)
         How strange each row is, only with ``outliers``: a score of 3 says that one in
         a thousand rows of the clusters is as strange. Rows above
@@ -317,7 +316,7 @@ class IhSC(InSteps, CosineClusterer):
         with steps.step("centers"):
             fitted: Parameters
             if refine:
-                fitted = estimate_parameters(data, labels, k)
+                fitted = estimates_of_labels(data, labels, np.arange(k))
             else:
                 fitted = estimates_of_fit(data, found, labels, k)
         embedding, rows = found.placement.embedding, found.rows

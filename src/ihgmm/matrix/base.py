@@ -40,6 +40,7 @@ class Matrix(ABC):
     incomplete: Matrix | None = None
     has_gaps: bool = False  # zeros are left out, so that signs and residuals skip them
     on_host: bool = True  # entries are in the memory of the host
+    host_copy: str = "copy"  # how a user has one in the memory of the host
     # Entries are read anew for every product, so that two products from one reading
     # cost half of two readings.
     streamed: bool = False
@@ -93,6 +94,20 @@ class Matrix(ABC):
         """
         for rows in self.row_blocks:
             yield work(self.take(rows), *parts_of(tall, rows))
+
+    def sweep(
+        self, work: Callable[..., tuple[tuple[Tall, ...], tuple[Any, ...]]], *tall: Any
+    ) -> tuple[tuple[Tall, ...], tuple[np.ndarray, ...]]:
+        """Go through the rows once; return numbers for each row, and sums over rows.
+
+        The work gets a block as in :meth:`map` and returns two tuples. Arrays of the
+        first have a line for each row of the block; they stay where the data is. Those
+        of the second are added up over blocks and come to the host.
+        """
+        found = list(self.map(work, *tall))
+        lines, sums = ([*zip(*each, strict=True)] for each in zip(*found, strict=True))
+        totals = (sum_of(iter(parts)) for parts in sums)
+        return tuple(map(stack, lines)), tuple(map(to_host, totals))
 
     @cached_property
     def sqnorms(self) -> Tall:
@@ -220,7 +235,7 @@ def _ask(question: str, given: tuple, block: Matrix, *tall: Tall) -> Any:
 
 def parts_of(tall: tuple[Tall | None, ...], rows: slice) -> list[Tall | None]:
     """Return what belongs to some rows of each tall array; None of None."""
-    return [None if array is None else array[rows] for array in tall]
+    return [None if array is None else array[rows, ...] for array in tall]
 
 
 def row_ranges(n_rows: int, step: int) -> list[slice]:

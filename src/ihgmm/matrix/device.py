@@ -5,6 +5,7 @@ Torch tensors, CuPy arrays and all that follow the array API standard.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ class Device(Array):
 
     on_host = False
     least_range = 2**24
+    host_copy = (
+        "NumPy copy (X.cpu().numpy() of a torch tensor, X.get() of a CuPy array)"
+    )
 
     def __init__(self, array: Any, unit: float = 1.0) -> None:
         self.array = array
@@ -62,8 +66,9 @@ class Device(Array):
     def cast(self, values: Any) -> Tall:
         return cast_like(values, self.array)
 
-    def _few(self) -> list[slice]:
-        # Libraries may copy what they square: half a gigabyte at a time.
+    @cached_property
+    def row_blocks(self) -> list[slice]:
+        # Libraries may copy what they work on: half a gigabyte at a time.
         return row_ranges(self.shape[0], 2**27 // self.shape[1])
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
@@ -72,7 +77,7 @@ class Device(Array):
         if column_weights is not None:
             weights = self.cast(np.sqrt(column_weights))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for rows in self._few():
+            for rows in self.row_blocks:
                 few = self.array[rows, :]
                 few = few if weights is None else few * weights
                 parts.append(self.xp.square(widen(norm(few, axis=1))))
@@ -80,7 +85,7 @@ class Device(Array):
 
     def column_sqnorms(self) -> np.ndarray:
         total = np.zeros(self.shape[1])
-        for rows in self._few():
+        for rows in self.row_blocks:
             square = self.xp.square(self.array[rows, :])
             total += to_host(self.xp.sum(square, axis=0))
         return total
@@ -99,10 +104,7 @@ class Device(Array):
         return self.to_memory().not_finite()
 
     def rescaled(self, factor: float) -> Device:
-        kind = self.dtype.type
-        fits = np.isfinite(kind(factor))
-        scaled = self.array * factor if fits else self.array / float(kind(1 / factor))
-        return Device(scaled, self.unit / factor)
+        return Device(times(self.array, factor), self.unit / factor)
 
     def filled(self, fill: Any = None) -> Device:
         """Return rows with NaN filled in, as a copy; by zeros without a ``fill``."""
@@ -136,33 +138,51 @@ class Device(Array):
 
 def as_floats(X: Any) -> Any:
     """Return an array of another library as two-dimensional float32 or float64."""
+    check_numbers(X)
+    if hasattr(X, "detach"):
+        X = X.detach()  # torch would keep every step for gradients
+    check_two_dimensions(X)
+    return real_floats(X)
+
+
+def check_numbers(X: Any) -> None:
+    """Raise if an array has a shape and no numbers."""
     if getattr(X.device, "type", "") == "meta":
         raise ValueError(
             f"X is a {described(X)}: it has a shape, {tuple(X.shape)}, and no numbers; "
             "give a tensor that holds data, on the CPU or a GPU."
         )
-    if hasattr(X, "detach"):
-        X = X.detach()  # torch would keep every step for gradients
-    layout = str(getattr(X, "layout", "torch.strided"))
-    if layout != "torch.strided":
-        raise TypeError(
-            f"X is a torch tensor of layout {layout}; give a dense one (X.to_dense()), "
-            "or a scipy.sparse matrix."
-        )
+
+
+def check_two_dimensions(X: Any) -> None:
+    """Raise unless an array has rows and columns."""
     if X.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {X.ndim}D array instead: X has shape "
             f"{tuple(X.shape)}; give rows by features, for one row X.reshape(1, -1)."
         )
-    xp = namespace(X)
-    if X.dtype in (xp.float32, xp.float64):
-        return X
-    if xp.isdtype(X.dtype, "complex floating"):
+
+
+def real_floats(values: Any) -> Any:
+    """Return real numbers of any type as float32 or float64."""
+    xp = namespace(values)
+    if values.dtype in (xp.float32, xp.float64):
+        return values
+    if xp.isdtype(values.dtype, "complex floating"):
         raise ValueError(
-            f"Complex data not supported: X has dtype {X.dtype}; give real numbers."
+            f"Complex data not supported: X has dtype {values.dtype}; give real "
+            "numbers."
         )
-    half = xp.isdtype(X.dtype, "real floating")
-    return xp.astype(X, xp.float32) if half else widen(X)
+    half = xp.isdtype(values.dtype, "real floating")
+    return xp.astype(values, xp.float32) if half else widen(values)
+
+
+def times(values: Any, factor: float) -> Any:
+    """Return values times a number that their type may not hold, if it holds 1 / it."""
+    kind = host_dtype(values).type
+    with np.errstate(over="ignore"):
+        fits = np.isfinite(kind(factor))
+    return values * factor if fits else values / float(kind(1 / factor))
 
 
 def described(a: Any) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ihgmm.matrix.base import Matrix
 from ihgmm.matrix.memory import random_signs
-from ihgmm.matrix.tall import Tall, to_host
+from ihgmm.matrix.tall import Tall, tall_dot, to_host, widen
 
 
 class Residual:
@@ -61,14 +61,15 @@ class Residual:
         The directions fit those entries too.
         """
         p = self.A.shape[1]
-        inner = self.parts.T.astype(np.float64) @ self.parts
+        parts = widen(self.parts)
+        inner = tall_dot(parts, parts)
         missing = np.einsum("ij,jk,ik->i", self.directions, inner, self.directions)
         kept = np.zeros(p)
         for rows in self.ranges:
             block: Any = self.A.take(rows)
-            columns, data, fit = block.fit_at_entries(self.parts[rows], self.directions)
-            missing -= np.bincount(columns, np.square(fit), p)
-            kept += np.bincount(columns, np.square(data - fit), p)
+            fitted, left = block.energy_at_entries(self.parts[rows, :], self.directions)
+            missing -= fitted
+            kept += left
         ratio = np.divide(np.maximum(missing, 0), kept, out=np.zeros(p), where=kept > 0)
         return np.sqrt(1 + np.minimum(ratio, most))
 

@@ -11,6 +11,7 @@ from ihgmm.matrix.base import Matrix, float_type
 from ihgmm.matrix.device import Device, as_floats
 from ihgmm.matrix.formats import open_stored
 from ihgmm.matrix.memory import Dense, Sparse
+from ihgmm.matrix.sparse_device import open_sparse
 from ihgmm.matrix.tall import is_foreign
 
 
@@ -22,8 +23,8 @@ def as_matrix(X: Any) -> Matrix:
     X : Matrix, array-like, sparse matrix, or data that is not in memory
         A :class:`Matrix` comes back as it is. NumPy arrays and scipy.sparse matrices in
         memory, arrays of torch, CuPy and other libraries that follow the array API
-        standard, memory maps, HDF5, zarr and Parquet data sets, and dask arrays are
-        known. All else becomes a NumPy array.
+        standard, sparse matrices of torch and CuPy, memory maps, HDF5, zarr and Parquet
+        data sets, and dask arrays are known. All else becomes a NumPy array.
 
     Examples
     --------
@@ -58,4 +59,7 @@ def recognize(X: Any) -> Matrix | None:
     stored = open_stored(X)
     if stored is not None:
         return stored
+    sparse = open_sparse(X)
+    if sparse is not None:
+        return sparse
     return Device(as_floats(X)) if is_foreign(X) else None

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from ihgmm.matrix.base import float_type
 from ihgmm.matrix.device import as_floats
+from ihgmm.matrix.sparse_device import open_sparse
 from ihgmm.matrix.tall import is_foreign, namespace, to_device, to_host
 
 
@@ -45,6 +46,9 @@ def with_missing(X: Any, mask: Any) -> Any:
         )
     if sp.issparse(X):
         return _sparse(X, where)
+    on_device = open_sparse(X)
+    if on_device is not None:
+        return on_device.with_entries(_sparse(on_device.to_memory().array, where))
     where = where.toarray() if sp.issparse(where) else where
     if is_foreign(X):
         X = as_floats(X)

@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from ihgmm.matrix.base import Index, Matrix, in_unit, row_ranges, sum_of
-from ihgmm.matrix.threads import in_parts, one_thread
+from ihgmm.matrix.base import Index, Matrix, T, in_unit, parts_of, row_ranges, sum_of
+from ihgmm.matrix.threads import in_parts, in_threads, one_thread
+
+
+class InMemory(Matrix):
+    """Rows in the memory of the host, worked on in several threads."""
+
+    @cached_property
+    def row_blocks(self) -> list[slice]:
+        # So few entries stay in the cache with what is made of them.
+        rows = 2**18 * self.shape[0] // max(self.n_entries, 1)
+        return row_ranges(self.shape[0], max(rows, 256))
+
+    def map(self, work: Callable[..., T], *tall: Any) -> Iterator[T]:
+        if len(self.row_blocks) < 4:
+            yield from super().map(work, *tall)
+            return
+        by_rows = self.by_rows()
+
+        def one(rows: slice) -> T:
+            return work(by_rows.take(rows), *parts_of(tall, rows))
+
+        with one_thread():  # those of BLAS would wait for ours
+            yield from in_threads(one, self.row_blocks)
 
 
 class Array(Matrix):
@@ -29,7 +53,7 @@ class Array(Matrix):
         return type(self)(array)  # type: ignore[call-arg]
 
 
-class Dense(Array):
+class Dense(InMemory, Array):
     """A NumPy array, float32 or float64.
 
     From ``large`` entries on, threads of our own pay. Rows of up to 512 features, for
@@ -220,7 +244,7 @@ def _sqnorms(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return np.asarray(total + np.einsum("ij,ij->i", rest, rest))
 
 
-class Sparse(Matrix):
+class Sparse(InMemory):
     """A scipy.sparse matrix or array, CSR or CSC. Entries that are not stored are 0.
 
     scipy's products run in one thread. From ``parallel`` multiplications on it costs
@@ -260,7 +284,8 @@ class Sparse(Matrix):
         return self
 
     def by_rows(self) -> Sparse:
-        return Sparse(self.array.tocsr(), self.unit)
+        by_rows = self.array.format == "csr"
+        return self if by_rows else Sparse(self.array.tocsr(), self.unit)
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> np.ndarray:
         X, by_rows = self.array, self.array.format == "csr"
@@ -332,23 +357,26 @@ class Sparse(Matrix):
         ones = np.ones(np.count_nonzero(bad), dtype=self.dtype)
         return Sparse(sp.csr_array((ones, (X.row[bad], X.col[bad])), shape=self.shape))
 
-    def fit_at_entries(
+    def energy_at_entries(
         self, parts: np.ndarray, directions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return column, value and fit ``parts @ directions.T`` of stored entries."""
-        X = self.array.tocsr()
-        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        fit = np.zeros_like(X.data)
-        for part, direction in zip(parts.T, directions.T, strict=True):
-            fit += part[row] * direction[X.indices]
-        return X.indices, X.data, fit
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return sums of squares of a fit at stored entries, and of what it leaves.
+
+        The fit is ``parts @ directions.T``. There is a sum for each column.
+        """
+        X, p = self.array.tocsr(), self.shape[1]
+        fit = _fit_at_entries(X, parts, directions)
+        squares = np.square(fit), np.square(X.data - fit)
+        fitted, left = (np.bincount(X.indices, each, p) for each in squares)
+        return fitted, left
 
     def minus_fit(
         self, parts: np.ndarray, directions: np.ndarray, gain: np.ndarray
     ) -> Sparse:
         """Return stored entries less their fit, each column times a gain."""
-        columns, data, fit = self.fit_at_entries(parts, directions)
-        return self._with(self.array.tocsr(), (data - fit) * gain[columns])
+        X = self.array.tocsr()
+        left = X.data - _fit_at_entries(X, parts, directions)
+        return self._with(X, left * gain[X.indices])
 
     def with_signs(self, _: Any, __: Any, seed: tuple[int, int]) -> Sparse:
         """Multiply stored entries by random signs that a seed gives."""
@@ -362,6 +390,15 @@ class Sparse(Matrix):
 
     def threads(self) -> AbstractContextManager[Any]:
         return one_thread()
+
+
+def _fit_at_entries(X: Any, parts: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """Return ``parts @ directions.T`` at the entries that a CSR matrix stores."""
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    fit = np.zeros_like(X.data)
+    for part, direction in zip(parts.T, directions.T, strict=True):
+        fit += part[row] * direction[X.indices]
+    return fit
 
 
 def random_signs(rng: np.random.Generator, size: int, dtype: np.dtype) -> np.ndarray:

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
 import array_api_compat as compat
 import numpy as np
 import scipy.sparse as sp
+from scipy import special
 
 from ihgmm.matrix.threads import in_parts, one_thread
 
@@ -112,6 +114,21 @@ def map_ranges(rows: Tall, width: int, work: Callable[[slice], Any]) -> list[Any
         with one_thread():  # those of BLAS would wait for ours
             return list(in_parts(n, work))
     return [work(block) for block in tall_ranges(rows, width)]
+
+
+def few_rows(tall: Tall, positions: np.ndarray) -> Tall:
+    """Return some rows, or numbers of rows, of a tall array, where it is."""
+    if isinstance(tall, np.ndarray):
+        return tall[positions]
+    return namespace(tall).take(tall, to_device(positions, tall), axis=0)
+
+
+def side_by_side(rows: Tall, count: int) -> int:
+    """Return how many of several runs on some rows to take at once.
+
+    A device works on all as fast as on one. On a host, one stays in the cache.
+    """
+    return 1 if isinstance(rows, np.ndarray) else count
 
 
 def stack(parts: Sequence[Tall], axis: int = 0) -> Tall:
@@ -233,6 +250,35 @@ def median(values: Tall, weights: Tall | None = None) -> float:
     return float(namespace(values).sort(values)[values.shape[0] // 2])
 
 
+def quantiles(values: Tall, where: Tall, shares: list[float]) -> np.ndarray:
+    """Return quantiles of the values where a mask is true; NaN where it never is."""
+    xp, count = namespace(values), int(namespace(where).count_nonzero(where))
+    if count == 0:
+        return np.full(len(shares), np.nan)
+    # The others go to the end.
+    ordered = xp.sort(xp.where(where, values, xp.full_like(values, np.inf)))
+    at = np.array(shares) * (count - 1)
+    low = np.floor(at).astype(int)
+    ends = few_rows(ordered, np.concatenate([low, np.minimum(low + 1, count - 1)]))
+    first, second = to_host(ends).reshape(2, -1)
+    return np.asarray(first + (at - low) * (second - first))
+
+
+def draw_rows(where: Tall, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the positions of rows where a mask is true: at most so many, at random.
+
+    They are in increasing order.
+    """
+    n = where.shape[0]
+    if int(namespace(where).count_nonzero(where)) == n:
+        drawn = rng.choice(n, min(most, n), replace=False, shuffle=False)
+    else:
+        positions = np.flatnonzero(to_host(where))
+        count = min(most, len(positions))
+        drawn = rng.choice(positions, count, replace=False, shuffle=False)
+    return np.sort(drawn)
+
+
 def ratio(a: Any, b: Tall, otherwise: float = 0.0) -> Tall:
     """Return ``a / b`` where b is positive, another number elsewhere."""
     xp, some = namespace(b), b > 0
@@ -247,6 +293,29 @@ def place(values: Tall, where: Tall, others: Tall | None = None) -> Tall:
     all_rows = xp.take(values, at, axis=0)
     others = xp.zeros_like(all_rows) if others is None else others
     return xp.where(where if values.ndim == 1 else where[:, None], all_rows, others)
+
+
+def softmax(values: Tall) -> Tall:
+    """Return exponentials of each row, over their sum."""
+    xp = namespace(values)
+    odds = xp.exp(values - xp.max(values, axis=1)[:, None])
+    return odds / xp.sum(odds, axis=1)[:, None]
+
+
+def logsumexp(values: Tall) -> Tall:
+    """Return the logarithm of the sum of exponentials of each row."""
+    xp = namespace(values)
+    peaks = xp.max(values, axis=1)
+    return peaks + xp.log(xp.sum(xp.exp(values - peaks[:, None]), axis=1))
+
+
+def log_ndtr(values: Tall) -> Tall:
+    """Return the logarithm of the normal distribution function."""
+    if compat.is_torch_array(values):
+        return namespace(values).special.log_ndtr(values)
+    if compat.is_cupy_array(values):
+        return import_module("cupyx.scipy.special").log_ndtr(values)
+    return to_device(special.log_ndtr(to_host(values)), values)
 
 
 def pick(rows: Tall, labels: Tall) -> Tall:
@@ -275,7 +344,9 @@ def order_by_size(
 ) -> np.ndarray:
     """Return clusters in the order of decreasing size; ties by first appearance."""
     xp, rows = namespace(labels), Groups.of(labels, n_clusters)
-    sizes = rows.sizes if weights is None else rows.sums(weights)
+    # Weights have mean 1. Libraries add them up in orders of their own, and rounding
+    # must not decide between clusters of one size.
+    sizes = rows.sizes if weights is None else rows.sums(weights).round(6)
     first = np.zeros(n_clusters)
     if len(np.unique(sizes)) < n_clusters:
         for k in range(n_clusters):
@@ -312,6 +383,21 @@ class Groups:
         sums = partial(_group_sums, labels, n_groups)
         sizes, spread = sums().astype(np.intp), partial(_spread, labels)
         return cls(labels, weights, sizes, sums, spread)
+
+    def maxima(self, values: Tall) -> np.ndarray:
+        """Return the largest value of each group, 0 if none is positive."""
+        xp, k = namespace(values), len(self.sizes)
+        if isinstance(values, np.ndarray):
+            most = np.zeros(k)
+            np.maximum.at(most, self.labels, values)
+            return most
+        parts = [
+            to_host(xp.max(one_hot(few, k, part) * part[:, None], axis=0))
+            for few, part in (
+                (self.labels[rows], values[rows]) for rows in tall_ranges(values, k)
+            )
+        ]
+        return np.maximum(np.max(parts, axis=0), 0.0)
 
     def row_sums(self, values: Tall) -> Tall:
         """Return, for each row, the sum over its group."""
@@ -362,3 +448,25 @@ def _group_sums(labels: Tall, n_groups: int, values: Tall | None = None) -> np.n
         members = one_hot(labels[rows], n_groups, values)
         total += tall_dot(members, values[rows][:, None])[:, 0]
     return total
+
+
+def sorted_integers(labels: Any, n_samples: int) -> tuple[np.ndarray, Tall] | None:
+    """Return the labels that there are, and the number of each row's, where they are.
+
+    None is returned unless labels are integers, one for each row. Sorting takes long,
+    and counting does not where integers are within a short range.
+    """
+    if not (isinstance(labels, np.ndarray) or is_foreign(labels)):
+        return None
+    xp = namespace(labels)
+    if labels.shape != (n_samples,) or not xp.isdtype(labels.dtype, "integral"):
+        return None
+    labels = xp.astype(labels, xp.int64)
+    least, most = int(xp.min(labels)), int(xp.max(labels))
+    if most - least > n_samples:
+        return None
+    groups = Groups.of(labels - least, most - least + 1)
+    classes = np.flatnonzero(groups.sizes)
+    rank = np.zeros(len(groups.sizes), dtype=np.int64)
+    rank[classes] = np.arange(len(classes))
+    return classes + least, groups.spread(rank)

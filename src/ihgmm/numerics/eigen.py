@@ -263,12 +263,13 @@ def sample_size(n: int, p: int, n_entries: int, width: int) -> int:
     return n // 8 if n >= 2 * max(p, width) and n_entries >= 10**7 else 0
 
 
-def may_accept_start(n: int, n_entries: int) -> bool:
-    """Tell whether a look at a sample of rows may save all further products.
+def check_size(n: int, n_entries: int) -> int:
+    """Return how many rows to check the first block by; 0 where that would not pay.
 
-    With ten million entries a product costs more than a look at 2,112 rows.
+    They may save all further products. With ten million entries a product costs more
+    than a look at so many rows.
     """
-    return n > 8192 and n_entries >= 10**7
+    return 2112 if n > 8192 and n_entries >= 10**7 else 0
 
 
 def _first_basis(
@@ -287,7 +288,7 @@ def _first_basis(
     if condition <= 1e-3 or len(change) != change.shape[1]:
         block = orthonormal(start, rng)
         return Basis(block, G.A.adjoint(block), take_along=G.A.streamed)
-    if may_accept_start(G.shape[0], G.A.n_entries):
+    if n_rows := check_size(G.shape[0], G.A.n_entries):
         # The Ritz pairs of this block need no product with G beyond the adjoint.
         rayleigh = tall_dot(adjoint, adjoint)
         if G.removed is not None:
@@ -296,7 +297,7 @@ def _first_basis(
         values, ritz = ritz_pairs((rayleigh + rayleigh.T) / 2, order)
         turn, lead = change @ ritz[:, :count], values[:count]
         move = cast_like(turn, start)
-        residuals = _sampled_residuals(G, start, adjoint, move, lead, rng)
+        residuals = _sampled_residuals(n_rows, G, start, adjoint, move, lead, rng)
         residual, goal = progress(values, residuals, k, tol, G.A.dtype, signal_only)
         if residual <= goal / 2:
             vectors = start @ move
@@ -306,6 +307,7 @@ def _first_basis(
 
 
 def _sampled_residuals(
+    n_rows: int,
     G: GramOperator,
     start: Tall,
     adjoint: Tall,
@@ -315,11 +317,11 @@ def _sampled_residuals(
 ) -> np.ndarray:
     """Estimate the norms of ``G @ u - value * u`` for the columns of ``start @ move``.
 
-    The 64 rows of largest norm count as they are, and 2,048 others for all the rest.
+    Of so many rows the 64 of largest norm count as they are, others for all the rest.
     """
     n = G.shape[0]
     top = largest(G.A.sqnorms, 64)
-    others = rng.choice(n, 2048, replace=False, shuffle=False)
+    others = rng.choice(n, n_rows - len(top), replace=False, shuffle=False)
     others = others[~np.isin(others, top)]
     rows = np.concatenate([top, others])  # together: chunks are read once for both
     share = np.ones((len(rows), 1))

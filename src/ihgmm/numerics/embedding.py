@@ -137,7 +137,7 @@ class Embedding:
         """Return the rows of the embedding."""
         return self.rows(self.coordinates(X))
 
-    def noise_share(self, coordinates: np.ndarray, sqnorms: np.ndarray) -> float:
+    def noise_share(self, coordinates: Tall, sqnorms: Tall) -> float:
         """Return the share of rows whose coordinates are mostly noise.
 
         What the directions leave of a row shows its noise. The noise of a row adds to
@@ -151,12 +151,16 @@ class Embedding:
         if p <= m or not live.any():
             return 0.0
         own = sqnorms * row_factors(sqnorms, self.longest) ** 2
-        signal = (coordinates**2) @ lengths**2
-        variances = np.maximum(own - signal, 0.0) / (p - m)
+        signal = (coordinates**2) @ cast_like(lengths**2, coordinates)
+        xp = namespace(own)
+        variances = xp.clip(own - signal, 0.0, None) / (p - m)
         norms = np.square(self.directions[:, live], dtype=np.float64).sum(axis=0)
-        load = np.sum(self.weights[live] ** 2 * norms / self.eigenvalues[live] ** 2)
-        squares = ((coordinates * self.weights) ** 2).sum(axis=1)
-        return float((squares < 2 * variances * load).mean())
+        load = float(
+            (self.weights[live] ** 2 * norms / self.eigenvalues[live] ** 2).sum()
+        )
+        squares = coordinates**2 @ cast_like(self.weights**2, coordinates)
+        noisy = xp.count_nonzero(squares < 2 * variances * load)
+        return int(noisy) / own.shape[0]
 
     def ruling_rows(self, coordinates: Tall, sqnorms: Tall) -> int:
         """Return how many long rows rule a leading direction; 0 for none.

@@ -8,22 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh, qr, svd
-from scipy.special import softmax
-from sklearn.cluster import KMeans, kmeans_plusplus
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import pairwise_distances_argmin
+from scipy.linalg import cho_factor, cho_solve, eigh, svd
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
-from ihgmm._warnings import ignored
 from ihgmm.matrix import Tall, namespace, to_host
-from ihgmm.matrix.tall import cast_like, map_ranges, pick, sign_of, stack, to_device
+from ihgmm.matrix.tall import (
+    cast_like,
+    few_rows,
+    map_ranges,
+    median,
+    one_hot,
+    pick,
+    side_by_side,
+    sign_of,
+    stack,
+    to_device,
+    widen,
+)
 from ihgmm.matrix.threads import one_thread
+from ihgmm.numerics.kmeans import (
+    Run,
+    is_settled,
+    kmeans_runs,
+    lloyd,
+    pivot_rows,
+    sample,
+    spread_rows,
+)
 
 Assignment = Literal["tied", "kmeans", "cluster_qr", "neighbors"]
 ASSIGNMENTS: tuple[Assignment, ...] = ("tied", "kmeans", "cluster_qr", "neighbors")
@@ -117,13 +132,13 @@ def nearest_center(centers: np.ndarray) -> LinearRule:
 
 
 def learn_rule(
-    rows: np.ndarray,
+    rows: Tall,
     n_clusters: int,
     method: Assignment = "kmeans",
     *,
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
-    weights: np.ndarray | None = None,
+    weights: Tall | None = None,
     signed: bool = False,
     rng: np.random.Generator | None = None,
 ) -> tuple[Rule, int]:
@@ -142,15 +157,15 @@ def learn_rule(
     if method == "cluster_qr":
         return replace(cluster_qr(rows, n_clusters), signed=signed), 0
     if method == "neighbors":
-        return neighbor_graph(rows, n_clusters, rng=rng), 0
+        return neighbor_graph(to_host(rows), n_clusters, rng=rng), 0
     if signed:
         lines = line_runs(rows, n_clusters, weights=weights, **options)[0]
         return lines, 0
-    best = kmeans_runs(rows, n_clusters, weights=weights, **options)[0]
-    return nearest_center(best.cluster_centers_), int(best.n_iter_)
+    best = kmeans_runs([rows], n_clusters, weights=weights, **options)[0][0]
+    return nearest_center(best.centers), best.n_iter
 
 
-def cluster_qr(rows: np.ndarray, n_clusters: int) -> LinearRule:
+def cluster_qr(rows: Tall, n_clusters: int) -> LinearRule:
     """Return the rule of cluster-QR: no start, no iteration, no randomness.
 
     A pivoted QR finds one representative row for each cluster; the polar factor of
@@ -163,8 +178,8 @@ def cluster_qr(rows: np.ndarray, n_clusters: int) -> LinearRule:
     Damle, Minden and Ying (2019), Simple, direct and efficient multi-way spectral
     clustering. Information and Inference 8(1), 181-203.
     """
-    chosen = _pivot_rows(rows, n_clusters)
-    left, _, right = svd(rows[chosen].T.astype(np.float64), full_matrices=False)
+    chosen = pivot_rows(rows[None, ...], n_clusters)[0]
+    left, _, right = svd(chosen.T.astype(np.float64), full_matrices=False)
     return LinearRule(left @ right, np.zeros(n_clusters))
 
 
@@ -183,7 +198,7 @@ def neighbor_graph(
     rows then follow their neighbours.
     """
     rng = np.random.default_rng() if rng is None else rng
-    rows = _sample(rows, max_rows, rng).astype(np.float64, copy=False)
+    rows = sample(rows, max_rows, rng).astype(np.float64, copy=False)
     n = len(rows)
     if n <= n_clusters:  # too few for a graph to be cut
         return NeighborRule(rows, np.arange(n), 1)
@@ -210,7 +225,7 @@ def kmeans_labels(
 ) -> Tall:
     """Label rows by k-means; of many rows, a sample gives the centres."""
     rng = np.random.default_rng() if rng is None else rng
-    rows = host_rows(embedding, sample_positions(embedding.shape[0], n_clusters, rng))
+    rows = known_rows(embedding, sample_positions(embedding.shape[0], n_clusters, rng))
     return learn_rule(rows, n_clusters, n_init=n_init, rng=rng)[0](embedding)
 
 
@@ -228,83 +243,18 @@ def sample_positions(
     return rng.choice(n_rows, most, replace=False, shuffle=False)
 
 
-def host_rows(tall: Tall, positions: np.ndarray | None) -> np.ndarray:
-    """Return rows of a tall array on the host, in float64."""
-    if positions is not None:
-        tall = namespace(tall).take(tall, to_device(positions, tall), axis=0)
-    return to_host(tall).astype(np.float64, copy=False)
-
-
-def kmeans_runs(
-    rows: np.ndarray,
-    n_clusters: int,
-    *,
-    n_init: int | Literal["auto"] = "auto",
-    max_iter: int = 300,
-    full_trials: int = 10_000,
-    until_settled: bool = False,
-    weights: np.ndarray | None = None,
-    rng: np.random.Generator,
-) -> list[KMeans]:
-    """Run scikit-learn's k-means, started well; return runs, the best first.
-
-    The first of ``n_init`` starts is the pivoted QR of the rows, the others are
-    k-means++; "auto" means 1 + 10. Beyond ``full_trials`` rows the starts compete on a
-    sample of the rows, until three have ended in the same best place; those that end in
-    different places, nearly as good as the best, go on. With ``until_settled``, starts
-    end as soon on all rows. Runs that end in the same place are returned once.
-    """
-    starts = 1 + 10 if n_init == "auto" else n_init
-    trial, trial_weights = rows, weights
-    on_sample = len(rows) > full_trials
-    settle = n_init == "auto" and (on_sample or until_settled)
-    if on_sample:
-        size = int(np.clip(64 * n_clusters, 1_000, full_trials))
-        drawn = _drawn(len(rows), size, rng)
-        trial, trial_weights = rows[drawn], None if weights is None else weights[drawn]
-    pivots = _sample(rows, 2**12, rng)
-
-    options = {"n_init": 1, "max_iter": max_iter}
-    # One thread: the order of sums, and so the labels, never depend on how many there
-    # are. Rows that coincide are no failure here: the caller counts the labels.
-    with one_thread(), ignored(ConvergenceWarning):
-        start = pivots[_pivot_rows(pivots, n_clusters)]
-        # Only runs to the very end show whether they meet in the same place.
-        tol = 0.0 if on_sample or settle else 1e-5
-        runs: list[KMeans] = []
-        for init in [start] + ["k-means++"] * (starts - 1):
-            seed = int(rng.integers(2**31 - 1))
-            kmeans = KMeans(
-                n_clusters, init=init, tol=tol, random_state=seed, **options
-            )
-            runs.append(kmeans.fit(trial, sample_weight=trial_weights))
-            if settle and _settled(runs):
-                break
-        if on_sample:
-            finals = [final.cluster_centers_ for final in _finalists(runs, len(rows))]
-            if not (_settled(runs) and _all_shown(trial, start)):
-                finals.append(start)
-            runs = []
-            for init in finals:
-                seed = int(rng.integers(2**31 - 1))
-                kmeans = KMeans(n_clusters, init=init, random_state=seed, **options)
-                # To scikit-learn's own tolerance.
-                runs.append(kmeans.fit(rows, sample_weight=weights))
-    runs = sorted(runs, key=attrgetter("inertia_"))
-    return runs[:1] + [
-        run
-        for before, run in pairwise(runs)
-        if not _same(run.inertia_, before.inertia_)
-    ]
+def known_rows(tall: Tall, positions: np.ndarray | None) -> Tall:
+    """Return rows of a tall array to learn from, in float64."""
+    return widen(tall if positions is None else few_rows(tall, positions))
 
 
 def line_runs(
-    rows: np.ndarray,
+    rows: Tall,
     n_clusters: int,
     *,
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
-    weights: np.ndarray | None = None,
+    weights: Tall | None = None,
     rng: np.random.Generator,
 ) -> list[LinearRule]:
     """Run k-means for rows of which the opposite is of the same kind; the best first.
@@ -317,38 +267,30 @@ def line_runs(
     average, at a cost linear in the width of the rows.
     """
     starts = 1 + 10 if n_init == "auto" else n_init
-    few = _sample(rows, 2**12, rng)
-    both = np.concatenate([rows, -rows])
-    counts = None if weights is None else np.concatenate([weights, weights])
-    centers = few[_pivot_rows(few, n_clusters)]
-    runs: list[KMeans] = []
-    with one_thread(), ignored(ConvergenceWarning):
+    few = sample(rows, 2**12, rng)
+    both = stack([rows, -rows])
+    counts = None if weights is None else stack([weights, weights])
+    centers = pivot_rows(few[None, ...], n_clusters)[0]
+    runs: list[Run] = []
+    with one_thread():
         for _ in range(starts):
-            seed = int(rng.integers(2**31 - 1))
-            kmeans = KMeans(
-                2 * n_clusters,
-                init=np.concatenate([centers, -centers]),
-                n_init=1,
-                max_iter=max_iter,
-                tol=0.0,
-                random_state=seed,
-            )
-            runs.append(kmeans.fit(both, sample_weight=counts))
-            if n_init == "auto" and _settled(runs):
+            start = np.concatenate([centers, -centers])[None, None]
+            runs += lloyd(both[None, ...], start, counts, max_iter=max_iter)[0]
+            if n_init == "auto" and is_settled(runs):
                 break
             first, second = rng.standard_normal((2, rows.shape[1], 2**8))
-            squares = (few @ first) * (few @ second)
-            _, chosen = kmeans_plusplus(squares, n_clusters, random_state=seed)
-            centers = few[chosen]
-    runs = sorted(runs, key=attrgetter("inertia_"))
+            squares = (few @ cast_like(first, few)) * (few @ cast_like(second, few))
+            draws = rng.random((1, 1, n_clusters, 4))
+            drawn = spread_rows(squares[None, ...], draws)[0, 0]
+            centers = to_host(few_rows(few, drawn))
+    runs = sorted(runs, key=attrgetter("inertia"))
     return [
-        replace(nearest_center(run.cluster_centers_[:n_clusters]), signed=True)
-        for run in runs
+        replace(nearest_center(run.centers[:n_clusters]), signed=True) for run in runs
     ]
 
 
 def prefers_lines(
-    rows: np.ndarray, n_clusters: int, rng: np.random.Generator, max_rows: int = 2**9
+    rows: Tall, n_clusters: int, rng: np.random.Generator, max_rows: int = 2**9
 ) -> bool:
     """Tell whether opposite rows seem to be of one kind.
 
@@ -358,14 +300,14 @@ def prefers_lines(
     on one side. In designs with signs they gain 1.1 to 5.7; where clusters happen to be
     opposite, as in data with its mean taken off, and in 17 real sets, at most 0.4.
     """
-    few = _sample(rows, max_rows, rng)
+    few = sample(rows, max_rows, rng)
+    xp, n = namespace(few), few.shape[0]
     # In fewer directions than clusters many rows are opposite, whatever they are.
-    if n_clusters < 2 or rows.shape[1] < n_clusters or len(few) <= 4 * n_clusters:
+    if n_clusters < 2 or rows.shape[1] < n_clusters or n <= 4 * n_clusters:
         return False
-    cosines = few @ few.T
-    np.fill_diagonal(cosines, 0.0)
-    opposite, near = -cosines.min(axis=1), cosines.max(axis=1)
-    if np.median(opposite) < 0.9 * np.median(near):
+    cosines = (few @ few.T) * cast_like(1 - np.eye(n), few)
+    opposite, near = -xp.min(cosines, axis=1), xp.max(cosines, axis=1)
+    if median(opposite) < 0.9 * median(near):
         return False
     gains = [
         shared_covariance([few], n_clusters, signed=signed, rng=rng).gains[0]
@@ -385,14 +327,14 @@ class SharedCovariance:
 
 
 def shared_covariance(
-    spaces: Sequence[np.ndarray],
+    spaces: Sequence[Tall],
     n_clusters: int,
     *,
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
     pull: float = 0.2,
     max_trial: int | None = None,
-    weights: np.ndarray | None = None,
+    weights: Tall | None = None,
     signed: bool = False,
     rng: np.random.Generator,
 ) -> SharedCovariance:
@@ -409,12 +351,13 @@ def shared_covariance(
     that hardly matters; without, few rows in many directions give a covariance that
     fits their noise.
     """
-    n, max_trial = len(spaces[0]), max_trial or max(2**11, 64 * n_clusters)
-    few = rng.permutation(n)[:max_trial] if n > max_trial else np.arange(n)
-    trials = [rows[few] for rows in spaces]
-    trial_weights = None if weights is None else weights[few]
-    labelings: list[np.ndarray] = []
-    members: list[np.ndarray] = []
+    n, max_trial = spaces[0].shape[0], max_trial or max(2**11, 64 * n_clusters)
+    trials, trial_weights = list(spaces), weights
+    if n > max_trial:
+        few = rng.permutation(n)[:max_trial]
+        trials = [few_rows(rows, few) for rows in spaces]
+        trial_weights = None if weights is None else few_rows(weights, few)
+    starts: list[Tall] = []
     nearest: list[LinearRule] = []
     options: dict[str, Any] = {
         "n_init": n_init,
@@ -422,165 +365,201 @@ def shared_covariance(
         "weights": trial_weights,
         "rng": rng,
     }
-    for trial in trials:
-        if signed:
+    if signed:
+        for trial in trials:
             rules = line_runs(trial, n_clusters, **options)
-            members += [_signed_members(rule, trial) for rule in rules[:3]]
+            starts += [_signed_members(rule, trial) for rule in rules[:3]]
             nearest.append(rules[0])
-            continue
-        runs = kmeans_runs(trial, n_clusters, until_settled=True, **options)
-        labelings += [run.labels_ for run in runs[:3]]
-        nearest.append(nearest_center(runs[0].cluster_centers_))
-    members += [np.eye(n_clusters)[labels] for labels in _distinct(labelings)]
-    fits: list[_Fit] = []
-    gains: list[float] = []
+    else:
+        for runs in kmeans_runs(trials, n_clusters, until_settled=True, **options):
+            starts += [one_hot(run.labels, n_clusters, trials[0]) for run in runs[:3]]
+            nearest.append(nearest_center(runs[0].centers))
+    starts = _distinct(starts)
     with one_thread():
-        for rows, trial, rule in zip(spaces, trials, nearest, strict=True):
-            tried = [
-                fit_clusters(trial, start, pull, max_iter, trial_weights, signed)
-                for start in members
-            ]
+        pairs = [(trial, start) for trial in trials for start in starts]
+        tried = fit_clusters(pairs, pull, max_iter, trial_weights, signed)
+        best = []
+        for i, rule in enumerate(nearest):
+            own = tried[i * len(starts) : (i + 1) * len(starts)]
             # Where clusters vanish in every run, k-means has the last word.
-            best = max(
-                [*tried, _Fit(rule, -np.inf, 0)], key=attrgetter("log_likelihood")
-            )
-            if len(trial) < n:
-                start = softmax(best.rule.scores(rows), axis=1)
-                if signed:
-                    start = start * sign_of(best.rule.products(rows))
-                best = fit_clusters(rows, start, pull, max_iter, weights, signed)
-            fits.append(best)
-            one = fit_clusters(rows, np.ones((n, 1)), 0.0, 1, weights)
-            gains.append(best.log_likelihood - one.log_likelihood)
+            own.append(Fit(rule, -np.inf, 0))
+            best.append(max(own, key=attrgetter("log_likelihood")))
+        if n > max_trial:
+            going = [(rows, fit.rule) for rows, fit in zip(spaces, best, strict=True)]
+            best = fit_clusters(going, pull, max_iter, weights, signed)
+        ones = [log_likelihood_of_one(rows, weights) for rows in spaces]
+    gains = [fit.log_likelihood - one for fit, one in zip(best, ones, strict=True)]
     chosen = int(np.argmax(gains))
-    best = fits[chosen]
-    return SharedCovariance(best.rule, chosen, tuple(gains), best.n_iter)
+    found = best[chosen]
+    return SharedCovariance(found.rule, chosen, tuple(gains), found.n_iter)
 
 
-class _Fit(NamedTuple):
+class Fit(NamedTuple):
+    """Gaussian clusters of one covariance, and how well they fit."""
+
     rule: LinearRule
     log_likelihood: float  # of a row, on average, up to a constant
     n_iter: int
 
 
 def fit_clusters(
-    rows: np.ndarray,
-    memberships: np.ndarray,
+    starts: Sequence[tuple[Tall, Tall | LinearRule]],
     pull: float,
     max_iter: int,
-    weights: np.ndarray | None = None,
+    weights: Tall | None = None,
     signed: bool = False,
-) -> _Fit:
+) -> list[Fit]:
     """Fit Gaussian clusters of one covariance by expectation and maximisation.
 
-    With ``signed``, a cluster is as likely to be at its centre as at the opposite. A
-    membership to start from is then negative where the row is at the opposite.
+    A fit starts from rows, as many in each, and their memberships, or a rule that says
+    them. With ``signed``, a cluster is as likely to be at its centre as at the
+    opposite; a membership is then negative where the row is at the opposite.
     """
-    (n, m), k = rows.shape, memberships.shape[1]
-    shares = None if weights is None else weights / weights.sum()
+    step = side_by_side(starts[0][0], len(starts))
+    return [
+        fit
+        for first in range(0, len(starts), step)
+        for fit in _SharedRounds(starts[first : first + step], weights, signed).run(
+            pull, max_iter
+        )
+    ]
 
-    def counted(values: np.ndarray) -> np.ndarray:
-        return values if shares is None else n * shares[:, None] * values
 
-    moments = counted(rows).T @ rows / n
-    # No direction is flatter: that is rounding. All rows may be zero, as one alone is.
-    least = 1e-6 * np.trace(moments) / m or 1.0
-    value, n_iter = -np.inf, 0
-    ends: Any = 1.0
-    if signed:
-        memberships, ends = np.abs(memberships), sign_of(memberships)
-    while n_iter < max_iter:
-        n_iter += 1
-        sizes = counted(memberships).sum(axis=0) + 1e-10
-        centers = counted(memberships * ends).T @ rows / sizes[:, None]
-        within = moments - (centers.T * (sizes / n)) @ centers
-        sphere = pull * np.trace(within) / m + least
-        root, lower = cho_factor((1 - pull) * within + sphere * np.eye(m), lower=True)
-        coefficients = cho_solve((root, lower), centers.T)
-        squares = (centers.T * coefficients).sum(axis=0)
-        rule = LinearRule(coefficients, np.log(sizes / n) - squares / 2, signed)
-        scores = rule.scores(rows)
-        peaks = scores.max(axis=1)
-        memberships = np.exp(scores - peaks[:, None])
-        if signed:
+class _SharedRounds:
+    """Rounds of several fits side by side; what is small is on the host.
+
+    Arrays have a line for each fit, each cluster and each row: the longest axis is the
+    last.
+    """
+
+    def __init__(
+        self,
+        starts: Sequence[tuple[Tall, Tall | LinearRule]],
+        weights: Tall | None,
+        signed: bool,
+    ) -> None:
+        rows, first = zip(*starts, strict=True)
+        xp = self.xp = namespace(rows[0])
+        self.signed, n = signed, rows[0].shape[0]
+        self.rows = rows[0][None, ...] if len(rows) == 1 else xp.stack(rows)
+        share = xp.ones_like(rows[0][:, 0]) / n
+        self.share = share if weights is None else weights / xp.sum(weights)
+        ones = xp.ones_like(self.rows[:, :, :1])
+        # Sums and sizes of clusters come from one product.
+        self.values = xp.concat([self.rows, ones], axis=2) * self.share[:, None]
+        self.rows_T = xp.matrix_transpose(self.rows)
+        self.moments = to_host(xp.matmul(self.rows_T, self.values[:, :, :-1]))
+        if isinstance(first[0], LinearRule):
+            self.expect(list(first))
+        else:
+            members = xp.matrix_transpose(xp.stack(first))
+            self.sums = self._sums(xp.abs(members), sign_of(members))
+
+    def _sums(self, members: Tall, ends: Tall) -> np.ndarray:
+        """Return the sum of rows of each cluster, beside its size, as shares."""
+        if not self.signed:
+            return to_host(self.xp.matmul(members, self.values))
+        sums = to_host(self.xp.matmul(members * ends, self.values))
+        sums[:, :, -1] = to_host(self.xp.sum(members * self.share, axis=2))
+        return sums
+
+    def expect(self, rules: list[LinearRule]) -> tuple[np.ndarray, Tall]:
+        """Take up memberships by some rules; return mean log-likelihoods and scores."""
+        xp, rows = self.xp, self.rows
+        small = np.stack(
+            [np.vstack([rule.coefficients, rule.intercepts]).T for rule in rules]
+        )
+        small = to_device(small, rows)
+        products: Any = xp.matmul(small[:, :, :-1], self.rows_T)
+        scores = xp.abs(products) if self.signed else products
+        scores = scores + small[:, :, -1:]
+        peaks = xp.max(scores, axis=1)
+        members = xp.exp(scores - peaks[:, None, :])
+        ends = None
+        if self.signed:
             # The score is that of the nearer end; both ends together are a cluster.
-            products = rule.products(rows)
-            memberships *= (1 + np.exp(-2 * np.abs(products))) / 2
-        totals = memberships.sum(axis=1)
-        memberships /= totals[:, None]
-        if signed:  # the share of one end less that of the other
-            ends = np.tanh(products)
+            members *= (1 + xp.exp(-2 * xp.abs(products))) / 2
+            ends = xp.tanh(products)  # the share of one end less that of the other
+        totals = xp.sum(members, axis=1)
+        members /= totals[:, None, :]
+        self.sums = self._sums(members, ends)
+        return to_host((peaks + xp.log(totals)) @ self.share), scores
+
+    def run(self, pull: float, max_iter: int) -> list[Fit]:
+        """Go on until no fit gains by more than 1e-4 a row."""
+        count, k = self.sums.shape[:2]
+        fits = [Fit(None, -np.inf, 0)] * count  # type: ignore[arg-type]
+        going = np.ones(count, dtype=bool)
+        while going.any():
+            rules, terms = [fit.rule for fit in fits], np.zeros(count)
+            for i in np.flatnonzero(going).tolist():
+                rules[i], terms[i] = self._maximise(i, pull)
+            likely, scores = self.expect(rules)
+            for i in np.flatnonzero(going).tolist():
+                value, before = float(likely[i] - terms[i]), fits[i]
+                fits[i] = Fit(rules[i], value, before.n_iter + 1)
+                going[i] = value - before.log_likelihood >= 1e-4
+                going[i] &= fits[i].n_iter < max_iter
+        xp, best = self.xp, self.xp.max(scores, axis=1)
+        used = to_host(xp.any(scores == best[:, None, :], axis=2)).sum(axis=1)
+        return [
+            fit if used[i] == k else fit._replace(log_likelihood=-np.inf)
+            for i, fit in enumerate(fits)
+        ]
+
+    def _maximise(self, fit: int, pull: float) -> tuple[LinearRule, float]:
+        """Return the rule that memberships make, and a term of the log-likelihood."""
+        moments, sums = self.moments[fit], self.sums[fit]
+        m = len(moments)
+        sizes = sums[:, -1] + 1e-10 / self.rows.shape[1]
+        centers = sums[:, :-1] / sizes[:, None]
+        within = moments - (centers.T * sizes) @ centers
+        sphere = pull * np.trace(within) / m + _flattest(moments)
+        root = cho_factor((1 - pull) * within + sphere * np.eye(m), lower=True)
+        coefficients = cho_solve(root, centers.T)
+        squares = (centers.T * coefficients).sum(axis=0)
+        rule = LinearRule(coefficients, np.log(sizes) - squares / 2, self.signed)
         # The terms of rows alone add up to a trace.
-        spread = np.trace(cho_solve((root, lower), moments)) / 2
-        before = value
-        likelihood = np.average(peaks + np.log(totals), weights=shares)
-        value = float(likelihood - spread - np.log(np.diag(root)).sum())
-        if value - before < 1e-4:
-            break
-    used = np.unique(scores.argmax(axis=1))
-    return _Fit(rule, value if len(used) == k else -np.inf, n_iter)
+        spread = np.trace(cho_solve(root, moments)) / 2
+        return rule, float(spread + np.log(np.diag(root[0])).sum())
 
 
-def _signed_members(rule: LinearRule, rows: np.ndarray) -> np.ndarray:
+def _flattest(moments: np.ndarray) -> float:
+    """Return the least variance of a direction: less is rounding."""
+    # All rows may be zero, as one alone is.
+    return float(1e-6 * np.trace(moments) / len(moments)) or 1.0
+
+
+def log_likelihood_of_one(rows: Tall, weights: Tall | None = None) -> float:
+    """Return the log-likelihood of a row under one Gaussian, up to a constant."""
+    xp, (n, m) = namespace(rows), rows.shape
+    counted = rows / n
+    if weights is not None:
+        counted = rows * (weights / xp.sum(weights))[:, None]
+    moments = to_host(rows.T @ counted)
+    mean = to_host(xp.sum(counted, axis=0))
+    covariance = moments - np.outer(mean, mean) + _flattest(moments) * np.eye(m)
+    root = cho_factor(covariance, lower=True)
+    squares = mean @ cho_solve(root, mean) - np.trace(cho_solve(root, moments))
+    return float(squares / 2 - np.log(np.diag(root[0])).sum())
+
+
+def _signed_members(rule: LinearRule, rows: Tall) -> Tall:
     """Return 1 or -1 in the column of each row's cluster, as the row points."""
     labels = rule(rows)
-    members = np.eye(len(rule.intercepts))[labels]
+    members = one_hot(labels, len(rule.intercepts), rows)
     return members * rule.signs(rows, labels)[:, None]
 
 
-def _distinct(labelings: list[np.ndarray]) -> list[np.ndarray]:
-    """Leave out labelings that differ from another in the names of clusters only."""
-    kept: dict[bytes, np.ndarray] = {}
-    for labels in labelings:
-        _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
-        kept.setdefault(np.argsort(np.argsort(first))[codes].tobytes(), labels)
-    return list(kept.values())
-
-
-def _same(first: float, second: float) -> bool:
-    """Tell whether runs of such inertias ended in the same place."""
-    return first <= second * (1 + 1e-9)
-
-
-def _settled(runs: list[KMeans]) -> bool:
-    """Tell whether three starts have ended in the best place: no other is likely."""
-    best = min(run.inertia_ for run in runs)
-    return sum(_same(run.inertia_, best) for run in runs) >= 3
-
-
-def _all_shown(trial: np.ndarray, pivots: np.ndarray) -> bool:
-    """Tell whether each pivot is nearest to eight rows of the trial, or more.
-
-    With fewer, it may know of a cluster too small to show there.
-    """
-    nearest = pairwise_distances_argmin(trial, pivots)
-    return bool(np.bincount(nearest, minlength=len(pivots)).min() >= 8)
-
-
-def _finalists(runs: list[KMeans], n_rows: int) -> list[KMeans]:
-    """Keep the best run and those that differ from it but are within five percent.
-
-    Together they see 2**16 rows at most, unless that is less than two runs.
-    """
-    most = max(2, 2**16 // n_rows)
-    runs = sorted(runs, key=attrgetter("inertia_"))
-    kept = runs[:1]
-    for run in runs[1:]:
-        near = run.inertia_ <= 1.05 * runs[0].inertia_
-        if near and not _same(run.inertia_, kept[-1].inertia_) and len(kept) < most:
-            kept.append(run)
-    return kept
-
-
-def _pivot_rows(rows: np.ndarray, k: int) -> np.ndarray:
-    """Return the positions of k rows that are as different as can be."""
-    _, _, order = qr(rows.T, pivoting=True, mode="economic")
-    return np.asarray(order[:k])
-
-
-def _sample(rows: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    return rows if len(rows) <= size else rows[_drawn(len(rows), size, rng)]
-
-
-def _drawn(n_rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
-    return rng.choice(n_rows, size, replace=False, shuffle=False)
+def _distinct(starts: list[Tall]) -> list[Tall]:
+    """Leave out memberships that differ from others in the names of clusters only."""
+    k = starts[0].shape[1]
+    members = stack([namespace(start).abs(start) for start in starts], axis=1)
+    common = to_host(members.T @ members) > 0
+    common = common.reshape(len(starts), k, len(starts), k).sum(axis=3).max(axis=1)
+    kept: list[int] = []
+    for i in range(len(starts)):
+        # Each cluster of one is within a cluster of the other, and the other way round.
+        if not any(common[i, j] <= 1 and common[j, i] <= 1 for j in kept):
+            kept.append(i)
+    return [starts[i] for i in kept]

@@ -26,7 +26,7 @@ from ihgmm.numerics.krylov import EigenPairs, Order, block_width, signal_weights
 from ihgmm.numerics.labels import (
     Assignment,
     Rule,
-    host_rows,
+    known_rows,
     learn_rule,
     prefers_lines,
     sample_positions,
@@ -122,24 +122,17 @@ def spectral_clustering(
             say,
         )
         embedding = replace(embedding, unit_norm=unit_norm)
+    candidates = SPACES if space == "auto" else (space,)
+    spaces = [embedding.in_space(candidate) for candidate in candidates]
+    options: dict[str, Any] = {"n_init": n_init, "max_iter": max_iter, "rng": rng}
     with steps.step("labels") as say:
         # Zero rows show no pattern, unless the origin is a point like others.
         live = X.sqnorms > 0
-        all_live = not unit_norm or bool(namespace(live).all(live))
-        known = coordinates if all_live else coordinates[live]
-        sqnorms = X.sqnorms if all_live else X.sqnorms[live]
-        positions = sample_positions(known.shape[0], n_clusters, rng)
-        few = host_rows(known, positions)
-        norms = host_rows(sqnorms, positions)
-        counts = weights = X.weights
-        if counts is not None:
-            counts = counts if all_live else counts[live]
-            weights = host_rows(counts, positions)
-        candidates = SPACES if space == "auto" else (space,)
-        spaces = [embedding.in_space(candidate) for candidate in candidates]
-        rows = [one.rows(few) for one in spaces]
-        options: dict[str, Any] = {"n_init": n_init, "max_iter": max_iter, "rng": rng}
-        options |= {"weights": weights, "signed": signed}
+        if not unit_norm or bool(namespace(live).all(live)):
+            live = None
+        known = _Known.drawn(X, coordinates, live, n_clusters, rng)
+        rows = [one.rows(known.coordinates) for one in spaces]
+        options |= {"weights": known.weights, "signed": signed}
         if assign_labels == "tied":
             found = shared_covariance(rows, n_clusters, **options)
             rule: Rule = found.rule
@@ -154,17 +147,9 @@ def spectral_clustering(
         say(f"{assign_labels}, {n_iter} iterations")
         embedding = spaces[chosen]
         embedded = embedding.rows(coordinates)
-        labels = rule(embedded if all_live else embedded[live])
-        rule = rule.in_order(order_by_size(labels, n_clusters, counts))
-        labels = number_by_size(labels, n_clusters, counts)
-        signs = None
-        if signed:
-            live_rows = embedded if all_live else embedded[live]
-            rule, signs = _majority_ahead(rule, live_rows, labels)
-            if not all_live:
-                signs = place(signs, live, namespace(live).ones_like(embedded[:, 0]))
-        # A zero row goes where a row most likely belongs: to the largest cluster.
-        labels = labels if all_live else place(labels, live)
+        rule, labels, signs = _label(
+            rule, embedded, live, n_clusters, X.weights, signed
+        )
     return Spectral(
         labels,
         embedded,
@@ -172,12 +157,64 @@ def spectral_clustering(
         Placement(embedding, rule),
         candidates[chosen],
         embedding.ruling_rows(coordinates, X.sqnorms),
-        embedding.noise_share(few, norms),
+        embedding.noise_share(known.coordinates, known.sqnorms),
         row_scale,
         n_iter,
         signs,
         not signed and unit_norm and prefers_lines(rows[chosen], n_clusters, rng),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """Rows to learn labels from."""
+
+    coordinates: Tall
+    sqnorms: Tall
+    weights: Tall | None
+
+    @classmethod
+    def drawn(
+        cls,
+        X: Matrix,
+        coordinates: Tall,
+        live: Tall | None,
+        n_clusters: int,
+        rng: np.random.Generator,
+    ) -> _Known:
+        """Draw rows that are not zero; all of them where they are few."""
+        each = [coordinates, X.sqnorms, X.weights]
+        if live is not None:
+            each = [None if values is None else values[live] for values in each]
+        positions = sample_positions(each[0].shape[0], n_clusters, rng)
+        return cls(*(None if v is None else known_rows(v, positions) for v in each))
+
+
+def _label(
+    rule: Rule,
+    rows: Tall,
+    live: Tall | None,
+    n_clusters: int,
+    weights: Tall | None,
+    signed: bool,
+) -> tuple[Rule, Tall, Tall | None]:
+    """Label all rows, clusters by decreasing size; return signs where they matter."""
+    every = rows
+    if live is not None:
+        rows = rows[live]
+        weights = None if weights is None else weights[live]
+    labels = rule(rows)
+    rule = rule.in_order(order_by_size(labels, n_clusters, weights))
+    labels = number_by_size(labels, n_clusters, weights)
+    signs = None
+    if signed:
+        rule, signs = _majority_ahead(rule, rows, labels)
+    if live is not None:
+        # A zero row goes where a row most likely belongs: to the largest cluster.
+        labels = place(labels, live)
+        if signs is not None:
+            signs = place(signs, live, namespace(live).ones_like(every[:, 0]))
+    return rule, labels, signs
 
 
 def _majority_ahead(rule: Any, rows: Tall, labels: Tall) -> tuple[Rule, Tall]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, Stretched, Tall, to_host
-from ihgmm.matrix.tall import Groups, ratio, tall_dot, unit_rows
+from ihgmm.matrix import Matrix, Stretched, Tall, namespace, to_host
+from ihgmm.matrix.tall import Groups, one_hot, ratio, tall_dot, unit_rows, widen
 from ihgmm.statistics.likelihood import Mixture, fit_mixture
 
 Structure = Literal["common", "class", "individual", "tied"]
@@ -84,7 +85,6 @@ def fit_tied(
     until they stay the same, or five times.
     """
     found = None
-    labels = to_host(labels).astype(np.intp, copy=False)
     for _ in range(5):
         covariance = leading_covariance(X, labels, n_clusters, rng=rng)
         found = fit_mixture(
@@ -96,49 +96,60 @@ def fit_tied(
             tol=tol,
             say=say,
         )
-        before, labels = labels, found.memberships.argmax(axis=1)
-        if (labels == before).all():
+        xp, before = namespace(found.memberships), labels
+        labels = xp.argmax(found.memberships, axis=1)
+        if not bool(xp.any(labels != before)):
             break
     assert found is not None
     return found, covariance
 
 
 def leading_covariance(
-    X: Matrix, labels: np.ndarray, n_clusters: int, *, rng: np.random.Generator
+    X: Matrix, labels: Tall, n_clusters: int, *, rng: np.random.Generator
 ) -> Covariance:
     """Estimate the covariance of the noise, given the labels."""
     rows = Groups.of(labels, n_clusters, X.weights)
-    counts = rows.counted(np.ones(len(labels)))
-    counts = np.where(to_host(X.sqnorms) > 0, counts, 0.0)
+    counts = rows.counted(widen(X.sqnorms > 0))
     sizes, p = rows.sums(counts), X.shape[1]
     n = int(sizes.sum())
     units = _unit_centers(X, rows)
     centers = np.linalg.svd(units, full_matrices=False)
     span = centers[2][centers[1] > 1e-6].T
     width = max(min(n // 10, 50, p - span.shape[1] - 1), 0)  # ten rows a direction
-    root = X.cast(np.sqrt(counts))
+    root = X.cast(counts**0.5)
     outside, squares = _leading_outside(X, root, span, width, rng)
     inside = np.trace(tall_dot(Y := (X @ span) * root[:, None], Y))
-    total = max(float(counts @ to_host(X.sqnorms) - inside), 0.0) / max(n, 1)
+    all_squares = float(namespace(counts).sum(counts * X.sqnorms))
+    total = max(all_squares - inside, 0.0) / max(n, 1)
     m, level, ratios = _standing_out(squares / max(n, 1), total, p - span.shape[1], n)
     if level <= 0 or n <= n_clusters:
         return Covariance.none(p)
     L = np.hstack([span, outside[:, :m]])
-    Y = to_host((X @ L) * root[:, None]).astype(np.float64)
-    moments = [Y[labels == k].T @ Y[labels == k] for k in range(n_clusters)]
+    _, (moments,) = X.sweep(partial(_moments, L, n_clusters), labels, counts)
     S = _covariance_of(units @ L, moments, sizes, level)
     shrink = np.append(np.ones(span.shape[1]), np.sqrt(ratios))
     values, vectors = np.linalg.eigh(S * np.outer(shrink, shrink) / level)
     return Covariance(L @ vectors, np.sqrt(np.maximum(values, 1e-6)))
 
 
+def _moments(
+    L: np.ndarray, n_clusters: int, block: Matrix, labels: Tall, counts: Tall
+) -> tuple[tuple[()], tuple[Tall]]:
+    """Return second moments of the rows of each cluster along some directions."""
+    Y = widen(block @ L)
+    members = one_hot(labels, n_clusters, Y) * counts[:, None]
+    moments = [(Y * members[:, k : k + 1]).T @ Y for k in range(n_clusters)]
+    return (), (namespace(Y).stack(moments),)
+
+
 def _unit_centers(X: Matrix, rows: Groups) -> np.ndarray:
     """Return directions of the centres; rows count by their length along them."""
-    weights = ratio(1.0, np.sqrt(to_host(X.sqnorms)))
+    xp = namespace(X.sqnorms)
+    weights = ratio(1.0, xp.sqrt(X.sqnorms))
     for _ in range(2):
         sums = rows.weighted_sums(X, rows.counted(weights))
         units = unit_rows(sums.astype(np.float64))
-        weights = np.maximum(rows.inner_products(X, units), 0.0)
+        weights = xp.clip(rows.inner_products(X, units), 0.0, None)
     return np.asarray(units)
 
 
@@ -190,7 +201,7 @@ def _standing_out(
 
 
 def _covariance_of(
-    units: np.ndarray, moments: list[np.ndarray], sizes: np.ndarray, level: float
+    units: np.ndarray, moments: np.ndarray, sizes: np.ndarray, level: float
 ) -> np.ndarray:
     """Return the most likely covariance where the scales of rows may be anything.
 

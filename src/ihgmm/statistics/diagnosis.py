@@ -14,22 +14,28 @@ from scipy.special import expit, logit
 
 from ihgmm._checks import (
     check_choice,
-    check_clusters,
-    check_labels,
     check_matrix,
     generator,
-    is_outlier,
+    labelled_rows,
     warn_zero_rows,
 )
 from ihgmm._text import caution_text, diagnosis_summary
-from ihgmm.matrix import Matrix, only, to_host
-from ihgmm.matrix.tall import Groups, ratio
+from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
+from ihgmm.matrix.tall import (
+    Groups,
+    draw_rows,
+    few_rows,
+    place,
+    quantiles,
+    ratio,
+    widen,
+)
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GRAMS, GramKind, GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
 from ihgmm.numerics.missing import MISSING, Missing, learn_filler
-from ihgmm.statistics.estimation import Estimates, estimate_parameters
+from ihgmm.statistics.estimation import Estimates, estimates_of_labels
 from ihgmm.statistics.refits import Refits, noise_directions, refit_halves
 from ihgmm.theory import CorollaryConditions, corollary_conditions
 
@@ -290,37 +296,42 @@ def diagnose(
     data = check_matrix(X, missing=missing)
     if missing == "fit":
         data = learn_filler(data)(data)
-    sqnorms = to_host(data.sqnorms)
     n, p = data.shape
-    strange = is_outlier(check_labels("labels", labels, n))
-    if strange.any():
-        inside = np.flatnonzero(~strange)
+    classes, codes, strange = labelled_rows(labels, data)
+    if strange is not None:
+        rows = np.flatnonzero(~to_host(strange))
         others: dict[str, Any] = {"gram": gram, "clip": clip, "random_state": rng}
-        found = diagnose(only(data, inside), to_host(labels)[inside], **others)
-        certainty = np.full(n, np.nan)
-        certainty[inside] = to_host(found.certainty)
-        count = int(strange.sum())
-        return replace(found, certainty=data.to_device(certainty), n_outliers=count)
-    classes, codes = check_clusters(labels, n)
-    if not sqnorms.any():
-        warn_zero_rows(sqnorms)
-    k = len(classes)
-    sizes = np.bincount(codes)
-    live = sqnorms > 0
+        inside = classes[to_host(few_rows(codes, rows))]
+        found = diagnose(only(data, rows), inside, **others)
+        xp, count = namespace(strange), n - len(rows)
+        unknown = xp.full_like(widen(strange), np.nan)
+        certainty = place(found.certainty, ~strange, unknown)
+        return replace(found, certainty=certainty, n_outliers=count)
+    xp, live = namespace(codes), data.sqnorms > 0
+    n_live = int(xp.count_nonzero(live))
+    if n_live == 0:
+        warn_zero_rows(data.sqnorms)
+    k, groups = len(classes), Groups.of(codes, len(classes))
+    sizes = groups.sizes
+
+    def mean(values: Tall) -> float:
+        """Return the mean over rows that are not zero."""
+        some = xp.where(live, widen(values), xp.zeros_like(data.sqnorms))
+        return float(xp.sum(some)) / n_live if n_live else np.nan
+
     values = _eigenvalues(data, k, gram, clip, rng)
     shown = values[: k + 1]
     refits = refit_halves(data, codes, k, rng) if k > 1 else None
     directions = noise_directions(data, codes, k, rng)
-    refit_error, certainty = np.nan, (sizes / n)[codes]
+    refit_error, certainty = np.nan, groups.spread(sizes / n)
     if refits is not None:
-        support = refits.support[live]
-        refit_error = float(1 - support.mean())
-        certainty = np.full(n, 1 / k)
+        refit_error = 1 - mean(refits.support)
         # Of the defaults of a fit, whatever matrix is to be shown.
         usual = gram == "hetero" and clip == 1.5
         usual_values = values if usual else _eigenvalues(data, k, "hetero", 1.5, rng)
-        certainty[live] = _calibrated(support, k, _gap(usual_values, k), directions)
-    separation, cosines, scale_ratio = _geometry(data, codes, k, estimates)
+        figures = (refit_error, n_live, k, _gap(usual_values, k), directions)
+        certainty = _calibrated(refits.support, live, *figures)
+    separation, cosines, scale_ratio = _geometry(data, groups, estimates)
     conditions = _conditions(n, p, k, separation)
     diagnosis = Diagnosis(
         n_samples=n,
@@ -328,10 +339,10 @@ def diagnose(
         n_clusters=k,
         classes=classes,
         sizes=sizes,
-        expected_error=float(1 - certainty[live].mean()),
-        uncertain_share=float((certainty[live] < Diagnosis.certain_from).mean()),
-        disputed_share=float(refits.disputed[live].mean()) if refits else 0.0,
-        certainty=data.to_device(certainty),
+        expected_error=1 - mean(certainty),
+        uncertain_share=mean(certainty < Diagnosis.certain_from),
+        disputed_share=mean(refits.disputed) if refits else 0.0,
+        certainty=certainty,
         refit_error=refit_error,
         agreement=refits.agreement if refits else np.nan,
         noise_directions=directions,
@@ -350,8 +361,14 @@ def diagnose(
 
 
 def _calibrated(
-    support: np.ndarray, k: int, gap: float, directions: float
-) -> np.ndarray:
+    support: Tall,
+    live: Tall,
+    refit_error: float,
+    n_live: int,
+    k: int,
+    gap: float,
+    directions: float,
+) -> Tall:
     """Return the probability that labels are right, from what fits to halves say.
 
     Log-odds of an error are those of the fits times a trust between 0 and 1, and a
@@ -362,15 +379,20 @@ def _calibrated(
     the other. ``benchmarks/trust.py`` has the table.
     """
     evidence = directions * k**2 * np.clip(gap, 1.0, 100.0)
-    trust = expit(0.74 * np.log(evidence) - 3.84)
+    trust = float(expit(0.74 * np.log(evidence) - 3.84))
     # Without any doubt among n rows, there may still be a quarter of a row.
-    doubt = ((1 - support).sum() + 0.25) / (len(support) + 0.5)
+    doubt = (refit_error * n_live + 0.25) / (n_live + 0.5)
     error = expit(trust * logit(doubt) + 0.17)
     # Rows differ by less than the fits say; the mean is settled.
-    scores = 0.4 * trust * logit(np.clip(support, 0.01, 0.99))
-    some = scores[:: max(1, len(scores) // 10_000)]
-    shift = brentq(lambda shift: expit(-some - shift).mean() - error, -50.0, 50.0)
-    return np.asarray(expit(scores + shift))
+    xp, step = namespace(support), max(1, support.shape[0] // 10_000)
+    sure = xp.clip(support, 0.01, 0.99)
+    scores = 0.4 * trust * xp.log(sure / (1 - sure))
+    some = to_host(scores[::step])[to_host(live[::step])]
+    shift = float(
+        brentq(lambda shift: expit(-some - shift).mean() - error, -50.0, 50.0)
+    )
+    certainty = 1 / (1 + xp.exp(-scores - shift))
+    return xp.where(live, certainty, xp.full_like(certainty, 1 / k))
 
 
 def _eigenvalues(
@@ -425,7 +447,7 @@ def _edge(first: float, second: float = 1.0) -> Edge:
 
 
 def _geometry(
-    data: Matrix, codes: np.ndarray, k: int, fit: Estimates | None
+    data: Matrix, rows: Groups, fit: Estimates | None
 ) -> tuple[float, np.ndarray, float]:
     """Return the separation, cosines of centres and the ratio of scales, without noise.
 
@@ -433,14 +455,13 @@ def _geometry(
     Squared lengths do. What the noise levels leave of the squared row norms is that
     of the signal, ``scale**2`` times the squared length.
     """
-    p, sqnorms = data.shape[1], to_host(data.sqnorms)
+    p, sqnorms, k = data.shape[1], data.sqnorms, len(rows.sizes)
     if fit is None or len(fit.classes) != k:
-        fit = estimate_parameters(data, codes, k)
-    scales = to_host(fit.scales).astype(np.float64)
-    variances = (to_host(fit.noise_levels).astype(np.float64) / data.unit) ** 2
+        fit = estimates_of_labels(data, rows.labels, np.arange(k))
+    scales = widen(data.to_device(fit.scales))
+    variances = (widen(data.to_device(fit.noise_levels)) / data.unit) ** 2
     centers = to_host(fit.centers).astype(np.float64) / data.unit
     inner = centers @ centers.T
-    rows = Groups.of(codes, k)
     signal = rows.sums(sqnorms - max(p - 1, 1) * variances)
     squares = np.clip(ratio(signal, rows.sums(scales**2)), 0.0, np.diag(inner))
     excess = np.diag(inner) - squares
@@ -453,13 +474,15 @@ def _geometry(
     spread = rows.sums((scales - 1) ** 2) / rows.sizes
     kept = np.sqrt(np.maximum(1 - _over(error, spread), 0.0))
     live = sqnorms > 0
-    scales = (1 + kept[codes] * (scales - 1))[live]
+    scales = 1 + rows.spread(kept) * (scales - 1)
     # Quantiles, so that no single row decides. The smallest scale is where the line
     # through two of them comes to 0%.
-    low, quarter, high = np.quantile(scales, [0.05, 0.25, 0.95])
+    low, quarter, high = quantiles(scales, live, [0.05, 0.25, 0.95])
     least = max(low - (quarter - low) * 0.05 / (0.25 - 0.05), low / 2)
     cosines = np.clip(ratio(inner, np.sqrt(np.outer(squares, squares))), -1.0, 1.0)
-    distance = _smallest_distance(inner, variances[live & (rows.sizes[codes] > 1)])
+    told = live & (rows.spread(rows.sizes) > 1)
+    (typical,) = np.nan_to_num(quantiles(variances, told, [0.5]))
+    distance = _smallest_distance(inner, float(typical))
     return least * distance, cosines, float(high / low) if low > 0 else np.inf
 
 
@@ -468,14 +491,14 @@ def _over(values: np.ndarray, by: np.ndarray) -> np.ndarray:
     return np.where(values > 0, ratio(values, by, np.inf), 0.0)
 
 
-def _smallest_distance(inner: np.ndarray, variances: np.ndarray) -> float:
+def _smallest_distance(inner: np.ndarray, variance: float) -> float:
     """Return the smallest distance from inner products, over the typical noise."""
     k = len(inner)
     if k == 1:
         return np.inf
     squares = np.add.outer(np.diag(inner), np.diag(inner)) - 2 * inner
     smallest = np.sqrt(max(squares[np.triu_indices(k, 1)].min(), 0.0))
-    level = np.sqrt(np.median(variances)) if len(variances) else 0.0
+    level = np.sqrt(variance)
     if level == 0:
         return np.inf if smallest > 0 else 0.0
     return float(smallest / level)
@@ -484,23 +507,24 @@ def _smallest_distance(inner: np.ndarray, variances: np.ndarray) -> float:
 def _cautions(
     diagnosis: Diagnosis,
     data: Matrix,
-    codes: np.ndarray,
+    codes: Tall,
     values: np.ndarray,
     refits: Refits | None,
     rng: np.random.Generator,
 ) -> Iterator[Caution]:
     """Yield what to look at; ``values`` are the clusters' eigenvalues and two more."""
-    sqnorms, k = to_host(data.sqnorms), diagnosis.n_clusters
-    zero = int((sqnorms == 0).sum())
+    k, live = diagnosis.n_clusters, data.sqnorms > 0
+    n_live = int(namespace(live).count_nonzero(live))
+    zero = data.shape[0] - n_live
     if zero:
         yield Caution(CautionKind.ZERO_ROWS, {"rows": zero})
     sizes = list(_sizes(data, rng))
     yield from sizes
     hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
     if k > 1 and refits is None:
-        rows = len(sqnorms) - zero
-        yield Caution(CautionKind.FEW_ROWS, {"rows": rows, "clusters": k})
-    directions = _directions(diagnosis, sqnorms, values)
+        yield Caution(CautionKind.FEW_ROWS, {"rows": n_live, "clusters": k})
+    mean = float(namespace(live).mean(data.sqnorms))
+    directions = _directions(diagnosis, mean, values)
     fewer = Caution(CautionKind.FEWER_DIRECTIONS, {"directions": directions})
     gap, beyond = diagnosis.eigenvalue_gap, _gap(values, k + 1)
     kept = 1 - diagnosis.disputed_share
@@ -531,8 +555,7 @@ def _cautions(
     if hopeless:
         return
     if k > 1:
-        live = sqnorms > 0
-        yield from _overlaps(diagnosis, codes[live], to_host(diagnosis.certainty)[live])
+        yield from _overlaps(diagnosis, Groups.of(codes, k, widen(live)))
         if not others and diagnosis.disputed_share > 0.01:
             share = diagnosis.disputed_share
             yield Caution(CautionKind.DISPUTED_ROWS, {"share": share})
@@ -550,16 +573,19 @@ def _cautions(
 
 def _sizes(data: Matrix, rng: np.random.Generator) -> Iterator[Caution]:
     """Yield cautions about rows and columns that hold most of the sum of squares."""
-    (n, p), sqnorms = data.shape, to_host(data.sqnorms)
-    live = np.flatnonzero(sqnorms > 0)
-    huge = sqnorms > 25 * np.median(sqnorms[live])  # five times as long as the median
-    share = float(sqnorms[huge].sum() / sqnorms.sum())
+    (n, p), sqnorms, xp = data.shape, data.sqnorms, namespace(data.sqnorms)
+    live = sqnorms > 0
+    n_live = int(xp.count_nonzero(live))
+    (typical,) = quantiles(sqnorms, live, [0.5])
+    huge = sqnorms > 25 * float(typical)  # five times as long as the median
+    theirs = xp.where(huge, sqnorms, xp.zeros_like(sqnorms))
+    share = float(xp.sum(theirs)) / float(xp.sum(sqnorms)) if n_live else 0.0
     if n >= 10 and share >= 0.5:
-        figures = {"rows": int(huge.sum()), "share": share}
+        figures = {"rows": int(xp.count_nonzero(huge)), "share": share}
         yield Caution(CautionKind.HUGE_ROWS, figures)
-    if p == 1 or len(live) < 10:
+    if p == 1 or n_live < 10:
         return
-    part = data.take(np.sort(rng.permutation(live[~huge[live]])[:2_000]))
+    part = data.take(draw_rows(live & ~huge, 2_000, rng))
     squares = part.column_sqnorms()
     column = int(squares.argmax())
     share = float(squares[column] / squares.sum())
@@ -588,15 +614,13 @@ def _causes(diagnosis: Diagnosis, refits: Refits) -> Iterator[Caution]:
         yield Caution(CautionKind.SHARED_NOISE, figures)
 
 
-def _overlaps(
-    diagnosis: Diagnosis, codes: np.ndarray, certainty: np.ndarray
-) -> Iterator[Caution]:
-    """Yield cautions about clusters that are hardly apart."""
+def _overlaps(diagnosis: Diagnosis, rows: Groups) -> Iterator[Caution]:
+    """Yield cautions about clusters that are hardly apart; zero rows do not count."""
     classes, k = diagnosis.classes, diagnosis.n_clusters
-    rows = Groups.of(codes, k)
-    doubt = rows.sums(1 - certainty) / np.maximum(rows.sizes, 1)
+    sizes = rows.sums(rows.weights)
+    doubt = rows.sums(rows.counted(1 - diagnosis.certainty)) / np.maximum(sizes, 1)
     # A cluster of one row has nothing to be compared with; that is said already.
-    doubt[rows.sizes < 2] = 0.0
+    doubt[sizes < 2] = 0.0
     worst = int(doubt.argmax())
     if doubt[worst] >= 0.3:
         figures = {"cluster": classes[worst], "share": float(doubt[worst])}
@@ -608,7 +632,7 @@ def _overlaps(
         yield Caution(CautionKind.PARALLEL_CLUSTERS, figures)
 
 
-def _directions(diagnosis: Diagnosis, sqnorms: np.ndarray, values: np.ndarray) -> int:
+def _directions(diagnosis: Diagnosis, sqnorm: float, values: np.ndarray) -> int:
     """Return how many eigenvalues, fewer than clusters, are above noise, or 0.
 
     Noise is level: from the drop to the one after the last cluster eigenvalues are
@@ -618,7 +642,7 @@ def _directions(diagnosis: Diagnosis, sqnorms: np.ndarray, values: np.ndarray) -
     k = diagnosis.n_clusters
     if len(values) <= k:
         return 0
-    diagonal = {"full": 0.0, "cosine": 1.0}.get(diagnosis.gram, float(sqnorms.mean()))
+    diagonal = {"full": 0.0, "cosine": 1.0}.get(diagnosis.gram, sqnorm)
     values = np.maximum(values + diagonal, 0.0)
     noise = values[k]
     # In noise of a hundred rows or fewer the ratio is below 1.5 still.

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import polygamma, stdtrit
 
 from ihgmm._checks import (
-    check_clusters,
     check_count,
     check_labels,
     check_matrix,
@@ -17,11 +16,13 @@ from ihgmm._checks import (
     check_weights,
     counted_rows,
     is_outlier,
+    labelled_rows,
 )
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     Groups,
     cast_like,
+    few_rows,
     map_ranges,
     one_hot,
     pick,
@@ -33,6 +34,7 @@ from ihgmm.matrix.tall import (
     to_device,
     widen,
 )
+from ihgmm.numerics.roots import falling_root
 from ihgmm.numerics.spectral import Spectral
 from ihgmm.statistics.observed import fit_observed
 from ihgmm.statistics.sandwich import (
@@ -207,27 +209,31 @@ def estimate_parameters(
     """
     data = check_matrix(X)
     n = data.shape[0]
-    array = check_labels("labels", labels, n)
-    strange = is_outlier(array)
-    if strange.any():
-        sample_weight = check_weights(sample_weight, n) * ~strange
-        labels = np.where(strange, 0, array)
-    classes, labels = _check_clusters(labels, n_clusters, n)
+    if n_clusters is not None:
+        _check_numbers(labels, n_clusters, n)
+    classes, codes, strange = labelled_rows(labels, data)
+    if strange is not None:
+        sample_weight = check_weights(sample_weight, n) * ~to_host(strange)
+    if n_clusters is not None:
+        # Clusters without rows have numbers too.
+        codes = Groups.of(codes, len(classes)).spread(classes)
+        classes = np.arange(n_clusters)
     if scales is not None:
-        scales = _check_scales(scales, n)
+        scales = data.to_device(_check_scales(scales, n))
     kept, counts = counted_rows(data, sample_weight)
     if counts is None:
-        return _estimate(kept, labels, classes, scales)
-    few = to_host(counts)
-    given = None if scales is None else scales[few]
-    found = _estimate(kept, labels[few], classes, given)
-    found = for_all_rows(found, data, labels, counts)
-    unknown = namespace(found.scales).zeros_like(found.scales) + np.nan
-    outlying = data.cast(np.where(strange, np.nan, 0.0))
+        return estimates_of_labels(kept, codes, classes, scales)
+    few = np.flatnonzero(to_host(counts))
+    given = None if scales is None else few_rows(scales, few)
+    found = estimates_of_labels(kept, few_rows(codes, few), classes, given)
+    found = for_all_rows(found, data, codes, counts)
+    xp = namespace(found.scales)
+    unknown = xp.full_like(found.scales, np.nan)
+    outlying = namespace(counts).zeros_like(counts) if strange is None else strange
     return replace(
         found,
-        scales=found.scales + outlying,
-        noise_levels=found.noise_levels + outlying,
+        scales=xp.where(outlying, unknown, found.scales),
+        noise_levels=xp.where(outlying, unknown, found.noise_levels),
         scale_errors=place(found.scale_errors, counts, unknown),
     )
 
@@ -362,26 +368,21 @@ def _lengths_along_centers(fit: Spectral, n_clusters: int, counts: Tall | None) 
     return lengths if fit.row_scale is None else ratio(lengths, fit.row_scale)
 
 
-def _check_clusters(
-    labels: Any, n_clusters: int | None, n_samples: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the label of each cluster, and the number of each row's cluster."""
-    if n_clusters is None:
-        return check_clusters(labels, n_samples)
-    array = check_labels("labels", labels, n_samples)
+def _check_numbers(labels: Any, n_clusters: int, n_samples: int) -> None:
+    """Raise unless labels are numbers of clusters, or -1 for outliers."""
     check_count("n_clusters", n_clusters)
+    array = check_labels("labels", labels, n_samples)
     if array.dtype.kind not in "iu":
         raise TypeError(
             f"labels of dtype {array.dtype} do not go with n_clusters={n_clusters}; "
             "give integers from 0, or leave n_clusters out."
         )
-    wrong = array[(array < 0) | (array >= n_clusters)]
+    wrong = array[~is_outlier(array) & ((array < 0) | (array >= n_clusters))]
     if len(wrong):
         raise ValueError(
             f"labels has the entry {wrong[0]}, not between 0 and n_clusters - 1 = "
             f"{n_clusters - 1}; give such integers, or leave n_clusters out."
         )
-    return np.arange(n_clusters), array.astype(np.intp, copy=False)
 
 
 def _check_scales(scales: Any, n_samples: int) -> np.ndarray:
@@ -394,13 +395,14 @@ def _check_scales(scales: Any, n_samples: int) -> np.ndarray:
     return np.maximum(array, 0.0)
 
 
-def _estimate(
-    X: Matrix, labels: np.ndarray, classes: np.ndarray, scales: np.ndarray | None
+def estimates_of_labels(
+    X: Matrix, labels: Tall, classes: np.ndarray, scales: Tall | None = None
 ) -> Estimates:
+    """Do as :func:`estimate_parameters`; labels are numbers of classes, where X is."""
     p = X.shape[1]
     rows = Groups.of(labels, len(classes), X.weights)
     if scales is None:
-        fit = _fit(X, rows, rows.counted(np.ones(len(labels))))
+        fit = _fit(X, rows, rows.counted(namespace(X.sqnorms).ones_like(X.sqnorms)))
         weights, slopes = _efficient_weights(fit, rows, p)
         fit = _fit(X, rows, rows.counted(weights))
         fit, errors, variances = _with_errors(X, fit, rows, slopes)
@@ -482,55 +484,60 @@ def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> 
 
 
 def _scales(
-    weights: np.ndarray, inner: np.ndarray, sqnorms: np.ndarray, rows: Groups
-) -> tuple[np.ndarray, np.ndarray]:
+    weights: Tall, inner: Tall, sqnorms: Tall, rows: Groups
+) -> tuple[Tall, Tall]:
     """Return scales from products with the other rows, and where they are solved for.
 
     The shares z of rows in their centre solve ``z * (1 - z) = const * weight * inner``.
-    The largest of each cluster, y, is bisected for; the others have the smaller root.
+    The largest of each cluster, y, is looked for; the others have the smaller root.
     Where no y will do, and for two rows, scales are not solved for.
     """
-    products = np.maximum(weights * inner, 0.0)
-    top = np.zeros(len(rows.sizes))
-    np.maximum.at(top, rows.labels, products)
-    relative = ratio(products, rows.spread(top))
+    xp = namespace(weights)
+    products = xp.clip(weights * inner, 0.0, None)
+    relative = ratio(products, rows.spread(rows.maxima(products)))
 
-    def smaller_roots(y: np.ndarray) -> np.ndarray:
-        product = rows.spread(y * (1 - y)) * relative
-        return 2 * product / (1 + np.sqrt(np.maximum(1 - 4 * product, 0.0)))
+    def smaller_roots(y: np.ndarray, rest: np.ndarray) -> Tall:
+        """Return roots for ``y * (1 - y)``, times ``rest / (1 - y)``."""
+        square = xp.clip(1 - rows.spread(4 * y * (1 - y)) * relative, 0.0, None)
+        return rows.spread(2 * y * rest) * relative / (1 + xp.sqrt(square))
 
-    def enough(y: np.ndarray) -> np.ndarray:
-        return rows.sums(smaller_roots(y)) + np.maximum(2 * y - 1, 0) >= 1
+    half = np.full(len(rows.sizes), 0.5)
+    below_half = rows.sums(smaller_roots(half, half)) >= 1
+    total = np.where(below_half, 1.0, 2.0)
 
-    below_half = enough(np.full(len(rows.sizes), 0.5))
-    low, high = np.where(below_half, 0.0, 0.5), np.where(below_half, 0.5, 1.0)
-    for _ in range(52):  # as many as a float64 has bits
-        y = (low + high) / 2
-        up = ~enough(y)
-        low, high = np.where(up, y, low), np.where(up, high, y)
-    largest = rows.spread(high)
-    shares = np.where((relative == 1) & (largest > 0.5), largest, smaller_roots(high))
+    def missing(y: np.ndarray) -> np.ndarray:
+        # Above a half the largest share is the larger root, and all equations hold at
+        # y = 1 too, where nothing is shared: that solution is divided out.
+        rest = np.where(below_half, 1 - y, 1.0)
+        return np.asarray(total - rows.sums(smaller_roots(y, rest)))
+
+    low, high = np.where(below_half, 0.0, half), np.where(below_half, half, 1.0)
+    y = falling_root(missing, low, high)
+    largest = rows.spread(y)
+    shares = smaller_roots(y, 1 - y)
+    shares = xp.where((relative == 1) & (largest > 0.5), largest, shares)
     solved = rows.spread(below_half | (rows.sums(relative) > 2))
-    scales = rows.over_mean(np.where(solved, shares, relative) / weights)
+    scales = rows.over_mean(xp.where(solved, shares, relative) / weights)
     pair = rows.spread(rows.sizes) == 2
-    norms = rows.over_mean(np.sqrt(sqnorms))
-    return np.asarray(np.where(pair, norms, scales)), solved & ~pair
+    norms = rows.over_mean(xp.sqrt(sqnorms))
+    return xp.where(pair, norms, scales), solved & ~pair
 
 
 # How far off scales and centres are, and the weights of rows that follow from it.
 
 
 def _with_errors(
-    X: Matrix, fit: _Fit, rows: Groups, slopes: np.ndarray
-) -> tuple[_Fit, np.ndarray, np.ndarray]:
+    X: Matrix, fit: _Fit, rows: Groups, slopes: Tall
+) -> tuple[_Fit, Tall, np.ndarray]:
     """Return a fit with better centres, errors of scales and variances of centres."""
     a, p = fit.weights, X.shape[1]
-    mean = rows.counted(np.ones_like(a))
+    one = namespace(a).ones_like(a)
+    mean = rows.counted(one)
     mean = mean / rows.row_sums(mean)  # the part of a row in the mean of the scales
-    counted = [np.ones_like(a), a**2, a * mean, a * slopes]
+    counted = [one, a**2, a * mean, a * slopes]
     left = _residuals(X, rows, fit, counted)
     along = left.noise_ratio(fit.centers)
-    errors = np.sqrt(_scale_variances(fit, rows, p, rows.spread(along)))
+    errors = _scale_variances(fit, rows, p, rows.spread(along)) ** 0.5
     noise, q = fit.variances * rows.spread(along), unit_squares(fit.centers)
     variances = center_variances(left, rows, a, mean, noise, q)
     # A scale that noise has raised gives that noise more weight. Where noise differs
@@ -543,9 +550,7 @@ def _with_errors(
     return replace(fit, centers=centers), errors, variances
 
 
-def _residuals(
-    X: Matrix, rows: Groups, fit: _Fit, counted: list[np.ndarray]
-) -> Residuals:
+def _residuals(X: Matrix, rows: Groups, fit: _Fit, counted: list[Tall]) -> Residuals:
     squares = np.einsum("ij,ij->i", fit.centers, fit.centers, dtype=np.float64)
     accuracy = ratio(fit.center_sqnorms, squares, 1.0)
     return residuals(X, rows, fit.centers, fit.scales, fit.weights, counted, accuracy)
@@ -558,8 +563,8 @@ def _center_freedom(fit: _Fit, rows: Groups) -> np.ndarray:
 
 
 def _scale_variances(
-    fit: _Fit, rows: Groups, p: int, along: np.ndarray | float = 1.0
-) -> np.ndarray:
+    fit: _Fit, rows: Groups, p: int, along: Tall | float = 1.0
+) -> Tall:
     """Return the variances of the scales' errors.
 
     With A = 1 and ``h = sum(a_j * w_j / c_j)``, the error r is B @ Q, less its mean
@@ -570,18 +575,19 @@ def _scale_variances(
     Each sum over j below is a quadratic in slope_i with a cluster's sums in it, so
     that all rows take linear time.
     """
-    a, w, v = fit.weights, fit.scales, fit.variances
-    n_rows, length = rows.spread(rows.sizes), rows.spread(fit.center_sqnorms)
+    a, w, v, xp = fit.weights, fit.scales, fit.variances, namespace(fit.scales)
+    n_rows = rows.spread(rows.sizes.astype(np.float64))
+    length = rows.spread(fit.center_sqnorms)
     c = 1 - 2 * a * w
     # The singularity of c is not one of the equations.
-    c = np.where(np.abs(c) < 1e-7, 1e-7, c)
+    c = xp.where(xp.abs(c) < 1e-7, xp.full_like(c, 1e-7), c)
     with np.errstate(divide="ignore", invalid="ignore"):
         b = a / c
         h = rows.row_sums(b * w)
         slope = 1 / (c * (1 + h))
         level = (1 / c - b * rows.row_sums(w / c) / (1 + h)) / n_rows
 
-        def squares(g: np.ndarray) -> np.ndarray:
+        def squares(g: Tall) -> Tall:
             """Return ``sum(g_j * B_ij**2)`` for each row i."""
             others = slope**2 * rows.row_sums(g * b**2) + rows.row_sums(g * level**2)
             others += 2 * slope * rows.row_sums(g * b * level)
@@ -593,15 +599,15 @@ def _scale_variances(
         pairs = squares(v) * rows.row_sums(v * a**2) + cross**2 - 2 * squares(g**2)
         single = v * (1 - 2 * w / n_rows) + w**2 * rows.row_sums(v) / n_rows**2
         variances = along * (single + p * pairs / length) / length
-    known = fit.solved & (length > 0) & (p > 1) & np.isfinite(variances)
-    variances = np.where(known, np.maximum(variances, 0.0), np.inf)
-    exact = (n_rows == 1) | (rows.row_sums(v) == 0) & (length > 0) & (p > 1)
-    return np.where(exact, 0.0, variances)
+    long = (length > 0) & (p > 1)
+    known = fit.solved & long & xp.isfinite(variances)
+    unknown = xp.full_like(variances, np.inf)
+    variances = xp.where(known, xp.clip(variances, 0.0, None), unknown)
+    exact = (n_rows == 1) | (rows.row_sums(v) == 0) & long
+    return xp.where(exact, xp.zeros_like(variances), variances)
 
 
-def _efficient_weights(
-    fit: _Fit, rows: Groups, p: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _efficient_weights(fit: _Fit, rows: Groups, p: int) -> tuple[Tall, Tall]:
     """Return ``scale / noise variance``, of estimates pulled towards the mean.
 
     Return also by which share a weight rises with the scale found for its row.
@@ -609,32 +615,37 @@ def _efficient_weights(
     share = _error_share(fit.scales, _scale_variances(fit, rows, p), rows)
     scales = _pulled(fit.scales, share, rows)
     # A weight of zero would leave no equation for the row's own scale.
-    weights = np.maximum(scales, 0.1) / _shrunk_variances(fit, rows, p)
-    slopes = np.where(scales > 0.1, (1 - share) / np.maximum(scales, 0.1), 0.0)
+    xp, least = namespace(scales), 0.1
+    weights = xp.clip(scales, least, None) / _shrunk_variances(fit, rows, p)
+    slopes = (1 - share) / xp.clip(scales, least, None)
     # Weights from fewer than ten rows would be too uncertain.
-    few = rows.spread(rows.sizes) < 10
-    return np.where(few, 1.0, weights), np.where(few, 0.0, slopes)
+    few, nothing = rows.spread(rows.sizes) < 10, xp.zeros_like(scales)
+    weights = xp.where(few, nothing + 1, weights)
+    return weights, xp.where(few | (scales <= least), nothing, slopes)
 
 
-def _shrunk_variances(fit: _Fit, rows: Groups, p: int) -> np.ndarray:
+def _shrunk_variances(fit: _Fit, rows: Groups, p: int) -> Tall:
     """Return noise variances over their cluster's mean, pulled towards 1.
 
     Their error is a factor, the same for all, so this is done to the logarithms. A row
     that seems free of noise, such as a zero row, counts as an ordinary one.
     """
     relative = rows.over_mean(fit.variances)
-    relative = np.where(relative > 0, np.maximum(relative, 1e-4), 1.0)
-    error = np.full(len(relative), polygamma(1, max(p - 1, 1) / 2))
-    share = _error_share(np.log(relative), error, rows)
-    return rows.over_mean(np.exp(_pulled(np.log(relative), share, rows)))
+    xp = namespace(relative)
+    one = xp.ones_like(relative)
+    logs = xp.log(xp.where(relative > 0, xp.clip(relative, 1e-4, None), one))
+    error = one * float(polygamma(1, max(p - 1, 1) / 2))
+    share = _error_share(logs, error, rows)
+    return rows.over_mean(xp.exp(_pulled(logs, share, rows)))
 
 
-def _error_share(values: np.ndarray, errors: np.ndarray, rows: Groups) -> np.ndarray:
+def _error_share(values: Tall, errors: Tall, rows: Groups) -> Tall:
     """Return the share of error in the variance of the values of a cluster."""
     variance = rows.means((values - rows.means(values)) ** 2)
-    return ratio(np.minimum(rows.means(errors), variance), variance, 1.0)
+    error = namespace(variance).minimum(rows.means(errors), variance)
+    return ratio(error, variance, 1.0)
 
 
-def _pulled(values: np.ndarray, share: np.ndarray, rows: Groups) -> np.ndarray:
+def _pulled(values: Tall, share: Tall, rows: Groups) -> Tall:
     """Pull values to their cluster's mean by a share of their distance."""
     return values + share * (rows.means(values) - values)

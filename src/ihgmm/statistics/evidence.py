@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._warnings import ignored
@@ -18,8 +16,9 @@ from ihgmm.matrix.tall import unit_rows
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
+from ihgmm.numerics.kmeans import Run, lloyd
 from ihgmm.numerics.krylov import signal_weights
-from ihgmm.numerics.labels import fit_clusters
+from ihgmm.numerics.labels import fit_clusters, log_likelihood_of_one, nearest_center
 
 
 class Side(Enum):
@@ -356,17 +355,14 @@ def _neighbours(share: np.ndarray, end: float) -> tuple[np.ndarray, np.ndarray]:
     return np.vstack([first, share[:-1]]), np.vstack([share[1:], last])
 
 
-def _kmeans(
-    rows: np.ndarray, k: int, rng: np.random.Generator, n_runs: int = 2
-) -> KMeans:
+def _kmeans(rows: np.ndarray, k: int, rng: np.random.Generator, n_runs: int = 2) -> Run:
     """Return the best of some k-means runs on unit rows."""
     products = rows @ rows.T
-    options: dict[str, Any] = {"n_init": 1, "max_iter": 30, "tol": 1e-3}
     runs = []
     for _ in range(n_runs):
         start = rows[_spread_rows(products, k, rng)]
-        runs.append(KMeans(k, init=start, **options).fit(rows))
-    return min(runs, key=attrgetter("inertia_"))
+        runs += lloyd(rows[None], start[None, None], max_iter=30, tol=1e-3)[0]
+    return min(runs, key=attrgetter("inertia"))
 
 
 def _spread_rows(products: np.ndarray, k: int, rng: np.random.Generator) -> list[int]:
@@ -403,7 +399,7 @@ def _gap(
 def _log_inertia(rows: np.ndarray, k: int, rng: np.random.Generator) -> float:
     # Rows that coincide have no inertia; this is about the rounding of float32.
     least = 1e-7 * len(rows)
-    return float(np.log(_kmeans(rows, k, rng).inertia_ + least))
+    return float(np.log(_kmeans(rows, k, rng).inertia + least))
 
 
 def prediction_strength(rows: np.ndarray, k: int, rng: np.random.Generator) -> float:
@@ -414,8 +410,8 @@ def prediction_strength(rows: np.ndarray, k: int, rng: np.random.Generator) -> f
     """
     order, half = rng.permutation(len(rows)), len(rows) // 2
     train, test = rows[order[:half]], rows[order[half:]]
-    own = _kmeans(test, k, rng, 1).labels_
-    others = _kmeans(train, k, rng, 1).predict(test)
+    own = _kmeans(test, k, rng, 1).labels
+    others = nearest_center(_kmeans(train, k, rng, 1).centers)(test)
     table = np.zeros((k, k))
     np.add.at(table, (own, others), 1)
     size = table.sum(axis=1)
@@ -428,8 +424,7 @@ def _gain(rows: np.ndarray, k: int, rng: np.random.Generator) -> float:
 
     Its clusters share one covariance; it is minus infinity where some are empty.
     """
-    labels = _kmeans(rows, k, rng).labels_
+    labels = _kmeans(rows, k, rng).labels
     members = (labels[:, None] == np.arange(k)).astype(np.float64)
-    several = fit_clusters(rows, members, pull=0.0, max_iter=30)
-    one = fit_clusters(rows, np.ones((len(rows), 1)), pull=0.0, max_iter=1)
-    return several.log_likelihood - one.log_likelihood
+    (several,) = fit_clusters([(rows, members)], pull=0.0, max_iter=30)
+    return several.log_likelihood - log_likelihood_of_one(rows)

@@ -7,20 +7,33 @@ row's own part is taken off.
 
 One loop of such comparisons serves two ends. `refine_labels` moves rows to the nearest
 centre until labels repeat; `fit_mixture` (expectation and maximisation) moves
-probabilities until they settle. Arrays with a number for each row and cluster are on
-the host, wherever the data are. The formulas are in docs/statistics.md.
+probabilities until they settle. A round goes through the rows once: it looks at a row
+from the centres, moves it, and adds it to the next centres. What there is for each row
+stays where the data is. The formulas are in docs/statistics.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp, softmax
 
-from ihgmm.matrix import Matrix, Tall, as_matrix, to_host
+from ihgmm.matrix import Matrix, Tall, as_matrix, namespace
+from ihgmm.matrix.tall import (
+    cast_like,
+    log_ndtr,
+    one_hot,
+    pick,
+    ratio,
+    softmax,
+    to_device,
+    to_host,
+    widen,
+)
+from ihgmm.numerics.roots import falling_root
 
 Noise = Literal["common", "class", "individual"]
 
@@ -50,41 +63,75 @@ def refine_labels(
     others wrong. Then every row goes to the centre with the largest cosine. Rounds
     that repeat earlier labels end the search, since they would go round in a circle.
     """
-    X, labels = as_matrix(X), to_host(labels).astype(np.intp, copy=False)
+    X = as_matrix(X)
+    labels = X.to_device(labels)
+    rounds = _Rounds.begin(X, indicators(labels, n_clusters), "individual")
     if n_clusters == 1:
-        one = to_host(X.adjoint(np.ones((X.shape[0], 1)))).T
-        return Refinement(X.to_device(np.zeros_like(labels)), one, 0, True)
-    soft = True
-    earlier: set[bytes] = set()
-
-    def update(
-        memberships: np.ndarray, seen: Projections, _: Any, n_iter: int
-    ) -> tuple[np.ndarray, bool]:
-        nonlocal labels, soft
-        if soft:
-            # Half sure, by the root of the likelihood, so that early errors can mend.
-            joint = joint_log_likelihood(seen, np.ones(n_clusters))
-            likely = softmax(0.5 * joint, axis=1)
-            soft = n_iter < 30 and np.abs(likely - memberships).max() > 1e-2
-            if soft:
-                return likely, False
-        before, labels = labels, _nearest(seen, labels)
-        repeated = bool((labels == before).all()) or labels.tobytes() in earlier
-        earlier.add(labels.tobytes())
-        return indicators(labels, n_clusters), repeated
-
+        return Refinement(labels, rounds.directions.sums.T, 0, True)
     # The first look, from centres in which rows count alike, is a round too.
-    start = indicators(labels, n_clusters)
-    last = _iterate(X, start, "individual", update, max_iter - 1)
-    centers = last.directions.sums.T
-    return Refinement(X.to_device(labels), centers, last.n_iter + 1, last.settled)
+    rounds, n_iter, moved = rounds.next(keep), 1, np.inf
+    while n_iter < min(30, max_iter) and moved > 0:
+        rounds, n_iter = rounds.next(_soften), n_iter + 1
+        (moved,) = rounds.figures
+    earlier: list[Tall] = []
+    repeated = False
+    while n_iter < max_iter and not repeated:
+        before = rounds
+        rounds, n_iter = before.next(_nearest), n_iter + 1
+        if not rounds.sizes.all():
+            rounds = before.next(keep, _refilled(before, rounds, labels))
+        # Circles are short, if there are any.
+        earlier = [labels, *earlier[:3]]
+        labels = _labels_of(rounds.memberships)
+        repeated = any(_count(labels != others) == 0 for others in earlier)
+    return Refinement(labels, rounds.seen_from.sums.T, n_iter, repeated)
+
+
+def _labels_of(memberships: Tall) -> Tall:
+    return namespace(memberships).argmax(memberships, axis=1)
+
+
+def _count(rows: Tall) -> int:
+    return int(namespace(rows).count_nonzero(rows))
+
+
+def _refilled(before: _Rounds, after: _Rounds, labels: Tall) -> Tall:
+    """Return memberships in which clusters keep the row that loses least by staying."""
+    memberships, sizes = after.memberships, after.sizes.copy()
+    xp, now = namespace(memberships), _labels_of(memberships)
+    # How much better the best centre is than that of the label.
+    (lost,), _ = before.sweep(_losses, labels)
+    for k in np.flatnonzero(sizes == 0).tolist():
+        own = labels == k
+        if _count(own) == 0:
+            continue
+        row = int(xp.argmin(xp.where(own, lost, xp.full_like(lost, np.inf))))
+        if sizes[int(now[row])] > 1:
+            sizes[int(now[row])] -= 1
+            memberships = _moved(memberships, row, k)
+    return memberships
+
+
+def _losses(
+    seen: Projections, _: Matrix, labels: Tall
+) -> tuple[tuple[Tall], tuple[()]]:
+    best = namespace(seen.cosines).max(seen.cosines, axis=1)
+    return (best - pick(seen.cosines, labels),), ()
+
+
+def _moved(memberships: Tall, row: int, cluster: int) -> Tall:
+    """Return memberships with one row wholly in a cluster."""
+    n, k = memberships.shape
+    at = to_device(np.arange(n) == row, memberships)
+    whole = cast_like(np.eye(k)[[cluster]], memberships)
+    return namespace(memberships).where(at[:, None], whole, memberships)
 
 
 @dataclass(frozen=True)
 class Mixture:
     """A fitted mixture."""
 
-    memberships: np.ndarray  #: probability of each cluster for each row, given others
+    memberships: Tall  #: probability of each cluster for each row, given others
     mixing_weights: np.ndarray  #: shares of the clusters
     noise_variances: np.ndarray | None  #: of each cluster; None if rows have their own
     directions: Directions  #: of the centres, all rows included
@@ -95,9 +142,12 @@ class Mixture:
     def in_order(self, order: np.ndarray) -> Mixture:
         """Return the mixture with its clusters in another order."""
         d, variances = self.directions, self.noise_variances
+        columns = to_device(order, self.memberships)
         return replace(
             self,
-            memberships=self.memberships[:, order],
+            memberships=namespace(self.memberships).take(
+                self.memberships, columns, axis=1
+            ),
             mixing_weights=self.mixing_weights[order],
             noise_variances=None if variances is None else variances[order],
             directions=Directions(d.sums[:, order], d.sqnorms[order], d.loads[order]),
@@ -125,118 +175,243 @@ def fit_mixture(
     centres learnt without it, which has no such flaw, and which keeps memberships
     honest where features outnumber rows.
     """
-    sqnorms = to_host(X.sqnorms)
-    memberships = indicators(to_host(labels), n_clusters)
+    rounds = _Rounds.begin(X, indicators(X.to_device(labels), n_clusters), noise)
     # Shares that follow the memberships would feed on themselves: where clusters are
     # hard to tell apart, the largest would swallow the others.
-    shares = mixing_weights(counted(X, memberships), sqnorms)
-    log_likelihood, change = 0.0, np.inf
-
-    def update(
-        before: np.ndarray, seen: Projections, variances: np.ndarray | None, n_iter: int
-    ) -> tuple[np.ndarray, bool]:
-        nonlocal log_likelihood, change
-        memberships, log_likelihood = _posterior(X, seen, shares, variances)
-        # Keep clusters from vanishing: the last row of one stays.
-        for k in np.flatnonzero(memberships.sum(axis=0) < 0.5):
-            row = before[:, k].argmax()
-            memberships[row] = 0.0
-            memberships[row, k] = 1.0
-        if n_iter > 20:  # only half the way, lest memberships swing for ever
-            memberships = (memberships + before) / 2
-        change = float(np.abs(memberships - before).sum(axis=1).mean() / 2)
+    shares = mixing_weights(rounds.live_sizes)
+    rounds = rounds.next(keep)
+    n_iter, change, log_likelihood = 0, np.inf, 0.0
+    while n_iter < max_iter and change > tol:
+        before, n_iter = rounds, n_iter + 1
+        # Only half the way after a while, lest memberships swing for ever.
+        rounds = before.next(partial(_move, shares, 0.5 if n_iter > 20 else 1.0))
+        change, log_likelihood = rounds.figures
+        if rounds.sizes.min() < 0.5:
+            kept = _kept_alive(before, rounds)
+            rounds = before.next(keep, kept)
+            change = _distance(kept, before.memberships)
+        change = float(change) / (2 * X.shape[0])
         if say is not None:
-            rounds = f"{n_iter} round{'s' * (n_iter != 1)}"
-            say(f"{rounds}, memberships moved by {change:.2g}")
-        return memberships, change <= tol
-
-    last = _iterate(X, memberships, noise, update, max_iter)
+            many = f"{n_iter} round{'s' * (n_iter != 1)}"
+            say(f"{many}, memberships moved by {change:.2g}")
     return Mixture(
-        last.memberships,
-        mixing_weights(counted(X, last.memberships), sqnorms),
-        last.variances,
-        last.directions,
-        log_likelihood,
-        last.n_iter,
+        rounds.memberships,
+        mixing_weights(rounds.live_sizes),
+        rounds.variances,
+        rounds.seen_from,
+        float(log_likelihood),
+        n_iter,
         change,
     )
 
 
-def evaluate_mixture(X: Matrix, memberships: np.ndarray, noise: Noise) -> Mixture:
+def _kept_alive(before: _Rounds, after: _Rounds) -> Tall:
+    """Return memberships in which the last row of a vanishing cluster stays."""
+    memberships, xp = after.memberships, namespace(after.memberships)
+    for k in np.flatnonzero(after.sizes < 0.5).tolist():
+        row = int(xp.argmax(before.memberships[:, k]))
+        memberships = _moved(memberships, row, k)
+    return memberships
+
+
+def evaluate_mixture(X: Matrix, memberships: Tall, noise: Noise) -> Mixture:
     """Return the mixture that rows with given memberships make, without moving them."""
-    shares = mixing_weights(counted(X, memberships), to_host(X.sqnorms))
+    rounds = _Rounds.begin(X, memberships, noise)
+    shares = mixing_weights(rounds.live_sizes)
     # The weights of rows in the centres have settled after three rounds.
-    last = _iterate(X, memberships, noise, lambda same, *_: (same, False), 3)
-    likely, log_likelihood = _posterior(X, last.seen, shares, last.variances)
+    for _ in range(3):
+        rounds = rounds.next(keep)
+    last = rounds.next(partial(_move, shares, 1.0))
+    log_likelihood = float(last.figures[1])
     return Mixture(
-        likely, shares, last.variances, last.directions, log_likelihood, 1, np.inf
+        last.memberships,
+        shares,
+        last.variances,
+        last.seen_from,
+        log_likelihood,
+        1,
+        np.inf,
     )
 
 
-class _Round(NamedTuple):
-    """Where rounds have led."""
-
-    memberships: np.ndarray
-    seen: Projections
-    directions: Directions
-    variances: np.ndarray | None
-    n_iter: int
-    settled: bool
-
-
-def _iterate(
-    X: Matrix,
-    memberships: np.ndarray,
-    noise: Noise,
-    update: Callable[..., tuple[np.ndarray, bool]],
-    max_iter: int,
-) -> _Round:
-    """Sum up centres, look at every row from them, update memberships, and repeat.
-
-    ``update`` takes memberships, projections, noise variances and the number of the
-    round; it returns new memberships and whether they have settled.
-    """
-    # At first all rows count alike.
-    weights = unit_weights(counted(X, memberships), to_host(X.sqnorms))
-    seen, directions = leave_one_out(X, weights)
-    variances, n_iter, settled = None, 0, False
-    while n_iter < max_iter and not settled:
-        n_iter += 1
-        members = counted(X, memberships)
-        seen, directions = leave_one_out(X, seen.weights(members, noise))
-        variances = _noise_variances(members, seen, noise)
-        memberships, settled = update(memberships, seen, variances, n_iter)
-    return _Round(memberships, seen, directions, variances, n_iter, settled)
-
-
-def _nearest(seen: Projections, labels: np.ndarray) -> np.ndarray:
-    """Return the cluster of largest cosine; rows that would leave one empty stay."""
-    # Zero rows fit everywhere alike and keep their label.
-    new = np.where(seen.sqnorms == 0, labels, seen.cosines.argmax(axis=1))
-    sizes = np.bincount(new, minlength=seen.cosines.shape[1])
-    for k in np.flatnonzero(sizes == 0):
-        rows = np.flatnonzero(labels == k)
-        if len(rows) == 0:
-            continue
-        lost = seen.cosines[rows].max(axis=1) - seen.cosines[rows, k]
-        stays = rows[lost.argmin()]
-        if sizes[new[stays]] > 1:
-            sizes[new[stays]] -= 1
-            new[stays] = k
-            sizes[k] = 1
-    return new
-
-
-def _posterior(
-    X: Matrix, seen: Projections, shares: np.ndarray, variances: np.ndarray | None
-) -> tuple[np.ndarray, float]:
-    """Return each cluster's probability for each row, and the log-likelihood of all."""
-    joint = joint_log_likelihood(seen, shares, variances)
-    total = logsumexp(joint, axis=1, keepdims=True)
-    return np.exp(joint - total), float(counted(X, total)[seen.sqnorms > 0].sum())
-
-
 # What a round is made of.
+
+Judge = Callable[..., tuple[Tall, tuple[Any, ...]]]
+"""Takes projections of rows, their memberships, how much they count and the noise
+variances; returns memberships and figures to be added up over rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Rounds:
+    """Where rounds have led. What there is for each row is where the data is."""
+
+    X: Matrix
+    noise: Noise
+    level: float  # a typical length of rows: weights are in its units
+    memberships: Tall
+    weights: Tall  # of each row in the sums of the next look
+    directions: Directions  # these sums
+    sizes: np.ndarray  # sums of memberships
+    live_sizes: np.ndarray  # of rows that are not zero, each as much as it counts
+    seen_from: Any = None  # the directions of the last look
+    variances: np.ndarray | None = None  # of the noise, as they were then
+    figures: tuple[Any, ...] = ()  # what the last judge added up
+
+    @classmethod
+    def begin(cls, X: Matrix, memberships: Tall, noise: Noise) -> _Rounds:
+        """Sum up centres in which all rows count as if of the same length."""
+        level = float(namespace(X.sqnorms).mean(X.sqnorms)) ** 0.5 or 1.0
+        work = partial(_begin_block, level)
+        (weights,), sums = X.sweep(work, X.sqnorms, X.weights, memberships)
+        return cls(X, noise, level, memberships, weights, *_summed(sums))
+
+    def sweep(self, work: Callable[..., Any], *tall: Tall) -> Any:
+        """Go through the rows with what is seen of them from the centres."""
+        block = partial(_looking, work, self.directions)
+        return self.X.sweep(block, self.X.sqnorms, self.weights, *tall)
+
+    def next(self, judge: Judge, memberships: Tall | None = None) -> _Rounds:
+        """Look at every row, let a judge move it, and sum up the next centres."""
+        given = self.memberships if memberships is None else memberships
+        variances = None
+        if self.noise != "individual":
+            cosines, squares, loads, sqnorms = self.sweep(_all_seen)[0]
+            seen = Projections(cosines, squares, loads, sqnorms, self.X.shape[1])
+            members = _counted(given, self.X.weights)
+            variances = _noise_variances(seen, members, self.noise)
+        work = partial(_next_block, judge, variances, self.noise, self.level)
+        (moved, weights), sums = self.sweep(work, self.X.weights, given)
+        directions, sizes, live_sizes = _summed(sums[:4])
+        return replace(
+            self,
+            memberships=moved,
+            weights=weights,
+            directions=directions,
+            sizes=sizes,
+            live_sizes=live_sizes,
+            seen_from=self.directions,
+            variances=variances,
+            figures=sums[4:],
+        )
+
+
+def _summed(sums: tuple[np.ndarray, ...]) -> tuple[Directions, np.ndarray, np.ndarray]:
+    total, loads, sizes, live_sizes = sums
+    return Directions(total, (total**2).sum(axis=0), loads), sizes, live_sizes
+
+
+def _begin_block(
+    level: float, block: Matrix, sqnorms: Tall, counts: Tall | None, memberships: Tall
+) -> tuple[tuple[Tall], tuple[Any, ...]]:
+    members = _counted(memberships, counts)
+    weights = unit_weights(members, sqnorms, level)
+    return (weights,), _sums(block, weights, memberships, members, sqnorms)
+
+
+def _looking(
+    work: Callable[..., Any],
+    directions: Directions,
+    block: Matrix,
+    sqnorms: Tall,
+    weights: Tall,
+    *tall: Tall,
+) -> Any:
+    """Do some work on what is seen of a block of rows, and the block."""
+    return work(_look(block, sqnorms, weights, directions), block, *tall)
+
+
+def _next_block(
+    judge: Judge,
+    variances: np.ndarray | None,
+    noise: Noise,
+    level: float,
+    seen: Projections,
+    block: Matrix,
+    counts: Tall | None,
+    memberships: Tall,
+) -> tuple[tuple[Tall, Tall], tuple[Any, ...]]:
+    """Judge a block of rows; return new memberships and weights, and sums of rows."""
+    new, figures = judge(seen, memberships, counts, variances)
+    members = _counted(new, counts)
+    weights = seen.weights(members, noise) * level
+    return (new, weights), (
+        *_sums(block, weights, new, members, seen.sqnorms),
+        *figures,
+    )
+
+
+def _sums(
+    block: Matrix, weights: Tall, memberships: Tall, members: Tall, sqnorms: Tall
+) -> tuple[Any, ...]:
+    """Return the sums of rows, of squared weights, of memberships, of live ones."""
+    xp = namespace(weights)
+    live = members * widen(sqnorms > 0)[:, None]
+    each = (weights * weights, memberships, live)
+    return (widen(block.adjoint(weights)), *(xp.sum(values, axis=0) for values in each))
+
+
+def _counted(values: Tall, counts: Tall | None) -> Tall:
+    """Return values of rows, one line for each, times how much the rows count."""
+    return values if counts is None else values * counts[:, None]
+
+
+# Judges.
+
+
+def keep(_: Any, memberships: Tall, *__: Any) -> tuple[Tall, tuple[()]]:
+    """Leave memberships as they are."""
+    return memberships, ()
+
+
+def _soften(seen: Projections, memberships: Tall, *_: Any) -> tuple[Tall, tuple[Any]]:
+    """Move memberships to half of what is likely; count rows that move by more."""
+    xp = namespace(memberships)
+    # Half sure, by the root of the likelihood, so that early errors can mend.
+    likely = softmax(0.5 * joint_log_likelihood(seen, np.ones(memberships.shape[1])))
+    moved = xp.max(xp.abs(likely - memberships), axis=1) > 1e-2
+    return likely, (xp.sum(widen(moved)),)
+
+
+def _nearest(seen: Projections, memberships: Tall, *_: Any) -> tuple[Tall, tuple[()]]:
+    """Move rows to the cluster of largest cosine."""
+    xp, k = namespace(memberships), memberships.shape[1]
+    labels = xp.argmax(seen.cosines, axis=1)
+    # Zero rows fit everywhere alike and keep their label.
+    labels = xp.where(seen.sqnorms == 0, xp.argmax(memberships, axis=1), labels)
+    return one_hot(labels, k, memberships), ()
+
+
+def _move(
+    shares: np.ndarray,
+    step: float,
+    seen: Projections,
+    memberships: Tall,
+    counts: Tall | None,
+    variances: np.ndarray | None,
+) -> tuple[Tall, tuple[Any, Any]]:
+    """Move memberships to what is likely, or a part of the way.
+
+    Return by how much they moved, and the log-likelihood of the rows.
+    """
+    xp = namespace(memberships)
+    joint = joint_log_likelihood(seen, shares, variances)
+    peak = xp.max(joint, axis=1)
+    odds = xp.exp(joint - peak[:, None])
+    total = xp.sum(odds, axis=1)
+    likely = odds / total[:, None]
+    value = (peak + xp.log(total)) * widen(seen.sqnorms > 0)
+    value = value if counts is None else value * counts
+    if step < 1:
+        likely = memberships + step * (likely - memberships)
+    return likely, (_distance(likely, memberships), xp.sum(value))
+
+
+def _distance(memberships: Tall, others: Tall) -> Tall:
+    xp = namespace(memberships)
+    return xp.sum(xp.abs(memberships - others))
+
+
+# Rows seen from centres.
 
 
 @dataclass(frozen=True)
@@ -250,103 +425,118 @@ class Directions:
 
 @dataclass(frozen=True)
 class Projections:
-    """Rows seen from the centres; all arrays are float64, on the host."""
+    """Rows seen from the centres; all arrays are float64, where the data is."""
 
-    cosines: np.ndarray  # (n_samples, n_clusters): 0 where row or centre is zero
-    center_sqnorms: np.ndarray  # (n_samples, n_clusters): of the centre for that row
-    loads: np.ndarray  # (n_samples, n_clusters): its sum of squared weights
-    sqnorms: np.ndarray  # (n_samples,): of the rows
+    cosines: Tall  # (n_samples, n_clusters): 0 where row or centre is zero
+    center_sqnorms: Tall  # (n_samples, n_clusters): of the centre for that row
+    loads: Tall  # (n_samples, n_clusters): its sum of squared weights
+    sqnorms: Tall  # (n_samples,): of the rows
     n_features: int
 
     @property
-    def along(self) -> np.ndarray:
+    def along(self) -> Tall:
         """Lengths of rows along each centre."""
-        return np.sqrt(self.sqnorms)[:, None] * self.cosines
+        return namespace(self.sqnorms).sqrt(self.sqnorms)[:, None] * self.cosines
 
     @property
-    def across(self) -> np.ndarray:
-        """Squared lengths of rows across each centre."""
+    def sines(self) -> Tall:
+        """Squared sines of the angles between rows and centres."""
         # No row fits a centre without any noise: this is the least squared sine.
-        sines = np.maximum(1.0 - self.cosines**2, 1e-12)
-        return sines * self.sqnorms[:, None]
+        rest = 1.0 - self.cosines * self.cosines
+        return namespace(rest).clip(rest, 1e-12, None)
 
-    def accuracy(self, variances: np.ndarray) -> np.ndarray:
+    @property
+    def across(self) -> Tall:
+        """Squared lengths of rows across each centre."""
+        return self.sines * self.sqnorms[:, None]
+
+    def accuracy(self, variances: np.ndarray) -> Tall:
         """Return squared cosines of the centres with the true ones, at least 0.001."""
-        noise = self.n_features * variances * self.loads
-        return np.clip(1.0 - _ratio(noise, self.center_sqnorms, 1.0), 1e-3, 1.0)
+        noise = self.loads * to_device(self.n_features * variances, self.loads)
+        xp = namespace(noise)
+        return xp.clip(1.0 - ratio(noise, self.center_sqnorms, 1.0), 1e-3, 1.0)
 
-    def weights(self, memberships: np.ndarray, noise: Noise) -> np.ndarray:
+    def weights(self, memberships: Tall, noise: Noise) -> Tall:
         """Return the weight of each row in each centre: its length over its noise.
 
         Both are read off the projections; a row that points away from a centre has
         weight 0 in it. Unless noise is individual, it is the same within a cluster.
         """
-        weights = memberships * np.maximum(self.along, 0.0)
+        xp = namespace(memberships)
+        weights = memberships * xp.clip(self.cosines, 0.0, None)
+        norms = xp.sqrt(self.sqnorms)
         if noise == "individual":
-            weights = _ratio(weights, self.across)
-        return _column_scaled(weights)
+            weights = weights / self.sines
+            norms = ratio(1.0, norms)
+        return weights * norms[:, None]
 
 
-def unit_weights(memberships: np.ndarray, sqnorms: np.ndarray) -> np.ndarray:
+def unit_weights(memberships: Tall, sqnorms: Tall, level: float = 1.0) -> Tall:
     """Return weights with which all rows count as if of the same length."""
-    return _column_scaled(_ratio(memberships, np.sqrt(sqnorms)[:, None]))
+    return memberships * ratio(level, namespace(sqnorms).sqrt(sqnorms))[:, None]
 
 
-def counted(X: Matrix, values: np.ndarray) -> np.ndarray:
-    """Return values of rows, one line for each, times how much the rows count."""
-    return values if X.weights is None else to_host(X.weights)[:, None] * values
-
-
-def indicators(labels: np.ndarray, n_clusters: int) -> np.ndarray:
+def indicators(labels: Tall, n_clusters: int) -> Tall:
     """Return memberships that are 1 in the cluster of each row and 0 elsewhere."""
-    return (labels[:, None] == np.arange(n_clusters)).astype(np.float64)
+    xp = namespace(labels)
+    return one_hot(xp.astype(labels, xp.int64), n_clusters, widen(labels))
 
 
-def leave_one_out(X: Matrix, weights: np.ndarray) -> tuple[Projections, Directions]:
+def leave_one_out(X: Matrix, weights: Tall) -> tuple[Projections, Directions]:
     """Compare each row with the weighted sums of the others; return sums of all too."""
-    sqnorms, sums = to_host(X.sqnorms), to_host(X.adjoint(weights))
+    weights = widen(X.to_device(weights))
+    _, (sums, loads) = X.sweep(_plain_sums, weights)
+    directions = Directions(sums, (sums**2).sum(axis=0), loads)
+    work = partial(_looking, _all_seen, directions)
+    (cosines, squares, loads, sqnorms), _ = X.sweep(work, X.sqnorms, weights)
+    return Projections(cosines, squares, loads, sqnorms, X.shape[1]), directions
+
+
+def _plain_sums(block: Matrix, weights: Tall) -> tuple[tuple[()], tuple[Any, Any]]:
+    squares = namespace(weights).sum(weights * weights, axis=0)
+    return (), (widen(block.adjoint(weights)), squares)
+
+
+def _all_seen(seen: Projections, _: Matrix) -> tuple[tuple[Tall, ...], tuple[()]]:
+    return (seen.cosines, seen.center_sqnorms, seen.loads, seen.sqnorms), ()
+
+
+def _look(
+    block: Matrix, sqnorms: Tall, weights: Tall, directions: Directions
+) -> Projections:
+    """Compare rows with the sums of the others; ``weights`` are their own in these."""
     # Where nothing is left without the row, rounding must not pass for a centre.
-    rounding = max(1e-10, 32 * float(np.finfo(sums.dtype).eps))
-    sums = sums.astype(np.float64)
-    inner = to_host(X @ sums).astype(np.float64)
-    total = (sums**2).sum(axis=0)
+    rounding = max(1e-10, 32 * float(np.finfo(block.dtype).eps))
+    inner = widen(block @ directions.sums)
+    xp, total = namespace(inner), to_device(directions.sqnorms, inner)
     own = weights * sqnorms[:, None]
-    squares = total - 2 * weights * inner + weights * own
-    squares[squares <= rounding * np.maximum(total, weights * own)] = 0.0
-    loads = (weights**2).sum(axis=0)
+    squares = total - weights * (2 * inner - own)
+    most = rounding * xp.maximum(total, weights * own)
+    squares = xp.where(squares <= most, xp.zeros_like(squares), squares)
+    loads = to_device(directions.loads, inner) - weights * weights
     cosines = _cosines(inner - own, squares, sqnorms)
-    seen = Projections(cosines, squares, loads - weights**2, sqnorms, X.shape[1])
-    return seen, Directions(sums, total, loads)
+    return Projections(cosines, squares, loads, sqnorms, block.shape[1])
 
 
-def project(X: Matrix, directions: Directions) -> Projections:
+def project(block: Matrix, directions: Directions) -> Projections:
     """Compare new rows with the centres."""
-    sqnorms = to_host(X.sqnorms)
-    inner = to_host(X @ directions.sums).astype(np.float64)
-    squares = np.broadcast_to(directions.sqnorms, inner.shape)
-    loads = np.broadcast_to(directions.loads, inner.shape)
+    inner = widen(block @ directions.sums)
+    xp, sqnorms = namespace(inner), block.sqnorms
+    squares = xp.zeros_like(inner) + to_device(directions.sqnorms, inner)
+    loads = xp.zeros_like(inner) + to_device(directions.loads, inner)
     cosines = _cosines(inner, squares, sqnorms)
-    return Projections(cosines, squares, loads, sqnorms, X.shape[1])
+    return Projections(cosines, squares, loads, sqnorms, block.shape[1])
 
 
-def _cosines(inner: np.ndarray, squares: np.ndarray, sqnorms: np.ndarray) -> np.ndarray:
-    return np.clip(_ratio(inner, np.sqrt(squares * sqnorms[:, None])), -1.0, 1.0)
-
-
-def _ratio(a: np.ndarray, b: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
-    """Return ``a / b`` where b is positive."""
-    return np.divide(a, b, out=np.full(a.shape, otherwise), where=b > 0)
-
-
-def _column_scaled(weights: np.ndarray) -> np.ndarray:
-    """Return weights with largest value 1 in each column: only ratios matter."""
-    peak = weights.max(axis=0)
-    return weights / np.where(peak > 0, peak, 1.0)
+def _cosines(inner: Tall, squares: Tall, sqnorms: Tall) -> Tall:
+    xp = namespace(inner)
+    lengths = xp.sqrt(squares * sqnorms[:, None])
+    return xp.clip(ratio(inner, lengths), -1.0, 1.0)
 
 
 def joint_log_likelihood(
     seen: Projections, shares: np.ndarray, variances: np.ndarray | None = None
-) -> np.ndarray:
+) -> Tall:
     """Return the log-likelihood of each row together with each cluster.
 
     Shares and noise variances are those of the clusters; without variances, every row
@@ -354,66 +544,64 @@ def joint_log_likelihood(
     """
     p = seen.n_features
     freedom = max(p - 1, 1)
+    tiny = float(np.finfo(np.float64).tiny)
     along, across = seen.along, seen.across
-    tiny = np.finfo(np.float64).tiny
+    xp = namespace(along)
     if variances is None:
-        variance = np.maximum(across / freedom, tiny)
-        fit = freedom
+        variance = xp.clip(across / freedom, tiny, None)
+        fit: Any = freedom
     else:
         accuracy = seen.accuracy(variances)
-        signal = np.maximum(along, 0.0) ** 2 * (1.0 / accuracy - 1.0)
-        variance = np.maximum(variances + signal / p, tiny)
+        signal = xp.clip(along, 0.0, None) ** 2 * (1.0 / accuracy - 1.0)
+        variance = to_device(variances, along) + signal / p
+        variance = xp.clip(variance, tiny, None)
         fit = across / variance
-    value = -0.5 * (freedom * np.log(2 * np.pi * variance) + fit)
-    value += log_ndtr(along / np.sqrt(variance))
+    value = -0.5 * (freedom * xp.log(2 * np.pi * variance) + fit)
+    value += log_ndtr(along / xp.sqrt(variance))
     # A zero row fits everywhere alike.
-    value[seen.sqnorms == 0] = 0.0
-    return value + np.log(shares)
+    value = xp.where((seen.sqnorms == 0)[:, None], xp.zeros_like(value), value)
+    return value + to_device(np.log(shares), value)
 
 
-def mixing_weights(memberships: np.ndarray, sqnorms: np.ndarray) -> np.ndarray:
+def mixing_weights(sizes: np.ndarray) -> np.ndarray:
     """Return the shares of the clusters, pulled towards equal ones.
 
     They are pulled as far as chance alone would have moved them (James and Stein), and
     no further: sizes that differ by no more than chance count as equal, since rows that
-    fit nowhere well would otherwise all go to the largest cluster.
+    fit nowhere well would otherwise all go to the largest cluster. Sizes are those of
+    the clusters, zero rows left out.
     """
-    live = memberships[sqnorms > 0]
-    n, k = live.sum(), live.shape[1]
-    sizes = (live.sum(axis=0) + 1) * n / (n + k)
+    n, k = sizes.sum(), len(sizes)
+    sizes = (sizes + 1) * n / (n + k)
     even = n / k
     distance = float(np.square(sizes - even).sum() / even)
     kept = max(0.0, 1 - (k - 1) / distance) if distance > 0 else 0.0
-    return (even + kept * (sizes - even)) / n
+    return np.asarray((even + kept * (sizes - even)) / n)
 
 
-def _noise_variances(
-    memberships: np.ndarray, seen: Projections, noise: Noise
-) -> np.ndarray | None:
-    """Return the noise variance of each cluster; None for individual noise.
+def _noise_variances(seen: Projections, members: Tall, noise: Noise) -> np.ndarray:
+    """Return the noise variance of each cluster.
 
     The noise is what rows have beyond their signal, and the squared length of the
     signal is that along the centre over the centre's accuracy, which itself depends on
     the noise: more noise in the centres means more signal in the rows. What is left
     falls as the variance rises, so that one value agrees with itself.
     """
-    if noise == "individual":
-        return None
-    along = np.maximum(seen.cosines, 0.0) ** 2
-    length = memberships * seen.sqnorms[:, None]
-    entries = memberships[seen.sqnorms > 0].sum(axis=0) * max(seen.n_features - 1, 1)
+    xp = namespace(members)
+    along = xp.clip(seen.cosines, 0.0, None) ** 2
+    length = members * seen.sqnorms[:, None]
+    live = members * widen(seen.sqnorms > 0)[:, None]
+    freedom = max(seen.n_features - 1, 1)
+    entries, total = (to_host(xp.sum(each, axis=0)) for each in (live, length))
+    entries = entries * freedom
 
     def excess(variances: np.ndarray) -> np.ndarray:
-        signal = np.minimum(along / seen.accuracy(variances), 1.0)
-        left = (length * (1.0 - signal)).sum(axis=0) - variances * entries
+        signal = xp.clip(along / seen.accuracy(variances), None, 1.0)
+        left = to_host(xp.sum(length * (1.0 - signal), axis=0)) - variances * entries
         return np.full_like(left, left.sum()) if noise == "common" else left
 
-    overall = length.sum() / entries.sum()
-    low, high = np.zeros(len(entries)), length.sum(axis=0) / np.maximum(entries, 1e-9)
+    overall = total.sum() / entries.sum()
+    high = total / np.maximum(entries, 1e-9)
     if noise == "common":
         high[:] = overall
-    for _ in range(60):  # more than a float64 has bits
-        middle = (low + high) / 2
-        more = excess(middle) > 0
-        low, high = np.where(more, middle, low), np.where(more, high, middle)
-    return np.maximum((low + high) / 2, 1e-12 * overall)
+    return np.maximum(falling_root(excess, np.zeros_like(high), high), 1e-12 * overall)

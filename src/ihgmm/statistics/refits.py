@@ -12,7 +12,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._warnings import ignored
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
-from ihgmm.matrix.tall import Groups, cast_like, pick, row_norms, unit_rows
+from ihgmm.matrix.tall import (
+    Groups,
+    cast_like,
+    draw_rows,
+    few_rows,
+    pick,
+    place,
+    row_norms,
+    unit_rows,
+    widen,
+)
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.gram import row_factors
@@ -24,15 +34,15 @@ from ihgmm.numerics.spectral import spectral_clustering
 class Refits:
     """What models that did not see a row say about its label."""
 
-    support: np.ndarray  # (n_samples,): the mean probability of the row's own label
-    disputed: np.ndarray  # (n_samples,): whether another label is more probable
+    support: Tall  # (n_samples,): the mean probability of the row's own label
+    disputed: Tall  # (n_samples,): whether another label is more probable
     agreement: float  # share of rows that models of separate rows label alike
     largest: float  # share of rows in the largest cluster of these models
 
 
 def refit_halves(
     data: Matrix,
-    codes: np.ndarray,
+    codes: Tall,
     k: int,
     rng: np.random.Generator,
     *,
@@ -47,9 +57,9 @@ def refit_halves(
     so few would not show them. Zero rows are not judged: their support is 0. None is
     returned if there are too few rows for any fit.
     """
-    live = np.flatnonzero(to_host(data.sqnorms) > 0)
-    drawn = np.sort(rng.permutation(live)[:max_rows])
-    part = data.take(drawn)
+    live = data.sqnorms > 0
+    drawn = draw_rows(live, max_rows, rng)
+    part, known = data.take(drawn), to_host(few_rows(codes, drawn))
     n_folds, n_splits = (2, n_splits) if len(drawn) >= 10 * k else (5, 1)
     if len(drawn) - len(drawn) // n_folds - 1 <= k:
         return None
@@ -61,26 +71,26 @@ def refit_halves(
             best = []
             for unseen in folds:
                 seen = np.setdiff1d(np.arange(len(drawn)), unseen)
-                judge = _learn(part, codes[drawn], k, seen, unseen, rng)
+                judge = _learn(part, known, k, seen, unseen, rng)
                 chances = to_host(judge.probabilities(part))
                 total[unseen] += chances[unseen] / n_splits
                 best.append(chances.argmax(axis=1))
                 judges.append(judge)
             # Whatever the labels in question call clusters, two fits may agree.
             agreement.append(np.mean(_renamed(best[0], best[1], k) == best[1]))
-    n = data.shape[0]
-    support, disputed = np.zeros(n), np.zeros(n, dtype=bool)
-    if len(drawn) < len(live):
+    # What the fits say of the rows they were made of, each of the half it was not.
+    xp, n = namespace(codes), data.shape[0]
+    at, own = data.to_device(_among(n, drawn)), total[np.arange(len(drawn)), known]
+    support = place(data.to_device(own), at)
+    disputed = place(data.to_device(total.argmax(axis=1) != known), at)
+    if len(drawn) < n:
         work = partial(_judge_block, judges[:2])
-        found = list(data.map(work, data.to_device(codes)))
-        support = np.concatenate([to_host(own) for own, _ in found])
-        disputed = np.concatenate([to_host(other) for _, other in found])
-        zero = to_host(data.sqnorms) == 0
-        support[zero], disputed[zero] = 0.0, False
-    support[drawn] = total[np.arange(len(drawn)), codes[drawn]]
-    disputed[drawn] = total.argmax(axis=1) != codes[drawn]
+        (theirs, other), _ = data.sweep(work, codes)
+        theirs = xp.where(live, widen(theirs), xp.zeros_like(support))
+        support = xp.where(at, support, theirs)
+        disputed = xp.where(at, disputed, other & live)
     return Refits(
-        support.astype(np.float64),
+        support,
         disputed,
         float(np.mean(agreement)),
         float(np.mean([np.exp(judge.log_shares.max()) for judge in judges])),
@@ -183,17 +193,25 @@ def _fit_clusters(
     return rule, shares, float(level), float(slope)
 
 
-def _judge_block(judges: list[_Judge], block: Matrix, codes: Tall) -> tuple[Tall, Tall]:
+def _among(n: int, positions: np.ndarray) -> np.ndarray:
+    mask = np.zeros(n, dtype=bool)
+    mask[positions] = True
+    return mask
+
+
+def _judge_block(
+    judges: list[_Judge], block: Matrix, codes: Tall
+) -> tuple[tuple[Tall, Tall], tuple[()]]:
     """Return the support of each row's label, and whether another has more."""
     chances = judges[0].probabilities(block)
     for judge in judges[1:]:
         chances = chances + judge.probabilities(block)
     own = pick(chances, codes) / len(judges)
-    return own, namespace(chances).argmax(chances, axis=1) != codes
+    return (own, namespace(chances).argmax(chances, axis=1) != codes), ()
 
 
 def noise_directions(
-    data: Matrix, codes: np.ndarray, k: int, rng: np.random.Generator
+    data: Matrix, codes: Tall, k: int, rng: np.random.Generator
 ) -> float:
     """Return among how many equal and independent directions noise would be as spread.
 
@@ -202,14 +220,11 @@ def noise_directions(
     shares of its variance along its principal directions. Independent columns of one
     variance give their number, columns that go together far less.
     """
-    sqnorms = to_host(data.sqnorms).astype(np.float64)
-    live = np.flatnonzero(sqnorms > 0)
-    drawn = np.sort(rng.permutation(live)[:2_000])
-    part, codes = data.take(drawn), codes[drawn]
+    drawn = draw_rows(data.sqnorms > 0, 2_000, rng)
+    part, codes = data.take(drawn), to_host(few_rows(codes, drawn))
+    sqnorms = to_host(part.sqnorms)
     # Huge rows would be all that counts; a fit shortens them as well.
-    factors = row_factors(
-        sqnorms[drawn], 1.5 * float(np.sqrt(np.median(sqnorms[live])))
-    )
+    factors = row_factors(sqnorms, 1.5 * float(np.sqrt(np.median(sqnorms))))
     sums = Groups.of(codes, k).weighted_sums(part, factors)
     directions = unit_rows(sums.astype(np.float64))
     # Four hundred rows show it to a few percent; in many columns they take up memory.

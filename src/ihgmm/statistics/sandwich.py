@@ -57,9 +57,9 @@ def residuals(
     X: Matrix,
     rows: Groups,
     centers: np.ndarray,
-    scales: np.ndarray,
-    weights: np.ndarray,
-    counted: list[np.ndarray],
+    scales: Tall,
+    weights: Tall,
+    counted: list[Tall],
     accuracy: np.ndarray,
 ) -> Residuals:
     """Sum squared residuals, each row counted with its weight, in one pass over X.
@@ -70,7 +70,8 @@ def residuals(
     not noise.
     """
     centers = centers.astype(np.float64)
-    share = np.minimum(weights * scales, 0.9)  # a row may be all of its centre
+    # A row may be all of its centre.
+    share = namespace(scales).clip(weights * scales, None, 0.9)
     # A row that is part of its centre has too large a t**2 along a similar centre, by
     # up to this much.
     cos, load = np.square(unit_rows(centers) @ unit_rows(centers).T), 1 - accuracy
@@ -127,9 +128,9 @@ def _few(
 def center_variances(
     found: Residuals,
     rows: Groups,
-    weights: np.ndarray,
-    mean: np.ndarray,
-    noise: np.ndarray,
+    weights: Tall,
+    mean: Tall,
+    noise: Tall,
     q: np.ndarray,
 ) -> np.ndarray:
     """Return the variance of each entry of each centre, (n_clusters, n_features).

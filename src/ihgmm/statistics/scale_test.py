@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaincc, ndtr
 
-from ihgmm._checks import (
-    check_clusters,
-    check_labels,
-    check_matrix,
-    generator,
-    is_outlier,
-)
+from ihgmm._checks import check_matrix, generator, labelled_rows
 from ihgmm._text import SCALE_ASSUMPTIONS, scale_recommendation, scale_table
 from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
-from ihgmm.matrix.tall import Groups, ratio, row_dots, widen
+from ihgmm.matrix.tall import Groups, few_rows, ratio, row_dots, stack, to_device, widen
 from ihgmm.statistics.correlation import Along, variance_ratios
 
 
@@ -215,15 +209,13 @@ def scale_heterogeneity_test(
     True
     """
     data = check_matrix(X)
-    array = check_labels("labels", labels, data.shape[0])
-    inside = np.flatnonzero(~is_outlier(array))
-    if len(inside) < len(array):
-        data, labels = only(data, inside), array[inside]
-    classes, codes = check_clusters(labels, data.shape[0])
-    sizes = np.bincount(codes)
+    classes, codes, strange = labelled_rows(labels, data)
+    if strange is not None:
+        inside = np.flatnonzero(~to_host(strange))
+        data, codes = only(data, inside), few_rows(codes, inside)
+    sizes = Groups.of(codes, len(classes)).sizes
     group = 2 * codes + random_halves(codes, generator(random_state))
-    # Rows are slow to pick from a matrix stored by columns.
-    rows = row_figures(data.by_rows(), group, 2 * len(sizes))
+    rows = row_figures(data, group, 2 * len(sizes))
     rows, correlation, reference, shared = _beside_others(rows)
     cumulants = cumulants_of(rows) + reference
     total = cumulants.sum(axis=0, keepdims=True) + np.array([0, shared, 0])
@@ -244,12 +236,14 @@ def scale_heterogeneity_test(
     )
 
 
-def random_halves(codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def random_halves(codes: Tall, rng: np.random.Generator) -> Tall:
     """Split every cluster in two at random; return 0 or 1 for each row."""
-    order = np.lexsort((rng.random(len(codes)), codes))
-    sizes = np.bincount(codes)
-    rank = np.empty(len(codes), dtype=np.intp)
-    rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    xp, n = namespace(codes), codes.shape[0]
+    keys = to_device(rng.random(n, dtype=np.float32), codes)
+    order = xp.argsort(widen(codes) + widen(keys))
+    groups = Groups.of(codes, int(xp.max(codes)) + 1)
+    first = groups.spread(np.cumsum(groups.sizes) - groups.sizes)
+    rank = xp.argsort(order) - first
     return rank % 2
 
 
@@ -262,29 +256,28 @@ class RowFigures:
     """
 
     groups: Groups  # two for each cluster, one for each half
-    weight: np.ndarray  # of the row in the mean of its half
-    y: np.ndarray  # u . d
-    e: np.ndarray  # sum(e)
-    v: np.ndarray  # sum(e**2); 0 for a row that does not count
-    fourth: np.ndarray  # sum(e**4) / v**2
-    sixth: np.ndarray  # sum(e**6) / v**3
-    noise: np.ndarray  # the variance of u . x due to noise
-    gain: np.ndarray  # what t**2 - 1 is multiplied by
+    weight: Tall  # of the row in the mean of its half
+    y: Tall  # u . d
+    e: Tall  # sum(e)
+    v: Tall  # sum(e**2); 0 for a row that does not count
+    fourth: Tall  # sum(e**4) / v**2
+    sixth: Tall  # sum(e**6) / v**3
+    noise: Tall  # the variance of u . x due to noise
+    gain: Tall  # what t**2 - 1 is multiplied by
     level: np.ndarray  # u . mean, one for each group
     elsewhere: Along  # t**2 of rows of other clusters, for each cluster
     energy: np.ndarray  # (2, n_clusters): sums of their (v . d)**2, of its estimates
 
 
 def row_figures(
-    X: Matrix, group: np.ndarray, n_groups: int, *, max_entries: int = 2**18
+    X: Matrix, group: Tall, n_groups: int, *, max_entries: int = 2**18
 ) -> RowFigures:
     """Look at each row of a group from the mean of the other group of its cluster.
 
     Groups 2 k and 2 k + 1 are the halves of cluster k. On a host ``max_entries`` of X
     are worked on at a time; so few stay in the cache.
     """
-    n = X.shape[0]
-    groups = Groups.of(group, n_groups)
+    groups = Groups.of(X.to_device(group), n_groups)
     weight = _weights(X, groups)
     means = groups.weighted_sums(X, weight).astype(np.float64)
     length = np.linalg.norm(means, axis=1, keepdims=True)
@@ -294,38 +287,54 @@ def row_figures(
     power = np.einsum("ij,ij->i", cube, u)
     # A row nearer to the mean than rounding says nothing.
     rounding = (64 * np.finfo(X.dtype).eps) ** 2 * ((u * means) ** 2).sum(axis=1)
-    y, square, cross, e, v, fourth, sixth = figures = np.zeros((7, n))
-    by_group = [X.to_device(rows) for rows in (means, u, cube)]
-    take = namespace(by_group[0]).take
-    elsewhere = []
-    # Eight times as many rows of other clusters as of its own tell enough.
-    step = max(1, (n_groups // 2 - 1) // 8)
-    tested = X.to_device(weight > 0)
-    for at in X.dense_ranges(max_entries):
-        own = X.to_device(group[at])
-        block = widen(X.rows(at))
-        means_etc = [take(rows, own, axis=0) for rows in by_group]
-        # Only figures of rows leave a device.
-        figures[:, at] = _figures(block, *means_etc)
-        few = block[::step, :] - means_etc[0][::step, :]
-        told = tested[at][::step]
-        elsewhere.append(_elsewhere(few, own[::step], told, by_group[1]))
+    # Eight times as many rows of other clusters as of its own tell enough, and so do
+    # 2**17 in all: their mean of t**2 is known to half a percent.
+    step = max(1, (n_groups // 2 - 1) // 8, X.shape[0] // 2**17)
+    work = partial(_block_figures, (means, u, cube), step, max_entries)
+    figures, sums = X.sweep(work, groups.labels, weight > 0)
+    y, square, cross, e, v, fourth, sixth = figures
+    spread, xp = groups.spread, namespace(y)
     # sum(u**2 * (d - y * u)**2), free of the row's own scale
-    noise = square - 2 * y * cross + y**2 * power[group]
-    v *= square > rounding[group]
+    noise = square - 2 * y * cross + y**2 * spread(power)
+    v = v * widen(square > spread(rounding))
     # What y * u and the mean took of the noise; with one feature, all of it.
-    rest = (1 - power[group]) * (1 - weight)
-    noise = np.divide(noise, rest, out=np.full(n, np.inf), where=rest > 1e-9)
-    gain = ratio(v, square**1.5) * length[other, 0][group]
+    rest = spread(1 - power) * (1 - weight)
+    noise = xp.clip(
+        ratio(noise, xp.where(rest > 1e-9, rest, 0 * rest), np.inf), 0, None
+    )
+    gain = ratio(v, square**1.5) * spread(length[other, 0])
     level = np.einsum("ij,ij->i", u, means)
-    noise = np.maximum(noise, 0.0)
-    others, energies = zip(*elsewhere, strict=True)
-    last = (reduce(add, others), reduce(add, energies))
+    last = Along(*sums[:3]), sums[3]
     return RowFigures(groups, weight, y, e, v, fourth, sixth, noise, gain, level, *last)
 
 
-def _figures(block: Tall, means: Tall, u: Tall, cube: Tall) -> np.ndarray:
-    """Return y, ``sum((u * d)**2)``, ``sum(u**3 * d)``, figures of e, on the host."""
+def _block_figures(
+    by_group: tuple[np.ndarray, ...],
+    step: int,
+    max_entries: int,
+    block: Matrix,
+    group: Tall,
+    tested: Tall,
+) -> tuple[tuple[Tall, ...], tuple[Any, ...]]:
+    """Return figures of each row, and sums over rows along other directions."""
+    found, elsewhere = [], []
+    for at in block.dense_ranges(max_entries):
+        rows, own = widen(block.rows(at)), group[at]
+        xp = namespace(rows)
+        means, u, cube = (to_device(each, rows) for each in by_group)
+        found.append(
+            _figures(rows, *(xp.take(t, own, axis=0) for t in (means, u, cube)))
+        )
+        few = rows[::step, :] - xp.take(means, own[::step], axis=0)
+        elsewhere.append(_elsewhere(few, own[::step], tested[at][::step], u))
+    others, energies = zip(*elsewhere, strict=True)
+    total = reduce(add, others)
+    lines = tuple(map(stack, zip(*found, strict=True)))
+    return lines, (total.count, total.first, total.second, reduce(add, energies))
+
+
+def _figures(block: Tall, means: Tall, u: Tall, cube: Tall) -> tuple[Tall, ...]:
+    """Return y, ``sum((u * d)**2)``, ``sum(u**3 * d)``, and figures of e."""
     xp = namespace(block)
     d = block - means
     a = d * u
@@ -339,7 +348,7 @@ def _figures(block: Tall, means: Tall, u: Tall, cube: Tall) -> np.ndarray:
     e /= _positive(v)[:, None]
     fourths = e * e
     fourth, sixth = xp.sum(fourths, axis=1), row_dots(fourths, e)
-    return to_host(xp.stack([y, square, cross, total, v, fourth, sixth]))
+    return y, square, cross, total, v, fourth, sixth
 
 
 def _elsewhere(d: Tall, group: Tall, tested: Tall, u: Tall) -> tuple[Along, np.ndarray]:
@@ -362,11 +371,11 @@ def _elsewhere(d: Tall, group: Tall, tested: Tall, u: Tall) -> tuple[Along, np.n
         told.append((group // 2 != k) & tested & (cos**2 < 1 - 1e-6))
         some = xp.astype(told[-1], a.dtype)
         sums = (xp.sum(a, axis=1) ** 2, xp.sum(squares, axis=1))
-        energy.append([float(xp.sum(some * each)) for each in sums])
+        energy += [xp.sum(some * each) for each in sums]
     t_squared = xp.stack(found, axis=1)
     # Nor does a row without noise.
     counts = xp.stack(told, axis=1) & (t_squared > 0)
-    return Along.of(t_squared, counts), np.array(energy).T
+    return Along.of(t_squared, counts), to_host(xp.stack(energy)).reshape(-1, 2).T
 
 
 def _raised(a: Tall, share: Tall) -> Tall:
@@ -390,27 +399,29 @@ def _positive(values: Tall) -> Tall:
     return xp.where(values > 0, values, xp.ones_like(values))
 
 
-def _weights(X: Matrix, groups: Groups) -> np.ndarray:
+def _weights(X: Matrix, groups: Groups) -> Tall:
     """Return weights by inverse noise variance that add up to 1 in each half.
 
     They depend on the squares of the rows less their mean alone. A change of sign of
     the noise in a feature leaves them as they are, so the test is exact with any.
     Rows of clusters too small to be tested get 0.
     """
-    group = groups.labels
-    size = groups.sizes[group]
+    sizes, spread = np.maximum(groups.sizes, 1).astype(np.float64), groups.spread
+    size = spread(sizes)
     means = groups.weighted_sums(X, 1 / size).astype(np.float64)
-    cross = groups.inner_products(X, means)
-    left = to_host(X.sqnorms) - 2 * cross + np.einsum("ij,ij->i", means, means)[group]
-    np.maximum(left, 0.0, out=left)
-    mean = groups.row_sums(left) / np.maximum(size - 1, 1)
+    cross, squares = groups.inner_products(X, means), (means**2).sum(axis=1)
+    xp = namespace(cross)
+    left = xp.clip(X.sqnorms - 2 * cross + spread(squares), 0.0, None)
+    mean = groups.row_sums(left) / spread(np.maximum(sizes - 1, 1))
     # The expectation of what is left is (1 - 2 / size) * noise + mean / size. The
     # bound keeps one quiet row from being all of the mean.
-    noise = (left - mean / size) / np.where(size > 2, 1 - 2 / size, 1.0)
-    known = (size > 2) & (mean > 0)
-    inverse = 1 / np.where(known, np.maximum(noise, mean / size), 1.0)
+    noise = (left - mean / size) / spread(np.where(sizes > 2, 1 - 2 / sizes, 1.0))
+    known = spread(sizes > 2) & (mean > 0)
+    inverse = ratio(1.0, xp.maximum(noise, mean / size), 1.0)
+    inverse = xp.where(known, inverse, xp.ones_like(inverse))
     # A difference in each half takes two rows there, four in the cluster.
-    inverse[np.bincount(group // 2)[group // 2] < 4] = 0.0
+    enough = np.repeat(groups.sizes.reshape(-1, 2).sum(axis=1) >= 4, 2)
+    inverse = inverse * spread(enough.astype(np.float64))
     return ratio(inverse, groups.row_sums(inverse))
 
 
@@ -427,20 +438,20 @@ def _beside_others(
     """
     others = rows.elsewhere
     pulled, told = variance_ratios(others), others.sizes > 0
-    by_row = pulled[rows.groups.labels // 2]
+    by_row = rows.groups.spread(np.repeat(pulled, 2))
     # In variances rows count more whose noise is large in all entries.
     along, apart = rows.energy
     more = pulled * ratio(ratio(along, apart, 1.0), others.ratios, 1.0)
     rows = replace(
         rows,
         v=rows.v * by_row,
-        noise=rows.noise * more[rows.groups.labels // 2],
-        gain=rows.gain / np.sqrt(by_row),
+        noise=rows.noise * rows.groups.spread(np.repeat(more, 2)),
+        gain=rows.gain / by_row**0.5,
     )
     gain = rows.groups.sums(rows.gain).reshape(-1, 2).sum(axis=1)
     # Rows of a half have a common mean, which costs one of them.
     halves = np.count_nonzero(rows.groups.sums(rows.weight))
-    kept = max(1 - halves / len(by_row), 0.5)
+    kept = max(1 - halves / by_row.shape[0], 0.5)
     errors = others.relative_covariance * np.outer(gain, gain) / kept
     # Few rows say little about their own variance; that of the square of a normal
     # variable, 2, counts for ten of them.
@@ -531,11 +542,11 @@ def _detectable_spread(
     19 times in 20; noise in the ratios makes it 16 to 19.
     """
     quantile = 1.645  # a standard normal variable exceeds it once in 20 times
-    cluster = rows.groups.labels // 2
-    level = np.where(usable, square / np.bincount(cluster), 0.0)[cluster]
-    signal = ratio(level, rows.v)
-    pull = rows.gain @ signal
-    cross, own = rows.gain**2 @ signal, rows.gain**2 @ signal**2
+    sizes = rows.groups.sizes.reshape(-1, 2).sum(axis=1)
+    level = np.where(usable, square / np.maximum(sizes, 1), 0.0)
+    signal = ratio(rows.groups.spread(np.repeat(level, 2)), rows.v)
+    terms = (rows.gain * signal, rows.gain**2 * signal, (rows.gain * signal) ** 2)
+    pull, cross, own = (float(namespace(term).sum(term)) for term in terms)
     deviation = np.sqrt(max(variance, 0.0))
     below = pull**2 - 2 * quantile**2 * own
     if below <= 0:

@@ -1,0 +1,447 @@
+"""Sparse matrices of other libraries, on whatever device they are.
+
+CSR matrices of torch and of CuPy. Their libraries multiply them; all other answers have
+one body, written against the array API standard, on the three arrays of the layout.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Self
+
+import array_api_compat as compat
+import numpy as np
+import scipy.sparse as sp
+
+from ihgmm.matrix.base import Index, Matrix, row_ranges
+from ihgmm.matrix.device import (
+    check_numbers,
+    check_two_dimensions,
+    described,
+    real_floats,
+    times,
+)
+from ihgmm.matrix.memory import Sparse
+from ihgmm.matrix.tall import (
+    Tall,
+    cast_like,
+    host_dtype,
+    namespace,
+    stack,
+    to_device,
+    to_host,
+    widen,
+)
+
+
+class SparseDevice(Matrix):
+    """Rows by their stored entries, CSR; all that is tall stays on the device.
+
+    Entries ``indptr[i]`` to ``indptr[i + 1]`` are those of row i: ``values`` in the
+    columns ``indices``. Entries that are not stored are 0. Work on single entries takes
+    several times their memory, so that it is done on ``at_once`` of them at a time.
+    """
+
+    has_gaps = True
+    on_host = False
+    least_range = 2**24
+    at_once = 2**24
+
+    def __init__(self, array: Any, unit: float = 1.0) -> None:
+        self.array, self.unit = array, unit
+        self.indptr, self.indices, self.values = self.arrays_of(array)
+        self.xp = namespace(self.values)
+        self.shape = (int(array.shape[0]), int(array.shape[1]))
+        self.dtype = host_dtype(self.values)
+        self.n_entries = int(self.values.shape[0])
+
+    @staticmethod
+    @abstractmethod
+    def arrays_of(array: Any) -> tuple[Any, Any, Any]:
+        """Return indptr, indices and values of the library's matrix."""
+
+    @staticmethod
+    @abstractmethod
+    def built(indptr: Any, indices: Any, values: Any, shape: tuple[int, int]) -> Any:
+        """Return the library's matrix of three arrays, which are not copied."""
+
+    def _with(self, values: Any, unit: float = 1.0) -> Self:
+        """Return the matrix with other values in the same places."""
+        array = self.built(self.indptr, self.indices, values, self.shape)
+        return type(self)(array, unit)
+
+    def with_entries(self, X: Any) -> Any:
+        """Return a scipy.sparse CSR matrix as one of this library, on this device."""
+        places = (self.to_device(a.astype(np.int64)) for a in (X.indptr, X.indices))
+        indptr, indices = (
+            self.xp.astype(a, self.indptr.dtype, copy=False) for a in places
+        )
+        return self.built(indptr, indices, self.cast(X.data), X.shape)
+
+    @property
+    def description(self) -> str:
+        n, p = self.shape
+        stored = f"{self.n_entries} of {n * p} entries stored"
+        return f"a sparse {described(self.values)}, {stored}"
+
+    def to_device(self, values: Any) -> Tall:
+        return to_device(values, self.values)
+
+    def cast(self, values: Any) -> Tall:
+        return cast_like(values, self.values)
+
+    # Rows
+
+    def take(self, rows: Index) -> Self:
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            start, stop, _ = rows.indices(self.shape[0])
+            stop = max(start, stop)
+            first, last = int(self.indptr[start]), int(self.indptr[stop])
+            indptr = self.indptr[start : stop + 1] - first
+            indices, values = self.indices[first:last], self.values[first:last]
+        else:
+            positions = self.to_device(np.arange(self.shape[0])[rows])
+            indptr, indices, values = self._gathered(positions)
+        shape = (int(indptr.shape[0]) - 1, self.shape[1])
+        return type(self)(self.built(indptr, indices, values, shape), self.unit)
+
+    def _gathered(self, rows: Any) -> tuple[Any, Any, Any]:
+        """Return the three arrays of rows in any order."""
+        xp, kind = self.xp, self.indptr.dtype
+        starts = xp.take(self.indptr, rows)
+        sizes = xp.take(self.indptr, rows + 1) - starts
+        ends = xp.astype(xp.cumulative_sum(sizes), kind)
+        indptr = xp.concat([xp.zeros_like(self.indptr[:1]), ends])
+        total = int(indptr[-1])
+        values, indices = (self._empty(total, a) for a in (self.values, self.indices))
+        for at in row_ranges(total, self.at_once):
+            places = self._range(at, kind)
+            places = places + xp.take(starts - indptr[:-1], self._owners(at, indptr))
+            values[at] = xp.take(self.values, places)
+            indices[at] = xp.take(self.indices, places)
+        return indptr, indices, values
+
+    def _empty(self, size: int, like: Any) -> Any:
+        return self.xp.empty(size, dtype=like.dtype, device=compat.device(like))
+
+    def _range(self, at: slice, dtype: Any) -> Any:
+        device = compat.device(self.values)
+        return self.xp.arange(at.start, at.stop, dtype=dtype, device=device)
+
+    def _owners(self, at: slice, indptr: Any = None) -> Any:
+        """Return the rows that some entries are in."""
+        indptr = self.indptr if indptr is None else indptr
+        entries = self._range(at, indptr.dtype)
+        return self.xp.searchsorted(indptr, entries, side="right") - 1
+
+    def _parts(self) -> list[slice]:
+        """Cut the entries into parts that are worked on at a time."""
+        return row_ranges(self.n_entries, self.at_once)
+
+    def rows(self, rows: Index) -> Tall:
+        part, xp = self.take(rows), self.xp
+        n, p = part.shape
+        device = compat.device(self.values)
+        dense = xp.zeros(n * p, dtype=self.values.dtype, device=device)
+        for at in part._parts():
+            columns = xp.astype(part.indices[at], xp.int64)
+            dense[part._owners(at) * p + columns] = part.values[at]
+        return xp.reshape(dense, (n, p))
+
+    def toarray(self) -> np.ndarray:
+        return self.to_memory().array.toarray()
+
+    def to_memory(self) -> Sparse:
+        parts = tuple(to_host(a) for a in (self.values, self.indices, self.indptr))
+        return Sparse(sp.csr_array(parts, shape=self.shape), self.unit)
+
+    # Figures of rows, columns and entries
+
+    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
+        if column_weights is None:
+            column_weights = np.ones(self.shape[1])
+        weights = widen(self.to_device(np.asarray(column_weights)))
+        norms = []
+        for rows in self.ranges(self.at_once):
+            part = self.take(rows)
+            squares = self.xp.square(widen(part.values))
+            squared = self.built(part.indptr, part.indices, squares, part.shape)
+            norms.append(squared @ weights)
+        return stack(norms)
+
+    def column_sqnorms(self) -> np.ndarray:
+        total = np.zeros(self.shape[1])
+        for at in self._parts():
+            total += self._column_sums(at, self.xp.square(widen(self.values[at])))
+        return total
+
+    def _column_sums(self, at: slice, figures: Any) -> np.ndarray:
+        """Return sums over each column of figures that some entries have."""
+        count = self.xp.bincount  # beyond the standard, but these libraries have it
+        return to_host(count(self.indices[at], widen(figures), minlength=self.shape[1]))
+
+    def max_abs(self) -> float:
+        if not self.n_entries:
+            return 0.0
+        return float(max(self.xp.max(self.values), -self.xp.min(self.values)))
+
+    def most_negative(self) -> float:
+        return min(float(self.xp.min(self.values)), 0.0) if self.n_entries else 0.0
+
+    def not_finite(self) -> tuple[int, int, int, float]:
+        if len(self.row_blocks) > 1:
+            return super().not_finite()
+        if bool(self.xp.all(self.xp.isfinite(self.values))):
+            return 0, -1, -1, 0.0
+        return self.to_memory().not_finite()
+
+    # The same places with other values
+
+    def rescaled(self, factor: float) -> Self:
+        return self._with(times(self.values, factor), self.unit / factor)
+
+    def multiplied(self, rows: Any, columns: Any) -> Self:
+        """Return the matrix with its rows and columns multiplied, as a copy."""
+        values = self.xp.empty_like(self.values)
+        for at in self._parts():
+            few = self.values[at]
+            if rows is not None:
+                few = few * self.xp.take(rows, self._owners(at))
+            if columns is not None:
+                few = few * self.xp.take(columns, self.indices[at])
+            values[at] = few
+        return self._with(values)
+
+    def filled(self, fill: Any = None) -> Self:
+        """Return the rows with stored NaN filled in; by zeros without a ``fill``."""
+        xp, p = self.xp, self.shape[1]
+        bad = xp.nonzero(xp.isnan(self.values))[0]
+        values = xp.asarray(self.values, copy=True)
+        values[bad] = 0
+        if fill is not None and bad.shape[0]:
+            bad = xp.astype(bad, self.indptr.dtype)
+            owner = xp.searchsorted(self.indptr, bad, side="right") - 1
+            rows, which = xp.unique_inverse(owner)
+            # Work on a row takes several times its length.
+            for part in row_ranges(rows.shape[0], 2**22 // p):
+                few = xp.reshape(fill(self.rows(to_host(rows[part]))), (-1,))
+                inside = (which >= part.start) & (which < part.stop)
+                at = bad[inside]
+                columns = xp.astype(xp.take(self.indices, at), xp.int64)
+                cells = (which[inside] - part.start) * p + columns
+                values[at] = xp.take(few, cells)
+        return self._with(values, self.unit)
+
+    def missing(self) -> Self:
+        """Return 1 where a cell is missing; all others are not stored."""
+        xp, kind = self.xp, self.indptr.dtype
+        bad = xp.astype(xp.nonzero(xp.isnan(self.values))[0], kind)
+        indptr = xp.astype(xp.searchsorted(bad, self.indptr), kind)
+        ones = xp.ones_like(xp.take(self.values, bad))
+        indices = xp.take(self.indices, bad)
+        return type(self)(self.built(indptr, indices, ones, self.shape))
+
+    def _fit(self, at: slice, parts: Tall, directions: Tall) -> Any:
+        """Return ``parts @ directions.T`` at some entries."""
+        rows, columns = self._owners(at), self.indices[at]
+        fit = self.xp.zeros_like(self.values[at])
+        for j in range(parts.shape[1]):
+            along = self.xp.take(parts[:, j], rows)
+            fit += along * self.xp.take(directions[:, j], columns)
+        return fit
+
+    def energy_at_entries(
+        self, parts: Tall, directions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return sums of squares of a fit at stored entries, and of what it leaves."""
+        fitted, left = np.zeros(self.shape[1]), np.zeros(self.shape[1])
+        along = self.cast(directions)
+        for at in self._parts():
+            fit = self._fit(at, parts, along)
+            fitted += self._column_sums(at, self.xp.square(fit))
+            left += self._column_sums(at, self.xp.square(self.values[at] - fit))
+        return fitted, left
+
+    def minus_fit(self, parts: Tall, directions: np.ndarray, gain: np.ndarray) -> Self:
+        """Return stored entries less their fit, each column times a gain."""
+        values = self.xp.empty_like(self.values)
+        along, gains = self.cast(directions), self.cast(gain)
+        for at in self._parts():
+            left = self.values[at] - self._fit(at, parts, along)
+            values[at] = left * self.xp.take(gains, self.indices[at])
+        return self._with(values)
+
+    def with_signs(self, _: Any, __: Any, seed: tuple[int, int]) -> Self:
+        """Multiply stored entries by random signs that a seed gives."""
+        xp, rng = self.xp, np.random.default_rng(seed)
+        drawn = np.frombuffer(rng.bytes(-(-self.n_entries // 8)), dtype=np.uint8)
+        # Bits travel, eight to a byte, in the order of random_signs.
+        shifts = self.to_device(np.arange(7, -1, -1, dtype=np.uint8))
+        bits = xp.reshape((self.to_device(drawn)[:, None] >> shifts) & 1, (-1,))
+        up = bits[: self.n_entries] == 1
+        return self._with(xp.where(up, self.values, -self.values))
+
+
+class TorchSparse(SparseDevice):
+    """A torch tensor of layout CSR.
+
+    Torch multiplies a transposed CSR tensor by sorting all its entries, each time. On a
+    device the products of entries are added up by columns instead, ``products`` of them
+    at a time. On the host SciPy multiplies, in the same memory.
+    """
+
+    host_copy = (
+        "copy (scipy.sparse.csr_array((X.values().cpu(), X.col_indices().cpu(), "
+        "X.crow_indices().cpu()), X.shape) of a CSR tensor)"
+    )
+    products = 2**26
+
+    @staticmethod
+    def arrays_of(array: Any) -> tuple[Any, Any, Any]:
+        return array.crow_indices(), array.col_indices(), array.values()
+
+    @staticmethod
+    def built(indptr: Any, indices: Any, values: Any, shape: tuple[int, int]) -> Any:
+        import torch
+
+        return torch.sparse_csr_tensor(
+            indptr, indices, values, shape, check_invariants=False
+        )
+
+    def __matmul__(self, W: Any) -> Tall:
+        return self.array @ self.cast(W)
+
+    def adjoint(self, V: Any) -> Tall:
+        V = self.cast(V)
+        if V.ndim == 1:
+            return self.adjoint(V[:, None])[:, 0]
+        if self.values.device.type == "cpu":
+            return self.cast(self._in_scipy.adjoint(to_host(V)))
+        return self.sums_by_column(V)
+
+    @cached_property
+    def _in_scipy(self) -> Sparse:
+        return self.to_memory()
+
+    def sums_by_column(self, V: Tall) -> Tall:
+        """Return ``X.T @ V`` by adding up the products of entries."""
+        n, p = self.shape
+        total, sizes = V.new_zeros((p, V.shape[1])), self.indptr.diff()
+        entries = self.products // max(V.shape[1], 1)
+        blocks = row_ranges(n, entries * n // max(self.n_entries, 1))
+        edges = np.array([0, *(rows.stop for rows in blocks)])
+        ends = to_host(self.xp.take(self.indptr, self.to_device(edges))).tolist()
+        for rows, (first, last) in zip(blocks, pairwise(ends), strict=True):
+            each = {"dim": 0, "output_size": last - first}
+            part = V[rows].repeat_interleave(sizes[rows], **each)
+            part *= self.values[first:last, None]
+            total.index_add_(0, self.indices[first:last], part)
+        return total
+
+
+class CupySparse(SparseDevice):
+    """A CSR matrix of CuPy. cuSPARSE multiplies it, and its transpose, as it is."""
+
+    host_copy = "copy (X.get())"
+
+    @staticmethod
+    def arrays_of(array: Any) -> tuple[Any, Any, Any]:
+        return array.indptr, array.indices, array.data
+
+    @staticmethod
+    def built(indptr: Any, indices: Any, values: Any, shape: tuple[int, int]) -> Any:
+        from cupyx.scipy.sparse import csr_matrix
+
+        array = csr_matrix((values, indices, indptr), shape=shape)
+        array.has_canonical_format = True  # else CuPy looks before each product
+        return array
+
+    def __matmul__(self, W: Any) -> Tall:
+        return self._times(self.array, self.cast(W))
+
+    def adjoint(self, V: Any) -> Tall:
+        return self._times(self.array.T, self.cast(V))
+
+    def _times(self, array: Any, W: Tall) -> Tall:
+        if W.ndim == 2 and W.shape[1] == 0:  # not known to cuSPARSE
+            return self.xp.zeros((array.shape[0], 0), dtype=W.dtype)
+        # cuSPARSE gives columns one after the other; work on rows wants the rows.
+        return self.xp.asarray(array @ W, order="C")
+
+
+def open_sparse(X: Any) -> SparseDevice | None:
+    """Return a sparse matrix of torch or CuPy as a matrix, and None for all else.
+
+    Other layouts than CSR are converted, once.
+    """
+    if compat.is_torch_array(X) and str(X.layout) != "torch.strided":
+        return _from_torch(X)
+    # AnnData has a subclass of its own for views.
+    homes = (kind.__module__ for kind in type(X).__mro__)
+    if any(home.startswith("cupyx.scipy.sparse") for home in homes):
+        return _from_cupy(X)
+    return None
+
+
+def _from_torch(X: Any) -> TorchSparse:
+    check_numbers(X)
+    layout = str(X.layout)
+    sparse = layout.startswith("torch.sparse_")
+    if not sparse or (X.ndim == 2 and X.sparse_dim() != 2):
+        raise TypeError(
+            f"X is a torch tensor of layout {layout}, which has no rows of stored "
+            "entries; give a dense tensor or one of layout torch.sparse_csr."
+        )
+    check_two_dimensions(X)
+    X = X.detach()
+    if layout != "torch.sparse_csr":
+        with warnings.catch_warnings():
+            # Torch says, once, that it may change what it has for CSR.
+            warnings.simplefilter("ignore", UserWarning)
+            if layout in ("torch.sparse_bsr", "torch.sparse_bsc"):
+                X = X.to_sparse_coo()  # the only way that torch knows
+            if str(X.layout) == "torch.sparse_coo":
+                X = X.coalesce()
+            X = X.to_sparse_csr()
+    indptr, indices, values = TorchSparse.arrays_of(X)
+    _check_places(X, indptr, indices)
+    floats = real_floats(values)
+    if floats is not values:
+        X = TorchSparse.built(indptr, indices, floats, X.shape)
+    return TorchSparse(X)
+
+
+def _from_cupy(X: Any) -> CupySparse:
+    check_two_dimensions(X)
+    found = X.tocsr()
+    if not found.has_canonical_format:
+        # In a copy: CuPy would sort the user's own entries.
+        found = found.copy() if found is X else found
+        found.sum_duplicates()
+    indptr, indices, values = CupySparse.arrays_of(found)
+    _check_places(found, indptr, indices)
+    return CupySparse(
+        CupySparse.built(indptr, indices, real_floats(values), found.shape)
+    )
+
+
+def _check_places(X: Any, indptr: Any, indices: Any) -> None:
+    """Raise where entries are in no row or column: products would end the process."""
+    n_entries, p = int(indices.shape[0]), int(X.shape[1])
+    if int(indptr[-1]) != n_entries:
+        raise ValueError(
+            f"X is a sparse matrix with {n_entries} entries of which its rows have "
+            f"{int(indptr[-1])}; check how it was made."
+        )
+    if not n_entries:
+        return
+    xp = namespace(indices)
+    least, most = int(xp.min(indices)), int(xp.max(indices))
+    if least < 0 or most >= p:
+        raise ValueError(
+            f"X is a sparse matrix of {p} columns with an entry in column "
+            f"{least if least < 0 else most}; check how it was made."
+        )

@@ -1,0 +1,422 @@
+"""K-means on rows of an embedding, wherever they are.
+
+Several spaces, which have as many rows each, and several runs in each go side by side:
+``rows`` is (n_spaces, n, m), centres are (n_spaces, n_runs, k, m). Rows stay where they
+are, centres are NumPy arrays on the host. A device works on all at once; a host on one
+run at a time, which may then be the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ihgmm.matrix.tall import (
+    Tall,
+    few_rows,
+    largest,
+    namespace,
+    row_dots,
+    side_by_side,
+    to_device,
+    to_host,
+)
+from ihgmm.matrix.threads import one_thread
+
+
+class Run(NamedTuple):
+    """Where one run of k-means has ended."""
+
+    centers: np.ndarray  # (k, m)
+    labels: Tall  # the nearest centre of each row
+    inertia: float  # weighted sum of squared distances to it
+    n_iter: int  # how often centres have moved
+
+
+def kmeans_runs(
+    spaces: Sequence[Tall],
+    n_clusters: int,
+    *,
+    n_init: int | Literal["auto"] = "auto",
+    max_iter: int = 300,
+    full_trials: int = 10_000,
+    until_settled: bool = False,
+    weights: Tall | None = None,
+    rng: np.random.Generator,
+) -> list[list[Run]]:
+    """Run k-means in each of some spaces, started well; return runs, the best first.
+
+    The first of ``n_init`` starts is the pivoted QR of the rows, the others are
+    k-means++; "auto" means 1 + 10. Beyond ``full_trials`` rows the starts compete on a
+    sample of the rows, until three have ended in the same best place; those that end in
+    different places, nearly as good as the best, go on. With ``until_settled``, starts
+    end as soon on all rows. Runs that end in the same place are returned once.
+    """
+    n, starts = spaces[0].shape[0], 1 + 10 if n_init == "auto" else n_init
+    on_sample = n > full_trials
+    settle = n_init == "auto" and (on_sample or until_settled)
+    trials, trial_weights = spaces, weights
+    if on_sample:
+        size = int(np.clip(64 * n_clusters, 1_000, full_trials))
+        drawn = rng.choice(n, size, replace=False, shuffle=False)
+        trials = [few_rows(rows, drawn) for rows in spaces]
+        trial_weights = None if weights is None else few_rows(weights, drawn)
+    pivots = spaces
+    if n > 2**12:
+        drawn = rng.choice(n, 2**12, replace=False, shuffle=False)
+        pivots = [few_rows(rows, drawn) for rows in spaces]
+    # Drawn at once: the same whether runs go side by side, or one ends the search.
+    draws = rng.random(
+        (len(spaces), starts - 1, n_clusters, 2 + int(np.log(n_clusters)))
+    )
+    # Only runs to the very end show whether they meet in the same place.
+    options: dict[str, Any] = {
+        "max_iter": max_iter,
+        "tol": 0.0 if on_sample or settle else 1e-5,
+    }
+    found = []
+    # One thread: the order of sums, and so the labels, never depend on how many there
+    # are.
+    with one_thread():
+        step = side_by_side(spaces[0], len(spaces))
+        for i in range(0, len(spaces), step):
+            at = slice(i, i + step)
+            first = pivot_rows(in_one(pivots[at]), n_clusters)
+            tried = in_one(trials[at])
+            found += _started(tried, first, draws[at], trial_weights, settle, options)
+        if not on_sample:
+            return [distinct(runs) for _, runs in found]
+        return [
+            distinct(_on_all(rows, trial, *started, weights, max_iter))
+            for rows, trial, started in zip(spaces, trials, found, strict=True)
+        ]
+
+
+def in_one(arrays: Sequence[Tall]) -> Tall:
+    """Return arrays as one, with an axis before the others."""
+    if len(arrays) == 1:
+        return arrays[0][None, ...]
+    return namespace(arrays[0]).stack(arrays)
+
+
+def _started(
+    rows: Tall,
+    pivots: np.ndarray,
+    draws: np.ndarray,
+    weights: Tall | None,
+    settle: bool,
+    options: dict[str, Any],
+) -> list[tuple[np.ndarray, list[Run]]]:
+    """Return, for each space, the start by pivots and the runs from all starts."""
+    count = draws.shape[1]
+    found = lloyd(rows, pivots[:, None], weights, **options)
+    step = side_by_side(rows, count)
+    for i in range(0, count, max(step, 1)):
+        starts = plus_plus(rows, draws[:, i : i + step], weights)
+        more = lloyd(rows, starts, weights, **options)
+        found = [runs + others for runs, others in zip(found, more, strict=True)]
+        if settle and all(map(is_settled, found)):
+            break
+    if settle:  # runs side by side are all there; one after the other, some would not
+        found = [_until_settled(runs) for runs in found]
+    return list(zip(pivots, found, strict=True))
+
+
+def _until_settled(runs: list[Run]) -> list[Run]:
+    count = next((i for i in range(1, len(runs)) if is_settled(runs[:i])), len(runs))
+    return runs[:count]
+
+
+def _on_all(
+    rows: Tall,
+    trial: Tall,
+    pivots: np.ndarray,
+    runs: list[Run],
+    weights: Tall | None,
+    max_iter: int,
+) -> list[Run]:
+    """Let the best runs on a trial go on with all rows, and the pivots if need be."""
+    finals = [final.centers for final in _finalists(runs, rows.shape[0])]
+    if not (is_settled(runs) and _all_shown(trial, pivots)):
+        finals.append(pivots)
+    step = side_by_side(rows, len(finals))
+    # To the tolerance of most libraries.
+    return [
+        run
+        for i in range(0, len(finals), step)
+        for run in lloyd(
+            rows[None, ...],
+            np.array(finals[i : i + step])[None],
+            weights,
+            max_iter=max_iter,
+            tol=1e-4,
+        )[0]
+    ]
+
+
+def distinct(runs: list[Run]) -> list[Run]:
+    """Return runs by their inertia, those that ended in the same place once."""
+    runs = sorted(runs, key=attrgetter("inertia"))
+    return runs[:1] + [
+        run for before, run in pairwise(runs) if not _same(run.inertia, before.inertia)
+    ]
+
+
+def lloyd(
+    rows: Tall,
+    starts: np.ndarray,
+    weights: Tall | None = None,
+    *,
+    max_iter: int = 300,
+    tol: float = 0.0,
+) -> list[list[Run]]:
+    """Run Lloyd's iterations; return a list of runs for each space.
+
+    A run ends when its centres, all together, move by no more than ``tol`` times the
+    mean variance of a column, squared. A centre that lost all its rows goes to the row
+    that is farthest from its own.
+    """
+    xp, (n_spaces, n_runs, _, m) = namespace(rows), starts.shape
+    # Sums and sizes of clusters come from one product.
+    values = xp.concat([rows, xp.ones_like(rows[:, :, :1])], axis=2)
+    if weights is not None:
+        values = values * weights[:, None]
+    all_rows = n_runs * to_host(xp.sum(values[:, :, m], axis=1))
+    columns = xp.matrix_transpose(rows)
+    least = np.zeros((n_spaces, 1))
+    if tol:
+        least = tol * to_host(xp.mean(xp.var(rows, axis=1), axis=1))[:, None]
+    centers = starts.astype(np.float64)
+    n_iter = np.zeros((n_spaces, n_runs), dtype=int)
+    going = np.ones((n_spaces, n_runs), dtype=bool)
+    while True:
+        scores = _scores(columns, centers)
+        if not going.any():
+            break
+        sums = _sums(_members(scores), values)
+        # Rows as near to two centres count twice.
+        if (sums[:, :, :, m].sum(axis=(1, 2)) > all_rows * (1 + 1e-9)).any():
+            sums = _sums(_first_members(scores), values)
+        sizes = sums[..., m:]
+        moved = sums[..., :m] / np.where(sizes > 0, sizes, 1.0)
+        lost = sizes[..., 0] <= 0
+        for space, run in np.argwhere(lost.any(axis=2) & going):
+            at = lost[space, run]
+            moved[space, run, at] = _farthest(
+                rows[space, ...], scores[space, run, ...], centers[space, run, at]
+            )
+        shift = np.square(moved - centers).sum(axis=(2, 3))
+        centers[going] = moved[going]
+        n_iter += going
+        going &= (shift > least) & (n_iter < max_iter)
+    labels = xp.argmax(scores, axis=2)
+    inertias = _inertias(rows, centers, labels, weights)
+    return [
+        [
+            Run(
+                centers[s, r], labels[s, r, :], float(inertias[s, r]), int(n_iter[s, r])
+            )
+            for r in range(n_runs)
+        ]
+        for s in range(n_spaces)
+    ]
+
+
+def _scores(columns: Tall, centers: np.ndarray) -> Tall:
+    """Return scores of centres, (n_spaces, n_runs, k, n): the nearest has the largest.
+
+    ``columns`` are the transposed rows.
+    """
+    n_spaces, n_runs, k, m = centers.shape
+    halves = np.einsum("srkm,srkm->srk", centers, centers)[..., None] / 2
+    both = np.concatenate([centers, -halves], axis=3).reshape(n_spaces, -1, m + 1)
+    both = to_device(both, columns)
+    xp = namespace(columns)
+    scores = xp.matmul(both[:, :, :-1], columns)
+    scores += both[:, :, -1:]
+    return xp.reshape(scores, (n_spaces, n_runs, k, -1))
+
+
+def _members(scores: Tall) -> Tall:
+    """Return 1 where a score is the largest of its row."""
+    xp = namespace(scores)
+    return xp.astype(scores == xp.max(scores, axis=2, keepdims=True), scores.dtype)
+
+
+def _first_members(scores: Tall) -> Tall:
+    """Return 1 where a score is the first of the largest of its row."""
+    xp, members = namespace(scores), _members(scores)
+    first = xp.cumulative_sum(members, axis=2) == 1
+    return members * xp.astype(first, scores.dtype)
+
+
+def _sums(members: Tall, values: Tall) -> np.ndarray:
+    """Return the sums of some values over the rows of each cluster."""
+    xp, (n_spaces, n_runs, k, n) = namespace(values), members.shape
+    members = xp.reshape(members, (n_spaces, n_runs * k, n))
+    return to_host(xp.matmul(members, values)).reshape(n_spaces, n_runs, k, -1)
+
+
+def _inertias(
+    rows: Tall, centers: np.ndarray, labels: Tall, weights: Tall | None
+) -> np.ndarray:
+    xp, (n_spaces, n_runs, k, m) = namespace(rows), centers.shape
+    flat = to_device(centers.reshape(-1, m), rows)
+    which = to_device(
+        np.arange(n_spaces * n_runs).reshape(n_spaces, n_runs, 1) * k, rows
+    )
+    own = xp.take(flat, xp.reshape(labels + which, (-1,)), axis=0)
+    left = rows[:, None, ...] - xp.reshape(own, (*labels.shape, m))
+    squares = xp.sum(left * left, axis=3)
+    squares = squares if weights is None else squares * weights
+    return to_host(xp.sum(squares, axis=2))
+
+
+def _farthest(rows: Tall, scores: Tall, others: np.ndarray) -> np.ndarray:
+    """Return the rows that are farthest from their centres; others if none is off."""
+    gaps = row_dots(rows, rows) - 2 * namespace(scores).max(scores, axis=0)
+    far = largest(gaps, len(others))
+    chosen, gap = to_host(few_rows(rows, far)), to_host(few_rows(gaps, far))
+    order = np.argsort(-gap, kind="stable")
+    return np.where((gap > 1e-12)[order, None], chosen[order], others)
+
+
+def plus_plus(rows: Tall, draws: np.ndarray, weights: Tall | None = None) -> np.ndarray:
+    """Return starts by greedy k-means++ from random numbers.
+
+    ``draws`` is (n_spaces, n_runs, k, n_trials).
+    """
+    chosen = spread_rows(rows, draws, weights)
+    return _picked(rows, chosen.reshape(len(chosen), -1)).reshape(*chosen.shape, -1)
+
+
+def _picked(rows: Tall, positions: np.ndarray) -> np.ndarray:
+    """Return some rows of each space, (n_spaces, count, m)."""
+    n_spaces, n, m = rows.shape
+    flat = namespace(rows).reshape(rows, (n_spaces * n, m))
+    at = positions + np.arange(n_spaces)[:, None] * n
+    return to_host(few_rows(flat, at.ravel())).reshape(*positions.shape, m)
+
+
+def spread_rows(
+    rows: Tall, draws: np.ndarray, weights: Tall | None = None
+) -> np.ndarray:
+    """Return positions of rows, (n_spaces, n_runs, k), that are far from each other.
+
+    Each is that of a few candidates, drawn with the squared distance to the rows chosen
+    before, which leaves the smallest sum of such distances.
+    """
+    xp, (n_spaces, n, m) = namespace(rows), rows.shape
+    n_runs, k = draws.shape[1:3]
+    flat, columns = xp.reshape(rows, (-1, m)), xp.matrix_transpose(rows)
+    squares = xp.sum(rows * rows, axis=2)[:, None, None, :]
+    runs = np.arange(n_spaces * n_runs).reshape(n_spaces, n_runs, 1)
+    # The rows of a run among those of all runs, and of its space among all spaces.
+    before, first = to_device(runs * n, rows), to_device(runs // n_runs * n, rows)
+    uniform = to_device(draws, rows)
+    counts = xp.ones_like(rows[0, :, 0]) if weights is None else weights
+    closest: Any = None
+    chosen = []
+    for step in range(k):
+        mass = xp.broadcast_to(counts, (n_spaces, n_runs, n))
+        mass = mass if closest is None else closest * counts
+        total = xp.cumulative_sum(xp.reshape(mass, (-1,)))  # of one run after another
+        ends = total[n - 1 :: n]
+        own = ends - xp.concat([xp.zeros_like(ends[:1]), ends[:-1]])
+        ends, own = xp.reshape(ends, before.shape), xp.reshape(own, before.shape)
+        wanted = ends - uniform[:, :, step, :] * own
+        at = xp.searchsorted(total, xp.reshape(wanted, (-1,)), side="right")
+        at = xp.clip(xp.reshape(at, wanted.shape) - before, 0, n - 1)
+        at = at[:, :, :1] if closest is None else at
+        tried = xp.take(flat, xp.reshape(at + first, (-1,)), axis=0)
+        sizes = xp.reshape(xp.sum(tried * tried, axis=1), (*at.shape, 1))
+        tried = xp.reshape(tried, (n_spaces, -1, m))
+        gaps = xp.reshape(xp.matmul(tried, columns), (*at.shape, n))
+        gaps = xp.clip(squares + sizes - 2 * gaps, 0.0, None)
+        if closest is not None:
+            gaps = xp.minimum(gaps, closest[:, :, None, :])
+        left = xp.matmul(gaps, counts)
+        best = _first_members(-left[..., None])
+        closest = xp.sum(gaps * best, axis=2)
+        chosen.append(xp.sum(at * xp.astype(best[..., 0], at.dtype), axis=2))
+    return to_host(xp.stack(chosen, axis=2))
+
+
+def pivot_rows(rows: Tall, k: int) -> np.ndarray:
+    """Return k rows of each space that are as different as can be.
+
+    They are the first pivots of a QR decomposition of the transposed rows: each is the
+    row with the largest part that those before it do not span.
+    """
+    return _picked(rows, pivots(rows, k))
+
+
+def pivots(rows: Tall, k: int) -> np.ndarray:
+    """Return the positions of :func:`pivot_rows`."""
+    xp, (n_spaces, n, m) = namespace(rows), rows.shape
+    flat = xp.reshape(rows, (-1, m))
+    first = to_device(np.arange(n_spaces) * n, rows)
+    places = to_device(np.arange(n), rows)
+    left = xp.sum(rows * rows, axis=2)
+    basis = xp.zeros_like(rows[:, :1, :])
+    chosen = []
+    for _ in range(k):
+        at = xp.argmax(left, axis=1)
+        row = xp.take(flat, at + first, axis=0)[:, None, :]
+        for _ in range(2):  # once would leave rounding of the order of the row
+            row = row - xp.matmul(xp.matmul(row, xp.matrix_transpose(basis)), basis)
+        length = xp.sqrt(xp.sum(row * row, axis=2, keepdims=True))
+        row = row / xp.clip(length, 1e-300, None)
+        basis = xp.concat([basis, row], axis=1)
+        left = left - xp.matmul(rows, xp.matrix_transpose(row))[:, :, 0] ** 2
+        left = xp.where(places == at[:, None], -xp.ones_like(left), left)
+        chosen.append(at)
+    return to_host(xp.stack(chosen, axis=1))
+
+
+def sample(rows: Tall, size: int, rng: np.random.Generator) -> Tall:
+    """Return so many rows drawn at random, or all where they are no more."""
+    n = rows.shape[0]
+    if n <= size:
+        return rows
+    return few_rows(rows, rng.choice(n, size, replace=False, shuffle=False))
+
+
+def _same(first: float, second: float) -> bool:
+    """Tell whether runs of such inertias ended in the same place."""
+    return first <= second * (1 + 1e-9)
+
+
+def is_settled(runs: list[Run]) -> bool:
+    """Tell whether three starts have ended in the best place: no other is likely."""
+    best = min(run.inertia for run in runs)
+    return sum(_same(run.inertia, best) for run in runs) >= 3
+
+
+def _all_shown(trial: Tall, pivots: np.ndarray) -> bool:
+    """Tell whether each pivot is nearest to eight rows of the trial, or more.
+
+    With fewer, it may know of a cluster too small to show there.
+    """
+    centers = pivots[None, None].astype(np.float64)
+    members = _members(_scores(trial.T[None, ...], centers))
+    return bool(to_host(namespace(members).sum(members, axis=3)).min() >= 8)
+
+
+def _finalists(runs: list[Run], n_rows: int) -> list[Run]:
+    """Keep the best run and those that differ from it but are within five percent.
+
+    Together they see 2**16 rows at most, unless that is less than two runs.
+    """
+    most = max(2, 2**16 // n_rows)
+    runs = sorted(runs, key=attrgetter("inertia"))
+    kept = runs[:1]
+    for run in runs[1:]:
+        near = run.inertia <= 1.05 * runs[0].inertia
+        if near and not _same(run.inertia, kept[-1].inertia) and len(kept) < most:
+            kept.append(run)
+    return kept

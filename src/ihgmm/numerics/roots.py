@@ -1,0 +1,35 @@
+"""Where functions that fall come to zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ihgmm.matrix.tall import ratio
+
+
+def falling_root(
+    function: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    """Return where each of some functions falls to zero, at or between two ends.
+
+    A secant meets the root in a few steps; where it would move one end only, the value
+    at the other counts half (the Illinois rule). Where a function is positive at both
+    ends the upper one is returned.
+    """
+    above, below = function(low), function(high)
+    side, middle = np.zeros(len(high)), high
+    for _ in range(60):  # more than a float64 has bits
+        before, slope = middle, above - below
+        step = np.clip(ratio(above, slope, 1.0), 0.0, 1.0)
+        middle = low + (high - low) * step
+        value = function(middle)
+        more = value > 0
+        below = np.where(more, np.where(side > 0, below / 2, below), value)
+        above = np.where(more, value, np.where(side < 0, above / 2, above))
+        low, high = np.where(more, middle, low), np.where(more, high, middle)
+        side = np.where(more, 1.0, -1.0)
+        if (np.abs(middle - before) <= 1e-15 * np.abs(middle)).all():
+            break
+    return middle

@@ -1,0 +1,317 @@
+"""Sparse matrices of torch and CuPy: layouts, types, messages, and what stays where.
+
+That they give NumPy's answers is asked by the contract of all kinds.
+"""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from array_kinds import (
+    cupy_csr,
+    needed,
+    quiet,
+    torch_csr,
+    torch_csr_cuda,
+    torch_csr_in_parts,
+)
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import DataConversionWarning
+
+from ihgmm import (
+    Biwhitener,
+    IhGMM,
+    IhSC,
+    SDPKMeans,
+    TwoComponentLloyd,
+    diagnose,
+    estimate_parameters,
+    scale_heterogeneity_test,
+    with_missing,
+)
+from ihgmm.matrix import as_matrix, to_host
+from ihgmm.matrix.sparse_device import open_sparse
+from ihgmm.metrics import misclassification_rate
+
+
+@pytest.fixture(params=[torch_csr, torch_csr_cuda, cupy_csr], ids=lambda p: p.__name__)
+def to_device(request):
+    """A way to turn a NumPy array into a sparse matrix of another library."""
+    request.param(np.eye(2))
+    return request.param
+
+
+def sample(n=1_000, p=80, k=4, seed=0, dtype=np.float64):
+    """Rows of a fifth of their entries, each cluster in columns of its own."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(k, size=n)
+    chances = np.where(rng.random((k, p)) < 0.3, 0.5, 0.05)
+    X = rng.gamma(4.0, size=(n, p)) * (rng.random((n, p)) < chances[labels])
+    return (X * rng.uniform(1, 20, (n, 1))).astype(dtype), labels
+
+
+@pytest.mark.parametrize(
+    ("make", "dtype"),
+    [
+        (lambda: IhSC(4, random_state=0), np.float32),
+        (lambda: IhSC(4, random_state=0), np.float64),
+        (lambda: IhSC(4, whiten="learned", random_state=0), np.float64),
+        (lambda: IhSC(4, signed=True, random_state=0), np.float32),
+        (lambda: IhSC(4, outliers="auto", random_state=0), np.float64),
+        (lambda: IhGMM(4, random_state=0), np.float32),
+        (lambda: IhGMM(4, noise="tied", random_state=0), np.float64),
+    ],
+    ids=["IhSC32", "IhSC", "whiten", "signed", "outliers", "IhGMM", "tied"],
+)
+def test_estimators(to_device, make, dtype):
+    X, labels = sample(dtype=dtype)
+    A = to_device(X)
+    found, wanted = make().fit(A), make().fit(sp.csr_array(X))
+    assert_array_equal(to_host(found.labels_), wanted.labels_)
+    assert misclassification_rate(labels, wanted.labels_) < 0.02
+    home = as_matrix(A).values
+    assert type(found.labels_) is type(home)
+    assert found.labels_.device == home.device
+    assert_array_equal(to_host(found.predict(A)), wanted.predict(sp.csr_array(X)))
+
+
+def test_weights_and_rows_that_are_left_out(to_device):
+    X, _ = sample()
+    X[500] = 0
+    weights = np.linspace(0, 2, len(X))
+    weights[:100] = 0
+    with pytest.warns(DataConversionWarning, match="1 of 900 rows are zero"):
+        found, wanted = (
+            IhSC(4, random_state=0).fit(Y, sample_weight=weights)
+            for Y in (to_device(X), sp.csr_array(X))
+        )
+    assert_array_equal(to_host(found.labels_), wanted.labels_)
+    assert_allclose(to_host(found.cluster_centers_), wanted.cluster_centers_, 1e-6)
+
+
+def test_whitened_rows(to_device):
+    X = np.random.default_rng(0).poisson(0.5, (300, 40)).astype(float)
+    found, wanted = (
+        Biwhitener().fit_transform(Y) for Y in (to_device(X), sp.csr_array(X))
+    )
+    assert type(found) is type(to_device(X))
+    assert_allclose(as_matrix(found).toarray(), wanted.toarray(), rtol=1e-9)
+
+
+# Layouts and types
+
+
+def layouts():
+    torch = needed("torch")
+    X, _ = sample(200, 40)
+    A = torch.asarray(X)
+    coo = A.to_sparse_coo()
+    # Entries in any order, and one of them in two parts.
+    indices, values = coo.indices().flip(1), coo.values().flip(0)
+    indices, values = (
+        torch.cat([indices, indices[:, :1]], 1),
+        torch.cat([values, -values[:1]]),
+    )
+    values[0] *= 2
+    mixed = torch.sparse_coo_tensor(indices, values, A.shape, check_invariants=True)
+    return X, {
+        "coo": coo,
+        "coo, not coalesced": mixed,
+        "csc": quiet(A.to_sparse_csc),
+        "csr, transposed": quiet(A.T.contiguous().to_sparse_csr).t(),
+        "bsr": quiet(lambda: A.to_sparse_bsr((2, 4))),
+        "bsc": quiet(lambda: A.to_sparse_bsc((4, 2))),
+        "gradients": torch_csr(X).requires_grad_(),
+    }
+
+
+@pytest.mark.parametrize(
+    "layout",
+    ["coo", "coo, not coalesced", "csc", "csr, transposed", "bsr", "bsc", "gradients"],
+)
+def test_layouts_of_torch(layout):
+    X, tensors = layouts()
+    given = tensors[layout]
+    before = given.layout
+    assert_allclose(as_matrix(given).toarray(), X, rtol=1e-15)
+    found, wanted = (IhSC(4, random_state=0).fit(Y) for Y in (given, sp.csr_array(X)))
+    assert_array_equal(to_host(found.labels_), wanted.labels_)
+    assert not found.scales_.requires_grad
+    assert given.layout == before
+
+
+@pytest.mark.parametrize("convert", ["tocsc", "tocoo"])
+def test_layouts_of_cupy(convert):
+    X, _ = sample(200, 40)
+    given = getattr(cupy_csr(X), convert)()
+    A = as_matrix(given)
+    assert_array_equal(A.toarray(), X)
+    assert_allclose(to_host(A.adjoint(X)), X.T @ X, rtol=1e-9)
+    assert_array_equal(
+        as_matrix(needed("cupyx.scipy.sparse").eye(3)).toarray(), np.eye(3)
+    )
+
+
+def test_cupy_entries_in_any_order():
+    cupy, sparse = needed("cupy"), needed("cupyx.scipy.sparse")
+    parts = cupy.ones(4), cupy.asarray([2, 0, 1, 1]), cupy.asarray([0, 2, 4])
+    given = sparse.csr_matrix(parts, shape=(2, 3))
+    assert_array_equal(as_matrix(given).toarray(), [[1, 0, 1], [0, 2, 0]])
+    assert_array_equal(to_host(given.indices), [2, 0, 1, 1])  # the user's own
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [("float16", "float32"), ("bfloat16", "float32"), ("bool", "float64"),
+     ("int16", "float64"), ("uint8", "float64")],
+)  # fmt: skip
+def test_types(name, wanted):
+    torch = needed("torch")
+    X = np.random.default_rng(0).random((30, 9)) < 0.5
+    given = torch_csr(X.astype(np.float64)).to(getattr(torch, name))
+    A = as_matrix(given)
+    assert A.dtype == wanted
+    assert_array_equal(A.toarray(), X)
+    assert given.dtype == getattr(torch, name)
+
+
+def test_the_users_entries_stay_as_they_are(to_device):
+    X, _ = sample(300, 40, dtype=np.float32)
+    X = X * np.float32(1e25)  # another unit is taken
+    A = to_device(X)
+    matrix = as_matrix(A)
+    before = [to_host(a).copy() for a in (matrix.indptr, matrix.indices, matrix.values)]
+    model = IhSC(4, random_state=0).fit(A)
+    diagnose(A, model.labels_)
+    after = matrix.indptr, matrix.indices, matrix.values
+    for now, was in zip(after, before, strict=True):
+        assert_array_equal(to_host(now), was)
+
+
+def test_data_without_an_entry(to_device):
+    for n, p in ((20, 3), (3, 20)):
+        A = as_matrix(to_device(np.zeros((n, p))))
+        assert (A.n_entries, A.max_abs(), A.most_negative()) == (0, 0.0, 0.0)
+        assert_array_equal(to_host(A @ np.ones((p, 2))), np.zeros((n, 2)))
+        assert_array_equal(to_host(A.adjoint(np.ones((n, 2)))), np.zeros((p, 2)))
+        assert_array_equal(A.column_sqnorms(), np.zeros(p))
+        with pytest.raises(ValueError, match=f"All {n} rows of X are zero"):
+            IhSC(2).fit(to_device(np.zeros((n, p))))
+
+
+def test_blocks_without_a_column(to_device):
+    A = as_matrix(to_device(np.eye(3)))
+    assert (A @ np.ones((3, 0))).shape == (3, 0)
+    assert A.adjoint(np.ones((3, 0))).shape == (3, 0)
+
+
+# Missing cells
+
+
+def test_a_mask_says_what_is_missing(to_device):
+    X, _ = sample(50, 20)
+    mask = np.random.default_rng(0).random(X.shape) < 0.1
+    A = to_device(X)
+    found = with_missing(A, mask)
+    assert type(found) is type(A)
+    assert_array_equal(as_matrix(found).toarray(), np.where(mask, np.nan, X))
+    assert_array_equal(as_matrix(A).toarray(), X)
+    assert open_sparse(found).n_entries == np.count_nonzero((X != 0) | mask)
+
+
+# Messages
+
+
+def message(X, error=ValueError):
+    with pytest.raises(error) as caught:
+        IhSC(2).fit(X)
+    return str(caught.value)
+
+
+def test_tensors_that_are_no_matrix():
+    torch = needed("torch")
+    A = torch.asarray(sample(10, 4)[0])
+    csr = torch_csr(A.numpy())
+    text = message(csr.to("meta"))
+    assert re.search(r"on meta: it has a shape, \(10, 4\), and no numbers; give", text)
+    assert "Complex data not supported" in message(csr.to(torch.complex64))
+    text = message(quiet(torch.stack([A, A]).to_sparse_csr))
+    assert "Expected 2D array, got 3D array instead: X has shape (2, 10, 4)" in text
+    rows = A.to_sparse(1)
+    assert "layout torch.sparse_coo, which has no rows of" in message(rows, TypeError)
+    nested = quiet(
+        lambda: torch.nested.nested_tensor([A[0], A[1, :2]], layout=torch.jagged)
+    )
+    text = message(nested, TypeError)
+    assert "layout torch.jagged" in text
+    assert "give a dense tensor or one of layout torch.sparse_csr" in text
+
+
+def test_entries_that_are_in_no_column():
+    torch = needed("torch")
+
+    def tensor(indptr, indices):
+        places = torch.asarray(indptr), torch.asarray(indices)
+        return torch.sparse_csr_tensor(
+            *places, torch.ones(3), (3, 4), check_invariants=False
+        )
+
+    wrong = tensor([0, 1, 2, 3], [0, 4, 1])
+    assert "of 4 columns with an entry in column 4; check how" in message(wrong)
+    wrong = tensor([0, 1, 2, 3], [0, -1, 1])
+    assert "of 4 columns with an entry in column -1; check how" in message(wrong)
+    wrong = tensor([0, 1, 2, 2], [0, 3, 1])
+    assert "3 entries of which its rows have 2; check how" in message(wrong)
+
+
+def test_infinite_entries(to_device):
+    X, _ = sample(50, 6)
+    X[5, 2] = np.inf
+    text = message(to_device(X))
+    assert "contains infinity at row 5, column 2" in text
+
+
+@pytest.mark.parametrize("Estimator", [SDPKMeans, TwoComponentLloyd])
+def test_estimators_that_work_on_the_host(to_device, Estimator):
+    X, _ = sample(40, 6, 2)
+    with pytest.raises(TypeError) as caught:
+        Estimator().fit(to_device(X))
+    text, stored = str(caught.value), np.count_nonzero(X)
+    assert re.search(rf"a sparse \w+ array on .*, {stored} of 240 entries", text)
+    remedy = re.search(r"give a copy \((.*?)( of a CSR tensor)?\)\.$", text).group(1)
+    X = to_device(X)
+    assert sp.issparse(eval(remedy, {"X": X, "scipy": needed("scipy")}))
+
+
+# What leaves the device
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda A, labels: IhSC(4, refine=True, random_state=0).fit(A),
+        lambda A, labels: IhSC(4, gram="cosine", random_state=0).fit(A),
+        lambda A, labels: IhSC(4, gram="hetero", random_state=0).fit(A),
+        lambda A, labels: IhGMM(4, random_state=0).fit(A).bic(A),
+        lambda A, labels: estimate_parameters(A, labels),
+        lambda A, labels: diagnose(A, labels),
+        lambda A, labels: scale_heterogeneity_test(A, labels),
+    ],
+    ids=["refine", "cosine", "hetero", "mixture", "fit", "diagnose", "test"],
+)
+def test_the_entries_do_not_leave_their_device(monkeypatch, work):
+    """What comes to the host has a few numbers for each row or for each column."""
+    torch = needed("torch")
+    X, labels = sample(8_000, 120)
+    A, seen = torch_csr_in_parts(X), []
+    real = torch.Tensor.cpu
+
+    def spy(tensor, *given):
+        seen.append(tensor.numel())
+        return real(tensor, *given)
+
+    monkeypatch.setattr(torch.Tensor, "cpu", spy)
+    work(A, labels)
+    assert seen
+    assert max(seen) <= 16 * 8_000 < A.n_entries

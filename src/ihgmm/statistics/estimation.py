@@ -642,9 +642,7 @@ def _shrunk_variances(fit: _Fit, rows: Groups, p: int) -> Tall:
 def _error_share(values: Tall, errors: Tall, rows: Groups) -> Tall:
     """Return the share of error in the variance of the values of a cluster."""
     variance = rows.means((values - rows.means(values)) ** 2)
-    # Errors that are not known are large, yet a zero times them is zero.
-    xp = namespace(variance)
-    error = xp.minimum(rows.means(xp.clip(errors, None, 1e100)), variance)
+    error = namespace(variance).minimum(rows.means(errors), variance)
     return ratio(error, variance, 1.0)
 
 

@@ -24,7 +24,7 @@ from ihgmm.matrix import (
     recognize,
     to_host,
 )
-from ihgmm.matrix.tall import sorted_integers
+from ihgmm.matrix.tall import Groups, few_rows, number, sorted_integers
 from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.whitening import NOISES, looks_like_counts
 
@@ -174,10 +174,10 @@ def check_matrix(
     if in_memory and not matrix.on_host:
         matrix = _to_memory(matrix, estimator)
     known = matrix
-    total = float(namespace(matrix.sqnorms).sum(matrix.sqnorms))
+    total = number(namespace(matrix.sqnorms).sum(matrix.sqnorms))
     if missing == "fit" and np.isnan(total):
         known = Filled(matrix, "filled")
-        total = float(namespace(known.sqnorms).sum(known.sqnorms))
+        total = number(namespace(known.sqnorms).sum(known.sqnorms))
     info = np.finfo(matrix.dtype)
     if np.sqrt(float(info.tiny)) < total < np.sqrt(float(info.max)) * 1e12:
         return matrix
@@ -337,7 +337,7 @@ def check_row_count(n_samples: int, n_clusters: int) -> None:
 
 def check_live_rows(sqnorms: Tall, n_clusters: int) -> None:
     """Raise when fewer rows than clusters are not zero."""
-    live = int(namespace(sqnorms).count_nonzero(sqnorms))
+    live = int(number(namespace(sqnorms).count_nonzero(sqnorms)))
     if live < n_clusters:
         raise ValueError(
             f"n_clusters={n_clusters} is more than the {live} rows of X that are not "
@@ -484,7 +484,7 @@ def warn_missing(X: Matrix, names: Any = None) -> int:
 
     Data whose norms are finite lack nothing.
     """
-    if not np.isnan(float(namespace(X.sqnorms).sum(X.sqnorms))):
+    if not np.isnan(number(namespace(X.sqnorms).sum(X.sqnorms))):
         return 0
     n, p = X.shape
     counts = [*X.map(_missing_cells)]
@@ -513,7 +513,7 @@ def warn_zero_rows(sqnorms: Tall, unobserved: int = 0) -> None:
 
     So many of them are zero because no cell of theirs is observed.
     """
-    zero = int(namespace(sqnorms).count_nonzero(sqnorms == 0))
+    zero = int(number(namespace(sqnorms).count_nonzero(sqnorms == 0)))
     if zero == sqnorms.shape[0]:
         raise ValueError(
             f"All {zero} rows of X are zero: they show no pattern to cluster by. Check "
@@ -531,7 +531,7 @@ def warn_zero_rows(sqnorms: Tall, unobserved: int = 0) -> None:
 
 def warn_empty_clusters(labels: Tall, n_clusters: int) -> None:
     """Warn when some clusters ended without rows."""
-    used = len(np.unique(to_host(labels)))
+    used = int(np.count_nonzero(Groups.of(labels, n_clusters).sizes))
     if used < n_clusters:
         warn(
             f"{n_clusters - used} of n_clusters={n_clusters} clusters ended without "
@@ -557,7 +557,7 @@ def identical_rows(X: Matrix, n_clusters: int) -> np.ndarray | None:
     Rows of different norm differ, so for ordinary data a glance at the norms of a few
     rows answers None. Otherwise the distinct rows are counted, with a warning.
     """
-    few = X.sqnorms[: min(100 * n_clusters, X.shape[0])]
+    few = few_rows(X.sqnorms, slice(0, min(100 * n_clusters, X.shape[0])))
     if len(np.unique(to_host(few))) >= n_clusters:
         return None
     if len(np.unique(to_host(X.sqnorms))) >= n_clusters:

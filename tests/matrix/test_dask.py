@@ -5,6 +5,7 @@ import pickle
 import signal
 import threading
 import time
+from contextlib import contextmanager
 
 import dask
 import dask.array as da
@@ -16,8 +17,10 @@ from dask.callbacks import Callback
 from distributed import Client, LocalCluster
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm import IhSC, make_ihgmm, select_n_clusters
+from ihgmm import IhGMM, IhSC, make_ihgmm, select_n_clusters
+from ihgmm._progress import Steps
 from ihgmm.matrix import as_matrix
+from ihgmm.matrix import lazy as tall_blocks
 
 X, _ = make_ihgmm(1200, 40, 4, random_state=0)
 
@@ -99,10 +102,11 @@ def test_tasks_get_their_part_only():
         def _start(self, graph):
             graphs.append({key: len(pickle.dumps(task)) for key, task in graph.items()})
 
+    rows = as_matrix(empty)
     with Watch():
-        results = list(as_matrix(empty).map(_sizes, tall))
+        results = list(rows.map(_sizes, tall))
     assert results == [(1000, 1000)] * 100
-    (sizes,) = graphs
+    sizes, _ = graphs  # to split the tall array, and to work on its parts
     assert max(sizes.values()) < tall.nbytes / 50
     assert sum(sizes.values()) < 2 * tall.nbytes
 
@@ -125,7 +129,7 @@ def test_sums_are_made_where_the_blocks_are():
     with Watch():
         found = rows.adjoint(V)
     assert_allclose(found, data.T @ V)
-    sums = [key for key in results if str(key).startswith("sum")]
+    sums = [key for key in results if "_add" in str(key)]
     assert len(sums) == 8 + 1
     Y, back = rows.product_and_adjoint(data[:5].T, rng.standard_normal((640, 5)))
     assert_allclose(back, data.T @ Y)
@@ -158,21 +162,26 @@ def test_sparse_blocks_are_counted_as_in_memory():
 
 @pytest.fixture(scope="module")
 def cluster():
-    with LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=True,
-        memory_limit="1GB",
-        dashboard_address=":0",  # any free port: others may run a cluster too
-        host="127.0.0.1",
-    ) as cluster:
+    # A loaded machine takes long to start a worker again.
+    patient = {"distributed.deploy.lost-worker-timeout": "2 minutes"}
+    with (
+        dask.config.set(patient),
+        LocalCluster(
+            n_workers=3,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit="1GB",
+            dashboard_address=":0",  # any free port: others may run a cluster too
+            host="127.0.0.1",
+        ) as cluster,
+    ):
         yield cluster
 
 
 @pytest.fixture
 def client(cluster):
     with Client(cluster) as client:
-        client.wait_for_workers(2, timeout=30)
+        client.wait_for_workers(3, timeout=30)
         yield client
 
 
@@ -199,31 +208,44 @@ def slow(block):
     return block
 
 
-def test_worker_that_is_killed(client):
-    before = set(client.run(os.getpid).values())
+FITS = {
+    "IhSC": lambda X: IhSC(4, random_state=0).fit(X),
+    "IhGMM": lambda X: IhGMM("auto", random_state=0).fit(X),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_workers_are_killed_in_each_step(client, monkeypatch, name):
+    """A worker of three is lost in every step, in the midst of work."""
     killed = []
 
     def kill():
-        killed.append(before.copy().pop())
-        os.kill(killed[0], signal.SIGKILL)
+        # A worker that has just come is lost as well.
+        killed.append(next(iter(client.run(os.getpid, on_error="ignore").values())))
+        os.kill(killed[-1], signal.SIGKILL)
 
-    lazy = da.from_array(X, chunks=(60, 40)).map_blocks(slow, meta=X[:0])
-    rows = as_matrix(lazy.persist())
-    mapped = rows.map
+    begin, seen = Steps.step, []
 
-    def map_and_kill(*arguments):
-        yield from mapped(*arguments)
-        if rows.passes == 1:
-            threading.Timer(0.1, kill).start()
+    @contextmanager
+    def step_and_kill(self, step):
+        client.wait_for_workers(3, timeout=30)
+        seen.append(step)
+        timer = threading.Timer(0.1, kill)
+        timer.start()
+        with begin(self, step) as say:
+            yield say
+        timer.join()
 
-    rows.map = map_and_kill
-    model = IhSC(4, random_state=0).fit(rows)
-    assert killed
-    assert_array_equal(model.labels_.compute(), wanted().labels_)
-    client.wait_for_workers(2, timeout=30)
-    after = set(client.run(os.getpid).values())
-    assert killed[0] not in after
-    assert len(after) == 2
+    monkeypatch.setattr(Steps, "step", step_and_kill)
+    lazy = da.from_array(X, chunks=(250, 40)).map_blocks(slow, meta=X[:0])
+    found = FITS[name](lazy.persist())
+    monkeypatch.undo()
+    wanted = FITS[name](X)
+    assert found.labels_.chunks == ((250,) * 4 + (200,),)
+    assert_array_equal(found.labels_.compute(), wanted.labels_)
+    assert_allclose(found.scales_.compute(), wanted.scales_, rtol=1e-6)
+    assert len(killed) == len(seen) >= 4
+    client.wait_for_workers(3, timeout=30)
 
 
 def test_cluster_that_goes_away(cluster):
@@ -231,8 +253,67 @@ def test_cluster_that_goes_away(cluster):
     rows = as_matrix(da.from_array(X, chunks=(300, 40)).persist())
     list(rows.map(_sizes, np.zeros(1200)))
     client.close()
-    with pytest.raises(RuntimeError, match=r"dask lost X, in pass 2 .*cluster runs"):
+    with pytest.raises(RuntimeError, match=r"dask lost X, or what.*cluster runs"):
         IhSC(4).fit(rows)
+
+
+def test_cluster_whose_workers_are_all_gone():
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster),
+        dask.config.set({"ihgmm.no-workers-timeout": "1s"}),
+    ):
+        rows = as_matrix(da.from_array(X, chunks=(300, 40)).persist())
+        assert rows.max_abs() == np.abs(X).max()
+        cluster.scale(0)
+        started = time.monotonic()
+        with pytest.raises(RuntimeError, match="no workers for 1 seconds"):
+            IhSC(4).fit(rows)
+        assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_what_comes_to_the_client_is_small(monkeypatch, name):
+    """Lines for each row stay in dask arrays, and nothing else computes them."""
+
+    def refuse(self, *_, **__):
+        raise AssertionError("a dask array was computed unasked")
+
+    for method in ("__array__", "__float__", "__int__", "__bool__", "__index__"):
+        monkeypatch.setattr(da.Array, method, refuse)
+    lazy = da.from_array(X, chunks=(500, 40))
+    model = FITS[name](lazy)
+    for attribute in ("labels_", "scales_", "sizes_", "noise_levels_"):
+        assert getattr(model, attribute).chunks == ((500, 500, 200),)
+    tall = "memberships_" if name == "IhGMM" else "embedding_"
+    assert getattr(model, tall).chunks[0] == (500, 500, 200)
+    assert isinstance(model.cluster_centers_, np.ndarray)
+
+
+def test_large_data_leave_little_with_the_client(monkeypatch):
+    """What comes at a time is less than a hundredth of the data."""
+    rng = np.random.default_rng(0)
+    centers = 20 * np.linalg.qr(rng.standard_normal((100, 3)))[0].T
+
+    def block(number):
+        rng = np.random.default_rng(int(number[0, 0]))
+        own = centers[rng.integers(3, size=20_000)] * rng.uniform(1, 5, (20_000, 1))
+        return (own + rng.standard_normal(own.shape)).astype(np.float32)
+
+    numbers = da.arange(8, chunks=1)[:, None]
+    data = numbers.map_blocks(block, chunks=((20_000,) * 8, 100), dtype=np.float32)
+    data = data.persist()
+    compute, sizes = tall_blocks.compute, []
+
+    def measured(*collections):
+        found = compute(*collections)
+        sizes.append(len(pickle.dumps(found)))
+        return found
+
+    monkeypatch.setattr(tall_blocks, "compute", measured)
+    model = IhSC(3, random_state=0).fit(data)
+    assert model.labels_.shape == (160_000,)
+    assert max(sizes) < 0.01 * data.nbytes
 
 
 def test_a_lazy_error_names_the_rows_of_its_chunk():

@@ -2,15 +2,18 @@
 
 import numpy as np
 import pytest
-from array_kinds import cupy, opened, strict, torch_cpu, torch_cuda
+from array_kinds import cupy, needed, opened, strict, torch_cpu, torch_cuda
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm.matrix import to_host
 from ihgmm.matrix.tall import (
     Groups,
     cast_like,
+    few_rows,
     fix_signs,
+    in_order,
     largest,
+    median,
     number_by_size,
     one_hot,
     pick,
@@ -18,6 +21,7 @@ from ihgmm.matrix.tall import (
     ratio,
     row_dots,
     row_norms,
+    rows_where,
     stack,
     tall_dot,
     tall_ranges,
@@ -32,8 +36,17 @@ def on_host(a):
     return np.array(a)
 
 
+def dask_blocks(a):
+    """In several blocks, one of them without rows."""
+    a = np.asarray(a)
+    chunks = (2 * len(a) // 3, 0, len(a) - 2 * len(a) // 3)
+    shape = (chunks, *((size,) for size in a.shape[1:]))
+    return needed("dask.array").from_array(a, chunks=shape)
+
+
 @pytest.fixture(
-    params=[on_host, torch_cpu, torch_cuda, cupy, strict], ids=lambda p: p.__name__
+    params=[on_host, torch_cpu, torch_cuda, cupy, strict, dask_blocks],
+    ids=lambda p: p.__name__,
 )
 def put(request):
     """A way to put an array somewhere."""
@@ -52,7 +65,7 @@ def close(found, wanted, dtype=np.float64):
 
 
 def test_arrays_move_and_keep_their_type(put, dtype):
-    like = put(np.ones(2, dtype=dtype))
+    like = put(np.ones(3, dtype=dtype))
     for values in (np.arange(3), np.linspace(0, 1, 3), np.arange(3) > 1):
         values.flags.writeable = False
         moved = to_device(values, like)
@@ -116,6 +129,32 @@ def test_the_largest_values(put, n, count):
     found = largest(put(values), count)
     assert isinstance(found, np.ndarray)
     assert_array_equal(np.sort(values[found]), np.arange(n - count, n))
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0])
+def test_medians_are_exact(put, scale):
+    """Whatever the spread: all alike, ordinary, over many orders of magnitude."""
+    rng = np.random.default_rng(0)
+    values = np.round(np.exp(scale * rng.standard_normal(20_000)), 3)
+    weights, some = rng.integers(1, 4, 20_000).astype(float), values > 0.5
+    assert median(put(values)) == np.sort(values)[10_000]
+    kept = np.sort(values[some])
+    assert median(put(values), where=put(some)) == kept[len(kept) // 2]
+    spread = np.sort(np.repeat(values, weights.astype(int)))
+    assert median(put(values), put(weights)) == spread[len(spread) // 2]
+    at = np.array([0, 19_999, 7])
+    assert_array_equal(in_order(put(values), at), np.sort(values)[at])
+
+
+def test_some_rows(put):
+    A = np.random.default_rng(0).standard_normal((30, 4))
+    at, mask = np.array([7, 3, 29, 3]), A[:, 0] > 0.5
+    assert_array_equal(to_host(few_rows(put(A), at)), A[at])
+    assert_array_equal(to_host(few_rows(put(A), slice(None))), A)
+    some = rows_where(put(A), put(mask))
+    assert_array_equal(to_host(some), A[mask])
+    back = to_host(place(some, put(mask), put(-A)))
+    assert_array_equal(back, np.where(mask[:, None], A, -A))
 
 
 def test_ratios_where_there_are_some(put):

@@ -43,7 +43,14 @@ from ihgmm._checks import (
 )
 from ihgmm._progress import Steps
 from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, only, to_host
-from ihgmm.matrix.tall import cast_like, row_lengths, to_device, unit_rows, widen
+from ihgmm.matrix.tall import (
+    cast_like,
+    row_lengths,
+    take_lines,
+    to_device,
+    unit_rows,
+    widen,
+)
 from ihgmm.numerics.eigen import ORDERS, SOLVERS
 from ihgmm.numerics.embedding import SPACES
 from ihgmm.numerics.gram import GRAMS, GramKind
@@ -209,13 +216,12 @@ class InSteps(CallbackSupportMixin, Clusterer):
     @property
     def sizes_(self) -> np.ndarray:
         """Scale times the length of the centre, for each row of the fit."""
-        scales = self.scales_
+        labels, scales = to_device(self.labels_, self.scales_), self.scales_
         # The scales of outliers, whose label is -1, are NaN.
-        labels = to_device(np.maximum(to_host(self.labels_), 0), scales)
-        lengths = to_device(row_lengths(self.cluster_centers_), scales)
+        labels = namespace(labels).clip(labels, 0, None)
         with np.errstate(over="ignore", under="ignore"):
-            sizes = widen(scales) * namespace(scales).take(lengths, labels)
-            return cast_like(sizes, scales)
+            lengths = take_lines(row_lengths(self.cluster_centers_), labels)
+            return cast_like(widen(scales) * lengths, scales)
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -437,10 +443,9 @@ class CosineClusterer(CenterClusterer):
         cosines = self._cosines(X)
         return namespace(cosines).abs(cosines) if self.signed else cosines
 
-    def _largest_cosines(self, X: Matrix) -> np.ndarray:
+    def _largest_cosines(self, X: Matrix) -> Tall:
         cosines = self._nearness(X)
-        largest = to_host(namespace(cosines).max(cosines, axis=1))
-        return largest.astype(np.float64)
+        return widen(namespace(cosines).max(cosines, axis=1))
 
 
 class DistanceClusterer(CenterClusterer):

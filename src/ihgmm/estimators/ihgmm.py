@@ -28,7 +28,9 @@ from ihgmm.matrix.tall import (
     Groups,
     cast_like,
     few_rows,
+    keep,
     logsumexp,
+    number,
     number_by_size,
     order_by_size,
     place,
@@ -279,18 +281,19 @@ class IhGMM(DensityMixin, InSteps):
         # Zero rows are in the largest cluster.
         largest = int(np.argmax(Groups.of(hard, k).sizes))
         hard = xp.where(live, hard, xp.full_like(hard, largest))
+        hard = keep(hard)
         order = order_by_size(hard, k, data.weights)
-        labels = number_by_size(hard, k, data.weights)
+        labels = keep(number_by_size(hard, k, data.weights))
         found = found.in_order(order)
         estimates = estimates_of_labels(data, labels, np.arange(k))
-        self.labels_ = data.per_row(labels)
-        self.memberships_ = found.memberships
+        self.labels_ = labels
+        self.memberships_ = keep(found.memberships)
         self.weights_ = data.to_device(found.mixing_weights)
         self.cluster_centers_ = estimates.centers
-        self.scales_ = estimates.scales
-        self.scale_errors_ = estimates.scale_errors
+        self.scales_ = keep(estimates.scales)
+        self.scale_errors_ = keep(estimates.scale_errors)
         errors = to_host(estimates.center_errors)
-        self.noise_levels_ = estimates.noise_levels
+        self.noise_levels_ = keep(estimates.noise_levels)
         if found.noise_variances is not None:
             levels = np.sqrt(found.noise_variances)
             kept = levels if self.noise == "class" else levels[:1]
@@ -306,7 +309,7 @@ class IhGMM(DensityMixin, InSteps):
             self.noise_components_ = data.cast(covariance.directions.T[::-1])
             deviations = covariance.deviations[::-1] * to_host(self.noise_levels_)
             self.component_levels_ = data.cast(deviations)
-        count = int(xp.count_nonzero(live))
+        count = int(number(xp.count_nonzero(live)))
         value = found.log_likelihood - count * covariance.log_volume
         self.log_likelihood_ = value - _log_unit(data, count)
         self.converged_ = found.change <= self.tol
@@ -373,10 +376,9 @@ class IhGMM(DensityMixin, InSteps):
         values, data = self._likelihoods(X)
         weights = data.to_device(check_weights(sample_weight, values.shape[0]))
         weights = mark(weights, self._is_outlier(data), 0.0)
-        total = float(namespace(weights).sum(weights))
-        return (
-            float(namespace(values).sum(values * weights)) / total if total else np.nan
-        )
+        total = number(namespace(weights).sum(weights))
+        known = number(namespace(values).sum(values * weights))
+        return known / total if total else np.nan
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion of rows; smaller is better.
@@ -408,7 +410,7 @@ class IhGMM(DensityMixin, InSteps):
         bic, memberships = self._criteria(X)
         xp = namespace(memberships)
         logs = xp.log(xp.clip(memberships, 1e-300, None))
-        return bic - 2 * float(xp.sum(memberships * logs))
+        return bic - 2 * number(xp.sum(memberships * logs))
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Draw new rows from the fitted mixture.
@@ -457,7 +459,7 @@ class IhGMM(DensityMixin, InSteps):
             joint, data = few_rows(joint, rows), only(data, rows)
         covariance = self._covariance()
         found = evaluate_mixture(covariance.whiten(data), softmax(joint), self._rounds)
-        live = int(namespace(data.sqnorms).count_nonzero(data.sqnorms))
+        live = int(number(namespace(data.sqnorms).count_nonzero(data.sqnorms)))
         p = self.n_features_in_
         penalty = (self.n_clusters_ - 1) * np.log(live)
         if self.noise == "individual":

@@ -18,7 +18,16 @@ from ihgmm._progress import Steps
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import CosineClusterer, InSteps, mark
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
-from ihgmm.matrix.tall import order_by_size, pick, place, sign_of, to_device
+from ihgmm.matrix.tall import (
+    keep,
+    number,
+    order_by_size,
+    pick,
+    place,
+    rows_where,
+    sign_of,
+    take_lines,
+)
 from ihgmm.numerics.eigen import Solver
 from ihgmm.numerics.embedding import Space
 from ihgmm.numerics.gram import GramKind
@@ -328,15 +337,15 @@ class IhSC(InSteps, CosineClusterer):
             weights = counts if weights is None else place(weights, counts)
         if self.whiten is not None:
             fitted = in_data_units(fitted, cast(Scaled, data), labels, weights)
-        self.labels_ = data.per_row(mark(labels, begun.strange, -1))
+        self.labels_ = keep(mark(labels, begun.strange, -1))
         self.embedding_ = rows
         self.eigenvalues_ = data.to_device(data.restore_squares(embedding.eigenvalues))
         self.space_ = found.space
         self.noise_share_ = found.noise_share
         self.placement_ = placement
         self.cluster_centers_ = fitted.centers
-        self.scales_ = mark(fitted.scales, begun.strange, np.nan)
-        self.noise_levels_ = mark(fitted.noise_levels, begun.strange, np.nan)
+        self.scales_ = keep(mark(fitted.scales, begun.strange, np.nan))
+        self.noise_levels_ = keep(mark(fitted.noise_levels, begun.strange, np.nan))
         self.n_iter_ = found.n_iter
 
     def _check_parameters(self) -> None:
@@ -439,11 +448,15 @@ class IhSC(InSteps, CosineClusterer):
         setting. ``y`` is ignored.
         """
         data = self._check_new(X)
-        best, weights = self._largest_cosines(data), to_host(data.sqnorms)
-        weights = weights * check_weights(sample_weight, len(weights))
-        sqnorms = mark(weights, self._is_outlier(data), 0.0)
-        total = sqnorms.sum()
-        return float(sqnorms @ np.maximum(best, 0.0) ** 2 / total) if total else 0.0
+        best, sqnorms = self._largest_cosines(data), data.sqnorms
+        if sample_weight is not None:
+            weights = check_weights(sample_weight, data.shape[0])
+            sqnorms = sqnorms * data.to_device(weights)
+        sqnorms = mark(sqnorms, self._is_outlier(data), 0.0)
+        xp = namespace(best)
+        each = [sqnorms * xp.clip(best, 0.0, None) ** 2, sqnorms]
+        known, total = (number(xp.sum(values)) for values in each)
+        return known / total if total else 0.0
 
 
 def _by_cosine(
@@ -451,9 +464,9 @@ def _by_cosine(
 ) -> tuple[Tall, CosinePlacement]:
     """Return the labels that directions give, clusters numbered by decreasing size."""
     labels, live = CosinePlacement(directions, signed)(X), X.sqnorms > 0
-    weights = None if X.weights is None else X.weights[live]
-    order = order_by_size(labels[live], k, weights)
-    labels = namespace(labels).take(to_device(np.argsort(order), labels), labels)
+    weights = None if X.weights is None else rows_where(X.weights, live)
+    order = order_by_size(rows_where(labels, live), k, weights)
+    labels = take_lines(np.argsort(order), labels)
     # Zero rows are in the largest cluster, whichever that is by now.
-    labels = labels * namespace(labels).astype(live, labels.dtype)
+    labels = keep(labels * namespace(labels).astype(live, labels.dtype))
     return labels, CosinePlacement(directions[order], signed)

@@ -17,7 +17,7 @@ from ihgmm._checks import (
 )
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import CosineClusterer, Weighted
-from ihgmm.matrix import Matrix
+from ihgmm.matrix import Matrix, to_host
 from ihgmm.numerics.spherical import spherical_kmeans
 
 
@@ -101,7 +101,7 @@ class SphericalKMeans(Weighted, CosineClusterer):
 
         Rows, new or old, and weights are given as for :meth:`fit`.
         """
-        gaps = 1.0 - self._largest_cosines(self._check_new(X))
+        gaps = 1.0 - to_host(self._largest_cosines(self._check_new(X)))
         return -float(check_weights(sample_weight, len(gaps)) @ gaps)
 
     def _fit(self, X: Matrix, sample_weight: Any = None) -> None:

@@ -8,11 +8,12 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import cached_property, partial
 from itertools import pairwise
+from operator import iadd
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ihgmm.matrix.tall import Tall, namespace, stack, to_host
+from ihgmm.matrix.tall import Tall, keep, namespace, stack, to_host
 
 T = TypeVar("T")
 Index = np.ndarray | slice
@@ -44,6 +45,7 @@ class Matrix(ABC):
     # Entries are read anew for every product, so that two products from one reading
     # cost half of two readings.
     streamed: bool = False
+    distributed: bool = False  # blocks of rows are on workers, and stay there
     passes: int = 0  # how often a streamed matrix has been read so far
     verbose: bool = False  # passes are shown
     least_range: int = 1  # entries of a range: a device does best with many
@@ -104,9 +106,13 @@ class Matrix(ABC):
         first have a line for each row of the block; they stay where the data is. Those
         of the second are added up over blocks and come to the host.
         """
-        found = list(self.map(work, *tall))
-        lines, sums = ([*zip(*each, strict=True)] for each in zip(*found, strict=True))
-        totals = (sum_of(iter(parts)) for parts in sums)
+        parts: list[tuple[Tall, ...]] = []
+        totals: tuple[Any, ...] = ()
+        for found in self.map(work, *tall):
+            if found is not None:  # None where no row of a block counts
+                parts.append(found[0])
+                totals = tuple(map(iadd, totals, found[1])) if totals else found[1]
+        lines = zip(*parts, strict=True)
         return tuple(map(stack, lines)), tuple(map(to_host, totals))
 
     @cached_property
@@ -120,11 +126,11 @@ class Matrix(ABC):
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
         """Return the sum of squares of each row, each column with a weight."""
-        return stack(list(self.map(ask("row_sqnorms", column_weights))))
+        return self.sweep(lines_of("row_sqnorms", column_weights))[0][0]
 
     def column_sqnorms(self) -> np.ndarray:
         """Return the squared Euclidean norm of each column, float64."""
-        return np.asarray(sum_of(self.map(ask("column_sqnorms"))))
+        return self.sweep(sums_of("column_sqnorms"))[1][0]
 
     def max_abs(self) -> float:
         """Return the largest absolute entry."""
@@ -161,7 +167,7 @@ class Matrix(ABC):
         other.weights = None
         if weights is not None:
             weights = self.to_device(weights)
-            other.weights = weights / namespace(weights).mean(weights)
+            other.weights = keep(weights / namespace(weights).mean(weights))
         return other
 
     def rows(self, rows: Index) -> Tall:
@@ -181,7 +187,11 @@ class Matrix(ABC):
         return self
 
     def to_device(self, values: Any) -> Tall:
-        """Return an array where the data is, its type unchanged."""
+        """Return an array where the data is, its type unchanged.
+
+        Data in blocks on a cluster has only arrays with a line for each row there;
+        others stay on the host, and go with the work.
+        """
         return to_host(values)
 
     def cast(self, values: Any) -> Tall:
@@ -200,10 +210,6 @@ class Matrix(ABC):
         """Put values in squared units back; ``inf`` where that overflows."""
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(values * self.unit * self.unit)
-
-    def per_row(self, values: Tall) -> Any:
-        """Return one figure for each row as users of this kind of data expect it."""
-        return values
 
     def map_rows(
         self, work: Callable[[Any], Any], dtype: Any, *, whole: bool = False
@@ -231,6 +237,24 @@ def ask(question: str, *given: Any) -> Callable[..., Any]:
 
 def _ask(question: str, given: tuple, block: Matrix, *tall: Tall) -> Any:
     return getattr(block, question)(*given, *tall)
+
+
+def lines_of(question: str, *given: Any) -> Callable[..., Any]:
+    """Return the work of asking a block for a line for each row, for a sweep."""
+    return partial(_lines, question, given)
+
+
+def sums_of(question: str, *given: Any) -> Callable[..., Any]:
+    """Return the work of asking a block for a sum over rows, for a sweep."""
+    return partial(_sums, question, given)
+
+
+def _lines(question: str, given: tuple, block: Matrix, *tall: Tall) -> Any:
+    return (_ask(question, given, block, *tall),), ()
+
+
+def _sums(question: str, given: tuple, block: Matrix, *tall: Tall) -> Any:
+    return (), (_ask(question, given, block, *tall),)
 
 
 def parts_of(tall: tuple[Tall | None, ...], rows: slice) -> list[Tall | None]:

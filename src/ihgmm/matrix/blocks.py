@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ihgmm.matrix.base import Index, Matrix, T, ask, sum_of
+from ihgmm.matrix.base import Index, T
 from ihgmm.matrix.memory import Dense, Sparse
+from ihgmm.matrix.view import ByBlocks
 
 
-class Blocks(Matrix):
+class Blocks(ByBlocks):
     """Rows in blocks. A kind needs ``shape``, ``dtype`` and what is abstract here."""
 
     row_blocks: list[slice]
@@ -30,33 +31,6 @@ class Blocks(Matrix):
     @abstractmethod
     def fetch(self, wanted: list[tuple[int, np.ndarray]]) -> list[Any]:
         """Return rows of some blocks, given the block's number and the rows, sorted."""
-
-    def map_sum(self, work: Callable[..., Any], *tall: np.ndarray | None) -> Any:
-        """Return the sum of results of some work on each block."""
-        return sum_of(self.map(work, *tall))
-
-    def map_both(self, work: Callable[..., Any], *tall: np.ndarray | None) -> Any:
-        """Return first results below each other, and the sum of second ones."""
-        results = self.map(work, *tall)
-        first, total = next(results)
-        stack = [first]
-        for part, more in results:
-            stack.append(part)
-            total += more
-        return np.concatenate(stack), total
-
-    def __matmul__(self, W: Any) -> np.ndarray:
-        return np.concatenate(list(self.map(ask("__matmul__", self.cast(W)))))
-
-    def adjoint(self, V: Any) -> np.ndarray:
-        return np.asarray(self.map_sum(ask("adjoint"), self.cast(V)))
-
-    def product_and_adjoint(
-        self, W: Any, minus: Any = None, row_scale: Any = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        work = ask("product_and_adjoint", self.cast(W))
-        Y, back = self.map_both(work, minus, row_scale)
-        return Y, back
 
     def take(self, rows: Index) -> Dense | Sparse:
         index = np.arange(self.shape[0])[rows]

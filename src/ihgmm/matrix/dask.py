@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
-from dask.base import compute
 from dask.delayed import delayed
 
 from ihgmm._warnings import warn
-from ihgmm.matrix.base import T, float_type, in_unit, parts_of
+from ihgmm.matrix import lazy
+from ihgmm.matrix.base import Matrix, T, float_type, in_unit
 from ihgmm.matrix.blocks import Blocks
+from ihgmm.matrix.kinds import as_matrix
 from ihgmm.matrix.memory import Dense, Sparse
+from ihgmm.matrix.tall import Tall, is_foreign, is_lazy, to_host
 
 
 def open_dask(X: Any) -> DaskRows:
@@ -48,7 +48,7 @@ def open_dask(X: Any) -> DaskRows:
     rows = DaskRows(X)
     if hasattr(given, "columns"):
         rows.names = [str(name) for name in given.columns]
-    chunks = len(rows.row_blocks)
+    chunks = X.numblocks[0]
     size = rows.shape[0] * rows.shape[1] * rows.dtype.itemsize / chunks
     # dask spends about a millisecond on a task, in which a core multiplies a megabyte.
     if chunks > 200 and size < 2**20:
@@ -65,82 +65,81 @@ class DaskRows(Blocks):
     """Rows of a dask array, one block for each chunk.
 
     The work on a block is a task of dask: with a cluster it runs on the worker that
-    has the block, and what is lost with a worker is done again elsewhere. Sums are made
-    there too. How many numbers sparse blocks store is known after the first pass.
+    has the block, and what is lost with a worker is done again elsewhere. Tall arrays
+    are dask arrays in the same blocks, sums are made on the workers. How many numbers
+    sparse blocks store is known after the first pass.
     """
+
+    distributed = True
 
     def __init__(self, X: Any) -> None:
         self.X = X
         self.shape = (int(X.shape[0]), int(X.shape[1]))
         self.dtype, self.has_gaps = float_type(X.dtype), sp.issparse(X._meta)
-        ends = np.cumsum(X.chunks[0]).tolist()
-        starts = [0, *ends[:-1]]
-        self.row_blocks = [slice(*edge) for edge in zip(starts, ends, strict=True)]
+        edges = pairwise(np.cumsum([0, *X.chunks[0]]).tolist())
+        self._chunks = [i for i, rows in enumerate(X.chunks[0]) if rows]
+        self.row_blocks = [slice(*edge) for edge in edges if edge[0] < edge[1]]
 
-    def map(self, work: Callable[..., T], *tall: np.ndarray | None) -> Iterator[T]:
-        results, counts = self._tasks(work, tall)
-        found, counts = self._compute(results, counts)
-        self.n_entries = sum(counts)
-        yield from found
+    def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
+        results = self._results(work, *tall)
+        found = lazy.compute(*lazy.blocks_of(results))
+        yield from (result for result in found if result is not None)
 
-    def map_sum(self, work: Callable[..., Any], *tall: np.ndarray | None) -> Any:
-        results, _ = self._tasks(work, tall)
-        return self._compute(_tree_sum(results))[0]
+    def sweep(self, work: Callable[..., Any], *tall: Any) -> tuple[Any, Any]:
+        results = lazy.keep(self._results(partial(_counted, work), *tall))
+        blocks = lazy.blocks_of(results)
+        sums = lazy.tree_sum([delayed(_sums)(block) for block in blocks])
+        forms = [delayed(_forms)(block) for block in blocks]
+        (self.n_entries, *sums), *forms = lazy.compute(sums, *forms)
+        lines = []
+        for number, like in enumerate(next(form for form in forms if form is not None)):
+            chunks = tuple(form[number][0][0] if form else 0 for form in forms)
+            empty = self._empty(*like)
+            lines.append(lazy.lines_of(results, number, chunks, empty))
+        return tuple(map(lazy.keep, lines)), tuple(sums)
 
-    def map_both(self, work: Callable[..., Any], *tall: np.ndarray | None) -> Any:
-        results, _ = self._tasks(work, tall)
-        total = _tree_sum([result[1] for result in results])
-        parts, total = self._compute([result[0] for result in results], total)
-        return np.concatenate(parts), total
+    def _results(self, work: Callable[..., Any], *tall: Any) -> Any:
+        """Return what some work makes of each block, as a dask array of objects."""
+        self.passes += 1
+        call = partial(_call, work, self.has_gaps, self.dtype, self.factor, self.unit)
+        shapes = lazy.from_shapes(self.X.chunks[0], self.shape[1])
+        return lazy.objects(call, shapes, self.X, *map(self.to_device, tall))
+
+    def _empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        """Return an empty array of the kind that tall arrays of this data are."""
+        kind = np.empty(0) if self.has_gaps else self.X._meta
+        return np.empty_like(kind, shape=(0, *shape[1:]), dtype=dtype)
 
     def fetch(self, wanted: list[tuple[int, np.ndarray]]) -> list[Any]:
         # Each of these blocks is made anew, or read anew, as a whole.
         self.passes += round(len(wanted) / len(self.row_blocks))
-        blocks = [(i, rows - self.row_blocks[i].start) for i, rows in wanted]
-        parts = [self._task(i, partial(_pick, rows))[0] for i, rows in blocks]
-        return list(self._compute(parts)[0])
-
-    def _tasks(
-        self, work: Callable[..., Any], tall: tuple[np.ndarray | None, ...]
-    ) -> tuple[list[Any], list[Any]]:
-        """Return what some work on all blocks will give, and the entries of each."""
-        self.passes += 1
-        # One node of the graph: what the work carries is not sent with every task.
-        shared = delayed(work, pure=False, traverse=False)
-        tasks = [
-            self._task(i, shared, *parts_of(tall, rows))
-            for i, rows in enumerate(self.row_blocks)
+        blocks, rows_of = lazy.blocks_of(self.X), self.X.chunks[0]
+        call = partial(_call, _pick, self.has_gaps, self.dtype, self.factor, self.unit)
+        parts = [
+            delayed(call, pure=False)(
+                (rows_of[chunk], self.shape[1]),
+                blocks[chunk],
+                rows - self.row_blocks[i].start,
+            )
+            for chunk, i, rows in ((self._chunks[i], i, rows) for i, rows in wanted)
         ]
-        return [result for result, _ in tasks], [count for _, count in tasks]
+        return list(lazy.compute(*parts))
 
-    def _task(self, i: int, work: Any, *tall: Any) -> Any:
-        block = self.X.to_delayed().ravel()[i]
-        form = (self.X.chunks[0][i], self.shape[1])
-        call = partial(_call, form, self.has_gaps, self.dtype, self.factor)
-        return delayed(call, pure=False, nout=2)(work, block, *tall)
+    def to_device(self, values: Any) -> Tall:
+        if values is None:
+            return None
+        if is_lazy(values):
+            same = values.chunks[0] == self.X.chunks[0]
+            return values if same else values.rechunk({0: self.X.chunks[0]})
+        values = to_host(values)
+        if values.shape[:1] != self.shape[:1]:
+            return values
+        return lazy.from_host(values, self.X.chunks[0])
 
-    def _compute(self, *tasks: Any) -> tuple[Any, ...]:
-        # A block of vectors is as long as X. It is in the graph on purpose: from there
-        # it is sent to another worker when one is lost.
-        large_graphs = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
-        try:
-            # Without its module there is no cluster, nor a place for its settings.
-            settings = large_graphs if "distributed" in sys.modules else {}
-            with dask.config.set(settings):
-                return tuple(compute(*tasks))  # type: ignore[no-untyped-call]
-        except (Exception, CancelledError) as error:
-            if not _is_lost(error):
-                raise
-            size = max(self.X.chunks[0]) * self.shape[1] * self.dtype.itemsize
-            raise RuntimeError(
-                f"dask lost X, in pass {self.passes} over it ({type(error).__name__}: "
-                f"{error}). Check that the cluster runs and that its workers have "
-                f"memory for some chunks of {size / 1e6:.1f} MB, then start again."
-            ) from error
-
-    def per_row(self, values: np.ndarray) -> Any:
-        chunks = (self.X.chunks[0],)
-        return da.from_array(values, chunks=chunks)  # type: ignore[no-untyped-call]
+    def cast(self, values: Any) -> Tall:
+        if is_lazy(values):
+            return values.astype(self.dtype)
+        return np.asarray(to_host(values), dtype=self.dtype)
 
     def map_rows(
         self, work: Callable[[Any], Any], dtype: Any, *, whole: bool = False
@@ -157,24 +156,24 @@ class DaskRows(Blocks):
         )
 
 
-def _tree_sum(parts: list[Any]) -> Any:
-    """Add up parts eight at a time, each where some of them are.
-
-    They are not made dask arrays, which have reductions of their own: computed together
-    with delayed results, some of those came out in place of the sum.
-    """
-    while len(parts) > 1:
-        few = [parts[i : i + 8] for i in range(0, len(parts), 8)]
-        parts = [delayed(sum, pure=False)(some) for some in few]
-    return parts[0]
+def _counted(work: Callable[..., Any], block: Matrix, *tall: Any) -> Any:
+    """Do the work of a sweep on a block, and count the numbers that the block has."""
+    found = work(block, *tall)
+    if found is None:
+        return None
+    lines, sums = found
+    return (block.n_entries, *map(to_host, sums)), tuple(lines)
 
 
-def _is_lost(error: BaseException) -> bool:
-    """Tell whether an error is that of a cluster, not of the work."""
-    home = type(error).__module__.partition(".")[0]
-    # What a closed client kept is no longer there for dask without a cluster.
-    missing = isinstance(error, ValueError) and "Missing dependency" in str(error)
-    return missing or isinstance(error, CancelledError) or home == "distributed"
+def _sums(result: Any) -> Any:
+    return None if result is None else result[0]
+
+
+def _forms(result: Any) -> Any:
+    """Return the shapes and types of the lines that came of a block."""
+    if result is None:
+        return None
+    return [(tuple(line.shape), line.dtype) for line in result[1]]
 
 
 def _unless_empty(
@@ -196,19 +195,21 @@ def _unless_empty(
         ) from error
 
 
-def _pick(rows: np.ndarray, block: Any) -> Any:
-    return block.array[rows]
+def _pick(block: Matrix, rows: np.ndarray) -> Any:
+    few: Any = block.take(rows).to_memory()
+    return few.array
 
 
 def _call(
-    shape: tuple[int, int],
+    work: Callable[..., T],
     sparse: bool,
     dtype: np.dtype,
     factor: float,
-    work: Callable[..., T],
+    unit: float,
+    shape: tuple[int, int],
     block: Any,
     *tall: Any,
-) -> tuple[T, int]:
+) -> T | None:
     """Do some work on a block, once it has the form that was promised."""
     if sp.issparse(block) and not sparse:
         raise ValueError(
@@ -216,12 +217,15 @@ def _call(
             "one was announced; say so: X.map_blocks(scipy.sparse.csr_array, "
             "dtype=X.dtype, meta=scipy.sparse.csr_array((0, 0)))."
         )
-    block = sp.csr_array(block) if sparse else np.asarray(block)
-    if block.shape != shape:
+    if tuple(block.shape) != tuple(shape):
         raise ValueError(
-            f"A chunk of the dask array X has shape {block.shape} where {shape} was "
-            "announced; call X.compute_chunk_sizes() first."
+            f"A chunk of the dask array X has shape {tuple(block.shape)} where "
+            f"{tuple(shape)} was announced; call X.compute_chunk_sizes() first."
         )
-    rows = in_unit(block, dtype, factor)
-    matrix = Sparse(rows) if sparse else Dense(rows)
-    return work(matrix, *tall), int(block.size)
+    if shape[0] == 0:
+        return None
+    if is_foreign(block):  # of a GPU, for example
+        matrix = as_matrix(block)
+        return work(matrix if factor == 1.0 else matrix.rescaled(factor), *tall)
+    rows = in_unit(sp.csr_array(block) if sparse else np.asarray(block), dtype, factor)
+    return work(Sparse(rows, unit) if sparse else Dense(rows, unit), *tall)

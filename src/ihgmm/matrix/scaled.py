@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix.base import Index, Matrix, T
-from ihgmm.matrix.tall import Tall, namespace, to_host, widen
+from ihgmm.matrix.base import Index, Matrix
+from ihgmm.matrix.tall import Tall, few_rows, keep, to_host, widen
+from ihgmm.matrix.view import View, Work
 
 
-class Scaled(Matrix):
+class Scaled(View):
     """``diag(rows) @ X @ diag(columns)``, never formed; ones where none are given."""
 
     def __init__(self, matrix: Matrix, rows: Any = None, columns: Any = None) -> None:
-        self.matrix = matrix
-        self.shape, self.dtype, self.unit = matrix.shape, matrix.dtype, matrix.unit
-        self.streamed, self.on_host = matrix.streamed, matrix.on_host
-        self.has_gaps, self.n_entries = matrix.has_gaps, matrix.n_entries
-        self.weights = matrix.weights
-        self.row_scale = None if rows is None else matrix.cast(rows)
+        super().__init__(matrix)
+        self.n_entries = matrix.n_entries
+        if rows is not None:
+            self.row_scale = keep(matrix.cast(matrix.to_device(rows)))
         self.columns = None if columns is None else matrix.cast(columns)
         self._column_squares = None
         if columns is not None:
             self._column_squares = np.square(to_host(columns), dtype=np.float64)
+
+    def _on_blocks(self, work: Work) -> tuple[Work, tuple[Tall | None, ...]]:
+        return partial(_on_scaled, work, self.columns), (self.row_scale,)
 
     def __matmul__(self, W: Any) -> Tall:
         return _times(self.matrix @ self._in(W), self.row_scale)
@@ -53,20 +53,8 @@ class Scaled(Matrix):
         return W * (self.columns if W.ndim == 1 else self.columns[:, None])
 
     def take(self, rows: Index) -> Matrix:
-        scale = self.row_scale
-        if isinstance(rows, slice):
-            scale = None if scale is None else scale[rows]
-        elif scale is not None:
-            scale = namespace(scale).take(scale, self.to_device(rows))
+        scale = None if self.row_scale is None else few_rows(self.row_scale, rows)
         return self.matrix.take(rows).multiplied(scale, self.columns)  # type: ignore[attr-defined]
-
-    @property
-    def row_blocks(self) -> list[slice]:
-        return self.matrix.row_blocks
-
-    def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
-        scaled = partial(_on_scaled, work, self.columns)
-        return self.matrix.map(scaled, self.row_scale, *tall)
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
         weights = self._column_squares
@@ -74,25 +62,15 @@ class Scaled(Matrix):
             weights = column_weights if weights is None else weights * column_weights
         plain = weights is None
         norms = self.matrix.sqnorms if plain else self.matrix.row_sqnorms(weights)
-        return norms if self.row_scale is None else norms * widen(self.row_scale) ** 2
+        if self.row_scale is None:
+            return norms
+        return keep(norms * widen(self.row_scale) ** 2)
 
     def rescaled(self, factor: float) -> Scaled:
         return Scaled(self.matrix.rescaled(factor), self.row_scale, self.columns)
 
-    def to_device(self, values: Any) -> Tall:
-        return self.matrix.to_device(values)
-
-    def cast(self, values: Any) -> Tall:
-        return self.matrix.cast(values)
-
     def ranges(self, n_entries: int = 2**22) -> list[slice]:
         return self.matrix.ranges(n_entries)
-
-    def per_row(self, values: Tall) -> Any:
-        return self.matrix.per_row(values)
-
-    def threads(self) -> AbstractContextManager[Any]:
-        return self.matrix.threads()
 
 
 def _times(block: Tall, scale: Tall | None) -> Tall:
@@ -101,6 +79,6 @@ def _times(block: Tall, scale: Tall | None) -> Tall:
     return block
 
 
-def _on_scaled(work: Any, columns: Any, block: Any, rows: Any, *tall: Any) -> Any:
+def _on_scaled(work: Work, columns: Any, block: Any, rows: Any, *tall: Any) -> Any:
     """Do some work on a block of rows, itself in memory, once it is multiplied."""
     return work(block.multiplied(rows, columns), *tall)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ihgmm.matrix.base import Index, Matrix
 from ihgmm.matrix.kinds import as_matrix
-from ihgmm.matrix.tall import Tall, namespace, widen
+from ihgmm.matrix.tall import Tall, keep, namespace, widen
+from ihgmm.matrix.view import View, Work
 
 
-class Stretched(Matrix):
+class Stretched(View):
     """``X @ (I + B @ diag(factors - 1) @ B.T)``, never formed.
 
     The columns of B, few of them, are orthonormal: along each of them rows are
@@ -20,11 +21,12 @@ class Stretched(Matrix):
     """
 
     def __init__(self, matrix: Matrix, B: np.ndarray, factors: np.ndarray) -> None:
-        self.matrix, self._basis, self._factors = matrix, B, factors
-        self.shape, self.dtype, self.unit = matrix.shape, matrix.dtype, matrix.unit
-        self.streamed, self.on_host = matrix.streamed, matrix.on_host
-        self.least_range, self.weights = matrix.least_range, matrix.weights
+        super().__init__(matrix)
+        self.has_gaps, self._basis, self._factors = False, B, factors
         self._B, self._gains = matrix.cast(B), matrix.cast(factors - 1)
+
+    def _on_blocks(self, work: Work) -> tuple[Work, tuple[Tall | None, ...]]:
+        return partial(_on_stretched, work, self._basis, self._factors), ()
 
     def __matmul__(self, W: Any) -> Tall:
         return self.matrix @ self._stretch(self.matrix.cast(W))
@@ -56,16 +58,13 @@ class Stretched(Matrix):
             return super().row_sqnorms(column_weights)
         along = widen(self.matrix @ self._B)
         more = (along**2) @ self.matrix.to_device(self._factors**2 - 1)
-        return namespace(more).clip(self.matrix.sqnorms + more, 0.0, None)
+        return keep(namespace(more).clip(self.matrix.sqnorms + more, 0.0, None))
 
     def rescaled(self, factor: float) -> Stretched:
         return Stretched(self.matrix.rescaled(factor), self._basis, self._factors)
 
-    def to_device(self, values: Any) -> Tall:
-        return self.matrix.to_device(values)
 
-    def cast(self, values: Any) -> Tall:
-        return self.matrix.cast(values)
-
-    def threads(self) -> AbstractContextManager[Any]:
-        return self.matrix.threads()
+def _on_stretched(
+    work: Work, B: np.ndarray, factors: np.ndarray, block: Matrix, *tall: Tall | None
+) -> Any:
+    return work(Stretched(block, B, factors).take(slice(0, block.shape[0])), *tall)

@@ -11,7 +11,16 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from ihgmm.matrix import Tall, namespace, to_host
-from ihgmm.matrix.tall import cast_like, fix_signs, largest, tall_dot, weighted_gram
+from ihgmm.matrix.tall import (
+    cast_like,
+    few_rows,
+    fix_signs,
+    keep,
+    largest,
+    number,
+    tall_dot,
+    weighted_gram,
+)
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import (
     MAX_PRODUCTS,
@@ -168,7 +177,7 @@ def _dense_is_cheaper(G: GramOperator, k: int) -> bool:
 
 def _magnitude(G: GramOperator) -> float:
     """Return a power of two near the trace of ``A @ A.T``, a bound on eigenvalues."""
-    trace = G.factor * float(namespace(G.A.sqnorms).sum(G.A.sqnorms))
+    trace = G.factor * number(namespace(G.A.sqnorms).sum(G.A.sqnorms))
     return float(2.0 ** np.round(np.log2(trace))) if trace > 0 else 1.0
 
 
@@ -179,7 +188,12 @@ def _dense(G: GramOperator, k: int, order: Order) -> EigenPairs:
     if len(values) < k:  # LAPACK can lose all where a multiple eigenvalue is cut
         values, vectors = eigh(G.toarray())
     lead = leading_order(values, order)[:k]
-    return EigenPairs(values[lead], G.A.cast(vectors[:, lead]), 0.0, 0, "dense")
+    return EigenPairs(values[lead], _tall(G, vectors[:, lead]), 0.0, 0, "dense")
+
+
+def _tall(G: GramOperator, vectors: np.ndarray) -> Tall:
+    """Return vectors of the host where the data is, in its type."""
+    return G.A.to_device(vectors.astype(G.A.dtype, copy=False))
 
 
 def _lanczos(
@@ -212,12 +226,12 @@ def _lanczos(
         # What has converged, completed at random and improved by a Ritz step.
         found = np.asarray(error.eigenvectors).reshape(n, -1)
         rest = rng.standard_normal((n, block_width(k) - found.shape[1]))
-        block = orthonormal(G.A.cast(np.hstack([found, rest])), rng)
+        block = orthonormal(_tall(G, np.hstack([found, rest])), rng)
         basis = Basis(block, G.A.adjoint(block))
         return block_krylov(G, basis, k, order, tol, max_products=1)
     lead = leading_order(values, order)
     values = values[lead].astype(np.float64)
-    vectors = G.A.cast(np.ascontiguousarray(vectors)[:, lead])
+    vectors = _tall(G, np.ascontiguousarray(vectors)[:, lead])
     residual = to_host(G @ vectors - vectors * G.A.cast(values))
     worst = float(np.linalg.norm(residual.astype(np.float64), axis=0).max())
     return EigenPairs(values, vectors, worst, products, "lanczos")
@@ -300,10 +314,10 @@ def _first_basis(
         residuals = _sampled_residuals(n_rows, G, start, adjoint, move, lead, rng)
         residual, goal = progress(values, residuals, k, tol, G.A.dtype, signal_only)
         if residual <= goal / 2:
-            vectors = start @ move
+            vectors = keep(start @ move)
             return EigenPairs(lead, vectors, residual, 1, "block", linear=W @ turn)
     move = cast_like(change, start)
-    return Basis(start @ move, adjoint @ move, take_along=G.A.streamed)
+    return Basis(keep(start @ move), adjoint @ move, take_along=G.A.streamed)
 
 
 def _sampled_residuals(
@@ -323,10 +337,10 @@ def _sampled_residuals(
     top = largest(G.A.sqnorms, 64)
     others = rng.choice(n, n_rows - len(top), replace=False, shuffle=False)
     others = others[~np.isin(others, top)]
-    rows = np.concatenate([top, others])  # together: chunks are read once for both
-    share = np.ones((len(rows), 1))
-    share[len(top) :] = len(others) / (n - len(top))
-    vectors = namespace(start).take(start, G.A.to_device(rows), axis=0) @ move
-    product = to_host(G.take(rows).from_adjoint(adjoint @ move, vectors))
+    rows = np.sort(np.concatenate([top, others]))  # chunks are read once for both
+    share = np.where(np.isin(rows, top), 1.0, len(others) / (n - len(top)))[:, None]
+    part = G.take(rows)
+    vectors = part.A.to_device(few_rows(start, rows)) @ move
+    product = to_host(part.from_adjoint(adjoint @ move, vectors))
     missing = np.square(product - to_host(vectors) * values) / share
     return np.asarray(np.sqrt(missing.sum(axis=0)))

@@ -10,12 +10,22 @@ With ``G = A @ A.T - diag(removed)`` and the direction ``v = A.T @ u`` it reads
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
-from ihgmm.matrix.tall import cast_like, map_ranges, median, stack, unit_rows
+from ihgmm.matrix.tall import (
+    cast_like,
+    keep,
+    median,
+    number,
+    ratio,
+    row_map,
+    row_sums,
+    unit_rows,
+)
 from ihgmm.numerics.gram import GramOperator, row_factors
 from ihgmm.numerics.krylov import EigenPairs
 
@@ -91,42 +101,39 @@ class Embedding:
         """Return the coordinates of rows, without weights, where the data is."""
         factor = X.unit / self.unit
         products, sqnorms = X @ self.directions, X.sqnorms * factor**2
-        factors = row_factors(sqnorms, self.longest)
+        work = partial(self._coordinates, factor)
+        return keep(row_map(work, products, sqnorms, width=products.shape[1]))
+
+    def _coordinates(self, factor: float, products: Tall, sqnorms: Tall) -> Tall:
+        """Return coordinates of rows, times a factor, from products and norms."""
+        shorter = row_factors(sqnorms, self.longest)
         xp, one = namespace(products), float(np.abs(self.eigenvalues).max()) or 1.0
         values = np.where(self.weights > 0, self.eigenvalues / one, np.inf)
         values = cast_like(values, products)
+        few = products * cast_like(shorter * (factor / one), products)[:, None]
+        if self.diagonal == "full":
+            return few / values
+        own = cast_like(sqnorms * shorter**2 / one, products)
+        found = _quotient(few, values + own[:, None])
+        if self.diagonal == "zero":
+            return found
         counted = np.zeros(len(self.weights))
         counted[: self.rank] = np.maximum(self.eigenvalues[: self.rank] / one, 0.0)
         counted = cast_like(np.where(self.weights > 0, counted, 0.0), products)
-
-        def work(rows: slice) -> Tall:
-            shorter = factors[rows]
-            few = (
-                products[rows, :]
-                * cast_like(shorter * (factor / one), products)[:, None]
-            )
-            if self.diagonal == "full":
-                return few / values
-            own = cast_like(sqnorms[rows] * shorter**2 / one, products)
-            found = _quotient(few, values + own[:, None])
-            if self.diagonal == "zero":
-                return found
-            # The diagonal that belongs to a row depends on its coordinates, and is a
-            # convex function of itself: Newton's steps from 0 climb to where the two
-            # meet first. Where they never do, it is all of the row.
-            imputed = xp.zeros_like(own)
-            for _ in range(50):
-                squares = found * found
-                slope = 2 * _quotient(squares, values + (own - imputed)[:, None])
-                room, missing = 1 - slope @ counted, squares @ counted - imputed
-                step = xp.where(room > 0, _quotient(missing, room), own)
-                before, imputed = imputed, xp.clip(imputed + step, None, own)
-                found = _quotient(few, values + (own - imputed)[:, None])
-                if not bool(xp.any(xp.abs(imputed - before) > 1e-9 * own)):
-                    break
-            return found
-
-        return stack(map_ranges(products, products.shape[1], work))
+        # The diagonal that belongs to a row depends on its coordinates, and is a convex
+        # function of itself: Newton's steps from 0 climb to where the two meet first.
+        # Where they never do, it is all of the row.
+        imputed = xp.zeros_like(own)
+        for _ in range(50):
+            squares = found * found
+            slope = 2 * _quotient(squares, values + (own - imputed)[:, None])
+            room, missing = 1 - slope @ counted, squares @ counted - imputed
+            step = xp.where(room > 0, _quotient(missing, room), own)
+            before, imputed = imputed, xp.clip(imputed + step, None, own)
+            found = _quotient(few, values + (own - imputed)[:, None])
+            if not bool(xp.any(xp.abs(imputed - before) > 1e-9 * own)):
+                break
+        return found
 
     def rows(self, coordinates: Tall) -> Tall:
         """Return coordinates as they are compared: weighted, as a rule at unit norm."""
@@ -170,21 +177,29 @@ class Embedding:
         hardly longer than along any direction. ``sqnorms`` are those of the rows.
         """
         own = sqnorms * row_factors(sqnorms, self.longest) ** 2
-        xp, live = namespace(own), own > 0
-        long = own > 9 * median(own[live])
-        count, lead = int(xp.count_nonzero(long)), self.rank
-        if count == 0:
+        long = 9 * median(own, where=own > 0)
+        if number(namespace(own).max(own)) <= long:
             return 0
-        squares = coordinates[:, :lead] ** 2
-        total = to_host(xp.sum(squares, axis=0))
-        theirs = to_host(xp.sum(squares[long, :], axis=0))
-        # Squared cosines of the other rows with each direction, learnt without them.
-        others = live & ~long
-        cosines = squares[others, :] / cast_like(own[others], squares)[:, None]
+        lead = self.rank
+
+        def shares(coordinates: Tall, own: Tall) -> tuple[Tall, ...]:
+            squares, xp = coordinates[:, :lead] ** 2, namespace(own)
+            theirs, others = own > long, (own > 0) & (own <= long)
+            counts = xp.stack([theirs, others], axis=1)
+            # Squared cosines of the other rows with each direction, learnt without
+            # them.
+            cosines = squares * cast_like(ratio(1.0, own), squares)[:, None]
+            cosines = xp.where(others[:, None], cosines, xp.zeros_like(cosines))
+            of_long = xp.where(theirs[:, None], squares, xp.zeros_like(squares))
+            each = (xp.astype(counts, own.dtype), squares, of_long, cosines)
+            return tuple(xp.sum(values, axis=0) for values in each)
+
+        counts, total, theirs, cosines = row_sums(shares, coordinates, own, width=lead)
         norms = np.square(self.directions[:, :lead], dtype=np.float64).sum(axis=0)
-        mean = to_host(xp.mean(cosines, axis=0)) * self.eigenvalues[:lead] ** 2
+        mean = cosines / max(counts[1], 1) * self.eigenvalues[:lead] ** 2
         chance = norms / len(self.directions)
-        return count if ((theirs > total / 2) & (mean < 2 * chance)).any() else 0
+        ruled = (theirs > total / 2) & (mean < 2 * chance)
+        return int(counts[0]) if ruled.any() else 0
 
 
 def _quotient(a: Tall, b: Tall) -> Tall:

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, to_host
-from ihgmm.matrix.tall import median, ratio
+from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, only, to_host
+from ihgmm.matrix.tall import few_rows, keep, median, number, ratio
 
 GramKind = Literal["hollow", "full", "cosine", "hetero"]
 GRAMS: tuple[GramKind, ...] = ("hollow", "full", "cosine", "hetero")
@@ -73,10 +73,8 @@ class GramOperator:
         if gram == "cosine":
             longest = 0.0
         elif clip is not None:
-            live = sqnorms > 0
-            counts = None if weights is None else weights[live]
-            longest = clip * float(np.sqrt(median(sqnorms[live], counts)))
-        long = longest**2 < float(namespace(sqnorms).max(sqnorms))
+            longest = clip * float(np.sqrt(median(sqnorms, weights, sqnorms > 0)))
+        long = longest**2 < number(namespace(sqnorms).max(sqnorms))
         if long or weights is not None:
             factors = row_factors(sqnorms, longest)
             if weights is not None:
@@ -84,7 +82,7 @@ class GramOperator:
             A = Scaled(A, rows=factors)
             if gram == "cosine":  # exactly one, which rounding would not give
                 A.sqnorms = A.cast(sqnorms > 0 if weights is None else weights)
-        removed = None if gram == "full" else A.cast(A.sqnorms)
+        removed = None if gram == "full" else keep(A.cast(A.sqnorms))
         return cls(A, removed, longest=longest)
 
     @property
@@ -125,11 +123,16 @@ class GramOperator:
         return (removed * self.factor)[:, None] * V
 
     def take(self, rows: np.ndarray) -> GramOperator:
-        """Return the operator of some rows: a principal submatrix of this one."""
+        """Return the operator of some rows: a principal submatrix of this one.
+
+        Rows are given in increasing order. They come to memory, unless the data is on a
+        cluster.
+        """
+        A = only(self.A, rows) if self.A.distributed else self.A.take(rows)
         removed = self.removed
         if removed is not None:
-            removed = namespace(removed).take(removed, self.A.to_device(rows))
-        return replace(self, A=self.A.take(rows), removed=removed)
+            removed = A.to_device(few_rows(removed, rows))
+        return replace(self, A=A, removed=removed)
 
     def scaled(self, factor: float) -> GramOperator:
         """Return the operator of ``factor * G``."""

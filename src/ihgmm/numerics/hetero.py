@@ -10,7 +10,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._warnings import warn
 from ihgmm.matrix import Tall, namespace, to_host
-from ihgmm.matrix.tall import cast_like, fix_signs, to_device, weighted_gram, widen
+from ihgmm.matrix.tall import (
+    cast_like,
+    fix_signs,
+    keep,
+    number,
+    to_device,
+    weighted_gram,
+    widen,
+)
 from ihgmm.numerics.eigen import Solver, check_problem, start_block
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import (
@@ -103,9 +111,9 @@ def impute_diagonal(
     if max_iter < 1:
         raise ValueError(f"max_iter={max_iter} is too small; give 1 or more.")
     rng = np.random.default_rng() if rng is None else rng
-    sqnorms = to_host(A.sqnorms)
+    sqnorms = widen(A.sqnorms)
     # With a trace of one, products of blocks neither over- nor underflow.
-    unit = float(sqnorms.sum()) or 1.0
+    unit = number(namespace(sqnorms).sum(sqnorms)) or 1.0
     hollow = replace(G, removed=A.cast(A.sqnorms), factor=1.0 / unit)
     # Few rows: a full eigendecomposition for each update is cheaper.
     few = n <= max(3 * block_width(k), 300 if solver == "auto" else 0)
@@ -113,27 +121,28 @@ def impute_diagonal(
     space: _Subspace
     with A.threads():
         if dense:
-            space = _WholeSpace(hollow)
+            space, sqnorms = _WholeSpace(hollow), to_host(sqnorms)
         else:
             start = orthonormal(start_block(hollow, k, order, rng)[1], rng)
             space = _Subspace(hollow, start, max_products)
         width = k + 1 if dense else block_width(k)
-        first = _RitzPairs(space, np.zeros(n), width, order)
-        found = _Imputation(first, k, tol, max_iter, sqnorms / unit)
+        most = keep(sqnorms / unit)
+        first = _RitzPairs(space, namespace(most).zeros_like(most), width, order)
+        found = _Imputation(first, k, tol, max_iter, most)
         found.run()
         if not quiet:
             found.warn_of_caps()
     ritz, own = found.ritz, unit * G.factor
     pairs = EigenPairs(
         ritz.values[:k] * own,
-        fix_signs(A.cast(ritz.vectors(k)))[0],
+        fix_signs(A.cast(A.to_device(ritz.vectors(k))))[0],
         ritz.residual(k) * own,
         space.n_products,
         "dense" if dense else "block",
     )
     diagonal = found.diagonal * unit
     return Imputed(
-        replace(G, removed=A.cast(sqnorms - diagonal)),
+        replace(G, removed=keep(A.cast(A.to_device(sqnorms - diagonal)))),
         A.to_device(diagonal * G.factor),
         pairs,
         tuple(found.ranks),
@@ -151,7 +160,7 @@ class _Subspace:
         self.basis.multiply(hollow)
         self.n_products, self.max_products = 1, max_products
 
-    def matrix(self, diagonal: np.ndarray) -> np.ndarray:
+    def matrix(self, diagonal: Tall) -> np.ndarray:
         """Return the matrix with some diagonal, in this subspace."""
         weights = cast_like(diagonal, self.basis.blocks[0])
         return self.basis.rayleigh + weighted_gram(self.basis.blocks, weights)
@@ -166,7 +175,7 @@ class _Subspace:
         rest = combine(self.basis.products, ritz.coefficients)
         rest += vectors * cast_like(ritz.diagonal, vectors)[:, None]
         rest -= vectors * cast_like(ritz.values, vectors)
-        return rest
+        return keep(rest)
 
     def enlarge(self, ritz: _RitzPairs, rank: int, goal: float) -> bool:
         """Enlarge the subspace where eigenvectors leave it; tell whether they do."""
@@ -210,10 +219,10 @@ class _WholeSpace(_Subspace):
 
 
 class _RitzPairs:
-    """Leading eigenpairs within a subspace, given the diagonal, on the host."""
+    """Leading eigenpairs within a subspace, given the diagonal, which is tall."""
 
     def __init__(
-        self, space: _Subspace, diagonal: np.ndarray, count: int, order: Order
+        self, space: _Subspace, diagonal: Tall, count: int, order: Order
     ) -> None:
         self.space, self.diagonal, self.order = space, diagonal, order
         matrix = space.matrix(diagonal)
@@ -226,7 +235,7 @@ class _RitzPairs:
         # Eigenvalues as they are compared: what leads is not negative.
         self.sizes = np.abs(self.values) if order == "magnitude" else self.values
 
-    def with_diagonal(self, diagonal: np.ndarray) -> _RitzPairs:
+    def with_diagonal(self, diagonal: Tall) -> _RitzPairs:
         """Return the eigenpairs with another diagonal."""
         return _RitzPairs(self.space, diagonal, len(self.values), self.order)
 
@@ -234,7 +243,7 @@ class _RitzPairs:
         """Return the first k eigenvectors."""
         return self.space.vectors(self.coefficients[:, :k])
 
-    def fitted(self, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    def fitted(self, rank: int) -> tuple[Tall, Tall]:
         """Return the diagonal of the approximation of some rank, and the leverages.
 
         A leverage is a row's squared length in the leading eigenvectors that count.
@@ -243,8 +252,8 @@ class _RitzPairs:
         counts = np.arange(rank) < self.signal(rank)
         weights = np.column_stack([self._used(rank), counts])
         squares = namespace(vectors).square(vectors)
-        diagonal, leverages = to_host(squares @ to_device(weights, squares)).T
-        return diagonal, leverages
+        both = keep(squares @ to_device(weights, squares))
+        return both[:, 0], both[:, 1]
 
     def _used(self, rank: int) -> np.ndarray:
         """Return the eigenvalues of the approximation of some rank."""
@@ -253,7 +262,7 @@ class _RitzPairs:
 
     def misfit(self, rank: int) -> float:
         """Return the squared distance to that approximation, up to a constant."""
-        return float(self.diagonal @ self.diagonal - np.sum(self._used(rank) ** 2))
+        return _square_sum(self.diagonal) - float(np.sum(self._used(rank) ** 2))
 
     def signal(self, rank: int) -> int:
         """Return how many of the leading pairs, one at least, are not negligible.
@@ -278,7 +287,7 @@ class _Imputation:
     """A diagonal, between zero and ``most``, that settles stage by stage."""
 
     def __init__(
-        self, ritz: _RitzPairs, k: int, tol: float, max_iter: int, most: np.ndarray
+        self, ritz: _RitzPairs, k: int, tol: float, max_iter: int, most: Tall
     ) -> None:
         self.ritz, self.diagonal = ritz, ritz.diagonal
         self.k, self.tol, self.max_iter, self.most = k, tol, max_iter, most
@@ -306,15 +315,17 @@ class _Imputation:
         """Update the diagonal, within the subspace, until it turns no eigenvector."""
         # Steps that shrink by less are slow; before any is seen, expect the slowest.
         slow, slowest = 0.5, 0.99
+        xp = namespace(self.most)
         diagonal, before, last = ritz.diagonal, np.inf, None
         self.settled = False
         while self.n_updates < self.max_iter:
             self.n_updates += 1
             diagonal, leverages = ritz.fitted(rank)
-            diagonal = np.clip(diagonal, 0.0, self.most)
+            diagonal = keep(xp.clip(diagonal, 0.0, self.most))
             step = diagonal - ritz.diagonal
             # A change E of the matrix turns the subspace U by norm(E @ U) / gap.
-            self.change = float(np.sqrt(step**2 @ leverages)) / ritz.gap(rank)
+            turned = number(xp.sum(step**2 * leverages))
+            self.change = float(np.sqrt(turned)) / ritz.gap(rank)
             # Steps shrink at a steady rate, which shows what is still to come.
             rate = min(self.change / before, slowest) if before < np.inf else slowest
             if self.change * max(1.0, rate / (1.0 - rate)) <= accuracy:
@@ -323,10 +334,10 @@ class _Imputation:
             if last is not None and rate > slow and self.n_updates < self.max_iter:
                 # Few rows that dominate settle slowly: look ahead along the last two
                 # steps, and go there if the approximation is better than here.
-                bend, pace = step - last, np.linalg.norm(last)
-                ahead = pace / max(np.linalg.norm(bend), 1e-6 * pace)
+                bend, pace = step - last, np.sqrt(_square_sum(last))
+                ahead = float(pace / max(np.sqrt(_square_sum(bend)), 1e-6 * pace))
                 far = ritz.diagonal - last + 2 * ahead * last + ahead**2 * bend
-                trial = ritz.with_diagonal(np.clip(far, 0.0, self.most))
+                trial = ritz.with_diagonal(keep(xp.clip(far, 0.0, self.most)))
                 self.n_updates += 1
                 if trial.misfit(rank) < ritz.misfit(rank):
                     ritz, diagonal, before, last = trial, trial.diagonal, np.inf, None
@@ -374,4 +385,8 @@ def _next_rank(sizes: np.ndarray, rank: int, k: int) -> int:
 def _largest_norm(columns: Tall) -> float:
     """Return the largest norm of a column."""
     xp = namespace(columns)
-    return float(np.sqrt(float(xp.max(xp.sum(xp.square(widen(columns)), axis=0)))))
+    return float(np.sqrt(to_host(xp.sum(xp.square(widen(columns)), axis=0)).max()))
+
+
+def _square_sum(values: Tall) -> float:
+    return number(namespace(values).sum(values * values))

@@ -16,12 +16,12 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._warnings import warn
 from ihgmm.matrix.tall import (
     Tall,
+    basis_dot,
     cast_like,
     host_dtype,
-    namespace,
+    keep,
     stack,
     tall_dot,
-    to_device,
 )
 from ihgmm.numerics.gram import GramOperator
 
@@ -133,9 +133,10 @@ class Basis:
         gram = None
         if self._keep:
             self.products.append(product)
-            column = np.concatenate([tall_dot(q, product) for q in self.blocks])
+            column = basis_dot(self.blocks, product)
         else:
             product, column = project_out(self.blocks, product)
+            product = keep(product)
             gram = tall_dot(product, product)
         old, own = column[: len(self.rayleigh)], column[len(self.rayleigh) :]
         self.rayleigh = np.block([[self.rayleigh, old], [old.T, (own + own.T) / 2]])
@@ -187,9 +188,11 @@ class Basis:
             change, condition = whitening(gram)
             if condition <= 1e-3:
                 return None
-            rest, back = rest @ cast_like(change, rest), back @ cast_like(change, back)
+            rest = keep(rest @ cast_like(change, rest))
+            back = back @ cast_like(change, back)
             if not last:
                 rest, column = project_out(self.blocks, rest)
+                rest = keep(rest)
                 back = self.adjoint_of_rest(back, column)
                 gram = tall_dot(rest, rest)
         return rest, back
@@ -342,13 +345,12 @@ def orthonormal(
         gram = tall_dot(Y, Y) if gram is None else gram
         live = np.sqrt(np.diag(gram)) > negligible
         if not live.all():
-            index = to_device(np.flatnonzero(live), Y)
-            Y = namespace(Y).take(Y, index, axis=1)
+            Y = Y @ cast_like(np.eye(len(live))[:, live], Y)
             gram = gram[np.ix_(live, live)]
         condition = 1.0
         if Y.shape[1]:
             change, condition = whitening(gram, tiny)
-            Y = Y @ cast_like(change, Y)
+            Y = keep(Y @ cast_like(change, Y))
         if rng is not None and Y.shape[1] < width:
             fill = rng.standard_normal((n, width - Y.shape[1])) / np.sqrt(n)
             Y, condition = stack([Y, cast_like(fill, Y)], axis=1), 0.0
@@ -378,10 +380,12 @@ def project_out(basis: list[Tall], Y: Tall) -> tuple[Tall, np.ndarray]:
 
     Arrays of some libraries cannot be overwritten: go on with what is returned.
     """
-    coefficients = [tall_dot(q, Y) for q in basis]
-    for q, c in zip(basis, coefficients, strict=True):
-        Y -= q @ cast_like(c, q)
-    return Y, np.concatenate(coefficients)
+    coefficients = basis_dot(basis, Y)
+    at = 0
+    for q in basis:
+        Y -= q @ cast_like(coefficients[at : at + q.shape[1]], q)
+        at += q.shape[1]
+    return Y, coefficients
 
 
 def combine(basis: list[Tall], coefficients: np.ndarray) -> Tall:
@@ -392,4 +396,4 @@ def combine(basis: list[Tall], coefficients: np.ndarray) -> Tall:
     for q in basis[1:]:
         out += q @ coefficients[at : at + q.shape[1], :]
         at += q.shape[1]
-    return out
+    return keep(out)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
@@ -19,10 +20,10 @@ from ihgmm.matrix import Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     cast_like,
     few_rows,
-    map_ranges,
     median,
     one_hot,
     pick,
+    row_map,
     side_by_side,
     sign_of,
     stack,
@@ -79,12 +80,10 @@ class LinearRule:
 
     def __call__(self, rows: Tall) -> Tall:
         """Return the label of each row."""
-        xp = namespace(rows)
+        return row_map(self._best, rows, width=len(self.intercepts))
 
-        def work(block: slice) -> Tall:
-            return xp.argmax(self.scores(rows[block, :]), axis=1)
-
-        return stack(map_ranges(rows, len(self.intercepts), work))
+    def _best(self, rows: Tall) -> Tall:
+        return namespace(rows).argmax(self.scores(rows), axis=1)
 
     def in_order(self, order: np.ndarray) -> LinearRule:
         """Return the rule with its clusters in another order."""
@@ -106,15 +105,15 @@ class NeighborRule:
     def __call__(self, rows: Tall) -> Tall:
         """Return the label of each row."""
         search = NearestNeighbors(n_neighbors=self.n_neighbors).fit(self.rows)
-        host = to_host(rows)
+        work = partial(self._by_vote, search)
+        return row_map(work, rows, width=self.n_neighbors**2)
 
-        def work(block: slice) -> np.ndarray:
-            near = self.labels[search.kneighbors(host[block], return_distance=False)]
-            votes = (near[:, :, None] == near[:, None, :]).sum(axis=2)
-            # The nearest decides where votes are equal, not the numbers of clusters.
-            return np.take_along_axis(near, votes.argmax(axis=1)[:, None], 1)[:, 0]
-
-        return to_device(stack(map_ranges(host, self.n_neighbors**2, work)), rows)
+    def _by_vote(self, search: NearestNeighbors, rows: Tall) -> Tall:
+        near = self.labels[search.kneighbors(to_host(rows), return_distance=False)]
+        votes = (near[:, :, None] == near[:, None, :]).sum(axis=2)
+        # The nearest decides where votes are equal, not the numbers of clusters.
+        found = np.take_along_axis(near, votes.argmax(axis=1)[:, None], 1)[:, 0]
+        return to_device(found, rows)
 
     def in_order(self, order: np.ndarray) -> NeighborRule:
         """Return the rule with its clusters in another order."""
@@ -245,7 +244,7 @@ def sample_positions(
 
 def known_rows(tall: Tall, positions: np.ndarray | None) -> Tall:
     """Return rows of a tall array to learn from, in float64."""
-    return widen(tall if positions is None else few_rows(tall, positions))
+    return widen(few_rows(tall, slice(None) if positions is None else positions))
 
 
 def line_runs(

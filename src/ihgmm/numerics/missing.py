@@ -18,7 +18,7 @@ import numpy as np
 
 from ihgmm.matrix import Matrix, Tall, filled, namespace, to_host
 from ihgmm.matrix.base import row_ranges
-from ihgmm.matrix.tall import cast_like, to_device, widen
+from ihgmm.matrix.tall import cast_like, number, to_device, widen
 from ihgmm.matrix.threads import sized_threads
 
 Missing = Literal["error", "fit"]
@@ -39,7 +39,7 @@ class Filler:
 
     def __call__(self, X: Matrix) -> Matrix:
         """Return data without missing cells; data that have none as they are."""
-        if np.isfinite(float(namespace(X.sqnorms).sum(X.sqnorms))):
+        if np.isfinite(number(namespace(X.sqnorms).sum(X.sqnorms))):
             return X
         B, variances = self.loadings / X.unit, (self.noise_levels / X.unit) ** 2
         first, second, _ = _pairs(B.shape[1])

@@ -12,10 +12,13 @@ from ihgmm.matrix import Matrix, Tall, namespace
 from ihgmm.matrix.tall import (
     Groups,
     cast_like,
-    map_ranges,
+    keep,
+    number,
     number_by_size,
     order_by_size,
     place,
+    row_sums,
+    rows_where,
     unit_rows,
 )
 from ihgmm.numerics.eigen import Solver, leading_eigenpairs
@@ -128,7 +131,7 @@ def spectral_clustering(
     with steps.step("labels") as say:
         # Zero rows show no pattern, unless the origin is a point like others.
         live = X.sqnorms > 0
-        if not unit_norm or bool(namespace(live).all(live)):
+        if not unit_norm or number(namespace(live).all(live)):
             live = None
         known = _Known.drawn(X, coordinates, live, n_clusters, rng)
         rows = [one.rows(known.coordinates) for one in spaces]
@@ -146,7 +149,7 @@ def spectral_clustering(
             )
         say(f"{assign_labels}, {n_iter} iterations")
         embedding = spaces[chosen]
-        embedded = embedding.rows(coordinates)
+        embedded = keep(embedding.rows(coordinates))
         rule, labels, signs = _label(
             rule, embedded, live, n_clusters, X.weights, signed
         )
@@ -185,7 +188,7 @@ class _Known:
         """Draw rows that are not zero; all of them where they are few."""
         each = [coordinates, X.sqnorms, X.weights]
         if live is not None:
-            each = [None if values is None else values[live] for values in each]
+            each = [None if v is None else rows_where(v, live) for v in each]
         positions = sample_positions(each[0].shape[0], n_clusters, rng)
         return cls(*(None if v is None else known_rows(v, positions) for v in each))
 
@@ -201,17 +204,17 @@ def _label(
     """Label all rows, clusters by decreasing size; return signs where they matter."""
     every = rows
     if live is not None:
-        rows = rows[live]
-        weights = None if weights is None else weights[live]
-    labels = rule(rows)
+        rows = rows_where(rows, live)
+        weights = None if weights is None else rows_where(weights, live)
+    labels = keep(rule(rows))
     rule = rule.in_order(order_by_size(labels, n_clusters, weights))
-    labels = number_by_size(labels, n_clusters, weights)
+    labels = keep(number_by_size(labels, n_clusters, weights))
     signs = None
     if signed:
         rule, signs = _majority_ahead(rule, rows, labels)
     if live is not None:
         # A zero row goes where a row most likely belongs: to the largest cluster.
-        labels = place(labels, live)
+        labels = keep(place(labels, live))
         if signs is not None:
             signs = place(signs, live, namespace(live).ones_like(every[:, 0]))
     return rule, labels, signs
@@ -310,15 +313,13 @@ def _diagonal_turn(pairs: EigenPairs, k: int) -> float:
     values = np.maximum(pairs.values[:k], 0.0)
     if values[-1] <= 0:
         return np.inf
-    columns = cast_like(np.column_stack([values, np.ones(k)]), pairs.vectors)
+    columns = np.column_stack([values, np.ones(k)])
 
-    def moments(rows: slice) -> np.ndarray:
-        few = pairs.vectors[rows, :k]
-        both = (few * few) @ columns
+    def moments(vectors: Tall) -> tuple[Tall, ...]:
+        few = vectors[:, :k]
+        both = (few * few) @ cast_like(columns, few)
         xp, diagonal, leverage = namespace(both), both[:, 0], both[:, 1]
-        return np.array(
-            [float(xp.sum(diagonal**power * leverage)) for power in range(3)]
-        )
+        return tuple(xp.sum(diagonal**power * leverage) for power in range(3))
 
-    total, first, second = sum(map_ranges(pairs.vectors, k, moments))
+    total, first, second = row_sums(moments, pairs.vectors, width=k)
     return float(np.sqrt(max(second - first**2 / total, 0.0)) / values[-1])

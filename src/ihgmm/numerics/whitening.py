@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
-from ihgmm.matrix.tall import ratio, row_dots, stack, widen
+from ihgmm.matrix.tall import keep, ratio, row_dots, stack, widen
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
 
@@ -37,15 +37,14 @@ class Whitener:
 
     def __call__(self, X: Matrix) -> Scaled:
         """Return the data with its rows and columns multiplied; nothing is copied."""
-        parts = zip(*X.map(self._row_figures), strict=True)
-        variances, sqnorms = (stack(list(part)) for part in parts)
-        rows = ratio(1.0, namespace(variances).sqrt(variances))
+        (variances, sqnorms), _ = X.sweep(self._row_figures)
+        rows = keep(ratio(1.0, namespace(variances).sqrt(variances)))
         white = Scaled(X, rows, self.columns)
-        white.sqnorms = sqnorms * rows**2
+        white.sqnorms = keep(sqnorms * rows**2)
         white.unit = 1.0  # noise of variance one, whatever unit the data had
         return white
 
-    def _row_figures(self, X: Matrix) -> tuple[Tall, Tall]:
+    def _row_figures(self, X: Matrix) -> tuple[tuple[Tall, Tall], tuple[()]]:
         """Return noise variance and squared norm of rows once columns are multiplied.
 
         The variance is a mean over columns.
@@ -56,12 +55,13 @@ class Whitener:
             if (low := X.most_negative()) < 0:
                 raise not_counts(low * X.unit)
             c, unit = self.dispersion, X.unit
-            return _count_variances(X @ self.columns**2, total, c, unit) / p, total
+            sums = X @ self.columns**2
+            return (_count_variances(sums, total, c, unit) / p, total), ()
         along = X @ (self.columns[:, None] * self.directions)
         left = total - widen(row_dots(along, along))
         # A row that the directions fit to a thousandth is known no better than that.
         xp, least = namespace(total), 1e-3 * total
-        return xp.where(left > least, left, least) / (p - m), total
+        return (xp.where(left > least, left, least) / (p - m), total), ()
 
 
 def learn_whitener(

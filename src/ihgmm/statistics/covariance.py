@@ -16,7 +16,16 @@ from typing import Literal
 import numpy as np
 
 from ihgmm.matrix import Matrix, Stretched, Tall, namespace, to_host
-from ihgmm.matrix.tall import Groups, one_hot, ratio, tall_dot, unit_rows, widen
+from ihgmm.matrix.tall import (
+    Groups,
+    keep,
+    number,
+    one_hot,
+    ratio,
+    tall_dot,
+    unit_rows,
+    widen,
+)
 from ihgmm.statistics.likelihood import Mixture, fit_mixture
 
 Structure = Literal["common", "class", "individual", "tied"]
@@ -97,8 +106,8 @@ def fit_tied(
             say=say,
         )
         xp, before = namespace(found.memberships), labels
-        labels = xp.argmax(found.memberships, axis=1)
-        if not bool(xp.any(labels != before)):
+        labels = keep(xp.argmax(found.memberships, axis=1))
+        if not number(xp.any(labels != before)):
             break
     assert found is not None
     return found, covariance
@@ -116,10 +125,10 @@ def leading_covariance(
     centers = np.linalg.svd(units, full_matrices=False)
     span = centers[2][centers[1] > 1e-6].T
     width = max(min(n // 10, 50, p - span.shape[1] - 1), 0)  # ten rows a direction
-    root = X.cast(counts**0.5)
+    root = keep(X.cast(counts**0.5))
     outside, squares = _leading_outside(X, root, span, width, rng)
     inside = np.trace(tall_dot(Y := (X @ span) * root[:, None], Y))
-    all_squares = float(namespace(counts).sum(counts * X.sqnorms))
+    all_squares = number(namespace(counts).sum(counts * X.sqnorms))
     total = max(all_squares - inside, 0.0) / max(n, 1)
     m, level, ratios = _standing_out(squares / max(n, 1), total, p - span.shape[1], n)
     if level <= 0 or n <= n_clusters:

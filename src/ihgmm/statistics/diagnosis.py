@@ -25,6 +25,7 @@ from ihgmm.matrix.tall import (
     Groups,
     draw_rows,
     few_rows,
+    number,
     place,
     quantiles,
     ratio,
@@ -308,7 +309,7 @@ def diagnose(
         certainty = place(found.certainty, ~strange, unknown)
         return replace(found, certainty=certainty, n_outliers=count)
     xp, live = namespace(codes), data.sqnorms > 0
-    n_live = int(xp.count_nonzero(live))
+    n_live = int(number(xp.count_nonzero(live)))
     if n_live == 0:
         warn_zero_rows(data.sqnorms)
     k, groups = len(classes), Groups.of(codes, len(classes))
@@ -317,7 +318,7 @@ def diagnose(
     def mean(values: Tall) -> float:
         """Return the mean over rows that are not zero."""
         some = xp.where(live, widen(values), xp.zeros_like(data.sqnorms))
-        return float(xp.sum(some)) / n_live if n_live else np.nan
+        return number(xp.sum(some)) / n_live if n_live else np.nan
 
     values = _eigenvalues(data, k, gram, clip, rng)
     shown = values[: k + 1]
@@ -514,7 +515,7 @@ def _cautions(
 ) -> Iterator[Caution]:
     """Yield what to look at; ``values`` are the clusters' eigenvalues and two more."""
     k, live = diagnosis.n_clusters, data.sqnorms > 0
-    n_live = int(namespace(live).count_nonzero(live))
+    n_live = int(number(namespace(live).count_nonzero(live)))
     zero = data.shape[0] - n_live
     if zero:
         yield Caution(CautionKind.ZERO_ROWS, {"rows": zero})
@@ -523,7 +524,7 @@ def _cautions(
     hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
     if k > 1 and refits is None:
         yield Caution(CautionKind.FEW_ROWS, {"rows": n_live, "clusters": k})
-    mean = float(namespace(live).mean(data.sqnorms))
+    mean = number(namespace(live).mean(data.sqnorms))
     directions = _directions(diagnosis, mean, values)
     fewer = Caution(CautionKind.FEWER_DIRECTIONS, {"directions": directions})
     gap, beyond = diagnosis.eigenvalue_gap, _gap(values, k + 1)
@@ -575,13 +576,13 @@ def _sizes(data: Matrix, rng: np.random.Generator) -> Iterator[Caution]:
     """Yield cautions about rows and columns that hold most of the sum of squares."""
     (n, p), sqnorms, xp = data.shape, data.sqnorms, namespace(data.sqnorms)
     live = sqnorms > 0
-    n_live = int(xp.count_nonzero(live))
+    n_live = int(number(xp.count_nonzero(live)))
     (typical,) = quantiles(sqnorms, live, [0.5])
     huge = sqnorms > 25 * float(typical)  # five times as long as the median
     theirs = xp.where(huge, sqnorms, xp.zeros_like(sqnorms))
-    share = float(xp.sum(theirs)) / float(xp.sum(sqnorms)) if n_live else 0.0
+    share = number(xp.sum(theirs)) / number(xp.sum(sqnorms)) if n_live else 0.0
     if n >= 10 and share >= 0.5:
-        figures = {"rows": int(xp.count_nonzero(huge)), "share": share}
+        figures = {"rows": int(number(xp.count_nonzero(huge))), "share": share}
         yield Caution(CautionKind.HUGE_ROWS, figures)
     if p == 1 or n_live < 10:
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,13 +23,15 @@ from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     Groups,
     cast_like,
-    few_rows,
+    gather_blocks,
+    keep,
     map_ranges,
     one_hot,
     pick,
     place,
     ratio,
     row_norms,
+    rows_where,
     stack,
     tall_dot,
     to_device,
@@ -223,9 +226,8 @@ def estimate_parameters(
     kept, counts = counted_rows(data, sample_weight)
     if counts is None:
         return estimates_of_labels(kept, codes, classes, scales)
-    few = np.flatnonzero(to_host(counts))
-    given = None if scales is None else few_rows(scales, few)
-    found = estimates_of_labels(kept, few_rows(codes, few), classes, given)
+    given = None if scales is None else rows_where(scales, counts)
+    found = estimates_of_labels(kept, rows_where(codes, counts), classes, given)
     found = for_all_rows(found, data, codes, counts)
     xp = namespace(found.scales)
     unknown = xp.full_like(found.scales, np.nan)
@@ -344,28 +346,41 @@ def _lengths_along_centers(fit: Spectral, n_clusters: int, counts: Tall | None) 
         return pick(vectors[block, :] @ centers, labels[block])
 
     norms, sums = zip(*map_ranges(vectors, n_clusters, weighted), strict=True)
-    weights = widen(stack(norms))
+    weights = keep(widen(stack(norms)))
     centers = cast_like((sum(sums) * values).T, vectors)
     products = widen(stack(map_ranges(vectors, n_clusters, along)))
-    products = xp.clip(products, 0.0, None)
+    products = keep(xp.clip(products, 0.0, None))
     totals = np.sqrt(rows.sums(weights * products))
     totals[totals == 0] = 1.0
     lengths, one = products / rows.spread(totals), xp.ones_like(products)
     # Up to a thousandth of the largest, neither a row's own term nor a change of the
     # lengths matters.
+    work, largest_own = partial(_length_figures, n_clusters), np.inf
     for _ in range(20 if embedding.diagonal == "zero" else 0):
-        own = weights * lengths
-        if float(xp.max(own)) <= 1e-3 * totals.min():
+        if largest_own <= 1e-3 * totals.min():
             break
         total = rows.spread(totals)
         # A row of more than half of its cluster's weight could take all of it.
-        others = xp.maximum(total - own, total / 2)
+        others = xp.maximum(total - weights * lengths, total / 2)
         before = lengths
-        lengths = products / xp.where(others > 0, others, one)
-        if xp.max(xp.abs(lengths - before)) <= 1e-3 * xp.max(lengths):
+        lengths = keep(products / xp.where(others > 0, others, one))
+        each = gather_blocks(work, labels, weights, lengths, before)
+        peaks, sums = zip(*each, strict=True)
+        largest_own, change, longest = np.max(peaks, axis=0)
+        if change <= 1e-3 * longest:
             break
-        totals = rows.sums(weights * lengths)
+        totals = np.sum(sums, axis=0)
     return lengths if fit.row_scale is None else ratio(lengths, fit.row_scale)
+
+
+def _length_figures(
+    k: int, labels: Tall, weights: Tall, lengths: Tall, before: Tall
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest own term, change and length of rows; sums over clusters."""
+    xp, own = namespace(lengths), weights * lengths
+    each = (own, xp.abs(lengths - before), lengths)
+    peaks = xp.stack([xp.max(values) for values in each])
+    return to_host(peaks), Groups.of(labels, k).sums(own)
 
 
 def _check_numbers(labels: Any, n_clusters: int, n_samples: int) -> None:
@@ -457,12 +472,13 @@ class _Fit:
 def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> _Fit:
     """Fit centres and noise with these weights; also scales, unless they are given."""
     # Numbers of rows are where the labels are: on the host, or where X is.
-    sqnorms = to_device(X.sqnorms, weights)
+    sqnorms, weights = to_device(X.sqnorms, weights), keep(weights)
     sums = rows.weighted_sums(X, weights)
     solved = None
     if scales is None:
         inner = rows.inner_products(X, sums) - weights * sqnorms
         scales, solved = _scales(weights, inner, sqnorms, rows)
+    scales = keep(scales)
     total = rows.sums(weights * scales)
     total[rows.sizes == 0] = 1.0
     centers = sums / total[:, None].astype(sums.dtype)
@@ -480,7 +496,7 @@ def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> 
     nothing = nothing | (rows.spread(rows.sizes) == 1)
     xp = namespace(left)
     variances = xp.where(nothing, xp.zeros_like(left), left) / max(X.shape[1] - 1, 1)
-    return _Fit(weights, scales, centers, length, variances, solved)
+    return _Fit(keep(weights), scales, centers, length, keep(variances), solved)
 
 
 def _scales(
@@ -494,7 +510,7 @@ def _scales(
     """
     xp = namespace(weights)
     products = xp.clip(weights * inner, 0.0, None)
-    relative = ratio(products, rows.spread(rows.maxima(products)))
+    relative = keep(ratio(products, rows.spread(rows.maxima(products))))
 
     def smaller_roots(y: np.ndarray, rest: np.ndarray) -> Tall:
         """Return roots for ``y * (1 - y)``, times ``rest / (1 - y)``."""
@@ -582,10 +598,10 @@ def _scale_variances(
     # The singularity of c is not one of the equations.
     c = xp.where(xp.abs(c) < 1e-7, xp.full_like(c, 1e-7), c)
     with np.errstate(divide="ignore", invalid="ignore"):
-        b = a / c
+        b = keep(a / c)
         h = rows.row_sums(b * w)
         slope = 1 / (c * (1 + h))
-        level = (1 / c - b * rows.row_sums(w / c) / (1 + h)) / n_rows
+        level = keep((1 / c - b * rows.row_sums(w / c) / (1 + h)) / n_rows)
 
         def squares(g: Tall) -> Tall:
             """Return ``sum(g_j * B_ij**2)`` for each row i."""
@@ -604,7 +620,7 @@ def _scale_variances(
     unknown = xp.full_like(variances, np.inf)
     variances = xp.where(known, xp.clip(variances, 0.0, None), unknown)
     exact = (n_rows == 1) | (rows.row_sums(v) == 0) & long
-    return xp.where(exact, xp.zeros_like(variances), variances)
+    return keep(xp.where(exact, xp.zeros_like(variances), variances))
 
 
 def _efficient_weights(fit: _Fit, rows: Groups, p: int) -> tuple[Tall, Tall]:

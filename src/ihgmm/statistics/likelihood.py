@@ -25,6 +25,7 @@ from ihgmm.matrix import Matrix, Tall, as_matrix, namespace
 from ihgmm.matrix.tall import (
     cast_like,
     log_ndtr,
+    number,
     one_hot,
     pick,
     ratio,
@@ -92,7 +93,7 @@ def _labels_of(memberships: Tall) -> Tall:
 
 
 def _count(rows: Tall) -> int:
-    return int(namespace(rows).count_nonzero(rows))
+    return int(number(namespace(rows).count_nonzero(rows)))
 
 
 def _refilled(before: _Rounds, after: _Rounds, labels: Tall) -> Tall:
@@ -105,9 +106,10 @@ def _refilled(before: _Rounds, after: _Rounds, labels: Tall) -> Tall:
         own = labels == k
         if _count(own) == 0:
             continue
-        row = int(xp.argmin(xp.where(own, lost, xp.full_like(lost, np.inf))))
-        if sizes[int(now[row])] > 1:
-            sizes[int(now[row])] -= 1
+        row = int(number(xp.argmin(xp.where(own, lost, xp.full_like(lost, np.inf)))))
+        other = int(number(now[row]))
+        if sizes[other] > 1:
+            sizes[other] -= 1
             memberships = _moved(memberships, row, k)
     return memberships
 
@@ -190,7 +192,7 @@ def fit_mixture(
             kept = _kept_alive(before, rounds)
             rounds = before.next(keep, kept)
             change = _distance(kept, before.memberships)
-        change = float(change) / (2 * X.shape[0])
+        change = number(change) / (2 * X.shape[0])
         if say is not None:
             many = f"{n_iter} round{'s' * (n_iter != 1)}"
             say(f"{many}, memberships moved by {change:.2g}")
@@ -209,7 +211,7 @@ def _kept_alive(before: _Rounds, after: _Rounds) -> Tall:
     """Return memberships in which the last row of a vanishing cluster stays."""
     memberships, xp = after.memberships, namespace(after.memberships)
     for k in np.flatnonzero(after.sizes < 0.5).tolist():
-        row = int(xp.argmax(before.memberships[:, k]))
+        row = int(number(xp.argmax(before.memberships[:, k])))
         memberships = _moved(memberships, row, k)
     return memberships
 
@@ -260,7 +262,7 @@ class _Rounds:
     @classmethod
     def begin(cls, X: Matrix, memberships: Tall, noise: Noise) -> _Rounds:
         """Sum up centres in which all rows count as if of the same length."""
-        level = float(namespace(X.sqnorms).mean(X.sqnorms)) ** 0.5 or 1.0
+        level = number(namespace(X.sqnorms).mean(X.sqnorms)) ** 0.5 or 1.0
         work = partial(_begin_block, level)
         (weights,), sums = X.sweep(work, X.sqnorms, X.weights, memberships)
         return cls(X, noise, level, memberships, weights, *_summed(sums))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -18,7 +19,16 @@ from scipy.special import ndtr
 from scipy.stats import poisson
 
 from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
-from ihgmm.matrix.tall import cast_like, map_ranges, unit_rows
+from ihgmm.matrix.tall import (
+    cast_like,
+    in_order,
+    keep,
+    map_ranges,
+    number,
+    row_map,
+    to_device,
+    unit_rows,
+)
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.gram import row_factors
 from ihgmm.numerics.spectral import spectral_clustering
@@ -52,8 +62,15 @@ class OutlierRule:
 
         A score of 3 says that one in a thousand rows of the clusters is as strange.
         """
-        seen = _measure(X, self.embedding, self.centers, self.signed)
-        return X.to_device(self._score(*seen))
+        coordinates = self.embedding.coordinates(X)
+        work = partial(self._scores_of, X.unit)
+        return keep(row_map(work, coordinates, X.sqnorms, width=len(_LEVELS)))
+
+    def _scores_of(self, unit: float, coordinates: Tall, sqnorms: Tall) -> Tall:
+        seen = _measure(
+            self.embedding, self.centers, self.signed, unit, coordinates, sqnorms
+        )
+        return to_device(self._score(*seen), sqnorms)
 
     def __call__(self, X: Matrix) -> Tall:
         """Tell which rows are outliers."""
@@ -131,14 +148,14 @@ def find_outliers(
     teach the rule. ``rng`` is left as it is.
     """
     n = X.shape[0]
-    n_live = int(namespace(X.sqnorms).count_nonzero(X.sqnorms > 0))
+    n_live = int(number(namespace(X.sqnorms).count_nonzero(X.sqnorms > 0)))
     share = 0.5 if outliers == "auto" else float(outliers)
     if n > max_rows:
         drawn = np.sort(deepcopy(rng).choice(n, max_rows, replace=False))
         few = only(X, drawn)
         rule = find_outliers(few, n_clusters, outliers, signed=signed, rng=rng)
         if outliers != "auto":
-            scores = to_host(rule.scores(X))
+            scores = rule.scores(X)
             return replace(rule, threshold=_between(scores, round(share * n_live)))
         alone = rule.threshold >= _alone(max_rows)
         return replace(rule, threshold=_alone(n)) if alone else rule
@@ -149,17 +166,19 @@ def find_outliers(
             f"outliers={outliers!r} leaves {left} of {n_live} rows for "
             f"n_clusters={n_clusters}; give a smaller share or fewer clusters."
         )
-    keep, weights = np.ones(n, dtype=bool), np.ones(n)
-    for number in range(max_rounds):
-        rest = X if keep.all() else only(X, np.flatnonzero(keep))
+    inside, weights = np.ones(n, dtype=bool), np.ones(n)
+    sqnorms = to_host(X.sqnorms)
+    for i in range(max_rounds):
+        rest = X if inside.all() else only(X, np.flatnonzero(inside))
         fit = spectral_clustering(rest, n_clusters, signed=signed, rng=deepcopy(rng))
         embedding = fit.placement.embedding
         centers = _directions(
             embedding, fit.coordinates, fit.labels, n_clusters, signed
         )
-        seen = _measure(X, embedding, centers, signed)
+        coordinates = to_host(embedding.coordinates(X))
+        seen = _measure(embedding, centers, signed, X.unit, coordinates, sqnorms)
         live = seen[1] > 0
-        if number == 0:
+        if i == 0:
             start, ordinary = _start(embedding, centers, seen)
             rule = _learn(embedding, centers, seen, start, ordinary)
         else:
@@ -173,8 +192,8 @@ def find_outliers(
             threshold = _between(scores, round(share * n_live))
             weights = (scores <= threshold).astype(float)
         rule = replace(rule, threshold=threshold, signed=signed)
-        before, keep = keep, scores <= rule.threshold
-        if number and (keep == before).all():
+        before, inside = inside, scores <= rule.threshold
+        if i and (inside == before).all():
             break
     return rule
 
@@ -184,15 +203,14 @@ def _alone(n_rows: float) -> float:
     return float(np.log10(n_rows / 0.02))
 
 
-def _between(scores: np.ndarray, count: int) -> float:
+def _between(scores: Tall, count: int) -> float:
     """Return a number between the so many largest scores and the others."""
+    n = scores.shape[0]
     if count == 0:
         return np.inf
-    if count == len(scores):
+    if count == n:
         return -np.inf
-    at = len(scores) - count
-    ordered = np.partition(scores, [at - 1, at])
-    return float(ordered[at - 1] + ordered[at]) / 2
+    return float(in_order(scores, np.array([n - count - 1, n - count])).mean())
 
 
 def _choose(scores: np.ndarray, n_rows: float, most: int) -> tuple[int, np.ndarray]:
@@ -244,23 +262,30 @@ def _roots(embedding: Embedding) -> np.ndarray:
 
 
 def _measure(
-    X: Matrix, embedding: Embedding, centers: np.ndarray, signed: bool
+    embedding: Embedding,
+    centers: np.ndarray,
+    signed: bool,
+    unit: float,
+    coordinates: Tall,
+    sqnorms: Tall,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the length of rows along the nearest centre, noise levels and centres."""
-    coordinates = embedding.coordinates(X)
+    """Return the length of rows along the nearest centre, noise levels and centres.
+
+    Rows, given by coordinates and squared norms, are in units of ``unit``.
+    """
     along = coordinates @ cast_like((_roots(embedding) * centers).T, coordinates)
     xp = namespace(along)
     along = xp.abs(along) if signed else along
     labels = to_host(xp.argmax(along, axis=1))
     along = to_host(xp.max(along, axis=1)).astype(np.float64)
-    sqnorms = to_host(X.sqnorms) * (X.unit / embedding.unit) ** 2
+    sqnorms = to_host(sqnorms) * (unit / embedding.unit) ** 2
     factors = row_factors(sqnorms, embedding.longest)
     with np.errstate(divide="ignore", invalid="ignore"):
         along = np.where(factors > 0, along / factors, 0.0)
     # No row fits its centre better than that; else nothing could be compared with rows
     # that are free of noise.
     left = np.maximum(sqnorms - np.maximum(along, 0.0) ** 2, 1e-4 * sqnorms)
-    return along, np.sqrt(left / max(X.shape[1] - 1, 1)), labels
+    return along, np.sqrt(left / max(len(embedding.directions) - 1, 1)), labels
 
 
 def _start(

@@ -14,7 +14,16 @@ from scipy.special import gammaincc, ndtr
 from ihgmm._checks import check_matrix, generator, labelled_rows
 from ihgmm._text import SCALE_ASSUMPTIONS, scale_recommendation, scale_table
 from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
-from ihgmm.matrix.tall import Groups, few_rows, ratio, row_dots, stack, to_device, widen
+from ihgmm.matrix.tall import (
+    Groups,
+    few_rows,
+    number,
+    ratio,
+    row_dots,
+    stack,
+    to_device,
+    widen,
+)
 from ihgmm.statistics.correlation import Along, variance_ratios
 
 
@@ -241,7 +250,7 @@ def random_halves(codes: Tall, rng: np.random.Generator) -> Tall:
     xp, n = namespace(codes), codes.shape[0]
     keys = to_device(rng.random(n, dtype=np.float32), codes)
     order = xp.argsort(widen(codes) + widen(keys))
-    groups = Groups.of(codes, int(xp.max(codes)) + 1)
+    groups = Groups.of(codes, int(number(xp.max(codes))) + 1)
     first = groups.spread(np.cumsum(groups.sizes) - groups.sizes)
     rank = xp.argsort(order) - first
     return rank % 2
@@ -546,7 +555,7 @@ def _detectable_spread(
     level = np.where(usable, square / np.maximum(sizes, 1), 0.0)
     signal = ratio(rows.groups.spread(np.repeat(level, 2)), rows.v)
     terms = (rows.gain * signal, rows.gain**2 * signal, (rows.gain * signal) ** 2)
-    pull, cross, own = (float(namespace(term).sum(term)) for term in terms)
+    pull, cross, own = (number(namespace(term).sum(term)) for term in terms)
     deviation = np.sqrt(max(variance, 0.0))
     below = pull**2 - 2 * quantile**2 * own
     if below <= 0:

@@ -20,6 +20,7 @@ from ihgmm._checks import (
 from ihgmm._text import automatic_count_warnings, count_summary
 from ihgmm._warnings import warn
 from ihgmm.matrix import Matrix, namespace, only, to_host
+from ihgmm.matrix.tall import number
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.flips import default_flips, is_kept, null_eigenvalues, residual_of
@@ -356,7 +357,7 @@ def count_clusters(
             "max_clusters": max_clusters,
             **_largest_column(X),
         }
-        if most < 1 or not namespace(X.sqnorms).any(X.sqnorms):
+        if most < 1 or not number(namespace(X.sqnorms).any(X.sqnorms > 0)):
             none = np.zeros(0)
             return ClusterCount(0, 0, np.zeros(1), 0.0, none, gram=kind, **facts)
         G = GramOperator.of(X, kind)
@@ -444,7 +445,9 @@ def _draw_rows(X: Matrix, max_entries: int, rng: np.random.Generator) -> Matrix:
     n, p = X.shape
     rows = int(max(max_entries * (n / max(X.n_entries, 1)), 4 * p))
     if n <= 1.5 * rows:
-        return X
+        # So little is gone through many times: not on a cluster.
+        small = X.distributed and X.n_entries <= 1.5 * max_entries
+        return X.to_memory() if small else X
     keep = np.sort(rng.choice(n, rows, replace=False, shuffle=False))
     return X.by_rows().take(keep)
 

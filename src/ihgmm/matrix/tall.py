@@ -766,11 +766,10 @@ def _group_sums(labels: Tall, n_groups: int, values: Tall | None = None) -> np.n
         return to_host(xp.bincount(labels, values, minlength=n_groups))
     if values is None:
         values = xp.astype(xp.ones_like(labels), widest(labels))
-    values, total = widen(values), np.zeros(n_groups)
-    for rows in tall_ranges(labels, n_groups):
-        members = one_hot(labels[rows], n_groups, values)
-        total += tall_dot(members, values[rows][:, None])[:, 0]
-    return total
+    # A product with indicators would spread what is not finite to all groups.
+    values, nothing = widen(values), xp.zeros_like(widen(values))
+    sums = [xp.sum(xp.where(labels == k, values, nothing)) for k in range(n_groups)]
+    return to_host(xp.stack(sums))
 
 
 def _sums_in(n_groups: int, labels: Tall, *values: Tall) -> np.ndarray:

@@ -249,9 +249,13 @@ def _members(scores: Tall) -> Tall:
 
 def _first_members(scores: Tall) -> Tall:
     """Return 1 where a score is the first of the largest of its row."""
-    xp, members = namespace(scores), _members(scores)
-    first = xp.cumulative_sum(members, axis=2) == 1
-    return members * xp.astype(first, scores.dtype)
+    return _first(_members(scores))
+
+
+def _first(members: Tall) -> Tall:
+    """Leave 1 at the first place only."""
+    xp = namespace(members)
+    return members * xp.astype(xp.cumulative_sum(members, axis=2) == 1, members.dtype)
 
 
 def _sums(members: Tall, values: Tall) -> np.ndarray:
@@ -358,7 +362,9 @@ def spread(
         if closest is not None:
             gaps = xp.minimum(gaps, closest[:, :, None, :])
         left = xp.matmul(gaps, counts)
-        best = _first_members(-left[..., None])
+        # Of candidates that do as well, the first: rounding must not choose.
+        least = xp.min(left, axis=2, keepdims=True)
+        best = _first(xp.astype(left <= least * (1 + 1e-9), rows.dtype)[..., None])
         closest = xp.sum(gaps * best, axis=2)
         chosen.append(xp.sum(at * xp.astype(best[..., 0], at.dtype), axis=2))
     return to_host(xp.stack(chosen, axis=2))
@@ -380,6 +386,9 @@ def pivots(rows: Tall, k: int) -> np.ndarray:
     first = to_device(np.arange(n_spaces) * n, rows)
     places = to_device(np.arange(n), rows)
     left = xp.sum(rows * rows, axis=2)
+    # Rows may all have unit norm: the first of them, not the one rounding has raised.
+    most = xp.clip(xp.max(left, axis=1, keepdims=True), 1e-300, None)
+    left = xp.round(left / most * 1e9) * (most / 1e9)
     basis = xp.zeros_like(rows[:, :1, :])
     chosen = []
     for _ in range(k):

@@ -398,11 +398,9 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
                 setattr(light, name, getattr(self, name))
         return light
 
-    def _check_new(self, X: Any, *, in_memory: bool = False) -> Matrix:
+    def _check_new(self, X: Any) -> Matrix:
         check_is_fitted(self)
-        data = check_matrix(
-            X, self, reset=False, in_memory=in_memory, missing=self.missing
-        )
+        data = check_matrix(X, self, reset=False, missing=self.missing)
         return self._prepared(data)
 
 

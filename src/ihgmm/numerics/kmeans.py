@@ -364,7 +364,7 @@ def spread(
         left = xp.matmul(gaps, counts)
         # Of candidates that do as well, the first: rounding must not choose.
         least = xp.min(left, axis=2, keepdims=True)
-        best = _first(xp.astype(left <= least * (1 + 1e-9), rows.dtype)[..., None])
+        best = _first(xp.astype(left <= least * (1 + 1e-9), gaps.dtype)[..., None])
         closest = xp.sum(gaps * best, axis=2)
         chosen.append(xp.sum(at * xp.astype(best[..., 0], at.dtype), axis=2))
     return to_host(xp.stack(chosen, axis=2))

@@ -27,6 +27,7 @@ from ihgmm.matrix import as_matrix, recognize, to_host
 from ihgmm.matrix.stored import Stored
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
+from ihgmm.numerics.spectral import spectral_clustering
 
 
 def sample(n=500, p=40, dtype=np.float64):
@@ -199,15 +200,17 @@ def test_identical_rows_are_found_on_disk(store):
 
 
 def test_passes_of_peers(store):
-    """One for the norms, one for each iteration or product, one for the labels."""
+    """Norms, iterations, labels; and no more than the recipe of spectral methods."""
     X = sample()
     rows = opened(store(X))
     model = SphericalKMeans(4, init=X[:4]).fit(rows)
     assert rows.passes == model.n_iter_ + 2
     rows, others = opened(store(X)), opened(store(X))
     PSC(4, random_state=0).fit(rows)
-    G, rng = GramOperator.of(others, "full"), np.random.default_rng(0)
-    leading_eigenpairs(G, 4, signal_only=True, rng=rng)
+    recipe = {"gram": "full", "clip": None, "n_components": None, "space": "projected"}
+    spectral_clustering(
+        others, 4, unit_norm=False, rng=np.random.default_rng(0), **recipe
+    )
     assert rows.passes == others.passes
 
 

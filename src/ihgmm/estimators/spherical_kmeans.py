@@ -19,15 +19,7 @@ from ihgmm._checks import (
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import CosineClusterer, Weighted
 from ihgmm.matrix import Matrix, namespace, to_host
-from ihgmm.matrix.tall import (
-    Groups,
-    keep,
-    number,
-    order_by_size,
-    rows_where,
-    take_lines,
-    to_device,
-)
+from ihgmm.matrix.tall import Groups, keep, number, rows_where, take_lines, to_device
 from ihgmm.numerics.spherical import nearest_centers, spherical_kmeans
 
 
@@ -131,11 +123,13 @@ class SphericalKMeans(Weighted, CosineClusterer):
             tol=self.tol,
             rng=generator(self.random_state),
         )
-        # Zero rows have no direction: they do not count in sizes.
+        # Zero rows have no direction: they do not count in sizes. Clusters of one size
+        # stay as they were drawn, which does not depend on the order of the rows;
+        # rounding must not choose.
         live, weights = X.sqnorms > 0, X.weights
-        known = keep(rows_where(found.labels, live))
+        groups = Groups.of(keep(rows_where(found.labels, live)), k)
         weights = None if weights is None else rows_where(weights, live)
-        order = order_by_size(known, k, weights)
+        order = np.argsort(-groups.sums(weights).round(6), kind="stable")
         centers = found.centers[order]
         if counts is None:
             labels = take_lines(np.argsort(order), found.labels)
@@ -148,7 +142,7 @@ class SphericalKMeans(Weighted, CosineClusterer):
         given = check_weights(sample_weight, everything.shape[0])
         self.inertia_ = found.inertia * float(given.sum()) / X.shape[0]
         self.n_iter_ = found.n_iter
-        distinct = int(np.count_nonzero(Groups.of(known, k).sizes))
+        distinct = int(np.count_nonzero(groups.sizes))
         if distinct < k:
             warn(
                 f"{distinct} clusters were found, fewer than n_clusters={k}: X has too "

@@ -172,8 +172,9 @@ def _plus_plus(
     Rows are drawn along a random direction, so that neither the order of the rows nor
     writing a row twice instead of giving it weight two changes the choice.
     """
-    draws = rng.random((1, n_runs, k, 2 + int(np.log(k))))
     direction = rng.standard_normal((X.shape[1], 1))
+    # More starts begin with the same as fewer.
+    draws = rng.random((1, n_runs, k, 2 + int(np.log(k))))
     drawn = draw_rows(X.sqnorms > 0, most, rng)
     few = X.take(drawn)
     along = (few @ direction)[:, 0] * few.cast(_inverse(few.sqnorms))

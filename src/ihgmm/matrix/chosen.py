@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm.matrix.base import Index, Matrix, T
-from ihgmm.matrix.tall import Tall, few_rows, place, rows_where, to_host
+from ihgmm.matrix.tall import Tall, few_rows, in_blocks_of, place, rows_where, to_host
 from ihgmm.matrix.view import ByBlocks, View, Work
 
 
@@ -65,8 +65,7 @@ class Chosen(View, ByBlocks):
             return self.matrix.to_device(values)
         if not isinstance(values, np.ndarray):
             return values
-        everywhere = self.matrix.to_device(place(values, self._mask))
-        return rows_where(everywhere, self.mask)
+        return in_blocks_of(values, self._mask, self.mask)
 
     @cached_property
     def sqnorms(self) -> Tall:

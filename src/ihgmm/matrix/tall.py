@@ -232,6 +232,15 @@ def rows_where(tall: Tall, mask: Tall) -> Tall:
     return _lazy().map_blocks(rows_where, tall, mask, chunks=counts)
 
 
+def in_blocks_of(values: np.ndarray, mask: np.ndarray, tall_mask: Tall) -> Tall:
+    """Return values of the host, for rows where a mask is true, where the mask is."""
+    if not is_lazy(tall_mask):
+        return values
+    ends = np.cumsum([0, *tall_mask.chunks[0]])
+    counts = np.diff(np.append(0, np.cumsum(mask))[ends])
+    return _lazy().from_host(values, tuple(counts.tolist()))
+
+
 def _count(mask: Tall) -> int:
     return int(namespace(mask).count_nonzero(mask))
 

@@ -11,6 +11,7 @@ from ihgmm.estimators import (
     SphericalKMeans,
     TwoComponentLloyd,
 )
+from ihgmm.matrix.files import open_data
 from ihgmm.matrix.masked import with_missing
 from ihgmm.statistics.diagnosis import diagnose
 from ihgmm.statistics.estimation import estimate_parameters
@@ -31,6 +32,7 @@ __all__ = [
     "diagnose",
     "estimate_parameters",
     "make_ihgmm",
+    "open_data",
     "scale_heterogeneity_test",
     "select_n_clusters",
     "with_missing",

@@ -254,8 +254,7 @@ def _check_columns(X: Any) -> None:
     """Raise if a data frame has columns of text, or X is no data but a model."""
     if isinstance(X, str | os.PathLike):
         raise TypeError(
-            f"X is the path {os.fspath(X)!r}; open it first, for example by "
-            "numpy.load(path, mmap_mode='r') or pyarrow.dataset.dataset(path)."
+            f"X is the path {os.fspath(X)!r}; open it first, by ihgmm.open_data(path)."
         )
     if isinstance(X, BaseEstimator):
         raise TypeError(

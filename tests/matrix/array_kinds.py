@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from ihgmm.matrix import Matrix, Scaled, Stretched, as_matrix, filled, to_host
+from ihgmm.matrix.delimited import open_text
 from ihgmm.matrix.sparse_device import CupySparse, SparseDevice, TorchSparse
 from ihgmm.matrix.stored import Stored
 from ihgmm.matrix.tall import cast_like
@@ -166,16 +167,26 @@ def csr_zarr(X, folder):
 
 
 def parquet(X, folder):
-    """Two files of two row groups each."""
+    """Two files, one of two row groups and one of many small ones."""
     (folder / "x").mkdir()
     table = needed("pyarrow").table({f"f{j}": column for j, column in enumerate(X.T)})
     for i, rows in enumerate(np.array_split(np.arange(len(X)), 2)):
         needed("pyarrow.parquet").write_table(
             table.take(rows),
             folder / "x" / f"{i}.parquet",
-            row_group_size=1 + len(X) // 4,
+            row_group_size=40 if i else 1 + len(X) // 4,
         )
     return needed("pyarrow.dataset").dataset(folder / "x")
+
+
+def text(X, folder):
+    """A table of which a few rows are parsed together; missing cells are empty."""
+    needed("pyarrow")
+    lines = [",".join(f"feature {j}" for j in range(X.shape[1]))]
+    for row in X:
+        lines.append(",".join("" if np.isnan(x) else repr(float(x)) for x in row))
+    (folder / "x.csv").write_text("\n".join(lines))
+    return open_text(folder / "x.csv", piece_bytes=2**14).in_type(X.dtype)
 
 
 def dask_dense(X, folder):
@@ -250,7 +261,7 @@ SPARSE_DEVICES = (
     torch_csr, torch_csr_in_parts, torch_csr_cuda, torch_csr_cuda_in_parts, cupy_csr,
     cupy_csr_in_parts,
 )  # fmt: skip
-STORED = (memory_map, hdf5, hdf5_chunked, zarr, csr_hdf5, csr_zarr, parquet)
+STORED = (memory_map, hdf5, hdf5_chunked, zarr, csr_hdf5, csr_zarr, parquet, text)
 DASK = (dask_dense, dask_csr)
 KINDS = (
     *MEMORY, *DEVICES, *SPARSE_DEVICES, *STORED, *DASK, bare, bare_in_ranges,

@@ -473,7 +473,10 @@ def table_of(folder, **columns):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"x": [1.0, 2.0], "name": ["a", "b"]}, r"not numbers: name\. Write it"),
+        (
+            {"x": [1.0, 2.0], "name": ["a", "b"]},
+            r"not numbers: name\. Leave them out: ihgmm\.open_data",
+        ),
         ({"x": [1.0, 2.0, None], "y": [3, 4, 5]}, "contains NaN at row 2, column 0"),
     ],
 )
@@ -490,7 +493,7 @@ def test_data_sets_that_are_not_parquet(tmp_path):
         dataset(pa.table({"x": [1.0, 2.0]})),
         dataset(tmp_path / "x.csv", format="csv"),
     ):
-        with pytest.raises(TypeError, match="not in Parquet files; write it to some"):
+        with pytest.raises(TypeError, match="not in Parquet files; open CSV"):
             IhSC(2).fit(given)
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="Parquet data set without files; check"):
@@ -520,7 +523,9 @@ def test_what_is_not_open(tmp_path):
     table_of(tmp_path, x=[1.0, 2.0])
     path = tmp_path / "x.parquet"
     for given in (str(path), path):
-        with pytest.raises(TypeError, match=r"X is the path .*; open it first"):
+        with pytest.raises(
+            TypeError, match=r"X is the path .*; open it first, by ihgmm.open_data"
+        ):
             IhSC(4).fit(given)
     table = import_module("pyarrow.parquet").read_table(path)
     with pytest.raises(TypeError, match="X is a Table of pyarrow; give the data set"):

@@ -73,6 +73,11 @@ def bench(
         raise ValueError(
             f"{data} has no known labels; give the number of clusters, -k."
         )
+    if table.on_disk:
+        raise ValueError(
+            f"{data} is read block by block, which others than IhSC cannot do; give "
+            "more --memory, or fewer rows."
+        )
     best = _race(screen, table, k, random_state, repeats)
     methods = [
         {

@@ -16,6 +16,7 @@ from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.missing import HANDLING
 from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.table import Note, Request, Table
+from ihgmm.matrix import Scaled
 from ihgmm.numerics.eigen import ORDERS
 from ihgmm.numerics.gram import GRAMS
 from ihgmm.numerics.whitening import NOISES
@@ -45,9 +46,23 @@ class RowReading:
         words=HANDLING,
     )
 
+    memory: float | None = reading_option(
+        "GB that the data may take in memory; CSV, TSV, Parquet, H5AD and NPY files "
+        "that need more are read block by block. A quarter of what is free by default."
+    )
+
     def __post_init__(self) -> None:
         """Refuse what is not known, before any work is done."""
         check_choice("--missing", self.missing, HANDLING)
+        if self.memory is not None and not 0 <= self.memory < float("inf"):
+            raise ValueError(
+                f"--memory {self.memory:g}: give a number of GB from 0 on."
+            )
+
+    @property
+    def memory_bytes(self) -> float | None:
+        """The bytes that the data may take; None for the default."""
+        return None if self.memory is None else self.memory * 1e9
 
 
 @dataclass(frozen=True)
@@ -88,7 +103,9 @@ class Reading(RowReading):
     def load(self, data: str, screen: Screen) -> Table:
         """Return the data with its columns scaled."""
         with screen.working(f"reading {data}"):
-            table = read_table(self.request(data), missing=self.missing)
+            table = read_table(
+                self.request(data), missing=self.missing, memory=self.memory_bytes
+            )
         return self.scale(table)
 
     def request(self, data: str) -> Request:
@@ -109,8 +126,26 @@ class Reading(RowReading):
         if self.standardize:
             done = "Gave every column mean 0 and deviation 1."
         scaler = StandardScaler(with_mean=self.standardize)
-        X, notes = scaler.fit_transform(table.X), [*table.notes, Note(done)]
+        if not table.on_disk:
+            scaler.fit(table.X)
+        elif not self.standardize:  # which is refused below
+            for rows in table.X.map(lambda block: block.array):
+                scaler.partial_fit(rows)
+        X, notes = scaled_columns(table, scaler), [*table.notes, Note(done)]
         return replace(table, X=X, scaler=scaler, notes=notes)
+
+
+def scaled_columns(table: Table, scaler: StandardScaler) -> Any:
+    """Return the data with its columns scaled as for the fit."""
+    if not table.on_disk:
+        return scaler.transform(table.X)
+    if scaler.with_mean:
+        raise ValueError(
+            f"{table.source} is read block by block, and --standardize subtracts "
+            "column means, which only data in memory take; fit with --scale-columns, "
+            "or give more --memory."
+        )
+    return Scaled(table.X, columns=1 / scaler.scale_)
 
 
 @dataclass(frozen=True)

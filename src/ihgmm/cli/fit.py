@@ -13,7 +13,7 @@ from ihgmm.cli import output as out
 from ihgmm.cli.data import Fitting, Reading
 from ihgmm.cli.options import DATA, LABELS_FILE, output_option
 from ihgmm.cli.screen import Screen, print_warning
-from ihgmm.cli.tables.reading import DELIMITERS
+from ihgmm.matrix.delimited import DELIMITERS
 from ihgmm.storage import save_model
 
 

@@ -116,9 +116,9 @@ output_option = partial(option, rich_help_panel="Output")
 FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
 DATA = argument(
     "DATA",
-    "A CSV, TSV, Parquet, NPY, NPZ or MTX file, rows being observations; or a built-in "
-    f"data set: {', '.join(BUILT_IN)}, or one of the paper's that are downloaded: "
-    f"{', '.join(FETCHED)}.",
+    "A CSV, TSV, Parquet, H5AD, NPY, NPZ or MTX file, rows being observations; or a "
+    f"built-in data set: {', '.join(BUILT_IN)}, or one of the paper's that are "
+    f"downloaded: {', '.join(FETCHED)}.",
     [*BUILT_IN, *FETCHED],
 )
 LABELS_FILE = output_option(

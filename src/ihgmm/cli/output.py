@@ -13,8 +13,8 @@ import numpy as np
 from ihgmm._files import atomic_write, regular_target
 from ihgmm._text import counted
 from ihgmm.cli.screen import Screen, print_message
-from ihgmm.cli.tables.reading import DELIMITERS
 from ihgmm.cli.tables.table import Table, quote
+from ihgmm.matrix.delimited import DELIMITERS
 from ihgmm.metrics import misclassification_loss
 
 

@@ -11,12 +11,13 @@ from sklearn.pipeline import Pipeline
 
 from ihgmm._checks import complete_matrix
 from ihgmm.cli import output as out
-from ihgmm.cli.data import RowReading
+from ihgmm.cli.data import RowReading, scaled_columns
 from ihgmm.cli.options import DATA, LABELS_FILE, argument
 from ihgmm.cli.screen import Screen
-from ihgmm.cli.tables.reading import DELIMITERS, read_table
+from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.table import Request
 from ihgmm.matrix import to_host
+from ihgmm.matrix.delimited import DELIMITERS
 from ihgmm.storage import load_saved
 
 
@@ -68,7 +69,8 @@ def predict(
     with screen.working(f"reading {data}"):
         # A model that fills cells in need not be asked to.
         refused = rows.missing == "error" and estimator.missing == "fit"
-        table = read_table(request, missing="fit" if refused else rows.missing)
+        missing = "fit" if refused else rows.missing
+        table = read_table(request, missing=missing, memory=rows.memory_bytes)
     n, p = table.X.shape
     if p != fitted.n_features_in_:
         nameless = "has no names for them" if names is None else "finds them by name"
@@ -80,7 +82,7 @@ def predict(
     with warnings.catch_warnings():
         # Columns were matched by name when they were read.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        X = table.X if scaler is None else scaler.transform(table.X)
+        X = table.X if scaler is None else scaled_columns(table, scaler)
         labels = np.asarray(estimator.predict(X))
     figures = _figures(estimator, X, labels) if hasattr(estimator, "scales_") else {}
     remarks = out.write_labels(output, table, labels, figures)

@@ -14,7 +14,7 @@ from ihgmm._text import counted
 from ihgmm.cli.options import SEED, argument, choice, option, output_option
 from ihgmm.cli.output import check_output
 from ihgmm.cli.screen import Screen
-from ihgmm.cli.tables.reading import DELIMITERS
+from ihgmm.matrix.delimited import DELIMITERS
 from ihgmm.statistics.model import NOISE_DISTRIBUTIONS, NOISE_STRUCTURES, IhGMMSample
 
 TYPES = ("float64", "float32")

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ihgmm._warnings import warn
+from ihgmm.matrix.parquet import open_parquet
 from ihgmm.matrix.stored import Stored, unchanged
 
 
@@ -38,7 +39,7 @@ def open_stored(X: Any) -> Stored | None:
             f"X is a {type(X).__name__} of pyarrow; give the data set, "
             "pyarrow.dataset.dataset(path), or a data frame, X.to_pandas()."
         )
-    return _from_parquet(X)
+    return open_parquet(X)
 
 
 def _from_memmap(X: np.memmap) -> Stored | None:
@@ -146,7 +147,7 @@ def _from_group(group: Any) -> Stored:
     if "csc" in str(kind):
         raise ValueError(
             f"X is a group of kind {str(kind)!r}, which is stored by columns; store it "
-            "by rows: X.tocsr()."
+            "by rows: X.tocsr(), in AnnData adata.X = adata.X.tocsr()."
         )
     if "csr" not in str(kind) or not {"data", "indices", "indptr"} <= set(parts):
         raise ValueError(
@@ -161,6 +162,12 @@ def _from_group(group: Any) -> Stored:
         )
     n, p = shape
     data, indices = group["data"], group["indices"]
+    for name in ("data", "indices", "indptr"):
+        if len(getattr(group[name], "shape", ())) != 1:
+            raise ValueError(
+                f"X is a CSR matrix whose part {name!r} is no array of one dimension. "
+                "Write it again."
+            )
     _warn_of_gaps(data, indices)
     indptr = np.asarray(group["indptr"][:], dtype=np.int64)
     nnz = data.shape[0]
@@ -210,93 +217,4 @@ def _warn_of_gaps(*arrays: Any) -> None:
                 " are not stored and read as zeros. If it was written whole, they "
                 "are lost: write it again.",
                 UserWarning,
-            )
-
-
-def _from_parquet(X: Any) -> Stored:
-    """Return the rows of a Parquet data set, one row group after another."""
-    import pyarrow as pa
-
-    fragments = list(X.get_fragments())
-    if not all(hasattr(fragment, "split_by_row_group") for fragment in fragments):
-        raise TypeError(
-            f"X is of type {type(X).__name__} of pyarrow, not in Parquet files; write "
-            "it to some: pyarrow.dataset.write_dataset(X, path, format='parquet')."
-        )
-    if not fragments:
-        raise ValueError(
-            "X is a Parquet data set without files; check the path it was opened by."
-        )
-    names = list(X.schema.names)
-    wrong = [
-        field.name
-        for field in X.schema
-        if not (pa.types.is_floating(field.type) or pa.types.is_integer(field.type))
-    ]
-    if wrong:
-        raise ValueError(
-            f"X has columns that are not numbers: {', '.join(wrong[:5])}. Write it to "
-            "Parquet without these."
-        )
-    narrow = all(pa.types.is_float32(field.type) for field in X.schema)
-    kind = np.dtype(np.float32 if narrow else np.float64)
-    for fragment in fragments:
-        _check_fragment(fragment, X.schema)
-    pieces = [
-        (piece, rows)
-        for fragment in fragments
-        for piece in fragment.split_by_row_group()
-        if (rows := sum(group.num_rows for group in piece.row_groups))
-    ]
-    edges = np.concatenate([[0], np.cumsum([count for _, count in pieces])]).astype(int)
-    last: tuple[int, Any] = (-1, None)
-
-    def decoded(i: int) -> np.ndarray:
-        """Return a row group; the last one is kept, since blocks may be smaller."""
-        nonlocal last
-        if last[0] != i:
-            last = (-1, None)  # not two at a time
-            (batch,) = (
-                pieces[i][0].to_table(columns=names).combine_chunks().to_batches()
-            )
-            # Nothing in a place is NaN, which the checks of the data will name.
-            tensor = batch.to_tensor(null_to_nan=True, row_major=True)
-            last = (i, tensor.to_numpy().astype(kind, copy=False))
-        return np.asarray(last[1])
-
-    def read(start: int, stop: int) -> np.ndarray:
-        parts = []
-        first = int(np.searchsorted(edges, start, side="right")) - 1
-        for i in range(first, len(pieces)):
-            if edges[i] >= stop:
-                break
-            rows = slice(max(start - edges[i], 0), min(stop, edges[i + 1]) - edges[i])
-            # A copy, unless all is asked for: a view would keep the whole group.
-            whole = rows == slice(0, pieces[i][1])
-            parts.append(decoded(i) if whole else decoded(i)[rows].copy())
-        if not parts:
-            return np.empty((0, len(names)), dtype=kind)
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    return Stored(
-        read,
-        (int(edges[-1]), len(names)),
-        kind,
-        step=max((count for _, count in pieces), default=1),
-        names=names,
-        source=f"Parquet data set {fragments[0].path}"
-        f"{' and others' * (len(fragments) > 1)}",
-    )
-
-
-def _check_fragment(fragment: Any, schema: Any) -> None:
-    """Raise if a file of a data set has other columns than the first one."""
-    found = {field.name: field.type for field in fragment.physical_schema}
-    for field in schema:
-        if found.get(field.name) != field.type:
-            kind = found.get(field.name, "not there")
-            raise ValueError(
-                f"X is a Parquet data set whose files differ: column {field.name!r} is "
-                f"{field.type} in the first and {kind} in {fragment.path}. Write it "
-                "again with the same columns."
             )

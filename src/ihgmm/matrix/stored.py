@@ -21,6 +21,10 @@ def _nothing() -> None:
     """Check nothing."""
 
 
+class BadCellError(ValueError):
+    """A file is whole but holds no numbers in some place, which the message names."""
+
+
 class Stored(Blocks):
     """Rows on disk, read one block after the other while the last one is worked on.
 
@@ -64,6 +68,37 @@ class Stored(Blocks):
         other.row_blocks = other._cut()
         return other
 
+    def in_type(self, dtype: Any) -> Stored:
+        """Return the same rows, their numbers converted to float32 or float64."""
+        other = copy(self)
+        other.__dict__.pop("sqnorms", None)
+        other.dtype = float_type(dtype)
+        other.row_blocks = other._cut()
+        return other
+
+    def keep(self, rows: np.ndarray) -> Stored:
+        """Return some rows, in increasing order, as if no others were stored.
+
+        Other than in :func:`only`, the others may hold NaN, since no work is done on
+        them.
+        """
+        read = self._read
+
+        def read_some(start: int, stop: int) -> Any:
+            wanted = rows[start:stop]
+            if len(wanted) == 0:
+                return read(0, 0)
+            first = int(wanted[0])
+            return read(first, int(wanted[-1]) + 1)[wanted - first]
+
+        other = copy(self)
+        other.__dict__.pop("sqnorms", None)
+        other.shape = (len(rows), self.shape[1])
+        other.n_entries = round(self.n_entries * len(rows) / max(self.shape[0], 1))
+        other._read = read_some
+        other.row_blocks = other._cut()
+        return other
+
     def _cut(self) -> list[slice]:
         n, step = self.shape[0], self._step
         size = (2 if self.has_gaps else 1) * self.n_entries * self.dtype.itemsize
@@ -91,7 +126,7 @@ class Stored(Blocks):
         try:
             block = self._read(rows.start, rows.stop)
             block = in_unit(block, self.dtype, self.factor)
-        except MemoryError:
+        except (MemoryError, BadCellError):
             raise
         # Whatever a library raises when its file is cut, closed or not what it was.
         except Exception as error:
@@ -122,8 +157,10 @@ class Stored(Blocks):
         passes = 0
         if self._step > 1:
             ends = np.array([(run[0], run[-1]) for run in runs]) // self._step
-            decoded = self._step * int((ends[:, 1] - ends[:, 0] + 1).sum())
-            passes = round(decoded / self.shape[0])
+            chunks = int((ends[:, 1] - ends[:, 0] + 1).sum())
+            # Runs that follow each other in one chunk are decoded together.
+            chunks -= int((ends[1:, 0] == ends[:-1, 1]).sum())
+            passes = round(self._step * chunks / self.shape[0])
         self.passes += passes
         parts = []
         for i, run in enumerate(runs):
@@ -161,8 +198,9 @@ def unchanged(file: Any, *, settled: bool) -> Callable[[], None]:
     """Return a check that a file, by its path or its number, is what it is now.
 
     Libraries that read beyond the end of a file may give zeros. The check raises if the
-    file has become shorter or, where it is ``settled``, was written to in its length. A
-    file that this process may write to is not: the system may do that at any time.
+    file is another one, has become shorter or, where it is ``settled``, was written to
+    in its length. A file that this process may write to is not: the system may do that
+    at any time.
     """
     try:
         before = os.stat(file)
@@ -175,6 +213,8 @@ def unchanged(file: Any, *, settled: bool) -> Callable[[], None]:
             now = os.stat(file)
         except OSError:  # deleted or closed; what is open can be read, or says so
             return
+        if (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino):
+            raise OSError("another file is in its place now")
         if now.st_size < before.st_size:
             raise EOFError(
                 f"the file now ends at byte {now.st_size}, not {before.st_size}"

@@ -249,9 +249,13 @@ def _members(scores: Tall) -> Tall:
 
 def _first_members(scores: Tall) -> Tall:
     """Return 1 where a score is the first of the largest of its row."""
-    xp, members = namespace(scores), _members(scores)
-    first = xp.cumulative_sum(members, axis=2) == 1
-    return members * xp.astype(first, scores.dtype)
+    return _first(_members(scores))
+
+
+def _first(members: Tall) -> Tall:
+    """Leave 1 at the first place only."""
+    xp = namespace(members)
+    return members * xp.astype(xp.cumulative_sum(members, axis=2) == 1, members.dtype)
 
 
 def _sums(members: Tall, values: Tall) -> np.ndarray:
@@ -313,34 +317,33 @@ def spread_rows(
     xp, (n_spaces, n, m) = namespace(rows), rows.shape
     n_runs, k = draws.shape[1:3]
     flat, columns = xp.reshape(rows, (-1, m)), xp.matrix_transpose(rows)
-    squares = xp.sum(rows * rows, axis=2)[:, None, None, :]
-    runs = np.arange(n_spaces * n_runs).reshape(n_spaces, n_runs, 1)
-    # The rows of a run among those of all runs, and of its space among all spaces.
-    before, first = to_device(runs * n, rows), to_device(runs // n_runs * n, rows)
+    lengths = row_dots(flat, flat)
+    squares = xp.reshape(lengths, (n_spaces, 1, 1, n))
+    # Where the rows of the space of a run begin among those of all spaces.
+    first = to_device(np.arange(n_spaces)[:, None, None] * n, rows)
     uniform = to_device(draws, rows)
     counts = xp.ones_like(rows[0, :, 0]) if weights is None else weights
+    mass = xp.broadcast_to(counts, (n_spaces, n_runs, n))
     closest: Any = None
     chosen = []
     for step in range(k):
-        mass = xp.broadcast_to(counts, (n_spaces, n_runs, n))
         mass = mass if closest is None else closest * counts
-        total = xp.cumulative_sum(xp.reshape(mass, (-1,)))  # of one run after another
-        ends = total[n - 1 :: n]
-        own = ends - xp.concat([xp.zeros_like(ends[:1]), ends[:-1]])
-        ends, own = xp.reshape(ends, before.shape), xp.reshape(own, before.shape)
-        wanted = ends - uniform[:, :, step, :] * own
-        at = xp.searchsorted(total, xp.reshape(wanted, (-1,)), side="right")
-        at = xp.clip(xp.reshape(at, wanted.shape) - before, 0, n - 1)
-        at = at[:, :, :1] if closest is None else at
-        tried = xp.take(flat, xp.reshape(at + first, (-1,)), axis=0)
-        sizes = xp.reshape(xp.sum(tried * tried, axis=1), (*at.shape, 1))
-        tried = xp.reshape(tried, (n_spaces, -1, m))
+        total = xp.cumulative_sum(mass, axis=2)
+        wanted = uniform[:, :, step, :] * total[:, :, -1:]
+        wanted = wanted[:, :, :1] if closest is None else wanted
+        below = total[:, :, None, :] <= wanted[..., None]
+        at = xp.clip(xp.sum(below, axis=3, dtype=xp.int64), 0, n - 1)
+        flat_at = xp.reshape(at + first, (-1,))
+        tried = xp.reshape(xp.take(flat, flat_at, axis=0), (n_spaces, -1, m))
+        sizes = xp.reshape(xp.take(lengths, flat_at), (*at.shape, 1))
         gaps = xp.reshape(xp.matmul(tried, columns), (*at.shape, n))
         gaps = xp.clip(squares + sizes - 2 * gaps, 0.0, None)
         if closest is not None:
             gaps = xp.minimum(gaps, closest[:, :, None, :])
         left = xp.matmul(gaps, counts)
-        best = _first_members(-left[..., None])
+        # Of candidates that do as well, the first: rounding must not choose.
+        least = xp.min(left, axis=2, keepdims=True)
+        best = _first(xp.astype(left <= least * (1 + 1e-9), rows.dtype)[..., None])
         closest = xp.sum(gaps * best, axis=2)
         chosen.append(xp.sum(at * xp.astype(best[..., 0], at.dtype), axis=2))
     return to_host(xp.stack(chosen, axis=2))
@@ -358,22 +361,25 @@ def pivot_rows(rows: Tall, k: int) -> np.ndarray:
 def pivots(rows: Tall, k: int) -> np.ndarray:
     """Return the positions of :func:`pivot_rows`."""
     xp, (n_spaces, n, m) = namespace(rows), rows.shape
-    flat = xp.reshape(rows, (-1, m))
-    first = to_device(np.arange(n_spaces) * n, rows)
-    places = to_device(np.arange(n), rows)
-    left = xp.sum(rows * rows, axis=2)
-    basis = xp.zeros_like(rows[:, :1, :])
+    flat, first = xp.reshape(rows, (-1, m)), to_device(np.arange(n_spaces) * n, rows)
+    left = xp.reshape(row_dots(flat, flat), (n_spaces, n))
+    # Rows may all have unit norm: the first of them, not the one rounding has raised.
+    most = xp.clip(xp.max(left, axis=1, keepdims=True), 1e-300, None)
+    left = xp.round(left / most * 1e9) * (most / 1e9)
+    # A Cholesky decomposition of the rows' products, of which a column is made at a
+    # time: what it leaves on the diagonal is what the pivots do not span.
+    factor = xp.zeros_like(rows[:, :, :1])
     chosen = []
     for _ in range(k):
         at = xp.argmax(left, axis=1)
-        row = xp.take(flat, at + first, axis=0)[:, None, :]
-        for _ in range(2):  # once would leave rounding of the order of the row
-            row = row - xp.matmul(xp.matmul(row, xp.matrix_transpose(basis)), basis)
-        length = xp.sqrt(xp.sum(row * row, axis=2, keepdims=True))
-        row = row / xp.clip(length, 1e-300, None)
-        basis = xp.concat([basis, row], axis=1)
-        left = left - xp.matmul(rows, xp.matrix_transpose(row))[:, :, 0] ** 2
-        left = xp.where(places == at[:, None], -xp.ones_like(left), left)
+        here = at + first
+        column = xp.matmul(rows, xp.take(flat, here, axis=0)[:, :, None])
+        known = xp.take(xp.reshape(factor, (n_spaces * n, -1)), here, axis=0)
+        column = column - xp.matmul(factor, known[:, :, None])
+        top = xp.clip(xp.max(left, axis=1), 1e-300, None)
+        column = column / xp.sqrt(top)[:, None, None]
+        factor = xp.concat([factor, column], axis=2)
+        left = left - column[:, :, 0] ** 2
         chosen.append(at)
     return to_host(xp.stack(chosen, axis=1))
 

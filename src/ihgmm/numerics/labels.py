@@ -490,9 +490,12 @@ class _SharedRounds:
         fits = [Fit(None, -np.inf, 0)] * count  # type: ignore[arg-type]
         going = np.ones(count, dtype=bool)
         while going.any():
-            rules, terms = [fit.rule for fit in fits], np.zeros(count)
-            for i in np.flatnonzero(going).tolist():
-                rules[i], terms[i] = self._maximise(i, pull)
+            rules = [fit.rule for fit in fits]
+            at = np.flatnonzero(going)
+            terms = np.zeros(count)
+            found, terms[at] = self._maximise(at, pull)
+            for i, rule in zip(at.tolist(), found, strict=True):
+                rules[i] = rule
             likely, scores = self.expect(rules)
             for i in np.flatnonzero(going).tolist():
                 value, before = float(likely[i] - terms[i]), fits[i]
@@ -506,27 +509,38 @@ class _SharedRounds:
             for i, fit in enumerate(fits)
         ]
 
-    def _maximise(self, fit: int, pull: float) -> tuple[LinearRule, float]:
-        """Return the rule that memberships make, and a term of the log-likelihood."""
-        moments, sums = self.moments[fit], self.sums[fit]
-        m = len(moments)
-        sizes = sums[:, -1] + 1e-10 / self.rows.shape[1]
-        centers = sums[:, :-1] / sizes[:, None]
-        within = moments - (centers.T * sizes) @ centers
-        sphere = pull * np.trace(within) / m + _flattest(moments)
-        root = cho_factor((1 - pull) * within + sphere * np.eye(m), lower=True)
-        coefficients = cho_solve(root, centers.T)
-        squares = (centers.T * coefficients).sum(axis=0)
-        rule = LinearRule(coefficients, np.log(sizes) - squares / 2, self.signed)
+    def _maximise(
+        self, at: np.ndarray, pull: float
+    ) -> tuple[list[LinearRule], np.ndarray]:
+        """Return the rules that memberships make, and a term of the log-likelihood."""
+        moments, sums = self.moments[at], self.sums[at]
+        m = moments.shape[1]
+        sizes = sums[:, :, -1] + 1e-10 / self.rows.shape[1]
+        centers = sums[:, :, :-1] / sizes[:, :, None]
+        within = moments - (centers.transpose(0, 2, 1) * sizes[:, None, :]) @ centers
+        sphere = pull * np.trace(within, axis1=1, axis2=2) / m + _flattest(moments)
+        covariance = (1 - pull) * within + sphere[:, None, None] * np.eye(m)
+        root = np.linalg.cholesky(covariance)
+        both = np.concatenate([centers.transpose(0, 2, 1), moments], axis=2)
+        solved = np.linalg.solve(covariance, both)
+        coefficients = solved[:, :, : sizes.shape[1]]
+        squares = (centers.transpose(0, 2, 1) * coefficients).sum(axis=1)
+        intercepts = np.log(sizes) - squares / 2
+        rules = [
+            LinearRule(*rule, self.signed)
+            for rule in zip(coefficients, intercepts, strict=True)
+        ]
         # The terms of rows alone add up to a trace.
-        spread = np.trace(cho_solve(root, moments)) / 2
-        return rule, float(spread + np.log(np.diag(root[0])).sum())
+        spread = np.trace(solved[:, :, sizes.shape[1] :], axis1=1, axis2=2) / 2
+        volume = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
+        return rules, spread + volume
 
 
-def _flattest(moments: np.ndarray) -> float:
+def _flattest(moments: np.ndarray) -> np.ndarray:
     """Return the least variance of a direction: less is rounding."""
+    least = 1e-6 * np.trace(moments, axis1=-2, axis2=-1) / moments.shape[-1]
     # All rows may be zero, as one alone is.
-    return float(1e-6 * np.trace(moments) / len(moments)) or 1.0
+    return np.where(least > 0, least, 1.0)
 
 
 def log_likelihood_of_one(rows: Tall, weights: Tall | None = None) -> float:

@@ -24,11 +24,14 @@ import numpy as np
 from ihgmm.matrix import Matrix, Tall, as_matrix, namespace
 from ihgmm.matrix.tall import (
     cast_like,
+    column_totals,
     log_ndtr,
     number,
     one_hot,
     pick,
     ratio,
+    row_max,
+    row_totals,
     softmax,
     to_device,
     to_host,
@@ -71,7 +74,8 @@ def refine_labels(
         return Refinement(labels, rounds.directions.sums.T, 0, True)
     # The first look, from centres in which rows count alike, is a round too.
     rounds, n_iter, moved = rounds.next(keep), 1, np.inf
-    while n_iter < min(30, max_iter) and moved > 0:
+    # Of many rows a few always move.
+    while n_iter < min(30, max_iter) and moved > X.shape[0] // 1000:
         rounds, n_iter = rounds.next(_soften), n_iter + 1
         (moved,) = rounds.figures
     earlier: list[Tall] = []
@@ -346,10 +350,9 @@ def _sums(
     block: Matrix, weights: Tall, memberships: Tall, members: Tall, sqnorms: Tall
 ) -> tuple[Any, ...]:
     """Return the sums of rows, of squared weights, of memberships, of live ones."""
-    xp = namespace(weights)
     live = members * widen(sqnorms > 0)[:, None]
     each = (weights * weights, memberships, live)
-    return (widen(block.adjoint(weights)), *(xp.sum(values, axis=0) for values in each))
+    return (widen(block.adjoint(weights)), *map(column_totals, each))
 
 
 def _counted(values: Tall, counts: Tall | None) -> Tall:
@@ -370,7 +373,7 @@ def _soften(seen: Projections, memberships: Tall, *_: Any) -> tuple[Tall, tuple[
     xp = namespace(memberships)
     # Half sure, by the root of the likelihood, so that early errors can mend.
     likely = softmax(0.5 * joint_log_likelihood(seen, np.ones(memberships.shape[1])))
-    moved = xp.max(xp.abs(likely - memberships), axis=1) > 1e-2
+    moved = row_max(xp.abs(likely - memberships)) > 1e-2
     return likely, (xp.sum(widen(moved)),)
 
 
@@ -397,9 +400,9 @@ def _move(
     """
     xp = namespace(memberships)
     joint = joint_log_likelihood(seen, shares, variances)
-    peak = xp.max(joint, axis=1)
+    peak = row_max(joint)
     odds = xp.exp(joint - peak[:, None])
-    total = xp.sum(odds, axis=1)
+    total = row_totals(odds)
     likely = odds / total[:, None]
     value = (peak + xp.log(total)) * widen(seen.sqnorms > 0)
     value = value if counts is None else value * counts

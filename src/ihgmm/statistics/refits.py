@@ -65,7 +65,8 @@ def refit_halves(
         return None
     total, agreement = np.zeros((len(drawn), k)), []
     judges = []
-    with ignored(ConvergenceWarning):
+    # Of few rows, for which threads would only wait for each other.
+    with ignored(ConvergenceWarning), one_thread():
         for _ in range(n_splits):
             folds = np.array_split(rng.permutation(len(drawn)), n_folds)
             best = []
@@ -141,8 +142,7 @@ def _learn(
     rng: np.random.Generator,
 ) -> _Judge:
     """Fit some rows; clusters are named as the labels of these rows name them."""
-    with one_thread():  # few rows: threads would only wait for each other
-        fit = spectral_clustering(part.take(seen), k, n_init=3, rng=rng)
+    fit = spectral_clustering(part.take(seen), k, n_init=3, rng=rng)
     embedding = fit.placement.embedding
     labels = to_host(fit.labels)
     labels = _renamed(labels, codes[seen], k)

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm.cli.tables.table import Note, Request, Table, quote, quote_all
-
-# What people write into cells without a number, beside what pyarrow knows.
-MISSING = ("?", "-", "None", "none", "missing")
+from ihgmm.matrix.delimited import MISSING, is_number
 
 
 def choose_columns(
@@ -78,15 +76,6 @@ def _numbers(column: Any) -> np.ndarray | None:
         return None
     # Whole numbers of more than 16 digits are rounded, not refused.
     return np.asarray(column.cast(float64(), safe=False).to_numpy())
-
-
-def is_number(word: str) -> bool:
-    """Return whether a word is a number."""
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _reason_against(

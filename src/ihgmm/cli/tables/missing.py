@@ -8,6 +8,7 @@ import numpy as np
 
 from ihgmm._text import counted, percent
 from ihgmm.cli.tables.table import Note, Request, Table, quote
+from ihgmm.matrix import Matrix
 
 HANDLING = ("error", "drop", "fit")
 
@@ -19,21 +20,22 @@ def handle_missing(table: Table, request: Request, handling: str) -> Table:
     """
     if table.is_sparse:
         return table  # the estimator names the place of a NaN
-    source, missing = request.source, np.isnan(table.X)
-    rows = missing.any(axis=1)
+    source = request.source
+    # Of data on disk, what is missing is counted and not kept.
+    missing = None if table.on_disk else np.isnan(table.X)
+    rows, cells = _count_missing(table.X) if missing is None else _counts(missing)
     n, count = len(rows), int(rows.sum())
     if count == 0:
         return table
-    cells = missing.sum(axis=0)
     where, blamed = _places(table.names, cells)
     if handling == "fit":
         total = int(cells.sum())
-        share = percent(total / missing.size)
+        share = percent(total / (n * len(cells)))
         text = f"Filled in {counted(total, 'missing cell')} ({share}), {where}."
         return replace(table, notes=[*table.notes, Note(text)])
     cure = None
     # A model has its columns: none can be left out, nor can one without a name.
-    if request.features is None and table.names is not None:
+    if not (missing is None or table.names is None or request.features):
         cure = _cure(table.names, missing, blamed)
     remedy = "" if cure is None else f", {cure}"
     if handling == "error":
@@ -55,8 +57,21 @@ def handle_missing(table: Table, request: Request, handling: str) -> Table:
         text = f"{what} To keep more rows, {other}take --missing fit."
         note = Note(text, what, loud=True)
     labels = None if table.labels is None else table.labels[~rows]
-    kept = {"X": table.X[~rows], "ids": table.ids[~rows], "labels": labels}
+    X = table.X.keep(np.flatnonzero(~rows)) if table.on_disk else table.X[~rows]
+    kept = {"X": X, "ids": table.ids[~rows], "labels": labels}
     return replace(table, **kept, notes=[*table.notes, note])
+
+
+def _counts(missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return which rows lack cells, and how many cells each column lacks."""
+    return np.asarray(missing.any(axis=1)), missing.sum(axis=0)
+
+
+def _count_missing(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same of data on disk, by one pass."""
+    blocks = list(X.map(lambda block: _counts(np.isnan(block.toarray()))))
+    rows, cells = zip(*blocks, strict=True)
+    return np.concatenate(rows), np.sum(cells, axis=0)
 
 
 def _places(

@@ -1,21 +1,25 @@
 """Reading data: what is built in, and files in every format.
 
-A reader takes the path of a file and what is asked of its columns, and returns a table.
-It reads with a library, inside :func:`explain_damage`, and hands the result on:
-:func:`choose_columns` makes a table of named columns, :func:`_from_matrix` one of a
-matrix. To read one more format, write such a function and enter it in ``READERS``.
+A reader takes the path of a file, what is asked of its columns and how many bytes the
+data may take in memory, and returns a table. It reads with a library, inside
+:func:`explain_damage`, and hands the result on: :func:`choose_columns` makes a table of
+named columns, :func:`_from_matrix` one of a matrix. Where the data would take more
+memory and their format allows it, they stay on disk, see :func:`_by_blocks`. To read
+one more format, write such a function and enter it in ``READERS``.
 """
 
 from __future__ import annotations
 
 import errno
 import gzip
+import io
 import re
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,31 +27,45 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from ihgmm.cli.tables.columns import MISSING, choose_columns, is_number
+from ihgmm.cli.tables.columns import choose_columns
+from ihgmm.cli.tables.h5ad import read_h5ad
+from ihgmm.cli.tables.memory import free_memory
 from ihgmm.cli.tables.missing import handle_missing
 from ihgmm.cli.tables.table import Note, Request, Table, numbered_table, quote_all
+from ihgmm.matrix import Matrix, as_matrix
+from ihgmm.matrix.delimited import (
+    MISSING,
+    choose_delimiter,
+    first_rows,
+    is_number,
+    layout_of,
+    open_text,
+)
+from ihgmm.matrix.files import open_data
 
-# What stands between the cells of tables as text.
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
+Reader = Callable[[Path, Request, float], Table]
 BUILT_IN = ("iris", "wine", "digits", "demo")
 
 
-def read_table(request: Request, *, missing: str) -> Table:
+def read_table(request: Request, *, missing: str, memory: float | None = None) -> Table:
     """Read a file in one of the formats of ``READERS``, or a data set by its name.
 
-    Missing cells are handled as one of ``HANDLING`` says. A ValueError says what is
-    missing, empty or damaged.
+    Missing cells are handled as one of ``HANDLING`` says. Data that would take more
+    bytes than ``memory`` stay on disk. By default that is a quarter of what is free,
+    since a fit and what it makes of the data take up to three times as much again. A
+    ValueError says what is missing, empty or damaged.
     """
     path = Path(request.source)
     if path.exists():
-        table = _reader(path)(path, request)
+        memory = free_memory() / 4 if memory is None else memory
+        table = _reader(path)(path, request, memory)
     else:
         request.refuse_names()
         table = request.order(_built_in(request.source))
     return handle_missing(table, request, missing)
 
 
-def _reader(path: Path) -> Callable[[Path, Request], Table]:
+def _reader(path: Path) -> Reader:
     """Return the reader of a file by its name."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give one file.")
@@ -123,17 +141,53 @@ def _damaged(path: Path, reason: str) -> ValueError:
     return ValueError(f"{path} cannot be read as {_suffix(path)[1:]}: {reason}")
 
 
-def _read_parquet(path: Path, request: Request) -> Table:
+def _by_blocks(
+    head: Any,
+    request: Request,
+    open_columns: Callable[[list[str]], Matrix],
+    read_columns: Callable[[list[str]], Any],
+) -> Table:
+    """Return a table whose rows are read block by block.
+
+    Columns are chosen by the first rows, ``head``; ids and labels are read as a whole.
+    """
+    table = choose_columns(head, request)
+    request = request.resolve(head.column_names)
+    X = open_columns(table.names or [])
+    ids, labels = np.arange(1, X.shape[0] + 1), None
+    beside = [name for name in (request.ids, request.label) if name is not None]
+    if beside:
+        arrow = read_columns(beside)
+        cells = {n: np.array(arrow.column(n).to_pylist(), object) for n in beside}
+        ids = ids if request.ids is None else cells[request.ids]
+        labels = None if request.label is None else cells[request.label]
+    text = "The data are read block by block"
+    notes = [Note(f"{text}; columns were chosen by the first {head.num_rows:,} rows.")]
+    return replace(table, X=X, ids=ids, labels=labels, notes=[*notes, *table.notes])
+
+
+def _read_parquet(path: Path, request: Request, memory: float) -> Table:
     import pyarrow as pa
     import pyarrow.parquet
 
     with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
+        stored = pa.parquet.ParquetFile(path)
+        size = 8 * stored.metadata.num_rows * stored.metadata.num_columns
+        if size > memory:
+            first = next(stored.iter_batches(2**13))
+            head = pa.Table.from_batches([first])
+            return _by_blocks(
+                head,
+                request,
+                lambda names: open_data(path, columns=names),
+                lambda names: pa.parquet.read_table(path, columns=names),
+            )
         arrow = pa.parquet.read_table(path)
         arrow.column_names  # noqa: B018  (they are decoded here)
     return choose_columns(arrow, request)
 
 
-def _read_text(path: Path, request: Request) -> Table:
+def _read_text(path: Path, request: Request, memory: float) -> Table:
     """Read a CSV or TSV file in UTF-8, or in the encoding of old spreadsheets."""
     import pyarrow as pa
 
@@ -141,6 +195,8 @@ def _read_text(path: Path, request: Request) -> Table:
         if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
             raise _damaged(path, "it is stored as UTF-16; save it as UTF-8.")
     delimiter = _delimiter(path)
+    if path.stat().st_size > memory and path.suffix.lower() != ".gz":
+        return _text_by_blocks(path, request)
     with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
         try:
             arrow = _parse_text(path, request, delimiter, "utf8")
@@ -155,12 +211,47 @@ def _read_text(path: Path, request: Request) -> Table:
     return choose_columns(arrow, request, [] if is_utf8 else [Note(note)])
 
 
-def _parse_text(path: Path, request: Request, delimiter: str, encoding: str) -> Any:
+def _text_by_blocks(path: Path, request: Request) -> Table:
+    import pyarrow as pa
+    import pyarrow.csv
+
+    layout = layout_of(path)
+    with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
+        first = io.BytesIO(first_rows(path, layout))
+        head = _parse_text(first, request, layout.delimiter, "utf8")
+
+    def read_columns(names: list[str]) -> Any:
+        size = max(2**20, 4 * layout.row_bytes)
+        options = pa.csv.ReadOptions(column_names=layout.names, block_size=size)
+        convert = pa.csv.ConvertOptions(
+            include_columns=names, column_types=dict.fromkeys(names, pa.string())
+        )
+        parse = _parse_options(layout.delimiter)
+        with (
+            explain_damage(path, pa.ArrowException, UnicodeDecodeError),
+            open(path, "rb") as file,
+        ):
+            file.seek(layout.begin)
+            return pa.csv.read_csv(file, options, parse, convert)
+
+    def open_columns(names: list[str]) -> Matrix:
+        return open_text(path, columns=names, drop_option="--drop-columns")
+
+    return _by_blocks(head, request, open_columns, read_columns)
+
+
+def _parse_options(delimiter: str) -> Any:
+    from pyarrow.csv import ParseOptions
+
+    return ParseOptions(delimiter=delimiter, newlines_in_values=True)
+
+
+def _parse_text(source: Any, request: Request, delimiter: str, encoding: str) -> Any:
     """Return a table of pyarrow; columns of a file without a header are col1, ..."""
     import pyarrow as pa
     import pyarrow.csv
 
-    parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    parse = _parse_options(delimiter)
     # Ids and labels stay as they are written: 007 is not 7, and NA may be a name.
     special = (request.label, request.ids, *request.fit_columns())
     kept = {name: pa.string() for name in special if name is not None}
@@ -170,7 +261,9 @@ def _parse_text(path: Path, request: Request, delimiter: str, encoding: str) -> 
     def read(names: list[str] | None = None, point: str = ".") -> Any:
         options = pa.csv.ReadOptions(column_names=names, encoding=encoding)
         convert = pa.csv.ConvertOptions(**cells, decimal_point=point)
-        return pa.csv.read_csv(path, options, parse, convert)
+        if hasattr(source, "seek"):
+            source.seek(0)
+        return pa.csv.read_csv(source, options, parse, convert)
 
     def count_text(table: Any) -> int:
         return sum(map(pa.types.is_string, table.schema.types))
@@ -189,14 +282,10 @@ def _parse_text(path: Path, request: Request, delimiter: str, encoding: str) -> 
 
 def _delimiter(path: Path) -> str:
     """Return ``";"`` or a tab where the first line has that and not the usual one."""
-    usual = DELIMITERS[_suffix(path)]
     opened = gzip.open if path.name.lower().endswith(".gz") else open
     with explain_damage(path, EOFError, zlib.error), opened(path, "rb") as file:
         first = file.readline(2**16)  # a file without line ends is not read whole
-    for other in (";", "\t"):
-        if other.encode() in first and usual.encode() not in first:
-            return other
-    return usual
+    return choose_delimiter(first, _suffix(path))
 
 
 # A header that is cut or altered fails in the ways of Python's own parser, an archive
@@ -206,17 +295,22 @@ _ZIP_ERRORS = (NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error
 _ARCHIVE_ERRORS = (*_HEADER_ERRORS, *_ZIP_ERRORS)
 
 
-def _read_npy(path: Path, request: Request) -> Table:
+def _read_npy(path: Path, request: Request, memory: float) -> Table:
     request.refuse_names()
     with open(path, "rb") as file:
         if file.read(4) == b"PK\x03\x04":
             raise _damaged(path, "it is an archive of arrays; name it .npz.")
     with explain_damage(path, *_HEADER_ERRORS):
+        X = np.load(path, mmap_mode="r", allow_pickle=False)
+    if X.nbytes > memory and X.ndim == 2 and X.flags.c_contiguous and X.size:
+        notes = [Note("The data are read block by block."), *request.notes(None, None)]
+        return numbered_table(request.source, as_matrix(X), notes=notes)
+    with explain_damage(path, *_HEADER_ERRORS):
         X = np.load(path, allow_pickle=False)
     return _from_matrix(X, request)
 
 
-def _read_npz(path: Path, request: Request) -> Table:
+def _read_npz(path: Path, request: Request, memory: float) -> Table:
     """Read an archive of one array, of X and labels, or of a scipy.sparse matrix."""
     request.refuse_names(allow_label=True)
     if not zipfile.is_zipfile(path):
@@ -261,7 +355,7 @@ def _from_archive(path: Path, name: str | None = None) -> Any:
         return list(archive) if name is None else np.asarray(archive[name])
 
 
-def _read_mtx(path: Path, request: Request) -> Table:
+def _read_mtx(path: Path, request: Request, memory: float) -> Table:
     request.refuse_names()
     with open(path, "rb") as file:
         file.seek(max(path.stat().st_size - 2, 0))
@@ -308,10 +402,11 @@ def _from_matrix(
     )
 
 
-READERS: dict[str, Callable[[Path, Request], Table]] = {
+READERS: dict[str, Reader] = {
     ".csv": _read_text,
     ".tsv": _read_text,
     ".parquet": _read_parquet,
+    ".h5ad": read_h5ad,
     ".npy": _read_npy,
     ".npz": _read_npz,
     ".mtx": _read_mtx,

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm.matrix import Matrix
+
 
 @dataclass(frozen=True)
 class Note:
@@ -26,14 +28,19 @@ class Table:
     """A data matrix with what came beside it."""
 
     source: str  # the file, or the name of the data set
-    X: Any  # an array or sparse matrix of shape (n_samples, n_features)
+    X: Any  # n_samples by n_features: an array, sparse, or a Matrix that is on disk
     ids: np.ndarray  # a name for each row; its number, from 1, unless given
     id_name: str = "row"
     labels: np.ndarray | None = None  # those known, one for each row
     names: list[str] | None = None  # of the columns of X
     notes: list[Note] = field(default_factory=list)  # on what was done to the data
-    is_sparse: bool = False
+    is_sparse: bool = False  # entries that are not stored are 0
     scaler: Any = None  # what scaled the columns of X
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether rows are read block by block."""
+        return isinstance(self.X, Matrix)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -1,0 +1,82 @@
+"""AnnData files: the matrix X, with names and labels of the observations beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ihgmm.cli.tables.table import Note, Request, Table, quote_all
+from ihgmm.matrix.files import Frame, open_data
+
+
+def read_h5ad(path: Path, request: Request, memory: float) -> Table:
+    """Read X of an AnnData file; labels and ids are columns of its ``obs``.
+
+    X stays on disk where it would take more bytes than ``memory``. Rows go by the names
+    of the observations, unless a column is asked for.
+    """
+    for option, names in (
+        ("--columns", request.columns),
+        ("--drop-columns", request.dropped),
+    ):
+        if names:
+            raise ValueError(
+                f"{option}: columns of {path} cannot be chosen; that option is for "
+                "CSV, TSV and Parquet files."
+            )
+    X = open_data(path)
+    # Beside each entry of a sparse matrix stands its place.
+    size = X.n_entries * X.dtype.itemsize * (2 if X.has_gaps else 1)
+    stays = size > memory
+    ids, labels, id_name, notes = _beside(path, request, X.shape[0])
+    if stays:
+        notes = [Note("The data are read block by block."), *notes]
+        if request.features is not None and X.names != list(request.features):
+            raise ValueError(
+                f"{path} has other variables than the model was fitted on, or in "
+                "another order. Put them in that order, or give more --memory."
+            )
+    table = Table(
+        request.source,
+        X if stays else X.to_memory().array,  # type: ignore[attr-defined]
+        ids,
+        id_name,
+        labels,
+        X.names,
+        notes,
+        is_sparse=X.has_gaps,
+    )
+    return table if stays else request.order(table)
+
+
+def _beside(
+    path: Path, request: Request, n_rows: int
+) -> tuple[np.ndarray, np.ndarray | None, str, list[Note]]:
+    """Return ids, labels, what ids are called, and notes."""
+    frame = Frame(path, "obs")
+    asked, request = request, request.resolve(frame.names)
+    found: list[np.ndarray | None] = []
+    for option, name in (
+        ("--label-column", request.label),
+        ("--id-column", request.ids),
+    ):
+        if name is not None and name not in frame.names:
+            raise ValueError(
+                f"{option} {name!r}: obs of {path} has no such column; it has "
+                f"{quote_all(frame.names) or 'none'}."
+            )
+        found.append(None if name is None else frame.read(name))
+    labels, ids = found
+    id_name = request.ids or "row"
+    if ids is None and frame.index is not None:
+        ids = frame.read(frame.index)
+        id_name = "name" if frame.index == "_index" else frame.index
+    for values in (labels, ids):
+        if values is not None and len(values) != n_rows:
+            raise ValueError(
+                f"{path} has {n_rows} rows and obs has {len(values)}; write it again."
+            )
+    notes = asked.notes(request.label, request.ids)
+    ids = np.arange(1, n_rows + 1) if ids is None else ids
+    return ids, labels, id_name, notes

@@ -1,0 +1,459 @@
+"""Tables as text (CSV, TSV) that need not fit in memory.
+
+One scan finds where every so many rows begin. From there rows are read and parsed by
+pyarrow, anew in each pass: nothing is written to disk, and a run that is interrupted
+leaves nothing behind. Parsing is what a pass costs, 0.1 to 0.2 GB of text a second on
+two cores. Whoever wants many passes writes the table to Parquet once.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ihgmm.matrix.stored import BadCellError, Stored, unchanged
+
+# What people write into cells without a number, beside what pyarrow knows.
+MISSING = ("?", "-", "None", "none", "missing")
+# What stands between cells, by the suffix of a file.
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+
+def open_text(
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    drop_option: str = "drop_columns of ihgmm.open_data",
+    piece_bytes: int = 2**24,
+) -> Stored:
+    """Return the rows of a table as text, with all columns or some.
+
+    About ``piece_bytes`` of text are parsed together; fewer take longer. Messages call
+    what leaves columns out ``drop_option``.
+    """
+    layout = layout_of(path)
+    names = list(layout.names if columns is None else columns)
+    # A column costs about as much as a hundred cells, so that wide rows are parsed many
+    # together, but no more than a block holds.
+    most = Stored.block_bytes // (8 * len(names))
+    step = max(1, min(max(piece_bytes // layout.row_bytes, 128), most))
+    check = unchanged(path, settled=True)
+    offsets, n_rows, quoted = _find_rows(layout, step)
+    if n_rows == 0:
+        raise ValueError(f"{path} has a header but no rows.")
+    table = _Text(layout, names, offsets, n_rows, step, quoted, check, drop_option)
+    with open(path, "rb") as file:
+        head, _ = _first_rows(file, layout.begin, layout.delimiter, path)
+    table.parser.find_flags(head)
+    table.numbers(0)  # so that columns of text are named at once
+    return Stored(
+        table.read,
+        (n_rows, len(names)),
+        np.float64,
+        step=min(step, n_rows),
+        names=names,
+        source=f"table {path}",
+    )
+
+
+# How a table is written down
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a table is written down."""
+
+    path: str
+    delimiter: str
+    names: list[str]  # col1, col2, ... where the table has no header
+    begin: int  # the byte at which the first row of data begins
+    row_bytes: int  # of the first rows, on average
+    decimal_point: str = "."
+
+
+def layout_of(path: str | os.PathLike[str]) -> Layout:
+    """Look at the beginning of a file and return how its table is written down."""
+    with open(path, "rb") as file:
+        start = file.read(2**20)
+        _refuse_encodings(path, start)
+        bom = 3 if start.startswith(b"\xef\xbb\xbf") else 0
+        suffix = Path(path).suffix.lower()
+        delimiter = choose_delimiter(start[bom:].lstrip().partition(b"\n")[0], suffix)
+        header, ends = _first_rows(file, bom, delimiter, path)
+        if len(ends) == 0:
+            raise ValueError(f"{path} is empty.")
+        names = _names(header[: ends[0] - bom], delimiter, path)
+        begin = bom
+        if all(is_number(name) for name in names):
+            names = [f"col{i}" for i in range(1, len(names) + 1)]
+        else:
+            begin = int(ends[0])
+        if len(set(names)) < len(names):
+            twice, _ = Counter(names).most_common(1)[0]
+            raise ValueError(f"{path} has several columns named {twice!r}.")
+        rows, ends = _first_rows(file, begin, delimiter, path)
+    layout = Layout(
+        os.fspath(path), delimiter, names, begin, max(1, len(rows) // max(1, len(ends)))
+    )
+    if delimiter != ";" or len(ends) == 0:
+        return layout
+    # Semicolons stand between cells where commas are decimal.
+    commas = replace(layout, decimal_point=",")
+    n_text, n_text_by_commas = (
+        sum(_Parser(choice, range(len(names)), quoted=True).text_columns(rows))
+        for choice in (layout, commas)
+    )
+    return commas if n_text_by_commas < n_text else layout
+
+
+def first_rows(
+    path: str | os.PathLike[str], layout: Layout, n_bytes: int = 2**23
+) -> bytes:
+    """Return the header, if there is one, and whole rows, of about so many bytes."""
+    with open(path, "rb") as file:
+        header = file.read(layout.begin)
+        return (
+            header + _first_rows(file, layout.begin, layout.delimiter, path, n_bytes)[0]
+        )
+
+
+def choose_delimiter(line: bytes, suffix: str) -> str:
+    """Return ``";"`` or a tab where the first line has that and not the usual one."""
+    usual = DELIMITERS.get(suffix, ",")
+    for other in (";", "\t"):
+        if other.encode() in line and usual.encode() not in line:
+            return other
+    return usual
+
+
+def is_number(word: str) -> bool:
+    """Return whether a word is a number."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_encodings(path: Any, start: bytes) -> None:
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ValueError(f"{path} is stored as UTF-16; save it as UTF-8.")
+    if start.startswith(b"\x1f\x8b"):
+        raise ValueError(
+            f"{path} is compressed, so that no row can be found without all before it; "
+            "unpack it first."
+        )
+    if b"\n" not in start and b"\r" in start:
+        raise ValueError(f"{path} has line ends of old kind (\\r); save it with \\n.")
+
+
+def _first_rows(
+    file: BinaryIO, begin: int, delimiter: str, path: Any, n_bytes: int = 2**20
+) -> tuple[bytes, np.ndarray]:
+    """Return the first whole rows, at least one, and where in the file each ends."""
+    file.seek(begin)
+    scan, text, ends = _RowEnds(begin, delimiter, path), b"", np.empty(0, dtype=int)
+    while len(ends) == 0:
+        more = file.read(n_bytes)
+        text += more
+        ends = scan.feed(more) if more else scan.finish()
+        if not more:
+            break
+    return text[: int(ends[-1]) - begin] if len(ends) else b"", ends
+
+
+def _names(header: bytes, delimiter: str, path: Any) -> list[str]:
+    try:
+        text = header.decode().strip("\r\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} has names of columns that are not UTF-8 ({error}); save it as "
+            "UTF-8."
+        ) from None
+    return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+
+
+# Where rows begin
+
+
+class _RowEnds:
+    """Finds where rows end in a file that is given piece by piece.
+
+    A line end in a quoted cell ends no row, and a line without a cell is none. A quote
+    in the middle of a cell is refused: whether it hides line ends depends on who reads.
+    """
+
+    def __init__(self, begin: int, delimiter: str, path: Any) -> None:
+        self.at = self.line = begin  # where the next byte and the current line begin
+        self.before, self.inside, self.quoted = ord("\n"), False, False
+        self.path = path
+        self.openers = np.frombuffer(b'\r\n"' + delimiter.encode(), dtype=np.uint8)
+
+    def feed(self, piece: bytes) -> np.ndarray:
+        """Return the place after each row that ends in the next piece of the file."""
+        values = np.frombuffer(piece, dtype=np.uint8)
+        ends = np.flatnonzero(values == ord("\n"))
+        if b'"' in piece:
+            ends = self._outside(values, ends)
+        elif self.inside:
+            ends = ends[:0]
+        if len(ends):
+            after = ends + (self.at + 1)
+            lengths = np.diff(after, prepend=self.line) - 1
+            last = values[ends - 1]
+            last[0] = values[ends[0] - 1] if ends[0] > 0 else self.before
+            rows = lengths > np.where(last == ord("\r"), 1, 0)
+            self.line, found = int(after[-1]), after[rows]
+        else:
+            found = ends
+        self.at += len(piece)
+        self.before = int(values[-1])
+        return found
+
+    def finish(self) -> np.ndarray:
+        """Return the end of the file, if a row ends there without a line end."""
+        if self.inside:
+            raise ValueError(
+                f"{self.path} ends inside a quoted cell; close its quote, or write the "
+                "file again."
+            )
+        blank = self.at - self.line == 1 and self.before == ord("\r")
+        return np.array([self.at] * (self.at > self.line and not blank), dtype=int)
+
+    def _outside(self, values: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        quotes = np.flatnonzero(values == ord('"'))
+        self.quoted = True
+        opening = quotes[int(self.inside) :: 2]
+        before = values[opening - 1]
+        if len(opening) and opening[0] == 0:
+            before[0] = self.before
+        stray = opening[~np.isin(before, self.openers)]
+        if len(stray):
+            raise ValueError(
+                f"{self.path} has a quote in the middle of a cell, at byte "
+                f"{self.at + int(stray[0])}, so that rows cannot be told apart; put "
+                "the cell in quotes and double those in it, or leave them out."
+            )
+        closed = (np.searchsorted(quotes, ends) + self.inside) % 2 == 0
+        self.inside = bool((len(quotes) + self.inside) % 2)
+        return ends[closed]
+
+
+def _find_rows(layout: Layout, step: int) -> tuple[np.ndarray, int, bool]:
+    """Return where every ``step``-th row begins, with the end; rows; any quotes."""
+    scan, n_rows = _RowEnds(layout.begin, layout.delimiter, layout.path), 0
+    offsets = [np.array([layout.begin])]
+    with open(layout.path, "rb") as file:
+        file.seek(layout.begin)
+        more = True
+        while more:
+            piece = file.read(2**22)
+            more = len(piece) > 0
+            ends = scan.feed(piece) if more else scan.finish()
+            offsets.append(ends[(-n_rows - 1) % step :: step])
+            n_rows += len(ends)
+    if n_rows % step:
+        offsets.append(np.array([scan.at]))
+    return np.concatenate(offsets), n_rows, scan.quoted
+
+
+# From text to numbers
+
+
+class _Text:
+    """The rows of a table, parsed in pieces of ``step`` rows."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        names: list[str],
+        offsets: np.ndarray,
+        n_rows: int,
+        step: int,
+        quoted: bool,
+        check: Callable[[], None],
+        drop_option: str,
+    ) -> None:
+        self.layout, self.offsets, self.check = layout, offsets, check
+        self.n_rows, self.step = n_rows, step
+        self.names, self.drop_option = names, drop_option
+        places = {name: i for i, name in enumerate(layout.names)}
+        self.used = [places[name] for name in names]
+        self.parser = _Parser(layout, self.used, quoted=quoted)
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return some rows as a new array."""
+        found = np.empty((stop - start, len(self.used)))
+        for piece in range(start // self.step, -(-stop // self.step)):
+            first = piece * self.step
+            rows = self.numbers(piece)
+            begin, end = max(start - first, 0), min(stop - first, len(rows))
+            found[first + begin - start : first + end - start] = rows[begin:end]
+        return found
+
+    def numbers(self, piece: int) -> np.ndarray:
+        """Return the rows of a piece."""
+        begin, end = (int(place) for place in self.offsets[piece : piece + 2])
+        with open(self.layout.path, "rb") as file:
+            file.seek(begin)
+            text = file.read(end - begin)
+        self.check()
+        if len(text) < end - begin:
+            raise EOFError(f"the file now ends before byte {end}")
+        first = piece * self.step
+        try:
+            table = self.parser(text)
+        except self.parser.errors as error:
+            self._explain(text, first)
+            raise error
+        expected = min(self.step, self.n_rows - first)
+        if table.num_rows != expected:
+            raise ValueError(
+                f"{table.num_rows} rows were parsed where there are {expected} lines"
+            )
+        (batch,) = table.combine_chunks().to_batches()
+        return batch.to_tensor(null_to_nan=True, row_major=True).to_numpy()
+
+    def _explain(self, text: bytes, first: int) -> None:
+        """Raise an error that names what is no number, if something is not."""
+        path = self.layout.path
+        invalid: list[Any] = []
+        table = self.parser.as_text(text, invalid)
+        if table is None:
+            row = invalid[0]
+            raise BadCellError(
+                f"{path} has {row.actual_columns} cells in row {first + row.number} "
+                f"after the header, and {row.expected_columns} names of columns. "
+                "Mend that row; if cells hold "
+                f"{self.layout.delimiter!r}, put them in quotes."
+            )
+        bad = []
+        for name, column in zip(self.names, table.columns, strict=True):
+            found = self.parser.first_text(column)
+            if found is not None:
+                bad.append((name, *found))
+        if not bad:
+            return
+        name, row, cell = bad[0]
+        others = [repr(other) for other, *_ in bad[1:6]]
+        also = f"; so do {', '.join(others)}{' and more' * (len(bad) > 6)}" * bool(
+            others
+        )
+        raise BadCellError(
+            f"{path}: column {name!r} holds text, {cell[:40]!r} in row "
+            f"{first + row + 1} after the header{also}. Leave out columns of text by "
+            f"{self.drop_option}, and empty single cells: they are missing values then."
+        )
+
+
+class _Parser:
+    """Text of whole rows to a table of pyarrow, some columns of it."""
+
+    def __init__(self, layout: Layout, used: Sequence[int], *, quoted: bool) -> None:
+        import pyarrow as pa
+        from pyarrow import csv as arrow
+
+        self.errors, self._arrow, self._layout = pa.ArrowInvalid, arrow, layout
+        # By number, since names may be anything.
+        self._all = [f"{i}" for i in range(len(layout.names))]
+        self._used = [self._all[i] for i in used]
+        self._nulls = [*arrow.ConvertOptions().null_values, *MISSING]
+        self._strings = self._convert(dict.fromkeys(self._used, pa.string()))
+        # Columns of true and false, which become 1 and 0.
+        self._flags: list[str] = []
+        self._numbers = self._convert(dict.fromkeys(self._used, pa.float64()))
+        self._quoted = quoted
+        # Threads share text of a megabyte, or all of it where few rows are that long.
+        self._block = 2**20 if layout.row_bytes < 2**13 else 2**30
+
+    def _convert(self, types: dict[str, Any]) -> Any:
+        return self._arrow.ConvertOptions(
+            include_columns=self._used,
+            column_types=types,
+            null_values=self._nulls,
+            strings_can_be_null=True,
+            decimal_point=self._layout.decimal_point,
+        )
+
+    def _parse(self, handler: Any = None) -> Any:
+        return self._arrow.ParseOptions(
+            delimiter=self._layout.delimiter,
+            newlines_in_values=self._quoted,
+            invalid_row_handler=handler,
+        )
+
+    def __call__(self, text: bytes) -> Any:
+        """Return numbers."""
+        import pyarrow as pa
+
+        options = self._arrow.ReadOptions(
+            column_names=self._all, block_size=self._block
+        )
+        source = pa.BufferReader(text)
+        table = self._arrow.read_csv(source, options, self._parse(), self._numbers)
+        for name in self._flags:
+            place = table.schema.get_field_index(name)
+            column = table.column(place).cast(pa.float64())
+            table = table.set_column(place, name, column)
+        return table
+
+    def find_flags(self, text: bytes) -> None:
+        """Look for columns of true and false, in the first rows."""
+        import pyarrow as pa
+
+        lines = io.StringIO(text.decode(errors="replace"), newline="")
+        cells = csv.reader(lines, delimiter=self._layout.delimiter)
+        rows = [row for row in islice(cells, 100) if len(row) == len(self._all)]
+        seen = {name: {row[int(name)].lower() for row in rows} for name in self._used}
+        blank = {"", *map(str.lower, self._nulls)}
+        flags = {"true", "false"}
+        self._flags = [n for n, words in seen.items() if flags >= words - blank > set()]
+        kinds = dict.fromkeys(self._used, pa.float64())
+        self._numbers = self._convert(kinds | dict.fromkeys(self._flags, pa.bool_()))
+
+    def as_text(self, text: bytes, invalid: list[Any]) -> Any:
+        """Return cells as they are written; None, and the row, if one is not whole."""
+        import pyarrow as pa
+
+        def handler(row: Any) -> str:
+            invalid.append(row)
+            return "error"
+
+        options = self._arrow.ReadOptions(
+            column_names=self._all, block_size=len(text) + 1, use_threads=False
+        )
+        source = pa.BufferReader(text)
+        parse = self._parse(handler)
+        try:
+            return self._arrow.read_csv(source, options, parse, self._strings)
+        except pa.ArrowInvalid:
+            if invalid:
+                return None
+            raise
+
+    def text_columns(self, text: bytes) -> list[bool]:
+        """Return which columns hold text."""
+        table = self.as_text(text, [])
+        columns = () if table is None else table.columns
+        return [self.first_text(column) is not None for column in columns]
+
+    def first_text(self, column: Any) -> tuple[int, str] | None:
+        """Return place and content of the first cell that is not a number, if any."""
+        point = self._layout.decimal_point
+        for row, cell in enumerate(column.to_pylist()):
+            # Python takes more for numbers than the parser does.
+            if cell is None or (
+                is_number(cell.replace(point, ".")) and "_" not in cell
+            ):
+                continue
+            return row, cell
+        return None

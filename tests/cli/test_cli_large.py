@@ -1,0 +1,125 @@
+"""Files that are read block by block, and AnnData files: the same results."""
+
+from pathlib import Path
+
+import anndata
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from command_line import document, fail, good, read
+
+from ihgmm import make_ihgmm
+
+BLOCKS = ("--memory", "0")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def table():
+    X, labels = make_ihgmm(400, 12, 3, random_state=0)
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(12)])
+    frame["flag"] = X[:, 0] > 0
+    frame.insert(0, "id", [f"{i:04d}" for i in range(400)])
+    frame["kind"] = [f"kind {k}" for k in labels]
+    return frame
+
+
+def store(table, name):
+    if name.endswith("csv"):
+        table.to_csv(name, index=False)
+    elif name.endswith("parquet"):
+        table.to_parquet(name, row_group_size=50)
+    elif name.endswith("npy"):
+        np.save(name, table.filter(like="f").to_numpy(float).copy("C"))
+    else:
+        cells = anndata.AnnData(sp.csr_matrix(table.filter(like="f").to_numpy(float)))
+        cells.obs_names, cells.var_names = table["id"], table.filter(like="f").columns
+        cells.obs["kind"] = pd.Categorical(table["kind"])
+        cells.write_h5ad(name)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.parquet", "x.h5ad", "x.npy"])
+def test_the_same_labels_from_disk_and_memory(name, table):
+    store(table, name)
+    beside = [] if name == "x.npy" else ["--label-column", "kind"]
+    if name in ("x.csv", "x.parquet"):
+        beside += ["--id-column", "id"]
+    options = ("-k", "3", *beside)
+    for output, memory in (("disk.csv", "0"), ("memory.csv", "1")):
+        found = document("fit", name, *options, "--memory", memory, "-o", output)
+        notes = " ".join(found["notes"])
+        assert ("read block by block" in notes) == (memory == "0")
+        assert (found["n_samples"], found["n_features"]) == (400, 13)
+        assert beside == [] or found["known_labels"]["misplaced"] == 0
+    disk, memory = read("disk.csv"), read("memory.csv")
+    assert [row["cluster"] for row in disk] == [row["cluster"] for row in memory]
+    ids = list(table["id"]) if beside else [str(i) for i in range(1, 401)]
+    assert [next(iter(row.values())) for row in disk] == ids
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.parquet", "x.h5ad"])
+def test_predict_from_disk(name, table):
+    store(table, name)
+    ids = () if name == "x.h5ad" else ("--drop-columns", "flag")
+    good(
+        "fit",
+        name,
+        "-k",
+        "3",
+        "--scale-columns",
+        "--save",
+        "m.npz",
+        "-o",
+        "a.csv",
+        *ids,
+    )
+    good("predict", "m.npz", name, "-o", "b.csv", *BLOCKS)
+    good("fit", name, "-k", "3", "--scale-columns", "-o", "c.csv", *ids, *BLOCKS)
+    first, *others = ([row["cluster"] for row in read(f"{x}.csv")] for x in "abc")
+    assert others == [first, first]
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.parquet"])
+def test_missing_cells_on_disk(name, table):
+    table.loc[[7, 300], "f3"] = np.nan
+    store(table, name)
+    message = fail("fit", name, "-k", "3", *BLOCKS)
+    assert "2 of 400 rows have missing cells, all of them in column 'f3'" in message
+    assert "row 8. Add --missing fit" in message
+    for handling, rows in (("drop", 398), ("fit", 400)):
+        options = ("-k", "3", "--label-column", "kind", "--missing", handling, *BLOCKS)
+        found = document("fit", name, *options)
+        assert found["n_samples"] == rows
+        assert found["known_labels"]["misplaced"] == 0
+
+
+def test_other_commands_from_disk(table):
+    store(table, "x.csv")
+    kinds = ("--label-column", "kind", "--id-column", "id", *BLOCKS)
+    assert document("choose-k", "x.csv", *kinds)["n_clusters"] == 3
+    assert document("test-scales", "x.csv", *kinds)["p_value"] < 0.05
+    good("report", "x.csv", "-k", "3", "-o", "r.html", *kinds)
+    assert "kind 2" in Path("r.html").read_text(encoding="utf-8")
+
+
+def test_what_cannot_be_done_on_disk(table):
+    store(table, "x.csv")
+    store(table, "x.h5ad")
+    text = Path("x.csv").read_text()
+    first, last = text.split("\n")[:-1], "9,9," + ",".join(["word"] * 11) + ",True,k\n"
+    with open("far.csv", "w") as file:
+        file.write("\n".join(first) + "\n" + "\n".join(first[1:] * 150) + "\n" + last)
+    for arguments, message in (
+        (("fit", "x.csv", "-k", "3", "--standardize"), "fit with --scale-columns, or"),
+        (("bench", "x.csv", "-k", "3"), "others than IhSC cannot do; give more --mem"),
+        (("fit", "far.csv", "-k", "3"), "column 'f1' holds text, 'word' in row 60401"),
+        (("fit", "x.h5ad", "-k", "3", "--columns", "f1"), "cannot be chosen"),
+        (("fit", "x.h5ad", "-k", "3", "--label-column", "type"), "it has 'kind'"),
+    ):
+        assert message in fail(*arguments, *BLOCKS)
+    assert "give a number of GB" in fail("fit", "x.csv", "-k", "3", "--memory", "-1")

@@ -1,0 +1,387 @@
+"""Files that are opened by name: tables, Parquet, AnnData; good ones and bad ones."""
+
+import os
+import tracemalloc
+from importlib import import_module
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from array_kinds import needed, opened
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ihgmm import IhSC, make_ihgmm, open_data
+from ihgmm.matrix.delimited import open_text
+from ihgmm.matrix.parquet import open_parquet
+
+
+@pytest.fixture
+def path(tmp_path):
+    needed("pyarrow")
+    return tmp_path / "x.csv"
+
+
+# Tables as text
+
+
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_numbers_are_those_that_are_written(header, end, suffix, tmp_path):
+    needed("pyarrow")
+    X = np.random.default_rng(0).standard_normal((700, 5))
+    between = {"csv": ",", "tsv": "\t"}[suffix]
+    lines = [between.join(map(repr, row)) for row in X.tolist()]
+    names = [f"f{j}" for j in range(5)] if header else [f"col{j + 1}" for j in range(5)]
+    file = tmp_path / f"x.{suffix}"
+    text = end.join([between.join(names)] * header + lines)
+    for last in ("", end, end + end):  # the last line may end or not
+        file.write_bytes((text + last).encode())
+        rows = open_text(file, piece_bytes=500)
+        assert rows.names == names
+        assert_array_equal(rows.toarray(), X)
+        chosen = np.array([699, 3, 128, 127, 400])
+        assert_array_equal(rows.take(chosen).toarray(), X[chosen])
+
+
+def test_random_tables_are_cut_where_rows_end(path):
+    """Quotes, line ends in cells and empty lines, against Python's own parser."""
+    csv = import_module("csv")
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        rows = []
+        for i in range(rng.integers(140, 600)):
+            notes = ["plain", 'say ""so""', "two\nlines", "", "a, b", "\n\n", '""']
+            note = '"' + str(rng.choice(notes)) + '"'
+            rows.append(f"{i},{note if rng.random() < 0.7 else 'word'},{rng.random()}")
+            rows += [""] * (rng.random() < 0.1)
+        path.write_text('a,"the, note",b\n' + "\n".join(rows))
+        with open(path, newline="") as file:
+            read = [row for row in csv.reader(file) if row][1:]
+        wanted = np.array([(float(a), float(b)) for a, _, b in read])
+        found = open_text(path, columns=["a", "b"], piece_bytes=64)
+        assert_array_equal(found.toarray(), wanted)
+
+
+def test_missing_cells_flags_and_decimal_commas(path):
+    path.write_text("\ufeffa;b;ok\n1,5;NA;true\n;2;False\n?;-0,25;\n", encoding="utf-8")
+    X = open_data(path)
+    assert X.names == ["a", "b", "ok"]
+    nan = np.nan
+    assert_array_equal(X.toarray(), [[1.5, nan, 1], [nan, 2, 0], [nan, -0.25, nan]])
+    assert open_data(path, dtype="float32").dtype == np.float32
+
+
+def test_columns_of_a_table(path):
+    path.write_text("name,x,y\nAnn,1,2\nBob,3,4\n")
+    assert_array_equal(
+        open_data(path, drop_columns=["name"]).toarray(), [[1, 2], [3, 4]]
+    )
+    assert_array_equal(open_data(path, columns=["y", "x"]).toarray(), [[2, 1], [4, 3]])
+
+
+def test_thousands_of_columns(path):
+    X = np.random.default_rng(0).integers(0, 9, (150, 5000)).astype(float)
+    np.savetxt(path, X, "%d", delimiter=",")
+    assert_array_equal(opened(open_data(path), 2**18).toarray(), X)
+
+
+def test_a_fit_from_text_is_that_from_memory(path):
+    X, _ = make_ihgmm(2000, 20, 4, random_state=0)
+    header = ",".join(f"f{j}" for j in range(20))
+    np.savetxt(path, X, "%.17g", delimiter=",", header=header, comments="")
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    model = IhSC(4, random_state=0).fit(open_text(path, piece_bytes=2**16))
+    assert_array_equal(model.labels_, IhSC(4, random_state=0).fit(X).labels_)
+    assert list(model.feature_names_in_)[:2] == ["f0", "f1"]
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+
+
+def test_memory_is_that_of_a_few_blocks(path):
+    line = ",".join(["0.123456789"] * 50) + "\n"
+    path.write_text(line * 50_000)  # 30 MB of text, 20 MB of numbers
+    tracemalloc.start()
+    try:
+        rows = opened(open_text(path, piece_bytes=2**20), 2**20)
+        sqnorms = rows.sqnorms
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert_allclose(sqnorms, 50 * 0.123456789**2)
+    assert peak < 10 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\nx,3\n", r"column 'a' holds text, 'x' in row 2 .*drop_columns of"),
+        ("a,b,c\n1,p,q\n", r"column 'b' holds text, 'p' in row 1 .*so do 'c'\. Leave"),
+        ("a,b\n1,2\n3\n", r"has 1 cells in row 2 after the header, and 2 names"),
+        ("a,b\n1,2\n3,4,5\n", r"has 3 cells in row 2 after the header, and 2 names"),
+        ('a,b\n1,5" pipe\n', r"quote in the middle of a cell, at byte 7, so that rows"),
+        ('a,b\n1,"2\n3,4\n', r"ends inside a quoted cell; close its quote"),
+        ("a,b,a\n1,2,3\n", r"several columns named 'a'"),
+        ("a,b\n", r"has a header but no rows"),
+        ("", r"is empty"),
+        ("\n\n", r"is empty"),
+        ("a,b\r1,2\r", r"line ends of old kind"),
+    ],
+)
+def test_text_that_is_no_table_of_numbers(text, message, path):
+    path.write_bytes(text.encode())
+    with pytest.raises(ValueError, match=message):
+        open_data(path)
+
+
+def test_other_encodings(path):
+    for content, message in (
+        ("a,b\n1,2".encode("utf-16"), "stored as UTF-16; save it as UTF-8"),
+        (b"\x1f\x8b" + bytes(20), "is compressed, .*; unpack it first"),
+        (b"na\xefve,b\n1,2\n", "names of columns that are not UTF-8"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=message):
+            open_data(path)
+
+
+def test_text_far_down_is_named_when_it_is_read(path):
+    path.write_text("a,b\n" + "1,2\n" * 900 + "3,four\n" + "1,2\n" * 900)
+    rows = open_text(path, piece_bytes=64)
+    message = "column 'b' holds text, 'four' in row 901 after the header"
+    with pytest.raises(ValueError, match=message):
+        IhSC(2).fit(rows)
+
+
+@pytest.mark.parametrize("harm", ["cut", "overwrite", "replace", "remove"])
+def test_text_that_changes(harm, path):
+    path.write_text("a,b\n" + "1,2\n" * 900)
+    rows, later = open_text(path, piece_bytes=64), path.stat().st_mtime + 1
+    if harm == "cut":
+        os.truncate(path, 2000)
+    elif harm == "overwrite":
+        path.write_text("a,b\n" + "3,2\n" * 900)
+        os.utime(path, (later, later))  # clocks of files are coarse
+    elif harm == "replace":
+        other = path.with_name("y.csv")
+        other.write_text("a,b\n" + "3,2\n" * 1900)
+        other.replace(path)
+    else:
+        path.unlink()
+    with pytest.raises(
+        OSError, match=r"Rows .* of the table .*x.csv could not be read"
+    ):
+        list(rows.map(lambda block: block.sqnorms))
+
+
+# Parquet
+
+
+def write_parquet(path, X, group):
+    table = needed("pyarrow").table({f"f{j}": column for j, column in enumerate(X.T)})
+    files = import_module("pyarrow.parquet")
+    files.write_table(table, path, row_group_size=group)
+    return import_module("pyarrow.dataset").dataset(path)
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """How many batches were decoded, for each time that files were opened."""
+    parquet = needed("pyarrow.parquet")
+    counts = []
+
+    class Counted(parquet.ParquetFile):
+        def iter_batches(self, *arguments, **options):
+            counts.append(0)
+            for batch in super().iter_batches(*arguments, **options):
+                counts[-1] += 1
+                yield batch
+
+    monkeypatch.setattr(parquet, "ParquetFile", Counted)
+    return counts
+
+
+def test_small_row_groups_are_read_together(tmp_path, decoded):
+    X = np.random.default_rng(0).standard_normal((20_000, 3))
+    rows = open_parquet(write_parquet(tmp_path / "x.parquet", X, 10))
+    assert_allclose(rows.sqnorms, (X**2).sum(axis=1))
+    assert decoded == [1]
+    chosen = np.array([19_999, 0, 7, 11_111])
+    assert_array_equal(rows.take(chosen).toarray(), X[chosen])
+
+
+def test_large_row_groups_are_read_in_parts(tmp_path, decoded):
+    X = np.random.default_rng(0).standard_normal((20_000, 3))
+    data = write_parquet(tmp_path / "x.parquet", X, 20_000)
+    rows = opened(open_parquet(data, batch_bytes=24_000), 2**16)
+    assert len(rows.row_blocks) > 5
+    assert_allclose(rows.sqnorms, (X**2).sum(axis=1))
+    assert decoded == [20]
+    chosen = np.random.default_rng(1).choice(20_000, 50)
+    assert_array_equal(rows.take(chosen).toarray(), X[chosen])
+    assert len(decoded) == 2  # the row group is gone through once
+    assert rows.passes == 2
+
+
+def test_random_ranges_of_parquet(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 4)).astype(np.float32)
+    (tmp_path / "x").mkdir()
+    for i, (rows, group) in enumerate(
+        [((0, 900), 7), ((900, 950), 50), ((950, 3000), 999)]
+    ):
+        write_parquet(tmp_path / "x" / f"{i}.parquet", X[slice(*rows)], group)
+    data = import_module("pyarrow.dataset").dataset(tmp_path / "x")
+    rows = open_parquet(data, batch_bytes=1000)
+    for _ in range(60):
+        start, stop = np.sort(rng.integers(0, 3001, 2))
+        assert_array_equal(rows.take(slice(start, stop)).toarray(), X[start:stop])
+
+
+def test_a_folder_of_parquet_files_and_some_columns(tmp_path):
+    pa = needed("pyarrow")
+    (tmp_path / "x").mkdir()
+    columns = {
+        "a": [1.0, 2.0],
+        "a.b": [3, None],
+        "name": ["p", "q"],
+        "ok": [True, False],
+    }
+    for i in range(2):
+        path = tmp_path / "x" / f"{i}.parquet"
+        import_module("pyarrow.parquet").write_table(pa.table(columns), path)
+    X = open_data(tmp_path / "x", drop_columns=["name"])
+    assert X.names == ["a", "a.b", "ok"]
+    assert_array_equal(X.toarray(), [[1, 3, 1], [2, np.nan, 0]] * 2)
+    X = open_data(tmp_path / "x", columns=["a.b", "a"])
+    assert_array_equal(X.toarray(), [[3, 1], [np.nan, 2]] * 2)
+
+
+def test_parquet_that_is_overwritten(tmp_path):
+    path, X = tmp_path / "x.parquet", np.ones((900, 2))
+    rows = opened(open_parquet(write_parquet(path, X, 100)), 2**12)
+    later = path.stat().st_mtime + 1
+    os.utime(path, (later, later))
+    with pytest.raises(OSError, match="was written to after the work began"):
+        list(rows.map(lambda block: block.sqnorms))
+
+
+# AnnData
+
+
+def cells(X=None):
+    """Counts of four kinds of cells, few of them, mostly zero."""
+    if X is None:
+        X, _ = make_ihgmm(400, 30, 4, random_state=0)
+        X[X < 0.5] = 0
+    return needed("anndata").AnnData(X)
+
+
+@pytest.mark.parametrize("layout", [sp.csr_matrix, sp.csr_array, np.asarray])
+def test_anndata(layout, tmp_path):
+    X = cells().X
+    adata = cells(layout(X))
+    adata.var_names = [f"gene {j}" for j in range(30)]
+    adata.layers["twice"] = layout(2 * X)
+    adata.raw = adata.copy()
+    adata = adata[:, :20].copy()
+    path = tmp_path / "x.h5ad"
+    adata.write_h5ad(path)
+    before = path.read_bytes()
+    parts = {None: X[:, :20], "layers/twice": 2 * X[:, :20], "raw/X": X}
+    for part, wanted in parts.items():
+        rows = opened(open_data(path, part=part), 2**12)
+        assert rows.has_gaps == (layout is not np.asarray)
+        assert rows.names == [f"gene {j}" for j in range(wanted.shape[1])]
+        assert_array_equal(rows.toarray(), wanted)
+        chosen = np.array([399, 5, 6, 123])
+        assert_array_equal(rows.take(chosen).toarray(), wanted[chosen])
+    labels = IhSC(4, random_state=0).fit(opened(open_data(path))).labels_
+    assert_array_equal(labels, IhSC(4, random_state=0).fit(adata.X).labels_)
+    backed = needed("anndata").read_h5ad(path, backed="r")
+    assert_array_equal(labels, IhSC(4, random_state=0).fit(backed.X).labels_)
+    backed.file.close()
+    assert path.read_bytes() == before
+
+
+def damage(part, place, value):
+    def harm(file):
+        file[f"X/{part}"][place] = value
+
+    return harm
+
+
+def cut(part):
+    def harm(file):
+        values = file[f"X/{part}"][:-1]
+        del file[f"X/{part}"]
+        file[f"X/{part}"] = values
+
+    return harm
+
+
+def set_kind(file):
+    file["X"].attrs["encoding-type"] = "csc_matrix"
+
+
+def flat(file):
+    del file["X/indices"]
+    file["X/indices"] = np.zeros((2, 2))
+
+
+@pytest.mark.parametrize(
+    ("harm", "error", "message"),
+    [
+        (damage("indptr", 5, 10**6), ValueError, "parts do not fit: .* Write it again"),
+        (damage("indptr", 5, -3), ValueError, "parts do not fit"),
+        (damage("indices", 7, 30), OSError, "columns from 0 to 30, with 30 features"),
+        (damage("indices", 7, -1), OSError, "columns from -1 to 29, with 30 features"),
+        (cut("data"), ValueError, "parts do not fit"),
+        (cut("indices"), ValueError, "parts do not fit"),
+        (cut("indptr"), ValueError, "400 rows whose parts do not fit: .* 400 row poin"),
+        (flat, ValueError, "part 'indices' is no array of one dimension"),
+        (set_kind, ValueError, r"stored by columns; .* adata.X = adata.X.tocsr\(\)"),
+        (lambda file: file.pop("X"), ValueError, "no part 'X'; .* 'layers/twice'"),
+    ],
+)
+def test_damaged_anndata(harm, error, message, tmp_path):
+    adata = cells(sp.csr_matrix(cells().X))
+    adata.layers["twice"] = 2 * adata.X
+    adata.write_h5ad(tmp_path / "x.h5ad")
+    with needed("h5py").File(tmp_path / "x.h5ad", "r+") as file:
+        harm(file)
+    with pytest.raises(error, match=message):
+        IhSC(4).fit(open_data(tmp_path / "x.h5ad"))
+
+
+# What cannot be opened
+
+
+def test_what_cannot_be_opened(tmp_path):
+    needed("pyarrow")
+    needed("h5py")
+    for name in ("x.parquet", "x.h5ad", "x.npy", "x.xlsx"):
+        (tmp_path / name).write_bytes(b"nothing of that kind")
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    np.save(tmp_path / "f.npy", np.asfortranarray(np.ones((3, 2))))
+    for name, options, message in (
+        ("x.parquet", {}, "cannot be read as Parquet"),
+        ("x.h5ad", {}, "cannot be read as HDF5"),
+        ("x.npy", {}, "cannot be read as an array"),
+        ("f.npy", {}, r"shape \(3, 2\) that is not stored row by row; save numpy.asc"),
+        ("x.xlsx", {}, r"format '.xlsx' cannot be read block by block; give one of"),
+        ("x.csv", {"columns": ["c"]}, "no column 'c'; it has 'a', 'b'"),
+        ("x.csv", {"drop_columns": ["a", "b"]}, "no column is left"),
+        ("x.csv", {"columns": ["a"], "drop_columns": ["b"]}, "not both"),
+        ("x.csv", {"part": "X"}, "part='X' is for HDF5"),
+        ("x.npy", {"columns": ["a"]}, "are for tables"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            open_data(tmp_path / name, **options)
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        open_data(tmp_path / "none.csv")
+
+
+def test_arrays_of_numpy(tmp_path):
+    X = np.arange(12.0).reshape(4, 3)
+    np.save(tmp_path / "x.npy", X)
+    assert_array_equal(open_data(tmp_path / "x.npy", dtype="float32").toarray(), X)

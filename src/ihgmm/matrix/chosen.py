@@ -25,6 +25,25 @@ def only(X: Matrix, rows: np.ndarray) -> Matrix:
     return some if X.weights is None else some.weighted(few_rows(X.weights, rows))
 
 
+def drawn(X: Matrix, rows: np.ndarray) -> Matrix:
+    """Return few rows, in increasing order, that are read once and used often.
+
+    They are a copy in memory, or on the workers of a cluster that has X.
+    """
+    if not X.distributed:
+        return X.take(rows)
+    from ihgmm.matrix.dask import DaskRows  # only where there is dask
+
+    (entries,), _ = Chosen(X, rows).sweep(_entries)
+    copy = DaskRows(entries)
+    copy.unit = X.unit
+    return copy
+
+
+def _entries(block: Any) -> tuple[tuple[Any], tuple[()]]:
+    return (block.array,), ()
+
+
 class Chosen(View, ByBlocks):
     """Some rows of a matrix that is not in memory, given in increasing order."""
 

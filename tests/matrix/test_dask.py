@@ -19,7 +19,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import IhGMM, IhSC, make_ihgmm, select_n_clusters
 from ihgmm._progress import Steps
-from ihgmm.matrix import as_matrix
+from ihgmm.matrix import as_matrix, to_host
 from ihgmm.matrix import lazy as tall_blocks
 
 X, _ = make_ihgmm(1200, 40, 4, random_state=0)
@@ -336,3 +336,16 @@ def test_lazy_chunks_of_another_height():
 def test_tiny_chunks_are_said_to_be_slow():
     with pytest.warns(UserWarning, match="in 300 chunks of 1 kB; dask takes longer"):
         as_matrix(da.from_array(X, chunks=(4, 40)))
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_blocks_on_a_gpu(name):
+    """Blocks of CuPy, as those of dask-cuda are, stay where they are."""
+    cupy = pytest.importorskip("cupy", reason="cupy is not installed")
+    lazy = da.from_array(X, chunks=(500, 40)).map_blocks(cupy.asarray)
+    found, wanted = FITS[name](lazy), FITS[name](X)
+    assert_array_equal(to_host(found.labels_), wanted.labels_)
+    assert_allclose(to_host(found.scales_), wanted.scales_, rtol=1e-6)
+    for attribute in ("labels_", "scales_", "noise_levels_"):
+        assert isinstance(getattr(found, attribute)._meta, cupy.ndarray)
+        assert isinstance(getattr(found, attribute).compute(), cupy.ndarray)

@@ -109,8 +109,12 @@ class DaskRows(Blocks):
         """Return an empty array of the kind that lines of this data are."""
         if sparse:
             return sp.csr_array((0, *shape[1:]), dtype=dtype)
-        kind = np.empty(0) if self.has_gaps else self.X._meta
-        return np.empty_like(kind, shape=(0, *shape[1:]), dtype=dtype)
+        return np.empty_like(self._kind, shape=(0, *shape[1:]), dtype=dtype)
+
+    @property
+    def _kind(self) -> Any:
+        """An empty array of the library that tall arrays are of, block by block."""
+        return np.empty(0) if self.has_gaps else self.X._meta
 
     def fetch(self, wanted: list[tuple[int, np.ndarray]]) -> list[Any]:
         # Each of these blocks is made anew, or read anew, as a whole.
@@ -136,7 +140,7 @@ class DaskRows(Blocks):
         values = to_host(values)
         if values.shape[:1] != self.shape[:1]:
             return values
-        return lazy.from_host(values, self.X.chunks[0])
+        return lazy.from_host(values, self.X.chunks[0], self._kind)
 
     def cast(self, values: Any) -> Tall:
         if is_lazy(values):

@@ -320,7 +320,13 @@ class TorchSparse(SparseDevice):
             return self.adjoint(V[:, None])[:, 0]
         if self.values.device.type == "cpu":
             return self.cast(self._in_scipy.adjoint(to_host(V)))
-        return self.sums_by_column(V)
+        if V.shape[0] == 0 or V.shape[1] == 0:
+            return V.new_zeros((self.shape[1], V.shape[1]))
+        from ihgmm.matrix.kernels import adjoint_in_torch
+
+        given = self.indptr, self.indices, self.values
+        product = adjoint_in_torch(*given, V, self.shape[1])
+        return self.sums_by_column(V) if product is None else product
 
     @cached_property
     def _in_scipy(self) -> Sparse:
@@ -343,7 +349,7 @@ class TorchSparse(SparseDevice):
 
 
 class CupySparse(SparseDevice):
-    """A CSR matrix of CuPy. cuSPARSE multiplies it, and its transpose, as it is."""
+    """A CSR matrix of CuPy. cuSPARSE multiplies it."""
 
     host_copy = "copy (X.get())"
 
@@ -360,16 +366,22 @@ class CupySparse(SparseDevice):
         return array
 
     def __matmul__(self, W: Any) -> Tall:
-        return self._times(self.array, self.cast(W))
+        W = self.cast(W)
+        if W.ndim == 2 and W.shape[1] == 0:  # not known to cuSPARSE
+            return self.xp.zeros((self.shape[0], 0), dtype=W.dtype)
+        # cuSPARSE gives columns one after the other; work on rows wants the rows.
+        return self.xp.asarray(self.array @ W, order="C")
 
     def adjoint(self, V: Any) -> Tall:
-        return self._times(self.array.T, self.cast(V))
+        V = self.cast(V)
+        if V.ndim == 1:
+            return self.adjoint(V[:, None])[:, 0]
+        if V.shape[0] == 0 or V.shape[1] == 0:
+            return self.xp.zeros((self.shape[1], V.shape[1]), dtype=V.dtype)
+        from ihgmm.matrix.kernels import adjoint_in_cupy
 
-    def _times(self, array: Any, W: Tall) -> Tall:
-        if W.ndim == 2 and W.shape[1] == 0:  # not known to cuSPARSE
-            return self.xp.zeros((array.shape[0], 0), dtype=W.dtype)
-        # cuSPARSE gives columns one after the other; work on rows wants the rows.
-        return self.xp.asarray(array @ W, order="C")
+        given = self.indptr, self.indices, self.values
+        return adjoint_in_cupy(*given, V, self.shape[1])
 
 
 def open_sparse(X: Any) -> SparseDevice | None:

@@ -275,10 +275,19 @@ def row_map(work: Callable[..., Tall], *tall: Tall, width: int = 1) -> Tall:
     if is_lazy(tall[0]):
         return _lazy().map_blocks(work, *tall)
 
-    def part(rows: slice) -> Tall:
-        return work(*(each[rows, ...] for each in tall))
+    out: Any = None
 
-    return stack(map_ranges(tall[0], width, part))
+    def part(rows: slice) -> None:
+        out[rows, ...] = work(*(each[rows, ...] for each in tall))
+
+    n, few = tall[0].shape[0], [each[:1, ...] for each in tall]
+    if n <= 1:
+        return work(*tall)
+    line = work(*few)
+    xp, shape = namespace(line), (n, *line.shape[1:])
+    out = xp.empty(shape, dtype=line.dtype, device=compat.device(line))
+    map_ranges(tall[0], width, part)
+    return out
 
 
 def row_sums(
@@ -506,6 +515,17 @@ def in_order(values: Tall, places: np.ndarray, where: Tall | None = None) -> np.
     return to_host(few_rows(xp.sort(values), places))
 
 
+def drawn(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the positions of so many of n rows, drawn at random, in their order.
+
+    One is drawn from each of as many equal stretches: rows that are sorted in some way
+    are all shown, and to draw takes no longer for many rows than for few.
+    """
+    if size >= n:
+        return np.arange(n)
+    return ((np.arange(size) + rng.random(size)) * (n / size)).astype(np.int64)
+
+
 def draw_rows(where: Tall, most: int, rng: np.random.Generator) -> np.ndarray:
     """Return the positions of rows where a mask is true: at most so many, at random.
 
@@ -513,12 +533,9 @@ def draw_rows(where: Tall, most: int, rng: np.random.Generator) -> np.ndarray:
     """
     n = where.shape[0]
     if number(namespace(where).count_nonzero(where)) == n:
-        drawn = rng.choice(n, min(most, n), replace=False, shuffle=False)
-    else:
-        positions = np.flatnonzero(to_host(where))
-        count = min(most, len(positions))
-        drawn = rng.choice(positions, count, replace=False, shuffle=False)
-    return np.sort(drawn)
+        return drawn(n, most, rng)
+    positions = np.flatnonzero(to_host(where))
+    return positions[drawn(len(positions), most, rng)]
 
 
 def _median_of_blocks(values: Tall, weights: Tall | None, where: Tall | None) -> float:
@@ -787,15 +804,29 @@ class Groups:
 
     def weighted_sums(self, X: Any, weights: Tall) -> np.ndarray:
         """Return the sum of weight times row of a matrix for each group."""
-        weights, labels = X.cast(weights), X.to_device(self.labels)
-        members = one_hot(labels, len(self.sizes), weights)
-        members *= weights[:, None]
-        return to_host(X.adjoint(members)).T
+        work = partial(_sums_of_rows, len(self.sizes))
+        _, (sums,) = X.sweep(work, X.to_device(self.labels), X.cast(weights))
+        return np.asarray(sums.T.astype(X.dtype))
 
     def inner_products(self, X: Any, centers: np.ndarray) -> Tall:
         """Return the inner product of each row with the centre of its group."""
-        inner = widen(pick(X @ centers.T, X.to_device(self.labels)))
+        work = partial(_own_products, centers)
+        (inner,), _ = X.sweep(work, X.to_device(self.labels))
         return to_device(inner, self.labels)
+
+
+def _sums_of_rows(
+    n_groups: int, block: Any, labels: Tall, weights: Tall
+) -> tuple[tuple[()], tuple[Tall]]:
+    members = one_hot(labels, n_groups, weights)
+    members *= weights[:, None]
+    return (), (widen(block.adjoint(members)),)
+
+
+def _own_products(
+    centers: np.ndarray, block: Any, labels: Tall
+) -> tuple[tuple[Tall], tuple[()]]:
+    return (widen(pick(block @ centers.T, labels)),), ()
 
 
 def _group_sums(labels: Tall, n_groups: int, values: Tall | None = None) -> np.ndarray:

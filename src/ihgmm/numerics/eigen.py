@@ -13,6 +13,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from ihgmm.matrix import Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     cast_like,
+    drawn,
     few_rows,
     fix_signs,
     keep,
@@ -250,7 +251,7 @@ def start_block(
     size = sample_size(n, p, G.A.n_entries, W.shape[1])
     with G.A.threads():
         if size:
-            sample = np.sort(rng.choice(n, size, replace=False, shuffle=False))
+            sample = drawn(n, size, rng)
             part = G.take(sample)
             block = orthonormal(part.A @ W, rng)
             # One digit is enough here.
@@ -270,10 +271,11 @@ def sample_size(n: int, p: int, n_entries: int, width: int) -> int:
     """Return how many rows to start from; 0 where that would not pay.
 
     Where there are many more rows than features, one row in 16 makes the start, up to
-    32 for each feature. Where products are dear it pays to sample twice as many.
+    32 for each feature, and three for each feature and column of the block, so that all
+    clusters are shown as well. Where products are dear it pays to sample twice as many.
     """
     if n >= 32 * max(p, width):
-        return min(n // 16, 32 * max(p, width))
+        return min(n // 16, max(32, 3 * width) * max(p, width))
     return n // 8 if n >= 2 * max(p, width) and n_entries >= 10**7 else 0
 
 
@@ -335,7 +337,7 @@ def _sampled_residuals(
     """
     n = G.shape[0]
     top = largest(G.A.sqnorms, 64)
-    others = rng.choice(n, n_rows - len(top), replace=False, shuffle=False)
+    others = drawn(n, n_rows - len(top), rng)
     others = others[~np.isin(others, top)]
     rows = np.sort(np.concatenate([top, others]))  # chunks are read once for both
     share = np.where(np.isin(rows, top), 1.0, len(others) / (n - len(top)))[:, None]

@@ -137,8 +137,12 @@ class Embedding:
 
     def rows(self, coordinates: Tall) -> Tall:
         """Return coordinates as they are compared: weighted, as a rule at unit norm."""
-        rows = coordinates * cast_like(self.weights, coordinates)
-        return unit_rows(rows) if self.unit_norm else rows
+
+        def work(few: Tall) -> Tall:
+            rows = few * cast_like(self.weights, few)
+            return unit_rows(rows) if self.unit_norm else rows
+
+        return row_map(work, coordinates, width=coordinates.shape[1])
 
     def __call__(self, X: Matrix) -> Tall:
         """Return the rows of the embedding."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from ihgmm.matrix.tall import (
     Tall,
+    drawn,
     few_rows,
     largest,
     namespace,
@@ -62,13 +63,13 @@ def kmeans_runs(
     trials, trial_weights = spaces, weights
     if on_sample:
         size = int(np.clip(64 * n_clusters, 1_000, full_trials))
-        drawn = rng.choice(n, size, replace=False, shuffle=False)
-        trials = [few_rows(rows, drawn) for rows in spaces]
-        trial_weights = None if weights is None else few_rows(weights, drawn)
+        few = drawn(n, size, rng)
+        trials = [few_rows(rows, few) for rows in spaces]
+        trial_weights = None if weights is None else few_rows(weights, few)
     pivots = spaces
     if n > 2**12:
-        drawn = rng.choice(n, 2**12, replace=False, shuffle=False)
-        pivots = [few_rows(rows, drawn) for rows in spaces]
+        few = drawn(n, 2**12, rng)
+        pivots = [few_rows(rows, few) for rows in spaces]
     # Drawn at once: the same whether runs go side by side, or one ends the search.
     draws = rng.random(
         (len(spaces), starts - 1, n_clusters, 2 + int(np.log(n_clusters)))
@@ -112,13 +113,16 @@ def _started(
     options: dict[str, Any],
 ) -> list[tuple[np.ndarray, list[Run]]]:
     """Return, for each space, the start by pivots and the runs from all starts."""
-    count = draws.shape[1]
-    found = lloyd(rows, pivots[:, None], weights, **options)
+    count, starts = draws.shape[1] + 1, pivots[:, None]
+    found: list[list[Run]] = [[] for _ in pivots]
     step = side_by_side(rows, count)
-    for i in range(0, count, max(step, 1)):
-        starts = plus_plus(rows, draws[:, i : i + step], weights)
-        more = lloyd(rows, starts, weights, **options)
-        found = [runs + others for runs, others in zip(found, more, strict=True)]
+    for i in range(0, count, step):
+        at = slice(max(i - 1, 0), i - 1 + step)  # the first start is that by pivots
+        if at.stop > at.start:
+            more = plus_plus(rows, draws[:, at], weights)
+            starts = more if i else np.concatenate([starts, more], axis=1)
+        ended = lloyd(rows, starts, weights, **options)
+        found = [runs + others for runs, others in zip(found, ended, strict=True)]
         if settle and all(map(is_settled, found)):
             break
     if settle:  # runs side by side are all there; one after the other, some would not
@@ -389,7 +393,7 @@ def sample(rows: Tall, size: int, rng: np.random.Generator) -> Tall:
     n = rows.shape[0]
     if n <= size:
         return rows
-    return few_rows(rows, rng.choice(n, size, replace=False, shuffle=False))
+    return few_rows(rows, drawn(n, size, rng))
 
 
 def _same(first: float, second: float) -> bool:

@@ -19,7 +19,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import IhGMM, IhSC, make_ihgmm, select_n_clusters
 from ihgmm._progress import Steps
-from ihgmm.matrix import as_matrix
+from ihgmm.matrix import as_matrix, to_host
 from ihgmm.matrix import lazy as tall_blocks
 
 X, _ = make_ihgmm(1200, 40, 4, random_state=0)
@@ -185,14 +185,6 @@ def client(cluster):
         yield client
 
 
-def test_cluster(client):
-    persisted = da.from_array(X, chunks=(150, 40)).persist()
-    model = IhSC(4, random_state=0).fit(persisted)
-    assert_array_equal(model.labels_.compute(), wanted().labels_)
-    assert_allclose(model.eigenvalues_, wanted().eigenvalues_, rtol=1e-9)
-    assert_array_equal(model.predict(persisted).compute(), wanted().predict(X))
-
-
 def test_large_blocks_of_vectors_are_sent_without_a_warning(client):
     tall = np.ones((400_000, 4))  # more than the 10 MB from which dask warns
     rows = as_matrix(da.zeros((400_000, 2), chunks=(100_000, 2)))
@@ -210,28 +202,39 @@ def slow(block):
 
 FITS = {
     "IhSC": lambda X: IhSC(4, random_state=0).fit(X),
-    "IhGMM": lambda X: IhGMM("auto", random_state=0).fit(X),
+    "IhGMM": lambda X: IhGMM(4, random_state=0).fit(X),
 }
 
 
-@pytest.mark.parametrize("name", FITS)
-def test_workers_are_killed_in_each_step(client, monkeypatch, name):
-    """A worker of three is lost in every step, in the midst of work."""
+@pytest.fixture
+def kill(client):
+    """Lose a worker, in a tenth of a second."""
     killed = []
 
-    def kill():
+    def one():
         # A worker that has just come is lost as well.
         killed.append(next(iter(client.run(os.getpid, on_error="ignore").values())))
         os.kill(killed[-1], signal.SIGKILL)
 
+    def soon():
+        client.wait_for_workers(2, timeout=30)
+        timer = threading.Timer(0.1, one)
+        timer.start()
+        return timer
+
+    soon.killed = killed
+    return soon
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_workers_are_killed_in_each_step(kill, monkeypatch, name):
+    """A worker of three is lost in every step, in the midst of work."""
     begin, seen = Steps.step, []
 
     @contextmanager
     def step_and_kill(self, step):
-        client.wait_for_workers(3, timeout=30)
+        timer = kill()
         seen.append(step)
-        timer = threading.Timer(0.1, kill)
-        timer.start()
         with begin(self, step) as say:
             yield say
         timer.join()
@@ -244,8 +247,17 @@ def test_workers_are_killed_in_each_step(client, monkeypatch, name):
     assert found.labels_.chunks == ((250,) * 4 + (200,),)
     assert_array_equal(found.labels_.compute(), wanted.labels_)
     assert_allclose(found.scales_.compute(), wanted.scales_, rtol=1e-6)
-    assert len(killed) == len(seen) >= 4
-    client.wait_for_workers(3, timeout=30)
+    assert_array_equal(found.predict(lazy).compute(), wanted.predict(X))
+    assert len(kill.killed) == len(seen) >= 4
+
+
+def test_a_worker_is_killed_while_clusters_are_counted(kill):
+    lazy = da.from_array(X, chunks=(50, 40)).map_blocks(slow, meta=X[:0])
+    timer = kill()
+    found = select_n_clusters(lazy, random_state=0)
+    timer.join()
+    assert kill.killed
+    assert found.n_clusters == select_n_clusters(X, random_state=0).n_clusters == 4
 
 
 def test_cluster_that_goes_away(cluster):
@@ -336,3 +348,16 @@ def test_lazy_chunks_of_another_height():
 def test_tiny_chunks_are_said_to_be_slow():
     with pytest.warns(UserWarning, match="in 300 chunks of 1 kB; dask takes longer"):
         as_matrix(da.from_array(X, chunks=(4, 40)))
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_blocks_on_a_gpu(name):
+    """Blocks of CuPy, as those of dask-cuda are, stay where they are."""
+    cupy = pytest.importorskip("cupy", reason="cupy is not installed")
+    lazy = da.from_array(X, chunks=(500, 40)).map_blocks(cupy.asarray)
+    found, wanted = FITS[name](lazy), FITS[name](X)
+    assert_array_equal(to_host(found.labels_), wanted.labels_)
+    assert_allclose(to_host(found.scales_), wanted.scales_, rtol=1e-6)
+    for attribute in ("labels_", "scales_", "noise_levels_"):
+        assert isinstance(getattr(found, attribute)._meta, cupy.ndarray)
+        assert isinstance(getattr(found, attribute).compute(), cupy.ndarray)

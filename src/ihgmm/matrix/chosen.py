@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm.matrix.base import Index, Matrix, T
-from ihgmm.matrix.tall import Tall, few_rows, place, rows_where, to_host
+from ihgmm.matrix.tall import Tall, few_rows, in_blocks_of, place, rows_where, to_host
 from ihgmm.matrix.view import ByBlocks, View, Work
 
 
@@ -23,6 +23,25 @@ def only(X: Matrix, rows: np.ndarray) -> Matrix:
     if X.incomplete is not None:
         some.incomplete = only(X.incomplete, rows)
     return some if X.weights is None else some.weighted(few_rows(X.weights, rows))
+
+
+def drawn(X: Matrix, rows: np.ndarray) -> Matrix:
+    """Return few rows, in increasing order, that are read once and used often.
+
+    They are a copy in memory, or on the workers of a cluster that has X.
+    """
+    if not X.distributed:
+        return X.take(rows)
+    from ihgmm.matrix.dask import DaskRows  # only where there is dask
+
+    (entries,), _ = Chosen(X, rows).sweep(_entries)
+    copy = DaskRows(entries)
+    copy.unit = X.unit
+    return copy
+
+
+def _entries(block: Any) -> tuple[tuple[Any], tuple[()]]:
+    return (block.array,), ()
 
 
 class Chosen(View, ByBlocks):
@@ -65,8 +84,7 @@ class Chosen(View, ByBlocks):
             return self.matrix.to_device(values)
         if not isinstance(values, np.ndarray):
             return values
-        everywhere = self.matrix.to_device(place(values, self._mask))
-        return rows_where(everywhere, self.mask)
+        return in_blocks_of(values, self._mask, self.mask)
 
     @cached_property
     def sqnorms(self) -> Tall:

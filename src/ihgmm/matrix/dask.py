@@ -105,10 +105,16 @@ class DaskRows(Blocks):
         shapes = lazy.from_shapes(self.X.chunks[0], self.shape[1])
         return lazy.objects(call, shapes, self.X, *map(self.to_device, tall))
 
-    def _empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        """Return an empty array of the kind that tall arrays of this data are."""
-        kind = np.empty(0) if self.has_gaps else self.X._meta
-        return np.empty_like(kind, shape=(0, *shape[1:]), dtype=dtype)
+    def _empty(self, shape: tuple[int, ...], dtype: np.dtype, sparse: bool) -> Any:
+        """Return an empty array of the kind that lines of this data are."""
+        if sparse:
+            return sp.csr_array((0, *shape[1:]), dtype=dtype)
+        return np.empty_like(self._kind, shape=(0, *shape[1:]), dtype=dtype)
+
+    @property
+    def _kind(self) -> Any:
+        """An empty array of the library that tall arrays are of, block by block."""
+        return np.empty(0) if self.has_gaps else self.X._meta
 
     def fetch(self, wanted: list[tuple[int, np.ndarray]]) -> list[Any]:
         # Each of these blocks is made anew, or read anew, as a whole.
@@ -134,7 +140,7 @@ class DaskRows(Blocks):
         values = to_host(values)
         if values.shape[:1] != self.shape[:1]:
             return values
-        return lazy.from_host(values, self.X.chunks[0])
+        return lazy.from_host(values, self.X.chunks[0], self._kind)
 
     def cast(self, values: Any) -> Tall:
         if is_lazy(values):
@@ -170,10 +176,10 @@ def _sums(result: Any) -> Any:
 
 
 def _forms(result: Any) -> Any:
-    """Return the shapes and types of the lines that came of a block."""
+    """Return shapes and types of the lines of a block, and whether they are sparse."""
     if result is None:
         return None
-    return [(tuple(line.shape), line.dtype) for line in result[1]]
+    return [(tuple(each.shape), each.dtype, sp.issparse(each)) for each in result[1]]
 
 
 def _unless_empty(

@@ -29,10 +29,15 @@ TIMEOUT = "ihgmm.no-workers-timeout"
 """The setting of dask that says how long to wait for a cluster without workers."""
 
 
-def from_host(values: np.ndarray, chunks: tuple[int, ...]) -> Any:
-    """Return an array of the client in blocks of so many rows, on the workers."""
+def from_host(values: np.ndarray, chunks: tuple[int, ...], kind: Any) -> Any:
+    """Return an array of the client in blocks of so many rows, on the workers.
+
+    Its blocks are arrays of the library that ``kind`` is of, NumPy's or that of a GPU.
+    """
     shape = (chunks, *((size,) for size in values.shape[1:]))
     array = da.from_array(values, shape, name=False)  # type: ignore[no-untyped-call]
+    if not isinstance(kind, np.ndarray):
+        array = array.map_blocks(np.asarray, like=kind, dtype=values.dtype, meta=kind)
     return keep(array)
 
 

@@ -122,8 +122,10 @@ def to_device(a: Any, like: Tall) -> Tall:
         return a if type(a) is np.ndarray else to_host(a)
     if is_lazy(like) and not is_lazy(a):
         # What has no line for each row goes with every block.
-        tall = np.ndim(a) > 0 and np.shape(a)[0] == like.shape[0] > 1
-        return _lazy().from_host(to_host(a), like.chunks[0]) if tall else a
+        kind = like._meta
+        if np.ndim(a) > 0 and np.shape(a)[0] == like.shape[0] > 1:
+            return _lazy().from_host(to_host(a), like.chunks[0], kind)
+        return a if isinstance(kind, np.ndarray) else to_device(a, kind)
     if is_foreign(a) or is_lazy(a):
         return a
     # Torch warns of arrays that are read-only.
@@ -230,6 +232,15 @@ def rows_where(tall: Tall, mask: Tall) -> Tall:
         return tall[mask]
     counts = tuple(count or 0 for count in _lazy().gather(_count, mask))
     return _lazy().map_blocks(rows_where, tall, mask, chunks=counts)
+
+
+def in_blocks_of(values: np.ndarray, mask: np.ndarray, tall_mask: Tall) -> Tall:
+    """Return values of the host, for rows where a mask is true, where the mask is."""
+    if not is_lazy(tall_mask):
+        return values
+    ends = np.cumsum([0, *tall_mask.chunks[0]])
+    counts = np.diff(np.append(0, np.cumsum(mask))[ends])
+    return _lazy().from_host(values, tuple(counts.tolist()), tall_mask._meta)
 
 
 def _count(mask: Tall) -> int:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, only, to_host
+from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, drawn, namespace, to_host
 from ihgmm.matrix.tall import few_rows, keep, median, number, ratio
 
 GramKind = Literal["hollow", "full", "cosine", "hetero"]
@@ -125,11 +125,9 @@ class GramOperator:
     def take(self, rows: np.ndarray) -> GramOperator:
         """Return the operator of some rows: a principal submatrix of this one.
 
-        Rows are given in increasing order. They come to memory, unless the data is on a
-        cluster.
+        Rows are given in increasing order.
         """
-        A = only(self.A, rows) if self.A.distributed else self.A.take(rows)
-        removed = self.removed
+        A, removed = drawn(self.A, rows), self.removed
         if removed is not None:
             removed = A.to_device(few_rows(removed, rows))
         return replace(self, A=A, removed=removed)

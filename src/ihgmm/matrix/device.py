@@ -5,6 +5,7 @@ Torch tensors, CuPy arrays and all that follow the array API standard.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,7 @@ from ihgmm.matrix.tall import (
     to_host,
     widen,
 )
+from ihgmm.matrix.threads import one_thread
 
 
 class Device(Array):
@@ -102,6 +104,9 @@ class Device(Array):
         if bool(self.xp.all(self.xp.isfinite(self.array))):
             return 0, -1, -1, 0.0
         return self.to_memory().not_finite()
+
+    def threads(self) -> AbstractContextManager[Any]:
+        return one_thread()  # what is left for the host is small
 
     def rescaled(self, factor: float) -> Device:
         return Device(times(self.array, factor), self.unit / factor)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from contextlib import AbstractContextManager
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
@@ -36,6 +37,7 @@ from ihgmm.matrix.tall import (
     to_host,
     widen,
 )
+from ihgmm.matrix.threads import one_thread
 
 
 class SparseDevice(Matrix):
@@ -200,6 +202,9 @@ class SparseDevice(Matrix):
         return self.to_memory().not_finite()
 
     # The same places with other values
+
+    def threads(self) -> AbstractContextManager[Any]:
+        return one_thread()  # what is left for the host is small
 
     def rescaled(self, factor: float) -> Self:
         return self._with(times(self.values, factor), self.unit / factor)

@@ -70,8 +70,9 @@ class Device(Array):
 
     @cached_property
     def row_blocks(self) -> list[slice]:
-        # Libraries may copy what they work on: half a gigabyte at a time.
-        return row_ranges(self.shape[0], 2**27 // self.shape[1])
+        # Libraries may copy what they work on: half a gigabyte, or a sixteenth.
+        entries = max(2**27, self.n_entries // 16)
+        return row_ranges(self.shape[0], entries // self.shape[1])
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
         norm, parts = self.xp.linalg.vector_norm, []

@@ -818,9 +818,11 @@ class Groups:
 def _sums_of_rows(
     n_groups: int, block: Any, labels: Tall, weights: Tall
 ) -> tuple[tuple[()], tuple[Tall]]:
-    members = one_hot(labels, n_groups, weights)
+    # On a device products run best at multiples of eight.
+    width = n_groups if isinstance(weights, np.ndarray) else -(-n_groups // 8) * 8
+    members = one_hot(labels, width, weights)
     members *= weights[:, None]
-    return (), (widen(block.adjoint(members)),)
+    return (), (widen(block.adjoint(members)[:, :n_groups]),)
 
 
 def _own_products(

@@ -390,7 +390,7 @@ def pivots(rows: Tall, k: int) -> np.ndarray:
     left = xp.round(left / most * 1e9) * (most / 1e9)
     # A Cholesky decomposition of the rows' products, of which a column is made at a
     # time: what it leaves on the diagonal is what the pivots do not span.
-    factor, places = xp.zeros_like(rows[:, :, :1]), to_device(np.arange(n), rows)
+    factor = xp.zeros_like(rows[:, :, :1])
     chosen = []
     for _ in range(k):
         at = xp.argmax(left, axis=1)
@@ -399,15 +399,10 @@ def pivots(rows: Tall, k: int) -> np.ndarray:
         known = xp.take(xp.reshape(factor, (n_spaces * n, -1)), here, axis=0)
         column = column - xp.matmul(factor, known[:, :, None])
         # Beyond the rank of the rows nothing is left but rounding, and no direction.
-        top = xp.max(left, axis=1)[:, None, None]
-        some = top > 1e-12 * most[:, :, None]
-        column = xp.where(
-            some, column / xp.sqrt(xp.where(some, top, 1 + 0 * top)), 0 * column
-        )
+        top = xp.maximum(xp.max(left, axis=1, keepdims=True), 1e-12 * most)
+        column = column / xp.sqrt(top)[:, :, None]
         factor = xp.concat([factor, column], axis=2)
-        left = xp.where(
-            places == at[:, None], -xp.ones_like(left), left - column[:, :, 0] ** 2
-        )
+        left = left - column[:, :, 0] ** 2
         chosen.append(at)
     return to_host(xp.stack(chosen, axis=1))
 

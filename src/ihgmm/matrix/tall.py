@@ -252,7 +252,8 @@ def side_by_side(rows: Tall, count: int) -> int:
 
     A device works on all as fast as on one. On a host, one stays in the cache.
     """
-    return 1 if isinstance(rows, np.ndarray) else count
+    on_host = isinstance(rows, np.ndarray) or str(compat.device(rows)) == "cpu"
+    return 1 if on_host else count
 
 
 def stack(parts: Sequence[Tall], axis: int = 0) -> Tall:

@@ -2,6 +2,7 @@
 
     python benchmarks/gpu.py                             # 1 and 10 million rows
     python benchmarks/gpu.py 1000000x1000 200000x5000 --clusters 20
+    python benchmarks/gpu.py 1000000x200 --calls         # what else there is, in fits
 
 Needs torch and array-api-compat. The data follow the model: orthogonal centres, scales
 from 1 to 20, noise of standard deviation 1, float32. The oracle knows the centres and
@@ -14,12 +15,21 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from on_torch import K, spherical
 
-from ihgmm import IhSC
+from ihgmm import (
+    IhGMM,
+    IhSC,
+    diagnose,
+    estimate_parameters,
+    scale_heterogeneity_test,
+    select_n_clusters,
+)
 from ihgmm.metrics import misclassification_rate
 
 BLOCK = 2**26
@@ -98,6 +108,35 @@ def measure(n: int, p: int, k: int, length: float, device: str, rounds: int) -> 
         print(f"peak memory beyond X: {peak / 1e9:.2f} GB, {peak / size:.1%} of X")
     print(f"error {error(labels, model.labels_):.5f},", end=" ")
     print(f"of the oracle {error(labels, best):.5f}")
+    if k == K:
+        found = spherical(X, 0)
+        plain = seconds(lambda: spherical(X, 0), device, rounds)
+        ratio = statistics.median(times) / plain
+        print(f"spherical k-means in plain torch: {plain:.3f} s,", end=" ")
+        print(f"error {error(labels, found):.5f}; IhSC takes {ratio:.2f} of that")
+
+
+CALLS: dict[str, Callable[[Any, Any, int], Any]] = {
+    "IhSC(refine=True)": lambda X, _, k: IhSC(k, refine=True, random_state=0).fit(X),
+    "IhGMM": lambda X, _, k: IhGMM(k, random_state=0).fit(X),
+    "estimate_parameters": lambda X, labels, _: estimate_parameters(X, labels),
+    "diagnose": lambda X, labels, _: diagnose(X, labels),
+    "scale_heterogeneity_test": lambda X, labels, _: scale_heterogeneity_test(
+        X, labels
+    ),
+    "select_n_clusters": lambda X, *_: select_n_clusters(X, random_state=0),
+}
+
+
+def others(n: int, p: int, k: int, length: float, device: str, rounds: int) -> None:
+    """Print what other calls take, in units of a fit."""
+    X, _, _ = make(n, p, k, length, device)
+    labels = IhSC(k, random_state=0).fit(X).labels_
+    fit = seconds(lambda: IhSC(k, random_state=0).fit(X), device, rounds)
+    print(f"\n{n:,} x {p:,}, K {k}: a fit takes {fit:.4f} s")
+    for name, call in CALLS.items():
+        took = seconds(partial(call, X, labels, k), device, rounds)
+        print(f"  {name:26} {took:.3f} s, {took / fit:.1f} fits")
 
 
 def main() -> None:
@@ -111,6 +150,7 @@ def main() -> None:
         "--length", type=float, default=2.0, help="norm of a centre; noise is 1"
     )
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--calls", action="store_true", help="time other calls too")
     options = parser.parse_args()
     print(f"torch {torch.__version__}, numpy {np.__version__}", end=", ")
     cuda = options.device == "cuda"
@@ -119,7 +159,8 @@ def main() -> None:
     IhSC(options.clusters, random_state=0).fit(warm)
     for text in options.sizes:
         n, p = (int(part) for part in text.split("x"))
-        measure(n, p, options.clusters, options.length, options.device, options.rounds)
+        work = others if options.calls else measure
+        work(n, p, options.clusters, options.length, options.device, options.rounds)
 
 
 if __name__ == "__main__":

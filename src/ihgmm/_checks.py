@@ -347,11 +347,7 @@ def check_live_rows(sqnorms: Tall, n_clusters: int) -> None:
 
 def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.ndarray:
     """Return a one-dimensional, non-empty array of labels of any kind."""
-    if getattr(getattr(labels, "device", None), "type", "") == "meta":
-        raise ValueError(
-            f"{name} is a tensor on meta: it has a shape and no labels; give one that "
-            "holds data."
-        )
+    _check_held(name, labels)
     array = to_host(labels)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -373,6 +369,15 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
     return array
 
 
+def _check_held(name: str, labels: Any) -> None:
+    """Raise if labels are a tensor that has a shape and no numbers."""
+    if getattr(getattr(labels, "device", None), "type", "") == "meta":
+        raise ValueError(
+            f"{name} is a tensor on meta: it has a shape and no labels; give one that "
+            "holds data."
+        )
+
+
 def check_clusters(
     labels: Any, n_samples: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -392,6 +397,7 @@ class LabelledRows(NamedTuple):
 
 def labelled_rows(labels: Any, X: Matrix) -> LabelledRows:
     """Sort the labels of the rows of X, one for each; -1 may stand for outliers."""
+    _check_held("labels", labels)
     classes, codes = sorted_integers(labels, X.shape[0]) or check_clusters(
         labels, X.shape[0]
     )

@@ -10,8 +10,10 @@ from array_kinds import FILLED, KINDS, SCALED, STRETCHED, opened
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import (
+    PSC,
     IhGMM,
     IhSC,
+    SphericalKMeans,
     diagnose,
     estimate_parameters,
     make_ihgmm,
@@ -350,6 +352,44 @@ def test_weights_and_outliers(kind, options, tmp_path):
         close(figures, known, "float64", 1e5)
     check_home(found.embedding_, given)
     assert_array_equal(to_host(found.predict(given)), labels)
+
+
+@cache
+def other_fit_of_numpy(make, has_gaps, weighted):
+    X, weights = numbers("float32")[0].copy(), odd_rows()[1]
+    data = sp.csr_array(X) if has_gaps else X
+    model = make(4, random_state=0).fit(
+        data, sample_weight=weights if weighted else None
+    )
+    return model, model.transform(X), model.score(X, sample_weight=weights)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=name_of)
+@pytest.mark.parametrize("make", [PSC, SphericalKMeans], ids=name_of)
+@pytest.mark.parametrize("weighted", [False, True], ids=["alike", "weighted"])
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_peers(kind, make, weighted, tmp_path):
+    X, weights = numbers("float32")[0], odd_rows()[1]
+    given = kind(X, tmp_path)
+    A, model = opened(given), make(4, random_state=0)
+    wanted, places, score = other_fit_of_numpy(make, A.has_gaps, weighted)
+    found = model.fit(A, sample_weight=weights) if weighted else model.fit(given)
+    check_home(found.labels_, given)
+    assert_array_equal(to_host(found.labels_), wanted.labels_)
+    for name in ("cluster_centers_", "embedding_", "components_"):
+        if hasattr(wanted, name):
+            figures = to_host(getattr(found, name))
+            assert figures.dtype == np.float32
+            close(figures, getattr(wanted, name), "float32", 1e2)
+    for name in ("eigenvalues_", "inertia_"):
+        if hasattr(wanted, name):
+            close(getattr(found, name), getattr(wanted, name), "float32", 1e2)
+    labels = found.predict(given)
+    check_home(labels, given)
+    assert_array_equal(to_host(labels), wanted.labels_)
+    check_home(found.transform(given), given)
+    close(found.transform(given), places, "float32", 1e3)
+    assert found.score(given, sample_weight=weights) == pytest.approx(score, rel=1e-4)
 
 
 PLACINGS = (

@@ -306,9 +306,7 @@ def test_refined_labels(to_device):
     assert (found.n_iter, found.converged) == (wanted.n_iter, wanted.converged)
 
 
-@pytest.mark.parametrize(
-    "Estimator", [PSC, SphericalKMeans, SDPKMeans, TwoComponentLloyd]
-)
+@pytest.mark.parametrize("Estimator", [SDPKMeans, TwoComponentLloyd])
 def test_other_estimators_ask_for_a_numpy_copy(to_device, Estimator):
     """Also of a tensor that NumPy could read: labels would be of another library."""
     message = rf" array on .*{Estimator.__name__} works on the host: give a NumPy copy"
@@ -316,12 +314,36 @@ def test_other_estimators_ask_for_a_numpy_copy(to_device, Estimator):
         Estimator().fit(to_device(sample(40, 6, 2)))
 
 
-def test_distances_are_taken_on_the_host(to_device):
+@pytest.mark.parametrize(
+    "model",
+    [PSC(2), SDPKMeans(2), SDPKMeans(2, gram="cosine"), TwoComponentLloyd()],
+    ids=["PSC", "SDP", "cosine", "Lloyd"],
+)
+def test_distances_on_a_device(to_device, model):
+    """Models that were fitted on the host take rows from anywhere."""
     X = sample(40, 6, 2)
-    fitted = PSC(2, random_state=0).fit(X)
-    for work in (fitted.predict, fitted.transform, fitted.score):
-        with pytest.raises(TypeError, match="PSC works on the host: give a NumPy copy"):
-            work(to_device(X))
+    X = X - X.mean(axis=0)
+    model = model.set_params(random_state=0).fit(X)
+    X[3] = 0
+    A = to_device(X)
+    same_kind(model.transform(A), A, X.dtype)
+    assert_allclose(to_host(model.transform(A)), model.transform(X), 1e-6, 1e-6)
+    same_kind(model.predict(A), A, np.intp)
+    assert_array_equal(to_host(model.predict(A)), model.predict(X))
+    assert model.score(A) == pytest.approx(model.score(X))
+
+
+@pytest.mark.parametrize("power", [-80, 400])
+def test_peers_in_another_unit(to_device, power):
+    X = sample(200, 20).astype(np.float64)
+    for make in (PSC, SphericalKMeans):
+        plain, found = (
+            make(4, random_state=0).fit(to_device(Y)) for Y in (X, X * 2.0**power)
+        )
+        assert_array_equal(to_host(found.labels_), to_host(plain.labels_))
+        factor = 2.0**power if make is PSC else 1.0
+        centers = to_host(plain.cluster_centers_)
+        assert_allclose(to_host(found.cluster_centers_) / factor, centers, 1e-6, 1e-6)
 
 
 # What leaves the device
@@ -335,11 +357,24 @@ def test_distances_are_taken_on_the_host(to_device):
         lambda A: IhSC("auto", gram="cosine", random_state=0).fit(A),
         lambda A: IhSC(4, gram="hetero", random_state=0).fit(A),
         lambda A: IhGMM(4, random_state=0).fit(A).bic(A),
+        lambda A: PSC(4, random_state=0).fit(A).score(A),
+        lambda A: SphericalKMeans(4, n_init=3, random_state=0).fit(A).score(A),
         lambda A: estimate_parameters(A, np.arange(8_000) % 4),
         lambda A: diagnose(A, np.arange(8_000) % 4),
         lambda A: scale_heterogeneity_test(A, np.arange(8_000) % 4),
     ],
-    ids=["refine", "auto", "cosine", "hetero", "mixture", "fit", "diagnose", "test"],
+    ids=[
+        "refine",
+        "auto",
+        "cosine",
+        "hetero",
+        "mixture",
+        "PSC",
+        "spherical",
+        "fit",
+        "diagnose",
+        "test",
+    ],
 )
 def test_the_data_do_not_leave_their_device(monkeypatch, work):
     """What comes to the host has a few numbers for each row or for each column."""

@@ -23,10 +23,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 from ihgmm import PSC, IhSC, SphericalKMeans, make_ihgmm
-from ihgmm.matrix import as_matrix, recognize
+from ihgmm.matrix import as_matrix, recognize, to_host
 from ihgmm.matrix.stored import Stored
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
+from ihgmm.numerics.spectral import spectral_clustering
 
 
 def sample(n=500, p=40, dtype=np.float64):
@@ -198,12 +199,29 @@ def test_identical_rows_are_found_on_disk(store):
     assert_array_equal(labels[:, None] == labels, X @ X.T == 1)
 
 
-@pytest.mark.parametrize("Estimator", [PSC, SphericalKMeans])
-def test_other_estimators_read_the_data_into_memory(Estimator, store):
+def test_passes_of_peers(store):
+    """Norms, iterations, labels; and no more than the recipe of spectral methods."""
     X = sample()
-    wanted = Estimator(4, random_state=0).fit(X)
-    found = Estimator(4, random_state=0).fit(store(X))
-    assert_array_equal(found.labels_, wanted.labels_)
+    rows = opened(store(X))
+    model = SphericalKMeans(4, init=X[:4]).fit(rows)
+    assert rows.passes == model.n_iter_ + 2
+    rows, others = opened(store(X)), opened(store(X))
+    PSC(4, random_state=0).fit(rows)
+    recipe = {"gram": "full", "clip": None, "n_components": None, "space": "projected"}
+    spectral_clustering(
+        others, 4, unit_norm=False, rng=np.random.default_rng(0), **recipe
+    )
+    assert rows.passes == others.passes
+
+
+def test_starts_of_spherical_kmeans_share_passes(store):
+    X = np.random.default_rng(0).standard_normal((700, 40))
+    once, often = (opened(store(X)) for _ in range(2))
+    SphericalKMeans(4, n_init=1, random_state=0).fit(once)
+    model = SphericalKMeans(4, n_init=5, random_state=0).fit(often)
+    wanted = SphericalKMeans(4, n_init=5, random_state=0).fit(X)
+    assert_array_equal(to_host(model.labels_), wanted.labels_)
+    assert often.passes < 3 * once.passes
 
 
 # Files that change

@@ -16,7 +16,6 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
-from sklearn.metrics import euclidean_distances
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -44,8 +43,12 @@ from ihgmm._checks import (
 from ihgmm._progress import Steps
 from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, only, to_host
 from ihgmm.matrix.tall import (
+    by_block,
     cast_like,
+    number,
+    row_dots,
     row_lengths,
+    stack,
     take_lines,
     to_device,
     unit_rows,
@@ -181,18 +184,19 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
 
 class Weighted(Clusterer):
-    """A clusterer of rows in memory that may count more or less."""
+    """A clusterer of rows that may count more or less."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
-        ``sample_weight``, of shape (n_samples,), says how much each row counts. ``y``
-        is ignored. Returns the fitted estimator itself.
+        Data on a device, on disk or in dask stay there, and results with a line for
+        each row are arrays of the same kind. ``sample_weight``, of shape (n_samples,),
+        says how much each row counts. ``y`` is ignored. Returns the fitted estimator
+        itself.
         """
         self._check_parameters()
         with self._all_or_nothing():
-            data = check_matrix(X, self, in_memory=True, missing=self.missing)
-            self._fit(data, sample_weight)
+            self._fit(check_matrix(X, self, missing=self.missing), sample_weight)
         return self
 
 
@@ -371,11 +375,32 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     def _n_features_out(self) -> int:
         return int(self.cluster_centers_.shape[0])
 
-    def _check_new(self, X: Any, *, in_memory: bool = False) -> Matrix:
+    # What placing a row needs of the fit, which may go to other processes.
+    _placing: ClassVar[tuple[str, ...]] = (
+        "cluster_centers_",
+        "n_features_in_",
+        "preparation_",
+    )
+
+    _nearest: Callable[[Any], Tall]  # returns the label of each row
+
+    def _labels_of(self, X: Any) -> Any:
+        """Return the label of each row; of dask arrays when it is asked for."""
         check_is_fitted(self)
-        data = check_matrix(
-            X, self, reset=False, in_memory=in_memory, missing=self.missing
-        )
+        rows = open_matrix(X, self, reset=False)
+        return rows.map_rows(self._light()._nearest, np.intp)
+
+    def _light(self) -> Self:
+        """Return the estimator without what the fit knows of its own rows."""
+        light = clone(self)
+        for name in self._placing:
+            if hasattr(self, name):  # models of old files know less
+                setattr(light, name, getattr(self, name))
+        return light
+
+    def _check_new(self, X: Any) -> Matrix:
+        check_is_fitted(self)
+        data = check_matrix(X, self, reset=False, missing=self.missing)
         return self._prepared(data)
 
 
@@ -383,12 +408,6 @@ class CosineClusterer(CenterClusterer):
     """A clusterer that places new rows by their cosine with ``cluster_centers_``."""
 
     signed: bool = False  # whether opposite rows are of one cluster
-    # What placing a row needs of the fit, which may go to other processes.
-    _placing: ClassVar[tuple[str, ...]] = (
-        "cluster_centers_",
-        "n_features_in_",
-        "preparation_",
-    )
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the cosine of each row with each cluster centre.
@@ -413,12 +432,7 @@ class CosineClusterer(CenterClusterer):
         cluster, whatever the row's scale. Zero rows get label 0, the largest cluster.
         Rows are given, and labels returned, as for :meth:`transform`.
         """
-        check_is_fitted(self)
-        light = clone(self)  # without what the fit knows of its own rows
-        for name in self._placing:
-            if hasattr(self, name):  # models of old files know less
-                setattr(light, name, getattr(self, name))
-        return open_matrix(X, self, reset=False).map_rows(light._nearest, np.intp)
+        return self._labels_of(X)
 
     def _nearest(self, X: Any) -> Any:
         cosines = self._nearness(self._check_new(X))
@@ -457,42 +471,66 @@ class DistanceClusterer(CenterClusterer):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, new or old.
+            Rows, new or old; also a torch tensor or another library's array.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_clusters)
+        array of shape (n_samples, n_clusters)
+            Of X's library and on its device.
         """
-        return self._distances(X)
+        return self._distances(self._check_new(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster whose centre is nearest to each row, new or old."""
-        return np.asarray(self._distances(X).argmin(axis=1))
+        """Return the cluster whose centre is nearest to each row, new or old.
+
+        Rows are given, and labels returned, as for :meth:`transform`.
+        """
+        return self._labels_of(X)
+
+    def _nearest(self, X: Any) -> Tall:
+        distances = self._distances(self._check_new(X))
+        return namespace(distances).argmin(distances, axis=1)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the sum of squared distances of rows to their nearest centre.
 
         Rows may be new or old, and count by their weights; ``y`` is ignored.
         """
-        nearest = self._distances(X).min(axis=1).astype(np.float64)
-        weights = check_weights(sample_weight, len(nearest))
+        distances = self._distances(self._check_new(X))
+        xp = namespace(distances)
+        nearest = widen(xp.min(distances, axis=1))
+        weights = to_device(check_weights(sample_weight, nearest.shape[0]), nearest)
         with np.errstate(over="ignore"):
-            return -float((weights * nearest) @ nearest)
+            return -number(xp.sum(weights * nearest * nearest))
 
-    def _distances(self, X: Any) -> np.ndarray:
-        return self._distances_of(self._check_new(X, in_memory=True))
-
-    def _distances_of(self, rows: Matrix) -> np.ndarray:
+    def _distances(self, X: Matrix) -> Tall:
         """Return the distance of each row to each cluster centre."""
-        centers = as_matrix((self.cluster_centers_ / rows.unit).astype(rows.dtype))
-        projected = self._project(centers)
-        parts = [
-            euclidean_distances(self._project(rows.take(few)), projected)
-            for few in rows.dense_ranges()
-        ]
-        distances = np.concatenate(parts)
-        return distances * distances.dtype.type(rows.unit)
+        centers = (to_host(self.cluster_centers_) / X.unit).astype(X.dtype)
+        work = partial(_distance_block, self._light(), as_matrix(centers))
+        return X.sweep(work)[0][0] * float(X.unit)
 
-    def _project(self, rows: Matrix) -> np.ndarray:
+    def _project(self, rows: Matrix) -> Tall:
         """Return rows in the space in which distances are taken."""
-        return rows.toarray()
+        return rows.rows(slice(None))
+
+
+def _distance_block(
+    model: DistanceClusterer, centers: Matrix, block: Matrix
+) -> tuple[tuple[Tall], tuple[()]]:
+    """Return distances of rows to centres, in the space of a model."""
+    there = to_host(model._project(centers))
+    parts = [
+        distances(model._project(block.take(few)), there)
+        for few in block.dense_ranges()
+    ]
+    return (stack(parts),), ()
+
+
+@by_block
+def distances(rows: Tall, centers: np.ndarray) -> Tall:
+    """Return the Euclidean distance of each row to each of some centres."""
+    wide = widen(rows)
+    xp, there = namespace(wide), to_device(centers.astype(np.float64), wide)
+    squares = row_dots(wide, wide)[:, None] + row_dots(there, there)
+    squares = squares - 2 * wide @ there.T
+    return cast_like(xp.sqrt(xp.clip(squares, 0.0, None)), rows)

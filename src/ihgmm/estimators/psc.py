@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
-from sklearn.metrics import pairwise_distances_argmin
 
 from ihgmm._checks import (
     check_row_count,
@@ -16,9 +15,17 @@ from ihgmm._checks import (
     warn_missing,
 )
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import DistanceClusterer, Weighted
-from ihgmm.matrix import Matrix, to_host
-from ihgmm.matrix.tall import number_by_size, place
+from ihgmm.estimators.base import DistanceClusterer, Weighted, distances
+from ihgmm.matrix import Matrix, Tall, namespace, to_host
+from ihgmm.matrix.tall import (
+    Groups,
+    cast_like,
+    keep,
+    number_by_size,
+    one_hot,
+    place,
+    tall_dot,
+)
 from ihgmm.numerics.eigen import Solver
 from ihgmm.numerics.labels import Assignment
 from ihgmm.numerics.missing import Missing
@@ -56,15 +63,16 @@ class PSC(Weighted, DistanceClusterer):
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n_samples,)
-        The cluster of each row, numbered by decreasing size.
-    embedding_ : ndarray of shape (n_samples, n_clusters)
+    labels_ : array of shape (n_samples,)
+        The cluster of each row, numbered by decreasing size; where X is, in its
+        library, as all arrays are.
+    embedding_ : array of shape (n_samples, n_clusters)
         The projected rows.
-    eigenvalues_ : ndarray of shape (n_clusters,)
+    eigenvalues_ : array of shape (n_clusters,)
         Squared leading singular values of X.
-    components_ : ndarray of shape (n_clusters, n_features)
+    components_ : array of shape (n_clusters, n_features)
         The directions projected on.
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+    cluster_centers_ : array of shape (n_clusters, n_features)
         The mean projected row of each cluster, in the space of features.
     n_iter_ : int
         Iterations of k-means.
@@ -91,6 +99,8 @@ class PSC(Weighted, DistanceClusterer):
     >>> exact_recovery(labels, model.labels_)
     True
     """
+
+    _placing: ClassVar = (*DistanceClusterer._placing, "components_")
 
     def __init__(
         self,
@@ -142,32 +152,33 @@ class PSC(Weighted, DistanceClusterer):
             tol=self.tol,
             rng=rng,
         )
-        labels, values = found.labels, found.placement.embedding.eigenvalues
+        labels, embedding = found.labels, found.rows
         kinds = identical_rows(X, k)
         if kinds is not None:
-            labels = number_by_size(kinds, k, X.weights)
-        unit = X.dtype.type(X.unit)
-        # embedding = X @ components.T: components = embedding.T @ X / eigenvalues.
+            labels = number_by_size(X.to_device(kinds), k, X.weights)
+        known = found.placement.embedding
+        values, unit = known.eigenvalues, float(X.unit)
+        # embedding = X @ components.T, and a direction is a component as long as the
+        # data along it.
         live = values > np.finfo(X.dtype).eps * values[0]
-        inverse = np.divide(1.0, values, out=np.zeros(k), where=live)
-        members, rows = np.eye(k, dtype=X.dtype)[labels], found.rows
+        lengths = np.sqrt(np.where(live, values, 1.0))
+        components = np.where(live, known.directions / lengths, 0.0).T
+        components = components.astype(X.dtype)
+        members = one_hot(labels, k, embedding)
         if X.weights is not None:
-            members, rows = (
-                X.cast(X.weights)[:, None] * each for each in (members, rows)
-            )
-        components = (X.adjoint(rows) * inverse).T.astype(X.dtype)
-        sizes = members.sum(axis=0)
-        means = (members.T @ found.rows) / np.where(sizes > 0, sizes, 1.0)[:, None]
-        embedding = found.rows
+            members = members * cast_like(X.weights, members)[:, None]
+        sizes = Groups.of(labels, k).sums(X.weights)
+        means = tall_dot(members, embedding) / np.where(sizes > 0, sizes, 1.0)[:, None]
         if counts is not None:
             embedding = everything @ components.T
-            labels = place(labels, counts, pairwise_distances_argmin(embedding, means))
-        self.labels_ = labels
-        self.embedding_ = embedding * unit
-        self.eigenvalues_ = X.restore_squares(values)
-        self.components_ = components
-        self.cluster_centers_ = (means @ components).astype(X.dtype) * unit
+            gaps = distances(embedding, means)
+            labels = place(labels, counts, namespace(gaps).argmin(gaps, axis=1))
+        self.labels_ = keep(labels)
+        self.embedding_ = keep(embedding * unit)
+        self.eigenvalues_ = X.to_device(X.restore_squares(values))
+        self.components_ = X.cast(components)
+        self.cluster_centers_ = X.cast(means @ components * unit)
         self.n_iter_ = found.n_iter
 
-    def _project(self, rows: Matrix) -> np.ndarray:
-        return to_host(rows @ self.components_.T)
+    def _project(self, rows: Matrix) -> Tall:
+        return rows @ to_host(self.components_).T

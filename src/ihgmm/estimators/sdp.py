@@ -17,7 +17,7 @@ from ihgmm._checks import (
     warn_zero_rows,
 )
 from ihgmm.estimators.base import DistanceClusterer
-from ihgmm.matrix import Matrix, Scaled, as_matrix, to_host
+from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, to_host
 from ihgmm.matrix.tall import number_by_size
 from ihgmm.numerics.gram import row_factors
 from ihgmm.numerics.labels import Assignment
@@ -195,12 +195,15 @@ class SDPKMeans(DistanceClusterer):
         self.status_ = found.status
         self.n_iter_ = found.n_iter
 
-    def _distances_of(self, rows: Matrix) -> np.ndarray:
+    def _distances(self, X: Matrix) -> Tall:
         if self.gram == "full":
-            return super()._distances_of(rows)
-        distances = super()._distances_of(_unit_rows(rows))
-        distances[to_host(rows.sqnorms) == 0] = 1
-        return distances
+            return super()._distances(X)
+        distances = super()._distances(_unit_rows(X))
+        return namespace(distances).where(
+            (X.sqnorms == 0)[:, None],
+            namespace(distances).ones_like(distances),
+            distances,
+        )
 
 
 def _unit_rows(X: Matrix) -> Matrix:

@@ -12,13 +12,15 @@ from ihgmm._checks import (
     check_number,
     check_row_count,
     check_weights,
+    counted_rows,
     generator,
     warn_zero_rows,
 )
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import CosineClusterer, Weighted
-from ihgmm.matrix import Matrix, to_host
-from ihgmm.numerics.spherical import spherical_kmeans
+from ihgmm.matrix import Matrix, namespace, to_host
+from ihgmm.matrix.tall import Groups, keep, number, rows_where, take_lines, to_device
+from ihgmm.numerics.spherical import nearest_centers, spherical_kmeans
 
 
 class SphericalKMeans(Weighted, CosineClusterer):
@@ -44,9 +46,10 @@ class SphericalKMeans(Weighted, CosineClusterer):
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n_samples,)
-        The cluster of each row, numbered by decreasing (weighted) size.
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+    labels_ : array of shape (n_samples,)
+        The cluster of each row, numbered by decreasing (weighted) size; where X is, in
+        its library.
+    cluster_centers_ : array of shape (n_clusters, n_features)
         Unit centres.
     inertia_ : float
         Weighted sum over rows of ``1 - cosine`` with the nearest centre.
@@ -62,8 +65,9 @@ class SphericalKMeans(Weighted, CosineClusterer):
 
     Notes
     -----
-    Rows are never copied to be normalised: X may be sparse and as large as memory
-    allows. Zero rows have no direction; they get label 0, with a warning.
+    Rows are never copied to be normalised. X may be sparse, a tensor or array on a GPU,
+    on disk or in dask; an iteration goes through it once, for several starts together.
+    Zero rows have no direction; they get label 0, with a warning.
 
     Examples
     --------
@@ -101,32 +105,44 @@ class SphericalKMeans(Weighted, CosineClusterer):
 
         Rows, new or old, and weights are given as for :meth:`fit`.
         """
-        gaps = 1.0 - to_host(self._largest_cosines(self._check_new(X)))
-        return -float(check_weights(sample_weight, len(gaps)) @ gaps)
+        cosines = self._largest_cosines(self._check_new(X))
+        weights = to_device(check_weights(sample_weight, cosines.shape[0]), cosines)
+        return -number(namespace(cosines).sum(weights * (1.0 - cosines)))
 
-    def _fit(self, X: Matrix, sample_weight: Any = None) -> None:
+    def _fit(self, everything: Matrix, sample_weight: Any = None) -> None:
         k = self.n_clusters
+        X, counts = counted_rows(everything, sample_weight)
         check_row_count(X.shape[0], k)
         warn_zero_rows(X.sqnorms)
-        weights = check_weights(sample_weight, X.shape[0])
         found = spherical_kmeans(
             X,
             k,
-            weights=weights,
             init=self._initial_centers(X),
             n_init=self._n_starts(X),
             max_iter=self.max_iter,
             tol=self.tol,
             rng=generator(self.random_state),
         )
-        live = X.sqnorms > 0
-        order = np.argsort(-np.bincount(found.labels, weights * live, k), kind="stable")
-        rank = np.argsort(order)
-        self.labels_ = np.where(live, rank[found.labels], 0)
-        self.cluster_centers_ = found.centers[order]
-        self.inertia_ = found.inertia
+        # Zero rows have no direction: they do not count in sizes. Clusters of one size
+        # stay as they were drawn, which does not depend on the order of the rows;
+        # rounding must not choose.
+        live, weights = X.sqnorms > 0, X.weights
+        groups = Groups.of(keep(rows_where(found.labels, live)), k)
+        weights = None if weights is None else rows_where(weights, live)
+        order = np.argsort(-groups.sums(weights).round(6), kind="stable")
+        centers = found.centers[order]
+        if counts is None:
+            labels = take_lines(np.argsort(order), found.labels)
+        else:
+            labels = nearest_centers(everything, centers[None])[0][:, 0]
+        some = namespace(labels).astype(everything.sqnorms > 0, labels.dtype)
+        self.labels_ = keep(labels * some)
+        self.cluster_centers_ = X.cast(centers)
+        # In the fit, weights are 1 on average.
+        given = check_weights(sample_weight, everything.shape[0])
+        self.inertia_ = found.inertia * float(given.sum()) / X.shape[0]
         self.n_iter_ = found.n_iter
-        distinct = len(np.unique(self.labels_[live]))
+        distinct = int(np.count_nonzero(groups.sizes))
         if distinct < k:
             warn(
                 f"{distinct} clusters were found, fewer than n_clusters={k}: X has too "
@@ -151,7 +167,7 @@ class SphericalKMeans(Weighted, CosineClusterer):
                     f"{self.n_clusters} centres."
                 )
             return None
-        centers = np.array(self.init, dtype=X.dtype)
+        centers = np.array(to_host(self.init), dtype=X.dtype)
         wanted = (self.n_clusters, X.shape[1])
         if centers.shape != wanted or not np.isfinite(centers).all():
             raise ValueError(

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._checks import generator, warn_zero_rows
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import DistanceClusterer
-from ihgmm.matrix import Matrix
+from ihgmm.matrix import Matrix, Tall, namespace, to_host
 from ihgmm.matrix.tall import unit_rows
 from ihgmm.numerics.eigen import Solver
 from ihgmm.numerics.two_component import two_component_lloyd
@@ -127,6 +127,9 @@ class TwoComponentLloyd(DistanceClusterer):
 
         Rows at a right angle to the centres, zero rows among them, get label 0.
         """
-        data = self._check_new(X, in_memory=True)
-        product = data @ unit_rows(self.cluster_centers_[:1]).T
-        return np.asarray(product[:, 0] < 0, dtype=np.intp)
+        return self._labels_of(X)
+
+    def _nearest(self, X: Any) -> Tall:
+        center = unit_rows(to_host(self.cluster_centers_)[:1])
+        side = (self._check_new(X) @ center.T)[:, 0] < 0
+        return namespace(side).astype(side, namespace(side).int64)

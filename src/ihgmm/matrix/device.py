@@ -5,6 +5,7 @@ Torch tensors, CuPy arrays and all that follow the array API standard.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,7 @@ from ihgmm.matrix.tall import (
     to_host,
     widen,
 )
+from ihgmm.matrix.threads import one_thread
 
 
 class Device(Array):
@@ -68,8 +70,9 @@ class Device(Array):
 
     @cached_property
     def row_blocks(self) -> list[slice]:
-        # Libraries may copy what they work on: half a gigabyte at a time.
-        return row_ranges(self.shape[0], 2**27 // self.shape[1])
+        # Libraries may copy what they work on: half a gigabyte, or a sixteenth.
+        entries = max(2**27, self.n_entries // 16)
+        return row_ranges(self.shape[0], entries // self.shape[1])
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
         norm, parts = self.xp.linalg.vector_norm, []
@@ -102,6 +105,9 @@ class Device(Array):
         if bool(self.xp.all(self.xp.isfinite(self.array))):
             return 0, -1, -1, 0.0
         return self.to_memory().not_finite()
+
+    def threads(self) -> AbstractContextManager[Any]:
+        return one_thread()  # what is left for the host is small
 
     def rescaled(self, factor: float) -> Device:
         return Device(times(self.array, factor), self.unit / factor)

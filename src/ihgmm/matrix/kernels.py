@@ -1,8 +1,8 @@
-"""Kernels for the transposed product of a CSR matrix on a CUDA device.
+"""Kernels for products of a CSR matrix on a CUDA device.
 
-Libraries take long for it, or want a transposed copy. Here each row adds its entries,
-times its row of the block, to the rows of the result. Nothing is stored besides; sums
-are in no fixed order.
+Libraries take long for the transposed one, or want a transposed copy. Here each row
+adds its entries, times its row of the block, to the rows of the result. Nothing is
+stored besides; sums are in no fixed order.
 """
 
 from __future__ import annotations
@@ -25,28 +25,55 @@ extern "C" __global__ void scatter(
                 atomicAdd(out + (long long)indices[at] * width + j,
                           values[at] * V[row * width + j]);
 }
+
+extern "C" __global__ void gather(
+    const INDEX* indptr, const INDEX* indices, const REAL* values,
+    const REAL* W, REAL* out, const long long n, const int width)
+{
+    const long long step = (long long)blockDim.y * gridDim.x;
+    long long row = (long long)blockIdx.x * blockDim.y + threadIdx.y;
+    for (; row < n; row += step)
+        for (int j = threadIdx.x; j < width; j += blockDim.x) {
+            REAL total = 0;
+            for (INDEX at = indptr[row]; at < indptr[row + 1]; ++at)
+                total += values[at] * W[(long long)indices[at] * width + j];
+            out[row * width + j] = total;
+        }
+}
 """
 
 
 @cache
-def _compiled(index: str, real: str) -> Any:
+def _compiled(name: str, index: str, real: str) -> Any:
     import cupy
 
     code = CUDA.replace("INDEX", index).replace("REAL", real)
-    return cupy.RawKernel(code, "scatter")
+    return cupy.RawKernel(code, name)
+
+
+def product_in_cupy(indptr: Any, indices: Any, values: Any, W: Any) -> Any:
+    """Return ``X @ W`` for the three arrays of a CSR matrix of CuPy."""
+    return _in_cupy("gather", indptr, indices, values, W, indptr.shape[0] - 1)
 
 
 def adjoint_in_cupy(indptr: Any, indices: Any, values: Any, V: Any, p: int) -> Any:
     """Return ``X.T @ V`` for the three arrays of a CSR matrix of CuPy."""
+    return _in_cupy("scatter", indptr, indices, values, V, p)
+
+
+def _in_cupy(
+    name: str, indptr: Any, indices: Any, values: Any, block: Any, n_lines: int
+) -> Any:
     import cupy
 
-    n, width = V.shape
+    n, width = indptr.shape[0] - 1, block.shape[1]
     real = "float" if values.dtype == np.float32 else "double"
     index = "int" if indices.dtype == np.int32 else "long long"
-    out = cupy.zeros((p, width), dtype=values.dtype)
+    out = cupy.zeros((n_lines, width), dtype=values.dtype)
     given = indptr.astype(indices.dtype, copy=False), indices, values
-    arrays = *given, cupy.ascontiguousarray(V), out
-    _compiled(index, real)((4096,), (16, 16), (*arrays, np.int64(n), np.int32(width)))
+    arrays = *given, cupy.ascontiguousarray(block), out
+    kernel = _compiled(name, index, real)
+    kernel((4096,), (16, 16), (*arrays, np.int64(n), np.int32(width)))
     return out
 
 

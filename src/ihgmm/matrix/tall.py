@@ -252,7 +252,8 @@ def side_by_side(rows: Tall, count: int) -> int:
 
     A device works on all as fast as on one. On a host, one stays in the cache.
     """
-    return 1 if isinstance(rows, np.ndarray) else count
+    on_host = isinstance(rows, np.ndarray) or str(compat.device(rows)) == "cpu"
+    return 1 if on_host else count
 
 
 def stack(parts: Sequence[Tall], axis: int = 0) -> Tall:
@@ -825,9 +826,11 @@ class Groups:
 def _sums_of_rows(
     n_groups: int, block: Any, labels: Tall, weights: Tall
 ) -> tuple[tuple[()], tuple[Tall]]:
-    members = one_hot(labels, n_groups, weights)
+    # On a device products run best at multiples of eight.
+    width = n_groups if isinstance(weights, np.ndarray) else -(-n_groups // 8) * 8
+    members = one_hot(labels, width, weights)
     members *= weights[:, None]
-    return (), (widen(block.adjoint(members)),)
+    return (), (widen(block.adjoint(members)[:, :n_groups]),)
 
 
 def _own_products(

@@ -8,7 +8,7 @@ run at a time, which may then be the last.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
@@ -315,18 +315,40 @@ def spread_rows(
 ) -> np.ndarray:
     """Return positions of rows, (n_spaces, n_runs, k), that are far from each other.
 
-    Each is that of a few candidates, drawn with the squared distance to the rows chosen
-    before, which leaves the smallest sum of such distances.
+    The distances of :func:`spread` are squared Euclidean ones.
     """
     xp, (n_spaces, n, m) = namespace(rows), rows.shape
-    n_runs, k = draws.shape[1:3]
     flat, columns = xp.reshape(rows, (-1, m)), xp.matrix_transpose(rows)
     lengths = row_dots(flat, flat)
     squares = xp.reshape(lengths, (n_spaces, 1, 1, n))
     # Where the rows of the space of a run begin among those of all spaces.
     first = to_device(np.arange(n_spaces)[:, None, None] * n, rows)
-    uniform = to_device(draws, rows)
+
+    def gaps_to(at: Tall) -> Tall:
+        flat_at = xp.reshape(at + first, (-1,))
+        tried = xp.reshape(xp.take(flat, flat_at, axis=0), (n_spaces, -1, m))
+        sizes = xp.reshape(xp.take(lengths, flat_at), (*at.shape, 1))
+        products = xp.reshape(xp.matmul(tried, columns), (*at.shape, n))
+        return xp.clip(squares + sizes - 2 * products, 0.0, None)
+
     counts = xp.ones_like(rows[0, :, 0]) if weights is None else weights
+    return spread(gaps_to, draws, counts)
+
+
+def spread(
+    gaps_to: Callable[[Tall], Tall], draws: np.ndarray, counts: Tall
+) -> np.ndarray:
+    """Return positions of rows, (n_spaces, n_runs, k), that are far from each other.
+
+    Each is that of a few candidates, drawn with the distance to the rows chosen before,
+    which leaves the smallest sum of such distances. ``gaps_to`` takes positions,
+    (n_spaces, n_runs, n_trials), and returns distances of all rows to those rows, one
+    more dimension. In sums a row counts by ``counts``. Candidates are drawn along the
+    order of the rows, by cumulated sums: a row twice is a row that counts twice.
+    """
+    xp, n = namespace(counts), counts.shape[0]
+    n_spaces, n_runs, k = draws.shape[:3]
+    uniform = to_device(draws, counts)
     mass = xp.broadcast_to(counts, (n_spaces, n_runs, n))
     closest: Any = None
     chosen = []
@@ -336,18 +358,14 @@ def spread_rows(
         wanted = uniform[:, :, step, :] * total[:, :, -1:]
         wanted = wanted[:, :, :1] if closest is None else wanted
         below = total[:, :, None, :] <= wanted[..., None]
-        at = xp.clip(xp.sum(below, axis=3, dtype=xp.int64), 0, n - 1)
-        flat_at = xp.reshape(at + first, (-1,))
-        tried = xp.reshape(xp.take(flat, flat_at, axis=0), (n_spaces, -1, m))
-        sizes = xp.reshape(xp.take(lengths, flat_at), (*at.shape, 1))
-        gaps = xp.reshape(xp.matmul(tried, columns), (*at.shape, n))
-        gaps = xp.clip(squares + sizes - 2 * gaps, 0.0, None)
+        at = xp.clip(xp.count_nonzero(below, axis=3), 0, n - 1)
+        gaps = gaps_to(at)
         if closest is not None:
             gaps = xp.minimum(gaps, closest[:, :, None, :])
         left = xp.matmul(gaps, counts)
         # Of candidates that do as well, the first: rounding must not choose.
         least = xp.min(left, axis=2, keepdims=True)
-        best = _first(xp.astype(left <= least * (1 + 1e-9), rows.dtype)[..., None])
+        best = _first(xp.astype(left <= least * (1 + 1e-9), gaps.dtype)[..., None])
         closest = xp.sum(gaps * best, axis=2)
         chosen.append(xp.sum(at * xp.astype(best[..., 0], at.dtype), axis=2))
     return to_host(xp.stack(chosen, axis=2))
@@ -380,8 +398,9 @@ def pivots(rows: Tall, k: int) -> np.ndarray:
         column = xp.matmul(rows, xp.take(flat, here, axis=0)[:, :, None])
         known = xp.take(xp.reshape(factor, (n_spaces * n, -1)), here, axis=0)
         column = column - xp.matmul(factor, known[:, :, None])
-        top = xp.clip(xp.max(left, axis=1), 1e-300, None)
-        column = column / xp.sqrt(top)[:, None, None]
+        # Beyond the rank of the rows nothing is left but rounding, and no direction.
+        top = xp.maximum(xp.max(left, axis=1, keepdims=True), 1e-12 * most)
+        column = column / xp.sqrt(top)[:, :, None]
         factor = xp.concat([factor, column], axis=2)
         left = left - column[:, :, 0] ** 2
         chosen.append(at)

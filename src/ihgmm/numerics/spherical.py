@@ -1,20 +1,35 @@
-"""Spherical k-means: k-means by cosine, for unit rows and unit centres."""
+"""Spherical k-means: k-means by cosine, for unit rows and unit centres.
+
+An iteration goes through the rows once. Runs from several starts go side by side, their
+centres in one product; centres are NumPy arrays on the host, (n_runs, k, n_features).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, to_host
-from ihgmm.matrix.tall import unit_rows
+from ihgmm.matrix import Matrix, Tall, namespace, to_host
+from ihgmm.matrix.tall import (
+    draw_rows,
+    few_rows,
+    largest,
+    one_hot,
+    pick,
+    ratio,
+    unit_rows,
+    widen,
+)
+from ihgmm.numerics.kmeans import spread
 
 
-@dataclass(frozen=True)
-class Spherical:
-    """What spherical k-means finds."""
+class Spherical(NamedTuple):
+    """Where one run of spherical k-means has ended."""
 
-    labels: np.ndarray  # the nearest centre of each row
+    labels: Tall  # the nearest centre of each row, where the data is
     centers: np.ndarray  # of unit length
     inertia: float  # weighted sum of 1 - cosine over the rows
     n_iter: int  # iterations
@@ -24,7 +39,6 @@ def spherical_kmeans(
     X: Matrix,
     n_clusters: int,
     *,
-    weights: np.ndarray,
     init: np.ndarray | None = None,
     n_init: int = 1,
     max_iter: int = 300,
@@ -37,110 +51,149 @@ def spherical_kmeans(
     The best of ``n_init`` k-means++ starts by cosine is kept, unless there are centres
     to start from. Starting centres are looked for among ``max_seed_rows`` rows, or 64
     for each if that is more. A run ends when no centre turns by more than ``tol``
-    radians.
+    radians. Rows may have weights.
     """
-    norms = np.sqrt(to_host(X.sqnorms))
-    inverse = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
+    # Side by side, as long as neither products nor centres take more memory than X.
+    step = max(1, X.n_entries // (max(X.shape) * n_clusters))
     with X.threads():
         if init is not None:
-            starts = [unit_rows(init)]
+            starts = iter([unit_rows(init)[None]])
         else:
             most = max(max_seed_rows, 64 * n_clusters)
-            starts = [
-                _plus_plus(X, n_clusters, inverse, weights, most, rng)
-                for _ in range(n_init)
-            ]
-        runs = [_lloyd(X, start, inverse, weights, max_iter, tol) for start in starts]
+            starts = _plus_plus(X, n_clusters, n_init, step, most, rng)
+        runs = [run for few in starts for run in _lloyd(X, few, max_iter, tol)]
     # Runs that end in the same place differ by rounding, which must not choose.
     least = min(run.inertia for run in runs)
     return next(run for run in runs if run.inertia <= least * (1 + 1e-5))
 
 
+def nearest_centers(X: Matrix, centers: np.ndarray) -> tuple[Tall, np.ndarray]:
+    """Return the nearest centre of each row, (n, n_runs), and the inertia of runs."""
+    (labels,), (inertias,) = X.sweep(partial(_place, centers), X.sqnorms, X.weights)
+    return labels, inertias
+
+
 def _lloyd(
-    X: Matrix,
-    centers: np.ndarray,
-    inverse: np.ndarray,
-    weights: np.ndarray,
-    max_iter: int,
-    tol: float,
-) -> Spherical:
-    n, k = len(weights), len(centers)
-    every = np.arange(n)
-    n_iter, turn = 0, np.inf
-    while n_iter < max_iter and turn > tol:
-        n_iter += 1
-        labels, cosines = _nearest(X, centers, inverse)
-        membership = np.zeros((n, k), dtype=X.dtype)
-        membership[every, labels] = weights * inverse
-        moved = unit_rows(to_host(X.adjoint(membership)).T)
-        empty = np.logical_not(moved.any(axis=1))
-        if empty.any():
-            # Centres without rows get the rows that fit worst where they are, unless
-            # every row sits on a centre.
-            misfit = weights * (inverse > 0) * (1.0 - cosines)
-            worst = np.argsort(-misfit, kind="stable")[: int(empty.sum())]
-            lost = misfit[worst[-1]] <= 1e-12
-            moved[empty] = centers[empty] if lost else _unit(X, worst, inverse)
-        turn = np.linalg.norm(moved - centers, axis=1).max()
-        centers = moved
-    labels, cosines = _nearest(X, centers, inverse)
-    return Spherical(labels, centers, float(weights @ (1.0 - cosines)), n_iter)
+    X: Matrix, centers: np.ndarray, max_iter: int, tol: float
+) -> list[Spherical]:
+    n_iter = np.zeros(len(centers), dtype=int)
+    going = np.ones(len(centers), dtype=bool)
+    while going.any():
+        before = centers[going]
+        _, (sums,) = X.sweep(partial(_move, before), X.sqnorms, X.weights)
+        after = unit_rows(sums.T).reshape(before.shape)
+        for run in np.flatnonzero(~after.any(axis=2).all(axis=1)):
+            empty = ~after[run].any(axis=1)
+            after[run, empty] = _worst_rows(X, before[run], empty)
+        turns = np.linalg.norm(after - before, axis=2).max(axis=1)
+        centers[going] = after
+        n_iter += going
+        going[going] = (turns > tol) & (n_iter[going] < max_iter)
+    labels, inertias = nearest_centers(X, centers)
+    return [
+        Spherical(labels[:, i], centers[i], float(inertias[i]), int(n_iter[i]))
+        for i in range(len(centers))
+    ]
 
 
-def _nearest(
-    X: Matrix, centers: np.ndarray, inverse: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nearest centre of each row and the cosine with it."""
-    products = to_host(X @ centers.T)
-    labels = products.argmax(axis=1)
-    best = np.take_along_axis(products, labels[:, None], axis=1)[:, 0]
-    return labels, np.minimum(best * inverse, 1.0)
+def _worst_rows(X: Matrix, centers: np.ndarray, empty: np.ndarray) -> np.ndarray:
+    """Return new centres for empty clusters: the unit rows that fit worst.
+
+    Where every row sits on a centre they are those of before.
+    """
+    (misfits,), _ = X.sweep(partial(_misfits, centers), X.sqnorms, X.weights)
+    far = np.sort(largest(misfits, int(empty.sum())))
+    gaps = to_host(few_rows(misfits, far))
+    far = far[np.argsort(-gaps, kind="stable")]
+    lost = gaps.min() <= 1e-12
+    return centers[empty] if lost else unit_rows(to_host(X.rows(far)))
 
 
-def _unit(X: Matrix, index: np.ndarray, inverse: np.ndarray) -> np.ndarray:
-    """Return some rows at unit length."""
-    return to_host(X.rows(index)) * inverse[index, None].astype(X.dtype)
+# The work on a block of rows. Runs are side by side.
+
+
+def _nearest(centers: np.ndarray, block: Matrix) -> tuple[Tall, Tall]:
+    """Return products with centres, a line for each run of each row; the largest."""
+    n_runs, k, p = centers.shape
+    products = block @ centers.reshape(-1, p).T
+    xp = namespace(products)
+    products = xp.reshape(products, (block.shape[0] * n_runs, k))
+    return products, xp.argmax(products, axis=1)
+
+
+def _move(
+    centers: np.ndarray, block: Matrix, sqnorms: Tall, weights: Tall | None
+) -> tuple[tuple[()], tuple[Tall]]:
+    """Return sums of unit rows for each cluster, a column each."""
+    n_runs, k, _ = centers.shape
+    counts = block.cast(_counted(_inverse(sqnorms), weights))
+    members = one_hot(_nearest(centers, block)[1], k, counts)
+    members = namespace(members).reshape(members, (block.shape[0], n_runs * k))
+    return (), (block.adjoint(members * counts[:, None]),)
+
+
+def _place(
+    centers: np.ndarray, block: Matrix, sqnorms: Tall, weights: Tall | None
+) -> tuple[tuple[Tall], tuple[Tall]]:
+    """Return the labels of rows and the inertia, a column for each run."""
+    products, labels = _nearest(centers, block)
+    xp, shape = namespace(products), (block.shape[0], len(centers))
+    best = xp.reshape(widen(pick(products, labels)), shape)
+    gaps = 1.0 - xp.clip(best * _inverse(sqnorms)[:, None], None, 1.0)
+    gaps = gaps if weights is None else gaps * weights[:, None]
+    return (xp.reshape(labels, shape),), (xp.sum(gaps, axis=0),)
+
+
+def _misfits(
+    centers: np.ndarray, block: Matrix, sqnorms: Tall, weights: Tall | None
+) -> tuple[tuple[Tall], tuple[()]]:
+    """Return how badly rows fit their nearest centre; 0 for zero rows."""
+    inverse, best = _inverse(sqnorms), widen(pick(*_nearest(centers[None], block)))
+    gaps = namespace(best).clip(1.0 - best * inverse, 0.0, None)
+    live = namespace(gaps).astype(sqnorms > 0, gaps.dtype)
+    return (_counted(gaps, weights) * live,), ()
+
+
+def _inverse(sqnorms: Tall) -> Tall:
+    """Return one over the length of rows; 0 for zero rows."""
+    return ratio(1.0, namespace(sqnorms).sqrt(sqnorms))
+
+
+def _counted(values: Tall, weights: Tall | None) -> Tall:
+    return values if weights is None else values * weights
 
 
 def _plus_plus(
-    X: Matrix,
-    k: int,
-    inverse: np.ndarray,
-    weights: np.ndarray,
-    most: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Choose starting centres by greedy k-means++ on the distance ``1 - cosine``.
+    X: Matrix, k: int, n_runs: int, step: int, most: int, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Yield starting centres of so many runs at a time, by greedy k-means++.
 
-    Rows are drawn along a random direction, by inverting the cumulated weights, so
-    that neither the order of the rows nor writing a row twice instead of giving it
-    weight two changes the choice.
+    The distance is ``1 - cosine``, the rows are ``most`` of X in memory or all.
+    Rows are drawn along a random direction, so that neither the order of the rows nor
+    writing a row twice instead of giving it weight two changes the choice.
     """
-    draw = rng.random((k, 2 + int(np.log(k))))
     direction = rng.standard_normal((X.shape[1], 1))
-    live = np.flatnonzero((weights > 0) & (inverse > 0))
-    if len(live) > most:
-        live = np.sort(rng.choice(live, most, replace=False, shuffle=False))
-    X, inverse, weights = X.take(live), inverse[live], weights[live]
-    order = np.argsort(to_host(X @ direction)[:, 0] * inverse, kind="stable")
+    # More starts begin with the same as fewer.
+    draws = rng.random((1, n_runs, k, 2 + int(np.log(k))))
+    drawn = draw_rows(X.sqnorms > 0, most, rng)
+    few = X.take(drawn)
+    along = (few @ direction)[:, 0] * few.cast(_inverse(few.sqnorms))
+    order = np.argsort(to_host(along), kind="stable")
+    few, drawn = few.take(order), drawn[order]
+    inverse = _inverse(few.sqnorms)
+    xp, counts = namespace(inverse), namespace(inverse).ones_like(inverse)
+    if X.weights is not None:
+        counts = few.to_device(to_host(few_rows(X.weights, drawn)))
 
-    def candidates(mass: np.ndarray, u: np.ndarray) -> np.ndarray:
-        total = np.cumsum(mass[order])
-        if total[-1] <= 0:  # every row sits on a centre already
-            total = np.cumsum(weights[order])
-        at = np.searchsorted(total, u * total[-1], side="right")
-        return order[np.minimum(at, len(order) - 1)]
+    def unit(at: np.ndarray) -> np.ndarray:
+        return unit_rows(to_host(few.rows(at.ravel())))
 
-    def gaps_to(centers: np.ndarray) -> np.ndarray:
-        """Return ``1 - cosine`` of every row with every centre."""
-        return np.maximum(1.0 - to_host(X @ centers.T) * inverse[:, None], 0.0)
+    def gaps_to(at: Tall) -> Any:
+        """Return ``1 - cosine`` of every row with those at some positions."""
+        cosines = widen(few @ unit(to_host(at)).T) * inverse[:, None]
+        gaps = xp.clip(1.0 - cosines, 0.0, None)
+        return xp.reshape(xp.matrix_transpose(gaps), (*at.shape, -1))
 
-    centers = [_unit(X, candidates(weights, draw[0, :1]), inverse)[0]]
-    gap = gaps_to(centers[0][None])[:, 0]
-    for step in range(1, k):
-        rows = _unit(X, candidates(weights * gap, draw[step]), inverse)
-        gaps = np.minimum(gap[:, None], gaps_to(rows))
-        best = int(np.argmin(weights @ gaps))
-        centers.append(rows[best])
-        gap = gaps[:, best]
-    return np.array(centers)
+    for i in range(0, n_runs, step):
+        (chosen,) = spread(gaps_to, draws[:, i : i + step], counts)
+        yield unit(chosen).reshape(*chosen.shape, -1)

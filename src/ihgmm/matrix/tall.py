@@ -787,6 +787,13 @@ class Groups:
         """Return, for each row, the sum over its group."""
         return self.spread(self.sums(values))
 
+    def many_row_sums(self, *values: Tall) -> list[Tall]:
+        """Return, for each row, sums of several values over its group."""
+        if is_lazy(self.labels):  # to wait for a cluster once
+            work = partial(_many_sums, len(self.sizes))
+            return [*map(self.spread, _lazy().sum_blocks(work, self.labels, *values))]
+        return [*map(self.row_sums, values)]
+
     def means(self, values: Tall) -> Tall:
         """Return, for each row, the mean of its group."""
         if self.weights is None:
@@ -846,6 +853,10 @@ def _group_sums(labels: Tall, n_groups: int, values: Tall | None = None) -> np.n
     values, nothing = widen(values), xp.zeros_like(widen(values))
     sums = [xp.sum(xp.where(labels == k, values, nothing)) for k in range(n_groups)]
     return to_host(xp.stack(sums))
+
+
+def _many_sums(n_groups: int, labels: Tall, *values: Tall) -> np.ndarray:
+    return np.array([_group_sums(labels, n_groups, each) for each in values])
 
 
 def _sums_in(n_groups: int, labels: Tall, *values: Tall) -> np.ndarray:

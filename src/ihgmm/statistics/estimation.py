@@ -599,27 +599,31 @@ def _scale_variances(
     c = xp.where(xp.abs(c) < 1e-7, xp.full_like(c, 1e-7), c)
     with np.errstate(divide="ignore", invalid="ignore"):
         b = keep(a / c)
-        h = rows.row_sums(b * w)
+        h, total = rows.many_row_sums(b * w, w / c)
         slope = 1 / (c * (1 + h))
-        level = keep((1 / c - b * rows.row_sums(w / c) / (1 + h)) / n_rows)
+        level = keep((1 / c - b * total / (1 + h)) / n_rows)
+        g = v * a
+        moments = [
+            each * term for each in (v, g**2) for term in (b**2, level**2, b * level)
+        ]
+        sums = rows.many_row_sums(*moments, g * b, g * level, v * a**2, v)
+        first, second, loads, all_noise = sums[6:]
 
-        def squares(g: Tall) -> Tall:
-            """Return ``sum(g_j * B_ij**2)`` for each row i."""
-            others = slope**2 * rows.row_sums(g * b**2) + rows.row_sums(g * level**2)
-            others += 2 * slope * rows.row_sums(g * b * level)
+        def squares(g: Tall, of_slopes: Tall, of_levels: Tall, of_both: Tall) -> Tall:
+            """Return ``sum(g_j * B_ij**2)`` for each row i, from sums over j."""
+            others = slope**2 * of_slopes + of_levels + 2 * slope * of_both
             own = g / c * (1 / c - 2 * w * (slope * b + level))
             return own + w**2 * others
 
-        g = v * a
-        cross = g / c - w * (slope * rows.row_sums(g * b) + rows.row_sums(g * level))
-        pairs = squares(v) * rows.row_sums(v * a**2) + cross**2 - 2 * squares(g**2)
-        single = v * (1 - 2 * w / n_rows) + w**2 * rows.row_sums(v) / n_rows**2
+        cross = g / c - w * (slope * first + second)
+        pairs = squares(v, *sums[:3]) * loads + cross**2 - 2 * squares(g**2, *sums[3:6])
+        single = v * (1 - 2 * w / n_rows) + w**2 * all_noise / n_rows**2
         variances = along * (single + p * pairs / length) / length
     long = (length > 0) & (p > 1)
     known = fit.solved & long & xp.isfinite(variances)
     unknown = xp.full_like(variances, np.inf)
     variances = xp.where(known, xp.clip(variances, 0.0, None), unknown)
-    exact = (n_rows == 1) | (rows.row_sums(v) == 0) & long
+    exact = (n_rows == 1) | (all_noise == 0) & long
     return keep(xp.where(exact, xp.zeros_like(variances), variances))
 
 

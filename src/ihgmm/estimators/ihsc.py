@@ -196,10 +196,10 @@ class IhSC(InSteps, CosineClusterer):
     With ``refine``, rows are placed by their cosines with the centres of the last
     round, which gives ``labels_`` as well.
 
-    Where X is on a device, the same seed starts the same run as with NumPy. Only what
-    is small comes to the host, and the at most 16,384 rows of the embedding (or 256 for
-    each cluster) that k-means learns from; with ``refine``, a few numbers for each row
-    and cluster.
+    Where X is on a device, the same seed starts the same run as with NumPy, and only
+    numbers for each cluster or column come to the host. Labels are learnt from at most
+    16,384 rows of the embedding (or 256 for each cluster); with dask, these rows come
+    to the client.
 
     References
     ----------

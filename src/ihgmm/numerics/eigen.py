@@ -271,12 +271,12 @@ def sample_size(n: int, p: int, n_entries: int, width: int) -> int:
     """Return how many rows to start from; 0 where that would not pay.
 
     Where there are many more rows than features, one row in 16 makes the start, up to
-    32 for each feature; more where there are many clusters, which have fewer rows each
+    64 for each feature; more where there are many clusters, which have fewer rows each
     and of which all have to be found. Where products are dear it pays to sample twice
     as many.
     """
     if n >= 32 * max(p, width):
-        return min(n // 16, max(32, width**2 // 8) * max(p, width))
+        return min(n // 16, max(64, width**2 // 8) * max(p, width))
     return n // 8 if n >= 2 * max(p, width) and n_entries >= 10**7 else 0
 
 

@@ -174,7 +174,7 @@ def tall_ranges(rows: Tall, width: int = 1) -> list[slice]:
     if is_lazy(rows):
         return [slice(0, n)]
     if not isinstance(rows, np.ndarray):
-        step = max(step, 2**22 // max(width, 1), n // 32)
+        step = max(step, 2**24 // max(width, 1))
     return [slice(*edge) for edge in pairwise([*range(0, n, step), n])]
 
 

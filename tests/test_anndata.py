@@ -205,6 +205,7 @@ def test_counts_on_a_gpu_give_results_in_memory(view):
     assert isinstance(adata.X, sparse.csr_matrix)
 
 
+@pytest.mark.filterwarnings("ignore:Writing zarr v2 data:UserWarning")
 def test_files_keep_all_of_it(tmp_path):
     adata = cells(sp.csr_matrix)
     ihsc(adata, "auto")

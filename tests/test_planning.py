@@ -57,6 +57,11 @@ class Asked(Matrix):
         self.in_blocks += back.size
         return back
 
+    def sweep(self, work, *tall):
+        lines, sums = super().sweep(work, *tall)
+        self.in_blocks += sum(total.size for total in sums)
+        return lines, sums
+
     def take(self, rows):
         self.in_samples += 0 if isinstance(rows, slice) else self.X[rows].size
         return Dense(self.X[rows])

@@ -404,7 +404,9 @@ def _work(n: int, p: int, k: int, density: float | None, itemsize: int) -> _Work
     # that it pays; the same once more where the diagonal is filled in, by another run.
     runs = 2 * (1 + (free < extra)) + 1
     width = block_width(lead, free)
-    rows, checked = sample_size(n, p, entries, width), check_size(n, entries)
+    # In memory they may be a few more.
+    rows = sample_size(n, p, entries, width, streamed=True)
+    checked = check_size(n, entries)
     # Without a sample it took three, at 2,000 x 20,000 and at 50,000 x 20,000.
     products = 3 if rows == 0 else 0 if checked else 1
     # Norms, first block and centres are a pass each; so are coordinates, unless the

@@ -21,10 +21,14 @@ def designs(root):
     import sys
 
     path = root / "benchmarks" / "designs.py"
+    sys.path.insert(0, str(path.parent))  # it imports what lies beside it
     spec = spec_from_file_location("designs", path)
     module = module_from_spec(spec)
     sys.modules["designs"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
     return module.DESIGNS
 
 

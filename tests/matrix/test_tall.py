@@ -9,7 +9,6 @@ from ihgmm.matrix import to_host
 from ihgmm.matrix.tall import (
     Groups,
     cast_like,
-    drawn,
     few_rows,
     fix_signs,
     in_order,
@@ -23,6 +22,7 @@ from ihgmm.matrix.tall import (
     row_dots,
     row_norms,
     rows_where,
+    sampled,
     stack,
     tall_dot,
     tall_ranges,
@@ -247,7 +247,7 @@ def test_groups_of_the_rows_of_a_matrix(put, labels, dtype, labels_on_host):
 def test_rows_are_drawn_once_each_from_all_stretches(n, size):
     counts = np.zeros(n)
     for seed in range(300):
-        rows = drawn(n, size, np.random.default_rng(seed))
+        rows = sampled(n, size, np.random.default_rng(seed))
         assert len(rows) == min(n, size)
         assert (np.diff(rows) > 0).all()
         counts[rows] += 1

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ihgmm.matrix.base import Index, Matrix, T, in_unit, parts_of, row_ranges, sum_of
-from ihgmm.matrix.threads import in_parts, in_threads, one_thread
+from ihgmm.matrix.threads import in_parts, one_thread
 
 
 class InMemory(Matrix):
@@ -19,21 +19,25 @@ class InMemory(Matrix):
 
     @cached_property
     def row_blocks(self) -> list[slice]:
-        # So few entries stay in the cache with what is made of them.
-        rows = 2**18 * self.shape[0] // max(self.n_entries, 1)
-        return row_ranges(self.shape[0], max(rows, 256))
+        # So few rows stay in the cache with what is made of them.
+        rows = 2**20 * self.shape[0] // max(self.n_entries, 1)
+        return row_ranges(self.shape[0], min(max(rows, 2**8), 2**12))
 
     def map(self, work: Callable[..., T], *tall: Any) -> Iterator[T]:
-        if len(self.row_blocks) < 4:
+        blocks = self.row_blocks
+        if len(blocks) < 4:
             yield from super().map(work, *tall)
             return
         by_rows = self.by_rows()
 
-        def one(rows: slice) -> T:
-            return work(by_rows.take(rows), *parts_of(tall, rows))
+        def several(part: slice) -> list[T]:
+            return [
+                work(by_rows.take(rows), *parts_of(tall, rows)) for rows in blocks[part]
+            ]
 
         with one_thread():  # those of BLAS would wait for ours
-            yield from in_threads(one, self.row_blocks)
+            for results in in_parts(len(blocks), several):
+                yield from results
 
 
 class Array(Matrix):

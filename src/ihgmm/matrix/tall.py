@@ -516,7 +516,7 @@ def in_order(values: Tall, places: np.ndarray, where: Tall | None = None) -> np.
     return to_host(few_rows(xp.sort(values), places))
 
 
-def drawn(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
+def sampled(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
     """Return the positions of so many of n rows, drawn at random, in their order.
 
     One is drawn from each of as many equal stretches: rows that are sorted in some way
@@ -535,9 +535,9 @@ def draw_rows(where: Tall, most: int, rng: np.random.Generator) -> np.ndarray:
     """
     n = where.shape[0]
     if number(namespace(where).count_nonzero(where)) == n:
-        return drawn(n, most, rng)
+        return sampled(n, most, rng)
     positions = np.flatnonzero(to_host(where))
-    return positions[drawn(len(positions), most, rng)]
+    return positions[sampled(len(positions), most, rng)]
 
 
 def _median_of_blocks(values: Tall, weights: Tall | None, where: Tall | None) -> float:

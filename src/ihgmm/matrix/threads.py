@@ -83,11 +83,7 @@ def in_parts(n_rows: int, work: Callable[[slice], Any]) -> Iterator[Any]:
     There are always eight ranges, so that sums never depend on the number of threads.
     """
     edges = np.linspace(0, n_rows, 8 + 1).astype(int).tolist()
-    yield from in_threads(work, [slice(*edge) for edge in pairwise(edges)])
-
-
-def in_threads(work: Callable[[slice], Any], ranges: list[slice]) -> Iterator[Any]:
-    """Yield the results of some work on these ranges of rows, in order."""
+    ranges = [slice(*edge) for edge in pairwise(edges)]
     threads = min(_one_thread.allowed, len(ranges))
     if threads == 1:
         yield from map(work, ranges)

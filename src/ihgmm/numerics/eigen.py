@@ -13,12 +13,12 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from ihgmm.matrix import Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     cast_like,
-    drawn,
     few_rows,
     fix_signs,
     keep,
     largest,
     number,
+    sampled,
     tall_dot,
     weighted_gram,
 )
@@ -248,10 +248,10 @@ def start_block(
     """
     n, p = G.A.shape
     W = rng.standard_normal((p, block_width(k, extra))).astype(G.A.dtype)
-    size = sample_size(n, p, G.A.n_entries, W.shape[1])
+    size = sample_size(n, p, G.A.n_entries, W.shape[1], G.A.streamed)
     with G.A.threads():
         if size:
-            sample = drawn(n, size, rng)
+            sample = sampled(n, size, rng)
             part = G.take(sample)
             block = orthonormal(part.A @ W, rng)
             # One digit is enough here.
@@ -267,16 +267,19 @@ def start_block(
         return W, *G.A.product_and_adjoint(W)
 
 
-def sample_size(n: int, p: int, n_entries: int, width: int) -> int:
+def sample_size(
+    n: int, p: int, n_entries: int, width: int, streamed: bool = False
+) -> int:
     """Return how many rows to start from; 0 where that would not pay.
 
     Where there are many more rows than features, one row in 16 makes the start, up to
     64 for each feature; more where there are many clusters, which have fewer rows each
-    and of which all have to be found. Where products are dear it pays to sample twice
-    as many.
+    and of which all have to be found. Rows that are read come to memory: they are 32
+    for each feature at most. Where products are dear it pays to sample twice as many.
     """
     if n >= 32 * max(p, width):
-        return min(n // 16, max(64, width**2 // 8) * max(p, width))
+        most = 32 if streamed else max(64, width**2 // 8)
+        return min(n // 16, most * max(p, width))
     return n // 8 if n >= 2 * max(p, width) and n_entries >= 10**7 else 0
 
 
@@ -338,7 +341,7 @@ def _sampled_residuals(
     """
     n = G.shape[0]
     top = largest(G.A.sqnorms, 64)
-    others = drawn(n, n_rows - len(top), rng)
+    others = sampled(n, n_rows - len(top), rng)
     others = others[~np.isin(others, top)]
     rows = np.sort(np.concatenate([top, others]))  # chunks are read once for both
     share = np.where(np.isin(rows, top), 1.0, len(others) / (n - len(top)))[:, None]

@@ -17,11 +17,11 @@ import numpy as np
 
 from ihgmm.matrix.tall import (
     Tall,
-    drawn,
     few_rows,
     largest,
     namespace,
     row_dots,
+    sampled,
     side_by_side,
     to_device,
     to_host,
@@ -63,12 +63,12 @@ def kmeans_runs(
     trials, trial_weights = spaces, weights
     if on_sample:
         size = int(np.clip(64 * n_clusters, 1_000, full_trials))
-        few = drawn(n, size, rng)
+        few = sampled(n, size, rng)
         trials = [few_rows(rows, few) for rows in spaces]
         trial_weights = None if weights is None else few_rows(weights, few)
     pivots = spaces
     if n > 2**12:
-        few = drawn(n, 2**12, rng)
+        few = sampled(n, 2**12, rng)
         pivots = [few_rows(rows, few) for rows in spaces]
     # Drawn at once: the same whether runs go side by side, or one ends the search.
     draws = rng.random(
@@ -412,7 +412,7 @@ def sample(rows: Tall, size: int, rng: np.random.Generator) -> Tall:
     n = rows.shape[0]
     if n <= size:
         return rows
-    return few_rows(rows, drawn(n, size, rng))
+    return few_rows(rows, sampled(n, size, rng))
 
 
 def _same(first: float, second: float) -> bool:

@@ -19,12 +19,12 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 from ihgmm.matrix import Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     cast_like,
-    drawn,
     few_rows,
     median,
     one_hot,
     pick,
     row_map,
+    sampled,
     side_by_side,
     sign_of,
     stack,
@@ -240,7 +240,7 @@ def sample_positions(
     most = max(2**14, 256 * n_clusters)
     if n_rows <= most:
         return None
-    return drawn(n_rows, most, rng)
+    return sampled(n_rows, most, rng)
 
 
 def known_rows(tall: Tall, positions: np.ndarray | None) -> Tall:
@@ -354,7 +354,7 @@ def shared_covariance(
     n, max_trial = spaces[0].shape[0], max_trial or max(2**11, 64 * n_clusters)
     trials, trial_weights = list(spaces), weights
     if n > max_trial:
-        few = drawn(n, max_trial, rng)
+        few = sampled(n, max_trial, rng)
         trials = [few_rows(rows, few) for rows in spaces]
         trial_weights = None if weights is None else few_rows(weights, few)
     starts: list[Tall] = []

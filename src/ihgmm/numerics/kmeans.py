@@ -317,19 +317,20 @@ def spread_rows(
 
     The distances of :func:`spread` are squared Euclidean ones.
     """
-    xp, (n_spaces, n, m) = namespace(rows), rows.shape
-    flat, columns = xp.reshape(rows, (-1, m)), xp.matrix_transpose(rows)
-    lengths = row_dots(flat, flat)
-    squares = xp.reshape(lengths, (n_spaces, 1, 1, n))
+    xp, (n_spaces, n, _) = namespace(rows), rows.shape
+    # |a - b|**2 is one product of (-2 a, 1, |a|**2) and (b, |b|**2, 1).
+    lengths = xp.sum(rows * rows, axis=2, keepdims=True)
+    ones = xp.ones_like(lengths)
+    here = xp.concat([-2 * rows, ones, lengths], axis=2)
+    there = xp.matrix_transpose(xp.concat([rows, lengths, ones], axis=2))
+    flat, width = xp.reshape(here, (n_spaces * n, -1)), here.shape[2]
     # Where the rows of the space of a run begin among those of all spaces.
     first = to_device(np.arange(n_spaces)[:, None, None] * n, rows)
 
     def gaps_to(at: Tall) -> Tall:
-        flat_at = xp.reshape(at + first, (-1,))
-        tried = xp.reshape(xp.take(flat, flat_at, axis=0), (n_spaces, -1, m))
-        sizes = xp.reshape(xp.take(lengths, flat_at), (*at.shape, 1))
-        products = xp.reshape(xp.matmul(tried, columns), (*at.shape, n))
-        return xp.clip(squares + sizes - 2 * products, 0.0, None)
+        tried = xp.take(flat, xp.reshape(at + first, (-1,)), axis=0)
+        gaps = xp.matmul(xp.reshape(tried, (n_spaces, -1, width)), there)
+        return xp.clip(xp.reshape(gaps, (*at.shape, n)), 0.0, None)
 
     counts = xp.ones_like(rows[0, :, 0]) if weights is None else weights
     return spread(gaps_to, draws, counts)
@@ -349,6 +350,7 @@ def spread(
     xp, n = namespace(counts), counts.shape[0]
     n_spaces, n_runs, k = draws.shape[:3]
     uniform = to_device(draws, counts)
+    runs = to_device(np.arange(n_spaces * n_runs), counts)
     mass = xp.broadcast_to(counts, (n_spaces, n_runs, n))
     closest: Any = None
     chosen = []
@@ -365,10 +367,12 @@ def spread(
         left = xp.matmul(gaps, counts)
         # Of candidates that do as well, the first: rounding must not choose.
         least = xp.min(left, axis=2, keepdims=True)
-        best = _first(xp.astype(left <= least * (1 + 1e-9), gaps.dtype)[..., None])
-        closest = xp.sum(gaps * best, axis=2)
-        chosen.append(xp.sum(at * xp.astype(best[..., 0], at.dtype), axis=2))
-    return to_host(xp.stack(chosen, axis=2))
+        best = xp.argmax(xp.astype(left <= least * (1 + 1e-9), xp.uint8), axis=2)
+        best = xp.reshape(best, (-1,)) + runs * at.shape[2]
+        chosen.append(xp.take(xp.reshape(at, (-1,)), best))
+        closest = xp.take(xp.reshape(gaps, (-1, n)), best, axis=0)
+        closest = xp.reshape(closest, (n_spaces, n_runs, n))
+    return to_host(xp.stack(chosen, axis=1)).reshape(n_spaces, n_runs, k)
 
 
 def pivot_rows(rows: Tall, k: int) -> np.ndarray:

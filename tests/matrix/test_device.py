@@ -211,6 +211,14 @@ def test_tensors_without_numbers():
             model.fit(A.to("meta"))
     with pytest.raises(ValueError, match="labels is a tensor on meta"):
         estimate_parameters(np.eye(5), torch_cpu(np.arange(5)).to("meta"))
+    with pytest.raises(ValueError, match="on meta: it has no numbers; give one that"):
+        IhSC(2).fit(A, sample_weight=A[0].to("meta"))
+
+
+def test_labels_may_be_a_sparse_tensor():
+    X, labels = make_ihgmm(80, 20, 3, random_state=0)
+    found = estimate_parameters(torch_cpu(X), torch_cpu(labels).to_sparse())
+    assert_allclose(to_host(found.scales), estimate_parameters(X, labels).scales)
 
 
 def test_torch_keeps_no_gradients_and_takes_half_precision():

@@ -253,8 +253,9 @@ def _explained() -> Iterator[None]:
             raise
         raise RuntimeError(
             f"dask lost X, or what was made of it ({type(error).__name__}: {error}). "
-            "Check that the cluster runs and that its workers have memory for several "
-            "chunks each, then start again."
+            "If the cluster was closed, start another and make X anew: what it kept, "
+            "a persisted X too, is gone with it. If it runs, give its workers memory "
+            "for several chunks each."
         ) from error
 
 

@@ -61,6 +61,10 @@ class Stored(Blocks):
         self.n_entries = n * p if n_entries is None else int(n_entries)
         self.row_blocks = self._cut()
 
+    def __repr__(self) -> str:
+        n, p = self.shape
+        return f"<{self.source}: {n:,} rows, {p:,} features, {self.dtype}>"
+
     def in_blocks(self, n_bytes: int) -> Stored:
         """Return the same rows, to be read in blocks of about so many bytes."""
         other = copy(self)

@@ -109,11 +109,22 @@ def to_host(a: Any) -> np.ndarray:
     if not is_foreign(a):
         return np.asarray(a)
     if hasattr(a, "detach"):  # torch
-        return np.asarray(a.detach().cpu().numpy())
+        if a.device.type == "meta":
+            raise ValueError(
+                f"A tensor of shape {tuple(a.shape)} is on meta: it has no numbers; "
+                "give one that holds data."
+            )
+        dense = a.detach() if _is_strided(a) else a.detach().to_dense()
+        return np.asarray(dense.cpu().numpy())
     if compat.is_cupy_array(a):
         return np.asarray(a.get())
     host = namespace(a).__array_namespace_info__().default_device()
     return np.asarray(compat.to_device(a, host))
+
+
+def _is_strided(a: Any) -> bool:
+    """Tell whether an array stores all its entries; sparse tensors of torch do not."""
+    return str(getattr(a, "layout", "torch.strided")) == "torch.strided"
 
 
 def to_device(a: Any, like: Tall) -> Tall:
@@ -886,6 +897,8 @@ def sorted_integers(labels: Any, n_samples: int) -> tuple[np.ndarray, Tall] | No
     and counting does not where integers are within a short range.
     """
     if not (isinstance(labels, np.ndarray) or is_tall(labels)):
+        return None
+    if not _is_strided(labels):
         return None
     xp = namespace(labels)
     if labels.shape != (n_samples,) or not xp.isdtype(labels.dtype, "integral"):

@@ -6,15 +6,16 @@ from scipy.stats import norm
 
 from ihgmm import IhSC, make_ihgmm
 from ihgmm.experiments.oracles import label_oracle
-from ihgmm.matrix import as_matrix
+from ihgmm.matrix import as_matrix, to_host
 from ihgmm.metrics import misclassification_rate
 from ihgmm.statistics.likelihood import (
+    Directions,
     Projections,
     evaluate_mixture,
     fit_mixture,
     indicators,
     joint_log_likelihood,
-    leave_one_out,
+    look,
     project,
     refine_labels,
     unit_weights,
@@ -23,6 +24,14 @@ from ihgmm.statistics.likelihood import (
 
 def squares(X):
     return (X**2).sum(axis=1)
+
+
+def leave_one_out(X, weights):
+    """Compare each row with the weighted sums of the others; return sums too."""
+    sums = to_host(X.adjoint(weights)).astype(np.float64)
+    loads = (weights**2).sum(axis=0)
+    directions = Directions(sums, (sums**2).sum(axis=0), loads)
+    return look(X, X.sqnorms, weights, directions), directions
 
 
 def seen_from(cosines, sqnorms, n_features):

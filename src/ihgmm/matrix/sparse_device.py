@@ -201,10 +201,10 @@ class SparseDevice(Matrix):
             return 0, -1, -1, 0.0
         return self.to_memory().not_finite()
 
-    # The same places with other values
-
     def threads(self) -> AbstractContextManager[Any]:
         return one_thread()  # what is left for the host is small
+
+    # The same places with other values
 
     def rescaled(self, factor: float) -> Self:
         return self._with(times(self.values, factor), self.unit / factor)

@@ -253,12 +253,7 @@ def _members(scores: Tall) -> Tall:
 
 def _first_members(scores: Tall) -> Tall:
     """Return 1 where a score is the first of the largest of its row."""
-    return _first(_members(scores))
-
-
-def _first(members: Tall) -> Tall:
-    """Leave 1 at the first place only."""
-    xp = namespace(members)
+    xp, members = namespace(scores), _members(scores)
     return members * xp.astype(xp.cumulative_sum(members, axis=2) == 1, members.dtype)
 
 

@@ -323,7 +323,7 @@ def _looking(
     *tall: Tall,
 ) -> Any:
     """Do some work on what is seen of a block of rows, and the block."""
-    return work(_look(block, sqnorms, weights, directions), block, *tall)
+    return work(look(block, sqnorms, weights, directions), block, *tall)
 
 
 def _next_block(
@@ -487,26 +487,11 @@ def indicators(labels: Tall, n_clusters: int) -> Tall:
     return one_hot(xp.astype(labels, xp.int64), n_clusters, widen(labels))
 
 
-def leave_one_out(X: Matrix, weights: Tall) -> tuple[Projections, Directions]:
-    """Compare each row with the weighted sums of the others; return sums of all too."""
-    weights = widen(X.to_device(weights))
-    _, (sums, loads) = X.sweep(_plain_sums, weights)
-    directions = Directions(sums, (sums**2).sum(axis=0), loads)
-    work = partial(_looking, _all_seen, directions)
-    (cosines, squares, loads, sqnorms), _ = X.sweep(work, X.sqnorms, weights)
-    return Projections(cosines, squares, loads, sqnorms, X.shape[1]), directions
-
-
-def _plain_sums(block: Matrix, weights: Tall) -> tuple[tuple[()], tuple[Any, Any]]:
-    squares = namespace(weights).sum(weights * weights, axis=0)
-    return (), (widen(block.adjoint(weights)), squares)
-
-
 def _all_seen(seen: Projections, _: Matrix) -> tuple[tuple[Tall, ...], tuple[()]]:
     return (seen.cosines, seen.center_sqnorms, seen.loads, seen.sqnorms), ()
 
 
-def _look(
+def look(
     block: Matrix, sqnorms: Tall, weights: Tall, directions: Directions
 ) -> Projections:
     """Compare rows with the sums of the others; ``weights`` are their own in these."""

@@ -25,7 +25,7 @@ MARKUP = re.compile(
     r"|`+[^`]*`+"  # names and code
     r"|\$[^$]*\$"  # formulas
     r"|<[^>]*>|https?://\S+"
-    r"|^\{\w+\}.*$|^\.\. .*$|^ *:\w[\w ]*:.*$",
+    r"|^\{\w+\}.*$|^\.\. .*$|^ *:\w[\w ]*:.*$|^   \w+$",
     re.MULTILINE,
 )
 # Lines of docstrings: an example, or the name and the type of a parameter.
@@ -62,7 +62,7 @@ def long_sentences(text, most):
     """Yield the line and the number of words of sentences that are too long."""
     for part in re.finditer(r"(?:(?!\n\s*(?:\n|[-|#*]|\d\.)|\|).)+", text, re.DOTALL):
         start = part.start()
-        for sentence in re.split(r"(?<=[.:;?!])\s+", part[0]):
+        for sentence in re.split(r"(?<=[.:;?!])[*)\"]*\s+", part[0]):
             words = len(sentence.split())
             if words > most:
                 yield text.count("\n", 0, start) + 1, words

@@ -1,8 +1,8 @@
-"""Check the English of pages and docstrings: ``python docs/check_prose.py``.
+"""Check the English of pages, docstrings and messages: ``python docs/check_prose.py``.
 
-The rules are in ``docs/prose.toml``: some checks of proselint, a list of our own, and the
-length of the longest sentence. Code, names of the package and targets of links are no prose and
-are left out. What is reported is the file, the line and what to write instead.
+The rules are in ``docs/prose.toml``: some checks of proselint, a list of our own, and
+the length of the longest sentence. Code, names of the package and targets of links are
+left out. Each fault is reported with its file, its line and what to write instead.
 """
 
 import ast
@@ -25,8 +25,9 @@ MARKUP = re.compile(
     r"|`+[^`]*`+"  # names and code
     r"|\$[^$]*\$"  # formulas
     r"|<[^>]*>|https?://\S+"
-    r"|^\{\w+\}.*$|^\.\. .*$|^ *:\w[\w ]*:.*$|^   \w+$",
-    re.MULTILINE,
+)
+DIRECTIVE = re.compile(
+    r"^\{\w+\}.*$|^\.\. .*$|^ *:\w[\w ]*:.*$|^   \w+$", re.MULTILINE
 )
 # Lines of docstrings: an example, or the name and the type of a parameter.
 NOT_PROSE = re.compile(r"\s*(>>>|\.\.\.) |\s*\*{,2}\w[\w, *]* : |\s*-+$")
@@ -40,7 +41,7 @@ def blank(match):
 
 def prose_of_page(text):
     """Return a page without its code, on the same lines."""
-    return MARKUP.sub(blank, BLOCK.sub(blank, text))
+    return MARKUP.sub(blank, DIRECTIVE.sub("", BLOCK.sub(blank, text)))
 
 
 def prose_of_module(text):

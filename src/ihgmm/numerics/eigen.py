@@ -253,27 +253,32 @@ def start_block(
     size = sample_size(n, p, G.A.n_entries, W.shape[1], G.A.streamed)
     with G.A.threads():
         if size:
-            sample = sampled(n, size, rng)
-            part = G.take(sample)
-            block = orthonormal(part.A @ W, rng)
-            # One digit is enough here.
-            basis = Basis(block, part.A.adjoint(block))
-            start = block_krylov(
-                part,
-                basis,
-                k,
-                order,
-                0.1,
-                extra=min(W.shape[1], size) - k,
-                max_products=3,
-                quiet=True,
-            )
-            lead, _ = np.linalg.qr(to_host(part.A.adjoint(start.vectors)))
+            lead = _directions_of_sample(G, size, W, k, order, rng)
             found = lead.shape[1]
             # The other columns must not see what these already show.
             W[:, found:] -= lead @ (lead.T @ W[:, found:])
             W[:, :found] = lead
         return W, *G.A.product_and_adjoint(W)
+
+
+def _directions_of_sample(
+    G: GramOperator,
+    size: int,
+    W: np.ndarray,
+    k: int,
+    order: Order,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Return orthonormal directions in which a sample of the rows lies."""
+    part = G.take(sampled(G.shape[0], size, rng))
+    block = orthonormal(part.A @ W, rng)
+    basis = Basis(block, part.A.adjoint(block))
+    most = min(W.shape[1], size) - k
+    # One digit is enough here.
+    start = block_krylov(
+        part, basis, k, order, 0.1, extra=most, max_products=3, quiet=True
+    )
+    return np.linalg.qr(to_host(start.adjoint))[0]
 
 
 def sample_size(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -247,21 +246,15 @@ def _embed(
         lead, extra = min(k, n), 0
     else:
         lead, extra = _check_components(n_components, n, p), 0
-    solve = partial(
-        leading_eigenpairs,
-        k=lead,
-        extra=extra,
-        signal_only=options["order"] == "algebraic",
-        say=say,
-        **options,
-    )
-    pairs = solve(G)
+    wanted = options | {"extra": extra, "say": say}
+    wanted["signal_only"] = options["order"] == "algebraic"
+    pairs = leading_eigenpairs(G, lead, **wanted)
     diagonal: Any = "full" if gram == "full" else "zero"
     # What noise does to eigenvectors is more than this angle.
     if gram == "hetero" and _diagonal_turn(pairs, lead) > 0.05:
         diagonal = "imputed"
         G = impute_diagonal(G, lead, **options).gram
-        pairs = solve(G)
+        pairs = leading_eigenpairs(G, lead, **wanted)
     embedding = Embedding.of(G, pairs, lead, diagonal)
     embedding = embedding.weighted(signal_weights(pairs.values, lead))
     if X.weights is not None:

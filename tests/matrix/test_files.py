@@ -120,7 +120,6 @@ def test_memory_is_that_of_a_few_blocks(path):
         ("a,b\n1,2\n3,4,5\n", r"has 3 cells in row 2 after the header, and 2 names"),
         ('a,b\n1,5" pipe\n', r"quote in the middle of a cell, at byte 7, so that rows"),
         ('a,b\n1,"2\n3,4\n', r"ends inside a quoted cell; close its quote"),
-        ("a,b,a\n1,2,3\n", r"several columns named 'a'"),
         ("a,b\n", r"has a header but no rows"),
         ("", r"is empty"),
         ("\n\n", r"is empty"),

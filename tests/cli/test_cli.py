@@ -198,7 +198,7 @@ def test_predict_says_what_does_not_fit(sample):
         "lacks 2 of the 12 columns that the model was fitted on: 'f3', 'f5'" in message
     )
     table.assign(f3="text").to_csv("text.csv", index=False)
-    assert "column 'f3' does not hold numbers" in fail(
+    assert "column 'f3' cannot be used: text" in fail(
         "predict", "model.npz", "text.csv"
     )
     table.loc[2, "f1"] = np.nan
@@ -435,8 +435,8 @@ def test_the_report_tells_what_was_done_to_the_data(sample):
     good("report", "a.csv", "-k", 3, "--prepare", "scale", "-o", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")
     done = page[page.index("What was done") : page.index("Map of the rows")]
-    assert "Left out column <bdi>&#39;city&#39;</bdi>" in done
-    assert "Divided every column by its deviation." in done
+    assert "Left out 1 column: <bdi>&#39;city&#39;</bdi>" in done
+    assert "Divided 12 columns by the deviation (" in done
 
 
 COMMANDS = {

@@ -89,7 +89,7 @@ def test_predict_from_disk(name, table):
 def test_missing_cells_on_disk(name, table):
     table.loc[[7, 300], "f3"] = np.nan
     store(table, name)
-    message = fail("fit", name, "-k", "3", *BLOCKS)
+    message = fail("fit", name, "-k", "3", "--missing", "error", *BLOCKS)
     assert "2 of 400 rows have missing cells, all of them in column 'f3'" in message
     assert "row 8. Add --missing fit" in message
     for handling, rows in (("drop", 398), ("fit", 400)):

@@ -242,7 +242,7 @@ def test_sparse_columns_can_be_scaled(sample):
     write("sparse.npz", units, labels)
     prepared = ["--prepare", "scale", "--save", "m.npz"]
     found = good("fit", "sparse.npz", "-k", 3, *prepared)
-    assert "Divided 12 columns by the deviation." in found
+    assert "Divided 12 columns by the deviation ('col1': " in found
     model = load_model("m.npz")
     expected = IhSC(3, random_state=0).fit(units / units.std(axis=0))
     assert exact_recovery(model[-1].labels_, expected.labels_)

@@ -106,6 +106,7 @@ def fit(
             print_warning(text)
         screen.say(text, "yellow")
     out.print_labels(screen, len(labels), comparison, output, remarks)
+    screen.python(table.python)
     if save is not None:
         screen.say(f"model written to {save}; use it with: ihgmm predict {save} DATA")
 

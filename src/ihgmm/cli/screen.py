@@ -93,6 +93,13 @@ class Screen:
             else:
                 self.say(note.text, "yellow")
 
+    def python(self, lines: Iterable[str]) -> None:
+        """Print what prepares the data in Python, for people to copy."""
+        if lines := list(lines):
+            self.say("To read and prepare the same data in Python:", "bold")
+            for line in lines:
+                self.say(f"    {line}".rstrip())
+
     def table(self, columns: Mapping[str, str], rows: Iterable[Iterable[Any]]) -> None:
         """Print a table; the first column is on the left, the others on the right.
 

@@ -27,8 +27,8 @@ class Cells:
 def examine(table: Table) -> Cells:
     """Look at every cell of a table, in one pass if it is on disk."""
     if not table.on_disk:
-        return _examine(table.X)
-    blocks = list(table.X.map(lambda block: _examine(block.array)))
+        return examine_block(table.X)
+    blocks = list(table.X.map(lambda block: examine_block(block.array)))
     return Cells(
         np.concatenate([block.incomplete for block in blocks]),
         np.sum([block.gaps for block in blocks], axis=0),
@@ -37,7 +37,8 @@ def examine(table: Table) -> Cells:
     )
 
 
-def _examine(X: Any) -> Cells:
+def examine_block(X: Any) -> Cells:
+    """Look at every cell of an array, or of a sparse one."""
     if sp.issparse(X):
         # The estimator names the place of a NaN in sparse data.
         low, high = (_dense(bound(axis=0)) for bound in (X.min, X.max))

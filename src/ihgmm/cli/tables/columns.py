@@ -21,6 +21,7 @@ class Origin:
     python: str  # what reads it with pandas
     phrases: Sequence[str] = ()  # such as "as UTF-16", to be told
     decimal_point: str = "."
+    is_typed: bool = False  # text is text, even if it looks like numbers
 
 
 def choose_columns(arrow: Any, request: Request, origin: Origin) -> Table:
@@ -44,7 +45,7 @@ def choose_columns(arrow: Any, request: Request, origin: Origin) -> Table:
     chosen = list(request.features or request.columns)
     passed = {*beside, *request.dropped}
     judged = {
-        name: _judge(name, columns[name], request, origin.decimal_point)
+        name: _judge(name, columns[name], origin, asked_for=bool(chosen))
         for name in (chosen or names)
         if chosen or name not in passed
     }
@@ -90,10 +91,8 @@ def choose_columns(arrow: Any, request: Request, origin: Origin) -> Table:
 
 def describe_columns(table: Table) -> Table:
     """Return a table with notes of the columns that are used, and of those not."""
-    notes = []
-    if table.names is not None:
-        used = f"Used {counted(len(table.names), 'column')}: {quote_all(table.names)}."
-        notes.append(Note(used))
+    names = table.names or []
+    notes = [Note(f"Used {counted(len(names), 'column')}: {quote_all(names)}.")]
     if table.left_out:
         notes.append(Note(left_out_note(table.left_out)))
     return replace(table, notes=[*notes, *table.notes])
@@ -124,34 +123,37 @@ class _Judged:
     warning: Note | None = None
 
 
-def _judge(name: str, column: Any, request: Request, decimal_point: str) -> _Judged:
+def _judge(name: str, column: Any, origin: Origin, *, asked_for: bool) -> _Judged:
     """Return the numbers of a column, or why it is not used."""
+    judged = _judge_kind(name, column, origin)
+    if judged.values is None or asked_for:
+        return judged
+    if _looks_like_ids(name, column, judged.values):
+        what = "looks like ids: whole numbers, no two alike"
+        return _Judged(reason=what, may_be_ids=True)
+    return _Judged(reason="dates") if _looks_like_dates(judged.values) else judged
+
+
+def _judge_kind(name: str, column: Any, origin: Origin) -> _Judged:
+    """Return the numbers of a column, or why it has none."""
     from pyarrow import float64, types
 
-    kind, asked_for = column.type, bool(request.features or request.columns)
+    kind = column.type
     if types.is_temporal(kind):
         return _Judged(reason="dates")
     numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     if any(is_kind(kind) for is_kind in (*numeric, types.is_null)):
         # Whole numbers of more than 16 digits are rounded, not refused.
         values = np.asarray(column.cast(float64(), safe=False).to_numpy())
-        if np.isnan(values).all():
-            return _Judged(reason="empty")
-        if not asked_for and types.is_integer(kind):
-            if _looks_like_ids(name, column):
-                what = "looks like ids: whole numbers, no two alike"
-                return _Judged(reason=what, may_be_ids=True)
-            if _looks_like_dates(values):
-                return _Judged(reason="dates")
-        return _Judged(values)
+        return _Judged(reason="empty") if np.isnan(values).all() else _Judged(values)
     if types.is_dictionary(kind):
         column = column.cast(kind.value_type)
     if not (types.is_string(column.type) or types.is_large_string(column.type)):
         return _Judged(reason=f"holds {column.type}, not numbers")
-    return _judge_text(name, column, decimal_point)
+    return _judge_text(name, column, origin)
 
 
-def _judge_text(name: str, column: Any, decimal_point: str) -> _Judged:
+def _judge_text(name: str, column: Any, origin: Origin) -> _Judged:
     """Judge a column of text, which may be numbers as people write them."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -164,7 +166,9 @@ def _judge_text(name: str, column: Any, decimal_point: str) -> _Judged:
     n_cells = len(cells) - cells.null_count
     if n_cells == 0:
         return _Judged(reason="empty")
-    style, n_numbers = number_style(cells, decimal_point)
+    style, n_numbers = number_style(cells, origin.decimal_point)
+    if origin.is_typed:
+        n_numbers = 0
     n_bad = n_cells - n_numbers
     numbers = np.asarray(style.numbers(cells).to_numpy())
     plain = r"^[+-]?[0-9.]*([eE][+-]?\d+)?$"
@@ -175,7 +179,7 @@ def _judge_text(name: str, column: Any, decimal_point: str) -> _Judged:
         shown = None
     if n_bad == 0:
         return _Judged(numbers, style=shown)
-    is_bad = pc.invert(style.matches(cells))
+    is_bad = pc.or_(pc.invert(style.matches(cells)), origin.is_typed)
     row = pc.index(is_bad, True).as_py()
     first = f"{quote(cells[row].as_py())} in row {row + 1}"
     what = f"{n_bad:,} of {n_cells:,} cells that are not numbers, the first is {first}"
@@ -216,14 +220,14 @@ def _style_phrase(names: list[str], columns: dict[str, Any], point: str) -> str:
     return f"numbers as people write them in {quote_all(names)} ({example})"
 
 
-def _looks_like_ids(name: str, column: Any) -> bool:
+def _looks_like_ids(name: str, column: Any, values: np.ndarray) -> bool:
     """Return whether a column is named as ids are, and holds different integers."""
     pattern = r"((?i:^|.*[ _.\-])(?i:u?u?id|key)|.*[a-z]I[Dd])$"
     # Programs name a column of row numbers so.
     row_numbers = name.lower() in ("", "index", "unnamed: 0")
     return bool(
         (row_numbers or re.match(pattern, name))
-        and column.null_count == 0
+        and (values == np.round(values)).all()  # which NaN is not
         and len(column.unique()) == len(column) > 1
     )
 

@@ -85,13 +85,15 @@ def read_table(
     else:
         request.refuse_names()
         table = request.order(_built_in(request.source))
+    has_choice = table.is_mixed and table.source not in BUILT_IN
     if missing == "auto":
         missing = "fit" if fills else "drop"
     cells = examine(table)
     complete = handle_missing(table, request, missing, cells)
     if complete.X.shape[0] < table.X.shape[0] and not table.on_disk:
         cells = examine(complete)
-    return describe_columns(leave_out_constants(complete, request, cells))
+    table = leave_out_constants(complete, request, cells)
+    return describe_columns(table) if has_choice or table.left_out else table
 
 
 def _read_standard_input(request: Request) -> Table:
@@ -235,7 +237,7 @@ def _read_parquet(path: Path, request: Request, memory: float) -> Table:
     import pyarrow as pa
     import pyarrow.parquet
 
-    origin = Origin(f"pd.read_parquet({str(path)!r})")
+    origin = Origin(f"pd.read_parquet({str(path)!r})", is_typed=True)
     with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
         stored = pa.parquet.ParquetFile(path)
         size = 8 * stored.metadata.num_rows * stored.metadata.num_columns

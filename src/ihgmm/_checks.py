@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -245,22 +244,13 @@ def _check_finite(
             remedy = 'fill them in (for NaN, missing="fit" does)'
         raise ValueError(
             f"Input X contains {what} at row {row}, column {column} "
-            f"(NaN or infinite entries in all: {count}). {who} does not accept "
+            f"(NaN, masked or infinite entries in all: {count}). {who} does not accept "
             f"them: drop those rows, or {remedy}."
         )
 
 
 def _check_columns(X: Any) -> None:
-    """Raise if a data frame has columns of text, or X is no data but a model."""
-    if isinstance(X, str | os.PathLike):
-        raise TypeError(
-            f"X is the path {os.fspath(X)!r}; open it first, by ihgmm.open_data(path)."
-        )
-    if isinstance(X, BaseEstimator):
-        raise TypeError(
-            f"X is of type {type(X).__name__}, not data; give the data first and then, "
-            "where it is asked for, model.labels_."
-        )
+    """Raise if a data frame has columns of text."""
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
     text = []

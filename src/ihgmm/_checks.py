@@ -74,6 +74,14 @@ def check_flag(name: str, value: Any) -> None:
         raise TypeError(f"{name}={value!r} is not known; give True or False.")
 
 
+def check_verbose(name: str, value: Any) -> None:
+    """Raise unless ``value`` says how much to tell: True, False, or 0, 1 or 2."""
+    if not isinstance(value, (bool, np.bool_, Integral)):
+        raise TypeError(f"{name}={value!r} is not known; give 0, 1 or 2.")
+    if not 0 <= int(value) <= 2:
+        raise ValueError(f"{name}={value!r} is out of range; give 0, 1 or 2.")
+
+
 def check_n_clusters(name: str, value: Any) -> None:
     """Raise unless ``value`` is "auto" or a positive whole number."""
     if not isinstance(value, str):
@@ -157,7 +165,7 @@ def check_matrix(
     reset: bool = True,
     in_memory: bool = False,
     missing: str | None = None,
-    verbose: bool = False,
+    verbose: bool | int = False,
 ) -> Matrix:
     """Return data of any kind as a matrix that is safe to compute with.
 
@@ -169,7 +177,7 @@ def check_matrix(
     may be among the entries; None says that the caller knows no such choice.
     """
     matrix = open_matrix(X, estimator, reset=reset)
-    matrix.verbose = verbose
+    matrix.verbose = bool(verbose)
     if in_memory and not matrix.on_host:
         matrix = _to_memory(matrix, estimator)
     known = matrix
@@ -375,6 +383,29 @@ def check_clusters(
     array = check_labels("labels", labels, n_samples)
     classes, codes = np.unique(array, return_inverse=True)
     return classes, np.ravel(codes)
+
+
+def data_and_labels(X: Any, labels: Any) -> tuple[Any, Any]:
+    """Return data and labels; a fitted model stands for its labels, also before X."""
+    if _is_model(X):
+        X, labels = labels, X
+    if not _is_model(labels):
+        return X, labels
+    who = type(labels).__name__
+    if _is_model(X):
+        raise TypeError(
+            f"Both arguments are models, {type(X).__name__} and {who}; give the data "
+            "and one model, or the data and labels."
+        )
+    if not hasattr(labels, "labels_"):
+        raise ValueError(
+            f"This {who} has no labels_; fit it first, model.fit(X), or give labels."
+        )
+    return X, labels.labels_
+
+
+def _is_model(value: Any) -> bool:
+    return hasattr(value, "get_params") and hasattr(value, "fit")
 
 
 class LabelledRows(NamedTuple):

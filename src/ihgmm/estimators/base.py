@@ -32,6 +32,7 @@ from ihgmm._checks import (
     check_number,
     check_outliers,
     check_row_count,
+    check_verbose,
     check_weights,
     check_whiten,
     counted_rows,
@@ -105,7 +106,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "max_iter": check_count,
         "tol": partial(check_number, above=0),
         "outliers": check_outliers,
-        "verbose": check_flag,
+        "verbose": check_verbose,
     }
     missing: Missing | None = None  # of estimators that have no such parameter
     labels_: np.ndarray
@@ -207,7 +208,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
     _fewest_steps: ClassVar[int]
     n_clusters: int | Literal["auto"]
     gram: GramKind
-    verbose: bool
+    verbose: bool | int
     random_state: Any
     n_clusters_: int
     selection_: ClusterCount

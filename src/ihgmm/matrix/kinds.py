@@ -129,4 +129,3 @@ def _remedy(X: Any) -> str:
         return "the matrix in it alone: X[0]"
     readable = ("__len__", "__array__", "__dataframe__", "__array_interface__")
     return "" if any(hasattr(X, name) for name in readable) else matrix
-

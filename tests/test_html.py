@@ -56,7 +56,7 @@ def test_figures_are_those_of_the_results(sample):
     found = diagnose(X, labels)
     shown = Cells(found._repr_html_())
     assert shown.text.startswith("Well separated.")
-    assert ["data", "120 x 30"] == shown.lines[0][:2]
+    assert shown.lines[0][:2] == ["data", "120 x 30"]
     for words in found.warnings:
         assert words in shown.text
 

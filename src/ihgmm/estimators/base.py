@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeVar,
+    cast,
+)
 
 import numpy as np
 from sklearn.base import (
@@ -63,6 +72,9 @@ from ihgmm.numerics.missing import MISSING, Missing, learn_filler
 from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.outliers import OutlierRule, find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
+
+if TYPE_CHECKING:
+    from ihgmm.report import Page
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -131,23 +143,25 @@ class Clusterer(ClusterMixin, BaseEstimator):
             self._fit(check_matrix(X, self, in_memory=True))
         return self
 
-    def report(self, X: Any, path: Any, **options: Any) -> Path:
+    def report(self, X: Any, path: Any = None, **options: Any) -> Path | Page:
         """Write the clustering as one page of HTML that opens in any browser.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The data of the fit.
-        path : str or path
-            The file to write, ending in .html.
+        path : str or path, optional
+            The file to write, ending in .html. Without one the page is returned, and a
+            notebook shows it.
         **options
-            ``ids``, ``id_name``, ``feature_names``, ``title``, ``labels_true`` and
-            ``notes``, as :func:`ihgmm.report.write_report` takes them.
+            ``ids``, ``id_name``, ``feature_names``, ``title``, ``labels_true``,
+            ``notes``, ``names`` of clusters and others, as
+            :func:`ihgmm.report.write_report` takes them.
 
         Returns
         -------
-        Path
-            The file.
+        Path or Page
+            The file, or the page where no path is given.
         """
         from ihgmm.report import write_report  # a look upwards, when it is asked for
 

@@ -17,6 +17,7 @@ from ihgmm._checks import (
     generator,
     hint_at_counts,
 )
+from ihgmm._html import count_html
 from ihgmm._text import automatic_count_warnings, count_summary
 from ihgmm._warnings import warn
 from ihgmm.matrix import Matrix, namespace, only, to_host
@@ -140,6 +141,9 @@ class ClusterCount:
         """Whether that column dominates still when divided by its deviation."""
         # It then has length 1 / (1 - share of its mean) or more, each other one has 1.
         return (1 - self.largest_mean) * max(self.n_features - 1, 2) < 1
+
+    def _repr_html_(self) -> str:
+        return count_html(self)
 
     def __repr__(self) -> str:
         return (

@@ -36,6 +36,13 @@ class Need:
     sample_rows : int or None
         If not: the largest sample of the rows whose fit has room; None if that is too
         few for a fit.
+
+    Examples
+    --------
+    >>> from ihgmm.planning import plan
+    >>> need = plan(10**6, 100, 10).needs["on disk"]
+    >>> need.passes, need.fits
+    (3, True)
     """
 
     passes: int
@@ -69,6 +76,13 @@ class Workers:
         the solver gives up.
     seconds : float
         Time that a fit takes at least, by these rates.
+
+    Examples
+    --------
+    >>> from ihgmm.planning import plan
+    >>> workers = plan(10**9, 1_000, 10, workers=64, worker_memory=96e9).workers
+    >>> workers.rows, workers.enough
+    (15625000, 46)
     """
 
     count: int
@@ -118,6 +132,13 @@ class Plan:
         dask", where it is the client's memory, which holds nothing for each row.
     workers : Workers or None
         What a fit takes of the workers of dask, where their number was given.
+
+    Examples
+    --------
+    >>> from ihgmm.planning import plan
+    >>> planned = plan(10**9, 1_000, 10, memory=64e9, gpu_memory=141e9)
+    >>> [place for place, need in planned.needs.items() if need.fits]
+    ['on dask']
     """
 
     n_samples: int

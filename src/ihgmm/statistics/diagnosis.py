@@ -45,7 +45,19 @@ from ihgmm.theory import CorollaryConditions, corollary_conditions
 
 
 class Verdict(StrEnum):
-    """What to think of labels. A verdict is equal to its sentence, and shown as it."""
+    """What to think of labels. A verdict is equal to its sentence, and shown as it.
+
+    Examples
+    --------
+    >>> from ihgmm.statistics.diagnosis import Verdict
+    >>> for verdict in Verdict:
+    ...     print(verdict)
+    one cluster: nothing to separate
+    well separated
+    separated, a few rows uncertain
+    at the threshold: expect errors
+    no separation: do not trust these labels
+    """
 
     ONE_CLUSTER = "one cluster: nothing to separate"
     WELL_SEPARATED = "well separated"
@@ -66,7 +78,14 @@ class Edge(StrEnum):
 
 
 class CautionKind(StrEnum):
-    """What to look at; each with the names of its figures."""
+    """What to look at; each with the names of its figures.
+
+    Examples
+    --------
+    >>> from ihgmm.statistics.diagnosis import CautionKind
+    >>> [kind.name for kind in CautionKind][:3]
+    ['ZERO_ROWS', 'HUGE_ROWS', 'RULING_COLUMN']
+    """
 
     ZERO_ROWS = auto()  # rows
     HUGE_ROWS = auto()  # rows, share
@@ -90,7 +109,17 @@ class CautionKind(StrEnum):
 
 @dataclass(frozen=True)
 class Caution:
-    """A reason to look twice, with the figures behind it."""
+    """A reason to look twice, with the figures behind it.
+
+    Examples
+    --------
+    >>> from ihgmm import diagnose, make_ihgmm
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> X[:, 0] *= 1000
+    >>> caution = diagnose(X, kinds).cautions[0]
+    >>> caution.kind.name, sorted(caution.figures)
+    ('HUGE_ROWS', ['rows', 'share'])
+    """
 
     kind: CautionKind
     figures: dict[str, Any]
@@ -146,6 +175,14 @@ class Diagnosis:
         Probability from which the label of a row counts as certain: 0.9.
     n_outliers : int
         Rows that are in no cluster and were left out; ``n_samples`` are the others.
+
+    Examples
+    --------
+    >>> from ihgmm import diagnose, make_ihgmm
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> diagnosis = diagnose(X, kinds)
+    >>> diagnosis.verdict, diagnosis.expected_error < 0.01
+    ('well separated', True)
     """
 
     n_samples: int

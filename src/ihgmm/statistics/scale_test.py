@@ -30,7 +30,15 @@ from ihgmm.statistics.correlation import Along, variance_ratios
 
 
 class Advice(StrEnum):
-    """Which mixture to use."""
+    """Which mixture to use.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm, scale_heterogeneity_test
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> scale_heterogeneity_test(X, kinds).advice.name
+    'IHGMM'
+    """
 
     IHGMM = "Ih-GMM"
     CLASSICAL = "classical mixture"
@@ -93,6 +101,14 @@ class ScaleTest:
         entries would make it, as rows of other clusters show; about 1 for independent
         noise. NaN where no other cluster tells; there entries are taken to be
         independent.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm, scale_heterogeneity_test
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> test = scale_heterogeneity_test(X, kinds)
+    >>> test.p_value < 0.001, round(test.spread, 1)
+    (True, 0.5)
     """
 
     p_value: float

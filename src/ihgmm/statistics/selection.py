@@ -93,6 +93,14 @@ class ClusterCount:
         What was measured for each number tried; for "combined" only.
     required_strength : float
         Prediction strength from which a number of clusters counts as stable.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm, select_n_clusters
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> count = select_n_clusters(X, random_state=0)
+    >>> count.n_clusters, count.rank, count.confidence.value
+    (3, 3, 'high')
     """
 
     n_clusters: int

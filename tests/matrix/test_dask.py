@@ -155,19 +155,20 @@ def test_sparse_blocks_are_counted_as_in_memory():
     # Dense, this would be so much that rows are drawn, and cosines not looked at.
     rng = np.random.default_rng(0)
     rates = 0.05 * rng.gamma(0.5, 2.0, (4, 300))
-    blocks = sp.csr_array(rng.poisson(rates[rng.integers(4, size=30_000)]) * 1.0)
-    wanted = select_n_clusters(blocks, random_state=0)
-    stored = da.from_array(np.arange(30_000)[:, None], chunks=(10_000, 1)).map_blocks(
+    blocks = sp.csr_array(rng.poisson(rates[rng.integers(4, size=22_000)]) * 1.0)
+    options = {"method": "parallel", "random_state": 0}
+    wanted = select_n_clusters(blocks, **options)
+    stored = da.from_array(np.arange(22_000)[:, None], chunks=(11_000, 1)).map_blocks(
         lambda index: blocks[index[:, 0]],
-        chunks=((10_000,) * 3, (300,)),
+        chunks=((11_000,) * 2, (300,)),
         dtype=np.float64,
         meta=sp.csr_array((0, 0)),
     )
     rows = as_matrix(stored)
-    found = select_n_clusters(rows, random_state=0)
+    found = select_n_clusters(rows, **options)
     assert rows.n_entries == blocks.nnz
     assert (found.n_clusters, found.gram) == (wanted.n_clusters, wanted.gram)
-    assert found.n_rows == wanted.n_rows == 30_000
+    assert found.n_rows == wanted.n_rows == 22_000
     assert_allclose(found.eigenvalues, wanted.eigenvalues, rtol=1e-6)
     assert_allclose(found.null, wanted.null, rtol=1e-6)
     assert_allclose(found.edge, wanted.edge, rtol=1e-6)

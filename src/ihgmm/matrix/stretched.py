@@ -9,7 +9,7 @@ import numpy as np
 
 from ihgmm.matrix.base import Index, Matrix
 from ihgmm.matrix.kinds import as_matrix
-from ihgmm.matrix.tall import Tall, keep, namespace, widen
+from ihgmm.matrix.tall import Tall, clip, keep, widen
 from ihgmm.matrix.view import View, Work
 
 
@@ -58,7 +58,7 @@ class Stretched(View):
             return super().row_sqnorms(column_weights)
         along = widen(self.matrix @ self._B)
         more = (along**2) @ self.matrix.to_device(self._factors**2 - 1)
-        return keep(namespace(more).clip(self.matrix.sqnorms + more, 0.0, None))
+        return keep(clip(self.matrix.sqnorms + more, 0.0, None))
 
     def rescaled(self, factor: float) -> Stretched:
         return Stretched(self.matrix.rescaled(factor), self._basis, self._factors)

@@ -628,11 +628,21 @@ def _in_bin(low: float, high: float, values: Tall, counts: Tall | None = None) -
 
 
 @by_block
+@by_block
 def ratio(a: Any, b: Tall, otherwise: float = 0.0) -> Tall:
     """Return ``a / b`` where b is positive, another number elsewhere."""
     xp, some = namespace(b), b > 0
     one = xp.ones_like(b)
     return xp.where(some, a / xp.where(some, b, one), otherwise * one)
+
+
+@by_block
+def clip(a: Tall, least: Any, most: Any) -> Tall:
+    """Return numbers, none less and none more than given; None for no limit.
+
+    Block by block: what dask makes of limits itself, blocks on a GPU do not take.
+    """
+    return namespace(a).clip(a, least, most)
 
 
 def place(values: Tall, where: Tall, others: Tall | None = None) -> Tall:

@@ -18,6 +18,7 @@ import numpy as np
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     cast_like,
+    clip,
     keep,
     median,
     number,
@@ -129,7 +130,7 @@ class Embedding:
             slope = 2 * _quotient(squares, values + (own - imputed)[:, None])
             room, missing = 1 - slope @ counted, squares @ counted - imputed
             step = xp.where(room > 0, _quotient(missing, room), own)
-            before, imputed = imputed, xp.clip(imputed + step, None, own)
+            before, imputed = imputed, clip(imputed + step, None, own)
             found = _quotient(few, values + (own - imputed)[:, None])
             if not bool(xp.any(xp.abs(imputed - before) > 1e-9 * own)):
                 break
@@ -164,7 +165,7 @@ class Embedding:
         own = sqnorms * row_factors(sqnorms, self.longest) ** 2
         signal = (coordinates**2) @ cast_like(lengths**2, coordinates)
         xp = namespace(own)
-        variances = xp.clip(own - signal, 0.0, None) / (p - m)
+        variances = clip(own - signal, 0.0, None) / (p - m)
         norms = np.square(self.directions[:, live], dtype=np.float64).sum(axis=0)
         load = float(
             (self.weights[live] ** 2 * norms / self.eigenvalues[live] ** 2).sum()

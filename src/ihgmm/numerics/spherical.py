@@ -14,6 +14,7 @@ import numpy as np
 
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
+    clip,
     draw_rows,
     few_rows,
     largest,
@@ -139,7 +140,7 @@ def _place(
     products, labels = _nearest(centers, block)
     xp, shape = namespace(products), (block.shape[0], len(centers))
     best = xp.reshape(widen(pick(products, labels)), shape)
-    gaps = 1.0 - xp.clip(best * _inverse(sqnorms)[:, None], None, 1.0)
+    gaps = 1.0 - clip(best * _inverse(sqnorms)[:, None], None, 1.0)
     gaps = gaps if weights is None else gaps * weights[:, None]
     return (xp.reshape(labels, shape),), (xp.sum(gaps, axis=0),)
 
@@ -149,7 +150,7 @@ def _misfits(
 ) -> tuple[tuple[Tall], tuple[()]]:
     """Return how badly rows fit their nearest centre; 0 for zero rows."""
     inverse, best = _inverse(sqnorms), widen(pick(*_nearest(centers[None], block)))
-    gaps = namespace(best).clip(1.0 - best * inverse, 0.0, None)
+    gaps = clip(1.0 - best * inverse, 0.0, None)
     live = namespace(gaps).astype(sqnorms > 0, gaps.dtype)
     return (_counted(gaps, weights) * live,), ()
 
@@ -191,7 +192,7 @@ def _plus_plus(
     def gaps_to(at: Tall) -> Any:
         """Return ``1 - cosine`` of every row with those at some positions."""
         cosines = widen(few @ unit(to_host(at)).T) * inverse[:, None]
-        gaps = xp.clip(1.0 - cosines, 0.0, None)
+        gaps = clip(1.0 - cosines, 0.0, None)
         return xp.reshape(xp.matrix_transpose(gaps), (*at.shape, -1))
 
     for i in range(0, n_runs, step):

@@ -23,6 +23,7 @@ from ihgmm._text import caution_text, diagnosis_summary
 from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import (
     Groups,
+    clip,
     draw_rows,
     few_rows,
     number,
@@ -386,7 +387,7 @@ def _calibrated(
     error = expit(trust * logit(doubt) + 0.17)
     # Rows differ by less than the fits say; the mean is settled.
     xp, step = namespace(support), max(1, support.shape[0] // 10_000)
-    sure = xp.clip(support, 0.01, 0.99)
+    sure = clip(support, 0.01, 0.99)
     scores = 0.4 * trust * xp.log(sure / (1 - sure))
     some = to_host(scores[::step])[to_host(live[::step])]
     shift = float(

@@ -24,6 +24,7 @@ import numpy as np
 from ihgmm.matrix import Matrix, Tall, as_matrix, namespace
 from ihgmm.matrix.tall import (
     cast_like,
+    clip,
     column_totals,
     log_ndtr,
     number,
@@ -448,7 +449,7 @@ class Projections:
         """Squared sines of the angles between rows and centres."""
         # No row fits a centre without any noise: this is the least squared sine.
         rest = 1.0 - self.cosines * self.cosines
-        return namespace(rest).clip(rest, 1e-12, None)
+        return clip(rest, 1e-12, None)
 
     @property
     def across(self) -> Tall:
@@ -458,8 +459,7 @@ class Projections:
     def accuracy(self, variances: np.ndarray) -> Tall:
         """Return squared cosines of the centres with the true ones, at least 0.001."""
         noise = self.loads * to_device(self.n_features * variances, self.loads)
-        xp = namespace(noise)
-        return xp.clip(1.0 - ratio(noise, self.center_sqnorms, 1.0), 1e-3, 1.0)
+        return clip(1.0 - ratio(noise, self.center_sqnorms, 1.0), 1e-3, 1.0)
 
     def weights(self, memberships: Tall, noise: Noise) -> Tall:
         """Return the weight of each row in each centre: its length over its noise.
@@ -468,7 +468,7 @@ class Projections:
         weight 0 in it. Unless noise is individual, it is the same within a cluster.
         """
         xp = namespace(memberships)
-        weights = memberships * xp.clip(self.cosines, 0.0, None)
+        weights = memberships * clip(self.cosines, 0.0, None)
         norms = xp.sqrt(self.sqnorms)
         if noise == "individual":
             weights = weights / self.sines
@@ -521,7 +521,7 @@ def project(block: Matrix, directions: Directions) -> Projections:
 def _cosines(inner: Tall, squares: Tall, sqnorms: Tall) -> Tall:
     xp = namespace(inner)
     lengths = xp.sqrt(squares * sqnorms[:, None])
-    return xp.clip(ratio(inner, lengths), -1.0, 1.0)
+    return clip(ratio(inner, lengths), -1.0, 1.0)
 
 
 def joint_log_likelihood(
@@ -538,13 +538,13 @@ def joint_log_likelihood(
     along, across = seen.along, seen.across
     xp = namespace(along)
     if variances is None:
-        variance = xp.clip(across / freedom, tiny, None)
+        variance = clip(across / freedom, tiny, None)
         fit: Any = freedom
     else:
         accuracy = seen.accuracy(variances)
-        signal = xp.clip(along, 0.0, None) ** 2 * (1.0 / accuracy - 1.0)
+        signal = clip(along, 0.0, None) ** 2 * (1.0 / accuracy - 1.0)
         variance = to_device(variances, along) + signal / p
-        variance = xp.clip(variance, tiny, None)
+        variance = clip(variance, tiny, None)
         fit = across / variance
     value = -0.5 * (freedom * xp.log(2 * np.pi * variance) + fit)
     value += log_ndtr(along / xp.sqrt(variance))
@@ -578,7 +578,7 @@ def _noise_variances(seen: Projections, members: Tall, noise: Noise) -> np.ndarr
     falls as the variance rises, so that one value agrees with itself.
     """
     xp = namespace(members)
-    along = xp.clip(seen.cosines, 0.0, None) ** 2
+    along = clip(seen.cosines, 0.0, None) ** 2
     length = members * seen.sqnorms[:, None]
     live = members * widen(seen.sqnorms > 0)[:, None]
     freedom = max(seen.n_features - 1, 1)
@@ -586,7 +586,7 @@ def _noise_variances(seen: Projections, members: Tall, noise: Noise) -> np.ndarr
     entries = entries * freedom
 
     def excess(variances: np.ndarray) -> np.ndarray:
-        signal = xp.clip(along / seen.accuracy(variances), None, 1.0)
+        signal = clip(along / seen.accuracy(variances), None, 1.0)
         left = to_host(xp.sum(length * (1.0 - signal), axis=0)) - variances * entries
         return np.full_like(left, left.sum()) if noise == "common" else left
 

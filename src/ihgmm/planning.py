@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ihgmm._checks import check_choice, check_count, check_number, check_row_count
+from ihgmm._html import plan_html
 from ihgmm._text import plan_advice, plan_heading, plan_table, size, workers_table
 from ihgmm.matrix.stored import Stored
 from ihgmm.numerics.eigen import check_size, sample_size
@@ -151,6 +152,9 @@ class Plan:
     chunk_passes: int
     needs: dict[str, Need]
     workers: Workers | None = None
+
+    def _repr_html_(self) -> str:
+        return plan_html(self)
 
     def __repr__(self) -> str:
         fits = (

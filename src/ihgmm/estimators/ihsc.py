@@ -132,9 +132,10 @@ class IhSC(InSteps, CosineClusterer):
     tol : float, default=1e-2
         Largest angle, in radians, between the computed and the true leading subspace.
         Noise in the data turns that subspace by more.
-    verbose : bool, default=False
-        Write a line for each step of the fit, with its time, and show how far each
-        pass over data on disk has come.
+    verbose : bool or int, default=False
+        With 1 or True, write a line for each step of the fit, with its time, and show
+        how far each pass over data on disk has come. With 2, also write a line for
+        each round within a step.
     random_state : int, RandomState, Generator or None, default=None
         Seed; the same seed gives the same labels.
 
@@ -240,7 +241,7 @@ class IhSC(InSteps, CosineClusterer):
         n_init: int | Literal["auto"] = "auto",
         max_iter: int = 300,
         tol: float = 1e-2,
-        verbose: bool = False,
+        verbose: bool | int = False,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters

@@ -56,6 +56,18 @@ def drawn(X: Matrix, rows: np.ndarray) -> Matrix:
     return copy
 
 
+def on_few_rows(X: Matrix, rows: np.ndarray, work: Callable[[Matrix], T]) -> T:
+    """Return what some work makes of few rows, in increasing order, in memory.
+
+    Those of data on a cluster come together on one worker, and the work goes there.
+    """
+    if not X.distributed:
+        return work(X.by_rows().take(rows))
+    copy: Any = drawn(X, rows)
+    (found,) = copy.in_one_block().map(work)
+    return found
+
+
 def _entries(block: Any) -> tuple[tuple[Any], tuple[()]]:
     return (block.array,), ()
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm._checks import check_count
+from ihgmm._html import features_html
 from ihgmm.matrix import to_host
 from ihgmm.matrix.tall import unit_rows
 from ihgmm.statistics.model import check_model
@@ -37,6 +38,9 @@ class TellingFeatures:
     features: np.ndarray
     scores: np.ndarray
     contrasts: np.ndarray
+
+    def _repr_html_(self) -> str:
+        return features_html(self)
 
     def __repr__(self) -> str:
         k, p = self.contrasts.shape

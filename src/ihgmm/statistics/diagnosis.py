@@ -15,10 +15,12 @@ from scipy.special import expit, logit
 from ihgmm._checks import (
     check_choice,
     check_matrix,
+    data_and_labels,
     generator,
     labelled_rows,
     warn_zero_rows,
 )
+from ihgmm._html import diagnosis_html
 from ihgmm._text import caution_text, diagnosis_summary
 from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import (
@@ -60,7 +62,7 @@ class Verdict(StrEnum):
     ONE_CLUSTER = "one cluster: nothing to separate"
     WELL_SEPARATED = "well separated"
     SEPARATED = "separated, a few rows uncertain"
-    THRESHOLD = "at the threshold: expect errors"
+    OVERLAPPING = "clusters overlap: expect many wrong labels"
     NO_SEPARATION = "no separation: do not trust these labels"
 
     def __repr__(self) -> str:
@@ -226,7 +228,7 @@ class Diagnosis:
             return Verdict.WELL_SEPARATED
         if self.expected_error < 0.15:
             return Verdict.SEPARATED
-        return Verdict.THRESHOLD
+        return Verdict.OVERLAPPING
 
     @property
     def edge(self) -> Edge | None:
@@ -249,6 +251,9 @@ class Diagnosis:
     def summary(self) -> str:
         """The verdict, each figure with its meaning, and the warnings."""
         return diagnosis_summary(self)
+
+    def _repr_html_(self) -> str:
+        return diagnosis_html(self)
 
     def __repr__(self) -> str:
         return (
@@ -279,10 +284,11 @@ def diagnose(
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The data that was clustered; also a torch tensor or another library's array,
         which stays on its device.
-    labels : array-like of shape (n_samples,)
-        The cluster of each row: labels of any kind, from any method, such as
-        ``labels_`` of :class:`ihgmm.IhSC`. Rows with -1, beside clusters numbered from
-        0, are outliers: they are counted and left out, and their certainty is NaN.
+    labels : array-like of shape (n_samples,), or fitted estimator
+        The cluster of each row: labels of any kind, from any method. A fitted model
+        stands for its ``labels_``, and may also come first: ``diagnose(model, X)``.
+        Rows with -1, beside clusters numbered from 0, are outliers: they are counted
+        and left out, and their certainty is NaN.
     gram : {"hetero", "hollow", "full", "cosine"}, default="hetero"
         The Gram matrix whose eigenvalues are looked at; give that of the fit.
     clip : float or None, default=1.5
@@ -332,6 +338,7 @@ def diagnose(
     check_choice("gram", gram, GRAMS)
     rng = generator(random_state)
     check_choice("missing", missing, MISSING)
+    X, labels = data_and_labels(X, labels)
     data = check_matrix(X, missing=missing)
     if missing == "fit":
         data = learn_filler(data)(data)

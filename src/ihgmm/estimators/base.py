@@ -55,6 +55,7 @@ from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, only, to_ho
 from ihgmm.matrix.tall import (
     by_block,
     cast_like,
+    clip,
     number,
     row_dots,
     row_lengths,
@@ -237,7 +238,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
         """Scale times the length of the centre, for each row of the fit."""
         labels, scales = to_device(self.labels_, self.scales_), self.scales_
         # The scales of outliers, whose label is -1, are NaN.
-        labels = namespace(labels).clip(labels, 0, None)
+        labels = clip(labels, 0, None)
         with np.errstate(over="ignore", under="ignore"):
             lengths = take_lines(row_lengths(self.cluster_centers_), labels)
             return cast_like(widen(scales) * lengths, scales)
@@ -465,7 +466,7 @@ class CosineClusterer(CenterClusterer):
         xp = namespace(cosines)
         norms = cast_like(xp.sqrt(X.sqnorms), cosines)
         norms = xp.where(norms == 0, xp.ones_like(norms), norms)
-        return xp.clip(cosines / norms[:, None], -1.0, 1.0)
+        return clip(cosines / norms[:, None], -1.0, 1.0)
 
     def _nearness(self, X: Matrix) -> Any:
         """Return cosines, or their sizes where opposite rows are of one cluster."""
@@ -548,4 +549,4 @@ def distances(rows: Tall, centers: np.ndarray) -> Tall:
     xp, there = namespace(wide), to_device(centers.astype(np.float64), wide)
     squares = row_dots(wide, wide)[:, None] + row_dots(there, there)
     squares = squares - 2 * wide @ there.T
-    return cast_like(xp.sqrt(xp.clip(squares, 0.0, None)), rows)
+    return cast_like(xp.sqrt(clip(squares, 0.0, None)), rows)

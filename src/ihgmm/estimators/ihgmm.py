@@ -27,6 +27,7 @@ from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import (
     Groups,
     cast_like,
+    clip,
     few_rows,
     keep,
     logsumexp,
@@ -410,7 +411,7 @@ class IhGMM(DensityMixin, InSteps):
         """
         bic, memberships = self._criteria(X)
         xp = namespace(memberships)
-        logs = xp.log(xp.clip(memberships, 1e-300, None))
+        logs = xp.log(clip(memberships, 1e-300, None))
         return bic - 2 * number(xp.sum(memberships * logs))
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:

@@ -19,6 +19,7 @@ from ihgmm._warnings import warn
 from ihgmm.estimators.base import CosineClusterer, InSteps, mark
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
+    clip,
     keep,
     number,
     order_by_size,
@@ -455,7 +456,7 @@ class IhSC(InSteps, CosineClusterer):
             sqnorms = sqnorms * data.to_device(weights)
         sqnorms = mark(sqnorms, self._is_outlier(data), 0.0)
         xp = namespace(best)
-        each = [sqnorms * xp.clip(best, 0.0, None) ** 2, sqnorms]
+        each = [sqnorms * clip(best, 0.0, None) ** 2, sqnorms]
         known, total = (number(xp.sum(values)) for values in each)
         return known / total if total else 0.0
 

@@ -25,6 +25,14 @@ class TellingFeatures:
         above 0 where the cluster has more of a feature than the others.
     contrasts : ndarray of shape (n_clusters, n_features)
         The contrasts of all features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.statistics.contrasts import telling_features
+    >>> found = telling_features(2 * np.eye(3) + 1)
+    >>> found.features[:, 0]  # the most distinctive feature of each cluster
+    array([0, 1, 2])
     """
 
     features: np.ndarray

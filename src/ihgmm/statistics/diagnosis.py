@@ -25,6 +25,7 @@ from ihgmm._text import caution_text, diagnosis_summary
 from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import (
     Groups,
+    clip,
     draw_rows,
     few_rows,
     number,
@@ -44,7 +45,19 @@ from ihgmm.theory import CorollaryConditions, corollary_conditions
 
 
 class Verdict(StrEnum):
-    """What to think of labels. A verdict is equal to its sentence, and shown as it."""
+    """What to think of labels. A verdict is equal to its sentence, and shown as it.
+
+    Examples
+    --------
+    >>> from ihgmm.statistics.diagnosis import Verdict
+    >>> for verdict in Verdict:
+    ...     print(verdict)
+    one cluster: nothing to separate
+    well separated
+    separated, a few rows uncertain
+    at the threshold: expect errors
+    no separation: do not trust these labels
+    """
 
     ONE_CLUSTER = "one cluster: nothing to separate"
     WELL_SEPARATED = "well separated"
@@ -65,7 +78,14 @@ class Edge(StrEnum):
 
 
 class CautionKind(StrEnum):
-    """What to look at; each with the names of its figures."""
+    """What to look at; each with the names of its figures.
+
+    Examples
+    --------
+    >>> from ihgmm.statistics.diagnosis import CautionKind
+    >>> [kind.name for kind in CautionKind][:3]
+    ['ZERO_ROWS', 'HUGE_ROWS', 'RULING_COLUMN']
+    """
 
     ZERO_ROWS = auto()  # rows
     HUGE_ROWS = auto()  # rows, share
@@ -89,7 +109,17 @@ class CautionKind(StrEnum):
 
 @dataclass(frozen=True)
 class Caution:
-    """A reason to look twice, with the figures behind it."""
+    """A reason to look twice, with the figures behind it.
+
+    Examples
+    --------
+    >>> from ihgmm import diagnose, make_ihgmm
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> X[:, 0] *= 1000
+    >>> caution = diagnose(X, kinds).cautions[0]
+    >>> caution.kind.name, sorted(caution.figures)
+    ('HUGE_ROWS', ['rows', 'share'])
+    """
 
     kind: CautionKind
     figures: dict[str, Any]
@@ -145,6 +175,14 @@ class Diagnosis:
         Probability from which the label of a row counts as certain: 0.9.
     n_outliers : int
         Rows that are in no cluster and were left out; ``n_samples`` are the others.
+
+    Examples
+    --------
+    >>> from ihgmm import diagnose, make_ihgmm
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> diagnosis = diagnose(X, kinds)
+    >>> diagnosis.verdict, diagnosis.expected_error < 0.01
+    ('well separated', True)
     """
 
     n_samples: int
@@ -393,7 +431,7 @@ def _calibrated(
     error = expit(trust * logit(doubt) + 0.17)
     # Rows differ by less than the fits say; the mean is settled.
     xp, step = namespace(support), max(1, support.shape[0] // 10_000)
-    sure = xp.clip(support, 0.01, 0.99)
+    sure = clip(support, 0.01, 0.99)
     scores = 0.4 * trust * xp.log(sure / (1 - sure))
     some = to_host(scores[::step])[to_host(live[::step])]
     shift = float(

@@ -17,6 +17,7 @@ from ihgmm._text import SCALE_ASSUMPTIONS, scale_recommendation, scale_table
 from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import (
     Groups,
+    clip,
     few_rows,
     number,
     ratio,
@@ -29,7 +30,15 @@ from ihgmm.statistics.correlation import Along, variance_ratios
 
 
 class Advice(StrEnum):
-    """Which mixture to use."""
+    """Which mixture to use.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm, scale_heterogeneity_test
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> scale_heterogeneity_test(X, kinds).advice.name
+    'IHGMM'
+    """
 
     IHGMM = "Ih-GMM"
     CLASSICAL = "classical mixture"
@@ -92,6 +101,14 @@ class ScaleTest:
         entries would make it, as rows of other clusters show; about 1 for independent
         noise. NaN where no other cluster tells; there entries are taken to be
         independent.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm, scale_heterogeneity_test
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> test = scale_heterogeneity_test(X, kinds)
+    >>> test.p_value < 0.001, round(test.spread, 1)
+    (True, 0.5)
     """
 
     p_value: float
@@ -313,9 +330,7 @@ def row_figures(
     v = v * widen(square > spread(rounding))
     # What y * u and the mean took of the noise; with one feature, all of it.
     rest = spread(1 - power) * (1 - weight)
-    noise = xp.clip(
-        ratio(noise, xp.where(rest > 1e-9, rest, 0 * rest), np.inf), 0, None
-    )
+    noise = clip(ratio(noise, xp.where(rest > 1e-9, rest, 0 * rest), np.inf), 0, None)
     gain = ratio(v, square**1.5) * spread(length[other, 0])
     level = np.einsum("ij,ij->i", u, means)
     last = Along(*sums[:3]), sums[3]
@@ -404,7 +419,7 @@ def _raised(a: Tall, share: Tall) -> Tall:
     # order, no part in the mean of the statistic, where sum(e)**2 - sum(e**2) of a row
     # has the weight sum((u * d)**2) ** (-3 / 2).
     factor = 2.5 - 2.5**0.5
-    share = namespace(a).clip(share, 0.0, 0.9)  # the factor below has no bound
+    share = clip(share, 0.0, 0.9)  # the factor below has no bound
     return a * (1 + factor * share / (1 - share))
 
 
@@ -425,7 +440,7 @@ def _weights(X: Matrix, groups: Groups) -> Tall:
     means = groups.weighted_sums(X, 1 / size).astype(np.float64)
     cross, squares = groups.inner_products(X, means), (means**2).sum(axis=1)
     xp = namespace(cross)
-    left = xp.clip(X.sqnorms - 2 * cross + spread(squares), 0.0, None)
+    left = clip(X.sqnorms - 2 * cross + spread(squares), 0.0, None)
     mean = groups.row_sums(left) / spread(np.maximum(sizes - 1, 1))
     # The expectation of what is left is (1 - 2 / size) * noise + mean / size. The
     # bound keeps one quiet row from being all of the mean.

@@ -289,7 +289,7 @@ def test_cluster_that_goes_away(cluster):
     rows = as_matrix(da.from_array(X, chunks=(300, 40)).persist())
     list(rows.map(_sizes, np.zeros(1200)))
     client.close()
-    with pytest.raises(RuntimeError, match=r"dask lost X, or what.*cluster was closed"):
+    with pytest.raises(RuntimeError, match=r"dask lost X or its.*cluster was closed"):
         IhSC(4).fit(rows)
 
 

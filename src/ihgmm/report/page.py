@@ -34,6 +34,14 @@ class Page:
     ----------
     html : str
         The page.
+
+    Examples
+    --------
+    >>> from ihgmm import IhSC, make_ihgmm
+    >>> X, kinds = make_ihgmm(100, 20, 3, random_state=0)
+    >>> page = IhSC(3, random_state=0).fit(X).report(X)
+    >>> page.html[:15]
+    '<!doctype html>'
     """
 
     html: str

@@ -203,3 +203,12 @@ def test_a_stored_model_fills_in(Estimator, tmp_path):
     save_model(model, tmp_path / "m.npz")
     loaded = load_model(tmp_path / "m.npz")
     assert_array_equal(loaded.predict(gaps), model.predict(gaps))
+
+
+def test_na_of_r_is_a_missing_cell_without_a_warning():
+    # R's NA is a signalling NaN, and arithmetic with one warns.
+    _, gaps, _ = sample()
+    cells = gaps.copy()
+    cells.view(np.uint64)[np.isnan(gaps)] = 0x7FF00000000007A2
+    model = IhSC(3, missing="fit", random_state=0)
+    assert_array_equal(model.fit(cells).labels_, model.fit(gaps).labels_)

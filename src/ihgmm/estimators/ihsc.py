@@ -19,6 +19,7 @@ from ihgmm._warnings import warn
 from ihgmm.estimators.base import CosineClusterer, InSteps, mark
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
+    clip,
     keep,
     number,
     order_by_size,
@@ -131,9 +132,10 @@ class IhSC(InSteps, CosineClusterer):
     tol : float, default=1e-2
         Largest angle, in radians, between the computed and the true leading subspace.
         Noise in the data turns that subspace by more.
-    verbose : bool, default=False
-        Write a line for each step of the fit, with its time, and show how far each
-        pass over data on disk has come.
+    verbose : bool or int, default=False
+        With 1 or True, write a line for each step of the fit, with its time, and show
+        how far each pass over data on disk has come. With 2, also write a line for
+        each round within a step.
     random_state : int, RandomState, Generator or None, default=None
         Seed; the same seed gives the same labels.
 
@@ -239,7 +241,7 @@ class IhSC(InSteps, CosineClusterer):
         n_init: int | Literal["auto"] = "auto",
         max_iter: int = 300,
         tol: float = 1e-2,
-        verbose: bool = False,
+        verbose: bool | int = False,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -454,7 +456,7 @@ class IhSC(InSteps, CosineClusterer):
             sqnorms = sqnorms * data.to_device(weights)
         sqnorms = mark(sqnorms, self._is_outlier(data), 0.0)
         xp = namespace(best)
-        each = [sqnorms * xp.clip(best, 0.0, None) ** 2, sqnorms]
+        each = [sqnorms * clip(best, 0.0, None) ** 2, sqnorms]
         known, total = (number(xp.sum(values)) for values in each)
         return known / total if total else 0.0
 

@@ -8,7 +8,7 @@ works on them. Small arrays, one row for each cluster or column, are NumPy array
 
 from ihgmm.matrix.base import Matrix
 from ihgmm.matrix.blocks import Blocks
-from ihgmm.matrix.chosen import drawn, only
+from ihgmm.matrix.chosen import drawn, on_few_rows, only
 from ihgmm.matrix.filled import Filled, filled
 from ihgmm.matrix.kinds import as_matrix, recognize
 from ihgmm.matrix.memory import Dense, Sparse
@@ -29,6 +29,7 @@ __all__ = [
     "drawn",
     "filled",
     "namespace",
+    "on_few_rows",
     "only",
     "recognize",
     "to_host",

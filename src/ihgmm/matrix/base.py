@@ -25,6 +25,16 @@ class Matrix(ABC):
     A new kind needs ``shape``, ``dtype`` and three methods: ``X @ W``, ``X.adjoint(V)``
     and ``X.take(rows)``. All other answers follow from these; a kind that knows a
     faster way overrides them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import Matrix, as_matrix
+    >>> X = as_matrix(np.array([[3.0, 4.0], [0.0, 2.0]]))
+    >>> isinstance(X, Matrix), X.shape, X.dtype
+    (True, (2, 2), dtype('float64'))
+    >>> X.adjoint(np.ones((2, 1))).ravel()
+    array([3., 6.])
     """
 
     shape: tuple[int, int]  # (n_samples, n_features)

@@ -36,6 +36,13 @@ class IhGMMSample:
         The centres, theta_k in the paper.
     separation : float
         The smallest distance between two centres, Delta; ``inf`` for a single one.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> sample = make_ihgmm(100, 20, 3, random_state=0, return_params=True)
+    >>> sample.X.shape, sample.centers.shape, sample.scales.shape
+    ((100, 20), (3, 20), (100,))
     """
 
     X: np.ndarray

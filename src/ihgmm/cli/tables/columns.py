@@ -270,5 +270,7 @@ def _python(
         if style.decimal_point == ",":
             change += '.str.replace(",", ".")'
         lines += [f"for name in {styled}:", f"    X[name] = X[name]{change}"]
-    # Cells without a number, and those that are no numbers, are NaN.
-    return (*lines, 'X = X.apply(pd.to_numeric, errors="coerce").astype(float)')
+    if any(each.style or np.isnan(each.values).any() for each in used.values()):
+        # Cells without a number, and those that are no numbers, are NaN.
+        lines.append('X = X.apply(pd.to_numeric, errors="coerce")')
+    return (*lines, "X = X.astype(float)")

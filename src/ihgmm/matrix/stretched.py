@@ -18,6 +18,16 @@ class Stretched(View):
 
     The columns of B, few of them, are orthonormal: along each of them rows are
     multiplied by its factor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import Stretched, as_matrix
+    >>> X = as_matrix(np.array([[3.0, 4.0], [0.0, 2.0]]))
+    >>> first = np.array([[1.0], [0.0]])
+    >>> Stretched(X, first, np.array([10.0])) @ np.eye(2)
+    array([[30.,  4.],
+           [ 0.,  2.]])
     """
 
     def __init__(self, matrix: Matrix, B: np.ndarray, factors: np.ndarray) -> None:

@@ -37,7 +37,20 @@ SPACES: tuple[Space, ...] = ("eigenvectors", "projected")
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """A map from rows to coordinates. Build one with :meth:`of`."""
+    """A map from rows to coordinates. Build one with :meth:`of`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> from ihgmm.numerics.spectral import spectral_clustering
+    >>> found = spectral_clustering(as_matrix(X), 3, rng=np.random.default_rng(0))
+    >>> coordinates = found.placement.embedding(as_matrix(X[:5]))
+    >>> np.allclose(coordinates, found.rows[:5], atol=1e-3)
+    True
+    """
 
     directions: np.ndarray  # (n_features, n_components): A.T @ u for each eigenvector u
     eigenvalues: np.ndarray  # (n_components,), leading first
@@ -99,7 +112,7 @@ class Embedding:
         return replace(self, weights=self.weights * self.lengths)
 
     def coordinates(self, X: Matrix) -> Tall:
-        """Return the coordinates of rows, without weights, where the data is."""
+        """Return the coordinates of rows, without weights, where the data are."""
         factor = X.unit / self.unit
         products, sqnorms = X @ self.directions, X.sqnorms * factor**2
         work = partial(self._coordinates, factor)

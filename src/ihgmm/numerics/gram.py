@@ -24,7 +24,19 @@ class GramOperator:
     """The symmetric n by n matrix ``factor * (A @ A.T - diag(removed))``, matrix-free.
 
     Build one with :meth:`of`. The operator is immutable and holds a reference to the
-    data, never a copy. What it holds for each row is where the data is.
+    data, never a copy. What it holds for each row is where the data are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.gram import GramOperator
+    >>> G = GramOperator.of(np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]), "hollow")
+    >>> G.toarray()
+    array([[0., 1., 0.],
+           [1., 0., 2.],
+           [0., 2., 0.]])
+    >>> G @ np.ones(3)
+    array([1., 3., 2.])
     """
 
     A: Matrix  # the rows whose inner products are taken

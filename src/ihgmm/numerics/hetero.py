@@ -40,7 +40,18 @@ from ihgmm.numerics.krylov import (
 
 @dataclass(frozen=True, eq=False)
 class Imputed:
-    """A Gram matrix with an imputed diagonal, and how it was reached."""
+    """A Gram matrix with an imputed diagonal, and how it was reached.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.gram import GramOperator
+    >>> from ihgmm.numerics.hetero import impute_diagonal
+    >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [0.6, 0.8])
+    >>> imputed = impute_diagonal(GramOperator.of(X), 1)
+    >>> imputed.pairs.values.round(3), imputed.ranks
+    (array([30.]), (1,))
+    """
 
     gram: GramOperator  # the matrix
     diagonal: Tall  # float64: estimates of the squared norms of rows without noise

@@ -28,9 +28,22 @@ from ihgmm.numerics.kmeans import spread
 
 
 class Spherical(NamedTuple):
-    """Where one run of spherical k-means has ended."""
+    """Where one run of spherical k-means has ended.
 
-    labels: Tall  # the nearest centre of each row, where the data is
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> from ihgmm.numerics.spherical import spherical_kmeans
+    >>> rng = np.random.default_rng(0)
+    >>> found = spherical_kmeans(as_matrix(X), 3, n_init=5, rng=rng)
+    >>> found.centers.shape, found.inertia > 0
+    ((3, 50), True)
+    """
+
+    labels: Tall  # the nearest centre of each row, where the data are
     centers: np.ndarray  # of unit length
     inertia: float  # weighted sum of 1 - cosine over the rows
     n_iter: int  # iterations
@@ -53,6 +66,19 @@ def spherical_kmeans(
     to start from. Starting centres are looked for among ``max_seed_rows`` rows, or 64
     for each if that is more. A run ends when no centre turns by more than ``tol``
     radians. Rows may have weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> from ihgmm.metrics import misclassification_rate
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> from ihgmm.numerics.spherical import spherical_kmeans
+    >>> rng = np.random.default_rng(0)
+    >>> found = spherical_kmeans(as_matrix(X), 3, n_init=5, rng=rng)
+    >>> misclassification_rate(kinds, found.labels)
+    0.0
     """
     # Side by side, as long as neither products nor centres take more memory than X.
     step = max(1, X.n_entries // (max(X.shape) * n_clusters))

@@ -16,9 +16,11 @@ from ihgmm._checks import (
     check_number,
     check_weights,
     counted_rows,
+    data_and_labels,
     is_outlier,
     labelled_rows,
 )
+from ihgmm._html import estimates_html
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     Groups,
@@ -84,12 +86,24 @@ class Estimates(Parameters):
         count in it, less one.
     classes : ndarray of shape (n_clusters,)
         The label of each cluster.
+
+    Examples
+    --------
+    >>> from ihgmm import estimate_parameters, make_ihgmm
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> found = estimate_parameters(X, kinds)
+    >>> found.scales[:2].round(2), found.scale_intervals(0.95)[:2].round(2)
+    (array([1.54, 1.04]), array([[1.52, 1.55],
+           [1.01, 1.08]]))
     """
 
     scale_errors: np.ndarray
     center_errors: np.ndarray
     center_freedom: np.ndarray
     classes: np.ndarray
+
+    def _repr_html_(self) -> str:
+        return estimates_html(self)
 
     def __repr__(self) -> str:
         (k, p), n = self.centers.shape, self.scales.shape[0]
@@ -168,8 +182,9 @@ def estimate_parameters(
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The data. Another library's array stays on its device, and so do results.
-    labels : array-like of shape (n_samples,)
-        The cluster of each row: labels of any kind, from any method. With
+    labels : array-like of shape (n_samples,), or fitted estimator
+        The cluster of each row: labels of any kind, from any method. A fitted model
+        stands for its ``labels_``. With
         ``n_clusters``, integers from 0 to ``n_clusters - 1``. Rows with -1, beside
         clusters numbered from 0, are outliers: they do not count, and have NaN.
     n_clusters : int, optional
@@ -211,6 +226,7 @@ def estimate_parameters(
     >>> estimates.centers.round(3), estimates.scales.round(3)
     (array([[6., 8.]]), array([0.5, 1. , 1. , 1.5]))
     """
+    X, labels = data_and_labels(X, labels)
     data = check_matrix(X)
     n = data.shape[0]
     if n_clusters is not None:
@@ -390,8 +406,8 @@ def _check_numbers(labels: Any, n_clusters: int, n_samples: int) -> None:
     array = check_labels("labels", labels, n_samples)
     if array.dtype.kind not in "iu":
         raise TypeError(
-            f"labels of dtype {array.dtype} do not go with n_clusters={n_clusters}; "
-            "give integers from 0, or leave n_clusters out."
+            f"labels of dtype {array.dtype} cannot be combined with "
+            f"n_clusters={n_clusters}; give integers from 0, or leave n_clusters out."
         )
     wrong = array[~is_outlier(array) & ((array < 0) | (array >= n_clusters))]
     if len(wrong):

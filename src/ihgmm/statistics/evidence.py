@@ -1,4 +1,4 @@
-"""What speaks for each number of clusters: figures from several sides."""
+"""The evidence for each number of clusters, by several criteria."""
 
 from __future__ import annotations
 
@@ -22,7 +22,14 @@ from ihgmm.numerics.labels import fit_clusters, log_likelihood_of_one, nearest_c
 
 
 class Side(Enum):
-    """A side from which a number of clusters can be supported."""
+    """A criterion that can support a number of clusters.
+
+    Examples
+    --------
+    >>> from ihgmm.statistics.evidence import Side
+    >>> [side.value for side in Side]
+    ['directions', 'sphere', 'stability', 'likelihood']
+    """
 
     DIRECTIONS = "directions"  # as many directions stand out from sign-flipped data
     SPHERE = "sphere"  # k-means fits directions far better than those of noise
@@ -31,7 +38,16 @@ class Side(Enum):
 
 
 class Confidence(Enum):
-    """How far the sides agree on the number of clusters."""
+    """How far the criteria agree on the number of clusters.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm, select_n_clusters
+    >>> from ihgmm.statistics.evidence import Confidence
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> select_n_clusters(X, random_state=0).confidence is Confidence.HIGH
+    True
+    """
 
     HIGH = "high"  # sides agree, and the gap falls on both sides of the number
     LOW = "low"  # the sides name several numbers
@@ -40,7 +56,7 @@ class Confidence(Enum):
 
 @dataclass(frozen=True)
 class CountEvidence:
-    """What speaks for one number of clusters.
+    """The evidence for one number of clusters.
 
     Attributes
     ----------
@@ -63,6 +79,14 @@ class CountEvidence:
     gain : float
         Log-likelihood for each row of a mixture with one shared covariance over that of
         one Gaussian, less twice the penalty of BIC.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm, select_n_clusters
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> best = select_n_clusters(X, random_state=0).plausible[0]
+    >>> best.n_clusters, [side.value for side in best.sides]
+    (3, ['directions', 'sphere', 'stability'])
     """
 
     n_clusters: int

@@ -19,6 +19,7 @@ from ihgmm._checks import (
     generator,
     hint_at_counts,
 )
+from ihgmm._html import count_html
 from ihgmm._text import automatic_count_warnings, count_summary
 from ihgmm._warnings import warn
 from ihgmm.matrix import Matrix, namespace, on_few_rows, only, to_host
@@ -94,6 +95,14 @@ class ClusterCount:
         What was measured for each number tried; for "combined" only.
     required_strength : float
         Prediction strength from which a number of clusters counts as stable.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm, select_n_clusters
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> count = select_n_clusters(X, random_state=0)
+    >>> count.n_clusters, count.rank, count.confidence.value
+    (3, 3, 'high')
     """
 
     n_clusters: int
@@ -143,6 +152,9 @@ class ClusterCount:
         # It then has length 1 / (1 - share of its mean) or more, each other one has 1.
         return (1 - self.largest_mean) * max(self.n_features - 1, 2) < 1
 
+    def _repr_html_(self) -> str:
+        return count_html(self)
+
     def __repr__(self) -> str:
         return (
             f"ClusterCount(n_clusters={self.n_clusters}, rank={self.rank}, "
@@ -171,14 +183,14 @@ class ClusterCount:
         return plot_count(self, ax)
 
     def plot_evidence(self, ax: Any = None) -> Any:
-        """Draw what each side says of each number tried; return the axes."""
+        """Draw the evidence for each number tried; return the axes."""
         from ihgmm.plotting.eigenvalues import plot_evidence
 
         if not self.evidence:
             raise ValueError(
-                f"This count (method={self.method!r}, rank={self.rank}) looked from "
-                "one side, or at too few rows; plot() draws its eigenvalues. Evidence "
-                "from several sides comes from select_n_clusters(X, method='auto')."
+                f"This count (method={self.method!r}, rank={self.rank}) used one "
+                "criterion, or too few rows; plot() draws its eigenvalues. "
+                "select_n_clusters(X, method='auto') compares several criteria."
             )
         return plot_evidence(self, ax)
 
@@ -190,7 +202,7 @@ class ClusterCount:
             raise ValueError(
                 f"This count (method={self.method!r}, rank={self.rank}) has no "
                 "prediction strengths; plot() draws its eigenvalues. They come from "
-                "select_n_clusters(X, method='stability') where rows allow halves."
+                "select_n_clusters(X, method='stability') if rows can be halved."
             )
         return plot_strengths(self, ax)
 
@@ -220,7 +232,7 @@ def select_n_clusters(
         hollow Gram matrix and then, in up to 8 million entries, looks whether the
         cosines show more.
     method : {"auto", "parallel", "stability"}
-        ``"auto"`` looks from several sides, see the notes, and names the plausible
+        ``"auto"`` weighs several criteria, see the notes, and names the plausible
         numbers. ``"parallel"`` counts the directions that stand out from noise: the
         quickest, and right when the noise of entries is independent and the patterns
         are linearly independent. ``"stability"`` asks how many clusters those

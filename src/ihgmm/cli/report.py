@@ -43,7 +43,7 @@ def report(
         model.missing = "fit"
     with screen.working("clustering"):
         model.fit(table.X)
-    with screen.working("writing the report"), real_file(output) as page:
+    with screen.working("writing the report"), real_file(output, ".html") as page:
         write_report(
             model,
             table.X,
@@ -54,6 +54,7 @@ def report(
             title=title or f"Clusters of {Path(data).stem}",
             labels_true=table.labels,
             notes=table.page_notes,
+            original=table.original,
         )
     k = model.n_clusters_
     screen.document("report", table.facts, n_clusters=k, report_file=output)

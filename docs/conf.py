@@ -61,7 +61,9 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
     "show_toc_level": 2,
 }
-html_sidebars = {page: [] for page in ("index", "start", "glossary", "changelog", "citing")}
+html_sidebars = {
+    page: [] for page in ("index", "start", "glossary", "changelog", "citing")
+}
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",

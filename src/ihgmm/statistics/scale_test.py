@@ -225,9 +225,9 @@ def scale_heterogeneity_test(
     direction, and the test assumes that noise is correlated alike in all clusters.
     Where there is one cluster only, it assumes that entries of the noise are
     independent; ``ScaleTest.assumption`` says which. Noise along what all centres
-    have in common cannot be distinguished from scales. Rows with a wrong label, and rows of
-    about ten counts or fewer, still look like scales. :doc:`/inference` has the rates,
-    :doc:`/statistics` the formulas.
+    have in common cannot be distinguished from scales. Rows with a wrong label, and
+    rows of about ten counts or fewer, still look like scales. :doc:`/inference` has the
+    rates, and :doc:`/statistics` the formulas.
 
     Examples
     --------

@@ -441,12 +441,12 @@ def test_the_report_tells_what_was_done_to_the_data(sample):
 
 COMMANDS = {
     "fit": "Cluster the rows of DATA with IhSC.",
-    "predict": "Place the rows of DATA in the clusters of a saved model.",
-    "choose-k": "Find the number of clusters in DATA, and show on what evidence.",
-    "report": "Cluster the rows of DATA with IhSC and write a page of HTML about it.",
+    "predict": "Label the rows of DATA with a saved model.",
+    "choose-k": "Find the number of clusters in DATA, and show the evidence.",
+    "report": "Cluster the rows of DATA with IhSC and write a report about it.",
     "sample": "Write a sample of the model, with its labels and parameters.",
     "test-scales": "Test whether the rows of a cluster differ in scale at all.",
-    "plan": "Say how often a fit will read the data, and what memory it will take.",
+    "plan": "Say how often a fit will read the data, and how much memory it needs.",
     "reproduce": "Run the experiments of the paper, or its table of real data.",
     "bench": "Compare IhSC with k-means on your data or on a sample: time and error.",
     "datasets": "List the paper's data sets and where they are kept, or download one.",
@@ -473,8 +473,9 @@ def test_help_of_a_command(monkeypatch, command):
     assert "--json" in text
     assert "bool" not in text.lower()  # flags have no type
     if command == "predict":  # lines break where the terminal ends
-        assert "columns that the model does not know are left out. Columns are" in text
-    compared, tested = "not used, but compared with", "rows are tested within them"
+        assert "Columns that the model does not know are left out. Ids" in text
+    compared = "which are compared with the clusters"
+    tested = "rows are tested within them"
     assert (compared in text) == (command in ("fit", "predict", "choose-k", "report",
                                               "bench"))  # fmt: skip
     assert (tested in text) == (command == "test-scales")

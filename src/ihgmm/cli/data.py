@@ -33,8 +33,8 @@ class RowReading:
     """The options that say which rows to read, and what is known about them."""
 
     label_column: str | None = reading_option(
-        "Column with known labels (or array of an NPZ file): not used, but compared "
-        "with."
+        "Column with known labels (or array of an NPZ file), which are compared with "
+        "the clusters."
     )
     id_column: str | None = reading_option("Column with names of rows, for the output.")
     missing: str = reading_option(
@@ -115,7 +115,7 @@ class Fitting:
     """The options of the model."""
 
     n_clusters: str = option(
-        'Number of clusters, or "auto" to let the data say.',
+        'Number of clusters, or "auto" to let the data decide.',
         ...,
         "-k --n-clusters",
         words=["auto"],
@@ -123,7 +123,9 @@ class Fitting:
     gram: str = GRAM
     order: str = choice("Which eigenvalues lead", ORDERS)
     refine: bool = option(
-        "Reassign rows to the centres that the other rows give.", False, "--refine"
+        "Compare each row once more with the centres of the other rows.",
+        False,
+        "--refine",
     )
     whiten: str | None = WHITEN
     signed: bool = option(
@@ -138,7 +140,7 @@ class Fitting:
         words=["auto"],
     )
     paper: bool = option(
-        "Take the settings of the paper's Algorithm 1.", False, "--paper"
+        "Use the settings of the paper's Algorithm 1.", False, "--paper"
     )
     random_state: int = SEED
 

@@ -116,8 +116,8 @@ output_option = partial(option, rich_help_panel="Output")
 FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
 DATA = argument(
     "DATA",
-    "A CSV, TSV, XLSX, Parquet, JSONL, H5AD, NPY, NPZ or MTX file, rows being "
-    "observations; - for standard input; or a "
+    "A CSV, TSV, XLSX, Parquet, JSONL, H5AD, NPY, NPZ or MTX file with a row for "
+    "each observation; - for standard input; or a "
     f"built-in data set: {', '.join(BUILT_IN)}, or one of the paper's that are "
     f"downloaded: {', '.join(FETCHED)}.",
     [*BUILT_IN, *FETCHED],
@@ -127,5 +127,5 @@ LABELS_FILE = output_option(
     "standard output.",
     names="-o --output",
 )
-SEED = option("Seed of all that is random.", 0, "--seed")
+SEED = option("Seed of the random numbers.", 0, "--seed")
 DATA_HOME = option("Folder with the downloaded data sets.")

@@ -31,7 +31,7 @@ def plan(
     ),
     screen: Screen,
 ) -> None:
-    """Say how often a fit will read the data, and what memory it will take.
+    """Say how often a fit will read the data, and how much memory it needs.
 
     [bold]Examples[/]
 

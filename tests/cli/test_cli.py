@@ -498,7 +498,8 @@ def test_without_what_the_command_line_needs():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     message = (
-        "The command line needs typer and rich: pip install typer rich pyarrow jinja2\n"
+        "The command line needs typer and rich: pip install typer rich pyarrow "
+        "openpyxl jinja2\n"
     )
     assert done.stdout == 2 * message, done.stderr
 

@@ -15,7 +15,7 @@ def main() -> None:
             raise
         sys.exit(
             "The command line needs typer and rich: pip install typer rich pyarrow "
-            "jinja2"
+            "openpyxl jinja2"
         )
     app()
 

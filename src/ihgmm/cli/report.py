@@ -24,8 +24,8 @@ def report(
 ) -> None:
     """Cluster the rows of DATA with IhSC and write a page of HTML about it.
 
-    The page opens in any browser, without network: what to think of the clusters, a
-    map of the rows, scales, telling features, and a table to search.
+    The page opens in any browser, without network. It has a verdict, a map of the
+    rows, their scales, the features that set clusters apart, and a table to search.
 
     [bold]Examples[/]
 

@@ -16,7 +16,7 @@ import time
 from collections import Counter
 
 LIMIT = 20  # seconds that one case may take
-BATCH = 250  # cases of a process; to start one costs as much as some fifty cases
+BATCH = 500  # cases of a process; to start one costs as much as a hundred cases
 
 
 def watched(kind, seed, count):

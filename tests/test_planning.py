@@ -172,7 +172,7 @@ def test_sample_that_is_advised_has_room(place):
 
 
 def test_no_room_even_for_a_sample():
-    planned = plan(10**8, 2_000, 50, memory=2.2e8, gpu_memory=1e6)
+    planned = plan(10**8, 2_000, 50, memory=2.12e8, gpu_memory=1e6)
     for need in planned.needs.values():
         assert not need.fits
         assert need.sample_rows is None

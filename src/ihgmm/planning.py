@@ -13,7 +13,7 @@ from ihgmm.matrix.stored import Stored
 from ihgmm.numerics.eigen import check_size, sample_size
 from ihgmm.numerics.krylov import MAX_PRODUCTS, block_width, most_blocks
 from ihgmm.numerics.labels import sample_positions
-from ihgmm.numerics.spectral import direction_counts, free_directions
+from ihgmm.numerics.spectral import direction_counts
 
 __all__ = ["Need", "Plan", "Workers", "plan", "size"]
 
@@ -399,11 +399,9 @@ def _work(n: int, p: int, k: int, density: float | None, itemsize: int) -> _Work
         index = 4 if entries <= np.iinfo(np.int32).max else 8
     data_bytes = float(entries * (itemsize + index) + n * index)
     lead, extra = direction_counts(k, n, p)
-    free = free_directions(lead, extra)
-    # One run finds the directions that come for free, another all where these show
-    # that it pays; the same once more where the diagonal is filled in, by another run.
-    runs = 2 * (1 + (free < extra)) + 1
-    width = block_width(lead, free)
+    # One run, the same once more where the diagonal is filled in, by another run.
+    runs = 3
+    width = block_width(lead)
     # In memory they may be a few more.
     rows = sample_size(n, p, entries, width, streamed=True)
     checked = check_size(n, entries)
@@ -416,5 +414,5 @@ def _work(n: int, p: int, k: int, density: float | None, itemsize: int) -> _Work
     # for a better first block.
     passes = [(0, 0), *[(width, width)] * (1 + products)]
     passes += [(lead, 0)] * (products > 0) + [(0, k)]
-    most_wide = block_width(k, extra)
+    most_wide = max(width, lead + extra)
     return _Work(data_bytes, rows, checked, passes, products, most_wide, runs)

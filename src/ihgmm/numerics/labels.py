@@ -374,8 +374,8 @@ def shared_covariance(
         for runs in kmeans_runs(trials, n_clusters, until_settled=True, **options):
             starts += [one_hot(run.labels, n_clusters, trials[0]) for run in runs[:3]]
             nearest.append(nearest_center(runs[0].centers))
-    starts = _distinct(starts)
     with one_thread():
+        starts = _distinct(starts)
         pairs = [(trial, start) for trial in trials for start in starts]
         tried = fit_clusters(pairs, pull, max_iter, trial_weights, signed)
         best = []

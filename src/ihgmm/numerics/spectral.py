@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +26,7 @@ from ihgmm.numerics.eigen import Solver, leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
 from ihgmm.numerics.gram import GramKind, GramOperator, row_factors
 from ihgmm.numerics.hetero import impute_diagonal
-from ihgmm.numerics.krylov import EigenPairs, Order, block_width, signal_weights
+from ihgmm.numerics.krylov import EigenPairs, Order, signal_weights
 from ihgmm.numerics.labels import (
     Assignment,
     Rule,
@@ -246,13 +247,21 @@ def _embed(
         lead, extra = min(k, n), 0
     else:
         lead, extra = _check_components(n_components, n, p), 0
-    pairs = _eigenpairs(G, lead, extra, options, say)
+    solve = partial(
+        leading_eigenpairs,
+        k=lead,
+        extra=extra,
+        signal_only=options["order"] == "algebraic",
+        say=say,
+        **options,
+    )
+    pairs = solve(G)
     diagonal: Any = "full" if gram == "full" else "zero"
     # What noise does to eigenvectors is more than this angle.
     if gram == "hetero" and _diagonal_turn(pairs, lead) > 0.05:
         diagonal = "imputed"
         G = impute_diagonal(G, lead, **options).gram
-        pairs = _eigenpairs(G, lead, extra, options, say)
+        pairs = solve(G)
     embedding = Embedding.of(G, pairs, lead, diagonal)
     embedding = embedding.weighted(signal_weights(pairs.values, lead))
     if X.weights is not None:
@@ -275,11 +284,6 @@ def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
     return lead, max(min(2 * k + 2, n - 1, p) - lead, 0)
 
 
-def free_directions(lead: int, extra: int) -> int:
-    """Return how many of those beyond the solver carries anyway."""
-    return min(block_width(lead) - lead, extra)
-
-
 def _check_components(n_components: int, n: int, p: int) -> int:
     if n_components > min(n, p):
         raise ValueError(
@@ -287,20 +291,6 @@ def _check_components(n_components: int, n: int, p: int) -> int:
             f"span; give at most {min(n, p)}."
         )
     return n_components
-
-
-def _eigenpairs(
-    G: GramOperator, k: int, extra: int, options: dict[str, Any], say: Any
-) -> EigenPairs:
-    """Return k leading eigenpairs and some beyond; fewer where these carry nothing."""
-    options = options | {"signal_only": options["order"] == "algebraic", "say": say}
-    free = free_directions(k, extra)
-    if free < extra and (G.A.streamed or G.A.n_entries >= 10**7):
-        # Products are dear. If those few have no weight, others would have none.
-        pairs = leading_eigenpairs(G, k, extra=free, **options)
-        if not signal_weights(pairs.values, k)[k:].any():
-            return pairs
-    return leading_eigenpairs(G, k, extra=extra, **options)
 
 
 def _diagonal_turn(pairs: EigenPairs, k: int) -> float:

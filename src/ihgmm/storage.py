@@ -7,10 +7,12 @@ pickled, so that nothing can run.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
 import os
+import struct
 import tokenize
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -128,6 +130,16 @@ MAPS = {
 }
 SCALER = ("scaler.mean_", "scaler.scale_", "scaler.var_")
 
+# What zipfile raises at bytes that make no sense.
+NO_ARCHIVE = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    ValueError,
+    OverflowError,
+    struct.error,
+)
 HEADER, FORMAT = "header.json", "ihgmm-model"
 FORMAT_VERSION = 3  # another one where older versions of ihgmm could not read on
 SCALAR = (str, int, float, bool, type(None))  # what a parameter may be
@@ -483,10 +495,16 @@ def _pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
 def _unpack(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the header and the arrays of a file, or say why it is no model."""
     try:
+        _require(not path.exists() or path.is_file(), "this is no file.")
         with zipfile.ZipFile(path) as archive:
             _check_members(archive.infolist(), path.stat().st_size)
             raw = {name: archive.read(name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+    except StorageError:
+        raise
+    except (*NO_ARCHIVE, OSError) as error:
+        # An archive may point before its beginning, an invalid argument to the system.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise
         raise StorageError(
             f"this is no model, or only a part of one ({error}); save it again."
         ) from error

@@ -50,17 +50,17 @@ SHAPES = {
     "exact": lambda rng, n, p, k, labels, scales: (
         scales[:, None] * rng.normal(size=(k, p))[labels]
     ),
-    "rank one": lambda rng, n, p, *_: np.outer(
-        rng.normal(size=n), rng.normal(size=p)
-    ),
+    "rank one": lambda rng, n, p, *_: np.outer(rng.normal(size=n), rng.normal(size=p)),
     "one-hot": lambda rng, n, p, k, labels, scales: np.eye(p)[rng.integers(p, size=n)],
     "identity": lambda rng, n, p, *_: np.eye(n, p),
     "constant": lambda rng, n, p, *_: np.full((n, p), 3.0),
     "counts": lambda rng, n, p, *_: rng.poisson(0.4, size=(n, p)),
-    "few": lambda rng, n, p, k, labels, scales: (
-        rng.integers(-1, 2, (k, p))[labels].astype(float)
+    "few": lambda rng, n, p, k, labels, scales: rng.integers(-1, 2, (k, p))[
+        labels
+    ].astype(float),
+    "sparse": lambda rng, n, p, *_: (
+        rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.1)
     ),
-    "sparse": lambda rng, n, p, *_: rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.1),
     "cauchy": lambda rng, n, p, *_: rng.standard_cauchy(size=(n, p)),
     "zero": lambda rng, n, p, *_: np.zeros((n, p)),
     "one column": lambda rng, n, p, *_: np.eye(p)[0] * rng.normal(size=(n, 1)),
@@ -107,9 +107,7 @@ SPOILS = {
     "tiny": lambda rng, X: _sized(X, 1e-40),
     "float32 limit": lambda rng, X: _sized(X, 3e38),
     "float64 limit": lambda rng, X: _sized(X, 1.7e308),
-    "scales over decades": lambda rng, X: (
-        X * 10.0 ** rng.uniform(-12, 12, (len(X), 1))
-    ),
+    "scales over decades": lambda rng, X: X * 10.0 ** rng.uniform(-12, 12, (len(X), 1)),
     "twice": lambda rng, X: np.repeat(X[: (len(X) + 1) // 2], 2, axis=0)[: len(X)],
     "signs": lambda rng, X: X * rng.choice([-1, 1], (len(X), 1)),
     "offset": lambda rng, X: X + 1e8,
@@ -292,16 +290,13 @@ def cases(draw):
 
 def run(case):
     """Do what a case asks; return None, or what was not clear about it."""
-    if case["ask"] in OPTIONS:
-        body = _fit
-    else:
-        body = _call
+    body = _fit if case["ask"] in OPTIONS else _call
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         try:
             with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
                 body(case)
-        except Unclear as unclear:
+        except UnclearError as unclear:
             return str(unclear)
         except Exception as error:
             if not is_sentence(error):
@@ -313,7 +308,7 @@ def run(case):
     return None
 
 
-class Unclear(Exception):
+class UnclearError(Exception):
     """A result that is wrong by itself."""
 
 
@@ -374,7 +369,7 @@ def _fit(case):
     else:
         model.fit(given)
     if not np.array_equal(X, before, equal_nan=True):
-        raise Unclear("the fit changed X")
+        raise UnclearError("the fit changed X")
     _check_model(model, X)
     for step in case.get("then", ()):
         _go_on(model, step, case, X, given)
@@ -390,7 +385,7 @@ def _check_model(model, X):
         return
     labels = _host(model.labels_)
     if labels.shape != X.shape[:1]:
-        raise Unclear(f"labels_ have shape {labels.shape}")
+        raise UnclearError(f"labels_ have shape {labels.shape}")
     strange = labels < 0
     for name, value in vars(model).items():
         if not name.endswith("_") or name in UNBOUNDED:
@@ -402,7 +397,7 @@ def _check_model(model, X):
             _check_finite(name, value)
     least = -1 if getattr(model, "outliers", None) is not None else 0
     if labels.min() < least or labels.max() >= len(model.cluster_centers_):
-        raise Unclear(f"labels_ from {labels.min()} to {labels.max()}")
+        raise UnclearError(f"labels_ from {labels.min()} to {labels.max()}")
 
 
 def _host(value):
@@ -414,7 +409,8 @@ def _host(value):
 def _check_finite(name, value):
     array = _host(value.toarray() if sp.issparse(value) else value)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise Unclear(f"{name} has {np.count_nonzero(~np.isfinite(array))} not finite")
+        count = np.count_nonzero(~np.isfinite(array))
+        raise UnclearError(f"{name} has {count} not finite")
 
 
 def _go_on(model, step, case, X, given):
@@ -427,7 +423,7 @@ def _go_on(model, step, case, X, given):
         with suppress(*_sentences()):
             expected = model.predict(given)
             if not np.array_equal(_host(expected), _host(again.predict(given))):
-                raise Unclear("a loaded model predicts otherwise")
+                raise UnclearError("a loaded model predicts otherwise")
     elif step == "diagnose":
         missing = getattr(model, "missing", None) or "error"
         str(ihgmm.diagnose(given, model.labels_, missing=missing))

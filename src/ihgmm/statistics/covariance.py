@@ -205,7 +205,8 @@ def _standing_out(
     level = left / max(n_directions - m, 1)
     seen = np.maximum(values[:m] / max(level, 1e-300), edge)
     b = seen + 1 - gamma
-    true = (b + np.sqrt(np.maximum(b**2 - 4 * seen, 0.0))) / 2
+    # The larger root of x**2 - b * x + seen; b may be too large to be squared.
+    true = b * (1 + np.sqrt(np.maximum(1 - 4 * seen / b / b, 0.0))) / 2
     return m, level, true / seen
 
 

@@ -618,7 +618,9 @@ def _scale_variances(
         cross = g / c - w * (slope * first + second)
         pairs = squares(v, *sums[:3]) * loads + cross**2 - 2 * squares(g**2, *sums[3:6])
         single = v * (1 - 2 * w / n_rows) + w**2 * all_noise / n_rows**2
-        variances = along * (single + p * pairs / length) / length
+        # dask divides later, when warnings are heard.
+        safe = xp.where(length > 0, length, xp.ones_like(length))
+        variances = along * (single + p * pairs / safe) / safe
     long = (length > 0) & (p > 1)
     known = fit.solved & long & xp.isfinite(variances)
     unknown = xp.full_like(variances, np.inf)

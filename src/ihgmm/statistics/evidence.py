@@ -296,7 +296,8 @@ def _combine(
     """
     tried = np.array(list(figures))
     gaps = np.array([f.gaps for f in figures.values()])
-    gain = np.array([f.gain for f in figures.values()])
+    # Rows without noise are infinitely likely, whatever their clusters.
+    gain = np.nan_to_num([f.gain for f in figures.values()], nan=-1e300, posinf=1e300)
     price = next(iter(figures.values())).price
     share = gaps / np.maximum(gaps.max(axis=0), 1e-9)  # of the largest in its space
     sphere = (_peaks(share, is_open).mean(axis=1) + _nearly(share).max(axis=1)) / 2

@@ -501,7 +501,8 @@ def counted_rows(X: Matrix, sample_weight: Any) -> tuple[Matrix, Tall | None]:
         return X, None
     weights = check_weights(sample_weight, X.shape[0])
     weights = weights / weights.max()  # the sum of the largest numbers overflows
-    counts = weights > 0
+    # Rows of so little weight beside another change no digit of any sum.
+    counts = weights > np.finfo(np.float64).eps ** 2
     kept = X if counts.all() else only(X, np.flatnonzero(counts))
     if (weights[counts] < 1).any():  # else all count alike
         kept = kept.weighted(weights[counts])

@@ -365,7 +365,8 @@ def _check_preparation(found: Any) -> None:
     text = f"its preparation is {found!r}, which is not known."
     _require(isinstance(found, list), text)
     for change in found:
-        _require(isinstance(change, dict) and change.get("kind") in MAPS, text)
+        kind = change.get("kind") if isinstance(change, dict) else None
+        _require(isinstance(kind, str) and kind in MAPS, text)
         for key, kind in MAPS[change["kind"]].numbers.items():
             value: Any = change.get(key)
             _require(type(value) is kind, text)
@@ -421,7 +422,10 @@ def _check_outliers(numbers: Any) -> None:
 
 def _check_placement(numbers: Any) -> None:
     kind = numbers.get("kind") if isinstance(numbers, dict) else None
-    _require(kind in PLACEMENTS, f"its placement is {numbers!r}, which is not known.")
+    _require(
+        isinstance(kind, str) and kind in PLACEMENTS,
+        f"its placement is {numbers!r}, which is not known.",
+    )
     if kind != "cosine":
         more = {"n_neighbors": int} if kind == "neighbors" else {}
         _check_numbers(numbers, more, "placement")

@@ -381,7 +381,7 @@ UNBOUNDED = ("center_errors_", "scale_errors_", "eigenvalues_", "outlier_thresho
 
 def _check_model(model, X):
     if not hasattr(model, "labels_"):
-        _check_finite("transform", model.transform(X))
+        _check_finite("transform", model.transform(X), X)
         return
     labels = _host(model.labels_)
     if labels.shape != X.shape[:1]:
@@ -394,7 +394,7 @@ def _check_model(model, X):
             value = _host(value)
             value = value[~strange] if value.shape == labels.shape else value
         if isinstance(value, float) or hasattr(value, "dtype"):
-            _check_finite(name, value)
+            _check_finite(name, value, X)
     least = -1 if getattr(model, "outliers", None) is not None else 0
     if labels.min() < least or labels.max() >= len(model.cluster_centers_):
         raise UnclearError(f"labels_ from {labels.min()} to {labels.max()}")
@@ -406,10 +406,15 @@ def _host(value):
     return np.asarray(value)
 
 
-def _check_finite(name, value):
+def _check_finite(name, value, X=None):
+    """Raise at numbers that are none, or infinite though those of X are not large."""
     array = _host(value.toarray() if sp.issparse(value) else value)
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        count = np.count_nonzero(~np.isfinite(array))
+    if array.dtype.kind != "f":
+        return
+    is_large = X is not None and np.nanmax(np.abs(X)) > np.finfo(array.dtype).max / 1e4
+    wrong = np.isnan(array) if is_large else ~np.isfinite(array)
+    if wrong.any():
+        count = np.count_nonzero(wrong)
         raise UnclearError(f"{name} has {count} not finite")
 
 
@@ -445,7 +450,7 @@ def _go_on(model, step, case, X, given):
             rng = np.random.default_rng(case["data"]["seed"])
             with np.errstate(all="ignore"):
                 new = SPOILS[case["new"]](rng, X.astype(float)).astype(X.dtype)
-        _check_finite(step, getattr(model, step)(KINDS[case["data"]["kind"]](new)))
+        _check_finite(step, getattr(model, step)(KINDS[case["data"]["kind"]](new)), new)
 
 
 def _sentences():

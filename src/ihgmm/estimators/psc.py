@@ -174,10 +174,12 @@ class PSC(Weighted, DistanceClusterer):
             gaps = distances(embedding, means)
             labels = place(labels, counts, namespace(gaps).argmin(gaps, axis=1))
         self.labels_ = keep(labels)
-        self.embedding_ = keep(embedding * unit)
+        with np.errstate(over="ignore"):  # rows may be longer than a number can say
+            self.embedding_ = keep(embedding * unit)
+            centers = means @ components * unit
         self.eigenvalues_ = X.to_device(X.restore_squares(values))
         self.components_ = X.cast(components)
-        self.cluster_centers_ = X.cast(means @ components * unit)
+        self.cluster_centers_ = X.cast(centers)
         self.n_iter_ = found.n_iter
 
     def _project(self, rows: Matrix) -> Tall:

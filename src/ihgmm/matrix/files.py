@@ -179,12 +179,11 @@ def _open_hdf5(path: Path, part: str) -> Stored:
     with _explain_damage(path):
         matrix = open_stored(file[part])
     assert matrix is not None  # all of h5py is known
-    with _explain_damage(path):
-        # Raw data have variables of their own.
-        variables = Frame(path, "raw/var" if part.startswith("raw/") else "var")
-        if variables.index is not None:
-            names = [str(name) for name in variables.read(variables.index)]
-            matrix.names = names if len(names) == matrix.shape[1] else None
+    # Raw data have variables of their own.
+    variables = Frame(path, "raw/var" if part.startswith("raw/") else "var")
+    if variables.index is not None:
+        names = [str(name) for name in variables.read(variables.index)]
+        matrix.names = names if len(names) == matrix.shape[1] else None
     return matrix
 
 
@@ -226,7 +225,7 @@ class Frame:
     def _open(self) -> Iterator[Any]:
         import h5py
 
-        with h5py.File(self.path, "r") as file:
+        with _explain_damage(self.path), h5py.File(self.path, "r") as file:
             yield file.get(self.place)
 
     def read(self, name: str) -> np.ndarray:

@@ -203,10 +203,10 @@ def _standing_out(
         left -= values[m]
         m += 1
     level = left / max(n_directions - m, 1)
-    seen = np.maximum(values[:m] / max(level, 1e-300), edge)
+    # Beside a variance 1e30 times as large, noise is none.
+    seen = np.maximum(values[:m] / max(level, 1e-30 * max(values[:1], default=0)), edge)
     b = seen + 1 - gamma
-    # The larger root of x**2 - b * x + seen; b may be too large to be squared.
-    true = b * (1 + np.sqrt(np.maximum(1 - 4 * seen / b / b, 0.0))) / 2
+    true = (b + np.sqrt(np.maximum(b**2 - 4 * seen, 0.0))) / 2
     return m, level, true / seen
 
 

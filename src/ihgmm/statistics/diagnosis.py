@@ -484,7 +484,8 @@ def _geometry(
     told = live & (rows.spread(rows.sizes) > 1)
     (typical,) = np.nan_to_num(quantiles(variances, told, [0.5]))
     distance = _smallest_distance(inner, float(typical))
-    return least * distance, cosines, float(high / low) if low > 0 else np.inf
+    separation = least * distance if least > 0 else 0.0  # also without any noise
+    return separation, cosines, float(high / low) if low > 0 else np.inf
 
 
 def _over(values: np.ndarray, by: np.ndarray) -> np.ndarray:

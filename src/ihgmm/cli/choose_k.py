@@ -20,7 +20,7 @@ def choose_k(
     *,
     data: str = DATA,
     method: str = option(
-        "auto: look from several sides and name the plausible numbers; parallel: count "
+        "auto: weigh several criteria and name the plausible numbers; parallel: count "
         "directions that stand out from noise; stability: the largest number of "
         "clusters that halves of the data agree on.",
         "auto",
@@ -43,7 +43,7 @@ def choose_k(
 
       ihgmm choose-k demo
 
-      ihgmm choose-k wine --standardize --method stability --plot eigenvalues.png
+      ihgmm choose-k wine --method stability --plot eigenvalues.png
 
       ihgmm choose-k cells.csv --id-column barcode --json
     """
@@ -55,7 +55,7 @@ def choose_k(
         "max_clusters": max_clusters,
         "random_state": random_state,
     }
-    options["missing"] = "fit" if reading.missing == "fit" else "error"
+    options["missing"] = "fit" if table.has_missing else "error"
     with screen.working("counting"):
         count = select_n_clusters(table.X, **options)
     if plot is not None:

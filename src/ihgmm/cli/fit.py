@@ -36,7 +36,9 @@ def fit(
 
       ihgmm fit cells.csv -k 8 --id-column barcode --label-column type -o labels.csv
 
-      ihgmm fit customers.csv -k 5 --scale-columns --missing fit --save model.npz
+      ihgmm fit customers.csv -k 5 --prepare scale --save model.npz
+
+      cat cells.csv | ihgmm fit - -k 8 -o - > labels.csv
 
       ihgmm fit demo -k auto --refine --json
     """
@@ -45,7 +47,10 @@ def fit(
     out.check_output(save, "--save", sources=[data])
     if output is not None and save is not None and output.resolve() == save.resolve():
         raise ValueError(f"-o and --save both name {save}; give two files.")
-    table = reading.load(data, screen)
+    screen = screen.beside(output)
+    table = reading.load(data, screen, fills=model.missing is not None)
+    if table.has_missing:
+        model.missing = "fit"
     with screen.working("clustering"):
         model.fit(table.X)
     if save is not None:
@@ -83,15 +88,14 @@ def fit(
         eigenvalues=model.eigenvalues_,
         known_labels=comparison,
         notes=[*table.notes, *cautions, *remarks],
-        standardized=reading.standardize,
-        columns_scaled=reading.scale_columns,
+        python=table.python,
         labels_file=output,
         model_file=save,
     )
     screen.say(f"{table.heading}, {counted(k, 'cluster')}", "bold")
+    screen.notes(table.notes)
     if count is not None:
         screen.say(count)
-    screen.notes(table.notes)
     shown = {"scale: median": ".2f", "5%": ".2f", "95%": ".2f", "size: median": ".4g"}
     rows = [cluster.values() for cluster in clusters]
     screen.table(out.SIZE_FORMATS | shown, rows)
@@ -102,6 +106,7 @@ def fit(
             print_warning(text)
         screen.say(text, "yellow")
     out.print_labels(screen, len(labels), comparison, output, remarks)
+    screen.python(table.python)
     if save is not None:
         screen.say(f"model written to {save}; use it with: ihgmm predict {save} DATA")
 
@@ -116,5 +121,5 @@ def _few_directions(model: IhSC, scaled: bool) -> list[str]:
         "the clusters are told apart by fewer directions than there are clusters."
     )
     if not scaled:
-        text += " If columns are in different units, try --scale-columns."
+        text += " If columns are in different units, try --prepare scale."
     return [text]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ihgmm.cli.data import Fitting, Reading
 from ihgmm.cli.options import DATA, output_option
-from ihgmm.cli.output import check_output
+from ihgmm.cli.output import check_output, real_file
 from ihgmm.cli.screen import Screen
 from ihgmm.report import write_report
 
@@ -24,8 +24,8 @@ def report(
 ) -> None:
     """Cluster the rows of DATA with IhSC and write a page of HTML about it.
 
-    The page opens in any browser, without network: what to think of the clusters, a
-    map of the rows, scales, telling features, and a table to search.
+    The page opens in any browser, without network. It has a verdict, a map of the
+    rows, their scales, the features that set clusters apart, and a table to search.
 
     [bold]Examples[/]
 
@@ -33,24 +33,28 @@ def report(
 
       ihgmm report cells.csv -k 8 --id-column barcode -o report.html
 
-      ihgmm report wine -k 3 --standardize --title "Wines" -o wine.html
+      ihgmm report wine -k 3 --prepare standardize --title "Wines" -o wine.html
     """
     model = fitting.model(reading.missing)
     check_output(output, "-o", (".html", ".htm"), [data])
+    screen = screen.beside(output)
     table = reading.load(data, screen)
+    if table.has_missing:
+        model.missing = "fit"
     with screen.working("clustering"):
         model.fit(table.X)
-    with screen.working("writing the report"):
+    with screen.working("writing the report"), real_file(output, ".html") as page:
         write_report(
             model,
             table.X,
-            output,
+            page,
             ids=table.ids,
             id_name=table.id_name,
             feature_names=table.names,
             title=title or f"Clusters of {Path(data).stem}",
             labels_true=table.labels,
-            notes=[note.on_page or note.text for note in table.notes],
+            notes=table.page_notes,
+            original=table.original,
         )
     k = model.n_clusters_
     screen.document("report", table.facts, n_clusters=k, report_file=output)

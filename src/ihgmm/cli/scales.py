@@ -52,7 +52,7 @@ def scales(
             "--missing fit: cells that are filled in have no noise of their own, which "
             "the test compares scales with; give --missing drop."
         )
-    table = reading.load(data, screen)
+    table = reading.load(data, screen, fills=False)
     with screen.working("testing"):
         if k is not None:
             model = IhSC(k, gram=gram, random_state=random_state)  # type: ignore[arg-type]

@@ -63,6 +63,17 @@ class Dense(InMemory, Array):
     From ``large`` entries on, threads of our own pay. Rows of up to 512 features, for
     which reading is the cost, are then read once for all work; BLAS does as well by
     itself with longer ones. ``cached`` entries stay in the cache between two products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import Dense
+    >>> X = Dense(np.array([[3.0, 4.0], [0.0, 2.0]]))
+    >>> X.sqnorms
+    array([25.,  4.])
+    >>> X @ np.ones((2, 1))
+    array([[7.],
+           [2.]])
     """
 
     def __init__(
@@ -253,6 +264,16 @@ class Sparse(InMemory):
 
     scipy's products run in one thread. Those with more than ``parallel`` entries are
     cut up. Blocks of :meth:`map` have fewer, and threads work on several of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> from ihgmm.matrix import Sparse
+    >>> X = Sparse(sp.csr_array([[3.0, 4.0], [0.0, 2.0]]))
+    >>> X.adjoint(np.ones((2, 1)))
+    array([[3.],
+           [6.]])
     """
 
     has_gaps = True

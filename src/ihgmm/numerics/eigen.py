@@ -190,7 +190,7 @@ def _dense(G: GramOperator, k: int, order: Order) -> EigenPairs:
 
 
 def _tall(G: GramOperator, vectors: np.ndarray) -> Tall:
-    """Return vectors of the host where the data is, in its type."""
+    """Return vectors of the host where the data are, in its type."""
     return G.A.to_device(vectors.astype(G.A.dtype, copy=False))
 
 
@@ -249,27 +249,32 @@ def start_block(
     size = sample_size(n, p, G.A.n_entries, W.shape[1], G.A.streamed)
     with G.A.threads():
         if size:
-            sample = sampled(n, size, rng)
-            part = G.take(sample)
-            block = orthonormal(part.A @ W, rng)
-            # One digit is enough here.
-            basis = Basis(block, part.A.adjoint(block))
-            start = block_krylov(
-                part,
-                basis,
-                k,
-                order,
-                0.1,
-                extra=min(W.shape[1], size) - k,
-                max_products=3,
-                quiet=True,
-            )
-            lead, _ = np.linalg.qr(to_host(part.A.adjoint(start.vectors)))
+            lead = _directions_of_sample(G, size, W, k, order, rng)
             found = lead.shape[1]
             # The other columns must not see what these already show.
             W[:, found:] -= lead @ (lead.T @ W[:, found:])
             W[:, :found] = lead
         return W, *G.A.product_and_adjoint(W)
+
+
+def _directions_of_sample(
+    G: GramOperator,
+    size: int,
+    W: np.ndarray,
+    k: int,
+    order: Order,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Return orthonormal directions in which a sample of the rows lies."""
+    part = G.take(sampled(G.shape[0], size, rng))
+    block = orthonormal(part.A @ W, rng)
+    basis = Basis(block, part.A.adjoint(block))
+    most = min(W.shape[1], size) - k
+    # One digit is enough here.
+    start = block_krylov(
+        part, basis, k, order, 0.1, extra=most, max_products=3, quiet=True
+    )
+    return np.linalg.qr(to_host(start.adjoint))[0]
 
 
 def sample_size(
@@ -280,7 +285,7 @@ def sample_size(
     One row in 16, up to 64 for each feature; more where there are many clusters, which
     have fewer rows each and of which all have to be found. Rows that are read come to
     memory: they are 32 for each feature at most. Where rows are not many more than
-    features, a sample pays if products are dear.
+    features, a sample pays if products are expensive.
     """
     longer = max(p, width)
     if n < (2 if n_entries >= 10**7 else 32) * longer:

@@ -35,7 +35,19 @@ MAX_PRODUCTS = 100
 
 @dataclass(frozen=True)
 class EigenPairs:
-    """Leading eigenpairs and how they were reached."""
+    """Leading eigenpairs and how they were reached.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> from ihgmm.numerics.gram import GramOperator
+    >>> from ihgmm.numerics.eigen import leading_eigenpairs
+    >>> X, kinds = make_ihgmm(100, 20, 3, random_state=0)
+    >>> pairs = leading_eigenpairs(GramOperator.of(as_matrix(X), "hollow"), 3)
+    >>> pairs.vectors.shape, pairs.solver
+    ((100, 3), 'dense')
+    """
 
     values: np.ndarray  # float64, leading first
     vectors: Tall  # orthonormal, in columns, the entry of largest magnitude positive
@@ -118,6 +130,15 @@ class Basis:
     data that is not in memory is then read once for both, and in memory that would be
     in vain after the last one. With ``keep``, the products of G with the blocks are
     kept instead of adjoints.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.krylov import Basis, orthonormal
+    >>> rng = np.random.default_rng(0)
+    >>> basis = Basis(orthonormal(rng.standard_normal((100, 4)), rng))
+    >>> basis.width
+    4
     """
 
     def __init__(
@@ -258,6 +279,22 @@ def block_krylov(
 
     Eigenpairs beyond the k are looked for where those that come along show weight. It
     gives up after ``max_products`` products with G, with a warning unless ``quiet``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> from ihgmm.numerics.gram import GramOperator
+    >>> from ihgmm.numerics.krylov import Basis, block_krylov, orthonormal
+    >>> rng = np.random.default_rng(0)
+    >>> X, kinds = make_ihgmm(100, 20, 3, random_state=0)
+    >>> G = GramOperator.of(as_matrix(X), "hollow")
+    >>> block = orthonormal(rng.standard_normal((100, 8)), rng)
+    >>> pairs = block_krylov(G, Basis(block, G.A.adjoint(block)), 3, "algebraic", 1e-8)
+    >>> exact = np.linalg.eigvalsh(G.toarray())[::-1][:3]
+    >>> bool(np.allclose(pairs.values, exact))
+    True
     """
     width = block_width(k)
     most = most_blocks(max(G.A.shape), width)
@@ -340,6 +377,15 @@ def signal_weights(values: np.ndarray, k: int) -> np.ndarray:
     each other, with shares of a hundredth or less. So a share of a twentieth has no
     weight, and eigenvectors beyond are those of the paper. Where clusters have a shape
     of their own, shares of a half and more are common, and these directions count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.krylov import signal_weights
+    >>> signal_weights(np.array([10.0, 8.0, 2.0, 1.9, 1.8]), 2).round(2)  # a clear gap
+    array([1., 1., 0., 0., 0.])
+    >>> signal_weights(np.array([10.0, 8.0, 7.0, 4.0, 1.8]), 2).round(2)
+    array([1.  , 1.  , 0.91, 0.57, 0.  ])
     """
     weights = np.ones(len(values))
     if len(values) > k:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -40,7 +39,19 @@ from ihgmm.numerics.labels import (
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """How rows, those of the fit or new ones, get their labels."""
+    """How rows, those of the fit or new ones, get their labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> from ihgmm.numerics.spectral import spectral_clustering
+    >>> found = spectral_clustering(as_matrix(X), 3, rng=np.random.default_rng(0))
+    >>> bool((found.placement(as_matrix(X)) == found.labels).all())
+    True
+    """
 
     embedding: Embedding
     rule: Rule
@@ -53,7 +64,17 @@ class Placement:
 
 @dataclass(frozen=True, eq=False)
 class CosinePlacement:
-    """Labels by the largest cosine with some directions; zero ones have no rows."""
+    """Labels by the largest cosine with some directions; zero ones have no rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import as_matrix
+    >>> from ihgmm.numerics.spectral import CosinePlacement
+    >>> place = CosinePlacement(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    >>> place(as_matrix(np.array([[5.0, 1.0], [0.1, 0.2]])))
+    array([0, 1])
+    """
 
     directions: np.ndarray  # (n_clusters, n_features)
     signed: bool = False  # opposite directions are one
@@ -72,7 +93,19 @@ class CosinePlacement:
 
 @dataclass(frozen=True)
 class Spectral:
-    """What the recipe finds; what there is for each row is where the data is."""
+    """What the recipe finds; what there is for each row is where the data are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> from ihgmm.numerics.spectral import spectral_clustering
+    >>> found = spectral_clustering(as_matrix(X), 3, rng=np.random.default_rng(0))
+    >>> found.space, found.labels.shape
+    ('eigenvectors', (200,))
+    """
 
     # Clusters numbered by decreasing size; with unit rows, zero rows are in cluster 0.
     labels: Tall
@@ -112,6 +145,18 @@ def spectral_clustering(
     X is finite and not all zero; its rows may have weights. The arguments are those of
     :class:`ihgmm.IhSC`; without ``unit_norm``, rows of the embedding keep their length.
     ``steps`` shows two steps, "eigenvectors" and "labels".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> from ihgmm.metrics import misclassification_rate
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> from ihgmm.numerics.spectral import spectral_clustering
+    >>> found = spectral_clustering(as_matrix(X), 3, rng=np.random.default_rng(0))
+    >>> misclassification_rate(kinds, found.labels)
+    0.0
     """
     rng = np.random.default_rng() if rng is None else rng
     steps = Steps() if steps is None else steps
@@ -247,21 +292,15 @@ def _embed(
         lead, extra = min(k, n), 0
     else:
         lead, extra = _check_components(n_components, n, p), 0
-    solve = partial(
-        leading_eigenpairs,
-        k=lead,
-        extra=extra,
-        signal_only=options["order"] == "algebraic",
-        say=say,
-        **options,
-    )
-    pairs = solve(G)
+    wanted = options | {"extra": extra, "say": say}
+    wanted["signal_only"] = options["order"] == "algebraic"
+    pairs = leading_eigenpairs(G, lead, **wanted)
     diagonal: Any = "full" if gram == "full" else "zero"
     # What noise does to eigenvectors is more than this angle.
     if gram == "hetero" and _diagonal_turn(pairs, lead) > 0.05:
         diagonal = "imputed"
         G = impute_diagonal(G, lead, **options).gram
-        pairs = solve(G)
+        pairs = leading_eigenpairs(G, lead, **wanted)
     embedding = Embedding.of(G, pairs, lead, diagonal)
     embedding = embedding.weighted(signal_weights(pairs.values, lead))
     if X.weights is not None:

@@ -195,6 +195,11 @@ def check_matrix(
     peak = known.max_abs()
     if peak == 0:
         return matrix
+    if peak > float(info.max) / 1e4:  # lengths and sums of rows would overflow
+        raise ValueError(
+            f"The largest entry of X is {peak:.3g}, and {matrix.dtype} holds numbers "
+            f"up to {float(info.max):.2g}. Divide X by a large number."
+        )
     factor = 1 / 2.0 ** float(np.clip(np.floor(np.log2(peak)), -1000, 1000))
     whole = known is matrix
     matrix = matrix.rescaled(factor)

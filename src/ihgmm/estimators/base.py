@@ -523,8 +523,7 @@ class DistanceClusterer(CenterClusterer):
         """Return the distance of each row to each cluster centre."""
         centers = (to_host(self.cluster_centers_) / X.unit).astype(X.dtype)
         work = partial(_distance_block, self._light(), as_matrix(centers))
-        with np.errstate(over="ignore"):
-            return X.sweep(work)[0][0] * float(X.unit)
+        return X.sweep(work)[0][0] * float(X.unit)
 
     def _project(self, rows: Matrix) -> Tall:
         """Return rows in the space in which distances are taken."""

@@ -174,12 +174,10 @@ class PSC(Weighted, DistanceClusterer):
             gaps = distances(embedding, means)
             labels = place(labels, counts, namespace(gaps).argmin(gaps, axis=1))
         self.labels_ = keep(labels)
-        with np.errstate(over="ignore"):  # rows may be longer than a number can say
-            self.embedding_ = keep(embedding * unit)
-            centers = means @ components * unit
+        self.embedding_ = keep(embedding * unit)
         self.eigenvalues_ = X.to_device(X.restore_squares(values))
         self.components_ = X.cast(components)
-        self.cluster_centers_ = X.cast(centers)
+        self.cluster_centers_ = X.cast(means @ components * unit)
         self.n_iter_ = found.n_iter
 
     def _project(self, rows: Matrix) -> Tall:

@@ -14,6 +14,7 @@ from scipy.special import expit, logit
 
 from ihgmm._checks import (
     check_choice,
+    check_clip,
     check_matrix,
     data_and_labels,
     generator,
@@ -336,6 +337,7 @@ def diagnose(
     'no separation: do not trust these labels'
     """
     check_choice("gram", gram, GRAMS)
+    check_clip("clip", clip)
     rng = generator(random_state)
     check_choice("missing", missing, MISSING)
     X, labels = data_and_labels(X, labels)

@@ -227,7 +227,7 @@ def test_a_plan_is_printed_as_a_table():
 
 
 def test_command_is_the_function(command):
-    arguments = ("--n", "1e9", "--p", "2_000", "-k", "5e1", "--memory", 32)
+    arguments = ("-n", "1e9", "-p", "2_000", "-k", "5e1", "--machine-memory", 32)
     arguments += ("--workers", 40, "--worker-memory", 100, "--network", 5)
     done = command("plan", *arguments)
     assert done.returncode == 0, done.stderr
@@ -247,16 +247,16 @@ def test_command_is_the_function(command):
     ("option", "value", "message"),
     [
         *(
-            ("--n", text, f"--n {text}: give a whole number from 1 on")
+            ("-n", text, f"-n {text}: give a whole number from 1 on")
             for text in ("1e5x", "0", "1.5", "nan", "inf")
         ),
-        ("-k", "auto", "-k auto: the number is found from data"),
+        ("-k", "some", "-k some: give a whole number from 1 on"),
         ("--gpu-memory", -1, "--gpu-memory -1: give a number of GB"),
         ("--network", 0, "--network 0: give a number of GB"),
     ],
 )
 def test_command_ends_with_one_line_on_bad_input(command, option, value, message):
-    arguments = {"--n": 10, "--p": 5, "-k": 2} | {option: value}
+    arguments = {"-n": 10, "-p": 5, "-k": 2} | {option: value}
     done = command("plan", *(word for pair in arguments.items() for word in pair))
     assert done.returncode == 2
     assert done.stdout == ""
@@ -265,5 +265,5 @@ def test_command_ends_with_one_line_on_bad_input(command, option, value, message
 
 
 def test_numbers_have_all_their_digits(command):
-    done = command("plan", "--n", 12_345_678_901_234_567, "--p", 5, "-k", 2, "--json")
+    done = command("plan", "-n", 12_345_678_901_234_567, "-p", 5, "-k", 2, "--json")
     assert json.loads(done.stdout)["n_samples"] == 12_345_678_901_234_567

@@ -5,7 +5,22 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ihgmm._public import *
+    from ihgmm._public import (
+        PSC,
+        Biwhitener,
+        IhGMM,
+        IhSC,
+        SDPKMeans,
+        SphericalKMeans,
+        TwoComponentLloyd,
+        diagnose,
+        estimate_parameters,
+        make_ihgmm,
+        open_data,
+        scale_heterogeneity_test,
+        select_n_clusters,
+        with_missing,
+    )
 
 __version__ = version("ihgmm")
 __all__ = [

@@ -26,7 +26,7 @@ COMMANDS = {
     ),
     "report": (
         "report:report",
-        "Cluster the rows of DATA with IhSC and write a page of HTML about it.",
+        "Cluster the rows of DATA and write a page of HTML about it.",
     ),
     "sample": (
         "sample:sample",
@@ -89,6 +89,7 @@ class Commands(Group):
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
         from ihgmm.cli.screen import print_message, print_warning
+        from ihgmm.cli.spelling import in_shell
 
         with warnings.catch_warnings():
             warnings.showwarning = print_warning
@@ -101,14 +102,14 @@ class Commands(Group):
                 raise  # the reader has gone: nobody to tell
             except (MemoryError, ArithmeticError, ImportError, OSError) as error:
                 cause = "not enough memory: " * isinstance(error, MemoryError)
-                print_message("error", f"{cause}{error}")
+                print_message("error", f"{cause}{in_shell(str(error))}")
                 raise typer.Exit(1) from None
             except ValueError as error:
                 from numpy.linalg import LinAlgError
 
                 # The package says so what is wrong with parameters and data. Anything
                 # else, such as a TypeError, is a defect: its traceback is wanted.
-                print_message("error", str(error))
+                print_message("error", in_shell(str(error)))
                 raise typer.Exit(1 if isinstance(error, LinAlgError) else 2) from None
 
 

@@ -51,14 +51,17 @@ def _offer(words: Iterable[str]) -> Callable[[str], list[str]] | None:
 reading_option = partial(option, rich_help_panel="Reading the data")
 output_option = partial(option, rich_help_panel="Output")
 
+# Names of options that commands declare in words of their own.
+N_CLUSTERS = "-k --n-clusters"
+N_SAMPLES = "-n --n-samples"
+N_FEATURES = "-p --n-features"
 FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
-DATA = argument(
-    "DATA",
+DATA_TEXT = (
     "A CSV, TSV, Parquet, H5AD, NPY, NPZ or MTX file, rows being observations; or a "
     f"built-in data set: {', '.join(BUILT_IN)}, or one of the paper's that are "
-    f"downloaded: {', '.join(FETCHED)}.",
-    [*BUILT_IN, *FETCHED],
+    f"downloaded: {', '.join(FETCHED)}."
 )
+DATA = argument("DATA", DATA_TEXT, [*BUILT_IN, *FETCHED])
 LABELS_FILE = output_option(
     "Write a line for each row to this CSV or TSV file; an old one is replaced.",
     names="-o --output",

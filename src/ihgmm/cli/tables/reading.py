@@ -55,14 +55,17 @@ def read_table(request: Request, *, missing: str, memory: float | None = None) -
     since a fit and what it makes of the data take up to three times as much again. A
     ValueError says what is missing, empty or damaged.
     """
+    return handle_missing(open_table(request, memory), request, missing)
+
+
+def open_table(request: Request, memory: float | None = None) -> Table:
+    """Read a table, or open it where it stays on disk, whatever cells are missing."""
     path = Path(request.source)
     if path.exists():
         memory = free_memory() / 4 if memory is None else memory
-        table = _reader(path)(path, request, memory)
-    else:
-        request.refuse_names()
-        table = request.order(_built_in(request.source))
-    return handle_missing(table, request, missing)
+        return _reader(path)(path, request, memory)
+    request.refuse_names()
+    return request.order(_built_in(request.source))
 
 
 def _reader(path: Path) -> Reader:

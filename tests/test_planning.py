@@ -5,7 +5,9 @@ import json
 import dask.array as da
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 from ihgmm import IhSC, make_ihgmm
 from ihgmm.matrix import Matrix, as_matrix
@@ -267,3 +269,33 @@ def test_command_ends_with_one_line_on_bad_input(command, option, value, message
 def test_numbers_have_all_their_digits(command):
     done = command("plan", "-n", 12_345_678_901_234_567, "-p", 5, "-k", 2, "--json")
     assert json.loads(done.stdout)["n_samples"] == 12_345_678_901_234_567
+
+
+def test_the_shape_comes_from_a_file(command, tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(name="x")
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    frame.to_parquet(tmp_path / "x.parquet")
+    np.save(tmp_path / "x.npy", X)
+    sparse = sp.random_array((300, 6), density=0.1, rng=np.random.default_rng(0))
+    sp.save_npz(tmp_path / "x.npz", sp.csr_array(sparse))
+    for name in ("x.csv", "x.parquet", "x.npy", "x.npz"):
+        done = command("plan", tmp_path / name, "-k", 3, "--json")
+        found = json.loads(done.stdout)
+        assert [found[key] for key in ("n_samples", "n_features")] == [300, 6]
+        assert found["dtype"] == ("float32" if name == "x.npy" else found["dtype"])
+        assert found["density"] == (0.1 if name == "x.npz" else None)
+        assert found["data"] == str(tmp_path / name)
+    assert "x.csv: 300 x 6 float" in command("plan", tmp_path / "x.csv").stdout
+    done = command("plan", tmp_path / "x.csv", "-n", 5)
+    assert "x.csv has its own; leave one out" in done.stderr
+    assert "Give DATA, or its shape: -n is missing" in command("plan", "-p", 5).stderr
+
+
+def test_the_shape_is_read_without_the_data(command, tmp_path):
+    # A file of 69 GB with holes, of which only the header was ever written.
+    path = tmp_path / "large.npy"
+    np.lib.format.open_memmap(path, "w+", np.float32, (2**14, 2**20)).flush()
+    done = command("plan", path, "--machine-memory", 8)
+    assert done.returncode == 0, done.stderr
+    assert "16,384 x 1,048,576 float32, 50 clusters: 69 GB" in done.stdout

@@ -50,7 +50,7 @@ def count_headline(count: ClusterCount) -> str:
     """Return the finding in a few words."""
     if count.n_clusters == 0:
         return "cannot tell" if count.is_dominated else "no structure"
-    if count.method != "combined" or count.is_known:
+    if not count.is_doubtful:
         return counted(count.n_clusters, "cluster")
     numbers = [number.n_clusters for number in count.plausible]
     if len(numbers) < 2:
@@ -69,6 +69,15 @@ def _either(numbers: Sequence[int]) -> str:
     """Return numbers of which one is meant."""
     return listed([f"{number:,}" for number in numbers], "or")
 
+
+# Headings of the tables that the command line prints.
+EDGE_WORDS = "edge: what an eigenvalue must exceed to stand out from noise."
+EVIDENCE_WORDS = (
+    "gap: how much better k-means fits rows than noise of the same spread, among "
+    "eigenvectors and among projected rows; halves: how far two halves of the rows "
+    "agree, from 0 to 1; likelihood: what a mixture gains on one cluster, for each row "
+    "and less a price; named by: whose best number it is."
+)
 
 _SIDES = {
     "directions": "the number of directions",

@@ -396,6 +396,7 @@ def test_json_is_one_document_and_quiet_is_silent(sample):
         assert good(*command, "-q") == ""
 
 
+@pytest.mark.filterwarnings("default")
 def test_labels_of_noise_are_told_also_where_little_is():
     np.save("noise.npy", np.random.default_rng(0).normal(size=(200, 30)))
     for option in ("-q", "--json"):

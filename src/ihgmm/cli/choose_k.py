@@ -7,12 +7,12 @@ from typing import Any
 
 from ihgmm import select_n_clusters
 from ihgmm._files import atomic_write
-from ihgmm._text import count_headline
+from ihgmm._text import EDGE_WORDS, EVIDENCE_WORDS, count_headline
 from ihgmm.cli.data import Reading
 from ihgmm.cli.fitting import WHITEN
 from ihgmm.cli.options import DATA, SEED, choice, option, output_option
 from ihgmm.cli.output import check_output
-from ihgmm.cli.screen import AnswerScreen
+from ihgmm.cli.screen import AnswerScreen, print_warning
 from ihgmm.cli.spelling import in_shell
 from ihgmm.statistics.evidence import CountEvidence
 from ihgmm.statistics.selection import COUNT_GRAMS, METHODS, ClusterCount
@@ -79,6 +79,7 @@ def choose_k(
         rows.append((i, value, ratio, "yes" if i <= count.rank else "no"))
     formats = {"number": "", "eigenvalue": ".4g", "over the edge": ".2f", "counts": ""}
     screen.table(formats, rows)
+    screen.say(EDGE_WORDS, "dim")
     if count.evidence:
         _show_evidence(count, screen)
     elif count.strengths:
@@ -86,6 +87,8 @@ def choose_k(
         screen.table(formats, count.strengths.items())
     if plot is not None:
         screen.say(f"drawn in {plot}")
+    if screen.silent and count.is_doubtful:
+        print_warning(f"{count_headline(count)}. {summary}")
     screen.answer(str(count.n_clusters))
 
 
@@ -120,6 +123,7 @@ def _show_evidence(count: ClusterCount, screen: AnswerScreen) -> None:
     ]
     formats["named by"] = ""
     screen.table(formats, rows)
+    screen.say(EVIDENCE_WORDS, "dim")
 
 
 def _draw(count: ClusterCount, path: Path) -> None:

@@ -74,7 +74,7 @@ def describe_fit(model: Any, table: Table) -> Description:
     )
     clusters = cluster_lines(labels, k, figures)
     noise = float(np.sqrt(np.nanmean((levels / data.unit) ** 2)))
-    features = _features(centers, noise * float(data.unit), table)
+    features = _features(_means(data, labels, k), noise * float(data.unit), table)
     for cluster in clusters:
         cluster["features"] = features[cluster["cluster"]] if k > 1 else []
     names = table.names
@@ -118,23 +118,30 @@ def cluster_lines(
     return lines
 
 
+def _means(data: Matrix, labels: np.ndarray, k: int) -> np.ndarray:
+    """Return the mean row of each cluster; zero where there is none."""
+    members = (labels[:, None] == np.arange(k)).astype(data.dtype)
+    sums = to_host(data.adjoint(data.to_device(members))).astype(float).T
+    return sums / np.maximum(members.sum(axis=0), 1)[:, None] * float(data.unit)
+
+
 def _features(
-    centers: np.ndarray, noise: float, table: Table, n_shown: int = 3
+    means: np.ndarray, noise: float, table: Table, n_shown: int = 3
 ) -> list[list[dict[str, Any]]]:
     """Return the features that set each cluster apart, in the units of the data.
 
     Beside the mean of the cluster stands what rows of other clusters have of the
     feature when they are as large. A last list is for outliers, which share nothing.
     """
-    unit = float(np.abs(centers).max()) or 1.0  # squares of huge numbers overflow
-    ranked = telling_features(centers / unit, noise / unit or None, n_features=n_shown)
-    lengths = row_lengths(centers / unit)[:, None]
+    unit = float(np.abs(means).max()) or 1.0  # squares of huge numbers overflow
+    ranked = telling_features(means / unit, noise / unit or None, n_features=n_shown)
+    lengths = row_lengths(means / unit)[:, None]
     steps = ranked.contrasts * (noise / unit or lengths)
-    others = centers - steps * unit
+    others = means - steps * unit
     names: Sequence[str] = table.names or [
-        f"feature {j}" for j in range(1, centers.shape[1] + 1)
+        f"feature {j}" for j in range(1, means.shape[1] + 1)
     ]
-    here, elsewhere = (table.in_data_units(values) for values in (centers, others))
+    here, elsewhere = (table.in_data_units(values) for values in (means, others))
     lists: list[list[dict[str, Any]]] = [
         [
             {
@@ -146,7 +153,7 @@ def _features(
             for j in ranked.features[cluster]
             if ranked.contrasts[cluster, j] != 0
         ]
-        for cluster in range(len(centers))
+        for cluster in range(len(means))
     ]
     return [*lists, []]
 

@@ -120,6 +120,16 @@ class ClusterCount:
         return self.confidence is Confidence.HIGH
 
     @property
+    def is_doubtful(self) -> bool:
+        """Whether what was asked does not settle the number.
+
+        Of several sides, that they do not agree; of halves, that they agree on none.
+        """
+        if self.method == "stability":
+            return bool(self.strengths) and not self.is_stable
+        return self.method == "combined" and not self.is_known
+
+    @property
     def is_capped(self) -> bool:
         """Whether the search stopped at ``max_clusters``; there may be more."""
         return self.n_clusters == self.max_clusters

@@ -95,6 +95,7 @@ def measure(n: int, p: int, k: int, length: float, device: str, rounds: int) -> 
         before = torch.cuda.memory_allocated()
     times = []
     for seed in range(rounds):
+        model = None  # or the last one would count as memory of this fit
         wait(device)
         start = time.perf_counter()
         model = IhSC(k, random_state=seed).fit(X)

@@ -127,7 +127,7 @@ def tables(found: list[Case]) -> Iterator[str]:
     yield ""
     yield "| verdict | cases | expected | true | all methods | expected | true |"
     yield "|---|---|---|---|---|---|---|"
-    for verdict in ("WELL_SEPARATED", "SEPARATED", "THRESHOLD", "NO_SEPARATION"):
+    for verdict in ("WELL_SEPARATED", "SEPARATED", "OVERLAPPING", "NO_SEPARATION"):
         cells = []
         for group in (default, found):
             here = [case for case in group if case.verdict == verdict]

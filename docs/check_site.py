@@ -1,16 +1,23 @@
-"""Check the links of the built pages: ``python docs/check_site.py docs/_build/html``.
+"""Check the built pages: ``python docs/check_site.py docs/_build/html``.
 
 Every page, file and anchor that a page refers to must be there, and nothing that a page
-needs to be shown may come from another site.
+needs to be shown may come from another site. In a browser, a page of each sort is
+readable with axe's rules of accessibility and fits a desk's screen and a phone's.
 """
 
+import shutil
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
+
 NEEDED = {("script", "src"), ("img", "src"), ("link", "href")}
 ELSEWHERE = {"canonical", "search", "index", "next", "prev", "author"}
+SEEN = ("index", "start", "guide", "statistics", "api/ihgmm.IhSC")
+WIDTHS = (1280, 390)
 
 
 class Page(HTMLParser):
@@ -62,7 +69,33 @@ def broken(folder):
     return pages, sorted(set(found))
 
 
+def inaccessible(folder):
+    """Return a sentence for each rule that a page breaks in a browser."""
+    found = []
+    with sync_playwright() as driver:
+        names = ("chromium", "chromium-browser", "google-chrome")
+        browser = driver.chromium.launch(
+            executable_path=next(filter(None, map(shutil.which, names))),
+            args=["--no-sandbox", "--disable-gpu"],
+        )
+        for width in WIDTHS:
+            page = browser.new_page(viewport={"width": width, "height": 900})
+            for name in SEEN:
+                page.goto((folder / f"{name}.html").as_uri())
+                where = f"{name} at {width} px"
+                for rule in Axe().run(page).response["violations"]:
+                    first = rule["nodes"][0]["html"]
+                    found.append(f"{where}: {rule['id']}: {rule['help']}: {first}")
+                if page.evaluate("document.documentElement.scrollWidth") > width:
+                    found.append(f"{where} is wider than the screen")
+        browser.close()
+    return found
+
+
 if __name__ == "__main__":
-    pages, found = broken(Path(sys.argv[1]).resolve())
-    print(*found, f"{len(pages)} pages, {len(found)} broken links", sep="\n")
-    sys.exit(bool(found or not pages))
+    site = Path(sys.argv[1]).resolve()
+    pages, wrong = broken(site)
+    print(*wrong, f"{len(pages)} pages, {len(wrong)} broken links", sep="\n")
+    unfit = inaccessible(site) if pages else []
+    print(*unfit, f"{len(SEEN)} pages in a browser, {len(unfit)} faults", sep="\n")
+    sys.exit(bool(wrong or unfit or not pages))

@@ -127,7 +127,18 @@ def prepare_page(app, docname, source):
     source[0] = "\n".join(lines) + "\n"
 
 
+def mend_roles(app, pagename, templatename, context, doctree):
+    """Give references the role that their list asks for.
+
+    Sphinx gives them one that ARIA has deprecated, and which no list may hold.
+    """
+    if "body" in context:
+        old, new = 'role="doc-biblioentry"', 'role="listitem"'
+        context["body"] = context["body"].replace(old, new)
+
+
 def setup(app):
-    """Connect the two functions above."""
+    """Connect the functions above."""
+    app.connect("html-page-context", mend_roles)
     app.connect("autodoc-skip-member", skip_member)
     app.connect("source-read", prepare_page)

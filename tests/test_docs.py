@@ -178,6 +178,20 @@ def test_reference_lists_every_public_name():
         assert public <= found | top, f"{module}: {public - found - top}"
 
 
+def test_every_name_of_the_reference_has_an_example():
+    text = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
+    module, lacking = "", []
+    for line in text.splitlines():
+        if found := re.match(r"\.\. (?:currentmodule|automodule):: (\S+)", line):
+            module = found[1]
+        elif found := re.match(r"   (\w+)$", line):
+            thing = getattr(importlib.import_module(module), found[1])
+            # Doctest finds those that are there, so that they run too.
+            if not re.search(r"^ *Examples\n *-+\n[^>]*>>> ", thing.__doc__, re.M):
+                lacking.append(f"{module}.{found[1]}")
+    assert not lacking, f"{len(lacking)} names have no example: {lacking}"
+
+
 def test_reference_lists_every_public_package():
     source = ROOT / "src" / "ihgmm"
     packages = {path.parent.name for path in source.glob("[!_]*/__init__.py")}

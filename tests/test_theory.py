@@ -37,7 +37,7 @@ def random_model(seed):
     return labels, scales, centers * 10.0 ** rng.uniform(-2, 2)
 
 
-@pytest.fixture(params=range(30))
+@pytest.fixture(params=range(15))
 def model(request):
     return random_model(request.param)
 

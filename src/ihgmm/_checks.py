@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -73,6 +72,14 @@ def check_flag(name: str, value: Any) -> None:
     """Raise unless ``value`` is True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name}={value!r} is not known; give True or False.")
+
+
+def check_verbose(name: str, value: Any) -> None:
+    """Raise unless ``value`` says how much to tell: True, False, or 0, 1 or 2."""
+    if not isinstance(value, (bool, np.bool_, Integral)):
+        raise TypeError(f"{name}={value!r} is not known; give 0, 1 or 2.")
+    if not 0 <= int(value) <= 2:
+        raise ValueError(f"{name}={value!r} is out of range; give 0, 1 or 2.")
 
 
 def check_n_clusters(name: str, value: Any) -> None:
@@ -158,7 +165,7 @@ def check_matrix(
     reset: bool = True,
     in_memory: bool = False,
     missing: str | None = None,
-    verbose: bool = False,
+    verbose: bool | int = False,
 ) -> Matrix:
     """Return data of any kind as a matrix that is safe to compute with.
 
@@ -170,7 +177,7 @@ def check_matrix(
     may be among the entries; None says that the caller knows no such choice.
     """
     matrix = open_matrix(X, estimator, reset=reset)
-    matrix.verbose = verbose
+    matrix.verbose = bool(verbose)
     if in_memory and not matrix.on_host:
         matrix = _to_memory(matrix, estimator)
     known = matrix
@@ -245,22 +252,13 @@ def _check_finite(
             remedy = 'fill them in (for NaN, missing="fit" does)'
         raise ValueError(
             f"Input X contains {what} at row {row}, column {column} "
-            f"(NaN or infinite entries in all: {count}). {who} does not accept "
+            f"(NaN, masked or infinite entries in all: {count}). {who} does not accept "
             f"them: drop those rows, or {remedy}."
         )
 
 
 def _check_columns(X: Any) -> None:
-    """Raise if a data frame has columns of text, or X is no data but a model."""
-    if isinstance(X, str | os.PathLike):
-        raise TypeError(
-            f"X is the path {os.fspath(X)!r}; open it first, by ihgmm.open_data(path)."
-        )
-    if isinstance(X, BaseEstimator):
-        raise TypeError(
-            f"X is of type {type(X).__name__}, not data; give the data first and then, "
-            "where it is asked for, model.labels_."
-        )
+    """Raise if a data frame has columns of text."""
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
     text = []
@@ -387,8 +385,31 @@ def check_clusters(
     return classes, np.ravel(codes)
 
 
+def data_and_labels(X: Any, labels: Any) -> tuple[Any, Any]:
+    """Return data and labels; a fitted model stands for its labels, also before X."""
+    if _is_model(X):
+        X, labels = labels, X
+    if not _is_model(labels):
+        return X, labels
+    who = type(labels).__name__
+    if _is_model(X):
+        raise TypeError(
+            f"Both arguments are models, {type(X).__name__} and {who}; give the data "
+            "and one model, or the data and labels."
+        )
+    if not hasattr(labels, "labels_"):
+        raise ValueError(
+            f"This {who} has no labels_; fit it first, model.fit(X), or give labels."
+        )
+    return X, labels.labels_
+
+
+def _is_model(value: Any) -> bool:
+    return hasattr(value, "get_params") and hasattr(value, "fit")
+
+
 class LabelledRows(NamedTuple):
-    """What labels of rows say; the codes are where the data is."""
+    """Labels of rows as codes, which are where the data are."""
 
     classes: np.ndarray  # the labels of clusters, sorted
     codes: Tall  # the number of each row's cluster among them; 0 for outliers
@@ -500,8 +521,7 @@ def warn_missing(X: Matrix, names: Any = None) -> int:
         more = f" and {len(columns) - 5} more" * (len(columns) > 5)
         warn(
             f"{len(columns)} of {p} columns of X have no observed cell: "
-            f"{', '.join(shown)}{more}. They tell nothing and are filled with zeros; "
-            "leave them out.",
+            f"{', '.join(shown)}{more}. They are filled with zeros; leave them out.",
             DataConversionWarning,
         )
     return sum(rows for _, rows in counts)
@@ -550,9 +570,9 @@ def hint_at_counts(X: Matrix) -> None:
     """Warn when data look like counts: their noise is not alike in all columns."""
     if looks_like_counts(X):
         warn(
-            "X looks like counts, whole numbers that are mostly 0. The noise of a "
-            "count is as large as its mean, so that common columns and long rows rule; "
-            "whiten='counts' makes it alike in all.",
+            "X looks like counts, whole numbers that are mostly 0. The variance of a "
+            "count equals its mean, so that common columns and long rows dominate. "
+            "whiten='counts' makes the noise alike in all.",
             UserWarning,
         )
 

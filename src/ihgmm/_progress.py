@@ -10,16 +10,15 @@ from typing import Any
 
 
 class Steps:
-    """The steps of a fit, timed, each with a line on the standard error if shown.
+    """The steps of a fit, timed, with lines on the standard error.
 
-    With an estimator and its ``task``, a CallbackContext of scikit-learn, each step
-    becomes a part of that task.
+    There are none at level 0 and one for each step at level 1. At level 2 all that a
+    step says on its way has a line of its own. With an estimator and its ``task``, a
+    CallbackContext of scikit-learn, each step becomes a part of that task.
     """
 
-    def __init__(
-        self, shown: bool = False, task: Any = None, estimator: Any = None
-    ) -> None:
-        self._shown, self._task, self._estimator = shown, task, estimator
+    def __init__(self, level: int = 0, task: Any = None, estimator: Any = None) -> None:
+        self._level, self._task, self._estimator = int(level), task, estimator
 
     @contextmanager
     def step(self, name: str) -> Iterator[Callable[[str], None]]:
@@ -30,7 +29,7 @@ class Steps:
         def say(words: str) -> None:
             nonlocal last
             last = words
-            self._write(name, started, last, "\r")
+            self._write(name, started, last, "\n" if self._level > 1 else "\r")
 
         part = None
         if self._task is not None:
@@ -43,7 +42,7 @@ class Steps:
 
     def _write(self, name: str, started: float, words: str, end: str) -> None:
         # A line that will be overwritten is of no use in a file.
-        if self._shown and (end == "\n" or sys.stderr.isatty()):
+        if self._level and (end == "\n" or sys.stderr.isatty()):
             spent = time.monotonic() - started
             line = f"{name:<12} {spent:7.1f} s  {words}".rstrip()
             # All of a line of 79 columns, so that nothing of the last one stays.

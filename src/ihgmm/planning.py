@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ihgmm._checks import check_choice, check_count, check_number, check_row_count
+from ihgmm._html import plan_html
 from ihgmm._text import plan_advice, plan_heading, plan_table, size, workers_table
 from ihgmm.matrix.stored import Stored
 from ihgmm.numerics.eigen import check_size, sample_size
 from ihgmm.numerics.krylov import MAX_PRODUCTS, block_width, most_blocks
 from ihgmm.numerics.labels import sample_positions
-from ihgmm.numerics.spectral import direction_counts, free_directions
+from ihgmm.numerics.spectral import direction_counts
 
 __all__ = ["Need", "Plan", "Workers", "plan", "size"]
 
@@ -35,6 +36,13 @@ class Need:
     sample_rows : int or None
         If not: the largest sample of the rows whose fit has room; None if that is too
         few for a fit.
+
+    Examples
+    --------
+    >>> from ihgmm.planning import plan
+    >>> need = plan(10**6, 100, 10).needs["on disk"]
+    >>> need.passes, need.fits
+    (3, True)
     """
 
     passes: int
@@ -68,6 +76,13 @@ class Workers:
         the solver gives up.
     seconds : float
         Time that a fit takes at least, by these rates.
+
+    Examples
+    --------
+    >>> from ihgmm.planning import plan
+    >>> workers = plan(10**9, 1_000, 10, workers=64, worker_memory=96e9).workers
+    >>> workers.rows, workers.enough
+    (15625000, 46)
     """
 
     count: int
@@ -117,6 +132,13 @@ class Plan:
         dask", where it is the client's memory, which holds nothing for each row.
     workers : Workers or None
         What a fit takes of the workers of dask, where their number was given.
+
+    Examples
+    --------
+    >>> from ihgmm.planning import plan
+    >>> planned = plan(10**9, 1_000, 10, memory=64e9, gpu_memory=141e9)
+    >>> [place for place, need in planned.needs.items() if need.fits]
+    ['on dask']
     """
 
     n_samples: int
@@ -130,6 +152,9 @@ class Plan:
     chunk_passes: int
     needs: dict[str, Need]
     workers: Workers | None = None
+
+    def _repr_html_(self) -> str:
+        return plan_html(self)
 
     def __repr__(self) -> str:
         fits = (
@@ -223,8 +248,8 @@ def plan(
     """
     if isinstance(n_clusters, str) and n_clusters == "auto":
         raise ValueError(
-            "n_clusters='auto' is found from data, of which a plan has none; give the "
-            "most you expect."
+            "n_clusters='auto' needs the data, which a plan does not have; give the "
+            "largest number you expect."
         )
     n = _count("n_samples", n_samples)
     p = _count("n_features", n_features)
@@ -399,11 +424,9 @@ def _work(n: int, p: int, k: int, density: float | None, itemsize: int) -> _Work
         index = 4 if entries <= np.iinfo(np.int32).max else 8
     data_bytes = float(entries * (itemsize + index) + n * index)
     lead, extra = direction_counts(k, n, p)
-    free = free_directions(lead, extra)
-    # One run finds the directions that come for free, another all where these show
-    # that it pays; the same once more where the diagonal is filled in, by another run.
-    runs = 2 * (1 + (free < extra)) + 1
-    width = block_width(lead, free)
+    # One run, the same once more where the diagonal is filled in, by another run.
+    runs = 3
+    width = block_width(lead)
     # In memory they may be a few more.
     rows = sample_size(n, p, entries, width, streamed=True)
     checked = check_size(n, entries)
@@ -416,5 +439,5 @@ def _work(n: int, p: int, k: int, density: float | None, itemsize: int) -> _Work
     # for a better first block.
     passes = [(0, 0), *[(width, width)] * (1 + products)]
     passes += [(lead, 0)] * (products > 0) + [(0, k)]
-    most_wide = block_width(k, extra)
+    most_wide = max(width, lead + extra)
     return _Work(data_bytes, rows, checked, passes, products, most_wide, runs)

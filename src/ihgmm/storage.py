@@ -37,7 +37,22 @@ __all__ = ["StorageError", "load_model", "save_model"]
 
 
 class StorageError(ValueError):
-    """A file or a model that cannot be used; the message says why and what to do."""
+    """A file or a model that cannot be used; the message says why and what to do.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ihgmm.storage import StorageError, load_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "model.npz"
+    ...     _ = path.write_bytes(b"something else")
+    ...     try:
+    ...         load_model(path)
+    ...     except StorageError as error:
+    ...         print("model.npz" in str(error))
+    True
+    """
 
 
 class SavedModel(NamedTuple):
@@ -249,6 +264,20 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     ------
     StorageError
         If the file is not a model, or one of a version that is not known.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ihgmm import IhSC, make_ihgmm
+    >>> from ihgmm.storage import load_model, save_model
+    >>> X, kinds = make_ihgmm(100, 20, 3, random_state=0)
+    >>> model = IhSC(3, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(model, Path(folder) / "model.npz")
+    ...     loaded = load_model(Path(folder) / "model.npz")
+    >>> bool((loaded.predict(X) == model.labels_).all())
+    True
     """
     return load_saved(path).model
 

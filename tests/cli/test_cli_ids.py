@@ -74,7 +74,9 @@ def test_one_formula_and_none():
     assert err.startswith("note: 1 cell of column 'customer' in labels.tsv begins like")
     table(ids=np.arange(-30, 30)).to_parquet("b.parquet")
     assert run("fit", "b.parquet", *options)[1] == ""
-    assert run("fit", "iris", "-k", 3, "-o", "labels.csv", "--scale-columns")[1] == ""
+    assert (
+        run("fit", "iris", "-k", 3, "-o", "labels.csv", "--prepare", "scale")[1] == ""
+    )
 
 
 def test_a_heading_can_be_a_formula_too():

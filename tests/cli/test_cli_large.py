@@ -71,7 +71,8 @@ def test_predict_from_disk(name, table):
         name,
         "-k",
         "3",
-        "--scale-columns",
+        "--prepare",
+        "scale",
         "--save",
         "m.npz",
         "-o",
@@ -79,7 +80,7 @@ def test_predict_from_disk(name, table):
         *ids,
     )
     good("predict", "m.npz", name, "-o", "b.csv", *BLOCKS)
-    good("fit", name, "-k", "3", "--scale-columns", "-o", "c.csv", *ids, *BLOCKS)
+    good("fit", name, "-k", "3", "--prepare", "scale", "-o", "c.csv", *ids, *BLOCKS)
     first, *others = ([row["cluster"] for row in read(f"{x}.csv")] for x in "abc")
     assert others == [first, first]
 
@@ -88,7 +89,7 @@ def test_predict_from_disk(name, table):
 def test_missing_cells_on_disk(name, table):
     table.loc[[7, 300], "f3"] = np.nan
     store(table, name)
-    message = fail("fit", name, "-k", "3", *BLOCKS)
+    message = fail("fit", name, "-k", "3", "--missing", "error", *BLOCKS)
     assert "2 of 400 rows have missing cells, all of them in column 'f3'" in message
     assert "row 8. Add --missing fit" in message
     for handling, rows in (("drop", 398), ("fit", 400)):
@@ -115,7 +116,10 @@ def test_what_cannot_be_done_on_disk(table):
     with open("far.csv", "w") as file:
         file.write("\n".join(first) + "\n" + "\n".join(first[1:] * 150) + "\n" + last)
     for arguments, message in (
-        (("fit", "x.csv", "-k", "3", "--standardize"), "fit with --scale-columns, or"),
+        (
+            ("fit", "x.csv", "-k", "3", "--prepare", "standardize"),
+            "fit with --prepare scale, or",
+        ),
         (("bench", "x.csv", "-k", "3"), "others than IhSC cannot do; give more --mem"),
         (("fit", "far.csv", "-k", "3"), "column 'f1' holds text, 'word' in row 60401"),
         (("fit", "x.h5ad", "-k", "3", "--columns", "f1"), "cannot be chosen"),

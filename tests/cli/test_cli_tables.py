@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from command_line import document, fail, good, invoke, named, read, write
 
 from ihgmm import IhSC
-from ihgmm.cli.tables.reading import explain_damage
+from ihgmm.cli.tables.reading import explain_damage, read_table
+from ihgmm.cli.tables.table import Request
 from ihgmm.metrics import exact_recovery
 from ihgmm.storage import load_model
 
@@ -74,7 +75,7 @@ def test_customers(sample):
     table.loc[[4, 9], "gene 3"] = np.nan
     table.to_csv("cells.csv", index=False)
     options = ["cells.csv", "-k", 3, "--id-column", "barcode", "--label-column", "type"]
-    message = fail("fit", *options)
+    message = fail("fit", *options, "--missing", "error")
     assert "2 of 120 rows have missing cells, all of them in column 'gene 3'" in message
     assert "the first is in row 5" in message
     assert (
@@ -85,8 +86,9 @@ def test_customers(sample):
     assert done.exit_code == 0
     assert "9 cells of column 'barcode' in out.tsv begin like a formula" in done.stderr
     text = done.stdout
-    assert "Left out column 'city': it does not hold numbers but text such as" in text
-    assert "Left out column 'nothing': it is empty." in text
+    assert (
+        "Left out 2 columns: 'city' (text such as 'Chongqing'), 'nothing' (emp" in text
+    )
     assert "Left out 2 rows with missing cells" in text
     assert "0 of 118 rows differ" in text
     with open("out.tsv", newline="", encoding="utf-8") as file:
@@ -125,26 +127,26 @@ def test_names_cannot_steer_the_terminal(sample):
 
 def test_what_looks_like_ids_is_not_clustered_by(sample):
     table = named(sample[0])
-    table.insert(0, "customer_id", np.arange(120) + 9_000_000_000_000_000_000)
+    table.insert(0, "customer_id", 9_000_000_000_000_000_000 + 10**6 * np.arange(120))
     table["name"] = [f"customer {i}" for i in range(120)]
     table.to_csv("a.csv", index=False)
     text = good("fit", "a.csv", "-k", 3)
     assert "120 rows, 12 features" in text
-    assert "column 'customer_id': it looks like ids: whole numbers, no two" in text
-    assert "If it names the rows, add --id-column 'name'." in text
+    assert "'customer_id' (looks like ids: whole numbers, no two alike)" in text
+    assert "If column 'customer_id' names the rows, add --id-column 'custom" in text
     for column in ("customer_id", "name"):  # one is enough
         text = good("fit", "a.csv", "-k", 3, "--id-column", column)
-        assert "Left out column" in text
+        assert "Left out 1 column: " in text
         assert "--id-column" not in text
     columns = ["--columns", "customer_id,f1", "--columns", "f2"]
     assert "120 rows, 3 features" in good("fit", "a.csv", "-k", 3, *columns)
-    assert "column 'name' does not hold numbers" in fail(
+    assert "column 'name' cannot be used: text such as 'customer 0'" in fail(
         "fit", "a.csv", "-k", 3, "--columns", "f1,name"
     )
     table.rename(columns={"customer_id": "acid", "f1": "a,b"}).to_csv("b.csv")
     text = good("fit", "b.csv", "-k", 3)  # with the numbers that pandas writes
     assert "120 rows, 13 features" in text
-    assert "Left out column ''" in text
+    assert "'' (looks like ids" in text
     assert "2 features" in good("fit", "b.csv", "-k", 2, "--columns", '"a,b",f2')
 
 
@@ -153,17 +155,29 @@ def test_semicolons_commas_and_bad_cells(sample):
     table = pd.DataFrame(sample[0], columns=names).astype(object)
     table.loc[7, "f3"] = "oops"
     table.to_csv("a.csv", index=False, sep=";")
-    text = good("fit", "a.csv", "-k", 3)
-    assert "Used 11 columns: 'f0', 'f1', 'f2', 'f4'" in text
-    assert (
-        "'f3': it has 1 of 120 cells that are not numbers, the first is 'oops' in row 8"
-        in text
+    done = invoke("fit", "a.csv", "-k", 3, "--quiet")
+    assert done.exit_code == 0
+    assert " ".join(done.stderr.split()) == (
+        "warning: Column 'f3' has 1 of 120 cells that are not numbers, the first is "
+        "'oops' in row 8: taken as missing. Mend the file, or leave the column out: "
+        "--drop-columns 'f3'."
     )
+    assert "all of them in column 'f3'; the first is in row 8" in fail(
+        "fit", "a.csv", "-k", 3, "--missing", "error"
+    )
+    table.loc[::4, "f3"] = "oops"
+    table.to_csv("d.csv", index=False, sep=";")
+    done = invoke("fit", "d.csv", "-k", 3)
+    assert "Used 11 columns: 'f0', 'f1', 'f2', 'f4'" in done.stdout
+    assert "'f3' (31 of 120 cells are not numbers)" in done.stdout
+    assert "To cluster by it, mend these cells, or empty them." in done.stderr
+    table = pd.DataFrame(sample[0], columns=names).astype(object)
     pd.DataFrame(*sample[:1]).to_csv("b.csv", index=False, sep=";", decimal=",")
     assert "12 features" in good("fit", "b.csv", "-k", 3)
     table.loc[7, "f3"] = "?"
     table.to_csv("c.csv", index=False)
-    assert "column 'f3'; the first is in row 8" in fail("fit", "c.csv", "-k", 3)
+    error = ["--missing", "error"]
+    assert "column 'f3'; the first is in row 8" in fail("fit", "c.csv", "-k", 3, *error)
 
 
 def test_files_of_old_spreadsheets(sample):
@@ -171,11 +185,15 @@ def test_files_of_old_spreadsheets(sample):
     table["name"] = [f"José {i}" for i in range(120)]
     table.to_csv("a.csv", index=False, encoding="cp1252")
     text = good("fit", "a.csv", "-k", 3, "--id-column", "name", "-o", "b.csv")
-    assert "read as Windows-1252" in text
+    assert "Read as Windows-1252, since it is not UTF-8 (look at the names)." in text
     assert "'größe 0'" in text
     assert read("b.csv")[3]["name"] == "José 3"
     table.to_csv("c.csv", index=False, encoding="utf-16")
-    assert "stored as UTF-16; save it as UTF-8" in fail("fit", "c.csv", "-k", 3)
+    text = good("fit", "c.csv", "-k", 3, "--id-column", "name", "-o", "b.csv")
+    assert "Read as UTF-16." in text
+    assert read("b.csv")[3]["name"] == "José 3"
+    blocks = ["--memory", "0"]
+    assert "not read block by block; save" in fail("fit", "c.csv", "-k", 3, *blocks)
     table.to_csv("d.csv", index=False, encoding="utf-8-sig")
     assert "Used 12 columns: 'größe 0'" in good("fit", "d.csv", "-k", 3)
 
@@ -186,7 +204,7 @@ def test_file_without_header(sample):
 
 
 def test_standardize_is_the_z_score():
-    found = document("fit", "wine", "-k", 3, "--standardize")
+    found = document("fit", "wine", "-k", 3, "--prepare", "standardize")
     assert found["known_labels"]["misplaced"] <= 10  # the paper has 9; else many more
 
 
@@ -200,30 +218,31 @@ def test_scaled_columns_keep_the_patterns():
     table = pd.DataFrame(X, columns=[f"f{i}" for i in range(8)]).assign(kind=kinds)
     table.to_csv("a.csv", index=False)
     options = ["a.csv", "-k", 3, "--label-column", "kind"]
-    for option in ("--gram=hollow", "--standardize"):  # as they are, and z-scores
-        done = invoke("fit", *options, option, "--json")
+    for how in ("none", "standardize"):
+        done = invoke("fit", *options, "--gram=hollow", "--prepare", how, "--json")
         assert json.loads(done.stdout)["known_labels"]["misplaced"] > 10
-    found = document("fit", *options, "--scale-columns", "--save", "model.npz")
+    found = document("fit", *options, "--save", "model.npz")  # prepared by itself
     assert found["known_labels"]["misplaced"] == 0
-    assert found["columns_scaled"]
-    assert not found["standardized"]
-    assert "Divided every column by its deviation." in found["notes"]
+    divided = "Divided 8 columns by the deviation ('f0': "
+    assert any(note.startswith(divided) for note in found["notes"])
     again = document("predict", "model.npz", "a.csv", "--label-column", "kind")
     assert again["known_labels"]["misplaced"] == 0
     centers = load_model("model.npz")[-1].cluster_centers_
     expected = IhSC(3, random_state=0).fit(X / X.std(axis=0)).cluster_centers_
     np.testing.assert_allclose(centers, expected, rtol=1e-6)
     for command in (["choose-k"], ["test-scales"], ["bench", "--repeats", 1]):
-        found = document(*command, "a.csv", "--label-column", "kind", "--scale-columns")
-        assert "Divided every column by its deviation." in found["notes"]
+        options = ["--label-column", "kind", "--prepare", "scale"]
+        found = document(*command, "a.csv", *options)
+        assert any(note.startswith(divided) for note in found["notes"])
 
 
 def test_sparse_columns_can_be_scaled(sample):
     X, labels = sample
     units = X * 10.0 ** np.arange(12)
     write("sparse.npz", units, labels)
-    found = good("fit", "sparse.npz", "-k", 3, "--scale-columns", "--save", "m.npz")
-    assert "Divided every column" in found
+    prepared = ["--prepare", "scale", "--save", "m.npz"]
+    found = good("fit", "sparse.npz", "-k", 3, *prepared)
+    assert "Divided 12 columns by the deviation ('col1': " in found
     model = load_model("m.npz")
     expected = IhSC(3, random_state=0).fit(units / units.std(axis=0))
     assert exact_recovery(model[-1].labels_, expected.labels_)
@@ -236,11 +255,10 @@ def test_sparse_columns_can_be_scaled(sample):
 @pytest.mark.parametrize(
     "command", ["fit", "report", "choose-k", "test-scales", "bench"]
 )
-def test_scaling_is_one_or_the_other(folder, command):
+def test_an_unknown_preparation_is_refused(folder, command):
     options = {"fit": ["-k", 3], "report": ["-k", 3, "-o", "r.html"]}.get(command, [])
-    both = ["--standardize", "--scale-columns"]
-    message = fail(command, "iris", *options, *both)
-    assert "--standardize and --scale-columns exclude each other" in message
+    message = fail(command, "iris", *options, "--prepare", "log")
+    assert "--prepare='log' is not known; give one of 'auto', 'none'" in message
     assert list(folder.iterdir()) == []
 
 
@@ -251,12 +269,13 @@ def test_missing_cells_are_told_where_they_are(sample):
     table.loc[:4, "f1"] = np.nan
     table.loc[:2, "f2"] = np.nan
     table.to_csv("a.csv", index=False)
-    message = fail("fit", "a.csv", "-k", 3)
+    error = ["--missing", "error"]
+    message = fail("fit", "a.csv", "-k", 3, *error)
     assert "5 of 120 rows have missing cells, most of them in column 'f1'" in message
     assert "--drop-columns" not in message  # 'f1' alone would not do
     table.loc[:3, "f3"] = np.nan
     table.to_csv("b.csv", index=False)
-    message = fail("fit", "b.csv", "-k", 3)
+    message = fail("fit", "b.csv", "-k", 3, *error)
     assert "the most of them in columns 'f1' (5), 'f3' (4), 'f2' (3);" in message
     assert "--drop-columns to leave out 'f1', 'f3', 'f2'." in message
     good("fit", "b.csv", "-k", 3, "--drop-columns", "f1,f3,f2")
@@ -265,7 +284,7 @@ def test_missing_cells_are_told_where_they_are(sample):
     assert "--drop-columns" not in message  # predict has no such option
     table.loc[:3, "f4"] = np.nan
     table.to_csv("c.csv", index=False)
-    message = fail("fit", "c.csv", "-k", 3)
+    message = fail("fit", "c.csv", "-k", 3, *error)
     assert "columns 'f1' (5), 'f3' (4), 'f4' (4); the first" in message
     assert "--drop-columns" not in message
     table["f5"] = [np.nan if i % 2 else 1.0 for i in range(120)]
@@ -287,7 +306,7 @@ def test_a_column_that_costs_most_rows_is_named(sample):
     rows = int(table.isna().any(axis=1).sum())
     table.to_csv("a.csv", index=False)
     cure = f"--drop-columns to leave out 'age' (then {left} rows remain incomplete)"
-    message = fail("fit", "a.csv", "-k", 3)
+    message = fail("fit", "a.csv", "-k", 3, "--missing", "error")
     assert f"{rows} of 120 rows have missing cells, most of them in column" in message
     assert f"--missing drop to leave those rows out, {cure}." in message
     # It is said wherever little is said, too.
@@ -319,21 +338,50 @@ def test_a_column_that_costs_most_rows_is_named(sample):
     assert done.stderr.endswith("'age'. To keep more rows, take --missing fit.\n")
 
 
-def test_thousands_separators_are_named(sample):
+def test_numbers_as_people_write_them(sample):
     table = named(sample[0])
-    for i, text in enumerate(["1,{:03d}.50", "1.{:03d},50", "1 {:03d}", "2'{:03d}.5"]):
+    texts = [
+        "1,{:03d}.50",
+        "1.{:03d},50",
+        "1 {:03d}",
+        "2'{:03d}.5",
+        "$ 3,{:03d}",
+        "7,{}%",
+    ]
+    for i, text in enumerate(texts):
         table[f"t{i}"] = [text.format(j) for j in range(120)]
     table["few"] = ["7" if i < 90 else "1,234" for i in range(120)]
     table["names"] = [f"c{i},000" for i in range(120)]
     table.to_csv("a.csv", index=False)
-    notes = document("fit", "a.csv", "-k", 3)["notes"]
-    told = {note.split("'")[1]: note for note in notes if note.startswith("Left out")}
-    for name in ("t0", "t1", "t2", "t3", "few"):
-        assert told[name].endswith("write them without thousands separators.")
-        assert "--id-column" not in told[name]
-    assert "such as '1,000.50'" in told["t0"]
-    assert "the first is '1,234' in row 91" in told["few"]
-    assert "--id-column 'names'" in told["names"]
+    for memory in ("1", "0"):  # in memory, and block by block
+        found = read_table(
+            Request("a.csv"), missing="error", memory=float(memory) * 1e9
+        )
+        X = found.X.toarray() if found.on_disk else found.X
+        values = dict(zip(found.names, X.T, strict=True))
+        numbers = np.arange(120.0)
+        decimals = [float(f"7.{j}") for j in range(120)]
+        assert found.on_disk == (memory == "0")
+        assert found.left_out == {"names": "text such as 'c0,000'"}
+        np.testing.assert_array_equal(values["t0"], 1000.5 + numbers)
+        np.testing.assert_array_equal(values["t1"], 1000.5 + numbers)
+        np.testing.assert_array_equal(values["t2"], 1000 + numbers)
+        np.testing.assert_array_equal(values["t3"], 2000.5 + numbers)
+        np.testing.assert_array_equal(values["t4"], 3000 + numbers)
+        np.testing.assert_array_equal(values["t5"], decimals)
+        assert list(values["few"]) == [7.0] * 90 + [1234.0] * 30
+    text = good("fit", "a.csv", "-k", 3)
+    assert "Read numbers as people write them in 't0', 't1', 't2', 't3', 't4'" in text
+    assert "('1,000.50' is 1000.5)." in text
+
+
+def test_a_slip_far_down_is_found_on_disk(sample):
+    table = named(np.resize(sample[0], (60_000, 12)))
+    table["t"] = [f"1,{i % 1000:03d}" for i in range(60_000)]
+    table.loc[59_000, "t"] = "oops"
+    table.to_csv("a.csv", index=False)
+    message = fail("fit", "a.csv", "-k", 3, "--memory", 0)
+    assert "column 't' holds text, 'oops' in row 59001 after the header" in message
 
 
 def test_labels_among_the_features_are_noted(sample):
@@ -355,8 +403,8 @@ BROKEN = {
     "header.csv": (b"a,b\n", "has a header but no rows"),
     "ragged.csv": (b"a,b\n1,2\n3\n", "cannot be read as csv"),
     "text.csv": (b"a,b\nx,y\n", "no numeric columns"),
-    "twice.csv": (b"a,a\n1,2\n", "several columns named 'a'"),
-    "gap.csv": (b"a,b\n1,\n,2\n", "2 of 2 rows have missing cells"),
+    "one.csv": (b"a,b\n1,x\n2,y\n", "only column 'a' is left to cluster by"),
+    "constant.csv": (b"a,b\n1,7\n2,7\n", "Left out 1 column: 'b' (constant: 7)."),
     "cut.parquet": (b"PAR1 no", "cannot be read as parquet"),
     "bad.npy": (b"\x93NUMPY nothing", "cannot be read as npy"),
     "bad.npz": (b"PK nothing", "cannot be read as npz"),
@@ -371,7 +419,9 @@ BROKEN = {
     ),
     "array.npz": (b"\x93NUMPY\x01\x00", "array.npz cannot be read as npz"),
     "data.xyz": (b"1", "unknown format '.xyz'; give one of .csv"),
-    "data.xlsx": (b"PK", "is a spreadsheet; save the sheet with the data as CSV"),
+    "data.xlsx": (b"PK", "data.xlsx cannot be read as xlsx: File is not a zip file"),
+    "data.ods": (b"PK", "spreadsheet of a kind that is not read; save it as .xlsx"),
+    "bad.jsonl": (b'{"a": 1}\n{"a": ', "bad.jsonl cannot be read as jsonl"),
     "binary.csv": (b"\xff\xfe\x00\x01", "cannot be read as csv"),
 }
 
@@ -389,7 +439,7 @@ def test_broken_files(name):
         (np.zeros(5), "has shape (5,); give rows by columns"),
         (np.zeros((0, 3)), "nothing to cluster"),
         (np.array([["a"]]), "entries; give real numbers"),
-        (np.array([[1.0, np.inf], [1.0, 2.0]]), "contains infinity at row 0, column 1"),
+        (np.array([[1.0, np.inf], [3.0, 2.0]]), "contains infinity at row 0, column 1"),
     ],
 )
 def test_bad_arrays(array, message):
@@ -468,8 +518,8 @@ def test_pickles_are_never_loaded():
 def test_sparse_cannot_be_standardized(sample):
     write("sparse.npz", *sample)
     for command in ("fit", "test-scales"):
-        message = fail(command, "sparse.npz", "-k", 3, "--standardize")
-        assert "fills sparse data up; take --scale-columns" in message
+        message = fail(command, "sparse.npz", "-k", 3, "--prepare", "standardize")
+        assert "fills sparse data up; take --prepare scale" in message
 
 
 def test_unknown_column_lists_those_there_are(sample):
@@ -506,6 +556,4 @@ def test_missing_cells_are_filled_in(sample):
     message = fail("predict", "plain.npz", "gaps.csv", "--missing", "fit")
     assert "plain.npz was fitted without it" in message
     message = fail("fit", "gaps.csv", "-k", 3, "--missing", "mean")
-    assert (
-        "--missing='mean' is not known; give one of 'error', 'drop', 'fit'" in message
-    )
+    assert "--missing='mean' is not known; give one of 'auto', 'fit', 'drop'" in message

@@ -43,8 +43,8 @@ def test_features_are_in_the_units_of_the_data():
     table = pd.DataFrame(scales * patterns[kinds], columns=["red", "blue", "grams"])
     table *= rng.lognormal(0, 0.05, table.shape)
     table.to_csv("a.csv", index=False)
-    for option in ("--scale-columns", "--standardize"):
-        found = document("fit", "a.csv", "-k", 2, option, "-o", "l.csv")
+    for option in ("scale", "standardize"):
+        found = document("fit", "a.csv", "-k", 2, "--prepare", option, "-o", "l.csv")
         labels = np.array([int(row["cluster"]) for row in read("l.csv")])
         for cluster in found["clusters"]:
             first, second, last = cluster["features"]
@@ -54,7 +54,7 @@ def test_features_are_in_the_units_of_the_data():
             for feature in cluster["features"]:
                 name = feature["feature"]
                 assert feature["mean"] == pytest.approx(mine[name])
-                if option == "--scale-columns" and name != "grams":
+                if option == "scale" and name != "grams":
                     assert feature["elsewhere"] == pytest.approx(others[name], rel=0.3)
             more = first["mean"] > first["elsewhere"]
             assert more == (first["contrast"] > 0)

@@ -81,13 +81,66 @@ def test_not_finite(Estimator, storage, value, name):
             ValueError,
             r"do not hold numbers: 'x' \(of datetime64",
         ),
-        (PSC(2), TypeError, "X is of type PSC, not data; give the data first"),
-        (None, ValueError, "Expected 2D array"),
+        (PSC(2), TypeError, "X is of type PSC, not a .*; give the data first"),
+        (None, TypeError, "X is None, not a matrix of numbers; give an array"),
+        (3.5, TypeError, "X is 3.5, not a matrix of numbers; give an array"),
+        (object(), TypeError, "X is of type object, .*; give an array"),
+        ({"x": [1.0, 2.0]}, TypeError, r"type dict, .*; give .* pandas.DataFrame\(X\)"),
+        ({"data": GOOD}, TypeError, r"X is of type dict, .*; give .*X\['data'\]"),
+        ((GOOD, GOOD[:, 0]), TypeError, r"X is of type tuple, .*; give .*: X\[0\]"),
+        ({(1.0, 2.0)}, TypeError, r"X is of type set, .*; give .* sorted\(X\)"),
+        (b"12", TypeError, r"X is of type bytes, .*; give .* numpy.frombuffer\(X\)"),
+        (GOOD.astype("M8[D]"), TypeError, r"X is of datetime64\[D\]: .*; give numbers"),
+        (
+            np.zeros(3, dtype=[("u", float), ("v", float)]),
+            TypeError,
+            "X is an array of records, 'u', 'v'; give .*structured_to_unstructured",
+        ),
     ],
 )
 def test_not_a_matrix_of_numbers(Estimator, X, error, message):
     with pytest.raises(error, match=f"(?s){message}"):
         Estimator(2).fit(X)
+
+
+@each
+def test_rows_that_can_be_read_once_only(Estimator):
+    for rows in ((row for row in GOOD), map(list, GOOD), zip(*GOOD, strict=True)):
+        with pytest.raises(TypeError, match=r"X is of type \w+, .*; give .* list\(X\)"):
+            Estimator(2).fit(rows)
+    with open(__file__) as file, pytest.raises(TypeError, match="open_data"):
+        Estimator(2).fit(file)
+
+
+@each
+def test_a_frame_that_is_not_read_yet(Estimator):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(GOOD)
+    with pytest.raises(TypeError, match=r"LazyFrame, .*; give its rows: X.collect\(\)"):
+        Estimator(2).fit(frame.lazy())
+    assert_array_equal(
+        Estimator(2, random_state=0).fit(frame).labels_,
+        Estimator(2, random_state=0).fit(GOOD).labels_,
+    )
+
+
+@pytest.mark.parametrize("Estimator", ALL)
+def test_annotated_data_are_named_at_once(Estimator):
+    anndata = pytest.importorskip("anndata")
+    # NumPy would look into it without end, so no attribute may be asked for numbers.
+    model = Estimator() if Estimator is TwoComponentLloyd else Estimator(2)
+    with pytest.raises(TypeError, match=r"AnnData, .* ihgmm.anndata.ihsc\(adata, n_cl"):
+        model.fit(anndata.AnnData(GOOD))
+
+
+@each
+def test_masked_cells_are_missing_cells(Estimator):
+    X = np.ma.masked_greater(GOOD, 1.5)
+    count = int(X.mask.sum())
+    with pytest.raises(ValueError, match=f"NaN, masked or infinite .* in all: {count}"):
+        Estimator(2).fit(X)
+    plain = Estimator(2, random_state=0).fit(np.ma.array(GOOD))
+    assert_array_equal(plain.labels_, Estimator(2, random_state=0).fit_predict(GOOD))
 
 
 @each

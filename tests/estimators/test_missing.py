@@ -156,7 +156,7 @@ def test_rows_and_columns_without_a_cell():
     gaps[:, [1, 4]] = np.nan
     model = IhSC(3, missing="fit", random_state=0)
     rows = "2 of 300 rows are zero, 2 of them without an observed cell"
-    columns = "2 of 60 columns of X have no observed cell: 1, 4. They tell nothing"
+    columns = "2 of 60 columns of X have no observed cell: 1, 4. They are filled"
     with (
         pytest.warns(DataConversionWarning, match=rows),
         pytest.warns(DataConversionWarning, match=columns),
@@ -203,3 +203,12 @@ def test_a_stored_model_fills_in(Estimator, tmp_path):
     save_model(model, tmp_path / "m.npz")
     loaded = load_model(tmp_path / "m.npz")
     assert_array_equal(loaded.predict(gaps), model.predict(gaps))
+
+
+def test_na_of_r_is_a_missing_cell_without_a_warning():
+    # R's NA is a signalling NaN, and arithmetic with one warns.
+    _, gaps, _ = sample()
+    cells = gaps.copy()
+    cells.view(np.uint64)[np.isnan(gaps)] = 0x7FF00000000007A2
+    model = IhSC(3, missing="fit", random_state=0)
+    assert_array_equal(model.fit(cells).labels_, model.fit(gaps).labels_)

@@ -72,7 +72,7 @@ def test_products_are_told_one_by_one_on_a_terminal(monkeypatch):
 
 
 def test_a_step_that_fails_is_not_told_as_done(capsys):
-    with pytest.raises(ZeroDivisionError), Steps(shown=True).step("labels"):
+    with pytest.raises(ZeroDivisionError), Steps(1).step("labels"):
         raise ZeroDivisionError
     assert capsys.readouterr().err == ""
 
@@ -81,6 +81,21 @@ def test_a_step_that_fails_is_not_told_as_done(capsys):
 def test_verbose_is_checked(estimator):
     with pytest.raises(TypeError, match="verbose='yes' is not known"):
         estimator(3, verbose="yes").fit(sample())
+    with pytest.raises(ValueError, match="verbose=3 is out of range; give 0, 1 or 2"):
+        estimator(3, verbose=3).fit(sample())
+
+
+def test_the_second_level_tells_each_round(capsys):
+    def lines(level):
+        IhGMM(3, tol=1e-9, random_state=0, verbose=level).fit(sample())
+        return [line.split()[0] for line in capsys.readouterr().err.splitlines()]
+
+    once, rounds = lines(1), lines(2)
+    assert once == ["check", "eigenvectors", "labels", "refine", "rounds", "centers"]
+    assert lines(0) == []
+    # In a file, too, where a line that is overwritten would not be seen.
+    assert rounds.count("rounds") > 2
+    assert list(dict.fromkeys(rounds)) == once
 
 
 # scikit-learn's callbacks

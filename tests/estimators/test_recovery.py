@@ -41,7 +41,7 @@ def draw(setting, noise, seed):
 @both
 @every
 def test_ihsc_is_exact_in_every_draw(setting, noise, build):
-    for seed in range(10):
+    for seed in range(4):
         X, labels, k = draw(setting, noise, seed)
         model = build(k, random_state=seed).fit(X)
         assert exact_recovery(labels, model.labels_), f"seed {seed}"
@@ -52,7 +52,7 @@ def test_ihsc_is_exact_in_every_draw(setting, noise, build):
 @every
 def test_classical_methods_are_not_exact(setting, noise):
     psc, kmeans = [], []
-    for seed in range(4):
+    for seed in range(2):
         X, labels, k = draw(setting, noise, seed)
         found = PSC(k, random_state=seed).fit_predict(X)
         psc.append(misclassification_rate(labels, found))
@@ -65,7 +65,7 @@ def test_classical_methods_are_not_exact(setting, noise):
 @both
 @pytest.mark.parametrize("balance", [0.3, 0.6, 1.0])
 def test_exact_from_a_balance_of_a_fifth_on(balance, build):
-    for seed in range(10):
+    for seed in range(4):
         options = {"balance": balance, "noise": NOISES[seed % 2], "random_state": seed}
         X, labels = make_ihgmm(200, 1000, 3, **options)
         assert exact_recovery(labels, build(3, random_state=0).fit_predict(X))
@@ -74,7 +74,7 @@ def test_exact_from_a_balance_of_a_fifth_on(balance, build):
 def test_extreme_imbalance():
     # Six rows in the smallest cluster: the order of eigenvalues matters.
     exact = {"algebraic": 0, "magnitude": 0}
-    for seed in range(60):
+    for seed in range(24):
         options = {"balance": 0.1, "noise": NOISES[seed % 2], "random_state": seed}
         X, labels = make_ihgmm(200, 1000, 3, **options)
         for order in exact:
@@ -82,7 +82,7 @@ def test_extreme_imbalance():
             exact[order] += exact_recovery(labels, found)
         found = IhSC(3, random_state=0).fit_predict(X)
         assert exact_recovery(labels, found), f"seed {seed}"
-    assert exact["algebraic"] >= 54
+    assert exact["algebraic"] >= 20
     assert exact["algebraic"] > exact["magnitude"]
 
 
@@ -90,21 +90,20 @@ def test_extreme_imbalance():
 @pytest.mark.parametrize("gram", GRAMS)
 @pytest.mark.parametrize("solver", ["dense", "lanczos", "block"])
 @pytest.mark.parametrize("assign", ASSIGNMENTS)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_every_combination_of_options_is_exact(gram, solver, assign, dtype, build):
-    for seed in range(3 if dtype is np.float64 else 1):
-        X, labels = make_ihgmm(300, 400, 4, random_state=seed, dtype=dtype)
-        model = build(
-            4, gram=gram, eigen_solver=solver, assign_labels=assign, random_state=0
-        ).fit(X)
-        assert exact_recovery(labels, model.labels_)
-        assert exact_recovery(labels, model.predict(X))
-        assert model.embedding_.dtype == dtype
+def test_every_combination_of_options_is_exact(gram, solver, assign, build):
+    dtype = np.float32 if build is IhSC else np.float64
+    X, labels = make_ihgmm(300, 400, 4, random_state=0, dtype=dtype)
+    model = build(
+        4, gram=gram, eigen_solver=solver, assign_labels=assign, random_state=0
+    ).fit(X)
+    assert exact_recovery(labels, model.labels_)
+    assert exact_recovery(labels, model.predict(X))
+    assert model.embedding_.dtype == dtype
 
 
 @both
 def test_one_huge_row_does_not_hide_a_cluster(build):
-    for seed in range(10):
+    for seed in range(4):
         X, labels = make_ihgmm(200, 500, 3, random_state=seed)
         X[0] *= 60
         assert exact_recovery(labels, build(3, random_state=seed).fit_predict(X))
@@ -112,7 +111,7 @@ def test_one_huge_row_does_not_hide_a_cluster(build):
 
 def test_row_noise_that_differs_ninefold_needs_the_hollow_diagonal():
     errors, default = {"hollow": [], "cosine": [], "full": []}, []
-    for seed in range(8):
+    for seed in range(3):
         X, labels = make_ihgmm(
             200, 5000, 4, scale_ratio=3.0, separation_constant=0.6,
             noise_levels=(0.2, 1.8), random_state=seed,
@@ -129,14 +128,14 @@ def test_row_noise_that_differs_ninefold_needs_the_hollow_diagonal():
 
 
 def test_spherical_kmeans_recovers_the_papers_balanced_setting():
-    for seed in range(5):
+    for seed in range(3):
         X, labels = make_ihgmm(500, 200, 4, random_state=seed)
         found = SphericalKMeans(4, n_init=5, random_state=seed).fit_predict(X)
         assert exact_recovery(labels, found)
 
 
 def test_psc_recovers_the_classical_mixture():
-    for seed in range(5):
+    for seed in range(3):
         X, labels = make_ihgmm(300, 200, 4, scale_ratio=1.0, random_state=seed)
         assert exact_recovery(labels, PSC(4, random_state=seed).fit_predict(X))
 
@@ -144,7 +143,7 @@ def test_psc_recovers_the_classical_mixture():
 @both
 @pytest.mark.parametrize("placement", ["embedding", "cosine"])
 def test_new_rows_are_predicted(build, placement):
-    for seed in range(5):
+    for seed in range(3):
         X, labels = make_ihgmm(800, 300, 4, random_state=seed)
         model = build(4, placement=placement, random_state=0).fit(X[:400])
         assert exact_recovery(labels[400:], model.predict(X[400:]))
@@ -154,7 +153,7 @@ def test_new_rows_are_predicted(build, placement):
 def test_fewer_features_than_clusters(gram):
     # Six directions in three dimensions: eigenvectors beyond the third are noise.
     directions = np.vstack([np.eye(3), 1 - np.eye(3)])
-    for seed in range(5):
+    for seed in range(3):
         X, labels = make_ihgmm(
             600, centers=directions, noise_levels=0.05, random_state=seed
         )

@@ -135,23 +135,40 @@ def test_sums_are_made_where_the_blocks_are():
     assert_allclose(back, data.T @ Y)
 
 
+def test_rows_of_a_cluster_are_counted_as_in_memory():
+    lazy = da.from_array(X, chunks=(500, 40))
+    weights = np.arange(1200) % 3
+    for options in ({}, {"sample_weight": weights}, {"whiten": "learned"}):
+        found, wanted = (
+            select_n_clusters(data, method="parallel", random_state=0, **options)
+            for data in (lazy, X)
+        )
+        assert (found.n_clusters, found.n_rows) == (4, wanted.n_rows)
+        assert_allclose(found.edge, wanted.edge)
+    # What is drawn afterwards does not depend on where rows were counted.
+    found, wanted = (IhGMM("auto", random_state=0).fit(data) for data in (lazy, X))
+    assert_array_equal(found.labels_.compute(), wanted.labels_)
+    assert_allclose(found.selection_.edge, wanted.selection_.edge)
+
+
 def test_sparse_blocks_are_counted_as_in_memory():
     # Dense, this would be so much that rows are drawn, and cosines not looked at.
     rng = np.random.default_rng(0)
     rates = 0.05 * rng.gamma(0.5, 2.0, (4, 300))
-    blocks = sp.csr_array(rng.poisson(rates[rng.integers(4, size=30_000)]) * 1.0)
-    wanted = select_n_clusters(blocks, random_state=0)
-    stored = da.from_array(np.arange(30_000)[:, None], chunks=(10_000, 1)).map_blocks(
+    blocks = sp.csr_array(rng.poisson(rates[rng.integers(4, size=22_000)]) * 0.5)
+    options = {"method": "parallel", "random_state": 0}
+    wanted = select_n_clusters(blocks, **options)
+    stored = da.from_array(np.arange(22_000)[:, None], chunks=(11_000, 1)).map_blocks(
         lambda index: blocks[index[:, 0]],
-        chunks=((10_000,) * 3, (300,)),
+        chunks=((11_000,) * 2, (300,)),
         dtype=np.float64,
         meta=sp.csr_array((0, 0)),
     )
     rows = as_matrix(stored)
-    found = select_n_clusters(rows, random_state=0)
+    found = select_n_clusters(rows, **options)
     assert rows.n_entries == blocks.nnz
     assert (found.n_clusters, found.gram) == (wanted.n_clusters, wanted.gram)
-    assert found.n_rows == wanted.n_rows == 30_000
+    assert found.n_rows == wanted.n_rows == 22_000
     assert_allclose(found.eigenvalues, wanted.eigenvalues, rtol=1e-6)
     assert_allclose(found.null, wanted.null, rtol=1e-6)
     assert_allclose(found.edge, wanted.edge, rtol=1e-6)
@@ -228,11 +245,18 @@ def kill(client):
 
 @pytest.mark.parametrize("name", FITS)
 def test_workers_are_killed_in_each_step(kill, monkeypatch, name):
-    """A worker of three is lost in every step, in the midst of work."""
+    """A worker of three is lost in every step, in the midst of work.
+
+    A mixture begins as the other does, and is let alone there.
+    """
     begin, seen = Steps.step, []
 
     @contextmanager
     def step_and_kill(self, step):
+        if name == "IhGMM" and step in ("check", "eigenvectors", "labels"):
+            with begin(self, step) as say:
+                yield say
+            return
         timer = kill()
         seen.append(step)
         with begin(self, step) as say:
@@ -248,7 +272,7 @@ def test_workers_are_killed_in_each_step(kill, monkeypatch, name):
     assert_array_equal(found.labels_.compute(), wanted.labels_)
     assert_allclose(found.scales_.compute(), wanted.scales_, rtol=1e-6)
     assert_array_equal(found.predict(lazy).compute(), wanted.predict(X))
-    assert len(kill.killed) == len(seen) >= 4
+    assert len(kill.killed) == len(seen) >= (4 if name == "IhSC" else 2)
 
 
 def test_a_worker_is_killed_while_clusters_are_counted(kill):
@@ -265,7 +289,7 @@ def test_cluster_that_goes_away(cluster):
     rows = as_matrix(da.from_array(X, chunks=(300, 40)).persist())
     list(rows.map(_sizes, np.zeros(1200)))
     client.close()
-    with pytest.raises(RuntimeError, match=r"dask lost X, or what.*cluster was closed"):
+    with pytest.raises(RuntimeError, match=r"dask lost X or its.*cluster was closed"):
         IhSC(4).fit(rows)
 
 
@@ -325,6 +349,8 @@ def test_large_data_leave_little_with_the_client(monkeypatch):
     monkeypatch.setattr(tall_blocks, "compute", measured)
     model = IhSC(3, random_state=0).fit(data)
     assert model.labels_.shape == (160_000,)
+    # Rows that are drawn to be counted come together on a worker.
+    assert select_n_clusters(data, method="parallel", random_state=0).n_clusters == 3
     assert max(sizes) < 0.01 * data.nbytes
 
 

@@ -120,7 +120,6 @@ def test_memory_is_that_of_a_few_blocks(path):
         ("a,b\n1,2\n3,4,5\n", r"has 3 cells in row 2 after the header, and 2 names"),
         ('a,b\n1,5" pipe\n', r"quote in the middle of a cell, at byte 7, so that rows"),
         ('a,b\n1,"2\n3,4\n', r"ends inside a quoted cell; close its quote"),
-        ("a,b,a\n1,2,3\n", r"several columns named 'a'"),
         ("a,b\n", r"has a header but no rows"),
         ("", r"is empty"),
         ("\n\n", r"is empty"),
@@ -135,7 +134,7 @@ def test_text_that_is_no_table_of_numbers(text, message, path):
 
 def test_other_encodings(path):
     for content, message in (
-        ("a,b\n1,2".encode("utf-16"), "stored as UTF-16; save it as UTF-8"),
+        ("a,b\n1,2".encode("utf-16"), "stored as UTF-16, .*; save it as UTF-8"),
         (b"\x1f\x8b" + bytes(20), "is compressed, .*; unpack it first"),
         (b"na\xefve,b\n1,2\n", "names of columns that are not UTF-8"),
     ):

@@ -542,7 +542,7 @@ def test_what_is_not_open(tmp_path):
     path = tmp_path / "x.parquet"
     for given in (str(path), path):
         with pytest.raises(
-            TypeError, match=r"X is the path .*; open it first, by ihgmm.open_data"
+            TypeError, match=r"X is of type \w+, .* opened: ihgmm.open_data"
         ):
             IhSC(4).fit(given)
     table = import_module("pyarrow.parquet").read_table(path)

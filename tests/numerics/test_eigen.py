@@ -154,7 +154,7 @@ def test_a_sample_of_rows_may_end_the_search(gram, constant, large_row, accepted
     )
     X[7] *= large_row
     assert check_size(len(X), X.size) > 0
-    assert sample_size(*shape, X.size, 8) == len(X) // 8
+    assert sample_size(*shape, X.size, 8) == len(X) // 16
     G = GramOperator.of(X, gram)
     found = leading_eigenpairs(
         G, 3, solver="block", tol=tol, rng=np.random.default_rng(0), quiet=True

@@ -30,10 +30,11 @@ from ihgmm import (
 from ihgmm._text import percent
 from ihgmm.cli import app
 from ihgmm.matrix import as_matrix
+from ihgmm.metrics import misclassification_loss
 from ihgmm.plotting import plot_sizes
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.plotting._colors import DARK, LIGHT
-from ihgmm.report import write_report
+from ihgmm.report import write_comparison, write_report
 from ihgmm.report.charts import ScaleAxis, signed
 from ihgmm.report.page import inline_json, kept_rows
 
@@ -77,6 +78,14 @@ class Tables(HTMLParser):
             self.rows[-1][-1] += text
 
 
+@pytest.fixture(scope="module", autouse=True)
+def fixed_date():
+    """The date of pages, as builds that are to be repeated set it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", "1785600000")
+        yield
+
+
 @pytest.fixture(scope="module")
 def sample():
     X, labels = make_ihgmm(150, 30, 3, balance=0.5, random_state=0)
@@ -102,11 +111,11 @@ def test_figures_are_those_of_the_model(page, sample):
     clusters = tables["clusters"][1:]
     assert [row[0] for row in clusters] == ["0", "1", "2"]
     sizes = np.bincount(model.labels_)
-    assert [row[1] for row in clusters] == [str(n) for n in sizes]
+    assert [row[2] for row in clusters] == [str(n) for n in sizes]
     medians = [np.median(model.sizes_[model.labels_ == k]) for k in range(3)]
-    assert [row[4] for row in clusters] == [f"{m:.3g}" for m in medians]
+    assert [row[5] for row in clusters] == [f"{m:.3g}" for m in medians]
     medians = [np.median(model.scales_[model.labels_ == k]) for k in range(3)]
-    assert [row[5] for row in clusters] == [f"{m:.2f}" for m in medians]
+    assert [row[6] for row in clusters] == [f"{m:.2f}" for m in medians]
     counts = [[str(n) if n else "·" for n in row] for row in confusion(sample)]
     order = confusion(sample).argmax(axis=1)  # the class that each cluster is
     assert tables["known"][0][1:] == [str(c) for c in order]
@@ -117,6 +126,136 @@ def test_figures_are_those_of_the_model(page, sample):
     assert f"{diagnosis.verdict.capitalize()}." in page
     assert "IhSC sorted 150 rows of 30 features into 3 clusters." in page
     assert "0 of 150 rows (0%) are in another one" in page
+
+
+def features(page, k=0):
+    """The lines of the card of a cluster."""
+    card = page.split('<article class="card">')[k + 1].partition("</article>")[0]
+    return Tables(card).tables["features"]
+
+
+def test_means_are_in_the_units_of_the_data(sample, tmp_path):
+    X, _, model = sample
+    names = [f"g{j}" for j in range(30)]
+    original = 1000 * X + 7
+    page = written(model, X, tmp_path, feature_names=names, original=original)
+    for k in range(3):
+        mine = model.labels_ == k
+        head, *lines = features(page, k)
+        assert head == ["Feature", "Contrast", "Mean", "Others"]
+        assert len(lines) == 8
+        for name, contrast, mean, others in lines:
+            column = original[:, int(name[1:])]
+            gap = column[mine].mean() - column[~mine].mean()
+            assert thousands(mean) == pytest.approx(column[mine].mean(), rel=0.006)
+            assert thousands(others) == pytest.approx(column[~mine].mean(), rel=0.006)
+            if abs(gap) > column.std():
+                assert contrast.startswith("+" if gap > 0 else MINUS)
+    # By default they are those of the data of the fit, of cells that are observed.
+    holes = X.copy()
+    holes[::7, 3] = np.nan
+    found = IhSC(3, missing="fit", random_state=0).fit(holes)
+    page = written(found, X, tmp_path, feature_names=names, original=holes)
+    lines = [line for k in range(3) for line in features(page, k) if line[0] == "g3"]
+    means = [np.nanmean(holes[found.labels_ == k, 3]) for k in range(3)]
+    for line in lines:
+        assert np.isclose(float(line[2]), means, rtol=0.006).any()
+
+
+def thousands(text):
+    return float(text[:-1]) * 1000 if text.endswith("k") else float(text)
+
+
+def test_names_of_clusters(sample, tmp_path):
+    X, labels, model = sample
+    evil = "<script>alert(1)</script>"
+    for names in ({0: evil, 2: " b "}, [evil, "", "b"]):
+        page = written(model, X, tmp_path, names=names, labels_true=labels)
+        assert payload(page)["names"] == [evil, "", "b"]
+        assert "<script>alert" not in page
+        tables = Tables(page).tables
+        assert [row[1] for row in tables["clusters"][1:]] == [evil, "", "b"]
+        assert [row[0] for row in tables["known"][1:]] == [f"0 {evil}", "1 ", "2 b"]
+    assert payload(written(model, X, tmp_path))["names"] == ["", "", ""]
+    # A browser knows the page again, and no other one.
+    key = payload(written(model, X, tmp_path))["key"]
+    assert key == payload(written(model, X, tmp_path, title="Other"))["key"]
+    assert key != payload(written(model, X, tmp_path, ids=range(150)))["key"]
+
+
+def test_the_page_says_what_made_it(sample, tmp_path):
+    X, _, model = sample
+    source = "cells & <b>.csv"
+    page = written(model, X, tmp_path, source=source, command="ihgmm report -k '3'")
+    foot = page[page.index("<footer>") :]
+    assert "<dd>1 August 2026, 16:00 UTC</dd>" in foot
+    assert f"<bdi>{escape(source)}</bdi>" in foot
+    assert f"<code>{escape('ihgmm report -k ')}&#39;3&#39;</code>" in foot
+    assert "IhSC(assign_labels=" in foot
+    assert "3 clusters · 1 August 2026</p>" in page
+    assert "<dt>Command</dt>" not in written(model, X, tmp_path)
+
+
+def test_cautions_name_columns(tmp_path):
+    X, _ = make_ihgmm(150, 30, 3, random_state=0)
+    X[:, 4] += 300
+    model = IhSC(3, random_state=0).fit(X)
+    names = [f"<g{j}>" for j in range(30)]
+    page = written(model, X, tmp_path, feature_names=names)
+    assert "Column <bdi>&#39;&lt;g4&gt;&#39;</bdi> holds" in page
+
+
+def test_without_a_path_the_page_is_for_notebooks(sample, tmp_path):
+    X, _, model = sample
+    page = model.report(X, title='"quoted" & <i>')
+    assert page.html == written(model, X, tmp_path, title='"quoted" & <i>')
+    shown = page._repr_html_()
+    frame = re.fullmatch('<iframe srcdoc="([^"]*)" ([^<>]*)></iframe>', shown)
+    assert unescape(frame[1]) == page.html
+    # The page has no rights of the notebook around it.
+    assert 'sandbox="allow-scripts allow-downloads allow-modals"' in frame[2]
+    assert "same-origin" not in frame[2]
+    assert len(repr(page)) < 90
+
+
+def test_two_clusterings(sample, tmp_path):
+    model = sample[2]
+    other = model.labels_.copy()
+    other[np.flatnonzero(other == 0)[:10]] = 3
+    other[other == 1] = 2
+    names = np.array(["<u>", "b", "c", "d"])[other]
+    ids = [f"<i>{i}" for i in range(150)]
+    called = ("<three>", "four")
+    page = write_comparison(model, names, ids=ids, called=called).html
+    head, *lines = Tables(page).tables["known"]
+    counts = np.array([[int(c.replace("·", "0")) for c in line[1:]] for line in lines])
+    np.testing.assert_array_equal(counts.sum(axis=1), np.bincount(model.labels_))
+    sizes = dict(zip(head[1:], counts.sum(axis=0), strict=True))
+    expected = dict(zip(*np.unique(names, return_counts=True), strict=True))
+    assert sizes == expected
+    moved = misclassification_loss(names, model.labels_)
+    assert f"{moved} of 150 rows ({percent(moved / 150)})" in page
+    text = re.sub("<[^>]*>", "", page.partition("<main")[2])
+    assert f"0 ({np.bincount(model.labels_)[0]} rows) goes mostly to &lt;u&gt;." in text
+    assert "rows) goes into c, with rows of other clusters." in text
+    assert len(Tables(page).tables["moves"]) == moved + 1
+    assert "<three>" not in page
+    assert "<i>" not in page
+    # Of a clustering with itself, by another name, nothing moves.
+    same = write_comparison(model, np.array(list("xyz"))[model.labels_])
+    assert "0 of 150 rows (0%) are in another one" in same.html
+    assert "moves" not in Tables(same.html).tables
+    assert '<dd class="figure">1.00</dd>' in same.html
+    path = write_comparison(model, model, tmp_path / "c.html")
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+    marked = np.where(np.arange(150) < 5, -1, model.labels_)
+    assert "outliers" in write_comparison(model, marked).html
+    with pytest.raises(ValueError, match="first clustering has 150 rows and the"):
+        write_comparison(model, names[1:])
+    with pytest.raises(ValueError, match="called has 1 entries; give two"):
+        write_comparison(model, names, called=["a"])
+    with pytest.raises(ValueError, match="IhSC is not fitted yet"):
+        write_comparison(model, IhSC(3))
 
 
 def confusion(sample):
@@ -225,7 +364,7 @@ def test_percentages_are_written_one_way(sample, tmp_path):
     known = np.where(np.arange(150) == 0, "rare", "usual")
     page = written(model, X, tmp_path, labels_true=known)
     (row,) = Tables(page).tables["clusters"][1:]
-    assert row[2:4] == ["100%", "100%"]
+    assert row[3:5] == ["100%", "100%"]
     assert "1 of 150 rows (0.7%)" in page
     words = page.split("<script")[0].split("</style>")[1]
     assert not re.search(r"\b(100|0)\.0%", words)
@@ -340,7 +479,8 @@ def test_a_report_reads_the_data_as_often_as_a_diagnosis(sample, tmp_path):
     one, two = as_matrix(stored), as_matrix(stored)
     model.report(one, tmp_path / "r.html")
     diagnose(two, model.labels_)
-    assert one.passes == two.passes > 0
+    # Once more for the means of features.
+    assert one.passes == two.passes + 1 > 1
 
 
 @pytest.mark.parametrize(
@@ -389,9 +529,9 @@ def test_kinds_of_data(sample, tmp_path):
     frame = pd.DataFrame(X.astype(np.float32), columns=[f"g{j}" for j in range(30)])
     named = IhSC(3, random_state=0).fit(frame)
     page = written(named, frame, tmp_path)
-    assert re.search(r'<bdi class="name" title="g\d+">', page)
+    assert re.search(r'<th scope="row"><bdi title="g\d+">', page)
     page = written(named, frame, tmp_path, feature_names=range(100, 130))
-    assert re.search(r'<bdi class="name" title="1\d\d">', page)
+    assert re.search(r'<th scope="row"><bdi title="1\d\d">', page)
 
 
 def test_zero_rows_and_rows_alone(tmp_path):
@@ -402,7 +542,7 @@ def test_zero_rows_and_rows_alone(tmp_path):
     page = written(model, X, tmp_path)
     assert "1 row is zero throughout" in page
     rows = Tables(page).tables["clusters"][1:]
-    assert [row[1] for row in rows] == ["5", "1"]
+    assert [row[2] for row in rows] == ["5", "1"]
     assert payload(page)["scale"][5] == 0
 
 
@@ -412,14 +552,15 @@ def test_data_whose_squares_no_float_can_hold(unit, sample, page, tmp_path):
     X, labels, _ = sample
     model = IhSC(3, random_state=0).fit(X * unit)
     other = written(model, X * unit, tmp_path, labels_true=labels)
-    one, two = (
-        re.search('(?s)class="cards".*?</section>', p)[0] for p in (page, other)
-    )
-    assert one == two
     one, two = (Tables(p).tables for p in (page, other))
+    for mine, theirs in zip(one.pop("features"), two.pop("features"), strict=True):
+        assert mine[:2] == theirs[:2]
+    for mine, theirs in zip(features(page)[1:], features(other)[1:], strict=True):
+        ratio = float(mine[2]) * unit / float(theirs[2])
+        assert ratio == pytest.approx(1, rel=0.02)
     for mine, theirs in zip(one["clusters"][1:], two["clusters"][1:], strict=True):
-        size = float(theirs.pop(4))  # alone among the figures it has a unit
-        assert float(mine.pop(4)) == pytest.approx(size / unit, rel=0.01)
+        size = float(theirs.pop(5))  # it has a unit, as means have
+        assert float(mine.pop(5)) == pytest.approx(size / unit, rel=0.01)
     assert one == two
     one, two = (payload(p)["confidence"] for p in (page, other))
     np.testing.assert_array_equal(one, two)
@@ -456,7 +597,7 @@ def test_thinned_page_says_so(sample, tmp_path):
     assert kept < 150
     assert page.count(f"hold {kept} of 150 rows, drawn at random") == 2
     assert len(page.encode()) < 8e6
-    assert sum(int(r[1]) for r in Tables(page).tables["clusters"][1:]) == 150
+    assert sum(int(r[2]) for r in Tables(page).tables["clusters"][1:]) == 150
     # Who reads it may not be at a terminal.
     words = page.split("<script")[0].split("</style>")[1]
     assert "has a label for each of them" in words
@@ -558,8 +699,13 @@ def test_bad_input_is_named_and_leaves_the_old_file(sample, tmp_path):
         ({"feature_names": ["a"]}, ValueError, "feature_names has 1 entries"),
         ({"labels_true": labels[:9]}, ValueError, "labels_true has 9 entries"),
         ({"title": 3}, TypeError, "title=3 is a int"),
+        ({"source": 3}, TypeError, "source=3 is a int; give a text"),
+        ({"names": "abc"}, TypeError, "names='abc' is one name"),
+        ({"names": ["a"]}, ValueError, "names has 1 entries and X has 3 clusters"),
+        ({"names": {7: "a"}}, ValueError, "names has cluster 7, and the clusters are"),
+        ({"original": X[1:]}, ValueError, "original has 149 rows and 30 features"),
         ({"notes": "abc"}, TypeError, "notes='abc' is one note"),
-        ({"id_name": 3}, TypeError, "id_name=3 is no text"),
+        ({"id_name": 3}, TypeError, "id_name=3 is a int; give a text"),
     ):
         with pytest.raises(error, match=re.escape(words)):
             write_report(model, X, file, **options)

@@ -15,7 +15,7 @@ from playwright.sync_api import expect, sync_playwright
 
 from ihgmm import IhSC, diagnose, make_ihgmm
 from ihgmm._text import percent
-from ihgmm.report import write_report
+from ihgmm.report import write_comparison, write_report
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
@@ -78,7 +78,7 @@ def open_page(browser):
     """Open a page that must neither complain nor ask for anything else."""
     contexts = []
 
-    def start(file, **options):
+    def start(file, ready="#cells tr", **options):
         context = browser.new_context(
             **{"viewport": {"width": 1280, "height": 900}, **options}
         )
@@ -95,7 +95,7 @@ def open_page(browser):
             ),
         )
         page.goto(file.as_uri())
-        page.wait_for_selector("#cells tr")
+        page.wait_for_selector(ready)
         contexts.append((context, page, trouble))
         return page
 
@@ -345,6 +345,151 @@ def test_confidence_is_written_as_percentages_are(open_page, report, sample):
     assert cells(page, 4) == [percent(share) for share in inside]
 
 
+def test_names_are_kept_and_saved(open_page, report, sample):
+    page = open_page(report[0])
+    assert page.locator("#save-page").is_hidden()
+    fields = page.locator(".naming input")
+    fields.nth(0).fill("  <b>B cells ")
+    fields.nth(0).press("Tab")
+    fields.nth(2).fill("=T cells")
+    fields.nth(2).press("Enter")
+    assert fields.nth(0).input_value() == "<b>B cells"
+    assert "This browser keeps the names" in page.locator("#names-kept").inner_text()
+    assert (
+        page.locator("#legend button").nth(0).inner_text().split("\n")[1]
+        == "<b>B cells"
+    )
+    heads = page.locator(".card h3 .called").all_text_contents()
+    assert heads == ["<b>B cells", "", "=T cells"]
+    options = page.locator("#filter option").all_text_contents()
+    assert options == ["all", "0 <b>B cells", "1", "2 =T cells"]
+    names = {0: "<b>B cells", 1: "", 2: "'=T cells"}
+    rows = list(csv.DictReader(io.StringIO(saved(page), newline="")))
+    assert all(row["name"] == names[int(row["cluster"])] for row in rows)
+    # The same browser knows them again; a saved page has them anywhere.
+    page.reload()
+    assert fields.nth(0).input_value() == "<b>B cells"
+    with page.expect_download() as download:
+        page.locator("#save-page").press("Enter")
+    file = report[0].with_name("named.html")
+    download.value.save_as(file)
+    original = report[0].read_text(encoding="utf-8")
+    policy = re.compile("Security-Policy.*")
+    copy = file.read_text(encoding="utf-8")
+    assert policy.search(copy)[0] == policy.search(original)[0]
+    other = open_page(file)
+    assert other.locator(".naming input").nth(2).input_value() == "=T cells"
+    assert other.locator("#save-page").is_hidden()
+    assert cells(other, 0)[:20] == cells(page, 0)[:20]
+    assert other.locator("#legend button").count() == 3
+    # Taken back, nothing is left of them.
+    for k in (0, 2):
+        fields.nth(k).fill("")
+        fields.nth(k).press("Tab")
+    page.reload()
+    assert page.locator("#names-kept").is_hidden()
+    rows = csv.DictReader(io.StringIO(saved(page), newline=""))
+    assert "name" not in rows.fieldnames
+
+
+def copied(page, button):
+    """Press a button that copies a table; return what was copied, by lines."""
+    page.evaluate(
+        "navigator.clipboard.writeText = async (text) => { window.copied = text; }"
+    )
+    button.click()
+    expect(button).to_have_text("Copied")
+    text = page.evaluate("window.copied")
+    return [line.split("\t") for line in text.splitlines()]
+
+
+def test_copy_the_table_of_clusters(open_page, report, sample):
+    page = open_page(report[0])
+    page.locator(".naming input").nth(1).fill("=1+1")
+    page.locator(".naming input").nth(1).press("Tab")
+    head, *lines = copied(page, page.locator("#copy"))
+    assert head[:4] == ["Cluster", "Name", "Rows", "Share"]
+    assert [line[1] for line in lines] == ["", "'=1+1", ""]
+    assert [int(line[2]) for line in lines] == list(np.bincount(sample[2].labels_))
+    assert {len(line) for line in lines} == {len(head)}
+    # Where the page may not write to the clipboard, the browser's command does.
+    page.evaluate("""() => {
+        navigator.clipboard.writeText = async () => { throw new Error("no"); };
+        document.execCommand = () => {
+            window.copied = document.activeElement.value;
+        };
+    }""")
+    expect(page.locator("#copy")).to_have_text("Copy the table")
+    page.locator("#copy").click()
+    expect(page.locator("#copy")).to_have_text("Copied")
+    assert page.evaluate("window.copied").startswith("Cluster\tName\tRows")
+    assert page.locator("textarea").count() == 0
+
+
+def test_in_a_notebook(browser, sample, tmp_path):
+    X, _, model = sample
+    page = write_report(model, X, title=HOSTILE[0])
+    file = tmp_path / "notebook.html"
+    file.write_text(f"<!doctype html><p>cell</p>{page._repr_html_()}", encoding="utf-8")
+    context = browser.new_context()
+    outer = context.new_page()
+    outer.goto(file.as_uri())
+    frame = outer.frame_locator("iframe")
+    expect(frame.locator("#count")).to_have_text("160 rows")
+    field = frame.locator(".naming input").first
+    field.fill("mine")
+    field.press("Tab")
+    expect(frame.locator("#names-kept")).to_contain_text(
+        "lost when this page is closed"
+    )
+    assert outer.evaluate("window.pwned") is None
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def comparison(sample, tmp_path_factory):
+    _, _, model = sample
+    other = np.array([HOSTILE[0], HOSTILE[1], HOSTILE[6], "x" * 900])
+    other = other[np.where(np.arange(160) % 9 == 0, 3, model.labels_)]
+    ids = [*HOSTILE, *range(len(HOSTILE), 160)]
+    file = tmp_path_factory.mktemp("comparison") / "c.html"
+    called = (HOSTILE[0], HOSTILE[1])
+    return write_comparison(model, other, file, ids=ids, called=called)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_comparison(open_page, comparison, scheme, width):
+    view = {"viewport": {"width": width, "height": 800}}
+    page = open_page(
+        comparison, "#flows li", color_scheme=scheme, bypass_csp=True, **view
+    )
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("script").count() == 1
+    assert page.locator("img").count() == 0
+    _, *lines = copied(page, page.locator("#copy"))
+    assert len(lines) == 3
+    assert sum(int(cell) for line in lines for cell in line[1:]) == 160
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.locator("#theme").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != ground
+
+
+def test_paper_is_filled_and_no_line_is_cut(open_page, report, comparison):
+    paper = {"width": 688, "height": 1000}  # of A4 between its margins
+    for file, ready in ((report[0], "#cells tr"), (comparison, "#flows li")):
+        page = open_page(file, ready, viewport=paper)
+        page.emulate_media(media="print")
+        for part in page.locator("section > p:visible, .scree, .known").all():
+            assert part.bounding_box()["width"] > 680
+        for card in page.locator(".card, .flows li").all():
+            assert card.bounding_box()["width"] > 330  # two side by side
+        for line in page.locator("tr:visible").all()[:40]:
+            assert line.evaluate("e => getComputedStyle(e).breakInside") == "avoid"
+        assert page.evaluate("document.documentElement.scrollWidth") <= 688
+
+
 def test_theory_opens_with_the_keyboard_and_on_paper(open_page, report):
     page = open_page(report[0])
     fold, words = page.locator("details"), page.get_by_text("sufficient condition")
@@ -370,19 +515,23 @@ def test_hostile_names_are_text(open_page, report):
     assert wide <= 1280
 
 
+def violations(page):
+    """Return what keeps people from using the page."""
+    found = Axe().run(page)
+    return [
+        (v["id"], [n["html"][:120] for n in v["nodes"][:3]])
+        for v in found.response["violations"]
+        if v["impact"] in ("serious", "critical")
+    ]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_accessibility(open_page, report, scheme):
     page = open_page(report[0], color_scheme=scheme, bypass_csp=True)
     page.locator("#legend button").first.click()
     page.locator("summary").click()
     assert page.locator("#save-shown").is_visible()
-    found = Axe().run(page)
-    bad = [
-        (v["id"], [n["html"][:120] for n in v["nodes"][:3]])
-        for v in found.response["violations"]
-        if v["impact"] in ("serious", "critical")
-    ]
-    assert bad == []
+    assert violations(page) == []
 
 
 def test_themes(open_page, report):
@@ -419,7 +568,7 @@ def test_nothing_is_cut_off_on_a_narrow_screen(open_page, report):
         e.getBoundingClientRect().right > 390 || e.scrollWidth > e.clientWidth + 1
     ).map((e) => e.textContent)"""
     assert page.evaluate(cut, "#heads th, #cells td.number") == []
-    assert page.evaluate(cut, ".card, .card li, .card .number") == []
+    assert page.evaluate(cut, ".card, .card tr, .card .number") == []
 
 
 def test_the_legend_tells_of_clusters_out_of_sight(open_page, report, tmp_path):

@@ -59,9 +59,9 @@ def test_number_of_clusters(n, p, k, ratio, constant, balance, kind, structure, 
 def test_pure_noise_has_no_structure(n, p, kind):
     counts = [
         select_n_clusters(noise(n, p, kind, seed), random_state=seed).n_clusters
-        for seed in range(8)
+        for seed in range(5)
     ]
-    # At a rate of 2 in 100, more than 1 of 8 would be a chance of 1 in 100.
+    # At a rate of 2 in 100, more than 1 of 5 would be a chance of 1 in 250.
     assert sum(count > 0 for count in counts) <= 1
 
 
@@ -151,7 +151,7 @@ def test_units_storage_and_seed():
     X, _ = make_ihgmm(120, 60, 3, random_state=0)
     found = select_n_clusters(X, random_state=0)
     assert found.gram == "hollow"  # where the cosines show no more
-    for scale in (1e-120, 1e-8, 1e120):
+    for scale in (1e-120, 1e120):
         other = select_n_clusters(X * scale, random_state=0)
         assert other.n_clusters == 3
         assert_allclose(other.edge / scale / scale, found.edge, rtol=1e-6)
@@ -248,15 +248,14 @@ def test_a_column_that_dominates_is_said_to():
     assert select_n_clusters(remedy, random_state=0).n_clusters == 4
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_an_offset_is_to_be_subtracted(dtype):
-    X = make_ihgmm(200, 60, 4, random_state=0, dtype=dtype)[0]
+def test_an_offset_is_to_be_subtracted():
+    X = make_ihgmm(200, 60, 4, random_state=0, dtype=np.float32)[0]
     X[:, 3] += 1e3
     for data in (X, sp.csc_array(X), X / X.std(axis=0)):
         count = select_n_clusters(data, random_state=0)
         assert (count.n_clusters, count.is_offset) == (0, True)
         assert "Cannot tell: column 3 holds" in count.summary
-        assert "subtract its mean, or leave it out" in count.summary
+        assert "Subtract its mean, or leave it out" in count.summary
         assert "Divide" not in count.summary
     assert count.plot().get_title() == "cannot tell, rank 0"
     matplotlib.pyplot.close("all")
@@ -270,13 +269,13 @@ def test_the_largest_number_looked_for_is_said(n_features, most, method):
     X, _ = make_ihgmm(200, n_features, 4, scale_ratio=3, random_state=1)
     count = select_n_clusters(X, max_clusters=most, method=method, random_state=0)
     assert (count.n_clusters, count.is_capped) == (most, True)
-    assert f"stopped at max_clusters={most}, there may be more" in count.summary
+    assert f"stopped at max_clusters={most}; there may be more" in count.summary
     assert "share one direction" not in count.summary
 
 
 def test_an_estimator_says_that_it_stopped_counting():
     X, _ = make_ihgmm(400, 120, 52, scale_ratio=2, random_state=0)
-    message = r"50 clusters at most .* select_n_clusters\(X, max_clusters=500\)"
+    message = r"at most 50 clusters .* select_n_clusters\(X, max_clusters=500\)"
     with pytest.warns(ConvergenceWarning, match=message):
         model = IhSC("auto", random_state=0).fit(X)
     assert model.n_clusters_ == 50
@@ -293,7 +292,7 @@ def test_a_count_that_only_cosines_show_is_said_to():
     )  # fmt: skip
     count = select_n_clusters(X, random_state=0)
     assert (count.n_clusters, count.gram) == (4, "cosine")
-    assert "Counted in the cosines of rows" in count.summary
+    assert "The cosines of rows show this" in count.summary
     plain = IhSC.paper("auto", random_state=0)
     with pytest.warns(ConvergenceWarning, match="gram='cosine' or refine=True"):
         plain.fit(X)
@@ -318,7 +317,7 @@ def test_few_features(p, k):
     assert f"Halves of the data agree on {k} clusters" in stable.summary
     signs = select_n_clusters(X, method="parallel", random_state=0)
     assert signs.n_clusters <= k
-    assert "compare the method 'stability'" in signs.summary
+    assert "compare with method='stability'" in signs.summary
 
 
 def test_one_side_is_not_confirmed():
@@ -329,7 +328,7 @@ def test_one_side_is_not_confirmed():
     assert (only.n_clusters, only.sides) == (3, (Side.DIRECTIONS,))
     assert (count.confidence, count.evidence) == (Confidence.LOW, ())
     assert "stability" not in count.summary
-    with pytest.raises(ValueError, match="looked from one side"):
+    with pytest.raises(ValueError, match="used one criterion"):
         count.plot_evidence()
 
 
@@ -351,7 +350,7 @@ def test_noise_in_few_features_has_no_clusters(p):
         noise(60, p, "gaussian", 0), method="stability", random_state=0
     )
     assert "No number of clusters from 2 to" in stable.summary
-    assert f"Signs on {p} features may not show" in stable.summary
+    assert f"Random signs on {p} features may not show" in stable.summary
 
 
 def test_no_stable_number_is_said():
@@ -399,7 +398,7 @@ def ihgmm_rows(centers, seed, *, n=300, correlation=0.0, spread=0.5):
 
 
 def test_correlated_noise_has_directions_and_no_clusters():
-    for seed in range(4):
+    for seed in range(2):
         E = ihgmm_rows(np.zeros((1, 50)), seed, n=200, correlation=0.8)
         count = select_n_clusters(E, random_state=seed)
         assert count.rank > 5
@@ -407,13 +406,12 @@ def test_correlated_noise_has_directions_and_no_clusters():
         assert named(count)[0] == 1
         assert "Not known" in count.summary
         assert "Noise that features share looks like this" in count.summary
-    for seed in range(2):
-        E = ihgmm_rows(np.zeros((1, 50)), seed, n=200, correlation=0.95)
-        assert not select_n_clusters(E, random_state=seed).is_known
+    E = ihgmm_rows(np.zeros((1, 50)), 0, n=200, correlation=0.95)
+    assert not select_n_clusters(E, random_state=0).is_known
 
 
 def test_clusters_are_counted_in_correlated_noise():
-    for seed in range(3):
+    for seed in range(2):
         basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((100, 4)))[0]
         X = ihgmm_rows(6 * basis.T, seed, correlation=0.8)
         count = select_n_clusters(X, random_state=seed)
@@ -422,7 +420,7 @@ def test_clusters_are_counted_in_correlated_noise():
 
 
 def test_similar_patterns_with_few_rows():
-    for seed in range(4):
+    for seed in range(3):
         basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((100, 5)))[0].T
         centers = 15 * (np.sqrt(0.9) * basis[0] + np.sqrt(0.1) * basis[1:])
         count = select_n_clusters(ihgmm_rows(centers, seed, n=60), random_state=seed)
@@ -431,7 +429,7 @@ def test_similar_patterns_with_few_rows():
 
 
 def test_centers_that_depend_on_each_other():
-    for seed in range(3):
+    for seed in range(2):
         basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((100, 4)))[0].T
         corners = basis - basis.mean(axis=0)
         centers = 6 * corners / np.linalg.norm(corners, axis=1, keepdims=True)
@@ -486,7 +484,7 @@ def test_one_cluster_is_never_silent():
 
 def test_a_doubtful_number_is_said_to_be():
     X = load_digits().data[:500]
-    with pytest.warns(ConvergenceWarning, match="that is doubtful") as caught:
+    with pytest.warns(ConvergenceWarning, match="which is doubtful") as caught:
         model = IhSC("auto", random_state=0).fit(X)
     (text,) = [str(w.message) for w in caught if "doubtful" in str(w.message)]
     for number in named(model.selection_):

@@ -18,6 +18,7 @@ from ihgmm._text import counted
 from ihgmm.cli.data import Reading
 from ihgmm.cli.options import FETCHED, N_CLUSTERS, SEED, argument, option
 from ihgmm.cli.screen import Screen
+from ihgmm.cli.tables.preparation import prepare
 from ihgmm.cli.tables.reading import BUILT_IN
 from ihgmm.cli.tables.table import Table, numbered_table
 from ihgmm.metrics import misclassification_rate
@@ -104,11 +105,11 @@ def _draw_or_read(data: str, reading: Reading, screen: Screen, seed: int) -> Tab
                 "--missing fit: k-means and others cannot fill cells in; give "
                 "--missing drop, to compare all methods on the same rows."
             )
-        return reading.load(data, screen)
+        return reading.load(data, screen, fills=False)
     reading.request(data).refuse_names()
     with screen.working(f"drawing {data}"):
         X, labels = make_ihgmm(*SHAPES[data], dtype=np.float32, random_state=seed)
-    return reading.scale(numbered_table(data, X, labels=labels))
+    return prepare(numbered_table(data, X, labels=labels), reading.prepare)
 
 
 def _race(

@@ -45,7 +45,7 @@ def choose_k(
 
       ihgmm choose-k demo
 
-      ihgmm choose-k wine --standardize --method stability --plot eigenvalues.png
+      ihgmm choose-k wine --method stability --plot eigenvalues.png
 
       ihgmm choose-k cells.csv --id-column barcode --json
     """
@@ -57,7 +57,7 @@ def choose_k(
         "max_clusters": max_clusters,
         "random_state": random_state,
     }
-    options["missing"] = "fit" if reading.missing == "fit" else "error"
+    options["missing"] = "fit" if table.has_missing else "error"
     with screen.working("counting"):
         count = select_n_clusters(table.X, **options)
     if plot is not None:

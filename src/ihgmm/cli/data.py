@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
-
-from sklearn.preprocessing import StandardScaler
+from dataclasses import dataclass
 
 from ihgmm._checks import check_choice
 from ihgmm.cli.options import reading_option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.missing import HANDLING
+from ihgmm.cli.tables.preparation import PREPARATIONS, prepare
 from ihgmm.cli.tables.reading import read_table
-from ihgmm.cli.tables.table import Note, Request, Table
-from ihgmm.matrix import Scaled
+from ihgmm.cli.tables.table import Request, Table
 
 
 @dataclass(frozen=True)
@@ -28,9 +25,10 @@ class RowReading:
     )
     id_column: str | None = reading_option("Column with names of rows, for the output.")
     missing: str = reading_option(
-        "Missing cells: error (refuse them), drop (leave out their rows) or fit (fill "
-        "them in by a low-rank model of the data).",
-        "error",
+        "Missing cells: auto (fill them in where the method can, and else leave out "
+        "their rows), fit (fill them in by a low-rank model of the data), drop (leave "
+        "out their rows), error (refuse them).",
+        "auto",
         words=HANDLING,
     )
 
@@ -65,75 +63,38 @@ class Reading(RowReading):
     drop_columns: list[str] | None = reading_option(
         "Columns to leave out.", metavar="NAME,..."
     )
-    standardize: bool = reading_option(
-        "Give every column mean 0 and deviation 1, for columns whose zero means "
-        "nothing; rows are then no multiples of a pattern any more.",
-        False,
-        "--standardize",
-    )
-    scale_columns: bool = reading_option(
-        "Divide every column by its deviation, for columns in different units; "
-        "zero stays zero, so rows stay multiples of a pattern.",
-        False,
-        "--scale-columns",
+    prepare: str = reading_option(
+        "Columns in different units: auto (do nothing where deviations are alike; else "
+        "divide each column by its deviation, and subtract the mean where zero means "
+        "nothing), none, scale (divide all: zero stays zero, so that rows stay "
+        "multiples of a pattern), standardize (subtract all means, too).",
+        "auto",
+        words=PREPARATIONS,
     )
 
     def __post_init__(self) -> None:
-        """Refuse options that contradict each other, before any work is done."""
+        """Refuse what is not known, before any work is done."""
         super().__post_init__()
-        if self.standardize and self.scale_columns:
-            raise ValueError(
-                "--standardize and --scale-columns exclude each other: the first "
-                "subtracts column means, the second leaves zero where it is. Give one "
-                "of them."
-            )
+        check_choice("--prepare", self.prepare, PREPARATIONS)
 
-    def load(self, data: str, screen: Screen) -> Table:
-        """Return the data with its columns scaled."""
+    def load(self, data: str, screen: Screen, *, fills: bool = True) -> Table:
+        """Return the data with its columns prepared.
+
+        Missing cells can be left to the model if it ``fills`` them in.
+        """
         with screen.working(f"reading {data}"):
             table = read_table(
-                self.request(data), missing=self.missing, memory=self.memory_bytes
+                self.request(data),
+                missing=self.missing,
+                memory=self.memory_bytes,
+                fills=fills,
             )
-        return self.scale(table)
+            return prepare(table, self.prepare)
 
     def request(self, data: str) -> Request:
         """Return what is asked of the columns of the data."""
         columns, dropped = _names(self.columns), _names(self.drop_columns)
         return Request(data, self.label_column, self.id_column, columns, dropped)
-
-    def scale(self, table: Table) -> Table:
-        """Return a table with its columns scaled, and a note of it."""
-        if not (self.standardize or self.scale_columns):
-            return table
-        if self.standardize and table.is_sparse:
-            raise ValueError(
-                "--standardize subtracts column means, which fills sparse data up; "
-                "take --scale-columns, or store the data as a dense array."
-            )
-        done = "Divided every column by its deviation."
-        if self.standardize:
-            done = "Gave every column mean 0 and deviation 1."
-        scaler = StandardScaler(with_mean=self.standardize)
-        if not table.on_disk:
-            scaler.fit(table.X)
-        elif not self.standardize:  # which is refused below
-            for rows in table.X.map(lambda block: block.array):
-                scaler.partial_fit(rows)
-        X, notes = scaled_columns(table, scaler), [*table.notes, Note(done)]
-        return replace(table, X=X, scaler=scaler, notes=notes)
-
-
-def scaled_columns(table: Table, scaler: StandardScaler) -> Any:
-    """Return the data with its columns scaled as for the fit."""
-    if not table.on_disk:
-        return scaler.transform(table.X)
-    if scaler.with_mean:
-        raise ValueError(
-            f"{table.source} is read block by block, and --standardize subtracts "
-            "column means, which only data in memory take; fit with --scale-columns, "
-            "or give more --memory."
-        )
-    return Scaled(table.X, columns=1 / scaler.scale_)
 
 
 def _names(lists: Sequence[str] | None) -> list[str]:

@@ -42,7 +42,9 @@ def fit(
 
       ihgmm fit cells.csv -k 8 --id-column barcode --label-column type -o labels.csv
 
-      ihgmm fit customers.csv -k 5 --scale-columns --missing fit --save model.npz
+      ihgmm fit customers.csv -k 5 --prepare scale --save model.npz
+
+      cat cells.csv | ihgmm fit - -k 8 -o - > labels.csv
 
       ihgmm fit demo -k auto --refine --json
     """
@@ -51,7 +53,10 @@ def fit(
     out.check_output(save, "--save", sources=[data])
     if output is not None and save is not None and output.resolve() == save.resolve():
         raise ValueError(f"-o and --save both name {save}; give two files.")
-    table = reading.load(data, screen)
+    screen = screen.beside(output)
+    table = reading.load(data, screen, fills=model.missing is not None)
+    if table.has_missing:
+        model.missing = "fit"
     with screen.working("clustering"):
         model.fit(table.X)
     if save is not None:
@@ -82,18 +87,18 @@ def fit(
         eigenvalues=getattr(model, "eigenvalues_", None),
         known_labels=comparison,
         notes=[*table.notes, *found.cautions, *remarks],
-        standardized=reading.standardize,
-        columns_scaled=reading.scale_columns,
+        python=table.python,
         labels_file=output,
         model_file=save,
     )
     screen.say(f"{table.heading}, {counted(k, 'cluster')} ({method})", "bold")
+    screen.notes(table.notes)
     if summary is not None:
         screen.say(summary)
-    screen.notes(table.notes)
     describing.print_clusters(screen, found.clusters)
     describing.print_features(screen, found.clusters)
     describing.print_trust(screen, found)
     out.print_labels(screen, len(labels), comparison, output, remarks)
+    screen.python(table.python)
     if save is not None:
         screen.say(f"model written to {save}; use it with: ihgmm predict {save} DATA")

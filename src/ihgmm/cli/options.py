@@ -57,13 +57,15 @@ N_SAMPLES = "-n --n-samples"
 N_FEATURES = "-p --n-features"
 FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
 DATA_TEXT = (
-    "A CSV, TSV, Parquet, H5AD, NPY, NPZ or MTX file, rows being observations; or a "
+    "A CSV, TSV, XLSX, Parquet, JSONL, H5AD, NPY, NPZ or MTX file, rows being "
+    "observations; - for standard input; or a "
     f"built-in data set: {', '.join(BUILT_IN)}, or one of the paper's that are "
     f"downloaded: {', '.join(FETCHED)}."
 )
 DATA = argument("DATA", DATA_TEXT, [*BUILT_IN, *FETCHED])
 LABELS_FILE = output_option(
-    "Write a line for each row to this CSV or TSV file; an old one is replaced.",
+    "Write a line for each row to this CSV or TSV file; an old one is replaced. - is "
+    "standard output.",
     names="-o --output",
 )
 SEED = option("Seed of all that is random.", 0, "--seed")

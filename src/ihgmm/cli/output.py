@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Collection, Iterable, Sequence
+import sys
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,9 +31,10 @@ def check_output(
     """Refuse an output that could not be written, before any work is done.
 
     Its name may end in one of the suffixes, or in anything if there are none; the
-    sources are files that are read and must not be written over.
+    sources are files that are read and must not be written over. Standard output is
+    called ``-``.
     """
-    if path is None:
+    if path is None or str(path) == "-":
         return
     if suffixes and path.suffix.lower() not in suffixes:
         allowed = " or ".join(suffixes)
@@ -48,10 +52,24 @@ def check_output(
             )
 
 
+@contextmanager
+def real_file(path: Path) -> Iterator[Path]:
+    """Yield a file to write; what is written for ``-`` goes to standard output."""
+    if str(path) != "-":
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "output"
+        yield file
+        sys.stdout.flush()
+        sys.stdout.buffer.write(file.read_bytes())
+        sys.stdout.buffer.flush()
+
+
 def write_csv(path: Path, names: Iterable[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a CSV or TSV file, whole or not at all."""
     delimiter = DELIMITERS.get(path.suffix.lower(), ",")
-    with atomic_write(path, "w") as file:
+    with real_file(path) as target, atomic_write(target, "w") as file:
         writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         writer.writerow(names)
         writer.writerows(rows)

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from ihgmm import SphericalKMeans
 from ihgmm._checks import complete_matrix
 from ihgmm.cli import output as out
-from ihgmm.cli.data import RowReading, scaled_columns
+from ihgmm.cli.data import RowReading
 from ihgmm.cli.describing import (
     Figures,
     certainties,
@@ -23,6 +23,7 @@ from ihgmm.cli.describing import (
 )
 from ihgmm.cli.options import DATA, LABELS_FILE, argument
 from ihgmm.cli.screen import Screen
+from ihgmm.cli.tables.preparation import prepared_columns
 from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.table import Request
 from ihgmm.matrix import to_host
@@ -60,6 +61,7 @@ def predict(
     if not model.is_file():
         raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
     out.check_output(output, "-o", DELIMITERS, [data, model])
+    screen = screen.beside(output)
     saved = load_saved(model)
     fitted = saved.model
     scaler, estimator = fitted if isinstance(fitted, Pipeline) else (None, fitted)
@@ -78,9 +80,9 @@ def predict(
         fit_ids=saved.id_column,
     )
     with screen.working(f"reading {data}"):
-        # A model that fills cells in need not be asked to.
-        refused = rows.missing == "error" and estimator.missing == "fit"
-        missing = "fit" if refused else rows.missing
+        # Rows are not left out unless it is asked for.
+        fills = "fit" if estimator.missing == "fit" else "error"
+        missing = fills if rows.missing == "auto" else rows.missing
         table = read_table(request, missing=missing, memory=rows.memory_bytes)
     n, p = table.X.shape
     if p != fitted.n_features_in_:
@@ -93,7 +95,7 @@ def predict(
     with warnings.catch_warnings():
         # Columns were matched by name when they were read.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        X = table.X if scaler is None else scaled_columns(table, scaler)
+        X = table.X if scaler is None else prepared_columns(table, scaler)
         labels = np.asarray(estimator.predict(X))
     figures = _figures(estimator, X, labels)
     remarks = out.write_labels(output, table, labels, figures)

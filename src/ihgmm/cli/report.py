@@ -7,7 +7,7 @@ from pathlib import Path
 from ihgmm.cli.data import Reading
 from ihgmm.cli.fitting import Fitting
 from ihgmm.cli.options import DATA, output_option
-from ihgmm.cli.output import check_output
+from ihgmm.cli.output import check_output, real_file
 from ihgmm.cli.screen import Screen
 from ihgmm.report import write_report
 
@@ -34,24 +34,27 @@ def report(
 
       ihgmm report cells.csv -k 8 --id-column barcode -o report.html
 
-      ihgmm report wine -k 3 --standardize --title "Wines" -o wine.html
+      ihgmm report wine -k 3 --prepare standardize --title "Wines" -o wine.html
     """
     model = fitting.model(reading.missing)
     check_output(output, "-o", (".html", ".htm"), [data])
+    screen = screen.beside(output)
     table = reading.load(data, screen)
+    if table.has_missing:
+        model.missing = "fit"
     with screen.working("clustering"):
         model.fit(table.X)
-    with screen.working("writing the report"):
+    with screen.working("writing the report"), real_file(output) as page:
         write_report(
             model,
             table.X,
-            output,
+            page,
             ids=table.ids,
             id_name=table.id_name,
             feature_names=table.names,
             title=title or f"Clusters of {Path(data).stem}",
             labels_true=table.labels,
-            notes=[note.on_page or note.text for note in table.notes],
+            notes=table.page_notes,
         )
     k = len(model.cluster_centers_)
     screen.document("report", table.facts, n_clusters=k, report_file=output)

@@ -54,7 +54,7 @@ def scales(
             "--missing fit: cells that are filled in have no noise of their own, which "
             "the test compares scales with; give --missing drop."
         )
-    table = reading.load(data, screen)
+    table = reading.load(data, screen, fills=False)
     with screen.working("testing"):
         if k is not None:
             similarity: Any = {} if gram is None else {"gram": gram}

@@ -67,10 +67,23 @@ class Screen:
         """Whether people are told nothing but warnings and errors."""
         return self.as_json or self.quiet
 
+    def beside(self, output: object) -> Screen:
+        """Return a screen that leaves standard output to a file that is ``-``."""
+        if str(output) != "-":
+            return self
+        if self.as_json:
+            raise ValueError(
+                "--json and -o - both write to standard output; give -o a file name."
+            )
+        return _ErrorScreen(self.as_json, self.quiet)
+
+    def _console(self) -> Console:
+        return Console(highlight=False)
+
     def say(self, text: str, style: str = "") -> None:
         """Print a sentence."""
         if not self.silent:
-            out = Console(highlight=False)
+            out = self._console()
             out.print(Text(clean(text), style=style), soft_wrap=not out.is_terminal)
 
     def notes(self, notes: Iterable[Note]) -> None:
@@ -80,6 +93,13 @@ class Screen:
                 print_warning(note)
             else:
                 self.say(note.text, "yellow")
+
+    def python(self, lines: Iterable[str]) -> None:
+        """Print what prepares the data in Python, for people to copy."""
+        if lines := list(lines):
+            self.say("To read and prepare the same data in Python:", "bold")
+            for line in lines:
+                self.say(f"    {line}".rstrip())
 
     def table(self, columns: Mapping[str, str], rows: Iterable[Iterable[Any]]) -> None:
         """Print a table; the first column is on the left, the others on the right.
@@ -95,7 +115,7 @@ class Screen:
             grid.add_column(name, justify=justify, no_wrap=True)
         for row in rows:
             grid.add_row(*map(_cell, row, columns.values()))
-        out = Console(highlight=False)
+        out = self._console()
         # Cells are short, and a file or a pipe has no width to keep to.
         out.print(grid, width=None if out.is_terminal else 500)
 
@@ -124,6 +144,13 @@ class Screen:
         ) as progress:
             task = progress.add_task(clean(what), total=total)
             yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+class _ErrorScreen(Screen):
+    """A screen whose sentences and tables go to standard error."""
+
+    def _console(self) -> Console:
+        return Console(stderr=True, highlight=False)
 
 
 @dataclass(frozen=True)

@@ -26,14 +26,15 @@ _PHRASES = [
     (r"IhSC\.paper", "IhSC --paper"),
     # What only --paper asks for, or no option does.
     (
-        r"Take clip=1\.5, which shortens long rows, or",
-        "Leave out --paper, so that long rows are shortened, or take",
+        r"Use clip=1\.5, which shortens long rows, or",
+        "Leave out --paper, so that long rows are shortened, or use",
     ),
     (r" \(clip=1\.5\)", ""),
-    (r'\btake space="auto"', "leave out --paper"),
+    (r'\buse space="auto"', "leave out --paper"),
     (r'; otherwise raise tol or take eigen_solver="lanczos"', ""),
     (r"\braise tol or take\b", "take"),
     (r"\bRaise max_iter or tol, or ask\b", "Ask"),
+    (r" Raise max_iter or tol=\S+\.", ""),
     (r", or raise max_samples and wait\b", ""),
     (
         r"\bn_samples=(\d+) is more than max_samples=(\d+)",
@@ -42,13 +43,12 @@ _PHRASES = [
     (r"\bn_samples=(\d+)", r"the \1 rows"),
     (r"\bn_clusters=(\d+) clusters", r"\1 clusters"),
     (r"\bgive n_clusters\b", "give -k"),
-    (r"\bthe method '(\w+)'", r"--method \1"),
     (
         r"Leave X on disk: a memory map, HDF5, zarr or Parquet\.",
         "ihgmm fit then reads CSV, TSV, Parquet, H5AD and NPY files block by block.",
     ),
     (r"\bby predict\b", "by ihgmm predict"),
-    (r"\bDivide the columns by their deviation", r"\g<0> (--scale-columns)"),
+    (r"\bDivide the columns by their deviation", r"\g<0> (--prepare scale)"),
 ]
 
 

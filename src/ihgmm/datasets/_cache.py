@@ -19,7 +19,17 @@ from ihgmm.datasets._catalog import Entry
 
 
 class DatasetError(OSError):
-    """A data set that cannot be had; the message says which file to put where."""
+    """A data set that cannot be had; the message says which file to put where.
+
+    Examples
+    --------
+    >>> from ihgmm.datasets import DatasetError, load_dataset
+    >>> try:
+    ...     load_dataset("dna", data_home="nowhere", download_if_missing=False)
+    ... except DatasetError as error:
+    ...     print(str(error).split(". ")[0].endswith("does not exist"))
+    True
+    """
 
 
 class ContentError(ValueError):
@@ -65,7 +75,7 @@ def fetch(
         ) from error
     except OSError as error:  # those of requests are among them
         raise DatasetError(
-            f"The {entry.title} data is not in {path.parent} and cannot be downloaded "
+            f"The {entry.title} data are not in {path.parent} and cannot be downloaded "
             f"from {entry.url}: {_reason(error, timeout)}. {remedy}"
         ) from error
     return content

@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeVar,
+    cast,
+)
 
 import numpy as np
 from sklearn.base import (
@@ -32,6 +41,7 @@ from ihgmm._checks import (
     check_number,
     check_outliers,
     check_row_count,
+    check_verbose,
     check_weights,
     check_whiten,
     counted_rows,
@@ -45,6 +55,7 @@ from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, only, to_ho
 from ihgmm.matrix.tall import (
     by_block,
     cast_like,
+    clip,
     number,
     row_dots,
     row_lengths,
@@ -62,6 +73,9 @@ from ihgmm.numerics.missing import MISSING, Missing, learn_filler
 from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.outliers import OutlierRule, find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
+
+if TYPE_CHECKING:
+    from ihgmm.report import Page
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -105,7 +119,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "max_iter": check_count,
         "tol": partial(check_number, above=0),
         "outliers": check_outliers,
-        "verbose": check_flag,
+        "verbose": check_verbose,
     }
     missing: Missing | None = None  # of estimators that have no such parameter
     labels_: np.ndarray
@@ -130,23 +144,25 @@ class Clusterer(ClusterMixin, BaseEstimator):
             self._fit(check_matrix(X, self, in_memory=True))
         return self
 
-    def report(self, X: Any, path: Any, **options: Any) -> Path:
+    def report(self, X: Any, path: Any = None, **options: Any) -> Path | Page:
         """Write the clustering as one page of HTML that opens in any browser.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The data of the fit.
-        path : str or path
-            The file to write, ending in .html.
+        path : str or path, optional
+            The file to write, ending in .html. Without one the page is returned, and a
+            notebook shows it.
         **options
-            ``ids``, ``id_name``, ``feature_names``, ``title``, ``labels_true`` and
-            ``notes``, as :func:`ihgmm.report.write_report` takes them.
+            ``ids``, ``id_name``, ``feature_names``, ``title``, ``labels_true``,
+            ``notes``, ``names`` of clusters and others, as
+            :func:`ihgmm.report.write_report` takes them.
 
         Returns
         -------
-        Path
-            The file.
+        Path or Page
+            The file, or the page where no path is given.
         """
         from ihgmm.report import write_report  # a look upwards, when it is asked for
 
@@ -207,7 +223,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
     _fewest_steps: ClassVar[int]
     n_clusters: int | Literal["auto"]
     gram: GramKind
-    verbose: bool
+    verbose: bool | int
     random_state: Any
     n_clusters_: int
     selection_: ClusterCount
@@ -222,7 +238,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
         """Scale times the length of the centre, for each row of the fit."""
         labels, scales = to_device(self.labels_, self.scales_), self.scales_
         # The scales of outliers, whose label is -1, are NaN.
-        labels = namespace(labels).clip(labels, 0, None)
+        labels = clip(labels, 0, None)
         with np.errstate(over="ignore", under="ignore"):
             lengths = take_lines(row_lengths(self.cluster_centers_), labels)
             return cast_like(widen(scales) * lengths, scales)
@@ -450,7 +466,7 @@ class CosineClusterer(CenterClusterer):
         xp = namespace(cosines)
         norms = cast_like(xp.sqrt(X.sqnorms), cosines)
         norms = xp.where(norms == 0, xp.ones_like(norms), norms)
-        return xp.clip(cosines / norms[:, None], -1.0, 1.0)
+        return clip(cosines / norms[:, None], -1.0, 1.0)
 
     def _nearness(self, X: Matrix) -> Any:
         """Return cosines, or their sizes where opposite rows are of one cluster."""
@@ -533,4 +549,4 @@ def distances(rows: Tall, centers: np.ndarray) -> Tall:
     xp, there = namespace(wide), to_device(centers.astype(np.float64), wide)
     squares = row_dots(wide, wide)[:, None] + row_dots(there, there)
     squares = squares - 2 * wide @ there.T
-    return cast_like(xp.sqrt(xp.clip(squares, 0.0, None)), rows)
+    return cast_like(xp.sqrt(clip(squares, 0.0, None)), rows)

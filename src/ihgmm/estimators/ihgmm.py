@@ -27,6 +27,7 @@ from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import (
     Groups,
     cast_like,
+    clip,
     few_rows,
     keep,
     logsumexp,
@@ -94,9 +95,10 @@ class IhGMM(DensityMixin, InSteps):
         Rows that fit no cluster get the label -1 and have no part in the fit: none of
         them; those that stand out ("auto"); or the strangest, a share of the rows
         above 0 and at most 0.5. :doc:`/outliers` says which rows stand out.
-    verbose : bool, default=False
-        Write a line for each step of the fit, with its time, and show how far each
-        pass over data on disk has come.
+    verbose : bool or int, default=False
+        With 1 or True, write a line for each step of the fit, with its time, and show
+        how far each pass over data on disk has come. With 2, also write a line for
+        each round within a step.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the start.
 
@@ -202,7 +204,7 @@ class IhGMM(DensityMixin, InSteps):
         max_iter: int = 200,
         tol: float = 1e-3,
         outliers: float | Literal["auto"] | None = None,
-        verbose: bool = False,
+        verbose: bool | int = False,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -409,7 +411,7 @@ class IhGMM(DensityMixin, InSteps):
         """
         bic, memberships = self._criteria(X)
         xp = namespace(memberships)
-        logs = xp.log(xp.clip(memberships, 1e-300, None))
+        logs = xp.log(clip(memberships, 1e-300, None))
         return bic - 2 * number(xp.sum(memberships * logs))
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:

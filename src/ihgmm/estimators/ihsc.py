@@ -19,6 +19,7 @@ from ihgmm._warnings import warn
 from ihgmm.estimators.base import CosineClusterer, InSteps, mark
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
+    clip,
     keep,
     number,
     order_by_size,
@@ -131,9 +132,10 @@ class IhSC(InSteps, CosineClusterer):
     tol : float, default=1e-2
         Largest angle, in radians, between the computed and the true leading subspace.
         Noise in the data turns that subspace by more.
-    verbose : bool, default=False
-        Write a line for each step of the fit, with its time, and show how far each
-        pass over data on disk has come.
+    verbose : bool or int, default=False
+        With 1 or True, write a line for each step of the fit, with its time, and show
+        how far each pass over data on disk has come. With 2, also write a line for
+        each round within a step.
     random_state : int, RandomState, Generator or None, default=None
         Seed; the same seed gives the same labels.
 
@@ -239,7 +241,7 @@ class IhSC(InSteps, CosineClusterer):
         n_init: int | Literal["auto"] = "auto",
         max_iter: int = 300,
         tol: float = 1e-2,
-        verbose: bool = False,
+        verbose: bool | int = False,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -354,13 +356,13 @@ class IhSC(InSteps, CosineClusterer):
             return
         if self.refine:
             raise ValueError(
-                "refine=True compares rows with centres on one side and does not go "
-                "with signed=True; leave one of them out."
+                "refine=True expects positive scales and cannot be combined with "
+                "signed=True; leave one of them out."
             )
         if self.assign_labels == "neighbors":
             raise ValueError(
                 "assign_labels='neighbors' joins rows that are near each other, never "
-                "opposite ones, and does not go with signed=True; take 'tied' or "
+                "opposite ones, and cannot be combined with signed=True; use 'tied' or "
                 "'kmeans'."
             )
 
@@ -407,12 +409,12 @@ class IhSC(InSteps, CosineClusterer):
         warn(
             "Rows point both ways along the same lines, and clusters of lines fit "
             "better than clusters of directions. If opposite rows are of one kind, "
-            "take signed=True.",
+            "use signed=True.",
             UserWarning,
         )
 
     def _warn_of_noise(self, share: float, k: int) -> None:
-        other = "" if self.space == "auto" else ', take space="auto"'
+        other = "" if self.space == "auto" else ', use space="auto"'
         warn(
             f"In {share:.0%} of the rows noise outweighs what sets {k} clusters apart: "
             f"many labels may be chance. Ask for fewer clusters{other}, or look at "
@@ -423,8 +425,8 @@ class IhSC(InSteps, CosineClusterer):
     def _warn_of_long_rows(self, count: int) -> None:
         rows = "1 row is" if count == 1 else f"{count:,} rows are"
         warn(
-            f"{rows} more than three times as long as the median row, and rule "
-            "eigenvectors that say nothing about the other rows. Take clip=1.5, which "
+            f"{rows} more than three times as long as the median row, and dominate "
+            "eigenvectors that say nothing about the other rows. Use clip=1.5, which "
             'shortens long rows, or outliers="auto", which leaves out rows that fit no '
             "cluster.",
             UserWarning,
@@ -454,7 +456,7 @@ class IhSC(InSteps, CosineClusterer):
             sqnorms = sqnorms * data.to_device(weights)
         sqnorms = mark(sqnorms, self._is_outlier(data), 0.0)
         xp = namespace(best)
-        each = [sqnorms * xp.clip(best, 0.0, None) ** 2, sqnorms]
+        each = [sqnorms * clip(best, 0.0, None) ** 2, sqnorms]
         known, total = (number(xp.sum(values)) for values in each)
         return known / total if total else 0.0
 

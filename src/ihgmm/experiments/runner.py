@@ -31,7 +31,16 @@ from ihgmm.metrics import misclassification_loss
 
 @dataclass(frozen=True)
 class Run:
-    """One repetition of one setting."""
+    """One repetition of one setting.
+
+    Examples
+    --------
+    >>> from ihgmm.experiments import EXPERIMENTS
+    >>> from ihgmm.experiments.runner import Run
+    >>> run = Run(next(iter(EXPERIMENTS["exp1"].settings())), rep=0)
+    >>> run.rep
+    0
+    """
 
     setting: Setting
     rep: int
@@ -49,7 +58,15 @@ class Run:
 
 
 class Result(NamedTuple):
-    """How one method did in one repetition: a row of the table of all runs."""
+    """How one method did in one repetition: a row of the table of all runs.
+
+    Examples
+    --------
+    >>> from ihgmm.experiments.runner import Result
+    >>> result = Result("exp1", "n>>p", 500, "gaussian", 0, "IhSC", 500, 5)
+    >>> result.errors / result.n_samples
+    0.01
+    """
 
     experiment: str
     panel: str
@@ -138,6 +155,20 @@ def run_experiment(
     ------
     BlockingIOError
         If another run is at work on the same table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ihgmm.experiments import EXPERIMENTS, run_experiment
+    >>> experiment = EXPERIMENTS["exp3"]
+    >>> first = next(iter(experiment.settings()))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = run_experiment(
+    ...         experiment, Path(folder) / "exp3.csv", reps=1, only=lambda s: s == first
+    ...     )
+    >>> [result.errors for result in results if result.method == "IhSC"]
+    [0]
     """
     report = progress or (lambda done, wanted: None)
     settings = [s for s in experiment.settings() if only is None or only(s)]
@@ -247,7 +278,17 @@ def read_rows(path: Path, columns: Sequence[str], what: str) -> list[list[str]]:
 
 
 def summarize(results: Iterable[Result]) -> list[Summary]:
-    """Average the repetitions of each method at each setting."""
+    """Average the repetitions of each method at each setting.
+
+    Examples
+    --------
+    >>> from ihgmm.experiments.runner import Result, summarize
+    >>> first = Result("exp1", "n>>p", 500, "gaussian", 0, "IhSC", 500, errors=0)
+    >>> second = first._replace(rep=1, errors=5)
+    >>> (summary,) = summarize([first, second])
+    >>> summary.rate, summary.exact_share
+    (0.005, 0.5)
+    """
     groups = _grouped(results, "experiment", "panel", "x", "noise", "method")
     summary = []
     for place, group in groups.items():

@@ -29,7 +29,15 @@ SEPARATION = ("separation_constant", "separation constant, C")
 
 @dataclass(frozen=True)
 class Setting:
-    """One point of a curve: where it is drawn, and what is sampled there."""
+    """One point of a curve: where it is drawn, and what is sampled there.
+
+    Examples
+    --------
+    >>> from ihgmm.experiments import EXPERIMENTS
+    >>> setting = next(iter(EXPERIMENTS["exp1"].settings()))
+    >>> setting.panel, setting.x, setting.noise
+    ('n>>p', 500, 'gaussian')
+    """
 
     experiment: str
     panel: str
@@ -47,7 +55,15 @@ class Setting:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of plots: a parameter varies, the others are fixed."""
+    """One pair of plots: a parameter varies, the others are fixed.
+
+    Examples
+    --------
+    >>> from ihgmm.experiments import EXPERIMENTS
+    >>> panel = EXPERIMENTS["exp3"].panels[0]
+    >>> panel.varies, list(panel.values)[:3]
+    ('scale_ratio', [5, 10, 15])
+    """
 
     name: str  #: a word for tables
     title: str  #: a heading for figures
@@ -60,7 +76,14 @@ class Panel:
 
 @dataclass(frozen=True)
 class Map:
-    """Panels that differ in a second parameter, drawn as one heat map."""
+    """Panels that differ in a second parameter, drawn as one heat map.
+
+    Examples
+    --------
+    >>> from ihgmm.experiments import PHASE
+    >>> [one.name for one in PHASE.maps]
+    ['p', 'K', 'beta', 'R', 'cosine', 'noise']
+    """
 
     name: str  #: a word for files
     title: str  #: a heading for figures
@@ -70,7 +93,15 @@ class Map:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A simulation study."""
+    """A simulation study.
+
+    Examples
+    --------
+    >>> from ihgmm.experiments import EXPERIMENTS
+    >>> experiment = EXPERIMENTS["exp1"]
+    >>> experiment.reps, [panel.name for panel in experiment.panels]
+    (200, ['n>>p', 'n=p', 'p>>n'])
+    """
 
     name: str  #: a word for tables
     title: str  #: a heading for figures

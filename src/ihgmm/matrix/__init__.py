@@ -2,13 +2,13 @@
 
 :func:`as_matrix` looks at the data once and returns a :class:`Matrix`, which answers a
 few questions about its rows. Nothing outside this folder asks what kind of array there
-is. Tall arrays, a number or a few for each row, stay where the data is; ``tall.py``
+is. Tall arrays, a number or a few for each row, stay where the data are; ``tall.py``
 works on them. Small arrays, one row for each cluster or column, are NumPy arrays.
 """
 
 from ihgmm.matrix.base import Matrix
 from ihgmm.matrix.blocks import Blocks
-from ihgmm.matrix.chosen import drawn, only
+from ihgmm.matrix.chosen import drawn, on_few_rows, only
 from ihgmm.matrix.filled import Filled, filled
 from ihgmm.matrix.kinds import as_matrix, recognize
 from ihgmm.matrix.memory import Dense, Sparse
@@ -29,6 +29,7 @@ __all__ = [
     "drawn",
     "filled",
     "namespace",
+    "on_few_rows",
     "only",
     "recognize",
     "to_host",

@@ -17,7 +17,18 @@ from ihgmm.matrix.view import ByBlocks
 
 
 class Blocks(ByBlocks):
-    """Rows in blocks. A kind needs ``shape``, ``dtype`` and what is abstract here."""
+    """Rows in blocks. A kind needs ``shape``, ``dtype`` and what is abstract here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import Blocks
+    >>> from ihgmm.matrix.stored import Stored
+    >>> array = np.arange(8.0).reshape(4, 2)
+    >>> X = Stored(lambda start, stop: array[start:stop], (4, 2), np.float64)
+    >>> isinstance(X, Blocks), X.take([3, 0]).sqnorms
+    (True, array([85.,  1.]))
+    """
 
     row_blocks: list[slice]
     streamed = True

@@ -18,6 +18,14 @@ def only(X: Matrix, rows: np.ndarray) -> Matrix:
     """Return the matrix of some rows, in increasing order, with their weights.
 
     Nothing is copied of data that is not in memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import as_matrix, only
+    >>> X = as_matrix(np.arange(8.0).reshape(4, 2))
+    >>> only(X, np.array([1, 3])).sqnorms
+    array([13., 85.])
     """
     some = Chosen(X, rows) if X.streamed else X.by_rows().take(rows)
     if X.incomplete is not None:
@@ -29,6 +37,14 @@ def drawn(X: Matrix, rows: np.ndarray) -> Matrix:
     """Return few rows, in increasing order, that are read once and used often.
 
     They are a copy in memory, or on the workers of a cluster that has X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import as_matrix, drawn
+    >>> X = as_matrix(np.arange(8.0).reshape(4, 2))
+    >>> drawn(X, np.array([0, 2])).shape
+    (2, 2)
     """
     if not X.distributed:
         return X.take(rows)
@@ -38,6 +54,18 @@ def drawn(X: Matrix, rows: np.ndarray) -> Matrix:
     copy = DaskRows(entries)
     copy.unit = X.unit
     return copy
+
+
+def on_few_rows(X: Matrix, rows: np.ndarray, work: Callable[[Matrix], T]) -> T:
+    """Return what some work makes of few rows, in increasing order, in memory.
+
+    Those of data on a cluster come together on one worker, and the work goes there.
+    """
+    if not X.distributed:
+        return work(X.by_rows().take(rows))
+    copy: Any = drawn(X, rows)
+    (found,) = copy.in_one_block().map(work)
+    return found
 
 
 def _entries(block: Any) -> tuple[tuple[Any], tuple[()]]:

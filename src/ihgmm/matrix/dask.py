@@ -131,6 +131,12 @@ class DaskRows(Blocks):
         ]
         return list(lazy.compute(*parts))
 
+    def in_one_block(self) -> DaskRows:
+        """Return rows that are few as one block, on one worker."""
+        whole = DaskRows(lazy.in_one_block(self.X))
+        whole.factor, whole.unit = self.factor, self.unit
+        return whole
+
     def to_device(self, values: Any) -> Tall:
         if values is None:
             return None

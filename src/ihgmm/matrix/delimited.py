@@ -8,13 +8,10 @@ two cores. Whoever wants many passes writes the table to Parquet once.
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,6 +21,10 @@ from ihgmm.matrix.stored import BadCellError, Stored, unchanged
 
 # What people write into cells without a number, beside what pyarrow knows.
 MISSING = ("?", "-", "None", "none", "missing")
+# How files in UTF-16 begin, which spreadsheets call Unicode text.
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
+# The most bytes that pyarrow parses together.
+LARGEST_BLOCK = 2**31 - 1
 # What stands between cells, by the suffix of a file.
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
@@ -53,7 +54,7 @@ def open_text(
     table = _Text(layout, names, offsets, n_rows, step, quoted, check, drop_option)
     with open(path, "rb") as file:
         head, _ = _first_rows(file, layout.begin, layout.delimiter, path)
-    table.parser.find_flags(head)
+    table.parser.find_kinds(head)
     table.numbers(0)  # so that columns of text are named at once
     return Stored(
         table.read,
@@ -94,12 +95,9 @@ def layout_of(path: str | os.PathLike[str]) -> Layout:
         names = _names(header[: ends[0] - bom], delimiter, path)
         begin = bom
         if all(is_number(name) for name in names):
-            names = [f"col{i}" for i in range(1, len(names) + 1)]
+            names = place_names(len(names))
         else:
-            begin = int(ends[0])
-        if len(set(names)) < len(names):
-            twice, _ = Counter(names).most_common(1)[0]
-            raise ValueError(f"{path} has several columns named {twice!r}.")
+            names, begin = unique_names(names), int(ends[0])
         rows, ends = _first_rows(file, begin, delimiter, path)
     layout = Layout(
         os.fspath(path), delimiter, names, begin, max(1, len(rows) // max(1, len(ends)))
@@ -135,6 +133,79 @@ def choose_delimiter(line: bytes, suffix: str) -> str:
     return usual
 
 
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Return names of which no two are alike: the second ``a`` is called ``a.1``.
+
+    It is what pandas does. A name of the file is never given to another column.
+    """
+    taken, counts, unique = set(names), dict.fromkeys(names, 0), []
+    for name in names:
+        new = name
+        while counts[name] > 0 and new in taken:
+            new = f"{name}.{counts[name]}"
+            counts[name] += 1
+        counts[name] += new == name
+        taken.add(new)
+        unique.append(new)
+    return unique
+
+
+def place_names(n_columns: int) -> list[str]:
+    """Return what columns without names are called."""
+    return [f"col{i}" for i in range(1, n_columns + 1)]
+
+
+@dataclass(frozen=True)
+class NumberStyle:
+    """How people write numbers: with signs of money or %, and thousands apart."""
+
+    decimal_point: str
+
+    @property
+    def groups(self) -> str:
+        """What may stand between thousands, as a class of a regular expression."""
+        other = "," if self.decimal_point == "." else "."
+        return f"[{other}' \u2019\u00a0\u202f]"
+
+    @cached_property
+    def pattern(self) -> str:
+        """What matches a number that is written so."""
+        # Apostrophes and spaces of all widths may stand between thousands, too.
+        whole = rf"(\d{{1,3}}({self.groups}\d{{3}})+|\d+)"
+        point = f"[{self.decimal_point}]"
+        number = rf"({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?"
+        return rf"^\s*[+-]?[$€£¥]?\s?[+-]?{number}\s?[%$€£¥]?\s*$"
+
+    def matches(self, column: Any) -> Any:
+        """Return which cells of a column of pyarrow are numbers that are so written."""
+        import pyarrow.compute as pc
+
+        return pc.match_substring_regex(column, self.pattern)
+
+    def numbers(self, column: Any) -> Any:
+        """Return a column of pyarrow as float64; what is no number is null."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        kept = pc.if_else(self.matches(column), column, pa.scalar(None, pa.string()))
+        bare = pc.replace_substring_regex(kept, rf"{self.groups}|[$€£¥%\s]", "")
+        return pc.replace_substring(bare, self.decimal_point, ".").cast(pa.float64())
+
+
+def number_style(column: Any, decimal_point: str = ".") -> tuple[NumberStyle, int]:
+    """Return how most numbers in a column of text are written, and how many those are.
+
+    Where 1,234 may be read in two ways, the decimal point of the file decides.
+    """
+    import pyarrow.compute as pc
+
+    other = "," if decimal_point == "." else "."
+    styles = [NumberStyle(point) for point in (decimal_point, other)]
+    counts = [pc.sum(style.matches(column)).as_py() or 0 for style in styles]
+    best = int(counts[1] > counts[0])
+    return styles[best], counts[best]
+
+
 def is_number(word: str) -> bool:
     """Return whether a word is a number."""
     try:
@@ -145,8 +216,11 @@ def is_number(word: str) -> bool:
 
 
 def _refuse_encodings(path: Any, start: bytes) -> None:
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ValueError(f"{path} is stored as UTF-16; save it as UTF-8.")
+    if start.startswith(UTF16):
+        raise ValueError(
+            f"{path} is stored as UTF-16, which is not read block by block; save it as "
+            "UTF-8."
+        )
     if start.startswith(b"\x1f\x8b"):
         raise ValueError(
             f"{path} is compressed, so that no row can be found without all before it; "
@@ -173,13 +247,18 @@ def _first_rows(
 
 def _names(header: bytes, delimiter: str, path: Any) -> list[str]:
     try:
-        text = header.decode().strip("\r\n")
+        header.decode()
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} has names of columns that are not UTF-8 ({error}); save it as "
             "UTF-8."
         ) from None
-    return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    from pyarrow import BufferReader, csv
+
+    # Python's own reader refuses long cells, and the parser rows beyond its block.
+    options = csv.ReadOptions(block_size=min(len(header) + 1, LARGEST_BLOCK))
+    parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    return list(csv.read_csv(BufferReader(header), options, parse).column_names)
 
 
 # Where rows begin
@@ -337,8 +416,7 @@ class _Text:
                 f"{self.layout.delimiter!r}, put them in quotes."
             )
         bad = []
-        for name, column in zip(self.names, table.columns, strict=True):
-            found = self.parser.first_text(column)
+        for name, found in zip(self.names, self.parser.first_texts(table), strict=True):
             if found is not None:
                 bad.append((name, *found))
         if not bad:
@@ -368,8 +446,10 @@ class _Parser:
         self._used = [self._all[i] for i in used]
         self._nulls = [*arrow.ConvertOptions().null_values, *MISSING]
         self._strings = self._convert(dict.fromkeys(self._used, pa.string()))
-        # Columns of true and false, which become 1 and 0.
+        # Columns of true and false, which become 1 and 0, and of numbers that are
+        # written as people do.
         self._flags: list[str] = []
+        self._styles: dict[str, NumberStyle] = {}
         self._numbers = self._convert(dict.fromkeys(self._used, pa.float64()))
         self._quoted = quoted
         # Threads share text of a megabyte, or all of it where few rows are that long.
@@ -400,25 +480,38 @@ class _Parser:
         )
         source = pa.BufferReader(text)
         table = self._arrow.read_csv(source, options, self._parse(), self._numbers)
-        for name in self._flags:
+        for name in (*self._flags, *self._styles):
             place = table.schema.get_field_index(name)
-            column = table.column(place).cast(pa.float64())
-            table = table.set_column(place, name, column)
+            column = table.column(place)
+            if name in self._styles:
+                if self.first_text(column, self._styles[name]) is not None:
+                    raise pa.ArrowInvalid("a cell is not a number")
+                column = self._styles[name].numbers(column)
+            table = table.set_column(place, name, column.cast(pa.float64()))
         return table
 
-    def find_flags(self, text: bytes) -> None:
-        """Look for columns of true and false, in the first rows."""
+    def find_kinds(self, text: bytes) -> None:
+        """Look for flags and for styles of numbers, in the first rows."""
         import pyarrow as pa
 
-        lines = io.StringIO(text.decode(errors="replace"), newline="")
-        cells = csv.reader(lines, delimiter=self._layout.delimiter)
-        rows = [row for row in islice(cells, 100) if len(row) == len(self._all)]
-        seen = {name: {row[int(name)].lower() for row in rows} for name in self._used}
-        blank = {"", *map(str.lower, self._nulls)}
+        table = self.as_text(text, [])
+        if table is None:
+            return  # rows that are not whole are named when they are read
         flags = {"true", "false"}
-        self._flags = [n for n, words in seen.items() if flags >= words - blank > set()]
+        for name, column in zip(self._used, table.columns, strict=True):
+            cells = column.drop_null()
+            if len(cells) == 0 or self.first_text(cells.slice(0, 100)) is None:
+                continue
+            words = {str(cell).lower() for cell in cells.slice(0, 100).to_pylist()}
+            if words <= flags:
+                self._flags.append(name)
+                continue
+            style, n_matches = number_style(cells, self._layout.decimal_point)
+            if n_matches == len(cells):
+                self._styles[name] = style
         kinds = dict.fromkeys(self._used, pa.float64())
-        self._numbers = self._convert(kinds | dict.fromkeys(self._flags, pa.bool_()))
+        kinds |= dict.fromkeys(self._flags, pa.bool_())
+        self._numbers = self._convert(kinds | dict.fromkeys(self._styles, pa.string()))
 
     def as_text(self, text: bytes, invalid: list[Any]) -> Any:
         """Return cells as they are written; None, and the row, if one is not whole."""
@@ -443,11 +536,28 @@ class _Parser:
     def text_columns(self, text: bytes) -> list[bool]:
         """Return which columns hold text."""
         table = self.as_text(text, [])
-        columns = () if table is None else table.columns
-        return [self.first_text(column) is not None for column in columns]
+        if table is None:
+            return []
+        return [cell is not None for cell in self.first_texts(table)]
 
-    def first_text(self, column: Any) -> tuple[int, str] | None:
+    def first_texts(self, table: Any) -> list[tuple[int, str] | None]:
+        """Return the first cell of each column that is not a number, if there is one.
+
+        The table is one of :meth:`as_text`.
+        """
+        styles = [self._styles.get(name) for name in self._used]
+        pairs = zip(table.columns, styles, strict=True)
+        return [self.first_text(column, style) for column, style in pairs]
+
+    def first_text(
+        self, column: Any, style: NumberStyle | None = None
+    ) -> tuple[int, str] | None:
         """Return place and content of the first cell that is not a number, if any."""
+        if style is not None:
+            import pyarrow.compute as pc
+
+            row = pc.index(style.matches(column), False).as_py()
+            return None if row < 0 else (row, column[row].as_py())
         point = self._layout.decimal_point
         for row, cell in enumerate(column.to_pylist()):
             # Python takes more for numbers than the parser does.

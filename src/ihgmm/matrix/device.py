@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix.base import Index, row_ranges
+from ihgmm.matrix.base import Index, row_ranges, sum_of
 from ihgmm.matrix.memory import Array, Dense
 from ihgmm.matrix.tall import (
     Tall,
@@ -50,6 +50,22 @@ class Device(Array):
 
     def adjoint(self, V: Any) -> Tall:
         return self.array.T @ self.cast(V)
+
+    def product_and_adjoint(
+        self, W: Any, minus: Tall | None = None, row_scale: Tall | None = None
+    ) -> tuple[Tall, Tall]:
+        if row_scale is None:
+            return super().product_and_adjoint(W, minus)
+        Y = self @ W
+        Y *= row_scale[:, None]
+        if minus is not None:
+            Y -= minus
+        # What is multiplied once more is a copy: of a block at a time.
+        parts = (
+            self.array[rows, :].T @ (Y[rows, :] * row_scale[rows, None])
+            for rows in self.row_blocks
+        )
+        return Y, sum_of(parts)
 
     def rows(self, rows: Index) -> Tall:
         if isinstance(rows, slice):

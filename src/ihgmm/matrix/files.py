@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -127,12 +128,21 @@ def _choose(
     for name in (*(columns or ()), *(dropped or ())):
         if name not in there:
             known = ", ".join(map(repr, names[:8])) + ", ..." * (len(names) > 8)
-            raise ValueError(f"{path} has no column {name!r}; it has {known}.")
+            raise ValueError(
+                f"{path} has no column {name!r}{near(name, names)}; it has {known}."
+            )
     left = there - set(dropped or ())
     chosen = [name for name in names if name in left] if columns is None else columns
     if len(chosen) == 0:
         raise ValueError(f"{path}: no column is left; give at least one.")
     return list(chosen)
+
+
+def near(name: str, names: Sequence[str]) -> str:
+    """Return what to add to the message that there is no such name: the nearest one."""
+    lower = {other.lower(): other for other in names}
+    found = get_close_matches(name.lower(), lower, n=1)
+    return f" (did you mean {lower[found[0]]!r}?)" if found else ""
 
 
 def _open_parquet(

@@ -17,6 +17,14 @@ def filled(X: Matrix, fill: Fill | None = None) -> Matrix:
     """Return the matrix with its missing cells filled, by zeros if nothing is given.
 
     Data in memory become a copy. All else is filled anew whenever it is read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import as_matrix, filled
+    >>> X = filled(as_matrix(np.array([[1.0, np.nan], [3.0, 4.0]])))
+    >>> X.sqnorms
+    array([ 1., 25.])
     """
     complete = Filled(X, "filled", fill) if X.streamed else X.filled(fill)
     return complete.weighted(X.weights) if X.weights is not None else complete
@@ -27,6 +35,16 @@ class Filled(View, ByBlocks):
 
     ``question`` is what a block is asked for: "filled", or "missing", which is 1 where
     a cell is missing and 0 elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import filled
+    >>> from ihgmm.matrix.stored import Stored
+    >>> array = np.array([[1.0, np.nan], [3.0, 4.0]])
+    >>> X = filled(Stored(lambda start, stop: array[start:stop], (2, 2), np.float64))
+    >>> type(X).__name__, X.sqnorms
+    ('Filled', array([ 1., 25.]))
     """
 
     def __init__(self, matrix: Matrix, question: str, *given: Any) -> None:

@@ -146,8 +146,9 @@ def _from_group(group: Any) -> Stored:
     parts = sorted(group.keys())
     if "csc" in str(kind):
         raise ValueError(
-            f"X is a group of kind {str(kind)!r}, which is stored by columns; store it "
-            "by rows: X.tocsr(), in AnnData adata.X = adata.X.tocsr()."
+            f"The {_named('matrix', group)} is stored by columns (CSC), so that no row "
+            "can be read alone. Write the file again by rows (CSR): adata.X = "
+            "adata.X.tocsr(), then adata.write_h5ad(path)."
         )
     if "csr" not in str(kind) or not {"data", "indices", "indptr"} <= set(parts):
         raise ValueError(

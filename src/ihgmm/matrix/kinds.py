@@ -1,7 +1,10 @@
-"""The one door: what kind of array the data is, asked once."""
+"""The one door: what kind of array the data are, asked once."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping, Set
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -62,4 +65,67 @@ def recognize(X: Any) -> Matrix | None:
     sparse = open_sparse(X)
     if sparse is not None:
         return sparse
-    return Device(as_floats(X)) if is_foreign(X) else None
+    if is_foreign(X):
+        return Device(as_floats(X))
+    _refuse(X)
+    return None
+
+
+def _refuse(X: Any) -> None:
+    """Raise if X is no matrix at all, with what to give instead.
+
+    NumPy would search some of these for numbers, cell by cell and without end.
+    """
+    remedy = _remedy(X)
+    if remedy:
+        plain = X is None or isinstance(X, Number)
+        shown = repr(X) if plain else f"of type {type(X).__name__}"
+        raise TypeError(f"X is {shown}, not a matrix of numbers; give {remedy}.")
+    dtype = getattr(X, "dtype", None)
+    if getattr(dtype, "names", None):
+        raise TypeError(
+            f"X is an array of records, {', '.join(map(repr, dtype.names[:5]))}; give "
+            "numpy.lib.recfunctions.structured_to_unstructured(X)."
+        )
+    if dtype is not None and getattr(dtype, "kind", None) in ("m", "M"):
+        raise TypeError(
+            f"X is of {dtype}: times, which have no zero; give numbers, such as the "
+            "days since some date."
+        )
+
+
+def _remedy(X: Any) -> str:
+    """Return what to give instead of X; nothing if X may be a matrix."""
+    home = type(X).__module__.partition(".")[0]
+    matrix = "an array, a data frame or a sparse matrix, rows being observations"
+    if sp.issparse(X):
+        return ""
+    if X is None or isinstance(X, Number):
+        return matrix
+    if isinstance(X, str | os.PathLike):
+        return f"the file opened: ihgmm.open_data({os.fspath(X)!r})"
+    if isinstance(X, bytes | bytearray):
+        return "the numbers in them: numpy.frombuffer(X).reshape(n_samples, n_features)"
+    if home == "anndata" and hasattr(X, "obs"):
+        return (
+            "it to ihgmm.anndata.ihsc(adata, n_clusters), which writes labels into it, "
+            "or take its matrix, adata.X"
+        )
+    if hasattr(X, "get_params") and hasattr(X, "fit"):
+        return "the data first and then, where it is asked for, model.labels_"
+    if hasattr(X, "collect") and hasattr(X, "lazy"):  # of polars: nothing is read yet
+        return "its rows: X.collect()"
+    if hasattr(X, "read") and hasattr(X, "close"):
+        return "the file by its name: ihgmm.open_data(path)"
+    if isinstance(X, Mapping):
+        if "data" in X:  # as data sets of scikit-learn have it
+            return "the matrix in it: X['data']"
+        return "its columns as a data frame: pandas.DataFrame(X)"
+    if isinstance(X, Iterator):
+        return "its rows as an array, since they can be read once only: list(X)"
+    if isinstance(X, Set):
+        return "its rows in an order: sorted(X)"
+    if isinstance(X, tuple) and len({getattr(part, "ndim", None) for part in X}) > 1:
+        return "the matrix in it alone: X[0]"
+    readable = ("__len__", "__array__", "__dataframe__", "__array_interface__")
+    return "" if any(hasattr(X, name) for name in readable) else matrix

@@ -19,11 +19,14 @@ from uuid import uuid4
 import dask
 import dask.array as da
 import numpy as np
+import scipy.sparse as sp
 from dask.base import compute as dask_compute
 from dask.base import get_scheduler
 from dask.base import persist as dask_persist
 from dask.delayed import delayed
 from dask.utils import parse_timedelta
+
+from ihgmm.matrix.tall import stack
 
 TIMEOUT = "ihgmm.no-workers-timeout"
 """The setting of dask that says how long to wait for a cluster without workers."""
@@ -102,6 +105,18 @@ def lines_of(results: Any, number: int, chunks: tuple[int, ...], like: Any) -> A
 def blocks_of(results: Any) -> list[Any]:
     """Return the blocks of a dask array, one after the other, as delayed objects."""
     return list(results.to_delayed().ravel())
+
+
+def in_one_block(array: Any) -> Any:
+    """Return an array whose blocks are put together, on one worker."""
+    whole = delayed(_stacked)(blocks_of(array))
+    return da.from_delayed(whole, array.shape, meta=array._meta)  # type: ignore[no-untyped-call]
+
+
+def _stacked(blocks: list[Any]) -> Any:
+    if sp.issparse(blocks[0]):
+        return sp.vstack(blocks, format="csr")
+    return stack(blocks)
 
 
 def sum_blocks(work: Callable[..., Any], *given: Any) -> Any:
@@ -252,9 +267,9 @@ def _explained() -> Iterator[None]:
         if not _is_lost(error):
             raise
         raise RuntimeError(
-            f"dask lost X, or what was made of it ({type(error).__name__}: {error}). "
-            "If the cluster was closed, start another and make X anew: what it kept, "
-            "a persisted X too, is gone with it. If it runs, give its workers memory "
+            f"dask lost X or its results ({type(error).__name__}: {error}). If the "
+            "cluster was closed, start another and create X again: a persisted X is "
+            "gone with its cluster. If the cluster is running, give its workers memory "
             "for several chunks each."
         ) from error
 

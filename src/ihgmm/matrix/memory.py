@@ -63,6 +63,17 @@ class Dense(InMemory, Array):
     From ``large`` entries on, threads of our own pay. Rows of up to 512 features, for
     which reading is the cost, are then read once for all work; BLAS does as well by
     itself with longer ones. ``cached`` entries stay in the cache between two products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import Dense
+    >>> X = Dense(np.array([[3.0, 4.0], [0.0, 2.0]]))
+    >>> X.sqnorms
+    array([25.,  4.])
+    >>> X @ np.ones((2, 1))
+    array([[7.],
+           [2.]])
     """
 
     def __init__(
@@ -251,13 +262,23 @@ def _sqnorms(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
 class Sparse(InMemory):
     """A scipy.sparse matrix or array, CSR or CSC. Entries that are not stored are 0.
 
-    scipy's products run in one thread. From ``parallel`` multiplications on it costs
-    less to cut them up than it saves.
+    scipy's products run in one thread. Those with more than ``parallel`` entries are
+    cut up. Blocks of :meth:`map` have fewer, and threads work on several of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> from ihgmm.matrix import Sparse
+    >>> X = Sparse(sp.csr_array([[3.0, 4.0], [0.0, 2.0]]))
+    >>> X.adjoint(np.ones((2, 1)))
+    array([[3.],
+           [6.]])
     """
 
     has_gaps = True
 
-    def __init__(self, array: Any, unit: float = 1.0, *, parallel: int = 2**22) -> None:
+    def __init__(self, array: Any, unit: float = 1.0, *, parallel: int = 2**20) -> None:
         self.array, self._parallel = array, parallel
         self.shape, self.dtype, self.unit = array.shape, array.dtype, unit
         self.n_entries = int(array.nnz)
@@ -270,7 +291,7 @@ class Sparse(InMemory):
 
     def _times(self, X: Any, W: Any) -> np.ndarray:
         W = np.asarray(W, dtype=self.dtype)
-        if W.ndim != 2 or X.nnz * W.shape[1] < self._parallel:
+        if W.ndim != 2 or X.nnz <= self._parallel:
             return np.asarray(X @ W)
         if X.format == "csr":
             parts = in_parts(X.shape[0], lambda rows: _part(X, rows) @ W)
@@ -279,7 +300,12 @@ class Sparse(InMemory):
         return np.asarray(sum_of(parts))
 
     def take(self, rows: Index) -> Sparse:
-        return Sparse(self.array[rows], self.unit)
+        X = self.array
+        if isinstance(rows, slice) and X.format == "csr":
+            start, stop, step = rows.indices(X.shape[0])
+            if step == 1:
+                return Sparse(_part(X, slice(start, max(start, stop))), self.unit)
+        return Sparse(X[rows], self.unit)
 
     def rows(self, rows: Index) -> np.ndarray:
         return np.asarray(self.array[rows].toarray())

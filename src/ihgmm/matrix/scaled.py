@@ -13,7 +13,16 @@ from ihgmm.matrix.view import View, Work
 
 
 class Scaled(View):
-    """``diag(rows) @ X @ diag(columns)``, never formed; ones where none are given."""
+    """``diag(rows) @ X @ diag(columns)``, never formed; ones where none are given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import Scaled, as_matrix
+    >>> X = as_matrix(np.array([[3.0, 4.0], [0.0, 2.0]]))
+    >>> Scaled(X, rows=np.array([0.2, 0.5])).sqnorms
+    array([1., 1.])
+    """
 
     def __init__(self, matrix: Matrix, rows: Any = None, columns: Any = None) -> None:
         super().__init__(matrix)

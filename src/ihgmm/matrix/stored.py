@@ -103,6 +103,18 @@ class Stored(Blocks):
         other.row_blocks = other._cut()
         return other
 
+    def keep_columns(self, places: np.ndarray) -> Stored:
+        """Return some columns, in this order, as if no others were stored."""
+        read = self._read
+        other = copy(self)
+        other.__dict__.pop("sqnorms", None)
+        other.shape = (self.shape[0], len(places))
+        other.names = None if self.names is None else [self.names[j] for j in places]
+        other.n_entries = round(self.n_entries * len(places) / max(self.shape[1], 1))
+        other._read = lambda start, stop: read(start, stop)[:, places]
+        other.row_blocks = other._cut()
+        return other
+
     def _cut(self) -> list[slice]:
         n, step = self.shape[0], self._step
         size = (2 if self.has_gaps else 1) * self.n_entries * self.dtype.itemsize

@@ -9,7 +9,7 @@ import numpy as np
 
 from ihgmm.matrix.base import Index, Matrix
 from ihgmm.matrix.kinds import as_matrix
-from ihgmm.matrix.tall import Tall, keep, namespace, widen
+from ihgmm.matrix.tall import Tall, clip, keep, widen
 from ihgmm.matrix.view import View, Work
 
 
@@ -18,6 +18,16 @@ class Stretched(View):
 
     The columns of B, few of them, are orthonormal: along each of them rows are
     multiplied by its factor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import Stretched, as_matrix
+    >>> X = as_matrix(np.array([[3.0, 4.0], [0.0, 2.0]]))
+    >>> first = np.array([[1.0], [0.0]])
+    >>> Stretched(X, first, np.array([10.0])) @ np.eye(2)
+    array([[30.,  4.],
+           [ 0.,  2.]])
     """
 
     def __init__(self, matrix: Matrix, B: np.ndarray, factors: np.ndarray) -> None:
@@ -58,7 +68,7 @@ class Stretched(View):
             return super().row_sqnorms(column_weights)
         along = widen(self.matrix @ self._B)
         more = (along**2) @ self.matrix.to_device(self._factors**2 - 1)
-        return keep(namespace(more).clip(self.matrix.sqnorms + more, 0.0, None))
+        return keep(clip(self.matrix.sqnorms + more, 0.0, None))
 
     def rescaled(self, factor: float) -> Stretched:
         return Stretched(self.matrix.rescaled(factor), self._basis, self._factors)

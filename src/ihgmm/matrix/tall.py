@@ -1,4 +1,4 @@
-"""Tall arrays: a number or a few for each row of the data, where the data is.
+"""Tall arrays: a number or a few for each row of the data, where the data are.
 
 They are arrays of NumPy, of another library on its device, or of dask, whose blocks are
 on the workers of a cluster. Each function here has one body, written against the array
@@ -101,7 +101,14 @@ def number(a: Any) -> float:
 
 
 def to_host(a: Any) -> np.ndarray:
-    """Return any array as a NumPy array; waits for the device or cluster."""
+    """Return any array as a NumPy array; waits for the device or cluster.
+
+    Examples
+    --------
+    >>> from ihgmm.matrix import to_host
+    >>> to_host([1.0, 2.0])
+    array([1., 2.])
+    """
     if type(a) is np.ndarray:
         return a
     if is_lazy(a):
@@ -395,7 +402,16 @@ def row_lengths(rows: Any) -> np.ndarray:
 
 @by_block
 def unit_rows(U: Tall) -> Tall:
-    """Return rows scaled to unit Euclidean norm; zero rows stay zero."""
+    """Return rows scaled to unit Euclidean norm; zero rows stay zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix.tall import unit_rows
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
     xp, norms = namespace(U), row_norms(U)
     info = np.finfo(host_dtype(U))
     low, high = float(np.sqrt(info.tiny / info.eps)), float(np.sqrt(info.max))
@@ -628,11 +644,21 @@ def _in_bin(low: float, high: float, values: Tall, counts: Tall | None = None) -
 
 
 @by_block
+@by_block
 def ratio(a: Any, b: Tall, otherwise: float = 0.0) -> Tall:
     """Return ``a / b`` where b is positive, another number elsewhere."""
     xp, some = namespace(b), b > 0
     one = xp.ones_like(b)
     return xp.where(some, a / xp.where(some, b, one), otherwise * one)
+
+
+@by_block
+def clip(a: Tall, least: Any, most: Any) -> Tall:
+    """Return numbers, none less and none more than given; None for no limit.
+
+    Block by block: what dask makes of limits itself, blocks on a GPU do not take.
+    """
+    return namespace(a).clip(a, least, most)
 
 
 def place(values: Tall, where: Tall, others: Tall | None = None) -> Tall:
@@ -761,7 +787,15 @@ def _first_rows(n_clusters: int, labels: Tall) -> np.ndarray:
 
 
 def number_by_size(labels: Tall, n_clusters: int, weights: Tall | None = None) -> Tall:
-    """Renumber labels by decreasing cluster size; ties by first appearance."""
+    """Renumber labels by decreasing cluster size; ties by first appearance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix.tall import number_by_size
+    >>> number_by_size(np.array([2, 0, 2, 1, 2, 0]), 3)
+    array([0, 1, 0, 2, 0, 1])
+    """
     rank = np.argsort(order_by_size(labels, n_clusters, weights))
     return take_lines(rank, labels)
 

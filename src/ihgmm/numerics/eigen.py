@@ -28,6 +28,7 @@ from ihgmm.numerics.krylov import (
     Basis,
     EigenPairs,
     Order,
+    all_there,
     block_krylov,
     block_width,
     leading_order,
@@ -69,7 +70,8 @@ def leading_eigenpairs(
     extra : int
         How many eigenpairs to return beyond these, ``k + extra`` at most n. They are
         as accurate as their :func:`~ihgmm.numerics.krylov.signal_weights` ask for:
-        among noise, where they have no weight, they are not waited for.
+        among noise, where they have no weight, they are not waited for, and the block
+        method returns those that come along.
     order : {"algebraic", "magnitude"}
         Whether the leading eigenvalues are the largest or those of largest absolute
         value.
@@ -114,7 +116,7 @@ def leading_eigenpairs(
     rng = np.random.default_rng() if rng is None else rng
     if solver == "auto":
         solver = "dense" if _dense_is_cheaper(G, count) else "block"
-    if n <= 3 * block_width(k, extra):
+    if n <= 3 * max(block_width(k), count):
         solver = "dense"
     # With eigenvalues of order one, products of blocks neither over- nor underflow.
     magnitude = _magnitude(G)
@@ -193,7 +195,7 @@ def _dense(G: GramOperator, k: int, order: Order) -> EigenPairs:
 
 
 def _tall(G: GramOperator, vectors: np.ndarray) -> Tall:
-    """Return vectors of the host where the data is, in its type."""
+    """Return vectors of the host where the data are, in its type."""
     return G.A.to_device(vectors.astype(G.A.dtype, copy=False))
 
 
@@ -239,7 +241,7 @@ def _lanczos(
 
 
 def start_block(
-    G: GramOperator, k: int, order: Order, rng: np.random.Generator, extra: int = 0
+    G: GramOperator, k: int, order: Order, rng: np.random.Generator
 ) -> tuple[np.ndarray, Tall, Tall]:
     """Return W, a block ``A @ W`` near the leading eigenvectors, and its adjoint.
 
@@ -247,19 +249,11 @@ def start_block(
     rows than features, a sample of the rows gives a much better W.
     """
     n, p = G.A.shape
-    W = rng.standard_normal((p, block_width(k, extra))).astype(G.A.dtype)
+    W = rng.standard_normal((p, block_width(k))).astype(G.A.dtype)
     size = sample_size(n, p, G.A.n_entries, W.shape[1], G.A.streamed)
     with G.A.threads():
         if size:
-            sample = sampled(n, size, rng)
-            part = G.take(sample)
-            block = orthonormal(part.A @ W, rng)
-            # One digit is enough here.
-            basis = Basis(block, part.A.adjoint(block))
-            start = block_krylov(
-                part, basis, k, order, 0.1, extra=extra, max_products=3, quiet=True
-            )
-            lead, _ = np.linalg.qr(to_host(part.A.adjoint(start.vectors)))
+            lead = _directions_of_sample(G, size, W, k, order, rng)
             found = lead.shape[1]
             # The other columns must not see what these already show.
             W[:, found:] -= lead @ (lead.T @ W[:, found:])
@@ -267,20 +261,40 @@ def start_block(
         return W, *G.A.product_and_adjoint(W)
 
 
+def _directions_of_sample(
+    G: GramOperator,
+    size: int,
+    W: np.ndarray,
+    k: int,
+    order: Order,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Return orthonormal directions in which a sample of the rows lies."""
+    part = G.take(sampled(G.shape[0], size, rng))
+    block = orthonormal(part.A @ W, rng)
+    basis = Basis(block, part.A.adjoint(block))
+    most = min(W.shape[1], size) - k
+    # One digit is enough here.
+    start = block_krylov(
+        part, basis, k, order, 0.1, extra=most, max_products=3, quiet=True
+    )
+    return np.linalg.qr(to_host(start.adjoint))[0]
+
+
 def sample_size(
     n: int, p: int, n_entries: int, width: int, streamed: bool = False
 ) -> int:
     """Return how many rows to start from; 0 where that would not pay.
 
-    Where there are many more rows than features, one row in 16 makes the start, up to
-    64 for each feature; more where there are many clusters, which have fewer rows each
-    and of which all have to be found. Rows that are read come to memory: they are 32
-    for each feature at most. Where products are dear it pays to sample twice as many.
+    One row in 16, up to 64 for each feature; more where there are many clusters, which
+    have fewer rows each and of which all have to be found. Rows that are read come to
+    memory: they are 32 for each feature at most. Where rows are not many more than
+    features, a sample pays if products are expensive.
     """
-    if n >= 32 * max(p, width):
-        most = 32 if streamed else max(64, width**2 // 8)
-        return min(n // 16, most * max(p, width))
-    return n // 8 if n >= 2 * max(p, width) and n_entries >= 10**7 else 0
+    longer = max(p, width)
+    if n < (2 if n_entries >= 10**7 else 32) * longer:
+        return 0
+    return min(n // 16, (32 if streamed else max(64, width**2 // 8)) * longer)
 
 
 def check_size(n: int, n_entries: int) -> int:
@@ -301,52 +315,83 @@ def _first_basis(
     rng: np.random.Generator,
     signal_only: bool,
 ) -> Basis | EigenPairs:
-    """Return a basis of one block, or the eigenpairs where that block will do."""
-    count = k + extra
-    W, start, adjoint = start_block(G, k, order, rng, extra)
-    change, condition = whitening(tall_dot(start, start))
-    if condition <= 1e-3 or len(change) != change.shape[1]:
-        block = orthonormal(start, rng)
-        return Basis(block, G.A.adjoint(block), take_along=G.A.streamed)
-    if n_rows := check_size(G.shape[0], G.A.n_entries):
+    """Return a basis of one block, or the eigenpairs where such a block will do.
+
+    What looks nearly good enough is improved by a step of subspace iteration. That
+    takes one block in memory, and its columns remain products of the data with W.
+    """
+    W, start, adjoint = start_block(G, k, order, rng)
+    check = _Check.of(G, rng)
+    for n_iter in range(1, 4):
+        change, condition = whitening(tall_dot(start, start))
+        if condition <= 1e-3 or len(change) != change.shape[1]:
+            block = orthonormal(start, rng)
+            return Basis(block, G.A.adjoint(block), take_along=G.A.streamed)
+        if check is None:
+            break
         # The Ritz pairs of this block need no product with G beyond the adjoint.
         rayleigh = tall_dot(adjoint, adjoint)
         if G.removed is not None:
             rayleigh -= weighted_gram([start], G.removed)
         rayleigh = G.factor * (change.T @ rayleigh @ change)
         values, ritz = ritz_pairs((rayleigh + rayleigh.T) / 2, order)
-        turn, lead = change @ ritz[:, :count], values[:count]
-        move = cast_like(turn, start)
-        residuals = _sampled_residuals(n_rows, G, start, adjoint, move, lead, rng)
+        change = change @ ritz
+        count = min(k + extra, len(values))
+        turn = change[:, :count]
+        residuals = check.residuals(start, adjoint, turn, values[:count])
         residual, goal = progress(values, residuals, k, tol, G.A.dtype, signal_only)
+        if not all_there(values, k, extra):
+            break
         if residual <= goal / 2:
-            vectors = keep(start @ move)
-            return EigenPairs(lead, vectors, residual, 1, "block", linear=W @ turn)
+            vectors = keep(start @ cast_like(turn, start))
+            lead = values[:count]
+            return EigenPairs(lead, vectors, residual, n_iter, "block", linear=W @ turn)
+        # A step shrinks what is wrong by the ratio of eigenvalues.
+        if residual * abs(values[-1] / values[k - 1]) > goal / 4:
+            break
+        start = None
+        W = to_host(adjoint @ cast_like(change, adjoint)) - check.mean_removed * (
+            W @ change
+        )
+        W, _ = np.linalg.qr(W)
+        start, adjoint = G.A.product_and_adjoint(W.astype(G.A.dtype))
     move = cast_like(change, start)
     return Basis(keep(start @ move), adjoint @ move, take_along=G.A.streamed)
 
 
-def _sampled_residuals(
-    n_rows: int,
-    G: GramOperator,
-    start: Tall,
-    adjoint: Tall,
-    move: Tall,
-    values: np.ndarray,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Estimate the norms of ``G @ u - value * u`` for the columns of ``start @ move``.
+class _Check:
+    """Some rows that tell how far vectors are from eigenvectors.
 
-    Of so many rows the 64 of largest norm count as they are, others for all the rest.
+    The 64 of largest norm count as they are, others for all the rest.
     """
-    n = G.shape[0]
-    top = largest(G.A.sqnorms, 64)
-    others = sampled(n, n_rows - len(top), rng)
-    others = others[~np.isin(others, top)]
-    rows = np.sort(np.concatenate([top, others]))  # chunks are read once for both
-    share = np.where(np.isin(rows, top), 1.0, len(others) / (n - len(top)))[:, None]
-    part = G.take(rows)
-    vectors = part.A.to_device(few_rows(start, rows)) @ move
-    product = to_host(part.from_adjoint(adjoint @ move, vectors))
-    missing = np.square(product - to_host(vectors) * values) / share
-    return np.asarray(np.sqrt(missing.sum(axis=0)))
+
+    def __init__(self, G: GramOperator, n_rows: int, rng: np.random.Generator) -> None:
+        n = G.shape[0]
+        top = largest(G.A.sqnorms, 64)
+        others = sampled(n, n_rows - len(top), rng)
+        others = others[~np.isin(others, top)]
+        # In order: chunks are read once for both.
+        self._rows = np.sort(np.concatenate([top, others]))
+        of_rest = len(others) / (n - len(top))
+        self._share = np.where(np.isin(self._rows, top), 1.0, of_rest)[:, None]
+        self._part = G.take(self._rows)
+        removed = self._part.removed
+        self.mean_removed = (
+            0.0 if removed is None else float(to_host(removed)[...].mean())
+        )
+
+    @classmethod
+    def of(cls, G: GramOperator, rng: np.random.Generator) -> _Check | None:
+        """Return a check; None where it would not pay."""
+        n_rows = check_size(G.shape[0], G.A.n_entries)
+        return cls(G, n_rows, rng) if n_rows else None
+
+    def residuals(
+        self, start: Tall, adjoint: Tall, turn: np.ndarray, values: np.ndarray
+    ) -> np.ndarray:
+        """Estimate the norms of ``G @ u - value * u``, u a column of start @ turn."""
+        part, move = self._part, cast_like(turn, start)
+        vectors = part.A.to_device(few_rows(start, self._rows)) @ move
+        product = to_host(part.from_adjoint(adjoint @ move, vectors))
+        missing = np.square(product - to_host(vectors) * values) / self._share
+        return np.asarray(np.sqrt(missing.sum(axis=0)))

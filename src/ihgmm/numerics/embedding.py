@@ -18,6 +18,7 @@ import numpy as np
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     cast_like,
+    clip,
     keep,
     median,
     number,
@@ -36,7 +37,20 @@ SPACES: tuple[Space, ...] = ("eigenvectors", "projected")
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """A map from rows to coordinates. Build one with :meth:`of`."""
+    """A map from rows to coordinates. Build one with :meth:`of`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> from ihgmm.numerics.spectral import spectral_clustering
+    >>> found = spectral_clustering(as_matrix(X), 3, rng=np.random.default_rng(0))
+    >>> coordinates = found.placement.embedding(as_matrix(X[:5]))
+    >>> np.allclose(coordinates, found.rows[:5], atol=1e-3)
+    True
+    """
 
     directions: np.ndarray  # (n_features, n_components): A.T @ u for each eigenvector u
     eigenvalues: np.ndarray  # (n_components,), leading first
@@ -98,7 +112,7 @@ class Embedding:
         return replace(self, weights=self.weights * self.lengths)
 
     def coordinates(self, X: Matrix) -> Tall:
-        """Return the coordinates of rows, without weights, where the data is."""
+        """Return the coordinates of rows, without weights, where the data are."""
         factor = X.unit / self.unit
         products, sqnorms = X @ self.directions, X.sqnorms * factor**2
         work = partial(self._coordinates, factor)
@@ -129,7 +143,7 @@ class Embedding:
             slope = 2 * _quotient(squares, values + (own - imputed)[:, None])
             room, missing = 1 - slope @ counted, squares @ counted - imputed
             step = xp.where(room > 0, _quotient(missing, room), own)
-            before, imputed = imputed, xp.clip(imputed + step, None, own)
+            before, imputed = imputed, clip(imputed + step, None, own)
             found = _quotient(few, values + (own - imputed)[:, None])
             if not bool(xp.any(xp.abs(imputed - before) > 1e-9 * own)):
                 break
@@ -164,7 +178,7 @@ class Embedding:
         own = sqnorms * row_factors(sqnorms, self.longest) ** 2
         signal = (coordinates**2) @ cast_like(lengths**2, coordinates)
         xp = namespace(own)
-        variances = xp.clip(own - signal, 0.0, None) / (p - m)
+        variances = clip(own - signal, 0.0, None) / (p - m)
         norms = np.square(self.directions[:, live], dtype=np.float64).sum(axis=0)
         load = float(
             (self.weights[live] ** 2 * norms / self.eigenvalues[live] ** 2).sum()

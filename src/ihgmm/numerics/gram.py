@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, drawn, namespace, to_host
-from ihgmm.matrix.tall import few_rows, keep, median, number, ratio
+from ihgmm.matrix.tall import by_block, clip, few_rows, keep, median, number, ratio
 
 GramKind = Literal["hollow", "full", "cosine", "hetero"]
 GRAMS: tuple[GramKind, ...] = ("hollow", "full", "cosine", "hetero")
@@ -24,7 +24,19 @@ class GramOperator:
     """The symmetric n by n matrix ``factor * (A @ A.T - diag(removed))``, matrix-free.
 
     Build one with :meth:`of`. The operator is immutable and holds a reference to the
-    data, never a copy. What it holds for each row is where the data is.
+    data, never a copy. What it holds for each row is where the data are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.gram import GramOperator
+    >>> G = GramOperator.of(np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]), "hollow")
+    >>> G.toarray()
+    array([[0., 1., 0.],
+           [1., 0., 2.],
+           [0., 2., 0.]])
+    >>> G @ np.ones(3)
+    array([1., 3., 2.])
     """
 
     A: Matrix  # the rows whose inner products are taken
@@ -148,9 +160,10 @@ class GramOperator:
         return np.asarray(G * self.factor)
 
 
+@by_block
 def row_factors(sqnorms: Tall, longest: float) -> Tall:
     """Return what shortens rows to a length; 0 for that brings all to unit norm."""
     norms = namespace(sqnorms).sqrt(sqnorms)
     if longest == 0:
         return ratio(1.0, norms)
-    return namespace(norms).clip(ratio(longest, norms, 1.0), None, 1.0)
+    return clip(ratio(longest, norms, 1.0), None, 1.0)

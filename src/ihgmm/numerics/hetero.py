@@ -12,6 +12,7 @@ from ihgmm._warnings import warn
 from ihgmm.matrix import Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     cast_like,
+    clip,
     fix_signs,
     keep,
     number,
@@ -39,7 +40,18 @@ from ihgmm.numerics.krylov import (
 
 @dataclass(frozen=True, eq=False)
 class Imputed:
-    """A Gram matrix with an imputed diagonal, and how it was reached."""
+    """A Gram matrix with an imputed diagonal, and how it was reached.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.gram import GramOperator
+    >>> from ihgmm.numerics.hetero import impute_diagonal
+    >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [0.6, 0.8])
+    >>> imputed = impute_diagonal(GramOperator.of(X), 1)
+    >>> imputed.pairs.values.round(3), imputed.ranks
+    (array([30.]), (1,))
+    """
 
     gram: GramOperator  # the matrix
     diagonal: Tall  # float64: estimates of the squared norms of rows without noise
@@ -321,7 +333,7 @@ class _Imputation:
         while self.n_updates < self.max_iter:
             self.n_updates += 1
             diagonal, leverages = ritz.fitted(rank)
-            diagonal = keep(xp.clip(diagonal, 0.0, self.most))
+            diagonal = keep(clip(diagonal, 0.0, self.most))
             step = diagonal - ritz.diagonal
             # A change E of the matrix turns the subspace U by norm(E @ U) / gap.
             turned = number(xp.sum(step**2 * leverages))
@@ -337,7 +349,7 @@ class _Imputation:
                 bend, pace = step - last, np.sqrt(_square_sum(last))
                 ahead = float(pace / max(np.sqrt(_square_sum(bend)), 1e-6 * pace))
                 far = ritz.diagonal - last + 2 * ahead * last + ahead**2 * bend
-                trial = ritz.with_diagonal(keep(xp.clip(far, 0.0, self.most)))
+                trial = ritz.with_diagonal(keep(clip(far, 0.0, self.most)))
                 self.n_updates += 1
                 if trial.misfit(rank) < ritz.misfit(rank):
                     ritz, diagonal, before, last = trial, trial.diagonal, np.inf, None

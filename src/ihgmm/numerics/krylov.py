@@ -32,7 +32,19 @@ MAX_PRODUCTS = 100
 
 @dataclass(frozen=True)
 class EigenPairs:
-    """Leading eigenpairs and how they were reached."""
+    """Leading eigenpairs and how they were reached.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> from ihgmm.numerics.gram import GramOperator
+    >>> from ihgmm.numerics.eigen import leading_eigenpairs
+    >>> X, kinds = make_ihgmm(100, 20, 3, random_state=0)
+    >>> pairs = leading_eigenpairs(GramOperator.of(as_matrix(X), "hollow"), 3)
+    >>> pairs.vectors.shape, pairs.solver
+    ((100, 3), 'dense')
+    """
 
     values: np.ndarray  # float64, leading first
     vectors: Tall  # orthonormal, in columns, the entry of largest magnitude positive
@@ -56,13 +68,13 @@ def ritz_pairs(rayleigh: np.ndarray, order: Order) -> tuple[np.ndarray, np.ndarr
     return values[lead], vectors[:, lead]
 
 
-def block_width(k: int, extra: int = 0) -> int:
-    """Return the width of a block for k eigenvectors, and some that are rough.
+def block_width(k: int) -> int:
+    """Return the width of a block for k eigenvectors.
 
     Five columns more than wanted make the last of them converge; products run best at
     multiples of eight.
     """
-    return -(-max(k + 5, k + extra) // 8) * 8
+    return -(-(k + 5) // 8) * 8
 
 
 def most_blocks(n_rows: int, width: int) -> int:
@@ -91,10 +103,20 @@ class Product(NamedTuple):
 class Basis:
     """An orthonormal basis of a subspace, and a symmetric matrix G in it.
 
-    It begins with one block and, where G is that of data, its adjoint ``A.T @ block``.
-    With ``take_along``, adjoints of products are taken along: data that is not in
-    memory is then read once for both, and in memory that would be in vain after the
-    last one. With ``keep``, the products of G with the blocks are kept.
+    It begins with one block and, where G is that of data, its adjoint ``A.T @ block``;
+    so do all that follow. With ``take_along``, adjoints of products are taken along:
+    data that is not in memory is then read once for both, and in memory that would be
+    in vain after the last one. With ``keep``, the products of G with the blocks are
+    kept instead of adjoints.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.krylov import Basis, orthonormal
+    >>> rng = np.random.default_rng(0)
+    >>> basis = Basis(orthonormal(rng.standard_normal((100, 4)), rng))
+    >>> basis.width
+    4
     """
 
     def __init__(
@@ -111,7 +133,7 @@ class Basis:
         self.adjoint = adjoint
         self.take_along = take_along
         self._keep = keep
-        self._adjoints = [adjoint] if take_along else []
+        self._adjoints = [] if keep else [adjoint]
         self._drift = 0.0
 
     @property
@@ -201,20 +223,20 @@ class Basis:
         """Take up another block, orthonormal to all."""
         self.blocks.append(block)
         self.adjoint = adjoint
-        if self.take_along:
+        if not self._keep:
             self._adjoints.append(adjoint)
 
     def adjoint_of(self, coefficients: np.ndarray) -> Any:
-        """Return the adjoint of some vectors of the subspace; None if not known."""
-        return combine(self._adjoints, coefficients) if self._adjoints else None
+        """Return the adjoint of some vectors of the subspace."""
+        return combine(self._adjoints, coefficients)
 
     def condense(self, coefficients: np.ndarray) -> None:
         """Keep only some orthonormal vectors of the subspace, as one block."""
         self.blocks = [combine(self.blocks, coefficients)]
-        if self.take_along:
-            self._adjoints = [combine(self._adjoints, coefficients)]
         if self._keep:
             self.products = [combine(self.products, coefficients)]
+        else:
+            self._adjoints = [combine(self._adjoints, coefficients)]
         self.rayleigh = coefficients.T @ self.rayleigh @ coefficients
 
 
@@ -233,13 +255,31 @@ def block_krylov(
 ) -> EigenPairs:
     """Run the restarted block Krylov method from the first block of a basis.
 
-    It gives up after ``max_products`` products with G, with a warning unless ``quiet``.
+    Eigenpairs beyond the k are looked for where those that come along show weight. It
+    gives up after ``max_products`` products with G, with a warning unless ``quiet``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> from ihgmm.numerics.gram import GramOperator
+    >>> from ihgmm.numerics.krylov import Basis, block_krylov, orthonormal
+    >>> rng = np.random.default_rng(0)
+    >>> X, kinds = make_ihgmm(100, 20, 3, random_state=0)
+    >>> G = GramOperator.of(as_matrix(X), "hollow")
+    >>> block = orthonormal(rng.standard_normal((100, 8)), rng)
+    >>> pairs = block_krylov(G, Basis(block, G.A.adjoint(block)), 3, "algebraic", 1e-8)
+    >>> exact = np.linalg.eigvalsh(G.toarray())[::-1][:3]
+    >>> bool(np.allclose(pairs.values, exact))
+    True
     """
-    width, count = block_width(k, extra), k + extra
-    most = most_blocks(max(G.A.shape) if basis.take_along else G.shape[0], width)
+    width = block_width(k)
+    most = most_blocks(max(G.A.shape), width)
     for n_iter in range(1, max_products + 1):
         product = basis.multiply(G)
         values, ritz = ritz_pairs(basis.rayleigh, order)
+        count = min(k + extra, len(values))
         # G @ basis = basis @ rayleigh + rest @ (last rows): what a Ritz pair lacks.
         last_rows = ritz[-basis.blocks[-1].shape[1] :, :count]
         squares = np.einsum("ik,ij,jk->k", last_rows, product.gram, last_rows)
@@ -249,14 +289,15 @@ def block_krylov(
             products = f"{n_iter} product{'s' * (n_iter != 1)}"
             far = residual / goal if goal > 0 else 0.0
             say(f"{products}, residual {far:.2g} of the goal")
-        if residual <= goal or n_iter == max_products:
+        done = residual <= goal and all_there(values, k, extra)
+        if done or n_iter == max_products:
             break
         following = basis.next_block(product, G, values, tol)
         if following is None:  # the basis spans an invariant subspace
             residual = 0.0
             break
         if len(basis.blocks) == most:
-            basis.condense(ritz[:, :width])
+            basis.condense(ritz[:, : max(width, count)])
         basis.append(*following)
     if residual > goal and not quiet:
         largest = abs(values[0])
@@ -282,7 +323,10 @@ def progress(
 ) -> tuple[float, float]:
     """Return the largest residual that matters and the one to reach.
 
-    At that residual the subspace of the k leading eigenvectors is accurate to ``tol``.
+    At that residual the subspace of the k leading eigenvectors is accurate to ``tol``:
+    across a gap, a residual turns eigenvectors by its share of the gap. With more than
+    k, their weights fall evenly (squared) from the k-th eigenvalue to the last, and a
+    turn between two of them matters as much as their weights differ: that is the gap.
     Residuals of eigenvectors beyond are weighted as these are, and need one digit.
     """
     count = len(residuals)
@@ -296,7 +340,7 @@ def progress(
         may_be = np.flatnonzero((lead > 0) | (lead + residuals[:k] > 1e-5 * lead[0]))
         k = int(may_be[-1]) + 1 if len(may_be) else 1
     last = abs(values[k - 1])
-    gap = abs(values[k - 1] - values[k]) if len(values) > k else last
+    gap = abs(values[k - 1] - values[max(k, count - 1)]) if len(values) > k else last
     goal = tol * max(gap, smallest_gap(last))
     goal = float(max(goal, rounding_error(values, dtype)))
     residual = float(residuals[:k].max())
@@ -311,6 +355,15 @@ def signal_weights(values: np.ndarray, k: int) -> np.ndarray:
     each other, with shares of a hundredth or less. So a share of a twentieth has no
     weight, and eigenvectors beyond are those of the paper. Where clusters have a shape
     of their own, shares of a half and more are common, and these directions count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.krylov import signal_weights
+    >>> signal_weights(np.array([10.0, 8.0, 2.0, 1.9, 1.8]), 2).round(2)  # a clear gap
+    array([1., 1., 0., 0., 0.])
+    >>> signal_weights(np.array([10.0, 8.0, 7.0, 4.0, 1.8]), 2).round(2)
+    array([1.  , 1.  , 0.91, 0.57, 0.  ])
     """
     weights = np.ones(len(values))
     if len(values) > k:
@@ -318,6 +371,15 @@ def signal_weights(values: np.ndarray, k: int) -> np.ndarray:
         share = above[1:] / above[0] if above[0] > 0 else np.zeros(len(values) - k)
         weights[k:] = np.sqrt(np.clip((share - 0.05) / 0.95, 0.0, 1.0))
     return weights
+
+
+def all_there(values: np.ndarray, k: int, extra: int) -> bool:
+    """Tell whether so many eigenvalues beyond k are known as matter.
+
+    Where those that are known have no weight, those that follow have none.
+    """
+    known = values[: k + extra]
+    return len(known) == k + extra or not signal_weights(known, k)[k:].any()
 
 
 def smallest_gap(last: float) -> float:

@@ -53,6 +53,14 @@ class LinearRule:
     The nearest of centres is such a rule. So is the most likely cluster where clusters
     are Gaussian with one covariance; its scores are log-likelihoods up to a term that
     is the same for all clusters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.labels import LinearRule
+    >>> rule = LinearRule(np.eye(2), np.zeros(2))
+    >>> rule(np.array([[2.0, 1.0], [0.0, 3.0]]))
+    array([0, 1])
     """
 
     coefficients: np.ndarray  # (n_components, n_clusters)
@@ -97,7 +105,16 @@ class LinearRule:
 
 @dataclass(frozen=True, eq=False)
 class NeighborRule:
-    """Labels by the vote of the nearest among rows with known labels."""
+    """Labels by the vote of the nearest among rows with known labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.labels import NeighborRule
+    >>> rule = NeighborRule(np.array([[0.0], [1.0], [9.0]]), np.array([0, 0, 1]), 1)
+    >>> rule(np.array([[0.4], [8.0]]))
+    array([0, 1])
+    """
 
     rows: np.ndarray  # (n_known, n_components)
     labels: np.ndarray  # (n_known,)
@@ -127,7 +144,15 @@ Rule = LinearRule | NeighborRule
 
 
 def nearest_center(centers: np.ndarray) -> LinearRule:
-    """Return the rule of the nearest centre."""
+    """Return the rule of the nearest centre.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.labels import nearest_center
+    >>> nearest_center(np.array([[0.0], [10.0]]))(np.array([[2.0], [8.0]]))
+    array([0, 1])
+    """
     return LinearRule(centers.T, -np.einsum("ij,ij->i", centers, centers) / 2)
 
 
@@ -146,6 +171,16 @@ def learn_rule(
 
     Weights say how much rows count in k-means and in mixtures. Pivots and graphs take
     rows as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.labels import learn_rule
+    >>> rows = np.array([[0.0], [0.2], [0.1], [9.0], [9.1]])
+    >>> rule, n_iter = learn_rule(rows, 2, rng=np.random.default_rng(0))
+    >>> labels = rule(np.array([[0.3], [8.0]]))
+    >>> int(labels[0] != labels[1])
+    1
     """
     rng = np.random.default_rng() if rng is None else rng
     options: dict[str, Any] = {"n_init": n_init, "max_iter": max_iter, "rng": rng}
@@ -177,6 +212,14 @@ def cluster_qr(rows: Tall, n_clusters: int) -> LinearRule:
     ----------
     Damle, Minden and Ying (2019), Simple, direct and efficient multi-way spectral
     clustering. Information and Inference 8(1), 181-203.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.labels import cluster_qr
+    >>> rows = np.array([[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.9]])
+    >>> cluster_qr(rows, 2)(rows)
+    array([0, 0, 1, 1])
     """
     chosen = pivot_rows(rows[None, ...], n_clusters)[0]
     left, _, right = svd(chosen.T.astype(np.float64), full_matrices=False)
@@ -196,6 +239,18 @@ def neighbor_graph(
     Of at most ``max_rows`` rows each is joined to its neighbours, and the graph is cut
     by the leading eigenvectors of its normalised adjacency matrix and cluster-QR. All
     rows then follow their neighbours.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.labels import neighbor_graph
+    >>> angles = np.linspace(0, 2 * np.pi, 100, endpoint=False)
+    >>> ring = np.c_[np.cos(angles), np.sin(angles)]
+    >>> rows = np.r_[ring, 3 * ring]  # one ring inside another
+    >>> rule = neighbor_graph(rows, 2, n_neighbors=5, rng=np.random.default_rng(0))
+    >>> labels = rule(rows)
+    >>> len(set(labels[:100])), len(set(labels[100:]))
+    (1, 1)
     """
     rng = np.random.default_rng() if rng is None else rng
     rows = sample(rows, max_rows, rng).astype(np.float64, copy=False)
@@ -223,7 +278,16 @@ def kmeans_labels(
     n_init: int | Literal["auto"] = "auto",
     rng: np.random.Generator | None = None,
 ) -> Tall:
-    """Label rows by k-means; of many rows, a sample gives the centres."""
+    """Label rows by k-means; of many rows, a sample gives the centres.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.labels import kmeans_labels
+    >>> rows = np.array([[0.0], [0.2], [0.1], [9.0], [9.1]])
+    >>> kmeans_labels(rows, 2, rng=np.random.default_rng(0))
+    array([1, 1, 1, 0, 0])
+    """
     rng = np.random.default_rng() if rng is None else rng
     rows = known_rows(embedding, sample_positions(embedding.shape[0], n_clusters, rng))
     return learn_rule(rows, n_clusters, n_init=n_init, rng=rng)[0](embedding)
@@ -318,7 +382,18 @@ def prefers_lines(
 
 @dataclass(frozen=True, eq=False)
 class SharedCovariance:
-    """Gaussian clusters with one covariance, in one of several spaces."""
+    """Gaussian clusters with one covariance, in one of several spaces.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.labels import shared_covariance
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.standard_normal((100, 2)) + 9 * (np.arange(100)[:, None] % 2)
+    >>> fitted = shared_covariance([rows], 2, rng=rng)
+    >>> fitted.space, fitted.gains[0] > 0
+    (0, True)
+    """
 
     rule: LinearRule
     space: int  # the position of the space that was chosen
@@ -350,6 +425,18 @@ def shared_covariance(
     The covariance is pulled towards a sphere by the share ``pull``. Between .1 and .4
     that hardly matters; without, few rows in many directions give a covariance that
     fits their noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.labels import shared_covariance
+    >>> rng = np.random.default_rng(0)
+    >>> kinds = np.arange(200) % 2
+    >>> rows = rng.standard_normal((200, 2)) * [0.1, 1] + np.outer(kinds, [2, 0])
+    >>> fitted = shared_covariance([rows], 2, rng=rng)  # long clusters, side by side
+    >>> labels = fitted.rule(rows)
+    >>> len(set(labels[kinds == 0])), len(set(labels[kinds == 1]))
+    (1, 1)
     """
     n, max_trial = spaces[0].shape[0], max_trial or max(2**11, 64 * n_clusters)
     trials, trial_weights = list(spaces), weights
@@ -374,8 +461,8 @@ def shared_covariance(
         for runs in kmeans_runs(trials, n_clusters, until_settled=True, **options):
             starts += [one_hot(run.labels, n_clusters, trials[0]) for run in runs[:3]]
             nearest.append(nearest_center(runs[0].centers))
-    starts = _distinct(starts)
     with one_thread():
+        starts = _distinct(starts)
         pairs = [(trial, start) for trial in trials for start in starts]
         tried = fit_clusters(pairs, pull, max_iter, trial_weights, signed)
         best = []

@@ -30,6 +30,15 @@ class Filler:
     """Fills the missing cells of rows from their observed ones, in units of the data.
 
     Columns without any observed cell have zero loadings, and are filled by zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import as_matrix
+    >>> from ihgmm.numerics.missing import Filler
+    >>> fill = Filler(np.array([[1.0], [2.0]]), np.array([0.01, 0.01]), np.array([0.0]))
+    >>> (fill(as_matrix(np.array([[3.0, np.nan]]))) @ np.eye(2)).round(1)
+    array([[3., 6.]])
     """
 
     loadings: np.ndarray  # (n_features, rank)
@@ -106,6 +115,17 @@ def learn_filler(
     which the fit did not see. Rows longer than 1.5 medians are shortened to that, as
     :class:`ihgmm.IhSC` does, so that a few do not rule. Rows and cells are drawn from
     a generator of its own: the same data are always filled in the same way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import as_matrix
+    >>> from ihgmm.numerics.missing import learn_filler
+    >>> X = np.outer(np.arange(1.0, 41.0), [1.0, 2.0, 3.0])
+    >>> X[1, 2] = np.nan
+    >>> fill = learn_filler(as_matrix(X))
+    >>> (fill(as_matrix(X)) @ np.eye(3))[1].round(1)
+    array([2., 4., 6.])
     """
     n, p = X.shape
     # A seed that nobody else takes: had the missing cells been drawn by the same

@@ -21,6 +21,14 @@ class SDPSolution:
     """A solution of the relaxation and the clustering read off it.
 
     See the attributes of :class:`~ihgmm.SDPKMeans`; Z is its ``solution_``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.sdp import sdp_kmeans
+    >>> solution = sdp_kmeans(np.array([[0.0], [1.0], [10.0], [11.0]]), 2)
+    >>> solution.exact, solution.labels
+    (True, array([0, 0, 1, 1]))
     """
 
     labels: np.ndarray  # numbered by decreasing size

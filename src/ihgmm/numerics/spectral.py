@@ -25,7 +25,7 @@ from ihgmm.numerics.eigen import Solver, leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
 from ihgmm.numerics.gram import GramKind, GramOperator, row_factors
 from ihgmm.numerics.hetero import impute_diagonal
-from ihgmm.numerics.krylov import EigenPairs, Order, block_width, signal_weights
+from ihgmm.numerics.krylov import EigenPairs, Order, signal_weights
 from ihgmm.numerics.labels import (
     Assignment,
     Rule,
@@ -39,7 +39,19 @@ from ihgmm.numerics.labels import (
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """How rows, those of the fit or new ones, get their labels."""
+    """How rows, those of the fit or new ones, get their labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> from ihgmm.numerics.spectral import spectral_clustering
+    >>> found = spectral_clustering(as_matrix(X), 3, rng=np.random.default_rng(0))
+    >>> bool((found.placement(as_matrix(X)) == found.labels).all())
+    True
+    """
 
     embedding: Embedding
     rule: Rule
@@ -52,7 +64,17 @@ class Placement:
 
 @dataclass(frozen=True, eq=False)
 class CosinePlacement:
-    """Labels by the largest cosine with some directions; zero ones have no rows."""
+    """Labels by the largest cosine with some directions; zero ones have no rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import as_matrix
+    >>> from ihgmm.numerics.spectral import CosinePlacement
+    >>> place = CosinePlacement(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    >>> place(as_matrix(np.array([[5.0, 1.0], [0.1, 0.2]])))
+    array([0, 1])
+    """
 
     directions: np.ndarray  # (n_clusters, n_features)
     signed: bool = False  # opposite directions are one
@@ -71,7 +93,19 @@ class CosinePlacement:
 
 @dataclass(frozen=True)
 class Spectral:
-    """What the recipe finds; what there is for each row is where the data is."""
+    """What the recipe finds; what there is for each row is where the data are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> from ihgmm.numerics.spectral import spectral_clustering
+    >>> found = spectral_clustering(as_matrix(X), 3, rng=np.random.default_rng(0))
+    >>> found.space, found.labels.shape
+    ('eigenvectors', (200,))
+    """
 
     # Clusters numbered by decreasing size; with unit rows, zero rows are in cluster 0.
     labels: Tall
@@ -111,6 +145,18 @@ def spectral_clustering(
     X is finite and not all zero; its rows may have weights. The arguments are those of
     :class:`ihgmm.IhSC`; without ``unit_norm``, rows of the embedding keep their length.
     ``steps`` shows two steps, "eigenvectors" and "labels".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> from ihgmm.metrics import misclassification_rate
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> from ihgmm.numerics.spectral import spectral_clustering
+    >>> found = spectral_clustering(as_matrix(X), 3, rng=np.random.default_rng(0))
+    >>> misclassification_rate(kinds, found.labels)
+    0.0
     """
     rng = np.random.default_rng() if rng is None else rng
     steps = Steps() if steps is None else steps
@@ -246,13 +292,15 @@ def _embed(
         lead, extra = min(k, n), 0
     else:
         lead, extra = _check_components(n_components, n, p), 0
-    pairs = _eigenpairs(G, lead, extra, options, say)
+    wanted = options | {"extra": extra, "say": say}
+    wanted["signal_only"] = options["order"] == "algebraic"
+    pairs = leading_eigenpairs(G, lead, **wanted)
     diagonal: Any = "full" if gram == "full" else "zero"
     # What noise does to eigenvectors is more than this angle.
     if gram == "hetero" and _diagonal_turn(pairs, lead) > 0.05:
         diagonal = "imputed"
         G = impute_diagonal(G, lead, **options).gram
-        pairs = _eigenpairs(G, lead, extra, options, say)
+        pairs = leading_eigenpairs(G, lead, **wanted)
     embedding = Embedding.of(G, pairs, lead, diagonal)
     embedding = embedding.weighted(signal_weights(pairs.values, lead))
     if X.weights is not None:
@@ -275,11 +323,6 @@ def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
     return lead, max(min(2 * k + 2, n - 1, p) - lead, 0)
 
 
-def free_directions(lead: int, extra: int) -> int:
-    """Return how many of those beyond the solver carries anyway."""
-    return min(block_width(lead) - lead, extra)
-
-
 def _check_components(n_components: int, n: int, p: int) -> int:
     if n_components > min(n, p):
         raise ValueError(
@@ -287,20 +330,6 @@ def _check_components(n_components: int, n: int, p: int) -> int:
             f"span; give at most {min(n, p)}."
         )
     return n_components
-
-
-def _eigenpairs(
-    G: GramOperator, k: int, extra: int, options: dict[str, Any], say: Any
-) -> EigenPairs:
-    """Return k leading eigenpairs and some beyond; fewer where these carry nothing."""
-    options = options | {"signal_only": options["order"] == "algebraic", "say": say}
-    free = free_directions(k, extra)
-    if free < extra and (G.A.streamed or G.A.n_entries >= 10**7):
-        # Products are dear. If those few have no weight, others would have none.
-        pairs = leading_eigenpairs(G, k, extra=free, **options)
-        if not signal_weights(pairs.values, k)[k:].any():
-            return pairs
-    return leading_eigenpairs(G, k, extra=extra, **options)
 
 
 def _diagonal_turn(pairs: EigenPairs, k: int) -> float:

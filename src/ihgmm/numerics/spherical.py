@@ -14,6 +14,7 @@ import numpy as np
 
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
+    clip,
     draw_rows,
     few_rows,
     largest,
@@ -27,9 +28,22 @@ from ihgmm.numerics.kmeans import spread
 
 
 class Spherical(NamedTuple):
-    """Where one run of spherical k-means has ended."""
+    """Where one run of spherical k-means has ended.
 
-    labels: Tall  # the nearest centre of each row, where the data is
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> from ihgmm.numerics.spherical import spherical_kmeans
+    >>> rng = np.random.default_rng(0)
+    >>> found = spherical_kmeans(as_matrix(X), 3, n_init=5, rng=rng)
+    >>> found.centers.shape, found.inertia > 0
+    ((3, 50), True)
+    """
+
+    labels: Tall  # the nearest centre of each row, where the data are
     centers: np.ndarray  # of unit length
     inertia: float  # weighted sum of 1 - cosine over the rows
     n_iter: int  # iterations
@@ -52,6 +66,19 @@ def spherical_kmeans(
     to start from. Starting centres are looked for among ``max_seed_rows`` rows, or 64
     for each if that is more. A run ends when no centre turns by more than ``tol``
     radians. Rows may have weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> from ihgmm.metrics import misclassification_rate
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> from ihgmm.numerics.spherical import spherical_kmeans
+    >>> rng = np.random.default_rng(0)
+    >>> found = spherical_kmeans(as_matrix(X), 3, n_init=5, rng=rng)
+    >>> misclassification_rate(kinds, found.labels)
+    0.0
     """
     # Side by side, as long as neither products nor centres take more memory than X.
     step = max(1, X.n_entries // (max(X.shape) * n_clusters))
@@ -139,7 +166,7 @@ def _place(
     products, labels = _nearest(centers, block)
     xp, shape = namespace(products), (block.shape[0], len(centers))
     best = xp.reshape(widen(pick(products, labels)), shape)
-    gaps = 1.0 - xp.clip(best * _inverse(sqnorms)[:, None], None, 1.0)
+    gaps = 1.0 - clip(best * _inverse(sqnorms)[:, None], None, 1.0)
     gaps = gaps if weights is None else gaps * weights[:, None]
     return (xp.reshape(labels, shape),), (xp.sum(gaps, axis=0),)
 
@@ -149,7 +176,7 @@ def _misfits(
 ) -> tuple[tuple[Tall], tuple[()]]:
     """Return how badly rows fit their nearest centre; 0 for zero rows."""
     inverse, best = _inverse(sqnorms), widen(pick(*_nearest(centers[None], block)))
-    gaps = namespace(best).clip(1.0 - best * inverse, 0.0, None)
+    gaps = clip(1.0 - best * inverse, 0.0, None)
     live = namespace(gaps).astype(sqnorms > 0, gaps.dtype)
     return (_counted(gaps, weights) * live,), ()
 
@@ -191,7 +218,7 @@ def _plus_plus(
     def gaps_to(at: Tall) -> Any:
         """Return ``1 - cosine`` of every row with those at some positions."""
         cosines = widen(few @ unit(to_host(at)).T) * inverse[:, None]
-        gaps = xp.clip(1.0 - cosines, 0.0, None)
+        gaps = clip(1.0 - cosines, 0.0, None)
         return xp.reshape(xp.matrix_transpose(gaps), (*at.shape, -1))
 
     for i in range(0, n_runs, step):

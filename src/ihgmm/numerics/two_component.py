@@ -16,7 +16,16 @@ from ihgmm.numerics.gram import GramOperator
 
 @dataclass(frozen=True)
 class TwoComponents:
-    """The cluster of each row, and how it was found."""
+    """The cluster of each row, and how it was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.two_component import two_component_lloyd
+    >>> found = two_component_lloyd(np.array([[2.0, 0.1], [-2.0, 0.2], [3.0, 0.0]]))
+    >>> found.labels, found.n_iter
+    (array([0, 1, 0]), 1)
+    """
 
     # 0 for the larger cluster, in a tie for that of the first row, and 1 for the other.
     # Zero rows are not counted and have label 0.

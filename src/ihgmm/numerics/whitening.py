@@ -252,8 +252,9 @@ def looks_like_counts(X: Matrix, n_entries: int = 2**20) -> bool:
     n, p = X.shape
     seen = X if X.incomplete is None else X.incomplete
     for size in (2**10, n_entries):
-        rows = to_host(seen.rows(slice(0, min(n, max(size // p, 10))))) * X.unit
-        rows = np.nan_to_num(rows)  # cells that are missing
+        rows = to_host(seen.rows(slice(0, min(n, max(size // p, 10)))))
+        # Missing cells first: a product with the NA of R, a signalling NaN, warns.
+        rows = np.nan_to_num(rows) * X.unit
         if rows.min() < 0 or (rows != np.round(rows)).any():
             return False
     positive = rows[rows > 0]

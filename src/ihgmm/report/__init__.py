@@ -1,8 +1,8 @@
-"""A fitted model as one page of HTML that needs nothing but a browser.
+"""Pages of HTML, on one clustering or two, that need nothing but a browser.
 
 Writing one needs Jinja2, which the extras ``plot`` and ``cli`` bring.
 """
 
-from ihgmm.report.page import write_report
+from ihgmm.report.page import Page, write_comparison, write_report
 
-__all__ = ["write_report"]
+__all__ = ["Page", "write_comparison", "write_report"]

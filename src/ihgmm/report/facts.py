@@ -4,27 +4,40 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ihgmm._checks import check_labels, complete_matrix
-from ihgmm.matrix import Matrix, only, to_host
-from ihgmm.matrix.tall import row_lengths, unit_rows
+from ihgmm._checks import check_labels, check_matrix, complete_matrix
+from ihgmm._text import caution_text
+from ihgmm.matrix import Filled, Matrix, namespace, only, to_host
+from ihgmm.matrix.tall import number, row_lengths, unit_rows
 from ihgmm.plotting._clusters import Clusters, names_of, text_of
 from ihgmm.plotting._view import circle_view
 from ihgmm.plotting.eigenvalues import scree_of
 from ihgmm.statistics.contrasts import telling_features
-from ihgmm.statistics.diagnosis import diagnose
+from ihgmm.statistics.diagnosis import Caution, diagnose
 from ihgmm.statistics.estimation import estimate_parameters
+from ihgmm.statistics.likelihood import indicators
 
 
 class Facts:
     """A model and its data in figures, all checked and worked out once."""
 
     def __init__(
-        self, model: Any, X: Any, ids: Any, id_name: Any, features: Any, known: Any
+        self,
+        model: Any,
+        X: Any,
+        *,
+        ids: Any,
+        id_name: Any,
+        features: Any,
+        known: Any,
+        names: Any,
+        original: Any,
     ) -> None:
         self.method = type(model).__name__
         if not hasattr(model, "labels_") or not hasattr(model, "cluster_centers_"):
@@ -75,6 +88,7 @@ class Facts:
         k = max(int(model.cluster_centers_.shape[0]), int(labels.max()) + 1)
         self.n_samples, self.n_clusters = n, k  # also clusters without rows
         self.clusters = Clusters(labels, [str(j) for j in range(k)])
+        self.names = _cluster_names(names, k)
         self.n_zero_rows = int((to_host(data.sqnorms) == 0).sum())
         estimates = estimate_parameters(data, labels, k)
         # In units of which squares can be taken; the facts below have none.
@@ -83,6 +97,8 @@ class Facts:
         noise = float(np.sqrt(np.mean(levels**2)))
         self.has_noise = noise > 0  # contrasts are in noise levels, else in lengths
         self.contrasts = telling_features(centers, noise or None, n_features=8)
+        shown = data if original is None else _original(original, model, inside)
+        self.means, self.other_means = _means(shown, labels, self.clusters.sizes)
         if scales is not None:
             lengths = row_lengths(model.cluster_centers_)
         else:
@@ -97,10 +113,23 @@ class Facts:
         self.diagnosis = diagnose(
             data, labels, gram=gram, clip=clip, estimates=estimates
         )
+        self.cautions = [
+            caution_text(self._named(caution)) for caution in self.diagnosis.cautions
+        ]
         self.certainty = to_host(self.diagnosis.certainty).astype(np.float64)
         self.scree = scree_of(self.diagnosis, getattr(model, "selection_", None))
         # Where rows are on the map, and what it shows them by.
         self.places, self.basis = self._map(model, data, centers, inside)
+
+    def _named(self, caution: Caution) -> Caution:
+        """Return a caution that has the name of a column in place of its number."""
+        column = caution.figures.get("column")
+        if column is None:
+            return caution
+        return replace(
+            caution,
+            figures=caution.figures | {"column": repr(shorten(self.features[column]))},
+        )
 
     def _map(
         self, model: Any, data: Matrix, centers: np.ndarray, inside: np.ndarray
@@ -122,6 +151,57 @@ class Facts:
         return circle_view(rows, self.clusters, most_on_circle=12).points, basis
 
 
+def _cluster_names(given: Any, k: int) -> list[str]:
+    """Return a name for each cluster, empty where there is none."""
+    if given is None:
+        return [""] * k
+    if not isinstance(given, Mapping):
+        return [name.strip() for name in names_of("names", given, k, "cluster")]
+    names = [""] * k
+    for cluster, name in given.items():
+        if cluster not in range(k):
+            raise ValueError(
+                f"names has cluster {cluster!r}, and the clusters are 0 to {k - 1}; "
+                "give names for these."
+            )
+        names[cluster] = text_of(name).strip()
+    return names
+
+
+def _original(original: Any, model: Any, inside: np.ndarray) -> Matrix:
+    """Return the rows of clusters before anything was done to them."""
+    data = check_matrix(original, missing="fit")
+    n, p = data.shape
+    rows, columns = len(model.labels_), model.n_features_in_
+    if (n, p) != (rows, columns):
+        raise ValueError(
+            f"original has {n} rows and {p} features, and the data of the fit {rows} "
+            f"and {columns}; give the same rows and columns, before they were scaled."
+        )
+    return data if len(inside) == n else only(data, inside)
+
+
+def _means(
+    data: Matrix, labels: np.ndarray, sizes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean of each feature in each cluster, and in all others together.
+
+    Means are those of observed cells, and NaN where there are none.
+    """
+    members = indicators(data.to_device(labels), len(sizes))
+    lacks = np.isnan(number(namespace(data.sqnorms).sum(data.sqnorms)))
+    known = Filled(data, "filled") if lacks else data
+    sums = to_host(known.adjoint(members)).astype(np.float64).T
+    counts = np.broadcast_to(sizes.astype(np.float64)[:, None], sums.shape)
+    if lacks:
+        missing = to_host(Filled(data, "missing").adjoint(members))
+        counts = counts - missing.astype(np.float64).T
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        means = sums / counts * data.unit
+        others = (sums.sum(axis=0) - sums) / (counts.sum(axis=0) - counts) * data.unit
+    return means, others
+
+
 def _cosines(data: Matrix, centers: np.ndarray) -> np.ndarray:
     """Return the cosine of each row with each centre; 0 for a zero row."""
     norms = np.sqrt(to_host(data.sqnorms))
@@ -137,6 +217,11 @@ def _index_of(X: Any) -> tuple[list[Any] | None, str]:
     if values.dtype.kind == "i" and np.array_equal(values, np.arange(len(values))):
         return None, "row"
     return list(X.index), "id" if X.index.name is None else text_of(X.index.name)
+
+
+def shorten(name: str, longest: int = 120) -> str:
+    """Return a name, shortened if it is very long."""
+    return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
 def classes_of(known: list[str]) -> Clusters:
@@ -158,11 +243,11 @@ def _as_read(name: str) -> tuple[Any, ...]:
     return (1, [(len(s), s) if i % 2 else s for i, s in enumerate(pieces)], name)
 
 
-def agreement(facts: Facts, most_columns: int = 60) -> dict[str, Any] | None:
-    """Return how clusters and known labels agree; None without such labels."""
-    if facts.known is None:
-        return None
-    names, counts = facts.known.names, facts.clusters.table(facts.known)
+def cross_table(
+    clusters: Clusters, other: Clusters, most_columns: int = 60
+) -> dict[str, Any]:
+    """Return how clusters and other labels go together."""
+    names, counts = other.names, clusters.table(other)
     matched, partners = linear_sum_assignment(counts, maximize=True)
     # First come the classes that clusters are matched to, in the order of these, then
     # classes without a partner; if not all find room, the largest. The last column
@@ -173,7 +258,8 @@ def agreement(facts: Facts, most_columns: int = 60) -> dict[str, Any] | None:
     more = np.sort(alone[largest[: max(room - len(partners), 0)]])
     columns = np.concatenate([partners[:room], more])
     return {
-        "n_wrong": facts.n_samples - int(counts[matched, partners].sum()),
+        "n_wrong": int(counts.sum() - counts[matched, partners].sum()),
+        "partners": dict(zip(matched.tolist(), partners.tolist(), strict=True)),
         "columns": [names[j] for j in columns],
         "counts": counts[:, columns].tolist(),
         "n_others": len(names) - len(columns),

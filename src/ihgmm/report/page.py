@@ -1,12 +1,16 @@
-"""The page as a whole, and its way to disk."""
+"""The pages as a whole, and their way to disk or into a notebook."""
 
 from __future__ import annotations
 
 import base64
 import json
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
+from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,13 +22,38 @@ from ihgmm._text import counted, figure_table, outlier_note, percent
 from ihgmm.plotting._clusters import Clusters, names_of
 from ihgmm.plotting._colors import DARK, LIGHT
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed
-from ihgmm.report.facts import Facts, agreement
+from ihgmm.report.comparison import Comparison
+from ihgmm.report.facts import Facts, cross_table, shorten
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Page:
+    """A page that a notebook shows, in a frame of its own.
+
+    Attributes
+    ----------
+    html : str
+        The page.
+    """
+
+    html: str
+
+    def __repr__(self) -> str:
+        return f"<Page of {len(self.html):,} characters; give a path to write it>"
+
+    def _repr_html_(self) -> str:
+        # Scripts of the page run without the rights of the notebook around it.
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts '
+            'allow-downloads allow-modals" allow="clipboard-write" title="Report" '
+            'width="100%" height="800" style="border:1px solid #8888"></iframe>'
+        )
 
 
 def write_report(
     model: Any,
     X: Any,
-    path: Any,
+    path: Any = None,
     *,
     ids: Any = None,
     id_name: str | None = None,
@@ -32,14 +61,19 @@ def write_report(
     title: str | None = None,
     labels_true: Any = None,
     notes: Iterable[str] = (),
-) -> Path:
+    names: Any = None,
+    original: Any = None,
+    source: str | None = None,
+    command: str | None = None,
+) -> Path | Page:
     """Write a fitted clustering as one page of HTML.
 
     The page holds what was done and what to think of it in words, a map of the rows
     to move about in, sizes and scales of the clusters, the features that tell them
-    apart, the eigenvalues, and a table of the rows to search and sort. It needs a
-    browser and no network. Of very many rows it holds a part and says so; that, and how
-    names are kept from harm: :doc:`/pictures`.
+    apart with their means, the eigenvalues, and a table of the rows to search and sort.
+    Its readers can name the clusters. It needs a browser and no network. Of very many
+    rows it holds a part and says so; that, and how names are kept from harm:
+    :doc:`/pictures`.
 
     Parameters
     ----------
@@ -47,8 +81,9 @@ def write_report(
         A fitted clusterer of this package, such as :class:`ihgmm.IhSC`.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The data of the fit, wherever they are.
-    path : str or path
+    path : str or path, optional
         The file to write, ending in .html or .htm. It is written whole or not at all.
+        Without one the page is returned, and a notebook shows it.
     ids : sequence of length n_samples, optional
         Names of rows. By default the index of a pandas frame, unless that only counts
         the rows; then, and of other data, their numbers from 1.
@@ -64,11 +99,19 @@ def write_report(
     notes : iterable of str, optional
         What was done to the data before: rows and columns left out, columns scaled.
         The page says so.
+    names : sequence of length n_clusters, or mapping of cluster to name, optional
+        Names of clusters. They can be given and changed in the page as well.
+    original : array-like or sparse matrix of shape (n_samples, n_features), optional
+        The data before columns were scaled or otherwise prepared, for means in units
+        that readers know; by default X.
+    source, command : str, optional
+        Where the data came from, and what made the page. It names them beside its
+        date, the model and its options.
 
     Returns
     -------
-    Path
-        The file.
+    Path or Page
+        The file, or the page where no path is given.
 
     Examples
     --------
@@ -82,31 +125,148 @@ def write_report(
     ...     "Well separated." in written.read_text(encoding="utf-8")
     True
     """
+    target = _check_target(path)
+    _check_texts(title=title, id_name=id_name, source=source, command=command)
+    template = _template("report.html")
+    notes = names_of("notes", notes)
+    facts = Facts(
+        model,
+        X,
+        ids=ids,
+        id_name=id_name,
+        features=feature_names,
+        known=labels_true,
+        names=names,
+        original=original,
+    )
+    if facts.n_outliers:
+        notes = [*notes, outlier_note(facts.n_outliers, facts.n_samples)]
+    # A notebook keeps the page in its own file: that should stay small.
+    kept = kept_rows(facts.clusters, facts.ids, 100_000 if target else 10_000)
+    page = template.render(
+        _shared(source, command),
+        **_context(facts, kept),
+        title=title or f"Clusters found by {facts.method}",
+        notes=notes,
+    )
+    return _deliver(page, target)
+
+
+def write_comparison(
+    first: Any,
+    second: Any,
+    path: Any = None,
+    *,
+    ids: Any = None,
+    called: Sequence[str] = ("first", "second"),
+    title: str | None = None,
+    notes: Iterable[str] = (),
+    source: str | None = None,
+    command: str | None = None,
+) -> Path | Page:
+    """Write how two clusterings of the same rows compare, as one page of HTML.
+
+    The page says how far they agree, where the rows of each cluster went, and which
+    rows changed.
+
+    Parameters
+    ----------
+    first, second : fitted estimator, or array-like of shape (n_samples,)
+        Models with ``labels_``, or labels of any kind, for the same rows in the same
+        order. Beside clusters numbered from 0, -1 marks outliers.
+    path : str or path, optional
+        The file to write, ending in .html or .htm. Without one the page is returned,
+        and a notebook shows it.
+    ids : sequence of length n_samples, optional
+        Names of rows; by default their numbers from 1.
+    called : pair of str, default=("first", "second")
+        What the two clusterings are called.
+    title : str, optional
+        Heading of the page.
+    notes : iterable of str, optional
+        What readers should know about the rows.
+    source, command : str, optional
+        Where the labels came from, and what made the page.
+
+    Returns
+    -------
+    Path or Page
+        The file, or the page where no path is given.
+
+    Examples
+    --------
+    >>> from ihgmm import IhSC, SphericalKMeans, make_ihgmm
+    >>> from ihgmm.report import write_comparison
+    >>> X, _ = make_ihgmm(200, 50, 3, random_state=0)
+    >>> page = write_comparison(
+    ...     IhSC(3, random_state=0).fit(X), SphericalKMeans(3, random_state=0).fit(X)
+    ... )
+    >>> "0 of 200 rows" in page.html
+    True
+    """
+    target = _check_target(path)
+    _check_texts(title=title, source=source, command=command)
+    template = _template("comparison.html")
+    facts = Comparison(first, second, ids, called)
+    page = template.render(
+        _shared(source, command),
+        facts=facts,
+        title=title or f"Clusters compared: {facts.called[0]} and {facts.called[1]}",
+        notes=names_of("notes", notes),
+    )
+    return _deliver(page, target)
+
+
+def _check_target(path: Any) -> Path | None:
+    """Return the file to write, if any; refuse it before any work is done."""
+    if path is None:
+        return None
     target = Path(path)
     if target.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"path={str(path)!r}: give a name that ends in .html.")
-    regular_target(target)  # before any work is done
+    regular_target(target)
     if not target.parent.is_dir():
         raise FileNotFoundError(
             f"path={str(path)!r}: there is no folder {target.parent}."
         )
-    if title is not None and not isinstance(title, str):
-        raise TypeError(f"title={title!r} is a {type(title).__name__}; give a text.")
-    if id_name is not None and not isinstance(id_name, str):
-        raise TypeError(f"id_name={id_name!r} is no text; give what ids are called.")
-    template = _template()
-    notes = names_of("notes", notes)
-    facts = Facts(model, X, ids, id_name, feature_names, labels_true)
-    if facts.n_outliers:
-        notes = [*notes, outlier_note(facts.n_outliers, facts.n_samples)]
-    title = title or f"Clusters found by {facts.method}"
-    page = template.render(_context(facts), title=title, notes=notes)
+    return target
+
+
+def _check_texts(**given: Any) -> None:
+    for name, text in given.items():
+        if text is not None and not isinstance(text, str):
+            raise TypeError(f"{name}={text!r} is a {type(text).__name__}; give a text.")
+
+
+def _deliver(page: str, target: Path | None) -> Path | Page:
+    if target is None:
+        return Page(page)
     with atomic_write(target, "w") as file:
         file.write(page)
     return target
 
 
-def _template() -> Any:
+def _shared(source: str | None, command: str | None) -> dict[str, Any]:
+    """Return what every page has: colours, words, and how it was made."""
+    # The variable by which builds that are to be repeated set the time.
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
+    return {
+        "light": LIGHT,
+        "dark": DARK,
+        "source": source,
+        "command": command,
+        "date": f"{now.day} {now:%B %Y}",
+        "made": f"{now.day} {now:%B %Y, %H:%M} UTC",
+        "version": version("ihgmm"),
+        "around_names": _around_names,
+        "counted": counted,
+        "percent": percent,
+        "shown": shorten,
+    }
+
+
+def _template(name: str) -> Any:
     """Return the page with its slots; every text that fills one is escaped."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -132,16 +292,14 @@ def _template() -> Any:
         lstrip_blocks=True,
     )
     pages.filters["sha256"] = lambda text: _base64(sha256(text.encode()).digest())
-    return pages.get_template("templates/page.html")
+    return pages.get_template(f"templates/{name}")
 
 
-def _context(facts: Facts) -> dict[str, Any]:
-    """Return what fills the slots of the page."""
-    kept, sizes = kept_rows(facts.clusters, facts.ids), facts.clusters.sizes
-    axis = ScaleAxis(facts.scales)
+def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
+    """Return what fills the slots of the report."""
+    sizes, axis = facts.clusters.sizes, ScaleAxis(facts.scales)
+    known = facts.known
     return {
-        "light": LIGHT,
-        "dark": DARK,
         "data": inline_json(_payload(facts, kept)),
         "facts": facts,
         "n_kept": len(kept),
@@ -152,13 +310,8 @@ def _context(facts: Facts) -> dict[str, Any]:
         "cards": [(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],
         "chart": scree_chart(facts.scree, facts.n_clusters),
         "eigenvalues": ", ".join(f"{value:.3g}" for value in facts.scree.values[:60]),
-        "known": agreement(facts),
+        "known": None if known is None else cross_table(facts.clusters, known),
         "call": _call(facts.method, facts.parameters),
-        "version": version("ihgmm"),
-        "around_names": _around_names,
-        "counted": counted,
-        "percent": percent,
-        "shown": _shown,
     }
 
 
@@ -182,20 +335,23 @@ def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:
     }
 
 
-def _card(facts: Facts, k: int) -> list[tuple[str, float, str]]:
-    """Return the features that set a cluster apart: name, length of bar, figure."""
+def _card(facts: Facts, k: int) -> list[dict[str, Any]]:
+    """Return the features that set a cluster apart, with their means."""
     features, scores = facts.contrasts.features[k], facts.contrasts.scores
     longest = np.abs(scores[np.isfinite(scores)]).max(initial=0.0) or 1.0
     lengths = np.clip(scores[k] / longest, -1, 1).tolist()
-    names = [_shown(facts.features[j]) for j in features]
-    lines = list(zip(names, lengths, map(signed, scores[k]), strict=True))
+    lines = [
+        {
+            "name": shorten(facts.features[j]),
+            "length": length,
+            "contrast": signed(score),
+            "mean": compact(facts.means[k, j]),
+            "others": compact(facts.other_means[k, j]),
+        }
+        for j, length, score in zip(features, lengths, scores[k], strict=True)
+    ]
     # Of many clusters fewer features are shown, so that their cards fit a page.
     return lines if facts.n_clusters <= 12 else lines[:4]
-
-
-def _shown(name: str, longest: int = 120) -> str:
-    """Return a name, shortened if it is very long."""
-    return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
 def _around_names(text: str) -> list[str]:
@@ -243,12 +399,13 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     square = facts.basis != "scale and fit"  # whether both axes have one unit
     x, y = _quantised(places[kept], low, high).T
     # What stands beside the ids in the file that the page saves.
-    columns = ("cluster", "scale", "size", "confidence", "known")
+    columns = ("cluster", "name", "scale", "size", "confidence", "known")
     data: dict[str, Any] = {
         "nClusters": facts.n_clusters,
         "idName": f"id_{name}" if name in columns else name,
         "sizes": facts.clusters.sizes.tolist(),
         "lengths": facts.lengths.tolist(),
+        "names": facts.names,
         "aspect": float(span[0] / span[1]) if square else None,
         "x": _packed(x),
         "y": _packed(y),
@@ -264,6 +421,8 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         used, codes = np.unique(facts.known.codes[kept], return_inverse=True)
         data["classes"] = [facts.known.names[j] for j in used]
         data["known"] = _packed(codes.astype(np.uint32))
+    # By which a browser knows the page again, and the names that were given in it.
+    data["key"] = sha256(inline_json(data).encode()).hexdigest()[:16]
     return data
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm._checks import check_count
+from ihgmm._html import features_html
 from ihgmm.matrix import to_host
 from ihgmm.matrix.tall import unit_rows
 from ihgmm.statistics.model import check_model
@@ -24,11 +25,22 @@ class TellingFeatures:
         above 0 where the cluster has more of a feature than the others.
     contrasts : ndarray of shape (n_clusters, n_features)
         The contrasts of all features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.statistics.contrasts import telling_features
+    >>> found = telling_features(2 * np.eye(3) + 1)
+    >>> found.features[:, 0]  # the most distinctive feature of each cluster
+    array([0, 1, 2])
     """
 
     features: np.ndarray
     scores: np.ndarray
     contrasts: np.ndarray
+
+    def _repr_html_(self) -> str:
+        return features_html(self)
 
     def __repr__(self) -> str:
         k, p = self.contrasts.shape

@@ -18,6 +18,7 @@ import numpy as np
 from ihgmm.matrix import Matrix, Stretched, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     Groups,
+    clip,
     keep,
     number,
     one_hot,
@@ -158,7 +159,7 @@ def _unit_centers(X: Matrix, rows: Groups) -> np.ndarray:
     for _ in range(2):
         sums = rows.weighted_sums(X, rows.counted(weights))
         units = unit_rows(sums.astype(np.float64))
-        weights = xp.clip(rows.inner_products(X, units), 0.0, None)
+        weights = clip(rows.inner_products(X, units), 0.0, None)
     return np.asarray(units)
 
 

@@ -15,14 +15,17 @@ from scipy.special import expit, logit
 from ihgmm._checks import (
     check_choice,
     check_matrix,
+    data_and_labels,
     generator,
     labelled_rows,
     warn_zero_rows,
 )
+from ihgmm._html import diagnosis_html
 from ihgmm._text import caution_text, diagnosis_summary
 from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import (
     Groups,
+    clip,
     draw_rows,
     few_rows,
     number,
@@ -42,12 +45,24 @@ from ihgmm.theory import CorollaryConditions, corollary_conditions
 
 
 class Verdict(StrEnum):
-    """What to think of labels. A verdict is equal to its sentence, and shown as it."""
+    """What to think of labels. A verdict is equal to its sentence, and shown as it.
+
+    Examples
+    --------
+    >>> from ihgmm.statistics.diagnosis import Verdict
+    >>> for verdict in Verdict:
+    ...     print(verdict)
+    one cluster: nothing to separate
+    well separated
+    separated, a few rows uncertain
+    at the threshold: expect errors
+    no separation: do not trust these labels
+    """
 
     ONE_CLUSTER = "one cluster: nothing to separate"
     WELL_SEPARATED = "well separated"
     SEPARATED = "separated, a few rows uncertain"
-    THRESHOLD = "at the threshold: expect errors"
+    OVERLAPPING = "clusters overlap: expect many wrong labels"
     NO_SEPARATION = "no separation: do not trust these labels"
 
     def __repr__(self) -> str:
@@ -63,7 +78,14 @@ class Edge(StrEnum):
 
 
 class CautionKind(StrEnum):
-    """What to look at; each with the names of its figures."""
+    """What to look at; each with the names of its figures.
+
+    Examples
+    --------
+    >>> from ihgmm.statistics.diagnosis import CautionKind
+    >>> [kind.name for kind in CautionKind][:3]
+    ['ZERO_ROWS', 'HUGE_ROWS', 'RULING_COLUMN']
+    """
 
     ZERO_ROWS = auto()  # rows
     HUGE_ROWS = auto()  # rows, share
@@ -87,7 +109,17 @@ class CautionKind(StrEnum):
 
 @dataclass(frozen=True)
 class Caution:
-    """A reason to look twice, with the figures behind it."""
+    """A reason to look twice, with the figures behind it.
+
+    Examples
+    --------
+    >>> from ihgmm import diagnose, make_ihgmm
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> X[:, 0] *= 1000
+    >>> caution = diagnose(X, kinds).cautions[0]
+    >>> caution.kind.name, sorted(caution.figures)
+    ('HUGE_ROWS', ['rows', 'share'])
+    """
 
     kind: CautionKind
     figures: dict[str, Any]
@@ -143,6 +175,14 @@ class Diagnosis:
         Probability from which the label of a row counts as certain: 0.9.
     n_outliers : int
         Rows that are in no cluster and were left out; ``n_samples`` are the others.
+
+    Examples
+    --------
+    >>> from ihgmm import diagnose, make_ihgmm
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> diagnosis = diagnose(X, kinds)
+    >>> diagnosis.verdict, diagnosis.expected_error < 0.01
+    ('well separated', True)
     """
 
     n_samples: int
@@ -188,7 +228,7 @@ class Diagnosis:
             return Verdict.WELL_SEPARATED
         if self.expected_error < 0.15:
             return Verdict.SEPARATED
-        return Verdict.THRESHOLD
+        return Verdict.OVERLAPPING
 
     @property
     def edge(self) -> Edge | None:
@@ -211,6 +251,9 @@ class Diagnosis:
     def summary(self) -> str:
         """The verdict, each figure with its meaning, and the warnings."""
         return diagnosis_summary(self)
+
+    def _repr_html_(self) -> str:
+        return diagnosis_html(self)
 
     def __repr__(self) -> str:
         return (
@@ -241,10 +284,11 @@ def diagnose(
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The data that was clustered; also a torch tensor or another library's array,
         which stays on its device.
-    labels : array-like of shape (n_samples,)
-        The cluster of each row: labels of any kind, from any method, such as
-        ``labels_`` of :class:`ihgmm.IhSC`. Rows with -1, beside clusters numbered from
-        0, are outliers: they are counted and left out, and their certainty is NaN.
+    labels : array-like of shape (n_samples,), or fitted estimator
+        The cluster of each row: labels of any kind, from any method. A fitted model
+        stands for its ``labels_``, and may also come first: ``diagnose(model, X)``.
+        Rows with -1, beside clusters numbered from 0, are outliers: they are counted
+        and left out, and their certainty is NaN.
     gram : {"hetero", "hollow", "full", "cosine"}, default="hetero"
         The Gram matrix whose eigenvalues are looked at; give that of the fit.
     clip : float or None, default=1.5
@@ -294,6 +338,7 @@ def diagnose(
     check_choice("gram", gram, GRAMS)
     rng = generator(random_state)
     check_choice("missing", missing, MISSING)
+    X, labels = data_and_labels(X, labels)
     data = check_matrix(X, missing=missing)
     if missing == "fit":
         data = learn_filler(data)(data)
@@ -386,7 +431,7 @@ def _calibrated(
     error = expit(trust * logit(doubt) + 0.17)
     # Rows differ by less than the fits say; the mean is settled.
     xp, step = namespace(support), max(1, support.shape[0] // 10_000)
-    sure = xp.clip(support, 0.01, 0.99)
+    sure = clip(support, 0.01, 0.99)
     scores = 0.4 * trust * xp.log(sure / (1 - sure))
     some = to_host(scores[::step])[to_host(live[::step])]
     shift = float(

@@ -16,13 +16,16 @@ from ihgmm._checks import (
     check_number,
     check_weights,
     counted_rows,
+    data_and_labels,
     is_outlier,
     labelled_rows,
 )
+from ihgmm._html import estimates_html
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     Groups,
     cast_like,
+    clip,
     gather_blocks,
     keep,
     map_ranges,
@@ -83,12 +86,24 @@ class Estimates(Parameters):
         count in it, less one.
     classes : ndarray of shape (n_clusters,)
         The label of each cluster.
+
+    Examples
+    --------
+    >>> from ihgmm import estimate_parameters, make_ihgmm
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> found = estimate_parameters(X, kinds)
+    >>> found.scales[:2].round(2), found.scale_intervals(0.95)[:2].round(2)
+    (array([1.54, 1.04]), array([[1.52, 1.55],
+           [1.01, 1.08]]))
     """
 
     scale_errors: np.ndarray
     center_errors: np.ndarray
     center_freedom: np.ndarray
     classes: np.ndarray
+
+    def _repr_html_(self) -> str:
+        return estimates_html(self)
 
     def __repr__(self) -> str:
         (k, p), n = self.centers.shape, self.scales.shape[0]
@@ -167,8 +182,9 @@ def estimate_parameters(
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The data. Another library's array stays on its device, and so do results.
-    labels : array-like of shape (n_samples,)
-        The cluster of each row: labels of any kind, from any method. With
+    labels : array-like of shape (n_samples,), or fitted estimator
+        The cluster of each row: labels of any kind, from any method. A fitted model
+        stands for its ``labels_``. With
         ``n_clusters``, integers from 0 to ``n_clusters - 1``. Rows with -1, beside
         clusters numbered from 0, are outliers: they do not count, and have NaN.
     n_clusters : int, optional
@@ -210,6 +226,7 @@ def estimate_parameters(
     >>> estimates.centers.round(3), estimates.scales.round(3)
     (array([[6., 8.]]), array([0.5, 1. , 1. , 1.5]))
     """
+    X, labels = data_and_labels(X, labels)
     data = check_matrix(X)
     n = data.shape[0]
     if n_clusters is not None:
@@ -315,9 +332,9 @@ def fit_to_centers(
     inner = rows.inner_products(X, centers)
     scales = ratio(inner, length)
     if not signed:
-        scales = namespace(inner).clip(scales, 0.0, None)
+        scales = clip(scales, 0.0, None)
     left = to_device(X.sqnorms, labels) - scales**2 * length
-    variances = namespace(left).clip(left, 0.0, None) / max(X.shape[1] - 1, 1)
+    variances = clip(left, 0.0, None) / max(X.shape[1] - 1, 1)
     return X.cast(scales), X.cast(variances**0.5)
 
 
@@ -349,7 +366,7 @@ def _lengths_along_centers(fit: Spectral, n_clusters: int, counts: Tall | None) 
     weights = keep(widen(stack(norms)))
     centers = cast_like((sum(sums) * values).T, vectors)
     products = widen(stack(map_ranges(vectors, n_clusters, along)))
-    products = keep(xp.clip(products, 0.0, None))
+    products = keep(clip(products, 0.0, None))
     totals = np.sqrt(rows.sums(weights * products))
     totals[totals == 0] = 1.0
     lengths, one = products / rows.spread(totals), xp.ones_like(products)
@@ -389,8 +406,8 @@ def _check_numbers(labels: Any, n_clusters: int, n_samples: int) -> None:
     array = check_labels("labels", labels, n_samples)
     if array.dtype.kind not in "iu":
         raise TypeError(
-            f"labels of dtype {array.dtype} do not go with n_clusters={n_clusters}; "
-            "give integers from 0, or leave n_clusters out."
+            f"labels of dtype {array.dtype} cannot be combined with "
+            f"n_clusters={n_clusters}; give integers from 0, or leave n_clusters out."
         )
     wrong = array[~is_outlier(array) & ((array < 0) | (array >= n_clusters))]
     if len(wrong):
@@ -509,12 +526,12 @@ def _scales(
     Where no y will do, and for two rows, scales are not solved for.
     """
     xp = namespace(weights)
-    products = xp.clip(weights * inner, 0.0, None)
+    products = clip(weights * inner, 0.0, None)
     relative = keep(ratio(products, rows.spread(rows.maxima(products))))
 
     def smaller_roots(y: np.ndarray, rest: np.ndarray) -> Tall:
         """Return roots for ``y * (1 - y)``, times ``rest / (1 - y)``."""
-        square = xp.clip(1 - rows.spread(4 * y * (1 - y)) * relative, 0.0, None)
+        square = clip(1 - rows.spread(4 * y * (1 - y)) * relative, 0.0, None)
         return rows.spread(2 * y * rest) * relative / (1 + xp.sqrt(square))
 
     half = np.full(len(rows.sizes), 0.5)
@@ -622,7 +639,7 @@ def _scale_variances(
     long = (length > 0) & (p > 1)
     known = fit.solved & long & xp.isfinite(variances)
     unknown = xp.full_like(variances, np.inf)
-    variances = xp.where(known, xp.clip(variances, 0.0, None), unknown)
+    variances = xp.where(known, clip(variances, 0.0, None), unknown)
     exact = (n_rows == 1) | (all_noise == 0) & long
     return keep(xp.where(exact, xp.zeros_like(variances), variances))
 
@@ -636,8 +653,8 @@ def _efficient_weights(fit: _Fit, rows: Groups, p: int) -> tuple[Tall, Tall]:
     scales = _pulled(fit.scales, share, rows)
     # A weight of zero would leave no equation for the row's own scale.
     xp, least = namespace(scales), 0.1
-    weights = xp.clip(scales, least, None) / _shrunk_variances(fit, rows, p)
-    slopes = (1 - share) / xp.clip(scales, least, None)
+    weights = clip(scales, least, None) / _shrunk_variances(fit, rows, p)
+    slopes = (1 - share) / clip(scales, least, None)
     # Weights from fewer than ten rows would be too uncertain.
     few, nothing = rows.spread(rows.sizes) < 10, xp.zeros_like(scales)
     weights = xp.where(few, nothing + 1, weights)
@@ -653,7 +670,7 @@ def _shrunk_variances(fit: _Fit, rows: Groups, p: int) -> Tall:
     relative = rows.over_mean(fit.variances)
     xp = namespace(relative)
     one = xp.ones_like(relative)
-    logs = xp.log(xp.where(relative > 0, xp.clip(relative, 1e-4, None), one))
+    logs = xp.log(xp.where(relative > 0, clip(relative, 1e-4, None), one))
     error = one * float(polygamma(1, max(p - 1, 1) / 2))
     share = _error_share(logs, error, rows)
     return rows.over_mean(xp.exp(_pulled(logs, share, rows)))

@@ -9,7 +9,7 @@ One loop of such comparisons serves two ends. `refine_labels` moves rows to the 
 centre until labels repeat; `fit_mixture` (expectation and maximisation) moves
 probabilities until they settle. A round goes through the rows once: it looks at a row
 from the centres, moves it, and adds it to the next centres. What there is for each row
-stays where the data is. The formulas are in docs/statistics.md.
+stays where the data are. The formulas are in docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 from ihgmm.matrix import Matrix, Tall, as_matrix, namespace
 from ihgmm.matrix.tall import (
     cast_like,
+    clip,
     column_totals,
     log_ndtr,
     number,
@@ -44,9 +45,20 @@ Noise = Literal["common", "class", "individual"]
 
 @dataclass(frozen=True)
 class Refinement:
-    """Refined labels."""
+    """Refined labels.
 
-    labels: Tall  #: the cluster of each row, where the data is
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> from ihgmm.statistics.likelihood import refine_labels
+    >>> refined = refine_labels(as_matrix(X), kinds, 3)
+    >>> refined.converged, refined.centers.shape
+    (True, (3, 50))
+    """
+
+    labels: Tall  #: the cluster of each row, where the data are
     centers: np.ndarray  #: directions that rows are compared with, (n_clusters, p)
     n_iter: int  #: rounds that were run
     converged: bool  #: whether nothing changed any more, or earlier labels came back
@@ -66,6 +78,21 @@ def refine_labels(
     in several centres, by their likelihood, so that one wrong label does not keep
     others wrong. Then every row goes to the centre with the largest cosine. Rounds
     that repeat earlier labels end the search, since they would go round in a circle.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> from ihgmm.metrics import misclassification_rate
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> from ihgmm.statistics.likelihood import refine_labels
+    >>> start = kinds.copy()
+    >>> start[::10] = (start[::10] + 1) % 3  # a tenth of the labels is wrong
+    >>> misclassification_rate(kinds, start)
+    0.1
+    >>> refined = refine_labels(as_matrix(X), start, 3)
+    >>> misclassification_rate(kinds, refined.labels)
+    0.0
     """
     X = as_matrix(X)
     labels = X.to_device(labels)
@@ -135,7 +162,18 @@ def _moved(memberships: Tall, row: int, cluster: int) -> Tall:
 
 @dataclass(frozen=True)
 class Mixture:
-    """A fitted mixture."""
+    """A fitted mixture.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> from ihgmm.statistics.likelihood import fit_mixture
+    >>> mixture = fit_mixture(as_matrix(X), kinds, 3)
+    >>> mixture.memberships.shape, mixture.mixing_weights.round(2)
+    ((200, 3), array([0.33, 0.33, 0.33]))
+    """
 
     memberships: Tall  #: probability of each cluster for each row, given others
     mixing_weights: np.ndarray  #: shares of the clusters
@@ -180,6 +218,17 @@ def fit_mixture(
     centre through one row makes that row's noise vanish. Here every row is judged by
     centres learnt without it, which has no such flaw, and which keeps memberships
     honest where features outnumber rows.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> from ihgmm.metrics import misclassification_rate
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> from ihgmm.statistics.likelihood import fit_mixture
+    >>> mixture = fit_mixture(as_matrix(X), kinds, 3)
+    >>> misclassification_rate(kinds, mixture.memberships.argmax(axis=1))
+    0.0
     """
     rounds = _Rounds.begin(X, indicators(X.to_device(labels), n_clusters), noise)
     # Shares that follow the memberships would feed on themselves: where clusters are
@@ -221,7 +270,19 @@ def _kept_alive(before: _Rounds, after: _Rounds) -> Tall:
 
 
 def evaluate_mixture(X: Matrix, memberships: Tall, noise: Noise) -> Mixture:
-    """Return the mixture that rows with given memberships make, without moving them."""
+    """Return the mixture that rows with given memberships make, without moving them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.matrix import as_matrix
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> from ihgmm.statistics.likelihood import evaluate_mixture
+    >>> mixture = evaluate_mixture(as_matrix(X), np.eye(3)[kinds], "individual")
+    >>> mixture.mixing_weights.round(2)
+    array([0.33, 0.33, 0.33])
+    """
     rounds = _Rounds.begin(X, memberships, noise)
     shares = mixing_weights(rounds.live_sizes)
     # The weights of rows in the centres have settled after three rounds.
@@ -249,7 +310,7 @@ variances; returns memberships and figures to be added up over rows."""
 
 @dataclass(frozen=True, eq=False)
 class _Rounds:
-    """Where rounds have led. What there is for each row is where the data is."""
+    """Where rounds have led. What there is for each row is where the data are."""
 
     X: Matrix
     noise: Noise
@@ -430,7 +491,7 @@ class Directions:
 
 @dataclass(frozen=True)
 class Projections:
-    """Rows seen from the centres; all arrays are float64, where the data is."""
+    """Rows seen from the centres; all arrays are float64, where the data are."""
 
     cosines: Tall  # (n_samples, n_clusters): 0 where row or centre is zero
     center_sqnorms: Tall  # (n_samples, n_clusters): of the centre for that row
@@ -448,7 +509,7 @@ class Projections:
         """Squared sines of the angles between rows and centres."""
         # No row fits a centre without any noise: this is the least squared sine.
         rest = 1.0 - self.cosines * self.cosines
-        return namespace(rest).clip(rest, 1e-12, None)
+        return clip(rest, 1e-12, None)
 
     @property
     def across(self) -> Tall:
@@ -458,8 +519,7 @@ class Projections:
     def accuracy(self, variances: np.ndarray) -> Tall:
         """Return squared cosines of the centres with the true ones, at least 0.001."""
         noise = self.loads * to_device(self.n_features * variances, self.loads)
-        xp = namespace(noise)
-        return xp.clip(1.0 - ratio(noise, self.center_sqnorms, 1.0), 1e-3, 1.0)
+        return clip(1.0 - ratio(noise, self.center_sqnorms, 1.0), 1e-3, 1.0)
 
     def weights(self, memberships: Tall, noise: Noise) -> Tall:
         """Return the weight of each row in each centre: its length over its noise.
@@ -468,7 +528,7 @@ class Projections:
         weight 0 in it. Unless noise is individual, it is the same within a cluster.
         """
         xp = namespace(memberships)
-        weights = memberships * xp.clip(self.cosines, 0.0, None)
+        weights = memberships * clip(self.cosines, 0.0, None)
         norms = xp.sqrt(self.sqnorms)
         if noise == "individual":
             weights = weights / self.sines
@@ -521,7 +581,7 @@ def project(block: Matrix, directions: Directions) -> Projections:
 def _cosines(inner: Tall, squares: Tall, sqnorms: Tall) -> Tall:
     xp = namespace(inner)
     lengths = xp.sqrt(squares * sqnorms[:, None])
-    return xp.clip(ratio(inner, lengths), -1.0, 1.0)
+    return clip(ratio(inner, lengths), -1.0, 1.0)
 
 
 def joint_log_likelihood(
@@ -531,6 +591,17 @@ def joint_log_likelihood(
 
     Shares and noise variances are those of the clusters; without variances, every row
     has its own, which is unknown and fitted to it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.statistics.likelihood import Projections, joint_log_likelihood
+    >>> cosines = np.array([[0.9, 0.1]])  # one row, two centres
+    >>> ones = np.ones((1, 2))
+    >>> seen = Projections(cosines, 100 * ones, ones, np.array([25.0]), n_features=10)
+    >>> joint = joint_log_likelihood(seen, np.array([0.5, 0.5]))
+    >>> joint.shape, bool(joint[0, 0] > joint[0, 1])
+    ((1, 2), True)
     """
     p = seen.n_features
     freedom = max(p - 1, 1)
@@ -538,13 +609,13 @@ def joint_log_likelihood(
     along, across = seen.along, seen.across
     xp = namespace(along)
     if variances is None:
-        variance = xp.clip(across / freedom, tiny, None)
+        variance = clip(across / freedom, tiny, None)
         fit: Any = freedom
     else:
         accuracy = seen.accuracy(variances)
-        signal = xp.clip(along, 0.0, None) ** 2 * (1.0 / accuracy - 1.0)
+        signal = clip(along, 0.0, None) ** 2 * (1.0 / accuracy - 1.0)
         variance = to_device(variances, along) + signal / p
-        variance = xp.clip(variance, tiny, None)
+        variance = clip(variance, tiny, None)
         fit = across / variance
     value = -0.5 * (freedom * xp.log(2 * np.pi * variance) + fit)
     value += log_ndtr(along / xp.sqrt(variance))
@@ -578,7 +649,7 @@ def _noise_variances(seen: Projections, members: Tall, noise: Noise) -> np.ndarr
     falls as the variance rises, so that one value agrees with itself.
     """
     xp = namespace(members)
-    along = xp.clip(seen.cosines, 0.0, None) ** 2
+    along = clip(seen.cosines, 0.0, None) ** 2
     length = members * seen.sqnorms[:, None]
     live = members * widen(seen.sqnorms > 0)[:, None]
     freedom = max(seen.n_features - 1, 1)
@@ -586,7 +657,7 @@ def _noise_variances(seen: Projections, members: Tall, noise: Noise) -> np.ndarr
     entries = entries * freedom
 
     def excess(variances: np.ndarray) -> np.ndarray:
-        signal = xp.clip(along / seen.accuracy(variances), None, 1.0)
+        signal = clip(along / seen.accuracy(variances), None, 1.0)
         left = to_host(xp.sum(length * (1.0 - signal), axis=0)) - variances * entries
         return np.full_like(left, left.sum()) if noise == "common" else left
 

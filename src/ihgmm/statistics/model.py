@@ -36,6 +36,13 @@ class IhGMMSample:
         The centres, theta_k in the paper.
     separation : float
         The smallest distance between two centres, Delta; ``inf`` for a single one.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> sample = make_ihgmm(100, 20, 3, random_state=0, return_params=True)
+    >>> sample.X.shape, sample.centers.shape, sample.scales.shape
+    ((100, 20), (3, 20), (100,))
     """
 
     X: np.ndarray
@@ -282,7 +289,7 @@ def _noise_levels(
         if values.shape != (count,) or not (np.isfinite(values) & (values >= 0)).all():
             raise ValueError(
                 f"noise_levels has shape {values.shape}; noise_structure="
-                f"{structure!r} wants {count} finite numbers that are not negative."
+                f"{structure!r} needs {count} finite numbers that are not negative."
             )
     return values[sources[structure]]
 

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
-from ihgmm.matrix.tall import Groups, one_hot, pick, ratio, stack, to_device, widen
+from ihgmm.matrix.tall import (
+    Groups,
+    clip,
+    one_hot,
+    pick,
+    ratio,
+    stack,
+    to_device,
+    widen,
+)
 
 if TYPE_CHECKING:
     from ihgmm.statistics.estimation import Parameters
@@ -64,15 +73,15 @@ def fit_observed(found: Parameters, X: Matrix, rows: Groups) -> Observed:
     part = rows.spread(squares) - hidden
     length = part * rows.spread(free)
     xp = namespace(length)
-    others = xp.clip(1.0 - own * scales, 0.5, None)
+    others = clip(1.0 - own * scales, 0.5, None)
     inner = (inner - own * sqnorms) / others
-    fitted = xp.clip(ratio(inner, length), 0.0, None)
+    fitted = clip(ratio(inner, length), 0.0, None)
     alone = rows.spread(rows.sizes) < 3
     fitted = xp.where(alone | (length <= 0), scales, fitted)
-    left = xp.clip(sqnorms - fitted**2 * length, 0.0, None)
+    left = clip(sqnorms - fitted**2 * length, 0.0, None)
     before = to_device(widen(found.noise_levels), rows.labels) / unit
     cells = p - holes
-    variances = left / xp.clip(cells - 1.0, 1.0, None)
+    variances = left / clip(cells - 1.0, 1.0, None)
     variances = xp.where(alone | (cells < 2), before**2, variances)
     # What an error is made of: the noise of a row, and how much of the centre it has.
     errors = xp.where(alone, xp.zeros_like(length), ratio(variances, length)) ** 0.5

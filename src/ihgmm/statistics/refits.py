@@ -15,6 +15,7 @@ from ihgmm.matrix import Matrix, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     Groups,
     cast_like,
+    clip,
     draw_rows,
     few_rows,
     pick,
@@ -128,9 +129,8 @@ class _Judge:
 
 def excess(lengths: Tall, typical: float) -> Tall:
     """Return ``(typical / lengths)**2``, 100 at most."""
-    xp = namespace(lengths)
     # Directions of rows ten times shorter than usual are noise, and that is enough.
-    return (typical / xp.clip(lengths, typical / 10, None)) ** 2
+    return (typical / clip(lengths, typical / 10, None)) ** 2
 
 
 def _learn(

@@ -16,6 +16,7 @@ import numpy as np
 from ihgmm.matrix import Matrix, Tall, namespace
 from ihgmm.matrix.tall import (
     Groups,
+    clip,
     one_hot,
     pick,
     ratio,
@@ -71,7 +72,7 @@ def residuals(
     """
     centers = centers.astype(np.float64)
     # A row may be all of its centre.
-    share = namespace(scales).clip(weights * scales, None, 0.9)
+    share = clip(weights * scales, None, 0.9)
     # A row that is part of its centre has too large a t**2 along a similar centre, by
     # up to this much.
     cos, load = np.square(unit_rows(centers) @ unit_rows(centers).T), 1 - accuracy

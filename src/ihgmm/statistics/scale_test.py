@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaincc, ndtr
 
-from ihgmm._checks import check_matrix, generator, labelled_rows
+from ihgmm._checks import check_matrix, data_and_labels, generator, labelled_rows
+from ihgmm._html import scale_test_html
 from ihgmm._text import SCALE_ASSUMPTIONS, scale_recommendation, scale_table
 from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import (
     Groups,
+    clip,
     few_rows,
     number,
     ratio,
@@ -28,7 +30,15 @@ from ihgmm.statistics.correlation import Along, variance_ratios
 
 
 class Advice(StrEnum):
-    """Which mixture to use."""
+    """Which mixture to use.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm, scale_heterogeneity_test
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> scale_heterogeneity_test(X, kinds).advice.name
+    'IHGMM'
+    """
 
     IHGMM = "Ih-GMM"
     CLASSICAL = "classical mixture"
@@ -91,6 +101,14 @@ class ScaleTest:
         entries would make it, as rows of other clusters show; about 1 for independent
         noise. NaN where no other cluster tells; there entries are taken to be
         independent.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm, scale_heterogeneity_test
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> test = scale_heterogeneity_test(X, kinds)
+    >>> test.p_value < 0.001, round(test.spread, 1)
+    (True, 0.5)
     """
 
     p_value: float
@@ -157,6 +175,9 @@ class ScaleTest:
         """Which mixture to use, in words, with the figures that speak for it."""
         return scale_recommendation(self)
 
+    def _repr_html_(self) -> str:
+        return scale_test_html(self)
+
     def __repr__(self) -> str:
         return (
             f"ScaleTest(p_value={self.p_value:.3g}, statistic={self.statistic:.3g}, "
@@ -179,10 +200,10 @@ def scale_heterogeneity_test(
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The data; also a torch tensor or another library's array, on its device.
-    labels : array-like of shape (n_samples,)
-        The cluster of each row: labels of any kind, known or found by
-        :class:`ihgmm.IhSC`. Rows with -1, beside clusters numbered from 0, are left
-        out.
+    labels : array-like of shape (n_samples,), or fitted estimator
+        The cluster of each row: labels of any kind, known or found. A fitted model
+        stands for its ``labels_``. Rows with -1, beside clusters numbered from 0, are
+        left out.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the split into halves. Other splits give other p-values, all valid;
         to choose among them is not.
@@ -217,6 +238,7 @@ def scale_heterogeneity_test(
     >>> scale_heterogeneity_test(X, labels).p_value > 0.05
     True
     """
+    X, labels = data_and_labels(X, labels)
     data = check_matrix(X)
     classes, codes, strange = labelled_rows(labels, data)
     if strange is not None:
@@ -308,9 +330,7 @@ def row_figures(
     v = v * widen(square > spread(rounding))
     # What y * u and the mean took of the noise; with one feature, all of it.
     rest = spread(1 - power) * (1 - weight)
-    noise = xp.clip(
-        ratio(noise, xp.where(rest > 1e-9, rest, 0 * rest), np.inf), 0, None
-    )
+    noise = clip(ratio(noise, xp.where(rest > 1e-9, rest, 0 * rest), np.inf), 0, None)
     gain = ratio(v, square**1.5) * spread(length[other, 0])
     level = np.einsum("ij,ij->i", u, means)
     last = Along(*sums[:3]), sums[3]
@@ -399,7 +419,7 @@ def _raised(a: Tall, share: Tall) -> Tall:
     # order, no part in the mean of the statistic, where sum(e)**2 - sum(e**2) of a row
     # has the weight sum((u * d)**2) ** (-3 / 2).
     factor = 2.5 - 2.5**0.5
-    share = namespace(a).clip(share, 0.0, 0.9)  # the factor below has no bound
+    share = clip(share, 0.0, 0.9)  # the factor below has no bound
     return a * (1 + factor * share / (1 - share))
 
 
@@ -420,7 +440,7 @@ def _weights(X: Matrix, groups: Groups) -> Tall:
     means = groups.weighted_sums(X, 1 / size).astype(np.float64)
     cross, squares = groups.inner_products(X, means), (means**2).sum(axis=1)
     xp = namespace(cross)
-    left = xp.clip(X.sqnorms - 2 * cross + spread(squares), 0.0, None)
+    left = clip(X.sqnorms - 2 * cross + spread(squares), 0.0, None)
     mean = groups.row_sums(left) / spread(np.maximum(sizes - 1, 1))
     # The expectation of what is left is (1 - 2 / size) * noise + mean / size. The
     # bound keeps one quiet row from being all of the mean.

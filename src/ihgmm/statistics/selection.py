@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,9 +19,10 @@ from ihgmm._checks import (
     generator,
     hint_at_counts,
 )
+from ihgmm._html import count_html
 from ihgmm._text import automatic_count_warnings, count_summary
 from ihgmm._warnings import warn
-from ihgmm.matrix import Matrix, namespace, only, to_host
+from ihgmm.matrix import Matrix, namespace, on_few_rows, only, to_host
 from ihgmm.matrix.tall import number
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.eigen import leading_eigenpairs
@@ -92,6 +95,14 @@ class ClusterCount:
         What was measured for each number tried; for "combined" only.
     required_strength : float
         Prediction strength from which a number of clusters counts as stable.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm, select_n_clusters
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> count = select_n_clusters(X, random_state=0)
+    >>> count.n_clusters, count.rank, count.confidence.value
+    (3, 3, 'high')
     """
 
     n_clusters: int
@@ -151,6 +162,9 @@ class ClusterCount:
         # It then has length 1 / (1 - share of its mean) or more, each other one has 1.
         return (1 - self.largest_mean) * max(self.n_features - 1, 2) < 1
 
+    def _repr_html_(self) -> str:
+        return count_html(self)
+
     def __repr__(self) -> str:
         return (
             f"ClusterCount(n_clusters={self.n_clusters}, rank={self.rank}, "
@@ -179,14 +193,14 @@ class ClusterCount:
         return plot_count(self, ax)
 
     def plot_evidence(self, ax: Any = None) -> Any:
-        """Draw what each side says of each number tried; return the axes."""
+        """Draw the evidence for each number tried; return the axes."""
         from ihgmm.plotting.eigenvalues import plot_evidence
 
         if not self.evidence:
             raise ValueError(
-                f"This count (method={self.method!r}, rank={self.rank}) looked from "
-                "one side, or at too few rows; plot() draws its eigenvalues. Evidence "
-                "from several sides comes from select_n_clusters(X, method='auto')."
+                f"This count (method={self.method!r}, rank={self.rank}) used one "
+                "criterion, or too few rows; plot() draws its eigenvalues. "
+                "select_n_clusters(X, method='auto') compares several criteria."
             )
         return plot_evidence(self, ax)
 
@@ -198,7 +212,7 @@ class ClusterCount:
             raise ValueError(
                 f"This count (method={self.method!r}, rank={self.rank}) has no "
                 "prediction strengths; plot() draws its eigenvalues. They come from "
-                "select_n_clusters(X, method='stability') where rows allow halves."
+                "select_n_clusters(X, method='stability') if rows can be halved."
             )
         return plot_strengths(self, ax)
 
@@ -228,7 +242,7 @@ def select_n_clusters(
         hollow Gram matrix and then, in up to 8 million entries, looks whether the
         cosines show more.
     method : {"auto", "parallel", "stability"}
-        ``"auto"`` looks from several sides, see the notes, and names the plausible
+        ``"auto"`` weighs several criteria, see the notes, and names the plausible
         numbers. ``"parallel"`` counts the directions that stand out from noise: the
         quickest, and right when the noise of entries is independent and the patterns
         are linearly independent. ``"stability"`` asks how many clusters those
@@ -352,7 +366,34 @@ def count_clusters(
     Where rows are many more than features, so many are drawn that about ``max_entries``
     are left. See :func:`select_n_clusters`.
     """
-    X = _draw_rows(_draw_by_weights(X, rng), max_entries, rng)
+    X = _draw_by_weights(X, rng)
+    count = partial(
+        _count, gram=gram, max_clusters=max_clusters, method=method, n_flips=n_flips
+    )
+    rows = _rows_to_count(X, max_entries, rng)
+    if rows is None:
+        return count(X, rng)
+    found, used = on_few_rows(X, rows, partial(_counted, count, rng))
+    rng.bit_generator.state = used.bit_generator.state  # another process may have it
+    return found
+
+
+def _counted(
+    count: Callable[..., ClusterCount], rng: np.random.Generator, X: Matrix
+) -> tuple[ClusterCount, np.random.Generator]:
+    return count(X, rng), rng
+
+
+def _count(
+    X: Matrix,
+    rng: np.random.Generator,
+    *,
+    gram: CountGram,
+    max_clusters: int,
+    method: Method,
+    n_flips: int | None,
+) -> ClusterCount:
+    """Count the clusters of all rows."""
     n, p = X.shape
     most = min(max_clusters, n - 1, p)
     # What signs leave of one pattern in so few features may hide another.
@@ -466,16 +507,17 @@ def _draw_by_weights(X: Matrix, rng: np.random.Generator) -> Matrix:
     return only(X, keep).weighted(None)
 
 
-def _draw_rows(X: Matrix, max_entries: int, rng: np.random.Generator) -> Matrix:
-    """Draw rows where there are very many and many more than features."""
+def _rows_to_count(
+    X: Matrix, max_entries: int, rng: np.random.Generator
+) -> np.ndarray | None:
+    """Draw rows where there are very many and many more than features; else None."""
     n, p = X.shape
     rows = int(max(max_entries * (n / max(X.n_entries, 1)), 4 * p))
-    if n <= 1.5 * rows:
-        # So little is gone through many times: not on a cluster.
-        small = X.distributed and X.n_entries <= 1.5 * max_entries
-        return X.to_memory() if small else X
-    keep = np.sort(rng.choice(n, rows, replace=False, shuffle=False))
-    return X.by_rows().take(keep)
+    if n > 1.5 * rows:
+        return np.sort(rng.choice(n, rows, replace=False, shuffle=False))
+    # So little is gone through many times: not on many workers.
+    small = X.distributed and X.n_entries <= 1.5 * max_entries
+    return np.arange(n) if small else None
 
 
 def _largest_column(X: Matrix) -> dict[str, Any]:

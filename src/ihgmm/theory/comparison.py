@@ -18,6 +18,12 @@ def loeffler_threshold(n_samples: int, n_features: int, n_clusters: int) -> floa
     """Return ``max(K**10.5 * sqrt(p / n), sqrt(log n))`` (Löffler et al. 2021).
 
     Spectral clustering of a Gaussian mixture.
+
+    Examples
+    --------
+    >>> from ihgmm.theory import loeffler_threshold
+    >>> round(loeffler_threshold(500, 200, 2), 1)
+    915.9
     """
     n, p, k = _check_size(n_samples, n_features, n_clusters)
     return float(max(k**10.5 * np.sqrt(p / n), np.sqrt(np.log(n))))
@@ -27,6 +33,12 @@ def chen_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
     """Return ``sqrt((1 + sqrt(1 + K*p / (n log n))) * log n)`` (Chen and Yang 2021).
 
     The semidefinite relaxation of k-means for a Gaussian mixture.
+
+    Examples
+    --------
+    >>> from ihgmm.theory import chen_threshold
+    >>> round(chen_threshold(500, 200, 4), 2)
+    3.63
     """
     n, p, k = _check_size(n_samples, n_features, n_clusters)
     log = np.log(n)
@@ -36,8 +48,14 @@ def chen_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
 def ndaoud_threshold(n_samples: int, n_features: int, n_clusters: int = 2) -> float:
     """Return ``sqrt((1 + sqrt(1 + 2*p / (n log n))) * log n)`` (Ndaoud 2022).
 
-    Lloyd's iterations from the leading eigenvector of the hollowed Gram matrix, for two
-    symmetric components; NaN unless there are 2 clusters.
+    The method is Lloyd's iterations from the leading eigenvector of the hollow Gram
+    matrix, for two symmetric components. The result is NaN unless there are 2 clusters.
+
+    Examples
+    --------
+    >>> from ihgmm.theory import ndaoud_threshold
+    >>> round(ndaoud_threshold(500, 200), 2), ndaoud_threshold(500, 200, 3)
+    (3.58, nan)
     """
     n, p, k = _check_size(n_samples, n_features, n_clusters)
     return chen_threshold(n, p, 2) if k == 2 else np.nan
@@ -47,6 +65,12 @@ def zhang_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
     """Return ``max(K * sqrt(p / n), sqrt(log n))`` (Zhang and Zhou 2024).
 
     Spectral clustering of a sub-Gaussian mixture.
+
+    Examples
+    --------
+    >>> from ihgmm.theory import zhang_threshold
+    >>> round(zhang_threshold(500, 200, 4), 2)
+    2.53
     """
     n, p, k = _check_size(n_samples, n_features, n_clusters)
     return float(max(k * np.sqrt(p / n), np.sqrt(np.log(n))))
@@ -56,6 +80,12 @@ def ihsc_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
     """Return ``sqrt(K * log d) * max(1, (p / n)**(1/4))``, ``d = max(n, p)``.
 
     The paper's own, Corollary 1: IhSC for the individual-heterogeneous mixture.
+
+    Examples
+    --------
+    >>> from ihgmm.theory import ihsc_threshold
+    >>> [round(ihsc_threshold(500, p, 4), 1) for p in (200, 5_000, 50_000)]
+    [5.0, 10.4, 20.8]
     """
     return default_separation(*_check_size(n_samples, n_features, n_clusters), 1.0)
 

@@ -180,7 +180,17 @@ def signal_condition_number(labels: Any, scales: Any, centers: Any) -> float:
 
 @dataclass(frozen=True, eq=False)
 class IdealEmbedding:
-    """What the spectral algorithm would see without noise (Lemma 1)."""
+    """What the spectral algorithm would see without noise (Lemma 1).
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
+    >>> from ihgmm.theory import ideal_embedding
+    >>> ideal = ideal_embedding(s.labels, s.scales, s.centers)
+    >>> ideal.singular_vectors.shape, ideal.rotation.shape
+    ((500, 4), (4, 4))
+    """
 
     #: U, n by K; row i is ``scale_i / sqrt(weighted size)`` times one of ``rotation``.
     singular_vectors: np.ndarray
@@ -210,7 +220,17 @@ def ideal_embedding(labels: Any, scales: Any, centers: Any) -> IdealEmbedding:
 
 @dataclass(frozen=True)
 class Incoherence:
-    """The incoherence parameters of a signal (section 4, Definition 1)."""
+    """The incoherence parameters of a signal (section 4, Definition 1).
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
+    >>> from ihgmm.theory import incoherence
+    >>> found = incoherence(s.labels, s.scales, s.centers)
+    >>> found.largest == max(found.entries, found.samples, found.features)
+    True
+    """
 
     #: mu_0, the largest squared entry over the mean squared entry.
     entries: float
@@ -254,6 +274,15 @@ class ModelParameters:
     """All numbers that the theorem depends on.
 
     Use :func:`dataclasses.replace` to see what a change of one of them does.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.theory import model_parameters
+    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
+    >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
+    >>> round(found.separation, 1), found.balance, round(found.condition_number, 1)
+    (15.0, 1.0, 1.0)
     """
 
     n_samples: int  #: n

@@ -29,7 +29,17 @@ from ihgmm.theory.definitions import (
 
 @dataclass(frozen=True)
 class EntryConstants:
-    """The constants of Assumption 1, as sharp as the centres allow."""
+    """The constants of Assumption 1, as sharp as the centres allow.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
+    >>> from ihgmm.theory import entry_constants
+    >>> constants = entry_constants(s.centers)
+    >>> constants.largest_entry > constants.smallest_norm
+    True
+    """
 
     #: C_Theta, the largest absolute entry of the centres.
     largest_entry: float
@@ -172,7 +182,19 @@ class _Ratios:
 
 @dataclass(frozen=True)
 class TheoremConditions(_Ratios):
-    """Left side over right side of each condition of Theorem 1."""
+    """Left side over right side of each condition of Theorem 1.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.theory import model_parameters
+    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
+    >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
+    >>> from ihgmm.theory import theorem_conditions
+    >>> conditions = theorem_conditions(found)
+    >>> conditions.smallest < 1  # not all are met
+    True
+    """
 
     product: float  #: The condition on ``n * p``.
     features: float  #: The condition on p.
@@ -216,7 +238,18 @@ def theorem_conditions(parameters: ModelParameters) -> TheoremConditions:
 
 @dataclass(frozen=True)
 class PerturbationConditions(_Ratios):
-    """Large side over small side of each condition of the perturbation theorem."""
+    """Large side over small side of each condition of the perturbation theorem.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.theory import model_parameters
+    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
+    >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
+    >>> from ihgmm.theory import perturbation_conditions
+    >>> perturbation_conditions(found).smallest < 1  # not all are met
+    True
+    """
 
     product: float  #: The condition on ``sqrt(n * p)``.
     features: float  #: The condition on p.
@@ -231,6 +264,17 @@ def perturbation_conditions(parameters: ModelParameters) -> PerturbationConditio
     They are those of the subspace perturbation theorem of Cai, Li, Chi, Poor and Chen
     (2021) when nothing is missing, in the true kappa_P, sigma_K and mu_1. All are at
     least 1/2 where those of Theorem 1 are at least 1.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.theory import model_parameters
+    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
+    >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
+    >>> from ihgmm.theory import perturbation_conditions
+    >>> conditions = perturbation_conditions(found)
+    >>> round(conditions.smallest, 4)  # below 1: not all are met
+    0.0119
     """
     q = parameters
     n, p, k, log = q.n_samples, q.n_features, q.n_clusters, q.log_size
@@ -247,7 +291,15 @@ def perturbation_conditions(parameters: ModelParameters) -> PerturbationConditio
 
 @dataclass(frozen=True)
 class CorollaryConditions(_Ratios):
-    """Left side over right side of each condition of Corollary 1."""
+    """Left side over right side of each condition of Corollary 1.
+
+    Examples
+    --------
+    >>> from ihgmm.theory import corollary_conditions
+    >>> conditions = corollary_conditions(500, 200, 4, separation=20.0)
+    >>> round(conditions.separation, 1)
+    4.0
+    """
 
     product: float  #: The condition on ``n * p``.
     features: float  #: The condition on p.
@@ -288,7 +340,19 @@ def corollary_conditions(
 
 @dataclass(frozen=True)
 class ErrorTerms:
-    """The terms of an error bound, up to an unknown constant."""
+    """The terms of an error bound, up to an unknown constant.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.theory import model_parameters
+    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
+    >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
+    >>> from ihgmm.theory import error_bound
+    >>> terms = error_bound(found)
+    >>> terms.diagonal < terms.noise  # the zero diagonal costs less than the noise
+    True
+    """
 
     #: What zeroing the diagonal of the Gram matrix costs; it does not depend on the
     #: noise, and no separation makes it small.
@@ -307,6 +371,17 @@ def error_bound(parameters: ModelParameters) -> ErrorTerms:
 
     Up to a constant, ``kappa_P**2 * sqrt(mu * K / n)`` times the total bounds the
     largest row error of the singular vectors.
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm
+    >>> from ihgmm.theory import model_parameters
+    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
+    >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
+    >>> from ihgmm.theory import error_bound
+    >>> terms = error_bound(found)
+    >>> round(terms.total, 2)
+    0.11
     """
     q = parameters
     n, log, kappa = q.n_samples, q.log_size, q.signal_condition_number

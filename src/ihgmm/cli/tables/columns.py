@@ -4,154 +4,273 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ihgmm._text import counted
 from ihgmm.cli.tables.table import Note, Request, Table, quote, quote_all
-from ihgmm.matrix.delimited import MISSING, is_number
+from ihgmm.matrix.delimited import MISSING, NumberStyle, number_style, unique_names
 
 
-def choose_columns(
-    arrow: Any, request: Request, file_notes: Sequence[Note] = ()
-) -> Table:
-    """Make a table of columns; notes say which are used and which are not, and why."""
+@dataclass(frozen=True)
+class Origin:
+    """How a table was read."""
+
+    python: str  # what reads it with pandas
+    phrases: Sequence[str] = ()  # such as "as UTF-16", to be told
+    decimal_point: str = "."
+    is_typed: bool = False  # text is text, even if it looks like numbers
+
+
+def choose_columns(arrow: Any, request: Request, origin: Origin) -> Table:
+    """Make a table of the columns that hold numbers, with what came beside them."""
     source, names = request.source, arrow.column_names
+    phrases = list(origin.phrases)
+    if len(set(names)) < len(names):
+        names, before = unique_names(names), names
+        new = [n for n, old in zip(names, before, strict=True) if n != old]
+        phrases.append(f"columns that have the name of another one as {quote_all(new)}")
     asked, request = request, request.resolve(names)
     if arrow.num_rows == 0:
         raise ValueError(f"{source} has a header but no rows.")
     request.check(names)
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise ValueError(f"{source} has several columns named {quote(min(twice))}.")
+    columns = dict(zip(names, arrow.columns, strict=True))
     beside: dict[str | None, np.ndarray] = {
-        name: np.array(arrow.column(name).to_pylist(), dtype=object)
+        name: np.array(columns[name].to_pylist(), dtype=object)
         for name in (request.label, request.ids)
         if name is not None
     }
     chosen = list(request.features or request.columns)
-    used: dict[str, Any] = {}
-    notes = list(file_notes)
-    for name in chosen or names:
-        if not chosen and (name in beside or name in request.dropped):
-            continue
-        values = _numbers(arrow.column(name))
-        reason = _reason_against(name, arrow.column(name), values, request)
-        if reason is None:
-            used[name] = values
-        elif chosen:
-            raise ValueError(f"{source}: column {quote(name)} {reason}.")
-        else:
-            start = f"Left out column {quote(name)}: it"
-            on_page = reason.on_page or reason.text
-            notes.append(Note(f"{start} {reason}.", f"{start} {on_page}."))
+    passed = {*beside, *request.dropped}
+    judged = {
+        name: _judge(name, columns[name], origin, asked_for=bool(chosen))
+        for name in (chosen or names)
+        if chosen or name not in passed
+    }
+    used = {name: each for name, each in judged.items() if each.values is not None}
+    left_out = {name: each.reason for name, each in judged.items() if each.reason}
+    if chosen and left_out:
+        name, reason = next(iter(left_out.items()))
+        raise ValueError(f"{source}: column {quote(name)} cannot be used: {reason}.")
     if not used:
         raise ValueError(
             f"{source} has no numeric columns beside those named; it has "
-            f"{quote_all(names)}. {' '.join(map(str, notes[:2]))}".rstrip()
+            f"{quote_all(names)}. {left_out_note(left_out)}".rstrip()
         )
-    most = 8  # more would push the results off the screen
-    if len(notes) > most:
-        notes[most:] = [Note(f"Left out {len(notes) - most} more such columns.")]
-    taken = asked.notes(request.label, request.ids)
+    styled = [name for name, each in used.items() if each.style]
+    if styled:
+        phrases.append(_style_phrase(styled, columns, origin.decimal_point))
+    notes = [Note(f"Read {', '.join(phrases)}.")] if phrases else []
+    notes += asked.notes(request.label, request.ids)
     if not chosen:
-        taken += [_label_note(name) for name in used if _looks_like_labels(arrow, name)]
+        notes += [_label_note(n) for n in used if _looks_like_labels(n, columns[n])]
+        ids = [name for name, each in judged.items() if each.may_be_ids]
+        if ids and request.ids is None:
+            name = quote(ids[0])
+            hint = (
+                f"If column {name} names the rows, add --id-column {name}; to cluster "
+                "by numbers in it, name it in --columns."
+            )
+            notes.append(Note(hint, ""))
+    notes += [each.warning for each in judged.values() if each.warning]
     return Table(
         source,
-        np.column_stack(list(used.values())),
+        np.column_stack([each.values for each in used.values()]),
         beside.get(request.ids, np.arange(1, arrow.num_rows + 1)),
         "row" if request.ids is None else request.ids,
         beside.get(request.label),
         list(used),
-        [Note(f"Used {len(used)} columns: {quote_all(list(used))}."), *taken, *notes],
+        notes,
+        is_mixed=True,
+        left_out=left_out,
+        python=_python(origin.python, names, used),
     )
 
 
-def _numbers(column: Any) -> np.ndarray | None:
-    """Return a column as float64 with NaN for missing cells; None if not numeric."""
+def describe_columns(table: Table) -> Table:
+    """Return a table with notes of the columns that are used, and of those not."""
+    names = table.names or []
+    notes = [Note(f"Used {counted(len(names), 'column')}: {quote_all(names)}.")]
+    if table.left_out:
+        notes.append(Note(left_out_note(table.left_out)))
+    return replace(table, notes=[*notes, *table.notes])
+
+
+def left_out_note(left_out: dict[str, str], most: int = 8) -> str:
+    """Say which columns are left out, and why: those of one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in left_out.items():
+        reasons.setdefault(reason, []).append(name)
+    told = [
+        f"{quote_all(names, 4)} ({reason})"
+        for reason, names in list(reasons.items())[:most]
+    ]
+    more = ", and others" * (len(reasons) > most)
+    count = counted(len(left_out), "column")
+    return f"Left out {count}: {', '.join(told)}{more}." if left_out else ""
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What is made of a column."""
+
+    values: np.ndarray | None = None  # its numbers; None if it is not used
+    reason: str = ""  # why it is not used
+    style: NumberStyle | None = None  # how numbers are written, if not as for machines
+    may_be_ids: bool = False
+    warning: Note | None = None
+
+
+def _judge(name: str, column: Any, origin: Origin, *, asked_for: bool) -> _Judged:
+    """Return the numbers of a column, or why it is not used."""
+    judged = _judge_kind(name, column, origin)
+    if judged.values is None or asked_for:
+        return judged
+    if _looks_like_ids(name, column, judged.values):
+        what = "looks like ids: whole numbers, no two alike"
+        return _Judged(reason=what, may_be_ids=True)
+    return _Judged(reason="dates") if _looks_like_dates(judged.values) else judged
+
+
+def _judge_kind(name: str, column: Any, origin: Origin) -> _Judged:
+    """Return the numbers of a column, or why it has none."""
     from pyarrow import float64, types
 
+    kind = column.type
+    if types.is_temporal(kind):
+        return _Judged(reason="dates")
     numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
-    if not any(is_kind(column.type) for is_kind in (*numeric, types.is_null)):
-        return None
-    # Whole numbers of more than 16 digits are rounded, not refused.
-    return np.asarray(column.cast(float64(), safe=False).to_numpy())
+    if any(is_kind(kind) for is_kind in (*numeric, types.is_null)):
+        # Whole numbers of more than 16 digits are rounded, not refused.
+        values = np.asarray(column.cast(float64(), safe=False).to_numpy())
+        return _Judged(reason="empty") if np.isnan(values).all() else _Judged(values)
+    if types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+    if not (types.is_string(column.type) or types.is_large_string(column.type)):
+        return _Judged(reason=f"holds {column.type}, not numbers")
+    return _judge_text(name, column, origin)
 
 
-def _reason_against(
-    name: str, column: Any, values: np.ndarray | None, request: Request
-) -> Note | None:
-    """Say why a column is not used; None if it is."""
-    if values is None:
-        return _reason_against_text(name, column, request)
-    if np.isnan(values).all():
-        return Note("is empty")
-    if request.features or request.columns or not _looks_like_ids(name, column):
-        return None
-    what = "looks like ids: whole numbers, no two alike"
-    remedy = "To cluster by it,"
-    if request.ids is None:
-        remedy = f"If so, add --id-column {quote(name)}; to cluster by it,"
-    return Note(f"{what}. {remedy} name it in --columns", what)
+def _judge_text(name: str, column: Any, origin: Origin) -> _Judged:
+    """Judge a column of text, which may be numbers as people write them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-
-def _reason_against_text(name: str, column: Any, request: Request) -> Note:
-    """Say what is in a column without numbers; a few bad cells are named."""
-    values = ["" if cell is None else str(cell) for cell in column.to_pylist()]
-    missing = {"", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", *MISSING}
-    cells = [(i, cell) for i, cell in enumerate(values, 1) if cell not in missing]
-    bad = [(i, cell) for i, cell in cells if not is_number(cell)]
-    grouped = bool(bad) and all(_has_thousands_separators(cell) for _, cell in bad)
-    remedy = ". If these are numbers, write them without thousands separators" * grouped
-    if 0 < len(bad) <= len(cells) // 2:
-        row, cell = bad[0]
-        return Note(
-            f"has {len(bad):,} of {len(cells):,} cells that are not numbers, the first "
-            f"is {quote(cell)} in row {row}{remedy}"
+    # What is missing, beside what pyarrow knows in columns of numbers.
+    gaps = ["", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "null", "NULL", *MISSING]
+    trimmed = pc.utf8_trim_whitespace(column.cast(pa.string()))
+    is_gap = pc.is_in(trimmed, value_set=pa.array(gaps))
+    cells = pc.if_else(is_gap, pa.scalar(None, pa.string()), trimmed)
+    n_cells = len(cells) - cells.null_count
+    if n_cells == 0:
+        return _Judged(reason="empty")
+    style, n_numbers = number_style(cells, origin.decimal_point)
+    if origin.is_typed:
+        n_numbers = 0
+    n_bad = n_cells - n_numbers
+    numbers = np.asarray(style.numbers(cells).to_numpy())
+    plain = r"^[+-]?[0-9.]*([eE][+-]?\d+)?$"
+    is_plain = pc.match_substring_regex(cells, plain)
+    if n_bad == 0 or pc.any(pc.and_not(style.matches(cells), is_plain)).as_py():
+        shown: NumberStyle | None = style
+    else:
+        shown = None
+    if n_bad == 0:
+        return _Judged(numbers, style=shown)
+    is_bad = pc.or_(pc.invert(style.matches(cells)), origin.is_typed)
+    row = pc.index(is_bad, True).as_py()
+    first = f"{quote(cells[row].as_py())} in row {row + 1}"
+    what = f"{n_bad:,} of {n_cells:,} cells that are not numbers, the first is {first}"
+    # Beyond one cell in ten text is no slip: such columns hold codes (12A), or answers.
+    if 10 * n_bad <= n_cells:
+        text = f"Column {quote(name)} has {what}: taken as missing."
+        cure = f"Mend the file, or leave the column out: --drop-columns {quote(name)}."
+        return _Judged(
+            numbers, style=shown, warning=Note(f"{text} {cure}", text, loud=True)
         )
-    what = "does not hold numbers"
-    if cells:
-        what += f" but text such as {quote((bad or cells)[0][1])}{remedy}"
-    no_two_alike = len(set(values)) == len(values) > 1
-    if grouped or request.ids is not None or not no_two_alike:
-        return Note(what)
-    what += ". If it names the rows,"
-    on_page = f"{what} it could be shown beside them"
-    return Note(f"{what} add --id-column {quote(name)}", on_page)
+    if 2 * n_bad <= n_cells:
+        text = f"Left out column {quote(name)}, which has {what}."
+        cure = "To cluster by it, mend these cells, or empty them."
+        reason = f"{n_bad:,} of {n_cells:,} cells are not numbers"
+        return _Judged(reason=reason, warning=Note(f"{text} {cure}", text, loud=True))
+    known = cells.drop_null()
+    date = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?$"
+    if pc.all(pc.match_substring_regex(known, date)).as_py():
+        return _Judged(reason="dates")
+    alike = len(known.unique()) < len(column) or len(column) == 1
+    text = f"text such as {first.rpartition(' in row ')[0]}"
+    return _Judged(reason=text, may_be_ids=not alike)
 
 
-def _has_thousands_separators(cell: str) -> bool:
-    """Return whether a cell is a number such as 1,234.5 or 1.234,5 or 1 234."""
-    spaces = r"'\u2019 \u00a0\u202f"
-    point = rf"([,{spaces}]\d{{3}})+(\.\d+)?"
-    comma = rf"([.{spaces}]\d{{3}})+(,\d+)?"
-    return re.fullmatch(rf"[+-]?\d{{1,3}}({point}|{comma})", cell) is not None
+def _style_phrase(names: list[str], columns: dict[str, Any], point: str) -> str:
+    """Say how numbers were read that are written as people do, with an example."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = columns[names[0]].cast(pa.string()).drop_null()
+    style, _ = number_style(column, point)
+    numbers = style.numbers(column)
+    # The longest has most of what is special: groups, decimals, signs.
+    lengths = pc.if_else(pc.is_valid(numbers), pc.utf8_length(column), 0)
+    place = pc.index(lengths, pc.max(lengths)).as_py()
+    cell, number = column[place].as_py(), numbers[place].as_py()
+    example = f"{quote(cell)} is {number:.12g}"
+    return f"numbers as people write them in {quote_all(names)} ({example})"
 
 
-def _looks_like_ids(name: str, column: Any) -> bool:
+def _looks_like_ids(name: str, column: Any, values: np.ndarray) -> bool:
     """Return whether a column is named as ids are, and holds different integers."""
-    from pyarrow import types
-
     pattern = r"((?i:^|.*[ _.\-])(?i:u?u?id|key)|.*[a-z]I[Dd])$"
     # Programs name a column of row numbers so.
     row_numbers = name.lower() in ("", "index", "unnamed: 0")
     return bool(
         (row_numbers or re.match(pattern, name))
-        and types.is_integer(column.type)
-        and column.null_count == 0
+        and (values == np.round(values)).all()  # which NaN is not
         and len(column.unique()) == len(column) > 1
     )
 
 
-def _looks_like_labels(arrow: Any, name: str) -> bool:
+def _looks_like_dates(values: np.ndarray) -> bool:
+    """Return whether whole numbers are all days such as 20240131."""
+    known = values[~np.isnan(values)]
+    year, month, day = known // 10_000, known // 100 % 100, known % 100
+    plausible = (year >= 1900) & (year <= 2100) & (month >= 1) & (month <= 12)
+    return bool((plausible & (day >= 1) & (day <= 31)).all())
+
+
+def _looks_like_labels(name: str, column: Any) -> bool:
     """Return whether a column is named as labels are, and holds integers."""
     from pyarrow import types
 
     pattern = r"(?i)(.*[ _.\-])?(label|class|cluster|type|target)s?$"
-    return bool(re.match(pattern, name) and types.is_integer(arrow.column(name).type))
+    return bool(re.match(pattern, name) and types.is_integer(column.type))
 
 
 def _label_note(name: str) -> Note:
     what = f"Column {quote(name)} is used as a feature. If it holds known labels,"
     on_page = f"{what} it should be named as such and not be clustered by."
     return Note(f"{what} add --label-column {quote(name)}.", on_page)
+
+
+def _python(
+    read: str, names: Sequence[str], used: dict[str, _Judged]
+) -> tuple[str, ...]:
+    """Return the lines that take the same columns of a frame of pandas."""
+    others = [name for name in names if name not in used]
+    select = f"[{list(used)}]"
+    if len(used) > 8 > len(others):
+        select = f".drop(columns={others})" if others else ""
+    lines = ["import pandas as pd", "", f"X = {read}{select}"]
+    for style in {each.style for each in used.values() if each.style}:
+        styled = [name for name, each in used.items() if each.style == style]
+        strip = ascii(f"{style.groups}|[$€£¥%\\s]")
+        change = f'.astype(str).str.replace({strip}, "", regex=True)'
+        if style.decimal_point == ",":
+            change += '.str.replace(",", ".")'
+        lines += [f"for name in {styled}:", f"    X[name] = X[name]{change}"]
+    if any(each.style or np.isnan(each.values).any() for each in used.values()):
+        # Cells without a number, and those that are no numbers, are NaN.
+        lines.append('X = X.apply(pd.to_numeric, errors="coerce")')
+    return (*lines, "X = X.astype(float)")

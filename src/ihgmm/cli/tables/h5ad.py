@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ihgmm.cli.tables.table import Note, Request, Table, quote_all
-from ihgmm.matrix.files import Frame, open_data
+from ihgmm.matrix.files import Frame, near, open_data
 
 
 def read_h5ad(path: Path, request: Request, memory: float) -> Table:
@@ -23,7 +23,7 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
         if names:
             raise ValueError(
                 f"{option}: columns of {path} cannot be chosen; that option is for "
-                "CSV, TSV and Parquet files."
+                "tables."
             )
     X = open_data(path)
     # Beside each entry of a sparse matrix stands its place.
@@ -32,11 +32,7 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
     ids, labels, id_name, notes = _beside(path, request, X.shape[0])
     if stays:
         notes = [Note("The data are read block by block."), *notes]
-        if request.features is not None and X.names != list(request.features):
-            raise ValueError(
-                f"{path} has other variables than the model was fitted on, or in "
-                "another order. Put them in that order, or give more --memory."
-            )
+    read = ("import anndata", "", f"X = anndata.read_h5ad({str(path)!r}).X")
     table = Table(
         request.source,
         X if stays else X.to_memory().array,  # type: ignore[attr-defined]
@@ -46,8 +42,9 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
         X.names,
         notes,
         is_sparse=X.has_gaps,
+        python=() if stays else read,
     )
-    return table if stays else request.order(table)
+    return request.order(table)
 
 
 def _beside(
@@ -63,7 +60,8 @@ def _beside(
     ):
         if name is not None and name not in frame.names:
             raise ValueError(
-                f"{option} {name!r}: obs of {path} has no such column; it has "
+                f"{option} {name!r}: obs of {path} has no such column"
+                f"{near(name, frame.names)}; it has "
                 f"{quote_all(frame.names) or 'none'}."
             )
         found.append(None if name is None else frame.read(name))

@@ -7,32 +7,32 @@ from dataclasses import replace
 import numpy as np
 
 from ihgmm._text import counted, percent
+from ihgmm.cli.tables.cells import Cells
 from ihgmm.cli.tables.table import Note, Request, Table, quote
-from ihgmm.matrix import Matrix
 
-HANDLING = ("error", "drop", "fit")
+HANDLING = ("auto", "fit", "drop", "error")
 
 
-def handle_missing(table: Table, request: Request, handling: str) -> Table:
+def handle_missing(
+    table: Table, request: Request, handling: str, cells: Cells
+) -> Table:
     """Refuse missing cells, leave out the rows that have them, or keep and count them.
 
-    ``handling`` is one of :data:`HANDLING`.
+    ``handling`` is one of :data:`HANDLING` but ``"auto"``.
     """
-    if table.is_sparse:
-        return table  # the estimator names the place of a NaN
-    source = request.source
-    # Of data on disk, what is missing is counted and not kept.
-    missing = None if table.on_disk else np.isnan(table.X)
-    rows, cells = _count_missing(table.X) if missing is None else _counts(missing)
+    source, rows, gaps = request.source, cells.incomplete, cells.gaps
     n, count = len(rows), int(rows.sum())
     if count == 0:
         return table
-    where, blamed = _places(table.names, cells)
+    where, blamed = _places(table.names, gaps)
     if handling == "fit":
-        total = int(cells.sum())
-        share = percent(total / (n * len(cells)))
-        text = f"Filled in {counted(total, 'missing cell')} ({share}), {where}."
-        return replace(table, notes=[*table.notes, Note(text)])
+        total = int(gaps.sum())
+        part = total / (n * len(gaps))
+        text = f"Filled in {counted(total, 'missing cell')} ({percent(part)}), {where}."
+        # Beyond a fifth results may not speak for the data.
+        note = Note(text, loud=part > 0.2)
+        return replace(table, notes=[*table.notes, note], has_missing=True)
+    missing = None if table.on_disk else np.isnan(table.X)
     cure = None
     # A model has its columns: none can be left out, nor can one without a name.
     if not (missing is None or table.names is None or request.features):
@@ -59,19 +59,9 @@ def handle_missing(table: Table, request: Request, handling: str) -> Table:
     labels = None if table.labels is None else table.labels[~rows]
     X = table.X.keep(np.flatnonzero(~rows)) if table.on_disk else table.X[~rows]
     kept = {"X": X, "ids": table.ids[~rows], "labels": labels}
-    return replace(table, **kept, notes=[*table.notes, note])
-
-
-def _counts(missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return which rows lack cells, and how many cells each column lacks."""
-    return np.asarray(missing.any(axis=1)), missing.sum(axis=0)
-
-
-def _count_missing(X: Matrix) -> tuple[np.ndarray, np.ndarray]:
-    """Return the same of data on disk, by one pass."""
-    blocks = list(X.map(lambda block: _counts(np.isnan(block.toarray()))))
-    rows, cells = zip(*blocks, strict=True)
-    return np.concatenate(rows), np.sum(cells, axis=0)
+    select = "X.dropna()" if table.is_mixed else "X[~np.isnan(X).any(axis=1)]"
+    lines = (*table.python, f"X = {select}") if table.python else ()
+    return replace(table, **kept, notes=[*table.notes, note], python=lines)
 
 
 def _places(

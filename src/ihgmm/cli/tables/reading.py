@@ -14,6 +14,8 @@ import errno
 import gzip
 import io
 import re
+import sys
+import tempfile
 import tokenize
 import zipfile
 import zlib
@@ -27,45 +29,97 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from ihgmm.cli.tables.columns import choose_columns
+from ihgmm.cli.tables.cells import examine, leave_out_constants
+from ihgmm.cli.tables.columns import Origin, choose_columns, describe_columns
 from ihgmm.cli.tables.h5ad import read_h5ad
 from ihgmm.cli.tables.memory import free_memory
 from ihgmm.cli.tables.missing import handle_missing
+from ihgmm.cli.tables.sheets import SHEET_ERRORS, load_sheet
 from ihgmm.cli.tables.table import Note, Request, Table, numbered_table, quote_all
 from ihgmm.matrix import Matrix, as_matrix
 from ihgmm.matrix.delimited import (
+    LARGEST_BLOCK,
     MISSING,
+    UTF16,
     choose_delimiter,
     first_rows,
     is_number,
     layout_of,
     open_text,
+    place_names,
 )
 from ihgmm.matrix.files import open_data
 
 Reader = Callable[[Path, Request, float], Table]
+STANDARD_INPUT = "-"  # what stands for it where a file is named
+# How files begin that are told by it. Archives are told by what is in them.
+STARTS = {
+    b"PAR1": ".parquet",
+    b"\x93NUMPY": ".npy",
+    b"\x89HDF": ".h5ad",
+    b"%%MatrixMarket": ".mtx",
+    b"\x1f\x8b": ".csv.gz",
+    b"{": ".jsonl",
+}
 BUILT_IN = ("iris", "wine", "digits", "demo")
 
 
-def read_table(request: Request, *, missing: str, memory: float | None = None) -> Table:
+def read_table(
+    request: Request, *, missing: str, memory: float | None = None, fills: bool = True
+) -> Table:
     """Read a file in one of the formats of ``READERS``, or a data set by its name.
 
-    Missing cells are handled as one of ``HANDLING`` says. Data that would take more
-    bytes than ``memory`` stay on disk. By default that is a quarter of what is free,
-    since a fit and what it makes of the data take up to three times as much again. A
-    ValueError says what is missing, empty or damaged.
+    Missing cells are handled as one of ``HANDLING`` says; ``"auto"`` leaves them for
+    the model to fill in if it ``fills`` cells, and leaves out their rows if it does
+    not. Columns that are constant are left out. Data that would take more bytes than
+    ``memory`` stay on disk. By default that is a quarter of what is free, since a fit
+    and what it makes of the data take up to three times as much again. A ValueError
+    says what is missing, empty or damaged.
     """
-    return handle_missing(open_table(request, memory), request, missing)
+    table = open_table(request, memory)
+    has_choice = table.is_mixed and table.source not in BUILT_IN
+    if missing == "auto":
+        missing = "fit" if fills else "drop"
+    cells = examine(table)
+    complete = handle_missing(table, request, missing, cells)
+    if complete.X.shape[0] < table.X.shape[0] and not table.on_disk:
+        cells = examine(complete)
+    table = leave_out_constants(complete, request, cells)
+    return describe_columns(table) if has_choice or table.left_out else table
 
 
 def open_table(request: Request, memory: float | None = None) -> Table:
     """Read a table, or open it where it stays on disk, whatever cells are missing."""
     path = Path(request.source)
+    memory = free_memory() / 4 if memory is None else memory
+    if request.source == STANDARD_INPUT:
+        return _read_standard_input(request)
     if path.exists():
-        memory = free_memory() / 4 if memory is None else memory
         return _reader(path)(path, request, memory)
     request.refuse_names()
     return request.order(_built_in(request.source))
+
+
+def _read_standard_input(request: Request) -> Table:
+    """Read what is piped in: a format that its first bytes tell, or else text."""
+    content = sys.stdin.buffer.read()
+    if not content:
+        raise ValueError("Standard input is empty; pipe a table into the command.")
+    suffix = next((s for start, s in STARTS.items() if content.startswith(start)), "")
+    if content.startswith(b"PK"):
+        with explain_damage(Path("-.npz"), zipfile.BadZipFile):
+            names = zipfile.ZipFile(io.BytesIO(content)).namelist()
+        suffix = ".npz" if any(name.endswith(".npy") for name in names) else ".xlsx"
+    with tempfile.TemporaryDirectory() as folder:
+        # Readers take a path, and all that they read is in memory.
+        path = Path(folder) / f"standard-input{suffix or '.csv'}"
+        path.write_bytes(content)
+        try:
+            table = _reader(path)(path, request, float("inf"))
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(path), "Standard input")) from error
+    lines = [line.replace(repr(str(path)), '"FILE"') for line in table.python]
+    return replace(table, python=tuple(lines))
 
 
 def _reader(path: Path) -> Reader:
@@ -75,10 +129,10 @@ def _reader(path: Path) -> Reader:
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
     suffix = _suffix(path)
-    if suffix in (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers"):
+    if suffix in (".xls", ".xlsb", ".ods", ".numbers"):
         raise ValueError(
-            f"{path} is a spreadsheet; save the sheet with the data as CSV (UTF-8) and "
-            "give that file."
+            f"{path} is a spreadsheet of a kind that is not read; save it as .xlsx, or "
+            "the sheet with the data as CSV (UTF-8)."
         )
     if suffix not in READERS:
         raise ValueError(
@@ -97,9 +151,18 @@ def _built_in(name: str) -> Table:
 
     if name == "demo":
         X, labels = make_ihgmm(600, 200, 4, scale_ratio=20.0, random_state=0)
-        return numbered_table(name, X, labels=labels)
+        call = "X, labels = make_ihgmm(600, 200, 4, scale_ratio=20.0, random_state=0)"
+        lines = ("from ihgmm import make_ihgmm", "", call)
+        return numbered_table(name, X, labels=labels, python=lines)
+    lines = ("import pandas as pd", "from ihgmm.datasets import load_dataset", "")
+    lines += (f"X = pd.DataFrame(load_dataset({name!r}).data)",)
     if name in BUILT_IN:
         bunch = getattr(datasets, f"load_{name}")()
+        lines = (
+            "from sklearn import datasets",
+            "",
+            f"X = datasets.load_{name}(as_frame=True).data",
+        )
     elif name in list_datasets():
         bunch = load_dataset(name)
     else:
@@ -110,6 +173,8 @@ def _built_in(name: str) -> Table:
         np.asarray(bunch.data, dtype=np.float64),
         labels=np.asarray(bunch.target_names)[bunch.target],
         names=[str(feature) for feature in bunch.feature_names],
+        is_mixed=True,
+        python=lines,
     )
 
 
@@ -147,6 +212,7 @@ def _damaged(path: Path, reason: str) -> ValueError:
 def _by_blocks(
     head: Any,
     request: Request,
+    origin: Origin,
     open_columns: Callable[[list[str]], Matrix],
     read_columns: Callable[[list[str]], Any],
 ) -> Table:
@@ -154,7 +220,7 @@ def _by_blocks(
 
     Columns are chosen by the first rows, ``head``; ids and labels are read as a whole.
     """
-    table = choose_columns(head, request)
+    table = choose_columns(head, request, origin)
     request = request.resolve(head.column_names)
     X = open_columns(table.names or [])
     ids, labels = np.arange(1, X.shape[0] + 1), None
@@ -166,52 +232,84 @@ def _by_blocks(
         labels = None if request.label is None else cells[request.label]
     text = "The data are read block by block"
     notes = [Note(f"{text}; columns were chosen by the first {head.num_rows:,} rows.")]
-    return replace(table, X=X, ids=ids, labels=labels, notes=[*notes, *table.notes])
+    # What pandas would read does not fit in memory.
+    kept = {"X": X, "ids": ids, "labels": labels, "python": ()}
+    return replace(table, **kept, notes=[*notes, *table.notes])
 
 
 def _read_parquet(path: Path, request: Request, memory: float) -> Table:
     import pyarrow as pa
     import pyarrow.parquet
 
+    origin = Origin(f"pd.read_parquet({str(path)!r})", is_typed=True)
     with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
         stored = pa.parquet.ParquetFile(path)
         size = 8 * stored.metadata.num_rows * stored.metadata.num_columns
         if size > memory:
             first = next(stored.iter_batches(2**13))
             head = pa.Table.from_batches([first])
-            return _by_blocks(
-                head,
-                request,
-                lambda names: open_data(path, columns=names),
-                lambda names: pa.parquet.read_table(path, columns=names),
-            )
-        arrow = pa.parquet.read_table(path)
-        arrow.column_names  # noqa: B018  (they are decoded here)
-    return choose_columns(arrow, request)
+        else:
+            arrow = pa.parquet.read_table(path)
+            arrow.column_names  # noqa: B018  (they are decoded here)
+    if size <= memory:
+        return choose_columns(arrow, request, origin)
+    return _by_blocks(
+        head,
+        request,
+        origin,
+        lambda names: open_data(path, columns=names),
+        lambda names: pa.parquet.read_table(path, columns=names),
+    )
+
+
+def _read_json_lines(path: Path, request: Request, memory: float) -> Table:
+    import pyarrow as pa
+    import pyarrow.json
+
+    # A record may be longer than the block of a megabyte that is read by default.
+    block = pa.json.ReadOptions(block_size=min(2**26, LARGEST_BLOCK))
+    with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
+        arrow = pa.json.read_json(path, block)
+    origin = Origin(f"pd.read_json({str(path)!r}, lines=True)")
+    return choose_columns(arrow, request, origin)
+
+
+def _read_sheet(path: Path, request: Request, memory: float) -> Table:
+    with explain_damage(path, *SHEET_ERRORS):
+        arrow, origin = load_sheet(path)
+    return choose_columns(arrow, request, origin)
 
 
 def _read_text(path: Path, request: Request, memory: float) -> Table:
-    """Read a CSV or TSV file in UTF-8, or in the encoding of old spreadsheets."""
+    """Read a CSV or TSV file in UTF-8, UTF-16, or as old spreadsheets encode it."""
     import pyarrow as pa
 
-    with open(path, "rb") as file:
-        if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-            raise _damaged(path, "it is stored as UTF-16; save it as UTF-8.")
-    delimiter = _delimiter(path)
+    start = _content(path, 2**16)  # a file without line ends is not read whole
+    is_utf16 = start.startswith(UTF16)
     if path.stat().st_size > memory and path.suffix.lower() != ".gz":
         return _text_by_blocks(path, request)
+    source: Any = path
+    if is_utf16:
+        with explain_damage(path, UnicodeDecodeError):
+            source = io.BytesIO(_content(path).decode("utf-16").encode())
+        start = source.getvalue()[: 2**16]
+    first, line_end, _ = start.partition(b"\n")
+    delimiter = choose_delimiter(first, _suffix(path))
     with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
-        try:
-            arrow = _parse_text(path, request, delimiter, "utf8")
-            is_utf8 = not any(map(pa.types.is_binary, arrow.schema.types))
-        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-            if "utf" not in str(error).lower():
-                raise
-            is_utf8 = False  # in names, or where text is asked for
-        if not is_utf8:
-            arrow = _parse_text(path, request, delimiter, "cp1252")
-    note = "The file is not UTF-8 and was read as Windows-1252; look at the names."
-    return choose_columns(arrow, request, [] if is_utf8 else [Note(note)])
+        arrow, origin = _parse_text(source, request, delimiter, is_wide=not line_end)
+    encoding, phrases = ', encoding="utf-16"' * is_utf16, ["as UTF-16"] * is_utf16
+    python = f"pd.read_csv({str(path)!r}{encoding}{origin.python})"
+    phrases += origin.phrases
+    return choose_columns(
+        arrow, request, replace(origin, python=python, phrases=phrases)
+    )
+
+
+def _content(path: Path, most: int = -1) -> bytes:
+    """Return what is in a file, unpacked, or the beginning of it."""
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
+    with explain_damage(path, EOFError, zlib.error), opened(path, "rb") as file:
+        return bytes(file.read(most))
 
 
 def _text_by_blocks(path: Path, request: Request) -> Table:
@@ -221,7 +319,7 @@ def _text_by_blocks(path: Path, request: Request) -> Table:
     layout = layout_of(path)
     with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
         first = io.BytesIO(first_rows(path, layout))
-        head = _parse_text(first, request, layout.delimiter, "utf8")
+        head, origin = _parse_text(first, request, layout.delimiter, is_wide=True)
 
     def read_columns(names: list[str]) -> Any:
         size = max(2**20, 4 * layout.row_bytes)
@@ -240,7 +338,7 @@ def _text_by_blocks(path: Path, request: Request) -> Table:
     def open_columns(names: list[str]) -> Matrix:
         return open_text(path, columns=names, drop_option="--drop-columns")
 
-    return _by_blocks(head, request, open_columns, read_columns)
+    return _by_blocks(head, request, origin, open_columns, read_columns)
 
 
 def _parse_options(delimiter: str) -> Any:
@@ -249,8 +347,13 @@ def _parse_options(delimiter: str) -> Any:
     return ParseOptions(delimiter=delimiter, newlines_in_values=True)
 
 
-def _parse_text(source: Any, request: Request, delimiter: str, encoding: str) -> Any:
-    """Return a table of pyarrow; columns of a file without a header are col1, ..."""
+def _parse_text(
+    source: Any, request: Request, delimiter: str, *, is_wide: bool
+) -> tuple[Any, Origin]:
+    """Return a table of pyarrow; columns of a file without a header are col1, ...
+
+    Of its origin the options are told that ``pandas.read_csv`` needs beside the path.
+    """
     import pyarrow as pa
     import pyarrow.csv
 
@@ -260,35 +363,55 @@ def _parse_text(source: Any, request: Request, delimiter: str, encoding: str) ->
     kept = {name: pa.string() for name in special if name is not None}
     nulls = [*pa.csv.ConvertOptions().null_values, *MISSING]
     cells = {"null_values": nulls, "column_types": kept}
+    # A megabyte is parsed together; but a column has a cost of its own, so that wide
+    # rows go by the many, and a cell may be longer.
+    reading = {"encoding": "utf8", "block_size": LARGEST_BLOCK if is_wide else 2**20}
 
     def read(names: list[str] | None = None, point: str = ".") -> Any:
-        options = pa.csv.ReadOptions(column_names=names, encoding=encoding)
+        options = pa.csv.ReadOptions(column_names=names, **reading)
         convert = pa.csv.ConvertOptions(**cells, decimal_point=point)
         if hasattr(source, "seek"):
             source.seek(0)
         return pa.csv.read_csv(source, options, parse, convert)
 
+    def read_first() -> Any:
+        arrow = read()
+        # Bytes that are not UTF-8 may be in names, in text that is asked for, or in
+        # other columns.
+        if any(map(pa.types.is_binary, arrow.schema.types)):
+            raise pa.ArrowInvalid("invalid UTF8")
+        return arrow
+
     def count_text(table: Any) -> int:
         return sum(map(pa.types.is_string, table.schema.types))
 
-    arrow = read()
+    arrow, phrases, python = None, [], f", sep={delimiter!r}" * (delimiter != ",")
+    while arrow is None:
+        try:
+            arrow = read_first()
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            if "straddling" in str(error) and reading["block_size"] != LARGEST_BLOCK:
+                reading["block_size"] = LARGEST_BLOCK
+            elif "utf" in str(error).lower() and reading["encoding"] == "utf8":
+                reading["encoding"] = "cp1252"
+                phrases = ["as Windows-1252, since it is not UTF-8 (look at the names)"]
+                python += ', encoding="cp1252"'
+            else:
+                raise
     names = None
     if all(is_number(name) for name in arrow.column_names):
-        names = [f"col{i}" for i in range(1, arrow.num_columns + 1)]
+        names = place_names(arrow.num_columns)
         arrow = read(names)
+        python += f', header=None, names=[f"col{{i + 1}}" for i in range({len(names)})]'
+    point = "."
     if delimiter == ";" and count_text(arrow) > 0:
         # Semicolons stand between cells where commas are decimal.
         other = read(names, ",")
-        arrow = other if count_text(other) < count_text(arrow) else arrow
-    return arrow
-
-
-def _delimiter(path: Path) -> str:
-    """Return ``";"`` or a tab where the first line has that and not the usual one."""
-    opened = gzip.open if path.name.lower().endswith(".gz") else open
-    with explain_damage(path, EOFError, zlib.error), opened(path, "rb") as file:
-        first = file.readline(2**16)  # a file without line ends is not read whole
-    return choose_delimiter(first, _suffix(path))
+        if count_text(other) < count_text(arrow):
+            arrow, point = other, ","
+            phrases.append("commas as decimal points")
+            python += ', decimal=","'
+    return arrow, Origin(python, phrases, point)
 
 
 # A header that is cut or altered fails in the ways of Python's own parser, an archive
@@ -307,10 +430,11 @@ def _read_npy(path: Path, request: Request, memory: float) -> Table:
         X = np.load(path, mmap_mode="r", allow_pickle=False)
     if X.nbytes > memory and X.ndim == 2 and X.flags.c_contiguous and X.size:
         notes = [Note("The data are read block by block."), *request.notes(None, None)]
-        return numbered_table(request.source, as_matrix(X), notes=notes)
+        return request.order(numbered_table(request.source, as_matrix(X), notes=notes))
     with explain_damage(path, *_HEADER_ERRORS):
         X = np.load(path, allow_pickle=False)
-    return _from_matrix(X, request)
+    lines = ("import numpy as np", "", f"X = np.load({str(path)!r})")
+    return _from_matrix(X, request, python=lines)
 
 
 def _read_npz(path: Path, request: Request, memory: float) -> Table:
@@ -333,7 +457,9 @@ def _read_npz(path: Path, request: Request, memory: float) -> Table:
             if hasattr(stored, "check_format"):
                 stored.check_format(full_check=True)
             X = sp.csr_array(stored)
-        return _from_matrix(X, request, labels, label, is_sparse=True)
+        lines = ("import scipy.sparse", "", f"X = scipy.sparse.load_npz({str(path)!r})")
+        lines = (*lines, "X = X.tocsr()")
+        return _from_matrix(X, request, labels, label, is_sparse=True, python=lines)
     others = [name for name in names if name != label]
     if not others:
         raise ValueError(f"{path} holds no array beside {label!r}.")
@@ -342,8 +468,9 @@ def _read_npz(path: Path, request: Request, memory: float) -> Table:
             f"{path} holds several arrays ({quote_all(others)}); name the data X, or "
             "save it alone."
         )
-    X = _from_archive(path, "X" if "X" in others else others[0])
-    return _from_matrix(X, request, labels, label)
+    name = "X" if "X" in others else others[0]
+    lines = ("import numpy as np", "", f"X = np.load({str(path)!r})[{name!r}]")
+    return _from_matrix(_from_archive(path, name), request, labels, label, python=lines)
 
 
 def _from_archive(path: Path, name: str | None = None) -> Any:
@@ -370,7 +497,9 @@ def _read_mtx(path: Path, request: Request, memory: float) -> Table:
         is_sparse = scipy.io.mminfo(path)[3] == "coordinate"
         X = scipy.io.mmread(path)
         X = sp.csr_array(X) if is_sparse else np.asarray(X)
-    return _from_matrix(X, request, is_sparse=is_sparse)
+    lines = ("import scipy.io", "", f"X = scipy.io.mmread({str(path)!r})")
+    lines += ("X = X.tocsr()",) * is_sparse
+    return _from_matrix(X, request, is_sparse=is_sparse, python=lines)
 
 
 def _from_matrix(
@@ -380,6 +509,7 @@ def _from_matrix(
     label: str | None = None,
     *,
     is_sparse: bool = False,
+    python: tuple[str, ...] = (),
 ) -> Table:
     """Return a table of a matrix whose columns have no names, with its labels."""
     source = request.source
@@ -396,19 +526,25 @@ def _from_matrix(
                 f"{X.shape[0]} rows; give one for each row."
             )
         label = labels = None  # those of the fit, which nobody asked for
-    return numbered_table(
+    table = numbered_table(
         source,
         X if X.dtype in (np.float32, np.float64) else X.astype(np.float64),
         labels=labels,
         notes=request.notes(label, None),
         is_sparse=is_sparse,
+        python=python,
     )
+    return request.order(table)
 
 
 READERS: dict[str, Reader] = {
     ".csv": _read_text,
     ".tsv": _read_text,
     ".parquet": _read_parquet,
+    ".xlsx": _read_sheet,
+    ".xlsm": _read_sheet,
+    ".jsonl": _read_json_lines,
+    ".ndjson": _read_json_lines,
     ".h5ad": read_h5ad,
     ".npy": _read_npy,
     ".npz": _read_npz,

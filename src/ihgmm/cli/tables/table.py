@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ihgmm.matrix import Matrix
+from ihgmm.matrix.delimited import place_names
+from ihgmm.matrix.files import near
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,8 @@ class Note:
     """What people should know about the data."""
 
     text: str  # at a terminal, where it may name options
-    on_page: str | None = None  # the same without options, for pages read elsewhere
+    # The same without options, for pages read elsewhere; "" if nothing is left.
+    on_page: str | None = None
     loud: bool = False  # whether it is also said where little is said
 
     def __str__(self) -> str:
@@ -35,7 +38,11 @@ class Table:
     names: list[str] | None = None  # of the columns of X
     notes: list[Note] = field(default_factory=list)  # on what was done to the data
     is_sparse: bool = False  # entries that are not stored are 0
+    has_missing: bool = False  # cells are NaN, for the model to fill in
+    is_mixed: bool = False  # columns may be in different units, as in a spreadsheet
+    left_out: dict[str, str] = field(default_factory=dict)  # columns, and why
     scaler: Any = None  # what scaled the columns of X
+    python: tuple[str, ...] = ()  # lines that read and prepare X, if there are such
 
     @property
     def on_disk(self) -> bool:
@@ -54,10 +61,22 @@ class Table:
         return {"data": self.source, **sizes, "notes": self.notes}
 
     @property
+    def page_notes(self) -> list[str]:
+        """What pages say about the data."""
+        texts = (n.text if n.on_page is None else n.on_page for n in self.notes)
+        return [text for text in texts if text]
+
+    @property
     def heading(self) -> str:
         """What people are told about the data first."""
         n, p = self.X.shape
         return f"{self.source}: {n:,} rows, {p:,} features"
+
+    def keep_columns(self, places: np.ndarray) -> Table:
+        """Return some columns; where they had no names, they have them now."""
+        X = self.X.keep_columns(places) if self.on_disk else self.X[:, places]
+        names = self.names or place_names(self.X.shape[1])
+        return replace(self, X=X, names=[names[place] for place in places])
 
 
 def numbered_table(source: str, X: Any, **beside: Any) -> Table:
@@ -124,8 +143,9 @@ class Request:
                     "columns; that option is for CSV, TSV and Parquet files."
                 )
 
-    def check(self, names: Sequence[str]) -> None:
+    def check(self, columns: Sequence[str]) -> None:
         """Raise if the data, which have these columns, lack some that are named."""
+        names = dict.fromkeys(columns)  # to look up in, where there are many
         used, why = self.columns, "is in --columns"
         if self.features is not None:
             used, why = self.features, "is one that the model was fitted on"
@@ -133,32 +153,39 @@ class Request:
             for name in chosen:
                 if name not in names:
                     raise ValueError(
-                        f"{option} {quote(name)}: {self.source} has no such column; it "
-                        f"has {quote_all(names)}."
+                        f"{option} {quote(name)}: {self.source} has no such column"
+                        f"{near(name, columns)}; it has {quote_all(columns)}."
                     )
                 if name in used and option in ("--label-column", "--id-column"):
                     raise ValueError(
                         f"{option} {quote(name)}: that column {why}; name another, or "
                         "leave the option out."
                     )
-        self._check_features(names, f" It has {quote_all(names)}.")
+        self._check_features(columns, f" It has {quote_all(columns)}.")
 
     def _check_features(self, names: Sequence[str], addition: str = "") -> None:
-        features = self.features or ()
-        missing = [name for name in features if name not in names]
+        features, there = self.features or (), set(names)
+        missing = [name for name in features if name not in there]
         if missing:
             raise ValueError(
                 f"{self.source} lacks {len(missing)} of the {len(features)} columns "
-                f"that the model was fitted on: {quote_all(missing)}.{addition}"
+                f"that the model was fitted on: {quote_all(missing)}"
+                f"{near(missing[0], names)}.{addition}"
             )
 
     def order(self, table: Table) -> Table:
         """Return a table with its columns in the order of the model."""
-        if self.features is None or table.names is None:
+        names = table.names
+        if self.features is None:
             return table
-        self._check_features(table.names)
-        places = [table.names.index(name) for name in self.features]
-        return replace(table, X=table.X[:, places], names=list(self.features))
+        if names is None:
+            # Of columns without names some may have been left out of the fit.
+            names = place_names(table.X.shape[1])
+            if len(names) == len(self.features) or not set(self.features) < set(names):
+                return table
+        self._check_features(names)
+        places = {name: place for place, name in enumerate(names)}
+        return table.keep_columns(np.array([places[name] for name in self.features]))
 
 
 def shorten(text: str, longest: int = 40) -> str:

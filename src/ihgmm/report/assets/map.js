@@ -103,9 +103,14 @@ function writeNumbers(pen, ink, ground) {
     const y = median(members[k], py) - (nRows < 400 ? 17 : 0);
     pen.lineWidth = crowded ? 2.5 : 4;
     pen.strokeStyle = ground;
-    pen.strokeText(k, x, y);
+    const full = titleOf(k);
+    const text = full.length > 20 ? `${full.slice(0, 19)}…` : full;
+    // A name at the side of the map stays in sight.
+    const half = pen.measureText(text).width / 2 + 4;
+    const middle = Math.min(Math.max(x, half), wide - half);
+    pen.strokeText(text, middle, y);
     pen.fillStyle = ink;
-    pen.fillText(k, x, y);
+    pen.fillText(text, middle, y);
   }
 }
 
@@ -143,7 +148,7 @@ function drawMark() {
 
 function factsOf(i) {
   const facts = [
-    `Cluster ${cluster[i]}`,
+    `Cluster ${titleOf(cluster[i])}`,
     `Scale ${figure(scale[i])}`,
     `Size ${compact(size[i])}`,
     `Confidence ${percent(confidence[i])}`,
@@ -283,9 +288,9 @@ function startMap() {
   for (let k = 0; k < nClusters; k++) {
     const button = element("button");
     button.type = "button";
-    button.append(element("span", String(k), `chip c${k}`), element("span", count(raw.sizes[k]), "size"));
-    const rows = raw.sizes[k] === 1 ? "row" : "rows";
-    button.setAttribute("aria-label", `Cluster ${k}, ${count(raw.sizes[k])} ${rows}`);
+    const name = element("bdi", "", "called");
+    name.dataset.cluster = k;
+    button.append(element("span", String(k), `chip c${k}`), name, element("span", count(raw.sizes[k]), "size"));
     button.addEventListener("click", () => toggle(k));
     const item = element("li");
     item.append(button);
@@ -303,7 +308,11 @@ function startMap() {
       `${nClusters > 20 ? " and so on" : ""}. The tables below give the figures.`,
   );
   followers.push(() => {
-    keys.forEach(([, button], k) => button.setAttribute("aria-pressed", String(singled === k)));
+    keys.forEach(([, button], k) => {
+      const rows = raw.sizes[k] === 1 ? "row" : "rows";
+      button.setAttribute("aria-pressed", String(singled === k));
+      button.setAttribute("aria-label", `Cluster ${titleOf(k)}, ${count(raw.sizes[k])} ${rows}`);
+    });
     byId("all").disabled = singled === null;
     pointed = -1;
     drawMap();

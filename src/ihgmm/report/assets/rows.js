@@ -1,5 +1,6 @@
 // The rows of the page. Texts from the data only ever become text of the page.
-const byId = (name) => document.getElementById(name);
+// The page as it came, before a script has changed it.
+const source = root.outerHTML;
 const raw = JSON.parse(byId("data").textContent);
 const KINDS = { u2: Uint16Array, u4: Uint32Array, f4: Float32Array };
 
@@ -25,6 +26,8 @@ function nameOf(i) {
   if (raw.ids) return raw.ids[i];
   return String(numbers ? numbers[i] : i + 1);
 }
+// A cluster by its number, and its name where it has one.
+const titleOf = (k) => (names[k] ? `${k} ${names[k]}` : String(k));
 const knownOf = (i) => raw.classes[known[i]];
 const count = (n) => n.toLocaleString("en");
 // As in the tables that are written out; a probability is never none or all.
@@ -42,13 +45,6 @@ function compact(v) {
 }
 // A very long name would be laid out in full behind its ellipsis.
 const short = (text) => (text.length > 300 ? text.slice(0, 299) + "…" : text);
-
-function element(tag, text, className) {
-  const made = document.createElement(tag);
-  if (text !== undefined) made.textContent = text;
-  if (className) made.className = className;
-  return made;
-}
 
 // The cluster that is singled out, or null; the map, legend and table follow.
 let singled = null;

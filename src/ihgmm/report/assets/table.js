@@ -57,6 +57,7 @@ function showPage() {
     name.append(element("bdi", short(nameOf(i))));
     const kind = element("td");
     kind.append(element("span", String(cluster[i]), `chip c${cluster[i]}`));
+    if (names[cluster[i]]) kind.append(" ", element("bdi", names[cluster[i]], "called"));
     const figures = [figure(scale[i]), compact(size[i]), percent(confidence[i])];
     row.append(name, kind, ...figures.map((text) => element("td", text, "number")));
     if (known) {
@@ -93,14 +94,6 @@ function sortBy(column) {
   refresh();
 }
 
-// What a spreadsheet would take for a formula; plain numbers are harmless.
-const RISKY = /^[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/;
-const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
-const isRisky = (text) => {
-  const bare = text.replace(/^'+/, "");
-  return RISKY.test(bare) && !(bare === text && NUMBER.test(text));
-};
-
 function csvCell(text, exact) {
   const safe = !exact && isRisky(text) ? `'${text}` : text;
   return /[",;\t\r\n]|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
@@ -108,20 +101,25 @@ function csvCell(text, exact) {
 
 function csv(rows) {
   const exact = byId("exact").checked;
-  const lines = [`${csvCell(raw.idName, exact)},cluster,scale,size,confidence${known ? ",known" : ""}`];
+  const named = hasNames();
+  const heads = `cluster${named ? ",name" : ""},scale,size,confidence${known ? ",known" : ""}`;
+  const lines = [`${csvCell(raw.idName, exact)},${heads}`];
   for (const i of rows) {
     const figures = [scale[i], size[i]].map((v) => Number(v.toPrecision(6)));
-    let line = `${csvCell(nameOf(i), exact)},${cluster[i]},${figures},${confidence[i].toFixed(4)}`;
+    const name = named ? `,${csvCell(names[cluster[i]], exact)}` : "";
+    let line = `${csvCell(nameOf(i), exact)},${cluster[i]}${name},${figures},${confidence[i].toFixed(4)}`;
     if (known) line += `,${csvCell(knownOf(i), exact)}`;
     lines.push(line);
   }
   return lines.join("\r\n") + "\r\n";
 }
 
-function save(rows, name) {
-  // Without the mark at the start, Excel takes UTF-8 for another code.
+// Without the mark at the start, Excel takes UTF-8 for another code.
+const save = (rows, name) => saveFile(["\ufeff", csv(rows)], "text/csv;charset=utf-8", name);
+
+function saveFile(parts, type, name) {
   const link = element("a");
-  link.href = URL.createObjectURL(new Blob(["\ufeff", csv(rows)], { type: "text/csv;charset=utf-8" }));
+  link.href = URL.createObjectURL(new Blob(parts, { type }));
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
@@ -163,8 +161,10 @@ function startTable() {
   byId("save").textContent = `Download ${whole ? "all" : "the"} ${rowsOf(nRows)}${whole ? "" : " of this page"} (CSV)`;
   byId("save").addEventListener("click", () => save(cluster.keys(), "labels.csv"));
   byId("save-shown").addEventListener("click", () => save(found, "labels-shown.csv"));
-  byId("guard").hidden = !isRisky(raw.idName) && !(raw.ids || []).some(isRisky) && !(raw.classes || []).some(isRisky);
+  const risky = isRisky(raw.idName) || (raw.ids || []).some(isRisky) || (raw.classes || []).some(isRisky);
   followers.push(() => {
+    byId("guard").hidden = !risky && !names.some(isRisky);
+    [...byId("filter").options].slice(1).forEach((option, k) => (option.textContent = titleOf(k)));
     byId("filter").value = singled === null ? "" : String(singled);
     refresh();
   });

@@ -1,0 +1,149 @@
+"""Columns in different units: made comparable in the way that suits each kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+from ihgmm._text import counted
+from ihgmm.cli.tables.cells import examine, examine_block
+from ihgmm.cli.tables.table import Note, Table, quote
+from ihgmm.matrix import Scaled
+from ihgmm.matrix.delimited import place_names
+
+PREPARATIONS = ("auto", "none", "scale", "standardize")
+
+
+def prepare(table: Table, how: str) -> Table:
+    """Return a table with its columns prepared, and a note of it.
+
+    ``how`` is one of :data:`PREPARATIONS`. ``"scale"`` divides every column by its
+    deviation, so that rows stay multiples of a pattern; ``"standardize"`` subtracts its
+    mean before. ``"auto"`` does nothing where deviations are alike, and otherwise
+    divides amounts, and standardises columns whose zero means nothing.
+    """
+    if how == "none" or (how == "auto" and not table.is_mixed):
+        return table
+    if not (table.on_disk or table.is_sparse) and np.isinf(table.X).any():
+        return table  # the model will name the place
+    if how == "standardize" and table.is_sparse:
+        raise ValueError(
+            "--prepare standardize subtracts column means, which fills sparse data up; "
+            "take --prepare scale, or store the data as a dense array."
+        )
+    if how == "standardize" and table.on_disk:
+        raise _cannot_center(table)
+    scaler, low, high = _learn(table)
+    # True and false have no unit, and say nothing about those of other columns.
+    is_flag = (low == 0) & (high == 1)
+    if how == "auto" and _have_one_unit(scaler.scale_[~is_flag]):
+        return table
+    has_offset = np.full(len(low), how == "standardize")
+    if how == "auto" and not table.on_disk:
+        has_offset = (np.abs(scaler.mean_) > OFFSET * scaler.scale_) & ~is_flag
+    scaler.with_mean = bool(has_offset.any())
+    if scaler.with_mean:
+        scaler.mean_ = np.where(has_offset, scaler.mean_, 0.0)
+    prepared = replace(table, X=prepared_columns(table, scaler), scaler=scaler)
+    shift = scaler.mean_ if scaler.with_mean else 0.0
+    ranges = [
+        (low, high),
+        ((low - shift) / scaler.scale_, (high - shift) / scaler.scale_),
+    ]
+    notes = [*table.notes, Note(_describe(table, ranges, has_offset))]
+    python = (*table.python, *_python(table, has_offset)) if table.python else ()
+    return replace(prepared, notes=notes, python=python)
+
+
+def prepared_columns(table: Table, scaler: StandardScaler) -> Any:
+    """Return the data with its columns prepared as for the fit."""
+    if not table.on_disk:
+        return scaler.transform(table.X)
+    if scaler.with_mean:
+        raise _cannot_center(table)
+    return Scaled(table.X, columns=1 / scaler.scale_)
+
+
+def _cannot_center(table: Table) -> ValueError:
+    return ValueError(
+        f"{table.source} is read block by block, and column means are to be "
+        "subtracted, which only data in memory take; fit with --prepare scale, or give "
+        "more --memory."
+    )
+
+
+# One column decides alone if its deviation is several times that of most others. Of 77
+# labelled tables of R's collections, 57 have one of three times the lower median: mean
+# agreement with the labels (adjusted Rand index) is .24 as they are, .27 with all
+# columns divided, .35 with all standardised, and .37 with OFFSET as below. In the other
+# 20 it is .24 as they are and .23 if they were prepared so.
+DECIDES_ALONE = 3.0
+# The deviations from zero to the mean of a column whose zero is no natural one, such as
+# temperatures and years. Amounts keep theirs: of customers of very different sizes
+# (180 rows, five draws) none is misplaced then, and half of them if all is standardised.
+OFFSET = 3.0
+
+
+def _learn(table: Table) -> tuple[StandardScaler, np.ndarray, np.ndarray]:
+    """Return means and deviations, and the smallest and largest numbers."""
+    scaler = StandardScaler(with_mean=not (table.is_sparse or table.on_disk))
+    if not table.on_disk:
+        cells = examine(table)
+        return scaler.fit(table.X), cells.low, cells.high
+    blocks = table.X.map(lambda block: (block.array, examine_block(block.array)))
+    low, high = np.inf, -np.inf
+    for rows, cells in blocks:
+        scaler.partial_fit(rows)
+        low, high = np.minimum(low, cells.low), np.maximum(high, cells.high)
+    return scaler, np.asarray(low), np.asarray(high)
+
+
+def _have_one_unit(deviations: np.ndarray) -> bool:
+    ordered = np.sort(deviations)
+    median = ordered[(len(ordered) - 1) // 2 : (len(ordered) + 1) // 2]
+    return not (ordered[-1:] > DECIDES_ALONE * median).any()
+
+
+def _describe(
+    table: Table, ranges: list[tuple[np.ndarray, np.ndarray]], has_offset: np.ndarray
+) -> str:
+    """Say what was done to each kind of column, with one before and after."""
+    names = table.names or place_names(table.X.shape[1])
+    kinds = []
+    for places, what in (
+        (np.flatnonzero(~has_offset), "divided {} by the deviation"),
+        (np.flatnonzero(has_offset), "gave {} mean 0 and deviation 1"),
+    ):
+        if len(places) > 0:
+            j = places[0]
+            before, after = (f"{low[j]:.3g} to {high[j]:.3g}" for low, high in ranges)
+            count = counted(len(places), "column")
+            text = f"{what.format(count)} ({quote(names[j])}: {before} became {after})"
+            kinds.append(text)
+    text = ", ".join(kinds)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _python(table: Table, has_offset: np.ndarray) -> tuple[str, ...]:
+    """Return the lines that do the same in Python."""
+    if table.is_sparse:
+        return (
+            "from sklearn.preprocessing import StandardScaler",
+            "X = StandardScaler(with_mean=False).fit_transform(X)",
+        )
+    deviation = "X.std(ddof=0)" if table.is_mixed else "np.nanstd(X, axis=0)"
+    mean = "X.mean()" if table.is_mixed else "np.nanmean(X, axis=0)"
+    if has_offset.all():
+        return (f"X = (X - {mean}) / {deviation}",)
+    scaled = f"X = X / {deviation}"
+    if not has_offset.any():
+        return (scaled,)
+    assert table.names is not None  # only tables have columns of both kinds
+    names = [name for name, far in zip(table.names, has_offset, strict=True) if far]
+    if "import pandas as pd" in table.python:
+        return (scaled, f"X[{names}] -= X[{names}].mean()")
+    places = [int(j) for j in np.flatnonzero(has_offset)]
+    return (scaled, f"X.iloc[:, {places}] -= X.iloc[:, {places}].mean()")

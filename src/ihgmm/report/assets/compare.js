@@ -1,0 +1,3 @@
+byId("theme").hidden = false;
+offerCopy(document.querySelector("table.known"));
+showTheme();

@@ -1,0 +1,94 @@
+"""What results show in a notebook."""
+
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from ihgmm import (
+    IhSC,
+    diagnose,
+    estimate_parameters,
+    make_ihgmm,
+    scale_heterogeneity_test,
+    select_n_clusters,
+)
+from ihgmm.planning import plan
+from ihgmm.statistics.contrasts import telling_features
+
+EVIL = "<img src=x onerror=alert(1)>"
+
+
+class Cells(HTMLParser):
+    """Lines of all tables, and all text, of well-formed HTML."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.lines, self.text, self.open = [], "", []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        assert tag != "img"
+        self.open.append(tag)
+        if tag == "tr":
+            self.lines.append([])
+        if tag in ("td", "th"):
+            self.lines[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, text):
+        self.text += text
+        if self.open[-1] in ("td", "th"):
+            self.lines[-1][-1] += text
+
+
+@pytest.fixture(scope="module")
+def sample():
+    X, kinds = make_ihgmm(120, 30, 2, balance=0.5, random_state=0)
+    return X, np.array([EVIL, "b"])[kinds]
+
+
+def test_figures_are_those_of_the_results(sample):
+    X, labels = sample
+    found = diagnose(X, labels)
+    shown = Cells(found._repr_html_())
+    assert shown.text.startswith("Well separated.")
+    assert shown.lines[0][:2] == ["data", "120 x 30"]
+    for words in found.warnings:
+        assert words in shown.text
+
+    test = scale_heterogeneity_test(X, labels)
+    shown = Cells(test._repr_html_())
+    assert [line[0] for line in shown.lines] == ["cluster", EVIL, "b", "all"]
+    assert [int(line[1]) for line in shown.lines[1:3]] == list(test.sizes)
+    assert shown.text.startswith(test.recommendation)
+
+    estimates = estimate_parameters(X, labels)
+    shown = Cells(estimates._repr_html_())
+    assert shown.text.startswith("Estimates from 120 rows, 30 features, 2 clusters")
+    lengths = np.linalg.norm(estimates.centers, axis=1)
+    assert [line[1] for line in shown.lines[1:]] == [f"{one:.3g}" for one in lengths]
+
+    ranked = telling_features(estimates.centers, n_features=3)
+    shown = Cells(ranked._repr_html_())
+    assert len(shown.lines) == 3
+    assert shown.lines[1][1].startswith(f"{ranked.features[0, 0]} (")
+
+
+def test_a_count_and_a_plan(sample):
+    count = select_n_clusters(sample[0], random_state=0)
+    shown = Cells(count._repr_html_())
+    assert count.summary in shown.text
+    numbers = [number.n_clusters for number in count.plausible]
+    assert [int(line[0]) for line in shown.lines[1:]] == numbers
+    asked = plan(10_000_000, 2_000, 10, workers=4)
+    shown = Cells(asked._repr_html_())
+    assert ["", *asked.needs] == shown.lines[0]
+    assert any("over the network" in line[0] for line in shown.lines)
+
+
+def test_estimators_keep_the_diagram_of_scikit_learn(sample):
+    assert "sk-" in IhSC(2).fit(sample[0])._repr_html_()

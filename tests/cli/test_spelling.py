@@ -65,6 +65,6 @@ def test_warnings_and_errors_of_a_fit_are_translated():
     rng = np.random.default_rng(0)
     lines = rng.choice([-1, 1], (200, 1)) * np.eye(8)[np.arange(200) % 4]
     np.save("lines.npy", lines + 0.05 * rng.normal(size=(200, 8)))
-    assert "take --signed." in invoke("fit", "lines.npy", "-k", 4).stderr
+    assert "use --signed." in invoke("fit", "lines.npy", "-k", 4).stderr
     message = fail("fit", "lines.npy", "-k", 4, "--signed", "--refine")
-    assert message.startswith("error: --refine compares rows with centres")
+    assert message.startswith("error: --refine expects positive scales")

@@ -267,14 +267,15 @@ def _average(draws: Sequence[dict[int, _Figures]]) -> dict[int, _Figures]:
 
     def mean(k: int) -> _Figures:
         each = [draw[k] for draw in draws]
-        gaps = np.mean([f.gaps for f in each], axis=0)
-        deviations = np.sqrt(np.mean(np.square([f.deviations for f in each]), axis=0))
+        first, second = np.mean([f.gaps for f in each], axis=0)
+        squares = np.mean(np.square([f.deviations for f in each]), axis=0)
+        deviations = float(np.sqrt(squares[0])), float(np.sqrt(squares[1]))
         strength, gain, price = (
             float(np.mean([getattr(f, name) for f in each]))
             for name in ("strength", "gain", "price")
         )
-        pairs = (tuple(map(float, pair)) for pair in (gaps, deviations))
-        return _Figures(next(pairs), strength, gain, price, next(pairs))
+        gaps = float(first), float(second)
+        return _Figures(gaps, strength, gain, price, deviations)
 
     return {k: mean(k) for k in sorted(draws[0])}
 

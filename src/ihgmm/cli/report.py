@@ -25,8 +25,8 @@ def report(
 ) -> None:
     """Cluster the rows of DATA and write a page of HTML about it.
 
-    The page opens in any browser, without network: what to think of the clusters, a
-    map of the rows, scales, telling features, and a table to search.
+    The page opens in any browser, without network. It has a verdict, a map of the
+    rows, their scales, the features that set clusters apart, and a table to search.
 
     [bold]Examples[/]
 
@@ -44,7 +44,7 @@ def report(
         model.missing = "fit"
     with screen.working("clustering"):
         model.fit(table.X)
-    with screen.working("writing the report"), real_file(output) as page:
+    with screen.working("writing the report"), real_file(output, ".html") as page:
         write_report(
             model,
             table.X,
@@ -55,6 +55,7 @@ def report(
             title=title or f"Clusters of {Path(data).stem}",
             labels_true=table.labels,
             notes=table.page_notes,
+            original=table.original,
         )
     k = len(model.cluster_centers_)
     screen.document("report", table.facts, n_clusters=k, report_file=output)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ihgmm.cli.data import Fitting, Reading
+from ihgmm.cli.data import Reading
+from ihgmm.cli.fitting import Fitting
 from ihgmm.cli.options import DATA, output_option
 from ihgmm.cli.output import check_output, real_file
 from ihgmm.cli.screen import Screen
@@ -22,7 +23,7 @@ def report(
     reading: Reading,
     screen: Screen,
 ) -> None:
-    """Cluster the rows of DATA with IhSC and write a page of HTML about it.
+    """Cluster the rows of DATA and write a page of HTML about it.
 
     The page opens in any browser, without network. It has a verdict, a map of the
     rows, their scales, the features that set clusters apart, and a table to search.
@@ -56,7 +57,7 @@ def report(
             notes=table.page_notes,
             original=table.original,
         )
-    k = model.n_clusters_
+    k = len(model.cluster_centers_)
     screen.document("report", table.facts, n_clusters=k, report_file=output)
     screen.notes(table.notes)
     screen.say(f"report written to {output}; open it in a browser")

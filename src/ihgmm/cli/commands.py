@@ -11,6 +11,7 @@ from numpy.linalg import LinAlgError
 from ihgmm import __version__
 from ihgmm.cli.bench import bench
 from ihgmm.cli.choose_k import choose_k
+from ihgmm.cli.compare import compare
 from ihgmm.cli.datasets import datasets
 from ihgmm.cli.fit import fit
 from ihgmm.cli.options import Group, add_command
@@ -63,6 +64,7 @@ for function in (
     predict,
     choose_k,
     report,
+    compare,
     sample,
     scales,
     plan,

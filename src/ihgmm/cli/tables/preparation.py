@@ -67,6 +67,15 @@ def prepared_columns(table: Table, scaler: StandardScaler) -> Any:
     return Scaled(table.X, columns=1 / scaler.scale_)
 
 
+def original_columns(table: Table) -> Any:
+    """Return the data before its columns were prepared; None where they were not."""
+    if table.scaler is None:
+        return None
+    if table.on_disk:
+        return Scaled(table.X, columns=table.scaler.scale_)
+    return table.scaler.inverse_transform(table.X)
+
+
 def _cannot_center(table: Table) -> ValueError:
     return ValueError(
         f"{table.source} is read block by block, and column means are to be "

@@ -74,7 +74,7 @@ for scales, color, marker, name in [
 axes[1].axhline(0, color=grey, linewidth=1)
 axes[1].set_title("Noise that is taken for size")
 axes[1].set_xlabel("noise level of the row")
-axes[1].set_ylabel("estimated less true scale")
+axes[1].set_ylabel("estimated minus true scale")
 axes[1].legend(frameon=False, loc="upper left")
 for ax in axes:
     ax.spines[["top", "right"]].set_visible(False)

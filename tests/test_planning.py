@@ -109,7 +109,7 @@ def test_workers_that_are_advised_hold_the_rows():
     assert not plan(*shape, workers=enough - 1, **room).workers.hold
     few = plan(*shape, workers=5, **room)
     assert not few.workers.fit
-    assert f"5 workers of 141 GB do not hold the rows. Take {enough}." in str(few)
+    assert f"5 workers of 141 GB do not hold the rows. Use {enough}." in str(few)
     assert plan(*shape, workers=5, worker_memory=2e8).workers.enough is None
 
 
@@ -122,7 +122,7 @@ def test_bounds_are_beyond_what_is_expected():
     for need in planned.needs.values():
         assert need.passes < need.passes_bound
         assert need.memory < need.memory_bound
-    assert f"up to {planned.chunk_passes} passes more" in str(planned)
+    assert f"up to {planned.chunk_passes} more passes" in str(planned)
 
 
 def test_sizes_of_data():
@@ -176,7 +176,7 @@ def test_no_room_even_for_a_sample():
     for need in planned.needs.values():
         assert not need.fits
         assert need.sample_rows is None
-    assert str(planned).count("No sample of rows worth a fit has room") == 4
+    assert str(planned).count("Not even a useful sample of rows fits") == 4
 
 
 def test_sparse_data_are_sparse_on_a_device():
@@ -192,7 +192,7 @@ def test_sparse_data_are_sparse_on_a_device():
         ((0, 5, 2), {}, "n_samples=0 is too small; give 1 or more"),
         ((10.5, 5, 2), {}, "n_samples=10.5 is a float; give a whole number"),
         ((10, 5, 11), {}, "n_clusters=11 is more than n_samples=10"),
-        ((10, 5, "auto"), {}, "n_clusters='auto' .*the most you expect"),
+        ((10, 5, "auto"), {}, "n_clusters='auto' .*the largest number you expect"),
         ((10, 5, 2), {"density": 1.5}, "density=1.5 is out of range"),
         ((10, 5, 2), {"density": 0}, "density=0 is out of range; give above 0"),
         ((10, 5, 2), {"dtype": "int8"}, "dtype='int8' is not known; give one of 'fl"),

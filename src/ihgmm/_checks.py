@@ -409,7 +409,7 @@ def _is_model(value: Any) -> bool:
 
 
 class LabelledRows(NamedTuple):
-    """What labels of rows say; the codes are where the data is."""
+    """Labels of rows as codes, which are where the data are."""
 
     classes: np.ndarray  # the labels of clusters, sorted
     codes: Tall  # the number of each row's cluster among them; 0 for outliers
@@ -521,8 +521,7 @@ def warn_missing(X: Matrix, names: Any = None) -> int:
         more = f" and {len(columns) - 5} more" * (len(columns) > 5)
         warn(
             f"{len(columns)} of {p} columns of X have no observed cell: "
-            f"{', '.join(shown)}{more}. They tell nothing and are filled with zeros; "
-            "leave them out.",
+            f"{', '.join(shown)}{more}. They are filled with zeros; leave them out.",
             DataConversionWarning,
         )
     return sum(rows for _, rows in counts)
@@ -571,9 +570,9 @@ def hint_at_counts(X: Matrix) -> None:
     """Warn when data look like counts: their noise is not alike in all columns."""
     if looks_like_counts(X):
         warn(
-            "X looks like counts, whole numbers that are mostly 0. The noise of a "
-            "count is as large as its mean, so that common columns and long rows rule; "
-            "whiten='counts' makes it alike in all.",
+            "X looks like counts, whole numbers that are mostly 0. The variance of a "
+            "count equals its mean, so that common columns and long rows dominate. "
+            "whiten='counts' makes the noise alike in all.",
             UserWarning,
         )
 

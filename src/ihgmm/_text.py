@@ -90,10 +90,10 @@ def count_summary(count: ClusterCount) -> str:
     texts = {"combined": _combined, "stability": _stability, "parallel": _parallel}
     text = texts[count.method](count)
     if count.is_capped:
-        text += f" It stopped at max_clusters={count.max_clusters}, there may be more."
+        text += f" It stopped at max_clusters={count.max_clusters}; there may be more."
     counted_there = count.method != "combined" or count.n_clusters == count.rank
     if count.gram == "cosine" and count.n_clusters > 1 and counted_there:
-        text += " Counted in the cosines of rows, since inner products show fewer."
+        text += " The cosines of rows show this; inner products show fewer clusters."
     return text
 
 
@@ -112,20 +112,21 @@ def automatic_count_warnings(
         return
     if count.is_capped:
         yield (
-            f"n_clusters='auto' looks for {counted(count.max_clusters, 'cluster')} at "
-            "most and found as many; there may be more. Count them with "
+            "n_clusters='auto' looks for at most "
+            f"{counted(count.max_clusters, 'cluster')} and found as many; there may be "
+            "more. Count them with "
             f"select_n_clusters(X, max_clusters={10 * count.max_clusters}) and give "
             "the number."
         )
     elif not count.is_known:
         yield (
-            f"n_clusters='auto' took {count.n_clusters}, and that is doubtful. "
+            f"n_clusters='auto' chose {count.n_clusters}, which is doubtful. "
             f"{count.summary} Look at select_n_clusters(X).plot(), compare fits, and "
             "give n_clusters."
         )
     if hidden_from is not None and count.n_clusters > 1:
         yield (
-            f"The cosines of rows show {counted(count.n_clusters, 'cluster')}, "
+            f"The cosines of rows show {counted(count.n_clusters, 'cluster')}; "
             f"gram={hidden_from!r} shows fewer and can mix them up. Fit with "
             "gram='cosine' or refine=True."
         )
@@ -135,13 +136,13 @@ def _dominated(count: ClusterCount) -> str:
     remedy = "Divide the columns by their deviation first."
     if count.is_offset:
         remedy = (
-            "It is mostly offset, its mean far from zero for its deviation: subtract "
-            "its mean, or leave it out."
+            "It is mostly an offset: its mean is far from zero, compared with its "
+            "deviation. Subtract its mean, or leave it out."
         )
     return (
         f"Cannot tell: column {count.largest_index} holds {count.largest_column:.0%} "
-        "of the squared length of X, and signs on a single column show nothing. "
-        f"{remedy}"
+        "of the squared length of X, and random signs on a single column show "
+        f"nothing. {remedy}"
     )
 
 
@@ -163,7 +164,7 @@ def _combined(count: ClusterCount) -> str:
         found = "No structure" if count.rank == 0 else "All rows share one direction"
         if count.is_known:
             return f"{found}: {start}, and rows form no groups beyond those of noise."
-        text = f"{found}, as far as can be seen: {start}, and rows hardly form groups."
+        text = f"{found}, it seems: {start}, and rows hardly form groups."
         others = [number.n_clusters for number in count.plausible[1:]]
         if others:
             text += f" If there are clusters, {_either(others)} are likeliest."
@@ -204,12 +205,12 @@ def _parallel(count: ClusterCount) -> str:
     elif count.has_few_features:
         text = f"{start}: {clusters} or more."
     else:
-        text = f"{start}: {clusters}, more if patterns are dependent."
+        text = f"{start}: {clusters}, or more if patterns are dependent."
     if not count.has_few_features:
         return text
     return (
-        f"{text} Signs on {counted(count.n_features, 'feature')} leave much of a "
-        "pattern and can hide others; compare the method 'stability'."
+        f"{text} Random signs on {counted(count.n_features, 'feature')} leave much of "
+        "a pattern and can hide others; compare with method='stability'."
     )
 
 
@@ -237,8 +238,8 @@ def _stability(count: ClusterCount) -> str:
     text = f"No structure: {start}. {text}"
     if count.has_few_features:
         text += (
-            f" Signs on {counted(count.n_features, 'feature')} may not show that all "
-            "rows share one direction."
+            f" Random signs on {counted(count.n_features, 'feature')} may not show "
+            "that all rows share one direction."
         )
     return text
 
@@ -247,25 +248,25 @@ def _stability(count: ClusterCount) -> str:
 
 
 _SCALE_EVIDENCE = {
-    "NOTHING_TO_COMPARE": "no cluster has 4 rows with differences to judge by.",
+    "NOTHING_TO_COMPARE": "no cluster has 4 different rows to compare.",
     "ONE_CLUSTER": "rows of cluster {cluster} differ in scale ({cluster_p}, corrected "
     "for {tested} clusters), though all clusters together do not show it ({p}).",
-    "TOO_WEAK": "no sign of individual scales ({p}), but with so weak a signal, or so "
-    "few rows or features, they need not show.",
-    "ABSENT": "no sign of individual scales ({p}), and a spread of {detectable:.1%} "
-    "would have shown.",
+    "TOO_WEAK": "there is no sign of individual scales ({p}), but the signal is too "
+    "weak, or rows or features are too few, to be sure.",
+    "ABSENT": "there is no sign of individual scales ({p}), and a spread of "
+    "{detectable:.1%} would have shown.",
     "UNKNOWN_SPREAD": "rows of a cluster differ in scale ({p}); the signal is too weak "
     "to say by how much.",
-    "SLIGHT": "rows of a cluster do differ in scale ({p}), but by about {spread:.1%} "
-    "only.",
+    "SLIGHT": "rows of a cluster differ in scale ({p}), but only by about "
+    "{spread:.1%}.",
     "CLEAR": "rows of a cluster differ in scale by about {spread:.0%} ({p}).",
 }
 
 
 SCALE_ASSUMPTIONS = {
     "ALIKE": "Assumed: noise is correlated alike in all clusters.",
-    "SOME_ALIKE": "Assumed: noise is correlated alike in all clusters, and not at all "
-    "along centres that no other cluster tells about.",
+    "SOME_ALIKE": "Assumed: noise is correlated alike in all clusters, and is not "
+    "correlated along centres for which no other cluster shows it.",
     "INDEPENDENT": "Assumed: entries of the noise are independent; one cluster alone "
     "cannot show whether they are.",
 }
@@ -344,12 +345,12 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     apart_from_these = "are outliers and were left out"
     # A probability: not none, however near to it.
     error = percent(max(d.expected_error, 1e-9))
-    wrong = "of the labels are wrong, going by all other rows"
+    wrong = "of the labels are wrong, judged by the other rows"
     agreed = 0.0 if np.isnan(d.agreement) else d.agreement
     alike = "of the rows are labelled alike by fits to separate halves"
     sure = f"have a label that is less than {d.certain_from:.0%} certain"
     apart = "noise levels between the closest centres, in small rows"
-    balance = "smallest cluster over an even share; 1 is best"
+    balance = "smallest cluster over an equal share; 1 is best"
     scales = "large rows over small rows of a cluster (95% over 5%)"
     gap, theory = d.eigenvalue_gap, _threshold_text(d)
     several = d.n_clusters > 1
@@ -383,48 +384,48 @@ def _gap_text(diagnosis: Diagnosis) -> str:
 def _threshold_text(diagnosis: Diagnosis) -> str:
     conditions, text = diagnosis.conditions, "separation over what theory asks for"
     if conditions is None or conditions.separation < 1:
-        return f"{text}; below 1 data decide"
+        return f"{text}; below 1 no promise"
     if conditions.features < 1:
-        return f"{text}; it wants more features"
+        return f"{text}; too few features"
     return f"{text}: met, up to constants"
 
 
 _CAUTIONS = {
     "ZERO_ROWS": "{rows} {are} zero: their labels mean nothing.",
     "HUGE_ROWS": "Only {rows_have} {percent} of the squared length of all rows. IhSC "
-    "shortens them (clip=1.5), so that they do no harm; methods that do not, such as "
+    "shortens them (clip=1.5), so that they do no harm. Methods that do not, such as "
     "k-means, PSC and IhSC.paper, follow these rows.",
-    "RULING_COLUMN": "Column {column} holds {percent} of the sum of squares: clusters "
-    "are those of that column. Divide the columns by their deviation, or leave it out.",
-    "SHIFTED_COLUMN": "Column {column} holds {percent} of the sum of squares, nearly "
-    "all of it an offset that rows share: it says next to nothing about clusters.",
-    "FEW_ROWS": "There are {rows} for {clusters} clusters: too few to fit some of them "
-    "and to ask about the others. Nothing is known about these labels.",
-    "FEWER_DIRECTIONS": "Eigenvalues drop after number {directions} and are level from "
-    "there on: there are fewer directions than clusters. {advice}",
+    "RULING_COLUMN": "Column {column} holds {percent} of the sum of squares and "
+    "decides the clusters. Divide the columns by their deviation, or leave it out.",
+    "SHIFTED_COLUMN": "Column {column} holds {percent} of the sum of squares. Nearly "
+    "all of it is an offset that rows share, which says little about clusters.",
+    "FEW_ROWS": "There are {rows} for {clusters} clusters: too few to fit one part and "
+    "to judge the other. Nothing is known about these labels.",
+    "FEWER_DIRECTIONS": "Eigenvalues drop after number {directions} and are level "
+    "after that: there are fewer directions than clusters. {advice}",
     "OTHER_ORDER": "The data show clear directions, but these labels do not follow "
     "them: are rows and labels in the same order?",
     "OTHER_CLUSTERS": "Fits to halves of the rows agree with each other on "
-    "{agreement:.0%} of the rows, with these labels on {share:.0%}: the data show "
+    "{agreement:.0%} of the rows, and with these labels on {share:.0%}: the data show "
     "other clusters. The default settings of IhSC find them.",
-    "LARGE_CLUSTER": "One cluster has {percent} of the rows: others are seen in few "
-    "rows, and methods that expect clusters of similar sizes, such as k-means, split "
-    "the large one instead.",
-    "SHARED_NOISE": "What sets rows of a cluster apart is shared between columns: it "
-    "is spread as if over {directions:.1f} independent ones, not {features:,}. "
+    "LARGE_CLUSTER": "One cluster has {percent} of the rows, and few rows are left for "
+    "the others. Methods that expect clusters with similar numbers of rows, such as "
+    "k-means, split the large one instead.",
+    "SHARED_NOISE": "Rows of a cluster differ in ways that columns share: as if there "
+    "were {directions:.1f} independent columns, not {features:,}. "
     "Clusters may have structure of their own. The default of IhSC allows for that; "
-    "k-means, IhGMM and refine=True take columns to be independent.",
-    "PURE_NOISE": "Labels of pure noise look like this; then separation and scales are "
-    "those of noise. Try other features, another scaling or fewer clusters; counting "
-    "the clusters (select_n_clusters) shows whether there is any structure.",
-    "SMALL_CLUSTER": "Cluster {cluster} has only {rows}: its centre is known badly, "
-    "and it may be outliers.",
+    "k-means, IhGMM and refine=True assume independent columns.",
+    "PURE_NOISE": "Labels of pure noise look like this, and then separation and scales "
+    "mean nothing. Try other features, another scaling or fewer clusters. "
+    "select_n_clusters shows whether there is any structure.",
+    "SMALL_CLUSTER": "Cluster {cluster} has only {rows}: its centre is uncertain, and "
+    "its rows may be outliers.",
     "VAGUE_CLUSTER": "Cluster {cluster} is hardly a cluster: {percent} of its rows are "
     "expected to belong elsewhere.",
     "PARALLEL_CLUSTERS": "Clusters {clusters[0]} and {clusters[1]} have nearly the "
     "same pattern (cosine {cosine:.3f}) and may be one.",
-    "DISPUTED_ROWS": "{percent} of rows fit another cluster better, going by fits to "
-    "other rows.",
+    "DISPUTED_ROWS": "{percent} of the rows fit another cluster better, judged by fits "
+    "to other rows.",
     "NOT_POSITIVE": "Eigenvalue {number} is not positive: there are fewer directions "
     "than clusters. Some clusters may be one, or their centres are dependent.",
     "MORE_CLUSTERS": "Eigenvalue {next} is {share:.0%} of eigenvalue {number}: there "
@@ -529,23 +530,23 @@ def plan_advice(plan: Plan) -> Iterator[str]:
         room = plan.gpu_memory if place == "on a GPU" else plan.memory
         text = f"{place}: a fit takes {size(need.memory)}, more than {size(room)}."
         if place == "on dask":
-            text += " It is the client that lacks room; more workers do not help."
+            text += " The client lacks memory; more workers do not help."
         if place == "in memory" and plan.needs["on disk"].fits:
             text += " Leave X on disk: a memory map, HDF5, zarr or Parquet."
         elif need.sample_rows is None:
-            text += " No sample of rows worth a fit has room either."
+            text += " Not even a useful sample of rows fits."
         else:
             text += (
                 f" Fit a random sample of at most {need.sample_rows:,} rows and "
-                "place the others by predict, block by block."
+                "label the others with predict, block by block."
             )
         yield text
     if plan.workers is not None:
         yield from _workers_advice(plan.workers)
     if plan.chunk_passes:
         yield (
-            "on disk: HDF5, zarr and Parquet are read by whole chunks, which is up "
-            f"to {plan.chunk_passes} pass{'es' * (plan.chunk_passes > 1)} more."
+            "on disk: HDF5, zarr and Parquet are read by whole chunks, which takes up "
+            f"to {plan.chunk_passes} more pass{'es' * (plan.chunk_passes > 1)}."
         )
     yield (
         f"Assumed: {size(plan.memory)} of memory, on a GPU "
@@ -566,7 +567,7 @@ def _workers_advice(workers: Workers) -> Iterator[str]:
             )
             text += f"; {workers.enough:,} would hold them." if workers.enough else "."
         elif workers.enough:
-            text += f" Take {workers.enough:,}."
+            text += f" Use {workers.enough:,}."
         yield text
     yield (
         f"on dask, assumed for each worker: {size(workers.network)} a second over the "

@@ -180,7 +180,7 @@ def _check_object(adata: Any, copy: bool) -> None:
     if not isinstance(adata, AnnData):
         raise TypeError(
             f"adata is a {type(adata).__name__}; give an AnnData object. For arrays "
-            "there is ihgmm.IhSC."
+            "use ihgmm.IhSC."
         )
     if adata.isbacked and (copy or adata.is_view):
         raise ValueError(

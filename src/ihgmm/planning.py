@@ -248,8 +248,8 @@ def plan(
     """
     if isinstance(n_clusters, str) and n_clusters == "auto":
         raise ValueError(
-            "n_clusters='auto' is found from data, of which a plan has none; give the "
-            "most you expect."
+            "n_clusters='auto' needs the data, which a plan does not have; give the "
+            "largest number you expect."
         )
     n = _count("n_samples", n_samples)
     p = _count("n_features", n_features)

@@ -136,8 +136,8 @@ def test_clusters_are_counted_by_their_directions():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"refine": True}, "refine=True .* does not go with signed=True"),
-        ({"assign_labels": "neighbors"}, "take 'tied' or 'kmeans'"),
+        ({"refine": True}, "refine=True .* cannot be combined with signed=True"),
+        ({"assign_labels": "neighbors"}, "use 'tied' or 'kmeans'"),
         ({"signed": "yes"}, "signed='yes'"),
     ],
 )

@@ -168,7 +168,7 @@ def test_wrong_labels_are_seen_through():
     assert found.disputed_share == pytest.approx(0.1)
     assert 0.1 <= found.expected_error < 0.16
     assert found.certainty[:30].max() < found.certainty[30:].min()
-    assert "10.0% of rows fit another cluster better" in found.summary
+    assert "10.0% of the rows fit another cluster better" in found.summary
 
 
 def test_labels_of_any_kind_and_kinds_of_data(kind):
@@ -364,7 +364,7 @@ def test_a_column_that_rules_is_named(offset):
     kind = CautionKind.SHIFTED_COLUMN if offset else CautionKind.RULING_COLUMN
     figures = {caution.kind: caution.figures for caution in found.cautions}
     assert figures[kind]["column"] == 7
-    assert ("Divide the columns" in found.summary) == (offset == 0)
+    assert ("Divide the columns" in " ".join(found.warnings)) == (offset == 0)
 
 
 def test_noise_that_columns_share_is_named():

@@ -129,7 +129,7 @@ def test_no_second_matrix_is_made():
         ({"noise": "pink"}, ValueError, "noise='pink' is not known; give one of"),
         ({"noise_structure": "x"}, ValueError, "noise_structure='x'"),
         ({"noise_levels": (2, 1)}, ValueError, "a tuple is a range"),
-        ({"noise_levels": [1.0, 2.0]}, ValueError, "wants 500 finite numbers"),
+        ({"noise_levels": [1.0, 2.0]}, ValueError, "needs 500 finite numbers"),
         ({"noise_levels": -1.0}, ValueError, "noise_levels=-1.0"),
         ({"scales": [1.0]}, ValueError, "give 500 positive, finite numbers"),
         ({"scales": np.zeros(500)}, ValueError, "smallest value 0 and largest 0; give"),

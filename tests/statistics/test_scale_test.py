@@ -431,19 +431,19 @@ def test_exact_multiples():
         (1e-9, 0.18, 0.04, Evidence.CLEAR,
          "Ih-GMM: rows of a cluster differ in scale by about 18% (p < 0.0001)."),
         (0.01, 0.021, 0.04, Evidence.SLIGHT,
-         "classical mixture: rows of a cluster do differ in scale (p = 0.01), but by "
-         "about 2.1% only."),
+         "classical mixture: rows of a cluster differ in scale (p = 0.01), but only by "
+         "about 2.1%."),
         (0.4, 0.1, 0.04, Evidence.ABSENT,
-         "classical mixture: no sign of individual scales (p = 0.4), and a spread of "
-         "4.0% would have shown."),
+         "classical mixture: there is no sign of individual scales (p = 0.4), and a "
+         "spread of 4.0% would have shown."),
         (0.4, 0.1, 2.0, Evidence.TOO_WEAK,
-         "no recommendation: no sign of individual scales (p = 0.4), but with so weak "
-         "a signal, or so few rows or features, they need not show."),
+         "no recommendation: there is no sign of individual scales (p = 0.4), but the "
+         "signal is too weak, or rows or features are too few, to be sure."),
         (0.01, np.nan, 0.04, Evidence.UNKNOWN_SPREAD,
          "Ih-GMM: rows of a cluster differ in scale (p = 0.01); the signal is too weak "
          "to say by how much."),
         (np.nan, np.nan, np.inf, Evidence.NOTHING_TO_COMPARE,
-         "no recommendation: no cluster has 4 rows with differences to judge by."),
+         "no recommendation: no cluster has 4 different rows to compare."),
     ],
 )  # fmt: skip
 def test_recommendation(p_value, spread, detectable, evidence, recommendation):

@@ -20,7 +20,7 @@ def choose_k(
     *,
     data: str = DATA,
     method: str = option(
-        "auto: look from several sides and name the plausible numbers; parallel: count "
+        "auto: weigh several criteria and name the plausible numbers; parallel: count "
         "directions that stand out from noise; stability: the largest number of "
         "clusters that halves of the data agree on.",
         "auto",

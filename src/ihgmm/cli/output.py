@@ -52,13 +52,13 @@ def check_output(
 
 
 @contextmanager
-def real_file(path: Path) -> Iterator[Path]:
+def real_file(path: Path, suffix: str = "") -> Iterator[Path]:
     """Yield a file to write; what is written for ``-`` goes to standard output."""
     if str(path) != "-":
         yield path
         return
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "output"
+        file = Path(folder) / f"output{suffix}"
         yield file
         sys.stdout.flush()
         sys.stdout.buffer.write(file.read_bytes())

@@ -13,7 +13,6 @@ from ihgmm.cli.labels import read_names
 from ihgmm.cli.options import DATA, output_option
 from ihgmm.cli.output import check_output, real_file
 from ihgmm.cli.screen import Screen
-from ihgmm.cli.tables.preparation import original_columns
 from ihgmm.report import write_report
 
 
@@ -34,9 +33,9 @@ def report(
 ) -> None:
     """Cluster the rows of DATA with IhSC and write a page of HTML about it.
 
-    The page opens in any browser, without network: what to think of the clusters, a
-    map of the rows, scales, telling features, and a table to search. Clusters can be
-    named in it.
+    The page opens in any browser, without network. It has a verdict, a map of the
+    rows, their scales, the features that set clusters apart, and a table to search.
+    Readers can name the clusters.
 
     [bold]Examples[/]
 
@@ -55,7 +54,7 @@ def report(
         model.missing = "fit"
     with screen.working("clustering"):
         model.fit(table.X)
-    with screen.working("writing the report"), real_file(output) as page:
+    with screen.working("writing the report"), real_file(output, ".html") as page:
         write_report(
             model,
             table.X,
@@ -67,7 +66,7 @@ def report(
             labels_true=table.labels,
             notes=table.page_notes,
             names=named,
-            original=original_columns(table),
+            original=table.original,
             source=table.source,
             command=shlex.join(
                 ["ihgmm", "report", data, *_spelled(fitting), *_spelled(reading)]

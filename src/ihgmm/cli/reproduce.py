@@ -59,8 +59,8 @@ def reproduce(
     data sets. phase is not in the paper: where errors end as the centres part, beside
     what could be done at best.
 
-    Every repetition is kept as soon as it is finished: interrupt the command when you
-    like, and give it again to go on.
+    Every repetition is saved as soon as it ends. You can interrupt the command and
+    run it again to continue.
 
     [bold]Examples[/]
 

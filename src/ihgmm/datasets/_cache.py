@@ -75,7 +75,7 @@ def fetch(
         ) from error
     except OSError as error:  # those of requests are among them
         raise DatasetError(
-            f"The {entry.title} data is not in {path.parent} and cannot be downloaded "
+            f"The {entry.title} data are not in {path.parent} and cannot be downloaded "
             f"from {entry.url}: {_reason(error, timeout)}. {remedy}"
         ) from error
     return content

@@ -356,13 +356,13 @@ class IhSC(InSteps, CosineClusterer):
             return
         if self.refine:
             raise ValueError(
-                "refine=True compares rows with centres on one side and does not go "
-                "with signed=True; leave one of them out."
+                "refine=True expects positive scales and cannot be combined with "
+                "signed=True; leave one of them out."
             )
         if self.assign_labels == "neighbors":
             raise ValueError(
                 "assign_labels='neighbors' joins rows that are near each other, never "
-                "opposite ones, and does not go with signed=True; take 'tied' or "
+                "opposite ones, and cannot be combined with signed=True; use 'tied' or "
                 "'kmeans'."
             )
 
@@ -409,12 +409,12 @@ class IhSC(InSteps, CosineClusterer):
         warn(
             "Rows point both ways along the same lines, and clusters of lines fit "
             "better than clusters of directions. If opposite rows are of one kind, "
-            "take signed=True.",
+            "use signed=True.",
             UserWarning,
         )
 
     def _warn_of_noise(self, share: float, k: int) -> None:
-        other = "" if self.space == "auto" else ', take space="auto"'
+        other = "" if self.space == "auto" else ', use space="auto"'
         warn(
             f"In {share:.0%} of the rows noise outweighs what sets {k} clusters apart: "
             f"many labels may be chance. Ask for fewer clusters{other}, or look at "
@@ -425,8 +425,8 @@ class IhSC(InSteps, CosineClusterer):
     def _warn_of_long_rows(self, count: int) -> None:
         rows = "1 row is" if count == 1 else f"{count:,} rows are"
         warn(
-            f"{rows} more than three times as long as the median row, and rule "
-            "eigenvectors that say nothing about the other rows. Take clip=1.5, which "
+            f"{rows} more than three times as long as the median row, and dominate "
+            "eigenvectors that say nothing about the other rows. Use clip=1.5, which "
             'shortens long rows, or outliers="auto", which leaves out rows that fit no '
             "cluster.",
             UserWarning,

@@ -130,7 +130,7 @@ class PSC(Weighted, DistanceClusterer):
         if unobserved:
             warn(
                 f"{unobserved} of {X.shape[0]} rows have no observed cell. They are "
-                "filled with zeros, and clustered so; leave them out.",
+                "filled with zeros and clustered as such; leave them out.",
                 DataConversionWarning,
             )
         rng = generator(self.random_state)

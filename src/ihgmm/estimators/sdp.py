@@ -160,7 +160,7 @@ class SDPKMeans(DistanceClusterer):
         if n > self.max_samples:
             raise ValueError(
                 f"n_samples={n} is more than max_samples={self.max_samples}: the "
-                f"relaxation has {n}^2 variables. Use PSC, or IhSC where rows differ "
+                f"relaxation has {n}^2 variables. Use PSC, or IhSC if rows differ "
                 "in scale, or raise max_samples and wait."
             )
         live = np.arange(n)

@@ -96,7 +96,7 @@ def draw_experiment(experiment: Experiment, summary: list[Summary], path: Path) 
 def grid(
     one: Map, summary: list[Summary], method: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return errors and shares of exact recovery of a method, noises pooled.
+    """Return errors and shares of exact recovery of a method, over both kinds of noise.
 
     Both have a row for each panel and a column for each value, and NaN where nothing
     was run.

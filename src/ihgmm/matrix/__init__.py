@@ -2,7 +2,7 @@
 
 :func:`as_matrix` looks at the data once and returns a :class:`Matrix`, which answers a
 few questions about its rows. Nothing outside this folder asks what kind of array there
-is. Tall arrays, a number or a few for each row, stay where the data is; ``tall.py``
+is. Tall arrays, a number or a few for each row, stay where the data are; ``tall.py``
 works on them. Small arrays, one row for each cluster or column, are NumPy arrays.
 """
 

@@ -62,11 +62,11 @@ class Matrix(ABC):
 
     @abstractmethod
     def __matmul__(self, W: Any) -> Tall:
-        """Return ``X @ W``, W of shape (n_features, m), where the data is."""
+        """Return ``X @ W``, W of shape (n_features, m), where the data are."""
 
     @abstractmethod
     def adjoint(self, V: Any) -> Tall:
-        """Return ``X.T @ V``, V of shape (n_samples, m), where the data is."""
+        """Return ``X.T @ V``, V of shape (n_samples, m), where the data are."""
 
     @abstractmethod
     def take(self, rows: Index) -> Matrix:
@@ -113,7 +113,7 @@ class Matrix(ABC):
         """Go through the rows once; return numbers for each row, and sums over rows.
 
         The work gets a block as in :meth:`map` and returns two tuples. Arrays of the
-        first have a line for each row of the block; they stay where the data is. Those
+        first have a line for each row of the block; they stay where the data are. Those
         of the second are added up over blocks and come to the host.
         """
         parts: list[tuple[Tall, ...]] = []
@@ -127,10 +127,10 @@ class Matrix(ABC):
 
     @cached_property
     def sqnorms(self) -> Tall:
-        """Squared Euclidean norm of each row, float64, where the data is.
+        """Squared Euclidean norm of each row, float64, where the data are.
 
         Overflow gives ``inf`` and underflow 0, silently. A row with a NaN or an
-        infinity gives NaN or ``inf``: one pass also shows whether the data is finite.
+        infinity gives NaN or ``inf``: one pass also shows whether the data are finite.
         """
         return self.row_sqnorms()
 
@@ -197,7 +197,7 @@ class Matrix(ABC):
         return self
 
     def to_device(self, values: Any) -> Tall:
-        """Return an array where the data is, its type unchanged.
+        """Return an array where the data are, its type unchanged.
 
         Data in blocks on a cluster has only arrays with a line for each row there;
         others stay on the host, and go with the work.
@@ -205,7 +205,7 @@ class Matrix(ABC):
         return to_host(values)
 
     def cast(self, values: Any) -> Tall:
-        """Return an array where the data is, in the type of the data."""
+        """Return an array where the data are, in the type of the data."""
         values = values if isinstance(values, np.ndarray) else to_host(values)
         return np.asarray(values, dtype=self.dtype)
 

@@ -57,9 +57,17 @@ def drawn(X: Matrix, rows: np.ndarray) -> Matrix:
 
 
 def on_few_rows(X: Matrix, rows: np.ndarray, work: Callable[[Matrix], T]) -> T:
-    """Return what some work makes of few rows, in increasing order, in memory.
+    """Return the result of some work on few rows, in increasing order, in memory.
 
-    Those of data on a cluster come together on one worker, and the work goes there.
+    If the data are on a cluster, the rows go to one worker, and the work goes there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import as_matrix, on_few_rows
+    >>> X = as_matrix(np.arange(8.0).reshape(4, 2))
+    >>> on_few_rows(X, np.array([0, 2]), lambda rows: rows.sqnorms.sum())
+    np.float64(42.0)
     """
     if not X.distributed:
         return work(X.by_rows().take(rows))

@@ -1,4 +1,4 @@
-"""The one door: what kind of array the data is, asked once."""
+"""The one door: what kind of array the data are, asked once."""
 
 from __future__ import annotations
 

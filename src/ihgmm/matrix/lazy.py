@@ -267,9 +267,9 @@ def _explained() -> Iterator[None]:
         if not _is_lost(error):
             raise
         raise RuntimeError(
-            f"dask lost X, or what was made of it ({type(error).__name__}: {error}). "
-            "If the cluster was closed, start another and make X anew: what it kept, "
-            "a persisted X too, is gone with it. If it runs, give its workers memory "
+            f"dask lost X or its results ({type(error).__name__}: {error}). If the "
+            "cluster was closed, start another and create X again: a persisted X is "
+            "gone with its cluster. If the cluster is running, give its workers memory "
             "for several chunks each."
         ) from error
 

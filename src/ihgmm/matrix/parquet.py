@@ -65,7 +65,7 @@ class _Rows:
     """The rows of Parquet files, in a stream that goes on where it was left.
 
     A batch may hold many small row groups, or a small part of a large one: pages of a
-    row group are decoded in order, and no more of them than are needed is in memory.
+    row group are decoded in order, and only the necessary ones are in memory.
     Rows before those of the stream, and rows far behind, start it anew at their row
     group.
     """

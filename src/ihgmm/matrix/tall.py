@@ -1,4 +1,4 @@
-"""Tall arrays: a number or a few for each row of the data, where the data is.
+"""Tall arrays: a number or a few for each row of the data, where the data are.
 
 They are arrays of NumPy, of another library on its device, or of dask, whose blocks are
 on the workers of a cluster. Each function here has one body, written against the array

@@ -195,7 +195,7 @@ def _dense(G: GramOperator, k: int, order: Order) -> EigenPairs:
 
 
 def _tall(G: GramOperator, vectors: np.ndarray) -> Tall:
-    """Return vectors of the host where the data is, in its type."""
+    """Return vectors of the host where the data are, in its type."""
     return G.A.to_device(vectors.astype(G.A.dtype, copy=False))
 
 
@@ -289,7 +289,7 @@ def sample_size(
     One row in 16, up to 64 for each feature; more where there are many clusters, which
     have fewer rows each and of which all have to be found. Rows that are read come to
     memory: they are 32 for each feature at most. Where rows are not many more than
-    features, a sample pays if products are dear.
+    features, a sample pays if products are expensive.
     """
     longer = max(p, width)
     if n < (2 if n_entries >= 10**7 else 32) * longer:

@@ -112,7 +112,7 @@ class Embedding:
         return replace(self, weights=self.weights * self.lengths)
 
     def coordinates(self, X: Matrix) -> Tall:
-        """Return the coordinates of rows, without weights, where the data is."""
+        """Return the coordinates of rows, without weights, where the data are."""
         factor = X.unit / self.unit
         products, sqnorms = X @ self.directions, X.sqnorms * factor**2
         work = partial(self._coordinates, factor)

@@ -39,7 +39,7 @@ def null_eigenvalues(
     steps: int | None = None,
     accuracy: float = 0.02,
 ) -> list[float]:
-    """Return the top eigenvalues of the hollowed Gram matrices of flipped copies.
+    """Return the top eigenvalues of the hollow Gram matrices of flipped copies.
 
     Those of large data are meant for a first look only if they are ``rough``. A search
     ends after so many steps, or once the eigenvalue is accurate.
@@ -71,7 +71,7 @@ def null_eigenvalues(
 
 
 class _FlippedLanczos:
-    """Lanczos for the hollowed Gram matrix of one flipped matrix F.
+    """Lanczos for the hollow Gram matrix of one flipped matrix F.
 
     Beside each basis vector its product with ``F.T`` is taken along, so that a step
     reads F once.

@@ -24,7 +24,7 @@ class GramOperator:
     """The symmetric n by n matrix ``factor * (A @ A.T - diag(removed))``, matrix-free.
 
     Build one with :meth:`of`. The operator is immutable and holds a reference to the
-    data, never a copy. What it holds for each row is where the data is.
+    data, never a copy. What it holds for each row is where the data are.
 
     Examples
     --------

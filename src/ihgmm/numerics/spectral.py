@@ -93,7 +93,7 @@ class CosinePlacement:
 
 @dataclass(frozen=True)
 class Spectral:
-    """What the recipe finds; what there is for each row is where the data is.
+    """What the recipe finds; what there is for each row is where the data are.
 
     Examples
     --------

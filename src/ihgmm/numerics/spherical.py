@@ -43,7 +43,7 @@ class Spherical(NamedTuple):
     ((3, 50), True)
     """
 
-    labels: Tall  # the nearest centre of each row, where the data is
+    labels: Tall  # the nearest centre of each row, where the data are
     centers: np.ndarray  # of unit length
     inertia: float  # weighted sum of 1 - cosine over the rows
     n_iter: int  # iterations

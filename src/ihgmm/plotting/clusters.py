@@ -161,7 +161,7 @@ def plot_centers(
     feature_names: Sequence[str] | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw the pattern of each cluster in the most telling features, as a heat map.
+    """Draw the pattern of each cluster in its most distinctive features, as a heat map.
 
     How features are chosen and measured: :doc:`/pictures`.
 

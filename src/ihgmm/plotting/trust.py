@@ -80,7 +80,7 @@ def _certainty(model: Any, X: Any, given: Any, clusters: Clusters) -> np.ndarray
         own = memberships[np.arange(n), clusters.codes]
         return np.where(clusters.codes >= 0, own, np.nan)
     raise TypeError(
-        "plot_confidence needs the data that was clustered; call "
+        "plot_confidence needs the data that were clustered; call "
         "plot_confidence(model, X)."
     )
 

@@ -34,6 +34,14 @@ class Page:
     ----------
     html : str
         The page.
+
+    Examples
+    --------
+    >>> from ihgmm import IhSC, make_ihgmm
+    >>> X, kinds = make_ihgmm(100, 20, 3, random_state=0)
+    >>> page = IhSC(3, random_state=0).fit(X).report(X)
+    >>> page.html[:15]
+    '<!doctype html>'
     """
 
     html: str
@@ -68,12 +76,12 @@ def write_report(
 ) -> Path | Page:
     """Write a fitted clustering as one page of HTML.
 
-    The page holds what was done and what to think of it in words, a map of the rows
-    to move about in, sizes and scales of the clusters, the features that tell them
-    apart with their means, the eigenvalues, and a table of the rows to search and sort.
-    Its readers can name the clusters. It needs a browser and no network. Of very many
-    rows it holds a part and says so; that, and how names are kept from harm:
-    :doc:`/pictures`.
+    The page says what was done and what to think of it. It has a map of the rows, the
+    rows and scales of each cluster, the features that set clusters apart with their
+    means, the eigenvalues, and a table of the rows to search and sort. Its readers can
+    name the clusters. It needs a browser and no network. If there are very many rows
+    it holds a part of them and says so. :doc:`/pictures` explains this, and how the
+    page handles names.
 
     Parameters
     ----------

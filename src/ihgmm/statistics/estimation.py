@@ -406,8 +406,8 @@ def _check_numbers(labels: Any, n_clusters: int, n_samples: int) -> None:
     array = check_labels("labels", labels, n_samples)
     if array.dtype.kind not in "iu":
         raise TypeError(
-            f"labels of dtype {array.dtype} do not go with n_clusters={n_clusters}; "
-            "give integers from 0, or leave n_clusters out."
+            f"labels of dtype {array.dtype} cannot be combined with "
+            f"n_clusters={n_clusters}; give integers from 0, or leave n_clusters out."
         )
     wrong = array[~is_outlier(array) & ((array < 0) | (array >= n_clusters))]
     if len(wrong):

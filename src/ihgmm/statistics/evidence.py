@@ -1,4 +1,4 @@
-"""What speaks for each number of clusters: figures from several sides."""
+"""The evidence for each number of clusters, by several criteria."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ihgmm.numerics.labels import fit_clusters, log_likelihood_of_one, nearest_c
 
 
 class Side(Enum):
-    """A side from which a number of clusters can be supported.
+    """A criterion that can support a number of clusters.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class Side(Enum):
 
 
 class Confidence(Enum):
-    """How far the sides agree on the number of clusters.
+    """How far the criteria agree on the number of clusters.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class Confidence(Enum):
 
 @dataclass(frozen=True)
 class CountEvidence:
-    """What speaks for one number of clusters.
+    """The evidence for one number of clusters.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ One loop of such comparisons serves two ends. `refine_labels` moves rows to the 
 centre until labels repeat; `fit_mixture` (expectation and maximisation) moves
 probabilities until they settle. A round goes through the rows once: it looks at a row
 from the centres, moves it, and adds it to the next centres. What there is for each row
-stays where the data is. The formulas are in docs/statistics.md.
+stays where the data are. The formulas are in docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Refinement:
     (True, (3, 50))
     """
 
-    labels: Tall  #: the cluster of each row, where the data is
+    labels: Tall  #: the cluster of each row, where the data are
     centers: np.ndarray  #: directions that rows are compared with, (n_clusters, p)
     n_iter: int  #: rounds that were run
     converged: bool  #: whether nothing changed any more, or earlier labels came back
@@ -310,7 +310,7 @@ variances; returns memberships and figures to be added up over rows."""
 
 @dataclass(frozen=True, eq=False)
 class _Rounds:
-    """Where rounds have led. What there is for each row is where the data is."""
+    """Where rounds have led. What there is for each row is where the data are."""
 
     X: Matrix
     noise: Noise
@@ -491,7 +491,7 @@ class Directions:
 
 @dataclass(frozen=True)
 class Projections:
-    """Rows seen from the centres; all arrays are float64, where the data is."""
+    """Rows seen from the centres; all arrays are float64, where the data are."""
 
     cosines: Tall  # (n_samples, n_clusters): 0 where row or centre is zero
     center_sqnorms: Tall  # (n_samples, n_clusters): of the centre for that row

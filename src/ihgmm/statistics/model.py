@@ -289,7 +289,7 @@ def _noise_levels(
         if values.shape != (count,) or not (np.isfinite(values) & (values >= 0)).all():
             raise ValueError(
                 f"noise_levels has shape {values.shape}; noise_structure="
-                f"{structure!r} wants {count} finite numbers that are not negative."
+                f"{structure!r} needs {count} finite numbers that are not negative."
             )
     return values[sources[structure]]
 

@@ -58,7 +58,7 @@ class OutlierRule:
     signed: bool = False  # opposite directions are one
 
     def scores(self, X: Matrix) -> Tall:
-        """Return the score of each row, where the data is; 0 for zero rows.
+        """Return the score of each row, where the data are; 0 for zero rows.
 
         A score of 3 says that one in a thousand rows of the clusters is as strange.
         """

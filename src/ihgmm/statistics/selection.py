@@ -183,14 +183,14 @@ class ClusterCount:
         return plot_count(self, ax)
 
     def plot_evidence(self, ax: Any = None) -> Any:
-        """Draw what each side says of each number tried; return the axes."""
+        """Draw the evidence for each number tried; return the axes."""
         from ihgmm.plotting.eigenvalues import plot_evidence
 
         if not self.evidence:
             raise ValueError(
-                f"This count (method={self.method!r}, rank={self.rank}) looked from "
-                "one side, or at too few rows; plot() draws its eigenvalues. Evidence "
-                "from several sides comes from select_n_clusters(X, method='auto')."
+                f"This count (method={self.method!r}, rank={self.rank}) used one "
+                "criterion, or too few rows; plot() draws its eigenvalues. "
+                "select_n_clusters(X, method='auto') compares several criteria."
             )
         return plot_evidence(self, ax)
 
@@ -202,7 +202,7 @@ class ClusterCount:
             raise ValueError(
                 f"This count (method={self.method!r}, rank={self.rank}) has no "
                 "prediction strengths; plot() draws its eigenvalues. They come from "
-                "select_n_clusters(X, method='stability') where rows allow halves."
+                "select_n_clusters(X, method='stability') if rows can be halved."
             )
         return plot_strengths(self, ax)
 
@@ -232,7 +232,7 @@ def select_n_clusters(
         hollow Gram matrix and then, in up to 8 million entries, looks whether the
         cosines show more.
     method : {"auto", "parallel", "stability"}
-        ``"auto"`` looks from several sides, see the notes, and names the plausible
+        ``"auto"`` weighs several criteria, see the notes, and names the plausible
         numbers. ``"parallel"`` counts the directions that stand out from noise: the
         quickest, and right when the noise of entries is independent and the patterns
         are linearly independent. ``"stability"`` asks how many clusters those

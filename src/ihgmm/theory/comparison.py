@@ -48,8 +48,8 @@ def chen_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
 def ndaoud_threshold(n_samples: int, n_features: int, n_clusters: int = 2) -> float:
     """Return ``sqrt((1 + sqrt(1 + 2*p / (n log n))) * log n)`` (Ndaoud 2022).
 
-    Lloyd's iterations from the leading eigenvector of the hollowed Gram matrix, for two
-    symmetric components; NaN unless there are 2 clusters.
+    The method is Lloyd's iterations from the leading eigenvector of the hollow Gram
+    matrix, for two symmetric components. The result is NaN unless there are 2 clusters.
 
     Examples
     --------

@@ -49,7 +49,8 @@ def choose_columns(arrow: Any, request: Request, origin: Origin) -> Table:
         for name in (chosen or names)
         if chosen or name not in passed
     }
-    used = {name: each for name, each in judged.items() if each.values is not None}
+    numbers = {n: each.values for n, each in judged.items() if each.values is not None}
+    used = {name: judged[name] for name in numbers}
     left_out = {name: each.reason for name, each in judged.items() if each.reason}
     if chosen and left_out:
         name, reason = next(iter(left_out.items()))
@@ -77,7 +78,7 @@ def choose_columns(arrow: Any, request: Request, origin: Origin) -> Table:
     notes += [each.warning for each in judged.values() if each.warning]
     return Table(
         source,
-        np.column_stack([each.values for each in used.values()]),
+        np.column_stack(list(numbers.values())),
         beside.get(request.ids, np.arange(1, arrow.num_rows + 1)),
         "row" if request.ids is None else request.ids,
         beside.get(request.label),
@@ -85,7 +86,7 @@ def choose_columns(arrow: Any, request: Request, origin: Origin) -> Table:
         notes,
         is_mixed=True,
         left_out=left_out,
-        python=_python(origin.python, names, used),
+        python=_python(origin.python, names, numbers, used),
     )
 
 
@@ -255,7 +256,10 @@ def _label_note(name: str) -> Note:
 
 
 def _python(
-    read: str, names: Sequence[str], used: dict[str, _Judged]
+    read: str,
+    names: Sequence[str],
+    numbers: dict[str, np.ndarray],
+    used: dict[str, _Judged],
 ) -> tuple[str, ...]:
     """Return the lines that take the same columns of a frame of pandas."""
     others = [name for name in names if name not in used]
@@ -270,5 +274,8 @@ def _python(
         if style.decimal_point == ",":
             change += '.str.replace(",", ".")'
         lines += [f"for name in {styled}:", f"    X[name] = X[name]{change}"]
-    # Cells without a number, and those that are no numbers, are NaN.
-    return (*lines, 'X = X.apply(pd.to_numeric, errors="coerce").astype(float)')
+    styled_at_all = any(each.style for each in used.values())
+    if styled_at_all or any(np.isnan(values).any() for values in numbers.values()):
+        # Cells without a number, and those that are no numbers, are NaN.
+        lines.append('X = X.apply(pd.to_numeric, errors="coerce")')
+    return (*lines, "X = X.astype(float)")

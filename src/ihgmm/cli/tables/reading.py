@@ -148,10 +148,14 @@ def _built_in(name: str) -> Table:
     if name == "demo":
         X, labels = make_ihgmm(600, 200, 4, scale_ratio=20.0, random_state=0)
         call = "X, labels = make_ihgmm(600, 200, 4, scale_ratio=20.0, random_state=0)"
-        lines = ("from ihgmm import make_ihgmm", "", call)
-        return numbered_table(name, X, labels=labels, python=lines)
-    lines = ("import pandas as pd", "from ihgmm.datasets import load_dataset", "")
-    lines += (f"X = pd.DataFrame(load_dataset({name!r}).data)",)
+        made = ("from ihgmm import make_ihgmm", "", call)
+        return numbered_table(name, X, labels=labels, python=made)
+    lines: tuple[str, ...] = (
+        "import pandas as pd",
+        "from ihgmm.datasets import load_dataset",
+        "",
+        f"X = pd.DataFrame(load_dataset({name!r}).data)",
+    )
     if name in BUILT_IN:
         bunch = getattr(datasets, f"load_{name}")()
         lines = (
@@ -229,7 +233,7 @@ def _by_blocks(
     text = "The data are read block by block"
     notes = [Note(f"{text}; columns were chosen by the first {head.num_rows:,} rows.")]
     # What pandas would read does not fit in memory.
-    kept = {"X": X, "ids": ids, "labels": labels, "python": ()}
+    kept: dict[str, Any] = {"X": X, "ids": ids, "labels": labels, "python": ()}
     return replace(table, **kept, notes=[*notes, *table.notes])
 
 
@@ -453,8 +457,8 @@ def _read_npz(path: Path, request: Request, memory: float) -> Table:
             if hasattr(stored, "check_format"):
                 stored.check_format(full_check=True)
             X = sp.csr_array(stored)
-        lines = ("import scipy.sparse", "", f"X = scipy.sparse.load_npz({str(path)!r})")
-        lines = (*lines, "X = X.tocsr()")
+        call = f"X = scipy.sparse.load_npz({str(path)!r}).tocsr()"
+        lines = ("import scipy.sparse", "", call)
         return _from_matrix(X, request, labels, label, is_sparse=True, python=lines)
     others = [name for name in names if name != label]
     if not others:
@@ -493,8 +497,8 @@ def _read_mtx(path: Path, request: Request, memory: float) -> Table:
         is_sparse = scipy.io.mminfo(path)[3] == "coordinate"
         X = scipy.io.mmread(path)
         X = sp.csr_array(X) if is_sparse else np.asarray(X)
-    lines = ("import scipy.io", "", f"X = scipy.io.mmread({str(path)!r})")
-    lines += ("X = X.tocsr()",) * is_sparse
+    read = f"X = scipy.io.mmread({str(path)!r}){'.tocsr()' * is_sparse}"
+    lines = ("import scipy.io", "", read)
     return _from_matrix(X, request, is_sparse=is_sparse, python=lines)
 
 

@@ -41,7 +41,8 @@ class Table:
     has_missing: bool = False  # cells are NaN, for the model to fill in
     is_mixed: bool = False  # columns may be in different units, as in a spreadsheet
     left_out: dict[str, str] = field(default_factory=dict)  # columns, and why
-    scaler: Any = None  # what scaled the columns of X
+    original: Any = None  # X before its columns were prepared, if they were
+    scaler: Any = None  # what prepared them
     python: tuple[str, ...] = ()  # lines that read and prepare X, if there are such
 
     @property

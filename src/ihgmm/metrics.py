@@ -130,7 +130,7 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
 
     See Also
     --------
-    ihgmm.select_n_clusters : Counts the clusters from several sides, in one call.
+    ihgmm.select_n_clusters : Counts the clusters by several criteria, in one call.
 
     Notes
     -----

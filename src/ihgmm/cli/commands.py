@@ -28,6 +28,10 @@ COMMANDS = {
         "report:report",
         "Cluster the rows of DATA and write a page of HTML about it.",
     ),
+    "compare": (
+        "compare:compare",
+        "Compare two clusterings of the same rows on a page of HTML.",
+    ),
     "sample": (
         "sample:sample",
         "Write a sample of the model, with its labels and parameters.",

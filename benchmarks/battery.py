@@ -423,8 +423,8 @@ COMMANDS = {
     "choose-k-parallel": "choose-k rows.csv --method parallel COLUMNS",
     "test-scales": "test-scales rows.csv COLUMNS",
     "test-scales-found": "test-scales rows.csv -k 3 COLUMNS",
-    "plan": "plan --n 1e8 --p 500 -k 20 --workers 50",
-    "plan-small": "plan --n 1e5 --p 50_000 -k 3 --density 0.01",
+    "plan": "plan -n 1e8 -p 500 -k 20 --workers 50",
+    "plan-small": "plan -n 1e5 -p 50_000 -k 3 --density 0.01",
     "sample": "sample out-drawn.csv -n 40 -p 6 -k 3",
     "no-file": "fit nothing.csv -k 3",
 }

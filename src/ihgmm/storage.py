@@ -7,10 +7,12 @@ pickled, so that nothing can run.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
 import os
+import struct
 import tokenize
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -143,6 +145,16 @@ MAPS = {
 }
 SCALER = ("scaler.mean_", "scaler.scale_", "scaler.var_")
 
+# What zipfile raises at bytes that make no sense.
+NO_ARCHIVE = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    ValueError,
+    OverflowError,
+    struct.error,
+)
 HEADER, FORMAT = "header.json", "ihgmm-model"
 FORMAT_VERSION = 3  # another one where older versions of ihgmm could not read on
 SCALAR = (str, int, float, bool, type(None))  # what a parameter may be
@@ -382,7 +394,8 @@ def _check_preparation(found: Any) -> None:
     text = f"its preparation is {found!r}, which is not known."
     _require(isinstance(found, list), text)
     for change in found:
-        _require(isinstance(change, dict) and change.get("kind") in MAPS, text)
+        kind = change.get("kind") if isinstance(change, dict) else None
+        _require(isinstance(kind, str) and kind in MAPS, text)
         for key, kind in MAPS[change["kind"]].numbers.items():
             value: Any = change.get(key)
             _require(type(value) is kind, text)
@@ -438,7 +451,10 @@ def _check_outliers(numbers: Any) -> None:
 
 def _check_placement(numbers: Any) -> None:
     kind = numbers.get("kind") if isinstance(numbers, dict) else None
-    _require(kind in PLACEMENTS, f"its placement is {numbers!r}, which is not known.")
+    _require(
+        isinstance(kind, str) and kind in PLACEMENTS,
+        f"its placement is {numbers!r}, which is not known.",
+    )
     if kind != "cosine":
         more = {"n_neighbors": int} if kind == "neighbors" else {}
         _check_numbers(numbers, more, "placement")
@@ -512,10 +528,16 @@ def _pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
 def _unpack(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the header and the arrays of a file, or say why it is no model."""
     try:
+        _require(not path.exists() or path.is_file(), "this is no file.")
         with zipfile.ZipFile(path) as archive:
             _check_members(archive.infolist(), path.stat().st_size)
             raw = {name: archive.read(name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+    except StorageError:
+        raise
+    except (*NO_ARCHIVE, OSError) as error:
+        # An archive may point before its beginning, an invalid argument to the system.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise
         raise StorageError(
             f"this is no model, or only a part of one ({error}); save it again."
         ) from error

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Any
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; Ctrl-C ends it without a traceback at any time."""
+    try:
+        _run()
+    except KeyboardInterrupt:  # while packages are loaded
+        sys.exit(130)
+    finally:
+        # There is nothing left to interrupt; Python would only complain.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _run() -> None:
     try:
         from ihgmm.cli.commands import app
     except ModuleNotFoundError as error:

@@ -150,7 +150,7 @@ def _learn(
     rows = coordinates * embedding.weights
     lengths = row_norms(rows)
     # Rows that took part in the fit are longer than others in the directions of noise.
-    typical = np.median(lengths[unseen]) or 1.0
+    typical = np.median(lengths[unseen if len(unseen) else seen]) or 1.0
     spread = excess(lengths[seen], np.median(lengths[seen]) or 1.0)
     rule, shares, level, slope = _fit_clusters(unit_rows(rows[seen]), labels, k, spread)
     return _Judge(embedding, rule, np.log(shares), level, slope, float(typical))

@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import gzip
 import io
-import re
 import sys
 import tempfile
 import tokenize
@@ -26,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
 
 from ihgmm.cli.tables.cells import examine, leave_out_constants
 from ihgmm.cli.tables.columns import Origin, choose_columns, describe_columns
 from ihgmm.cli.tables.h5ad import read_h5ad
+from ihgmm.cli.tables.matrix_market import read_matrix_market
 from ihgmm.cli.tables.memory import free_memory
 from ihgmm.cli.tables.missing import handle_missing
 from ihgmm.cli.tables.sheets import SHEET_ERRORS, load_sheet
@@ -76,15 +75,7 @@ def read_table(
     and what it makes of the data take up to three times as much again. A ValueError
     says what is missing, empty or damaged.
     """
-    path = Path(request.source)
-    memory = free_memory() / 4 if memory is None else memory
-    if request.source == STANDARD_INPUT:
-        table = _read_standard_input(request)
-    elif path.exists():
-        table = _reader(path)(path, request, memory)
-    else:
-        request.refuse_names()
-        table = request.order(_built_in(request.source))
+    table = open_table(request, memory)
     has_choice = table.is_mixed and table.source not in BUILT_IN
     if missing == "auto":
         missing = "fit" if fills else "drop"
@@ -94,6 +85,18 @@ def read_table(
         cells = examine(complete)
     table = leave_out_constants(complete, request, cells)
     return describe_columns(table) if has_choice or table.left_out else table
+
+
+def open_table(request: Request, memory: float | None = None) -> Table:
+    """Read a table, or open it where it stays on disk, whatever cells are missing."""
+    path = Path(request.source)
+    memory = free_memory() / 4 if memory is None else memory
+    if request.source == STANDARD_INPUT:
+        return _read_standard_input(request)
+    if path.exists():
+        return _reader(path)(path, request, memory)
+    request.refuse_names()
+    return request.order(_built_in(request.source))
 
 
 def _read_standard_input(request: Request) -> Table:
@@ -487,16 +490,9 @@ def _from_archive(path: Path, name: str | None = None) -> Any:
 
 def _read_mtx(path: Path, request: Request, memory: float) -> Table:
     request.refuse_names()
-    with open(path, "rb") as file:
-        file.seek(max(path.stat().st_size - 2, 0))
-        # scipy's reader of files that are not compressed crashes on an exponent that
-        # ends early.
-        if re.search(rb"[eE][+-]?\Z", file.read()) and path.suffix.lower() != ".gz":
-            raise _damaged(path, "it ends in the middle of a number.")
-    with explain_damage(path, ValueError, EOFError, OverflowError, zlib.error):
-        is_sparse = scipy.io.mminfo(path)[3] == "coordinate"
-        X = scipy.io.mmread(path)
-        X = sp.csr_array(X) if is_sparse else np.asarray(X)
+    with explain_damage(path, ValueError, EOFError, zlib.error):
+        X = read_matrix_market(path)
+    is_sparse = sp.issparse(X)
     read = f"X = scipy.io.mmread({str(path)!r}){'.tocsr()' * is_sparse}"
     lines = ("import scipy.io", "", read)
     return _from_matrix(X, request, is_sparse=is_sparse, python=lines)

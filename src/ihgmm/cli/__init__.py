@@ -9,6 +9,8 @@ from typing import Any
 def main() -> None:
     """Run the command line."""
     try:
+        import rich  # noqa: F401  (the help needs it, and all commands)
+
         from ihgmm.cli.commands import app
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich"):

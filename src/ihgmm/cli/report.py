@@ -39,7 +39,7 @@ def report(
     model = fitting.model(reading.missing)
     check_output(output, "-o", (".html", ".htm"), [data])
     screen = screen.beside(output)
-    table = reading.load(data, screen)
+    table = reading.load(data, screen, fills=model.missing is not None)
     if table.has_missing:
         model.missing = "fit"
     with screen.working("clustering"):

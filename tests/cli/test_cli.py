@@ -35,7 +35,7 @@ def test_main_command():
     for words in (
         "150 rows, 4 features, 3 clusters",
         "size        scales  certainty",
-        "petal length (cm)  5.484      3.539",
+        "petal length (cm)  5.484",
         "of the labels are expected to be wrong).",
         "known labels (3 classes): 5 of 150 rows differ (3.3%)",
         "labels were not saved; add -o labels.csv",
@@ -443,10 +443,10 @@ def test_the_report_tells_what_was_done_to_the_data(sample):
 
 
 COMMANDS = {
-    "fit": "Cluster the rows of DATA with IhSC.",
+    "fit": "Cluster the rows of DATA and describe the clusters.",
     "predict": "Place the rows of DATA in the clusters of a saved model.",
     "choose-k": "Find the number of clusters in DATA, and show on what evidence.",
-    "report": "Cluster the rows of DATA with IhSC and write a page of HTML about it.",
+    "report": "Cluster the rows of DATA and write a page of HTML about it.",
     "sample": "Write a sample of the model, with its labels and parameters.",
     "test-scales": "Test whether the rows of a cluster differ in scale at all.",
     "plan": "Say how often a fit will read the data, and what memory it will take.",

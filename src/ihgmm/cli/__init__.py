@@ -20,6 +20,8 @@ def main() -> None:
 
 def _run() -> None:
     try:
+        import rich  # noqa: F401  (the help needs it, and all commands)
+
         from ihgmm.cli.commands import app
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich"):

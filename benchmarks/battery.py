@@ -417,14 +417,14 @@ def function_cases():
 COMMANDS = {
     "fit": "fit rows.csv -k 3 COLUMNS -o out-labels.csv --save fitted.npz",
     "predict": "predict fitted.npz new.csv -o out-placed.csv",
-    "fit-auto": "fit rows.csv -k auto --refine --scale-columns COLUMNS",
+    "fit-auto": "fit rows.csv -k auto --refine --prepare scale COLUMNS",
     "fit-iris": "fit iris -k 3 --gram cosine",
     "choose-k": "choose-k rows.csv COLUMNS",
     "choose-k-parallel": "choose-k rows.csv --method parallel COLUMNS",
     "test-scales": "test-scales rows.csv COLUMNS",
     "test-scales-found": "test-scales rows.csv -k 3 COLUMNS",
-    "plan": "plan --n 1e8 --p 500 -k 20 --workers 50",
-    "plan-small": "plan --n 1e5 --p 50_000 -k 3 --density 0.01",
+    "plan": "plan -n 1e8 -p 500 -k 20 --workers 50",
+    "plan-small": "plan -n 1e5 -p 50_000 -k 3 --density 0.01",
     "sample": "sample out-drawn.csv -n 40 -p 6 -k 3",
     "no-file": "fit nothing.csv -k 3",
 }

@@ -26,6 +26,7 @@ LAYERS = [
         "planning",
     },
     {"estimators"},
+    {"_public"},
     {"plotting", "storage", "anndata", "experiments"},
     {"report"},
     {"cli", "__main__"},
@@ -130,4 +131,17 @@ def loaded(code):
 
 def test_import_loads_no_optional_package():
     # scikit-learn itself loads pandas where it is installed.
-    assert loaded("import ihgmm") == loaded("import sklearn.cluster")
+    assert loaded("from ihgmm import IhSC") == loaded("import sklearn.cluster")
+
+
+def test_public_names_come_when_they_are_asked_for():
+    code = "import ihgmm, sys; print('numpy' in sys.modules, *dir(ihgmm));"
+    code += "from ihgmm import *; print(ihgmm.statistics.__name__, IhSC.__name__)"
+    code += "; print(hasattr(ihgmm, 'nothing'))"
+    first, second, third = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert first.startswith("False ")
+    assert {"IhSC", "select_n_clusters", "__version__"} <= set(first.split())
+    assert second == "ihgmm.statistics IhSC"
+    assert third == "False"

@@ -5,9 +5,12 @@ import json
 import dask.array as da
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 from ihgmm import IhSC, make_ihgmm
+from ihgmm.cli.spelling import in_shell
 from ihgmm.matrix import Matrix, as_matrix
 from ihgmm.matrix.memory import Dense
 from ihgmm.planning import plan, size
@@ -227,7 +230,7 @@ def test_a_plan_is_printed_as_a_table():
 
 
 def test_command_is_the_function(command):
-    arguments = ("--n", "1e9", "--p", "2_000", "-k", "5e1", "--memory", 32)
+    arguments = ("-n", "1e9", "-p", "2_000", "-k", "5e1", "--machine-memory", 32)
     arguments += ("--workers", 40, "--worker-memory", 100, "--network", 5)
     done = command("plan", *arguments)
     assert done.returncode == 0, done.stderr
@@ -235,7 +238,7 @@ def test_command_is_the_function(command):
     workers = {"workers": 40, "worker_memory": 100e9, "network": 5e9}
     planned = plan(10**9, 2_000, 50, memory=32e9, **workers)
     for line in str(planned).splitlines():
-        assert " ".join(line.split()) in shown
+        assert " ".join(in_shell(line).split()) in shown
     found = json.loads(command("plan", *arguments, "--json").stdout)
     disk = planned.needs["on disk"]
     assert found["needs"]["on disk"]["sample_rows"] == disk.sample_rows
@@ -247,16 +250,16 @@ def test_command_is_the_function(command):
     ("option", "value", "message"),
     [
         *(
-            ("--n", text, f"--n {text}: give a whole number from 1 on")
+            ("-n", text, f"-n {text}: give a whole number from 1 on")
             for text in ("1e5x", "0", "1.5", "nan", "inf")
         ),
-        ("-k", "auto", "-k auto: the number is found from data"),
+        ("-k", "some", "-k some: give a whole number from 1 on"),
         ("--gpu-memory", -1, "--gpu-memory -1: give a number of GB"),
         ("--network", 0, "--network 0: give a number of GB"),
     ],
 )
 def test_command_ends_with_one_line_on_bad_input(command, option, value, message):
-    arguments = {"--n": 10, "--p": 5, "-k": 2} | {option: value}
+    arguments = {"-n": 10, "-p": 5, "-k": 2} | {option: value}
     done = command("plan", *(word for pair in arguments.items() for word in pair))
     assert done.returncode == 2
     assert done.stdout == ""
@@ -265,5 +268,35 @@ def test_command_ends_with_one_line_on_bad_input(command, option, value, message
 
 
 def test_numbers_have_all_their_digits(command):
-    done = command("plan", "--n", 12_345_678_901_234_567, "--p", 5, "-k", 2, "--json")
+    done = command("plan", "-n", 12_345_678_901_234_567, "-p", 5, "-k", 2, "--json")
     assert json.loads(done.stdout)["n_samples"] == 12_345_678_901_234_567
+
+
+def test_the_shape_comes_from_a_file(command, tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(name="x")
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    frame.to_parquet(tmp_path / "x.parquet")
+    np.save(tmp_path / "x.npy", X)
+    sparse = sp.random_array((300, 6), density=0.1, rng=np.random.default_rng(0))
+    sp.save_npz(tmp_path / "x.npz", sp.csr_array(sparse))
+    for name in ("x.csv", "x.parquet", "x.npy", "x.npz"):
+        done = command("plan", tmp_path / name, "-k", 3, "--json")
+        found = json.loads(done.stdout)
+        assert [found[key] for key in ("n_samples", "n_features")] == [300, 6]
+        assert found["dtype"] == ("float32" if name == "x.npy" else found["dtype"])
+        assert found["density"] == (0.1 if name == "x.npz" else None)
+        assert found["data"] == str(tmp_path / name)
+    assert "x.csv: 300 x 6 float" in command("plan", tmp_path / "x.csv").stdout
+    done = command("plan", tmp_path / "x.csv", "-n", 5)
+    assert "x.csv has its own; leave one out" in done.stderr
+    assert "Give DATA, or its shape: -n is missing" in command("plan", "-p", 5).stderr
+
+
+def test_the_shape_is_read_without_the_data(command, tmp_path):
+    # A file of 69 GB with holes, of which only the header was ever written.
+    path = tmp_path / "large.npy"
+    np.lib.format.open_memmap(path, "w+", np.float32, (2**14, 2**20)).flush()
+    done = command("plan", path, "--machine-memory", 8)
+    assert done.returncode == 0, done.stderr
+    assert "16,384 x 1,048,576 float32, 50 clusters: 69 GB" in done.stdout

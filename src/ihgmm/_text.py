@@ -50,7 +50,7 @@ def count_headline(count: ClusterCount) -> str:
     """Return the finding in a few words."""
     if count.n_clusters == 0:
         return "cannot tell" if count.is_dominated else "no structure"
-    if count.method != "combined" or count.is_known:
+    if not count.is_doubtful:
         return counted(count.n_clusters, "cluster")
     numbers = [number.n_clusters for number in count.plausible]
     if len(numbers) < 2:
@@ -59,7 +59,7 @@ def count_headline(count: ClusterCount) -> str:
     return f"{unknown}{_either(numbers)} clusters"
 
 
-def _listed(words: Sequence[str], last: str) -> str:
+def listed(words: Sequence[str], last: str) -> str:
     """Return words with commas, and a word before the last."""
     *others, final = words
     return f"{', '.join(others)} {last} {final}" if others else final
@@ -67,8 +67,17 @@ def _listed(words: Sequence[str], last: str) -> str:
 
 def _either(numbers: Sequence[int]) -> str:
     """Return numbers of which one is meant."""
-    return _listed([f"{number:,}" for number in numbers], "or")
+    return listed([f"{number:,}" for number in numbers], "or")
 
+
+# Headings of the tables that the command line prints.
+EDGE_WORDS = "edge: what an eigenvalue must exceed to stand out from noise."
+EVIDENCE_WORDS = (
+    "gap: how much better k-means fits rows than noise of the same spread, among "
+    "eigenvectors and among projected rows; halves: how far two halves of the rows "
+    "agree, from 0 to 1; likelihood: what a mixture gains on one cluster, for each row "
+    "and less a price; named by: whose best number it is."
+)
 
 _SIDES = {
     "directions": "the number of directions",
@@ -80,7 +89,7 @@ _SIDES = {
 
 def _supporters(number: CountEvidence) -> str:
     """Return the sides, one or more, that name a number first."""
-    return _listed([_SIDES[side.value] for side in number.sides], "and")
+    return listed([_SIDES[side.value] for side in number.sides], "and")
 
 
 def count_summary(count: ClusterCount) -> str:
@@ -191,7 +200,7 @@ def _combined(count: ClusterCount) -> str:
         else str(number.n_clusters)
         for number in more
     ]
-    return f"{text} Also plausible: {_listed(also, 'and')}." if also else text
+    return f"{text} Also plausible: {listed(also, 'and')}." if also else text
 
 
 def _parallel(count: ClusterCount) -> str:
@@ -435,9 +444,14 @@ _CAUTIONS = {
 }
 
 
-def caution_text(caution: Caution) -> str:
-    """Return a caution in a sentence or two, with what to do about it."""
+def caution_text(caution: Caution, names: Sequence[str] | None = None) -> str:
+    """Return a caution in a sentence or two, with what to do about it.
+
+    ``names`` are those of the columns, which otherwise go by their number.
+    """
     f = caution.figures
+    if names is not None and "column" in f:
+        f = f | {"column": repr(names[f["column"]])}
     rows, directions = f.get("rows", 0), f.get("directions", 0)
     several = f"Ask for about {directions} clusters, unless some patterns are mixtures "
     one = "All rows may be one cluster; if not, try other features or another scaling."
@@ -450,6 +464,29 @@ def caution_text(caution: Caution) -> str:
         "advice": f"{several}of others." if directions > 1 else one,
     }
     return _CAUTIONS[caution.kind.name].format(**{**f, **words})
+
+
+# A fit
+
+
+CLUSTER_WORDS = (
+    "size: how long a row is along the pattern of its cluster, here the median; "
+    "scales: sizes over their mean in the cluster, 5% to 95% of its rows; certainty: "
+    "how probable it is that a row belongs there, going by fits to other rows."
+)
+FEATURE_WORDS = (
+    "mean: of the feature in the cluster, in the units of the data; elsewhere: what a "
+    "row of the other clusters has of it at the same size."
+)
+
+
+def trust_sentence(diagnosis: Diagnosis) -> str:
+    """Return how far labels can be trusted, in one sentence."""
+    verdict = f"{diagnosis.verdict[0].upper()}{diagnosis.verdict[1:]}"
+    if diagnosis.n_clusters == 1 or np.isnan(diagnosis.refit_error):
+        return f"{verdict}."
+    error = percent(max(diagnosis.expected_error, 1e-9))
+    return f"{verdict} ({error} of the labels are expected to be wrong)."
 
 
 # A plan

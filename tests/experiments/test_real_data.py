@@ -36,7 +36,7 @@ def test_phase_command(tmp_path, command):
         (["exp9"], "WHAT='exp9' is not known; give one of exp1, exp2"),
         (["exp1", "--only", "moon"], "--only 'moon' matches nothing in exp1"),
         (["table", "--only", "moon"], "matches no data set; there are iris"),
-        (["exp1", "--reps", 0], "--reps 0 is too small"),
+        (["exp1", "--repeats", 0], "--repeats 0 is too small"),
         (["exp1", "--jobs", 0], "--jobs 0 is too small"),
     ],
 )

@@ -187,7 +187,16 @@ def test_what_processes_have_done_survives_interrupts_and_kills(tmp_path, comman
     results = run_experiment(
         experiment, whole, reps=12, only=lambda s: "n=p/1" in s.key
     )
-    study = ["reproduce", "exp1", "--reps", "12", "--only", "n=p/1", "-o", str(folder)]
+    study = [
+        "reproduce",
+        "exp1",
+        "--repeats",
+        "12",
+        "--only",
+        "n=p/1",
+        "-o",
+        str(folder),
+    ]
     two_jobs = [COMMAND, *study, "--jobs", "2"]
 
     stopped = started(two_jobs, path, 12)

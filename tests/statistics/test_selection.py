@@ -497,3 +497,43 @@ def test_skewed_noise_has_no_clusters():
     for seed in range(3):
         E = np.random.default_rng(seed).exponential(size=(200, 50)) - 1
         assert select_n_clusters(E, random_state=seed).n_clusters <= 1
+
+
+@pytest.mark.parametrize("clear", [True, False])
+def test_many_rows_say_the_same_whatever_the_seed(clear):
+    rng = np.random.default_rng(0)
+    kinds, p = np.arange(4000) % 5, 10 if clear else 8
+    if clear:
+        centers = 6 * np.eye(p)[:5]
+        X = centers[kinds] * rng.lognormal(0, 0.5, (4000, 1)) + rng.normal(
+            size=(4000, p)
+        )
+    else:  # kinds of customers that overlap: 4 or 5
+        X = rng.gamma(1, size=(5, p))[kinds] * rng.lognormal(0, 1, (4000, 1))
+        X *= rng.lognormal(0, 0.35, (4000, p))
+    counts = [
+        select_n_clusters(X, random_state=seed) for seed in range(2 if clear else 3)
+    ]
+    numbers = {count.n_clusters for count in counts}
+    for count in counts:
+        assert count.is_known == clear
+        assert numbers <= set(named(count))
+        # Halves are said to agree only where they do.
+        for number in count.plausible:
+            assert number.strength > 0.5 or Side.STABILITY not in number.sides
+    if clear:
+        assert numbers == {5}
+        assert min(count.strengths[5] for count in counts) > 0.8
+
+
+def test_a_small_cluster_counts_by_degrees():
+    # A cluster of small rows, at the limit of what counts as noise.
+    rng = np.random.default_rng(0)
+    kinds = rng.choice(3, 1500, p=[0.6, 0.33, 0.07])
+    X = np.eye(3)[kinds] * np.array([3.0, 3.0, 2.0])[kinds, None]
+    X = np.hstack([X, np.zeros((1500, 2))]) + 0.1 * rng.normal(size=(1500, 5))
+    strengths = [
+        select_n_clusters(X, method="stability", random_state=seed).strengths[3]
+        for seed in range(6)
+    ]
+    assert max(strengths) - min(strengths) < 0.2

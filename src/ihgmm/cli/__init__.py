@@ -26,7 +26,7 @@ def _run() -> None:
             raise
         sys.exit(
             "The command line needs typer and rich: pip install typer rich pyarrow "
-            "jinja2"
+            "openpyxl jinja2"
         )
     app()
 

@@ -16,7 +16,7 @@ from sklearn.preprocessing import Normalizer
 from ihgmm import IhSC, SphericalKMeans, make_ihgmm
 from ihgmm._text import counted
 from ihgmm.cli.data import Reading
-from ihgmm.cli.options import FETCHED, SEED, argument, option
+from ihgmm.cli.options import FETCHED, N_CLUSTERS, SEED, argument, option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.preparation import prepare
 from ihgmm.cli.tables.reading import BUILT_IN
@@ -41,8 +41,7 @@ def bench(
         default="rows",
     ),
     n_clusters: int | None = option(
-        "Number of clusters; that of the known labels by default.",
-        names="-k --n-clusters",
+        "Number of clusters; that of the known labels by default.", names=N_CLUSTERS
     ),
     repeats: int = option("Runs of each method; the fastest counts.", 3),
     random_state: int = SEED,

@@ -7,11 +7,13 @@ from typing import Any
 
 from ihgmm import select_n_clusters
 from ihgmm._files import atomic_write
-from ihgmm._text import count_headline
-from ihgmm.cli.data import WHITEN, Reading
+from ihgmm._text import EDGE_WORDS, EVIDENCE_WORDS, count_headline
+from ihgmm.cli.data import Reading
+from ihgmm.cli.fitting import WHITEN
 from ihgmm.cli.options import DATA, SEED, choice, option, output_option
 from ihgmm.cli.output import check_output
-from ihgmm.cli.screen import AnswerScreen
+from ihgmm.cli.screen import AnswerScreen, print_warning
+from ihgmm.cli.spelling import in_shell
 from ihgmm.statistics.evidence import CountEvidence
 from ihgmm.statistics.selection import COUNT_GRAMS, METHODS, ClusterCount
 
@@ -60,14 +62,16 @@ def choose_k(
         count = select_n_clusters(table.X, **options)
     if plot is not None:
         _draw(count, plot)
-    names = ("n_clusters", "rank", "summary", "eigenvalues", "edge", "strengths")
+    summary = in_shell(count.summary)
+    names = ("n_clusters", "rank", "eigenvalues", "edge", "strengths")
     evidence = {name: getattr(count, name) for name in (*names, "method", "gram")}
+    evidence["summary"] = summary
     evidence["confidence"] = count.confidence.value
     evidence["plausible"] = [_as_dict(number) for number in count.plausible]
     screen.document("choose-k", table.facts, **evidence, plot_file=plot)
     screen.say(f"{table.heading}: {count_headline(count)}", "bold")
     screen.notes(table.notes)
-    screen.say(count.summary)
+    screen.say(summary)
     beyond = 5  # eigenvalues after those that count, to show how they go on
     rows = []
     for i, value in enumerate(count.eigenvalues[: count.rank + beyond], 1):
@@ -75,6 +79,7 @@ def choose_k(
         rows.append((i, value, ratio, "yes" if i <= count.rank else "no"))
     formats = {"number": "", "eigenvalue": ".4g", "over the edge": ".2f", "counts": ""}
     screen.table(formats, rows)
+    screen.say(EDGE_WORDS, "dim")
     if count.evidence:
         _show_evidence(count, screen)
     elif count.strengths:
@@ -82,6 +87,8 @@ def choose_k(
         screen.table(formats, count.strengths.items())
     if plot is not None:
         screen.say(f"drawn in {plot}")
+    if screen.silent and count.is_doubtful:
+        print_warning(f"{count_headline(count)}. {summary}")
     screen.answer(str(count.n_clusters))
 
 
@@ -116,6 +123,7 @@ def _show_evidence(count: ClusterCount, screen: AnswerScreen) -> None:
     ]
     formats["named by"] = ""
     screen.table(formats, rows)
+    screen.say(EVIDENCE_WORDS, "dim")
 
 
 def _draw(count: ClusterCount, path: Path) -> None:

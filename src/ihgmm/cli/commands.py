@@ -3,31 +3,98 @@
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 from typing import Any
 
 import typer
-from numpy.linalg import LinAlgError
+from typer.core import TyperCommand
 
 from ihgmm import __version__
-from ihgmm.cli.bench import bench
-from ihgmm.cli.choose_k import choose_k
-from ihgmm.cli.datasets import datasets
-from ihgmm.cli.fit import fit
-from ihgmm.cli.options import Group, add_command
-from ihgmm.cli.plan import plan
-from ihgmm.cli.predict import predict
-from ihgmm.cli.report import report
-from ihgmm.cli.reproduce import reproduce
-from ihgmm.cli.sample import sample
-from ihgmm.cli.scales import scales
-from ihgmm.cli.screen import print_message, print_warning
+from ihgmm.cli.declaring import Group, add_command
+
+# Each command: where its function is, and its line in the help of all. A command is
+# imported when it is run, so that the help and the version need nothing but typer.
+COMMANDS = {
+    "fit": ("fit:fit", "Cluster the rows of DATA and describe the clusters."),
+    "predict": (
+        "predict:predict",
+        "Place the rows of DATA in the clusters of a saved model.",
+    ),
+    "choose-k": (
+        "choose_k:choose_k",
+        "Find the number of clusters in DATA, and show on what evidence.",
+    ),
+    "report": (
+        "report:report",
+        "Cluster the rows of DATA and write a page of HTML about it.",
+    ),
+    "compare": (
+        "compare:compare",
+        "Compare two clusterings of the same rows on a page of HTML.",
+    ),
+    "sample": (
+        "sample:sample",
+        "Write a sample of the model, with its labels and parameters.",
+    ),
+    "test-scales": (
+        "scales:scales",
+        "Test whether the rows of a cluster differ in scale at all.",
+    ),
+    "plan": (
+        "plan:plan",
+        "Say how often a fit will read the data, and what memory it will take.",
+    ),
+    "reproduce": (
+        "reproduce:reproduce",
+        "Run the experiments of the paper, or its table of real data.",
+    ),
+    "bench": (
+        "bench:bench",
+        "Compare IhSC with k-means on your data or on a sample: time and error.",
+    ),
+    "datasets": (
+        "datasets:datasets",
+        "List the paper's data sets and where they are kept, or download one.",
+    ),
+}
+
+
+def load_command(name: str) -> Any:
+    """Import a command."""
+    module, _, function = COMMANDS[name][0].partition(":")
+    loaded = getattr(import_module(f"ihgmm.cli.{module}"), function)
+    if not isinstance(loaded, typer.Typer):
+        alone = typer.Typer(add_completion=False)
+        add_command(alone, name, loaded)
+        loaded = alone
+    return typer.main.get_command(loaded)
+
+
+class LateCommand(TyperCommand):
+    """A command that is imported when it is run."""
+
+    def make_context(
+        self, info_name: Any, args: Any, parent: Any = None, **extra: Any
+    ) -> Any:
+        """Hand the arguments to the command itself."""
+        return load_command(str(self.name)).make_context(
+            info_name, args, parent=parent, **extra
+        )
 
 
 class Commands(Group):
     """All commands: errors and warnings are told in one line each."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for name, (_, summary) in COMMANDS.items():
+            self.add_command(LateCommand(name, help=summary))
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
+        from ihgmm.cli.screen import print_message, print_warning
+        from ihgmm.cli.spelling import in_shell
+
         with warnings.catch_warnings():
             warnings.showwarning = print_warning
             try:
@@ -39,12 +106,14 @@ class Commands(Group):
                 raise  # the reader has gone: nobody to tell
             except (MemoryError, ArithmeticError, ImportError, OSError) as error:
                 cause = "not enough memory: " * isinstance(error, MemoryError)
-                print_message("error", f"{cause}{error}")
+                print_message("error", f"{cause}{in_shell(str(error))}")
                 raise typer.Exit(1) from None
             except ValueError as error:
+                from numpy.linalg import LinAlgError
+
                 # The package says so what is wrong with parameters and data. Anything
                 # else, such as a TypeError, is a defect: its traceback is wanted.
-                print_message("error", str(error))
+                print_message("error", in_shell(str(error)))
                 raise typer.Exit(1 if isinstance(error, LinAlgError) else 2) from None
 
 
@@ -58,21 +127,6 @@ app = typer.Typer(
     "memory, a package that is not installed; 2 wrong use, or data that cannot be "
     "used; 130 interrupted.",
 )
-for function in (
-    fit,
-    predict,
-    choose_k,
-    report,
-    sample,
-    scales,
-    plan,
-    reproduce,
-    bench,
-):
-    # What is called test_* in Python is taken for a test.
-    name = "test-scales" if function is scales else function.__name__
-    add_command(app, name.replace("_", "-"), function)
-app.add_typer(datasets, name="datasets")
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,31 +1,18 @@
-"""Groups of options: how to read the data, and how to cluster them."""
+"""The group of options that says how to read the data."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from ihgmm import IhSC
-from ihgmm._checks import check_choice, check_outliers
-from ihgmm.cli.options import SEED, choice, option, reading_option
+from ihgmm._checks import check_choice
+from ihgmm.cli.options import reading_option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.missing import HANDLING
 from ihgmm.cli.tables.preparation import PREPARATIONS, prepare
 from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.table import Request, Table
-from ihgmm.numerics.eigen import ORDERS
-from ihgmm.numerics.gram import GRAMS
-from ihgmm.numerics.whitening import NOISES
-
-GRAM = choice("Similarity of rows", GRAMS, default=IhSC().gram)
-WHITEN = option(
-    "Make noise alike in rows and columns first. counts: its variance grows with the "
-    "mean of an entry; learned: it is learnt from what a low-rank fit leaves; auto: "
-    "the first where the data look like counts.",
-    words=("auto", *NOISES),
-)
 
 
 @dataclass(frozen=True)
@@ -108,71 +95,6 @@ class Reading(RowReading):
         """Return what is asked of the columns of the data."""
         columns, dropped = _names(self.columns), _names(self.drop_columns)
         return Request(data, self.label_column, self.id_column, columns, dropped)
-
-
-@dataclass(frozen=True)
-class Fitting:
-    """The options of the model."""
-
-    n_clusters: str = option(
-        'Number of clusters, or "auto" to let the data say.',
-        ...,
-        "-k --n-clusters",
-        words=["auto"],
-    )
-    gram: str = GRAM
-    order: str = choice("Which eigenvalues lead", ORDERS)
-    refine: bool = option(
-        "Reassign rows to the centres that the other rows give.", False, "--refine"
-    )
-    whiten: str | None = WHITEN
-    signed: bool = option(
-        "Rows that point opposite ways are of one kind; scales have both signs.",
-        False,
-        "--signed",
-    )
-    outliers: str | None = option(
-        'Give rows that fit no cluster the label -1: "auto", or a share such as 0.05.',
-        None,
-        "--outliers",
-        words=["auto"],
-    )
-    paper: bool = option(
-        "Take the settings of the paper's Algorithm 1.", False, "--paper"
-    )
-    random_state: int = SEED
-
-    def model(self, missing: str) -> IhSC:
-        """Return the model, to be fitted to data whose missing cells are so handled."""
-        options: dict[str, Any] = asdict(self)
-        options["missing"] = "fit" if missing == "fit" else "error"
-        options["n_clusters"] = parse_n_clusters(self.n_clusters)
-        options["outliers"] = parse_outliers(self.outliers)
-        if not options.pop("paper"):
-            return IhSC(**options)
-        if self.gram == IhSC().gram:  # which need not be asked for
-            del options["gram"]
-        return IhSC.paper(**options)
-
-
-def parse_n_clusters(text: str) -> Any:
-    """Return the number of clusters as it is written on the command line."""
-    try:
-        return "auto" if text.lower() == "auto" else int(text)
-    except ValueError:
-        raise ValueError(f"-k {text}: give a whole number, or auto.") from None
-
-
-def parse_outliers(text: str | None) -> Any:
-    """Return the share of outliers as it is written on the command line."""
-    try:
-        value = text if text in (None, "auto") else float(text)
-        check_outliers("outliers", value)
-    except ValueError:
-        raise ValueError(
-            f"--outliers {text}: give auto, or a share above 0 and at most 0.5."
-        ) from None
-    return value
 
 
 def _names(lists: Sequence[str] | None) -> list[str]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import typer
 
-from ihgmm.cli.options import DATA_HOME, Group, add_command, argument, option, spell_out
+from ihgmm.cli.declaring import Group, add_command, spell_out
+from ihgmm.cli.options import DATA_HOME, argument, option
 from ihgmm.cli.screen import Screen
 from ihgmm.datasets import list_datasets, load_dataset
 from ihgmm.datasets._cache import cache_folder
@@ -92,7 +93,7 @@ def _describe(name: str, data_home: Path | None) -> dict[str, Any]:
     return {"name": name, "rows": n, "features": p, "classes": classes, "where": where}
 
 
-datasets = typer.Typer(cls=Group, invoke_without_command=True)
+datasets = typer.Typer(cls=Group, invoke_without_command=True, add_completion=False)
 datasets.callback(help=show.__doc__)(spell_out(show))
 add_command(datasets, "list", list_all)
 add_command(datasets, "fetch", fetch)

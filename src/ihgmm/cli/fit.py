@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from ihgmm import IhSC
 from ihgmm._text import counted
+from ihgmm.cli import describing
 from ihgmm.cli import output as out
-from ihgmm.cli.data import Fitting, Reading
+from ihgmm.cli.data import Reading
+from ihgmm.cli.fitting import Fitting
 from ihgmm.cli.options import DATA, LABELS_FILE, output_option
-from ihgmm.cli.screen import Screen, print_warning
+from ihgmm.cli.screen import Screen
+from ihgmm.cli.spelling import in_shell
+from ihgmm.matrix import to_host
 from ihgmm.matrix.delimited import DELIMITERS
 from ihgmm.storage import save_model
 
@@ -28,7 +30,11 @@ def fit(
     reading: Reading,
     screen: Screen,
 ) -> None:
-    """Cluster the rows of DATA with IhSC.
+    """Cluster the rows of DATA and describe the clusters.
+
+    For each cluster you see how many rows it has, how large they are, how sure their
+    labels are, and the features that set it apart. The labels file (-o) has a line for
+    each row: cluster, scale, size, certainty, and with --outliers a score.
 
     [bold]Examples[/]
 
@@ -42,7 +48,7 @@ def fit(
 
       ihgmm fit demo -k auto --refine --json
     """
-    model = fitting.model(reading.missing)
+    model = fitting.model(reading.missing, saved=save is not None)
     out.check_output(output, "-o", DELIMITERS, [data])
     out.check_output(save, "--save", sources=[data])
     if output is not None and save is not None and output.resolve() == save.resolve():
@@ -61,65 +67,38 @@ def fit(
             id_column=reading.id_column,
             label_column=reading.label_column,
         )
-    k, labels = model.n_clusters_, model.labels_
-    figures = {"scale": model.scales_, "size": model.sizes_}
-    told = figures
-    if model.outliers is not None:
-        told = figures | {"outlier_score": model.outlier_scores_}
-    remarks = out.write_labels(output, table, labels, told)
+    with screen.working("describing"):
+        found = describing.describe_fit(model, table)
+    k, labels = len(model.cluster_centers_), to_host(model.labels_)
+    remarks = out.write_labels(output, table, labels, found.figures)
     comparison = out.compare_labels(table.labels, labels)
-    count = str(model.selection_) if model.n_clusters == "auto" else None
-    cautions = _few_directions(model, table.scaler is not None)
-    clusters = out.cluster_sizes(labels, k)
-    for cluster in clusters:
-        mine = labels == cluster["cluster"]
-        scales, sizes = (
-            values[mine] if mine.any() else [np.nan] for values in figures.values()
-        )
-        cluster["scale_median"] = np.median(scales)
-        cluster["scale_5%"], cluster["scale_95%"] = np.quantile(scales, [0.05, 0.95])
-        cluster["size_median"] = np.median(sizes)
+    count = getattr(model, "selection_", None)
+    summary = None if count is None else in_shell(count.summary)
+    method = type(model).__name__
     screen.document(
         "fit",
         table.facts,
+        method=method,
         n_clusters=k,
-        count=count,
-        clusters=clusters,
-        eigenvalues=model.eigenvalues_,
+        count=summary,
+        clusters=found.clusters,
+        verdict=str(found.diagnosis.verdict),
+        expected_error=found.diagnosis.expected_error,
+        eigenvalues=getattr(model, "eigenvalues_", None),
         known_labels=comparison,
-        notes=[*table.notes, *cautions, *remarks],
+        notes=[*table.notes, *found.cautions, *remarks],
         python=table.python,
         labels_file=output,
         model_file=save,
     )
-    screen.say(f"{table.heading}, {counted(k, 'cluster')}", "bold")
+    screen.say(f"{table.heading}, {counted(k, 'cluster')} ({method})", "bold")
     screen.notes(table.notes)
-    if count is not None:
-        screen.say(count)
-    shown = {"scale: median": ".2f", "5%": ".2f", "95%": ".2f", "size: median": ".4g"}
-    rows = [cluster.values() for cluster in clusters]
-    screen.table(out.SIZE_FORMATS | shown, rows)
-    values = "  ".join(f"{value:.4g}" for value in model.eigenvalues_)
-    screen.say(f"leading eigenvalues: {values}")
-    for text in cautions:
-        if screen.silent:
-            print_warning(text)
-        screen.say(text, "yellow")
+    if summary is not None:
+        screen.say(summary)
+    describing.print_clusters(screen, found.clusters)
+    describing.print_features(screen, found.clusters)
+    describing.print_trust(screen, found)
     out.print_labels(screen, len(labels), comparison, output, remarks)
     screen.python(table.python)
     if save is not None:
         screen.say(f"model written to {save}; use it with: ihgmm predict {save} DATA")
-
-
-def _few_directions(model: IhSC, scaled: bool) -> list[str]:
-    """Return a caution where eigenvalues are not positive."""
-    k, positive = model.n_clusters_, int((model.eigenvalues_ > 0).sum())
-    if positive >= k:
-        return []
-    text = (
-        f"{positive} of {k} leading eigenvalues {'is' if k == 1 else 'are'} positive: "
-        "the clusters are told apart by fewer directions than there are clusters."
-    )
-    if not scaled:
-        text += " If columns are in different units, try --prepare scale."
-    return [text]

@@ -1,77 +1,15 @@
-"""How commands and their options are declared, and options that several share."""
+"""How options are declared, and options that several commands share."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import fields, is_dataclass
 from functools import partial
-from typing import Any, get_type_hints
+from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from ihgmm.cli.tables.reading import BUILT_IN
 from ihgmm.datasets import list_datasets
-
-
-class _PlainFlags:
-    """Help in which an option that takes no value shows no type."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, the one for help too."""
-        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        for param in params:
-            if getattr(param, "is_flag", False):
-                param.metavar = ""
-        return params
-
-
-class Command(_PlainFlags, TyperCommand):
-    """A command."""
-
-
-class Group(_PlainFlags, TyperGroup):
-    """A command with others below it."""
-
-
-def add_command(parent: typer.Typer, name: str, function: Callable[..., None]) -> None:
-    """Make a function a command; its docstring is the help."""
-    # Lines of a paragraph are joined: they break where the terminal ends.
-    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-    text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
-    no_args_is_help = name not in ("bench", "list")  # which run without arguments
-    add = parent.command(name, cls=Command, help=text, no_args_is_help=no_args_is_help)
-    add(spell_out(function))
-
-
-def spell_out(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that has an option for each field of its groups of options.
-
-    A group is a dataclass whose defaults are options. A command that has a parameter of
-    that class gets it made of the options that were given.
-    """
-    groups: dict[str, Any] = {}
-    options: list[inspect.Parameter] = []
-    for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        group = parameter.annotation
-        if not is_dataclass(group):
-            options.append(parameter)
-            continue
-        groups[parameter.name] = group
-        hints = get_type_hints(group)
-        for field in fields(group):
-            member = parameter.replace(name=field.name, default=field.default)
-            options.append(member.replace(annotation=hints[field.name]))
-
-    def run(**values: Any) -> None:
-        for name, group in groups.items():
-            values[name] = group(**{f.name: values.pop(f.name) for f in fields(group)})
-        command(**values)
-
-    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
-    run.__annotations__ = {option.name: option.annotation for option in options}
-    return run
 
 
 def option(
@@ -113,15 +51,18 @@ def _offer(words: Iterable[str]) -> Callable[[str], list[str]] | None:
 reading_option = partial(option, rich_help_panel="Reading the data")
 output_option = partial(option, rich_help_panel="Output")
 
+# Names of options that commands declare in words of their own.
+N_CLUSTERS = "-k --n-clusters"
+N_SAMPLES = "-n --n-samples"
+N_FEATURES = "-p --n-features"
 FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
-DATA = argument(
-    "DATA",
+DATA_TEXT = (
     "A CSV, TSV, XLSX, Parquet, JSONL, H5AD, NPY, NPZ or MTX file, rows being "
     "observations; - for standard input; or a "
     f"built-in data set: {', '.join(BUILT_IN)}, or one of the paper's that are "
-    f"downloaded: {', '.join(FETCHED)}.",
-    [*BUILT_IN, *FETCHED],
+    f"downloaded: {', '.join(FETCHED)}."
 )
+DATA = argument("DATA", DATA_TEXT, [*BUILT_IN, *FETCHED])
 LABELS_FILE = output_option(
     "Write a line for each row to this CSV or TSV file; an old one is replaced. - is "
     "standard output.",

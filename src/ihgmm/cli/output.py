@@ -6,8 +6,9 @@ import csv
 import re
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -75,20 +76,18 @@ def write_csv(path: Path, names: Iterable[str], rows: Iterable[Sequence[Any]]) -
 
 
 def write_labels(
-    path: Path | None,
-    table: Table,
-    labels: np.ndarray,
-    figures: Mapping[str, Iterable[float]],
+    path: Path | None, table: Table, labels: np.ndarray, figures: Any
 ) -> list[str]:
     """Write cluster and figures of each row; return remarks on the file.
 
-    Ids stay as they are, so that the file can be joined with the data by them.
+    ``figures`` is a dataclass with an array for each column; cells of what is not known
+    stay empty. Ids stay as they are, so that the file can be joined with the data.
     """
     if path is None:
         return []
     columns: dict[str, Any] = {"cluster": labels}
-    for name, values in figures.items():
-        columns[name] = [f"{value:.6g}" for value in values]
+    for name, values in asdict(figures).items():
+        columns[name] = ["" if v != v else f"{v:.6g}" for v in values.tolist()]
     # A name stands for one column only.
     heading = f"id_{table.id_name}" if table.id_name in columns else table.id_name
     rows = zip(table.ids, *columns.values(), strict=True)
@@ -110,20 +109,6 @@ def is_like_a_formula(cell: object) -> bool:
     number = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
     formula = rf"(?!{number}\Z)[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]"
     return isinstance(cell, str) and re.match(formula, cell, re.ASCII) is not None
-
-
-def cluster_sizes(labels: np.ndarray, n_clusters: int) -> list[dict[str, Any]]:
-    """Return a line about each cluster; :data:`SIZE_FORMATS` says how to print it."""
-    # A line for outliers, whose label is -1, where there are any.
-    numbers = [*range(n_clusters), *[-1] * int((labels < 0).any())]
-    sizes = [int((labels == number).sum()) for number in numbers]
-    return [
-        {"cluster": number, "rows": size, "share": size / len(labels)}
-        for number, size in zip(numbers, sizes, strict=True)
-    ]
-
-
-SIZE_FORMATS = {"cluster": "", "rows": ",", "share": ".1%"}
 
 
 def compare_labels(known: Any, labels: np.ndarray) -> dict[str, Any] | None:

@@ -2,24 +2,82 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from ihgmm import planning
 from ihgmm._text import plan_advice, plan_heading, plan_table, workers_table
-from ihgmm.cli.options import option
+from ihgmm.cli.options import (
+    DATA_TEXT,
+    N_CLUSTERS,
+    N_FEATURES,
+    N_SAMPLES,
+    argument,
+    option,
+)
 from ihgmm.cli.screen import Screen
+from ihgmm.cli.spelling import in_shell
+from ihgmm.cli.tables.memory import free_memory
+from ihgmm.cli.tables.reading import open_table
+from ihgmm.cli.tables.table import Request
+from ihgmm.matrix import as_matrix
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The options that say how large the data are, where no file does."""
+
+    n_samples: str | None = option("Number of rows, such as 1e9.", names=N_SAMPLES)
+    n_features: str | None = option(
+        "Number of features, such as 2_000.", names=N_FEATURES
+    )
+    density: float | None = option(
+        "Share of entries that are not zero, for sparse data."
+    )
+    dtype: str | None = option(
+        "Type of the numbers: float32, float64. Default: that of DATA, or float32."
+    )
+
+    def facts(self, data: str | None, screen: Screen) -> dict[str, Any]:
+        """Return what a plan has to know about the data."""
+        given = {key: value for key, value in asdict(self).items() if value is not None}
+        if data is None:
+            for key, text in (("n_samples", "-n"), ("n_features", "-p")):
+                if key not in given:
+                    raise ValueError(f"Give DATA, or its shape: {text} is missing.")
+                given[key] = _whole(text, given[key])
+            return given
+        for key in ("n_samples", "n_features", "density"):
+            if key in given:
+                raise ValueError(
+                    f"--{key.replace('_', '-')}: {data} has its own; leave one out."
+                )
+        with screen.working(f"looking at {data}"):
+            # No more memory than none: what can stay on disk does.
+            table = open_table(Request(data), memory=0)
+        X = as_matrix(table.X)
+        n, p = X.shape
+        found = {"n_samples": n, "n_features": p, "dtype": str(X.dtype)}
+        if table.is_sparse:
+            found["density"] = X.n_entries / (n * p)
+        return found | given
 
 
 def plan(
     *,
-    n: str = option("Number of rows, such as 1e9.", ..., "--n"),
-    p: str = option("Number of features, such as 2_000.", ..., "--p"),
-    n_clusters: str = option("Number of clusters.", ..., "-k --n-clusters"),
-    density: float | None = option(
-        "Share of entries that are not zero, for sparse data."
+    data: str | None = argument(
+        "[DATA]", f"What to plan for, unless -n and -p say. {DATA_TEXT}", default=None
     ),
-    dtype: str = option("Type of the numbers: float32, float64.", "float32"),
-    memory: float = option("GB of memory of the machine, or of dask's client.", 16),
+    shape: Shape,
+    n_clusters: str = option(
+        "Number of clusters; by default 50, the most that -k auto looks for.",
+        "50",
+        N_CLUSTERS,
+    ),
+    machine_memory: float | None = option(
+        "GB of memory of the machine, or of dask's client. Default: with DATA what is "
+        "free here, else 16."
+    ),
     gpu_memory: float = option("GB of memory of the GPU.", 141),
     workers: int | None = option(
         "Number of workers of a dask cluster, or of GPUs with a worker each."
@@ -33,40 +91,43 @@ def plan(
 ) -> None:
     """Say how often a fit will read the data, and what memory it will take.
 
+    Of a Parquet, H5AD or NPY file nothing but its shape is read; in a CSV or TSV file
+    lines are counted. Other files are read.
+
     [bold]Examples[/]
 
-      ihgmm plan --n 1e9 --p 2000 -k 50
+      ihgmm plan cells.h5ad -k 20
 
-      ihgmm plan --n 2e6 --p 30_000 -k 40 --density 0.05 --memory 64
+      ihgmm plan -n 1e9 -p 2000 -k 50
 
-      ihgmm plan --n 1e9 --p 1000 -k 10 --workers 64 --worker-memory 96
+      ihgmm plan -n 2e6 -p 30_000 -k 40 --density 0.05 --machine-memory 64
+
+      ihgmm plan -n 1e9 -p 1000 -k 10 --workers 64 --worker-memory 96
     """
-    if n_clusters == "auto":
-        raise ValueError(
-            "-k auto: the number is found from data, of which a plan has none; give "
-            "the most you expect, such as -k 50."
-        )
-    sizes = _whole("--n", n), _whole("--p", p), _whole("-k", n_clusters)
+    k = 50 if n_clusters == "auto" else _whole("-k", n_clusters)
+    memory = machine_memory
+    if memory is None:
+        memory = 16 if data is None else free_memory() / 1e9
     made = planning.plan(
-        *sizes,
-        density=density,
-        dtype=dtype,
-        memory=_bytes("--memory", memory),
+        n_clusters=k,
+        **shape.facts(data, screen),
+        memory=_bytes("--machine-memory", memory),
         gpu_memory=_bytes("--gpu-memory", gpu_memory),
         workers=workers,
         worker_memory=_bytes("--worker-memory", worker_memory),
         network=_bytes("--network", network),
         reading=_bytes("--reading", reading),
     )
-    screen.document("plan", asdict(made))
-    screen.say(plan_heading(made), "bold")
+    screen.document("plan", {"data": data, **asdict(made)})
+    heading = plan_heading(made)
+    screen.say(heading if data is None else f"{data}: {heading}", "bold")
     tables = [plan_table(made)]
     if made.workers is not None:
         tables.append(workers_table(made.workers))
     for head, *rows in tables:
         screen.table(dict.fromkeys(head, ""), rows)
     for sentence in plan_advice(made):
-        screen.say(sentence)
+        screen.say(in_shell(sentence))
 
 
 def _whole(option: str, text: str) -> int:

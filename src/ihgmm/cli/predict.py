@@ -9,9 +9,18 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from ihgmm import SphericalKMeans
 from ihgmm._checks import complete_matrix
 from ihgmm.cli import output as out
 from ihgmm.cli.data import RowReading
+from ihgmm.cli.describing import (
+    Figures,
+    certainties,
+    cluster_lines,
+    judge_labels,
+    outlier_scores,
+    print_clusters,
+)
 from ihgmm.cli.options import DATA, LABELS_FILE, argument
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.preparation import prepared_columns
@@ -39,7 +48,9 @@ def predict(
     Columns are found by name, in whatever order they are; columns that the model does
     not know are left out. Columns are scaled or standardised as they were for the
     fit. Ids and known labels are taken from the columns that the fit had them in, where
-    DATA has these; name others with --id-column and --label-column.
+    DATA has these; name others with --id-column and --label-column. The labels file has
+    the columns of ihgmm fit. Certainty goes by the other rows of DATA, and stays empty
+    where there are fewer than ten rows for each cluster.
 
     [bold]Examples[/]
 
@@ -86,10 +97,10 @@ def predict(
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         X = table.X if scaler is None else prepared_columns(table, scaler)
         labels = np.asarray(estimator.predict(X))
-    figures = _figures(estimator, X, labels) if hasattr(estimator, "scales_") else {}
+    figures = _figures(estimator, X, labels)
     remarks = out.write_labels(output, table, labels, figures)
     comparison = out.compare_labels(table.labels, labels)
-    clusters = out.cluster_sizes(labels, len(estimator.cluster_centers_))
+    clusters = cluster_lines(labels, len(estimator.cluster_centers_), figures)
     kind = type(estimator).__name__
     screen.document(
         "predict",
@@ -101,25 +112,29 @@ def predict(
     )
     screen.say(f"{data}: {n:,} rows placed by {model} ({kind})", "bold")
     screen.notes(table.notes)
-    screen.table(out.SIZE_FORMATS, [cluster.values() for cluster in clusters])
+    print_clusters(screen, clusters)
     out.print_labels(screen, n, comparison, output, remarks)
 
 
-def _figures(estimator: Any, X: Any, labels: np.ndarray) -> dict[str, np.ndarray]:
-    """Return scale and size of each row, of the multiple of its centre nearest to it.
+def _figures(estimator: Any, X: Any, labels: np.ndarray) -> Figures:
+    """Return the figures of rows that a model has placed.
 
-    No multiple is below 0, unless scales have both signs. A model that tells outliers
-    also gives their scores.
+    Scale and size are those of the multiple of its centre nearest to a row. No multiple
+    is below 0, unless scales have both signs.
     """
     centers = np.asarray(estimator.cluster_centers_, dtype=np.float64)
     data = complete_matrix(X, estimator, of_fit=False)
-    products = data.unit * to_host(data @ centers.T)[np.arange(len(labels)), labels]
+    n, k = len(labels), len(centers)
+    products = data.unit * to_host(data @ centers.T)[np.arange(n), labels]
     products = np.where(labels < 0, np.nan, products)  # outliers have no centre
     squares = (centers**2).sum(axis=1)[labels]
     scales = products / np.where(squares > 0, squares, 1.0)
     if not getattr(estimator, "signed", False):
         scales = np.maximum(scales, 0.0)
-    figures = {"scale": scales, "size": scales * np.sqrt(squares)}
-    if estimator.outliers is not None:
-        figures["outlier_score"] = to_host(estimator.outlier_rule_.scores(data))
-    return figures
+    sizes = scales * np.sqrt(squares)
+    if isinstance(estimator, SphericalKMeans):  # which does not know how long rows are
+        scales = np.full(n, np.nan)
+    certainty = np.full(n, np.nan)
+    if (labels >= 0).sum() >= 10 * k:  # else clusters of these rows would not show
+        certainty = certainties(judge_labels(data, labels, estimator))
+    return Figures(scales, sizes, certainty, outlier_scores(estimator, n, data))

@@ -28,7 +28,7 @@ class Extent:
     output: Path = option(
         "Folder for tables and figures.", Path("reproduction"), "-o --output"
     )
-    reps: int | None = option(
+    repeats: int | None = option(
         "Repetitions of each setting (200, phase 5), seeds of the table (10)."
     )
     jobs: int | None = option("Processes; all cores by default.")
@@ -68,7 +68,7 @@ def reproduce(
 
       ihgmm reproduce exp4 --quick
 
-      ihgmm reproduce exp2 --reps 20 --only 'n=p'
+      ihgmm reproduce exp2 --repeats 20 --only 'n=p'
 
       ihgmm reproduce phase --only 'phase/K='
     """
@@ -77,7 +77,7 @@ def reproduce(
         raise ValueError(
             f"WHAT={what!r} is not known; give one of {', '.join(STUDIES)}, table, all."
         )
-    for name, number in {"--reps": extent.reps, "--jobs": extent.jobs}.items():
+    for name, number in {"--repeats": extent.repeats, "--jobs": extent.jobs}.items():
         if number is not None and number < 1:
             raise ValueError(f"{name} {number} is too small; give 1 or more.")
     if what != "table" and importlib.util.find_spec("matplotlib") is None:
@@ -125,7 +125,7 @@ def _experiment(
         results = run_experiment(
             experiment,
             extent.output / f"{name}-runs.csv",
-            reps=extent.reps or reps,
+            reps=extent.repeats or reps,
             jobs=extent.jobs or os.cpu_count() or 1,
             only=chosen,
             progress=update,
@@ -177,7 +177,7 @@ def _table(extent: Extent, screen: Screen) -> dict[str, Any]:
     with screen.working("Table of real data", len(names)) as update:
         cells = real_data_table(
             extent.output / "table.csv",
-            seeds=extent.reps or (3 if extent.quick else 10),
+            seeds=extent.repeats or (3 if extent.quick else 10),
             data_home=extent.data_home,
             only=names,
             progress=update,

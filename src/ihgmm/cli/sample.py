@@ -11,7 +11,16 @@ import numpy as np
 from ihgmm import make_ihgmm
 from ihgmm._files import atomic_write
 from ihgmm._text import counted
-from ihgmm.cli.options import SEED, argument, choice, option, output_option
+from ihgmm.cli.options import (
+    N_CLUSTERS,
+    N_FEATURES,
+    N_SAMPLES,
+    SEED,
+    argument,
+    choice,
+    option,
+    output_option,
+)
 from ihgmm.cli.output import check_output
 from ihgmm.cli.screen import Screen
 from ihgmm.matrix.delimited import DELIMITERS
@@ -24,9 +33,9 @@ TYPES = ("float64", "float32")
 class Model:
     """The options of the model, which are those of make_ihgmm."""
 
-    n_samples: int = option("Number of rows.", 500, "-n")
-    n_features: int = option("Number of features.", 200, "-p")
-    n_clusters: int = option("Number of clusters.", 4, "-k --n-clusters")
+    n_samples: int = option("Number of rows.", 500, N_SAMPLES)
+    n_features: int = option("Number of features.", 200, N_FEATURES)
+    n_clusters: int = option("Number of clusters.", 4, N_CLUSTERS)
     scale_ratio: float = option("Scales are uniform between 1 and this number.", 20.0)
     balance: float = option("The smallest cluster over an even share, up to 1.", 1.0)
     separation: float | None = option("Distance between any two centres.")

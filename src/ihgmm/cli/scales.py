@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ihgmm import IhSC, scale_heterogeneity_test
 from ihgmm._text import scale_rows
-from ihgmm.cli.data import GRAM, Reading, parse_n_clusters
-from ihgmm.cli.options import DATA, SEED, option, reading_option
+from ihgmm.cli.data import Reading
+from ihgmm.cli.fitting import GRAM, parse_n_clusters
+from ihgmm.cli.options import DATA, N_CLUSTERS, SEED, option, reading_option
 from ihgmm.cli.screen import AnswerScreen
 
 
@@ -27,9 +29,9 @@ def scales(
     n_clusters: str | None = option(
         'Test within so many clusters that IhSC finds, or "auto"; without it within '
         "the known labels.",
-        names="-k --n-clusters",
+        names=N_CLUSTERS,
     ),
-    gram: str = GRAM,
+    gram: str | None = GRAM,
     random_state: int = SEED,
     reading: ReadingWithin,
     screen: AnswerScreen,
@@ -55,7 +57,8 @@ def scales(
     table = reading.load(data, screen, fills=False)
     with screen.working("testing"):
         if k is not None:
-            model = IhSC(k, gram=gram, random_state=random_state)  # type: ignore[arg-type]
+            similarity: Any = {} if gram is None else {"gram": gram}
+            model = IhSC(k, **similarity, random_state=random_state)
             labels, origin = model.fit_predict(table.X), "found by IhSC"
         elif table.labels is not None:
             labels, origin = table.labels.astype(str), "known"

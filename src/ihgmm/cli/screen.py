@@ -16,6 +16,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from ihgmm.cli.options import output_option
+from ihgmm.cli.spelling import in_shell
 from ihgmm.cli.tables.table import Note, shorten
 
 
@@ -43,7 +44,7 @@ def print_message(kind: str, message: str, style: str = "red") -> None:
 
 def print_warning(message: object, *_: Any, **__: Any) -> None:
     """Print a warning, be it one of Python's with its class and place, or a text."""
-    print_message("warning", " ".join(str(message).split()), "yellow")
+    print_message("warning", in_shell(" ".join(str(message).split())), "yellow")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -155,7 +156,12 @@ def _open_parquet(
         files = dataset.dataset(path, format="parquet")
         schema = files.schema
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path} cannot be read as Parquet: {error}") from error
+        # pyarrow says so three times, and the file of a folder in the last.
+        last = re.search(
+            r"Could not open Parquet input source '(.*)': (.*)", f"{error}"
+        )
+        file, reason = last.groups() if last else (path, error)
+        raise ValueError(f"{file} cannot be read as Parquet: {reason}") from error
     names = _choose(path, schema.names, columns, dropped)
     chosen = pa.schema([schema.field(name) for name in names])
     return open_parquet(files.replace_schema(chosen))

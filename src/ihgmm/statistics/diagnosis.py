@@ -56,7 +56,7 @@ class Verdict(StrEnum):
     one cluster: nothing to separate
     well separated
     separated, a few rows uncertain
-    at the threshold: expect errors
+    clusters overlap: expect many wrong labels
     no separation: do not trust these labels
     """
 

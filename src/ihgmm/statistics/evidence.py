@@ -104,7 +104,7 @@ class Evidence:
 
     numbers: tuple[CountEvidence, ...]  # all that were tried, increasing
     deviations: tuple[float, float]  # of a gap in noise, in the two spaces
-    n_rows: int  # that were looked at
+    firsts: tuple[int, ...]  # the number with most support in each draw of rows
 
     @property
     def noise_shares(self) -> tuple[float, float]:
@@ -172,6 +172,10 @@ def judge(evidence: Evidence | None, rank: int, *, few_features: bool) -> Verdic
             return Verdict(rank, (one, *numbers[:2]), Confidence.LOW, tried)
         return Verdict(rank, (one,), Confidence.HIGH, tried)
     confidence = _confidence(numbers, max(evidence.noise_shares))
+    if set(evidence.firsts) != {numbers[0].n_clusters} and (
+        confidence is Confidence.HIGH
+    ):
+        confidence = Confidence.LOW  # other rows would have said another number
     return Verdict(numbers[0].n_clusters, numbers, confidence, tried)
 
 
@@ -208,34 +212,45 @@ def plausible(evidence: Evidence, most: int = 3) -> tuple[CountEvidence, ...]:
 
 
 def gather_evidence(
-    G: GramOperator, rank: int, max_clusters: int, rng: np.random.Generator
+    grams: Sequence[GramOperator],
+    rank: int,
+    max_clusters: int,
+    rng: np.random.Generator,
 ) -> Evidence | None:
     """Look at numbers of clusters from 2 upwards; return None where none can be tried.
 
-    ``G`` is the hollow Gram matrix of few rows. Large numbers are tried only where the
-    best of the small ones is among the largest of these.
+    ``grams`` are hollow Gram matrices of few rows each, drawn from the same data; what
+    they say of a number is averaged. Large numbers are tried only where the best of the
+    small ones is among the largest of these.
     """
-    n = G.shape[0]
+    n = min(G.shape[0] for G in grams)
     most = min(max_clusters, n // 4, max(50, rank + 1))
     few = min(12, most)
     near = {k for k in (rank - 1, rank, rank + 1) if 2 <= k <= most}
     if few < 2:
         return None
-    figures: dict[int, _Figures] = {}
+    draws: list[dict[int, _Figures]] = [{} for _ in grams]
+
+    def look(numbers: list[int], n_directions: int) -> dict[int, _Figures]:
+        for G, figures in zip(grams, draws, strict=True):
+            spectrum = _spectrum(G, n_directions, rng)
+            figures.update({k: _figures(spectrum, k, rng) for k in numbers})
+        return _average(draws)
+
     with one_thread(), ignored(ConvergenceWarning):
-        spectrum = _spectrum(G, max(2 * few + 2, *(k + 12 for k in near), 0), rng)
-        for k in sorted({*range(2, few + 1), *near}):
-            figures[k] = _figures(spectrum, k, rng)
+        numbers = sorted({*range(2, few + 1), *near})
+        figures = look(numbers, max(2 * few + 2, *(k + 12 for k in near), 0))
         # Large numbers are tried where large ones are best, unless there is a reason.
         best = _best(figures)
         if most > few and min(best) > 0.7 * few and set(best) != {rank}:
             # Steps of a fifth: no more than a tenth from any number.
             steps = (round(few * 1.2**i) for i in range(1, 100))
             more = sorted({k for k in steps if k <= most} - set(figures))
-            spectrum = _spectrum(G, most + 12, rng)
-            for k in more:
-                figures[k] = _figures(spectrum, k, rng)
-    return _combine(dict(sorted(figures.items())), rank, n, is_open=most > 3)
+            figures = look(more, most + 12)
+    is_open = most > 3
+    singly = [_combine(each, rank, is_open)[0] for each in draws]
+    firsts = [max(each, key=attrgetter("support")).n_clusters for each in singly]
+    return Evidence(*_combine(figures, rank, is_open), tuple(firsts))
 
 
 @dataclass(frozen=True)
@@ -245,6 +260,24 @@ class _Figures:
     gain: float
     price: float  # in units of the gain: that of one more cluster
     deviations: tuple[float, float]
+
+
+def _average(draws: Sequence[dict[int, _Figures]]) -> dict[int, _Figures]:
+    """Return the mean figures of each number, the numbers in order."""
+
+    def mean(k: int) -> _Figures:
+        each = [draw[k] for draw in draws]
+        first, second = np.mean([f.gaps for f in each], axis=0)
+        squares = np.mean(np.square([f.deviations for f in each]), axis=0)
+        deviations = float(np.sqrt(squares[0])), float(np.sqrt(squares[1]))
+        strength, gain, price = (
+            float(np.mean([getattr(f, name) for f in each]))
+            for name in ("strength", "gain", "price")
+        )
+        gaps = float(first), float(second)
+        return _Figures(gaps, strength, gain, price, deviations)
+
+    return {k: mean(k) for k in sorted(draws[0])}
 
 
 @dataclass(frozen=True)
@@ -306,12 +339,13 @@ def _best(figures: dict[int, _Figures]) -> list[int]:
 
 
 def _combine(
-    figures: dict[int, _Figures], rank: int, n: int, is_open: bool
-) -> Evidence:
-    """Add up what the sides say of each number.
+    figures: dict[int, _Figures], rank: int, is_open: bool
+) -> tuple[tuple[CountEvidence, ...], tuple[float, float]]:
+    """Add up what the sides say of each number; return it and the deviations of gaps.
 
     The largest number tried is no peak of the gap if larger ones are open.
     """
+    figures = dict(sorted(figures.items()))
     tried = np.array(list(figures))
     gaps = np.array([f.gaps for f in figures.values()])
     # Rows without noise are infinitely likely, whatever their clusters.
@@ -344,13 +378,15 @@ def _combine(
         named = tuple(
             side
             for side, says in sides.items()
-            if says[i] > 0 and says[i] >= says.max()
+            # Halves that differ about every number name none of them.
+            if says[i] > (0.5 if side is Side.STABILITY else 0)
+            and says[i] >= says.max()
         )
         figure = (f.gaps, float(sharp[i]), f.strength, f.gain)
         numbers.append(CountEvidence(k, named, float(support[i]), *figure))
     squares = np.square([f.deviations for f in figures.values()])
     deviations = np.sqrt(squares.mean(axis=0))
-    return Evidence(tuple(numbers), (float(deviations[0]), float(deviations[1])), n)
+    return tuple(numbers), (float(deviations[0]), float(deviations[1]))
 
 
 def _peaks(share: np.ndarray, is_open: bool) -> np.ndarray:

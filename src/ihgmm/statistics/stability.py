@@ -96,8 +96,9 @@ def _prediction_strength(
     labels = kmeans_labels(train, k, n_init=4, rng=rng)
     own = kmeans_labels(test, k, n_init=4, rng=rng)
     weight = np.bincount(own, energy[half:], k)
-    if weight.min() < 0.1 * weight.mean():
-        return 0.0  # small rows that noise turned to one side are no cluster
+    # Small rows that noise turned to one side are no cluster. This goes by degrees: a
+    # cluster near a limit would count in one split and not in the next.
+    counts = min(1.0, float(weight.min() / (0.1 * weight.mean())))
     member = np.eye(k)[labels]
     centers = member.T @ train / np.maximum(member.sum(axis=0), 1)[:, None]
     distance = np.square(centers).sum(axis=1) - 2 * test @ centers.T
@@ -105,4 +106,4 @@ def _prediction_strength(
     np.add.at(table, (own, distance.argmin(axis=1)), 1)
     size = table.sum(axis=1)
     pairs = np.maximum(size * (size - 1), 1)  # a row alone is no evidence
-    return float(((table * (table - 1)).sum(axis=1) / pairs).min())
+    return counts * float(((table * (table - 1)).sum(axis=1) / pairs).min())

@@ -75,15 +75,7 @@ def read_table(
     and what it makes of the data take up to three times as much again. A ValueError
     says what is missing, empty or damaged.
     """
-    path = Path(request.source)
-    memory = free_memory() / 4 if memory is None else memory
-    if request.source == STANDARD_INPUT:
-        table = _read_standard_input(request)
-    elif path.exists():
-        table = _reader(path)(path, request, memory)
-    else:
-        request.refuse_names()
-        table = request.order(_built_in(request.source))
+    table = open_table(request, memory)
     has_choice = table.is_mixed and table.source not in BUILT_IN
     if missing == "auto":
         missing = "fit" if fills else "drop"
@@ -93,6 +85,18 @@ def read_table(
         cells = examine(complete)
     table = leave_out_constants(complete, request, cells)
     return describe_columns(table) if has_choice or table.left_out else table
+
+
+def open_table(request: Request, memory: float | None = None) -> Table:
+    """Read a table, or open it where it stays on disk, whatever cells are missing."""
+    path = Path(request.source)
+    memory = free_memory() / 4 if memory is None else memory
+    if request.source == STANDARD_INPUT:
+        return _read_standard_input(request)
+    if path.exists():
+        return _reader(path)(path, request, memory)
+    request.refuse_names()
+    return request.order(_built_in(request.source))
 
 
 def _read_standard_input(request: Request) -> Table:

@@ -1,0 +1,35 @@
+"""The public names of the package, in one import."""
+
+from ihgmm.estimators import (
+    PSC,
+    Biwhitener,
+    IhGMM,
+    IhSC,
+    SDPKMeans,
+    SphericalKMeans,
+    TwoComponentLloyd,
+)
+from ihgmm.matrix.files import open_data
+from ihgmm.matrix.masked import with_missing
+from ihgmm.statistics.diagnosis import diagnose
+from ihgmm.statistics.estimation import estimate_parameters
+from ihgmm.statistics.model import make_ihgmm
+from ihgmm.statistics.scale_test import scale_heterogeneity_test
+from ihgmm.statistics.selection import select_n_clusters
+
+__all__ = [
+    "PSC",
+    "Biwhitener",
+    "IhGMM",
+    "IhSC",
+    "SDPKMeans",
+    "SphericalKMeans",
+    "TwoComponentLloyd",
+    "diagnose",
+    "estimate_parameters",
+    "make_ihgmm",
+    "open_data",
+    "scale_heterogeneity_test",
+    "select_n_clusters",
+    "with_missing",
+]

@@ -1,0 +1,201 @@
+"""What is known about rows that were clustered, and about each cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ihgmm._checks import complete_matrix
+from ihgmm._text import CLUSTER_WORDS, FEATURE_WORDS, caution_text, trust_sentence
+from ihgmm.cli.screen import Screen, print_warning
+from ihgmm.cli.spelling import in_shell
+from ihgmm.cli.tables.table import Table
+from ihgmm.matrix import Matrix, to_host
+from ihgmm.matrix.tall import row_lengths
+from ihgmm.statistics.contrasts import telling_features
+from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose
+from ihgmm.statistics.estimation import estimate_parameters
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Figures of each row, which are columns of the labels file; NaN if not known."""
+
+    scale: np.ndarray
+    size: np.ndarray
+    certainty: np.ndarray
+    outlier_score: np.ndarray
+
+    def of_cluster(self, mine: np.ndarray) -> dict[str, Any]:
+        """Return what these rows are like: median, quantiles and mean."""
+        scales, sizes, certainty = (
+            values[mine] if mine.any() else np.array([np.nan])
+            for values in (self.scale, self.size, self.certainty)
+        )
+        low, high = np.quantile(scales, [0.05, 0.95])
+        return {
+            "size_median": np.median(sizes),
+            "scale_median": np.median(scales),
+            "scale_5%": low,
+            "scale_95%": high,
+            "certainty": certainty.mean(),
+        }
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a fit has found."""
+
+    figures: Figures
+    clusters: list[dict[str, Any]]  # a line for each, the features among it
+    diagnosis: Diagnosis
+    cautions: list[str]
+
+
+def describe_fit(model: Any, table: Table) -> Description:
+    """Describe the clusters of a model that was fitted to a table."""
+    labels = to_host(model.labels_).astype(np.intp)
+    data, k = complete_matrix(table.X, model), len(model.cluster_centers_)
+    if hasattr(model, "scales_"):
+        known = model.scales_, model.cluster_centers_, model.noise_levels_
+    else:  # a method that knows nothing of scales
+        estimates = estimate_parameters(data, labels, k)
+        known = estimates.scales, estimates.centers, estimates.noise_levels
+    scales, centers, levels = (to_host(each).astype(float) for each in known)
+    diagnosis = judge_labels(data, labels, model)
+    figures = Figures(
+        scales,
+        scales * np.minimum(row_lengths(centers), np.finfo(float).max)[labels],
+        certainties(diagnosis),
+        outlier_scores(model, len(labels)),
+    )
+    clusters = cluster_lines(labels, k, figures)
+    noise = float(np.sqrt(np.nanmean((levels / data.unit) ** 2)))
+    features = _features(_means(data, labels, k), noise * float(data.unit), table)
+    for cluster in clusters:
+        cluster["features"] = features[cluster["cluster"]] if k > 1 else []
+    names = table.names
+    cautions = [in_shell(caution_text(each, names)) for each in diagnosis.cautions]
+    return Description(figures, clusters, diagnosis, cautions)
+
+
+def judge_labels(data: Matrix, labels: np.ndarray, model: Any) -> Diagnosis:
+    """Ask the data how far labels of a model can be trusted."""
+    usual = {"PSC": "full", "SphericalKMeans": "cosine"}.get(type(model).__name__)
+    gram: Any = getattr(model, "gram", usual or "hollow")
+    return diagnose(data, labels, gram=gram, clip=getattr(model, "clip", None))
+
+
+def certainties(diagnosis: Diagnosis) -> np.ndarray:
+    """Return the certainty of each row; NaN where too few rows could be asked."""
+    certainty = to_host(diagnosis.certainty).astype(float)
+    asked = diagnosis.n_clusters == 1 or not np.isnan(diagnosis.refit_error)
+    return certainty if asked else np.full_like(certainty, np.nan)
+
+
+def outlier_scores(model: Any, n: int, data: Matrix | None = None) -> np.ndarray:
+    """Return how strange rows are, those of the fit or others; NaN if nobody looked."""
+    if getattr(model, "outliers", None) is None:
+        return np.full(n, np.nan)
+    if data is None:
+        return to_host(model.outlier_scores_).astype(float)
+    return to_host(model.outlier_rule_.scores(data)).astype(float)
+
+
+def cluster_lines(
+    labels: np.ndarray, n_clusters: int, figures: Figures
+) -> list[dict[str, Any]]:
+    """Return a line about each cluster, and one about outliers if there are any."""
+    lines = []
+    for number in [*range(n_clusters), *[-1] * int((labels < 0).any())]:
+        mine = labels == number
+        count = int(mine.sum())
+        line = {"cluster": number, "rows": count, "share": count / len(labels)}
+        lines.append(line | figures.of_cluster(mine))
+    return lines
+
+
+def _means(data: Matrix, labels: np.ndarray, k: int) -> np.ndarray:
+    """Return the mean row of each cluster; zero where there is none."""
+    members = (labels[:, None] == np.arange(k)).astype(data.dtype)
+    sums = to_host(data.adjoint(data.to_device(members))).astype(float).T
+    return sums / np.maximum(members.sum(axis=0), 1)[:, None] * float(data.unit)
+
+
+def _features(
+    means: np.ndarray, noise: float, table: Table, n_shown: int = 3
+) -> list[list[dict[str, Any]]]:
+    """Return the features that set each cluster apart, in the units of the data.
+
+    Beside the mean of the cluster stands what rows of other clusters have of the
+    feature when they are as large. A last list is for outliers, which share nothing.
+    """
+    unit = float(np.abs(means).max()) or 1.0  # squares of huge numbers overflow
+    ranked = telling_features(means / unit, noise / unit or None, n_features=n_shown)
+    lengths = row_lengths(means / unit)[:, None]
+    steps = ranked.contrasts * (noise / unit or lengths)
+    others = means - steps * unit
+    names: Sequence[str] = table.names or [
+        f"feature {j}" for j in range(1, means.shape[1] + 1)
+    ]
+    here, elsewhere = (table.in_data_units(values) for values in (means, others))
+    lists: list[list[dict[str, Any]]] = [
+        [
+            {
+                "feature": str(names[j]),
+                "mean": here[cluster, j],
+                "elsewhere": elsewhere[cluster, j],
+                "contrast": ranked.contrasts[cluster, j],
+            }
+            for j in ranked.features[cluster]
+            if ranked.contrasts[cluster, j] != 0
+        ]
+        for cluster in range(len(means))
+    ]
+    return [*lists, []]
+
+
+SIZE_FORMATS = {"cluster": "", "rows": ",", "share": ".1%"}
+KIND_FORMATS = {"size": ".4g", "scales": "", "certainty": ".0%"}
+
+
+def print_clusters(screen: Screen, clusters: list[dict[str, Any]]) -> None:
+    """Print a table of the clusters, and what its words mean."""
+    rows = []
+    for line in clusters:
+        low, high = line["scale_5%"], line["scale_95%"]
+        scales = None if np.isnan(low) else f"{low:.2f} to {high:.2f}"
+        kinds = line["size_median"], scales, line["certainty"]
+        rows.append((line["cluster"], line["rows"], line["share"], *kinds))
+    screen.table(SIZE_FORMATS | KIND_FORMATS, rows)
+    screen.say(CLUSTER_WORDS, "dim")
+
+
+def print_features(
+    screen: Screen, clusters: list[dict[str, Any]], most: int = 12
+) -> None:
+    """Print which features set each of the largest clusters apart."""
+    rows = [
+        (line["cluster"] if i == 0 else "", *list(feature.values())[:3])
+        for line in clusters[:most]
+        for i, feature in enumerate(line["features"])
+    ]
+    if rows:
+        formats = {"cluster": "", "set apart by": "", "mean": ".4g", "elsewhere": ".4g"}
+        screen.table(formats, rows)
+        screen.say(FEATURE_WORDS, "dim")
+        if len(clusters) > most:
+            screen.say(f"These are the {most} largest clusters; --json has all.", "dim")
+
+
+def print_trust(screen: Screen, found: Description) -> None:
+    """Print how far to trust the labels; where not at all, also if little is said."""
+    text = trust_sentence(found.diagnosis)
+    if screen.silent and found.diagnosis.verdict is Verdict.NO_SEPARATION:
+        print_warning(text)
+    screen.say(text)
+    for caution in found.cautions:
+        screen.say(caution, "yellow")

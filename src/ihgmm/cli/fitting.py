@@ -1,0 +1,154 @@
+"""The group of options that says how to cluster the data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import ihgmm
+from ihgmm._checks import check_outliers
+from ihgmm._text import listed
+from ihgmm.cli.options import N_CLUSTERS, SEED, option
+from ihgmm.estimators.base import InSteps
+from ihgmm.numerics.eigen import ORDERS
+from ihgmm.numerics.gram import GRAMS
+from ihgmm.numerics.whitening import NOISES
+from ihgmm.storage import LAYOUTS
+
+# By the names that they have in Python.
+METHODS: dict[str, Any] = {
+    name: getattr(ihgmm, name)
+    for name in (
+        "IhSC",
+        "IhGMM",
+        "PSC",
+        "SphericalKMeans",
+        "SDPKMeans",
+        "TwoComponentLloyd",
+    )
+}
+GRAM = option(
+    f"Similarity of rows: {', '.join(GRAMS)}. By default that of the method; IhSC and "
+    "IhGMM take hetero.",
+    words=GRAMS,
+)
+WHITEN = option(
+    "Make noise alike in rows and columns first. counts: its variance grows with the "
+    "mean of an entry; learned: it is learnt from what a low-rank fit leaves; auto: "
+    "the first where the data look like counts.",
+    words=("auto", *NOISES),
+)
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """The options of the model; those that were not given are None or False."""
+
+    n_clusters: str = option(
+        'Number of clusters, or "auto" to let the data say.',
+        ...,
+        N_CLUSTERS,
+        words=["auto"],
+    )
+    method: str = option(
+        f"How to cluster: {', '.join(METHODS)}. The first is the package's best, and "
+        "the options below are for it unless they say otherwise.",
+        "IhSC",
+        words=METHODS,
+    )
+    gram: str | None = GRAM
+    order: str | None = option(
+        f"Which eigenvalues lead: {', '.join(ORDERS)}; the first by default.",
+        words=ORDERS,
+    )
+    refine: bool = option(
+        "Reassign rows to the centres that the other rows give.", False, "--refine"
+    )
+    whiten: str | None = WHITEN
+    signed: bool = option(
+        "Rows that point opposite ways are of one kind; scales have both signs.",
+        False,
+        "--signed",
+    )
+    outliers: str | None = option(
+        'Give rows that fit no cluster the label -1: "auto", or a share such as 0.05. '
+        "For IhSC and IhGMM.",
+        None,
+        "--outliers",
+        words=["auto"],
+    )
+    paper: bool = option(
+        "Take the settings of the paper's Algorithm 1.", False, "--paper"
+    )
+    random_state: int = SEED
+
+    def model(self, missing: str, *, saved: bool = False) -> Any:
+        """Return the model, to be fitted to data whose missing cells are so handled.
+
+        What the method cannot do is refused, before any work is done; ``saved`` says
+        that the model is to be written to a file.
+        """
+        name = parse_method(self.method)
+        options: dict[str, Any] = {
+            key: value
+            for key, value in asdict(self).items()
+            if key not in ("method", "paper") and value not in (None, False)
+        }
+        options["n_clusters"] = parse_n_clusters(self.n_clusters)
+        if self.outliers is not None:
+            options["outliers"] = parse_outliers(self.outliers)
+        if missing == "fit":
+            options["missing"] = missing
+        if name == "TwoComponentLloyd":
+            if options.pop("n_clusters") != 2:
+                raise ValueError(f"-k {self.n_clusters}: {name} finds two; give -k 2.")
+        elif options["n_clusters"] == "auto" and not issubclass(METHODS[name], InSteps):
+            raise ValueError(
+                f"-k auto: {name} does not count clusters; ihgmm choose-k does. Give "
+                "the number."
+            )
+        for key in options:
+            able = [each for each in METHODS if key in METHODS[each]().get_params()]
+            if name not in able:
+                raise ValueError(
+                    f"--{key}: {name} has no such option, {listed(able, 'and')} "
+                    f"{'has' if len(able) == 1 else 'have'}. Take another --method, or "
+                    "leave the option out."
+                )
+        if self.paper and name != "IhSC":
+            raise ValueError(f"--paper: these are settings of IhSC, not of {name}.")
+        if saved and name not in LAYOUTS:
+            raise ValueError(
+                f"--save: a model of {name} cannot be written to a file, those of "
+                f"{listed(list(LAYOUTS), 'and')} can."
+            )
+        build = METHODS[name].paper if self.paper else METHODS[name]
+        return build(**options)
+
+
+def parse_method(text: str) -> str:
+    """Return the name of a method, in whatever case it is written."""
+    names = {name.lower(): name for name in METHODS}
+    if text.lower() not in names:
+        raise ValueError(f"--method {text}: give one of {', '.join(METHODS)}.")
+    return names[text.lower()]
+
+
+def parse_n_clusters(text: str) -> Any:
+    """Return the number of clusters as it is written on the command line."""
+    try:
+        return "auto" if text.lower() == "auto" else int(text)
+    except ValueError:
+        raise ValueError(f"-k {text}: give a whole number, or auto.") from None
+
+
+def parse_outliers(text: str | None) -> Any:
+    """Return the share of outliers as it is written on the command line."""
+    try:
+        value = text if text in (None, "auto") else float(text)
+        check_outliers("outliers", value)
+    except ValueError:
+        raise ValueError(
+            f"--outliers {text}: give auto, or a share above 0 and at most 0.5."
+        ) from None
+    return value

@@ -1,0 +1,71 @@
+"""What the library says of its parameters, in the spelling of the shell."""
+
+from __future__ import annotations
+
+import re
+
+# Parameters that commands have as options: flags are given or not.
+FLAGS = ("refine", "signed", "paper")
+OPTIONS = {
+    "n_clusters": "-k",
+    "random_state": "--seed",
+    **{
+        name: f"--{name.replace('_', '-')}"
+        for name in ("gram", "order", "whiten", "outliers", "missing", "method")
+    },
+    "max_clusters": "--max-clusters",
+}
+_VALUE = r"""=(?:"([^"\s]*)"|'([^'\s]*)'|([\w.+-]*[\w+]))"""
+# Calls and names that have a command in their place; the first that fits is taken.
+_PHRASES = [
+    (r"select_n_clusters\(X, max_clusters=(\d+)\)", r"choose-k --max-clusters \1"),
+    (r"select_n_clusters\(X\)\.plot\(\)", "choose-k --plot"),
+    (r"select_n_clusters(\(X\))?", "choose-k"),
+    (r"(?<!ihgmm )\bchoose-k\b", "ihgmm choose-k"),
+    (r"diagnose\(X, labels\)", "ihgmm report"),
+    (r"IhSC\.paper", "IhSC --paper"),
+    # What only --paper asks for, or no option does.
+    (
+        r"Use clip=1\.5, which shortens long rows, or",
+        "Leave out --paper, so that long rows are shortened, or use",
+    ),
+    (r" \(clip=1\.5\)", ""),
+    (r'\buse space="auto"', "leave out --paper"),
+    (r'; otherwise raise tol or take eigen_solver="lanczos"', ""),
+    (r"\braise tol or take\b", "take"),
+    (r"\bRaise max_iter or tol, or ask\b", "Ask"),
+    (r" Raise max_iter or tol=\S+\.", ""),
+    (r", or raise max_samples and wait\b", ""),
+    (
+        r"\bn_samples=(\d+) is more than max_samples=(\d+)",
+        r"\1 rows are more than the \2 that SDPKMeans takes",
+    ),
+    (r"\bn_samples=(\d+)", r"the \1 rows"),
+    (r"\bn_clusters=(\d+) clusters", r"\1 clusters"),
+    (r"\bgive n_clusters\b", "give -k"),
+    (
+        r"Leave X on disk: a memory map, HDF5, zarr or Parquet\.",
+        "ihgmm fit then reads CSV, TSV, Parquet, H5AD and NPY files block by block.",
+    ),
+    (r"\bby predict\b", "by ihgmm predict"),
+    (r"\bDivide the columns by their deviation", r"\g<0> (--prepare scale)"),
+]
+
+
+def in_shell(text: str) -> str:
+    """Return a message of the library as users of the command line would give it.
+
+    Examples
+    --------
+    >>> in_shell("Fit with gram='cosine' or refine=True; n_clusters=9 is too many.")
+    'Fit with --gram cosine or --refine; -k 9 is too many.'
+    >>> in_shell("Count them with select_n_clusters(X, max_clusters=500).")
+    'Count them with ihgmm choose-k --max-clusters 500.'
+    """
+    for pattern, phrase in _PHRASES:
+        text = re.sub(pattern, phrase, text)
+    for name in FLAGS:
+        text = re.sub(rf"\b{name}=True\b", f"--{name}", text)
+    for name, option in OPTIONS.items():
+        text = re.sub(rf"(?<![\w-]){name}{_VALUE}", rf"{option} \1\2\3", text)
+    return text

@@ -1,0 +1,142 @@
+"""What ``ihgmm fit`` says about clusters, and what it writes about rows."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import document, fail, good, invoke, read, write
+
+from ihgmm import IhSC, diagnose
+from ihgmm.cli.fitting import METHODS
+
+COLUMNS = ["row", "cluster", "scale", "size", "certainty", "outlier_score"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_describes_its_clusters(sample, method):
+    X, k = sample[0], 3
+    if method == "TwoComponentLloyd":
+        signs = np.random.default_rng(0).choice([-1, 1], (120, 1))
+        X, k = X[:, :4] + 50 * signs, 2
+    if method == "SDPKMeans":
+        pytest.importorskip("cvxpy")
+    write("a.csv", X, None)
+    done = invoke("fit", "a.csv", "-k", k, "--method", method.lower(), "-o", "l.csv")
+    assert done.exit_code == 0, done.exception
+    assert f"{k} clusters ({method})" in done.stdout
+    rows = read("l.csv")
+    assert list(rows[0]) == COLUMNS
+    frame = pd.read_csv("l.csv")
+    means = frame.groupby("cluster")["scale"].mean()
+    np.testing.assert_allclose(means, 1, atol=0.05)
+    assert (frame["size"] >= 0).all()
+    assert frame["certainty"].between(0, 1).all()
+    assert frame["outlier_score"].isna().all()
+
+
+def test_features_are_in_the_units_of_the_data():
+    rng = np.random.default_rng(0)
+    scales, kinds = rng.uniform(1, 3, (200, 1)), np.arange(200) % 2
+    patterns = np.array([[5.0, 1.0, 2000.0], [1.0, 5.0, 2000.0]])
+    table = pd.DataFrame(scales * patterns[kinds], columns=["red", "blue", "grams"])
+    table *= rng.lognormal(0, 0.05, table.shape)
+    table.to_csv("a.csv", index=False)
+    for option in ("scale", "standardize"):
+        found = document("fit", "a.csv", "-k", 2, "--prepare", option, "-o", "l.csv")
+        labels = np.array([int(row["cluster"]) for row in read("l.csv")])
+        for cluster in found["clusters"]:
+            first, second, last = cluster["features"]
+            assert {first["feature"], second["feature"]} == {"red", "blue"}
+            mine = table[labels == cluster["cluster"]].mean()
+            others = table[labels != cluster["cluster"]].mean()
+            for feature in cluster["features"]:
+                name = feature["feature"]
+                assert feature["mean"] == pytest.approx(mine[name])
+                if option == "scale" and name != "grams":
+                    assert feature["elsewhere"] == pytest.approx(others[name], rel=0.3)
+            more = first["mean"] > first["elsewhere"]
+            assert more == (first["contrast"] > 0)
+            assert abs(first["contrast"]) >= abs(last["contrast"])
+
+
+def test_certainty_is_that_of_the_diagnosis(sample):
+    X, _ = sample
+    write("a.csv", X, None)
+    found = document("fit", "a.csv", "-k", 3, "-o", "l.csv", "--save", "m.npz")
+    model = IhSC(3, random_state=0).fit(X)
+    expected = diagnose(X, model.labels_)
+    written = [float(row["certainty"]) for row in read("l.csv")]
+    np.testing.assert_allclose(written, expected.certainty, rtol=1e-4)
+    shown = [cluster["certainty"] for cluster in found["clusters"]]
+    means = [np.mean(expected.certainty[model.labels_ == k]) for k in range(3)]
+    np.testing.assert_allclose(shown, means, rtol=1e-6)
+    assert found["verdict"] == expected.verdict
+    # New rows are judged by each other, where there are enough of them.
+    good("predict", "m.npz", "a.csv", "-o", "again.csv")
+    assert list(read("again.csv")[0]) == COLUMNS
+    again = [float(row["certainty"]) for row in read("again.csv")]
+    np.testing.assert_allclose(again, written, rtol=1e-4)
+    np.save("few.npy", X[:7])
+    good("predict", "m.npz", "few.npy", "-o", "few.csv")
+    assert {row["certainty"] for row in read("few.csv")} == {""}
+
+
+def test_words_are_explained_once():
+    text = good("fit", "demo", "-k", 4)
+    for word in ("size:", "scales:", "certainty:", "mean:", "elsewhere:"):
+        assert text.count(word) == 1
+    text = good("choose-k", "demo")
+    for word in ("edge:", "gap:", "halves:", "likelihood:", "named by:"):
+        assert text.count(word) == 1
+
+
+def test_one_cluster_has_nothing_to_set_it_apart():
+    text = good("fit", "demo", "-k", 1)
+    assert "One cluster: nothing to separate." in text
+    assert "set apart by" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "kmeans"], "--method kmeans: give one of IhSC, IhGMM, PSC"),
+        (["--method", "PSC", "--refine"], "--refine: PSC has no such option, IhSC has"),
+        (
+            ["--method", "PSC", "--outliers", "auto"],
+            "--outliers: PSC has no such option, IhSC and IhGMM have",
+        ),
+        (["--method", "IhGMM", "--paper"], "--paper: these are settings of IhSC"),
+        (
+            ["--method", "SphericalKMeans", "--missing", "fit"],
+            "--missing: SphericalKMeans has no such option, IhSC, IhGMM and PSC have",
+        ),
+        (
+            ["--method", "SDPKMeans", "--save", "m.npz"],
+            "--save: a model of SDPKMeans cannot be written",
+        ),
+        (["--method", "TwoComponentLloyd"], "finds two; give -k 2"),
+    ],
+)
+def test_what_a_method_cannot_do_is_refused_at_once(arguments, message):
+    assert message in fail("fit", "nowhere.csv", "-k", 3, *arguments)
+    assert not Path("m.npz").exists()
+
+
+def test_methods_that_do_not_count():
+    message = fail("fit", "iris", "-k", "auto", "--method", "PSC")
+    assert "-k auto: PSC does not count clusters; ihgmm choose-k does" in message
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_doubtful_number_is_told_also_where_little_is():
+    rng = np.random.default_rng(0)
+    np.save("noise.npy", rng.normal(size=(60, 6)) @ rng.normal(size=(6, 6)))
+    options = ["choose-k", "noise.npy", "--method", "stability"]
+    text = invoke(*options).stdout
+    found = json.loads(invoke(*options, "--json").stdout)
+    strength = found["strengths"].get(str(found["n_clusters"]), 0)
+    assert strength < 0.9
+    assert "not confirmed" in text or found["n_clusters"] == 0
+    assert invoke(*options, "-q").stderr.startswith("warning: ")

@@ -1,0 +1,59 @@
+"""One meaning has one name, in all commands and in the page about them."""
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from ihgmm.cli.commands import COMMANDS, load_command
+
+PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+
+
+def commands():
+    for name in COMMANDS:
+        command = load_command(name)
+        yield name, command
+        for below, other in getattr(command, "commands", {}).items():
+            yield f"{name} {below}", other
+
+
+def options():
+    """Yield each command with the name of a parameter and those of its option."""
+    for name, command in commands():
+        for parameter in command.params:
+            if parameter.param_type_name == "option" and parameter.name != "help":
+                names = " ".join(sorted(parameter.opts, key=len))
+                yield name, parameter.name, names
+
+
+def test_one_meaning_has_one_name():
+    spellings, meanings = defaultdict(set), defaultdict(set)
+    for _, parameter, names in options():
+        spellings[parameter].add(names)
+        for name in names.split():
+            meanings[name].add(parameter)
+    assert {k: v for k, v in spellings.items() if len(v) > 1} == {}
+    assert {k: v for k, v in meanings.items() if len(v) > 1} == {}
+
+
+def test_the_page_has_every_option_that_commands_share():
+    table = re.findall(r"^\| `(-.+?)` \|.*\| (.+?) \|$", PAGE.read_text(), re.MULTILINE)
+    written = {names.replace("`, `", " "): users for names, users in table}
+    assert len(written) == len(table)
+    found = defaultdict(list)
+    for command, _, names in options():
+        found[names].append(command)
+    everywhere = [name for name, _ in commands()]
+    assert written == {
+        names: "all" if users == everywhere else ", ".join(users)
+        for names, users in found.items()
+        if len(users) > 1
+    }
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_every_command_can_be_silent_and_read_by_machines(name):
+    names = {names for command, _, names in options() if command == name}
+    assert {"--json", "-q --quiet"} <= names

@@ -1,0 +1,70 @@
+"""What the library says is said in the spelling of the shell."""
+
+import ast
+import re
+
+import numpy as np
+import pytest
+from command_line import fail, invoke
+from test_layers import SOURCE
+
+from ihgmm.cli.spelling import FLAGS, OPTIONS, in_shell
+
+
+def messages():
+    """Yield the texts of warnings and errors, a number in the place of each value."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        if {"cli", "plotting"} & set(path.parts):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            calls = isinstance(node, ast.Call) and node.args
+            if calls and ast.unparse(node.func) in ("warn", "ValueError"):
+                yield _text(node.args[0])
+            if path.name == "_text.py" and isinstance(node, ast.Yield | ast.Return):
+                yield _text(node.value)
+            if path.name == "_text.py" and isinstance(node, ast.Dict):
+                yield from map(_text, node.values)
+
+
+def _text(node):
+    if isinstance(node, ast.JoinedStr):
+        return "".join(map(_text, node.values))
+    return str(node.value) if isinstance(node, ast.Constant) else "7"
+
+
+def test_no_message_names_a_parameter_that_is_an_option():
+    names = "|".join([*FLAGS, *OPTIONS])
+    python = rf"\b({names})=|select_n_clusters|diagnose\(|\bclip=|IhSC\.paper|max_iter,"
+    told = [text for text in messages() if re.search(python, text)]
+    assert len(told) > 15  # so many have something to translate
+    # Of a count, that it cannot draw what it has not: the command line does not ask.
+    left = [text for text in map(in_shell, told) if re.search(python, text)]
+    assert [text for text in left if not text.startswith("This count (")] == []
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "n_clusters='auto' took 5, and that is doubtful. Look at "
+            "select_n_clusters(X).plot(), compare fits, and give n_clusters.",
+            "-k auto took 5, and that is doubtful. Look at ihgmm choose-k --plot, "
+            "compare fits, and give -k.",
+        ),
+        ('take outliers="auto" or gram=full.', "take --outliers auto or --gram full."),
+        ("3 of n_clusters=9 clusters ended", "3 of 9 clusters ended"),
+        ("it lies in histogram=3, my_gram=2 or --order=1", None),
+    ],
+)
+def test_spelling(said, told):
+    assert in_shell(said) == (said if told is None else told)
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_and_errors_of_a_fit_are_translated():
+    rng = np.random.default_rng(0)
+    lines = rng.choice([-1, 1], (200, 1)) * np.eye(8)[np.arange(200) % 4]
+    np.save("lines.npy", lines + 0.05 * rng.normal(size=(200, 8)))
+    assert "use --signed." in invoke("fit", "lines.npy", "-k", 4).stderr
+    message = fail("fit", "lines.npy", "-k", 4, "--signed", "--refine")
+    assert message.startswith("error: --refine expects positive scales")

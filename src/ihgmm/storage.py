@@ -759,8 +759,8 @@ def _check_arrays(
             _require(bool(np.isfinite(array).all()), f"{key} are not finite.")
         # They belong to data near 1, see their unit, and are squared.
         if key.startswith(("placement.", "outliers.")):
-            within = np.abs(array).max(initial=0) < 1e150
-            _require(bool(within), f"{key} are larger than they can be.")
+            within = float(np.abs(array).max(initial=0)) < 1e150
+            _require(within, f"{key} are larger than they can be.")
         if key == "filler.noise_levels":
             _require(bool((array > 0).all()), f"{key} are not all positive.")
     inside = arrays["labels_"] >= 0

@@ -30,7 +30,8 @@ COMMANDS = {
     ),
     "compare": (
         "compare:compare",
-        "Compare two clusterings of the same rows on a page of HTML.",
+        "Compare two clusterings of the same rows: how far they agree, what went "
+        "where.",
     ),
     "sample": (
         "sample:sample",

@@ -70,13 +70,13 @@ def _either(numbers: Sequence[int]) -> str:
     return listed([f"{number:,}" for number in numbers], "or")
 
 
-# Headings of the tables that the command line prints.
-EDGE_WORDS = "edge: what an eigenvalue must exceed to stand out from noise."
+EDGE_WORDS = ("edge: what an eigenvalue must exceed to stand out from noise",)
 EVIDENCE_WORDS = (
-    "gap: how much better k-means fits rows than noise of the same spread, among "
-    "eigenvectors and among projected rows; halves: how far two halves of the rows "
-    "agree, from 0 to 1; likelihood: what a mixture gains on one cluster, for each row "
-    "and less a price; named by: whose best number it is."
+    "gap: how much better k-means fits rows than noise of the same spread, among",
+    "    eigenvectors and among projected rows",
+    "halves: how far two halves of the rows agree, from 0 to 1",
+    "likelihood: what a mixture gains on one cluster, for each row and less a price",
+    "named by: whose best number it is",
 )
 
 _SIDES = {
@@ -469,14 +469,15 @@ def caution_text(caution: Caution, names: Sequence[str] | None = None) -> str:
 # A fit
 
 
+# What the headings of tables mean, a line each.
 CLUSTER_WORDS = (
-    "size: how long a row is along the pattern of its cluster, here the median; "
-    "scales: sizes over their mean in the cluster, 5% to 95% of its rows; certainty: "
-    "how probable it is that a row belongs there, going by fits to other rows."
+    "size: how long a row is along the pattern of its cluster; here the median",
+    "scales: sizes over their mean in the cluster, from 5% to 95% of its rows",
+    "certainty: how probable it is that a row belongs there, judged by other rows",
 )
 FEATURE_WORDS = (
-    "mean: of the feature in the cluster, in the units of the data; elsewhere: what a "
-    "row of the other clusters has of it at the same size."
+    "mean: of the feature in the cluster, in the units of the data",
+    "elsewhere: what a row of the other clusters has of it at the same size",
 )
 
 

@@ -11,6 +11,9 @@ from typer.testing import CliRunner
 
 from ihgmm.cli import app
 
+# Of a labels file.
+COLUMNS = ["row", "cluster", "scale", "size", "certainty", "outlier_score"]
+
 
 def invoke(*arguments):
     """Run the command in this process, which saves two seconds of imports."""

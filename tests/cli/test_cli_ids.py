@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import fail, invoke
+from command_line import COLUMNS, fail, invoke
 
 from ihgmm import IhSC, make_ihgmm
 from ihgmm.cli.output import is_like_a_formula
@@ -106,7 +106,7 @@ def test_predict_knows_the_columns_of_the_fit():
         assert "(3 classes): 0 of 59 rows differ" in out
         assert err == ""
         rows = read("out.csv")
-        assert rows[0] == ["customer", "cluster", "scale", "size"]
+        assert rows[0] == ["customer", *COLUMNS[1:]]
         assert [row[0] for row in rows[1:]] == kept
         # What is said on the command line wins.
         out, _ = run("predict", *options, "--id-column", "city")
@@ -169,7 +169,7 @@ def test_hostile_names_are_remembered(name):
     assert all(c.isprintable() or c in "\n\u200d" for c in out + err)
     assert max(map(len, out.splitlines())) < 200
     rows = read("out.csv")
-    assert rows[0] == [name, "cluster", "scale", "size"]
+    assert rows[0] == [name, *COLUMNS[1:]]
     assert [row[0] for row in rows[1:]] == list(table()["customer"])
 
 
@@ -195,7 +195,7 @@ def test_ids_named_like_the_results(name):
     for command in (["fit", "-k", 3, "--save", "m.npz"], ["predict", "m.npz"]):
         run(*command, *options)
         rows = read("out.csv")
-        assert rows[0] == [f"id_{name}", "cluster", "scale", "size"]
+        assert rows[0] == [f"id_{name}", *COLUMNS[1:]]
         assert [row[0] for row in rows[1:]] == list(table()["customer"])
 
 
@@ -215,4 +215,4 @@ def test_two_outputs_are_two_files(folder):
 def test_tabs_whatever_the_case_of_the_suffix():
     table().to_csv("a.csv", index=False)
     run("fit", "a.csv", "-k", 3, "-o", "OUT.TSV")
-    assert read("OUT.TSV", "\t")[0] == ["row", "cluster", "scale", "size"]
+    assert read("OUT.TSV", "\t")[0] == COLUMNS

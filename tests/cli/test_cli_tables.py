@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from command_line import document, fail, good, invoke, named, read, write
+from command_line import COLUMNS, document, fail, good, invoke, named, read, write
 
 from ihgmm import IhSC
 from ihgmm.cli.tables.reading import explain_damage, read_table
@@ -31,7 +31,7 @@ def test_every_format_gives_the_labels(folder, sample, name):
         "fit", name, "-k", 3, "-o", "labels.csv"
     )
     rows = read("labels.csv")
-    assert list(rows[0]) == ["row", "cluster", "scale", "size"]
+    assert list(rows[0]) == COLUMNS
     assert [row["row"] for row in rows] == [str(i) for i in range(1, 121)]
     assert exact_recovery(labels, [row["cluster"] for row in rows])
     assert np.mean([float(row["scale"]) for row in rows]) == pytest.approx(1, abs=1e-4)
@@ -93,7 +93,7 @@ def test_customers(sample):
     assert "0 of 118 rows differ" in text
     with open("out.tsv", newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file, delimiter="\t"))
-    assert rows[0] == ["barcode", "cluster", "scale", "size"]
+    assert rows[0] == ["barcode", *COLUMNS[1:]]
     assert [row[0] for row in rows[1:]] == [
         x for i, x in enumerate(ids) if i not in (4, 9)
     ]

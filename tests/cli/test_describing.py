@@ -6,12 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import document, fail, good, invoke, read, write
+from command_line import COLUMNS, document, fail, good, invoke, read, write
 
 from ihgmm import IhSC, diagnose
 from ihgmm.cli.fitting import METHODS
-
-COLUMNS = ["row", "cluster", "scale", "size", "certainty", "outlier_score"]
 
 
 @pytest.mark.parametrize("method", METHODS)

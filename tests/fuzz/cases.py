@@ -286,6 +286,13 @@ def cases(draw):
     return case
 
 
+METRICS = (
+    metrics.exact_recovery,
+    metrics.match_labels,
+    metrics.misclassification_loss,
+    metrics.misclassification_rate,
+)
+
 # Judgement
 
 
@@ -466,8 +473,8 @@ def _call(case):
         _check_finite("X", X)
     elif case["ask"] == "metrics":
         other = make_data({**spec, "p": 1})[:, 0]
-        for name in metrics.__all__:
-            getattr(metrics, name)(labels, other)
+        for metric in METRICS:
+            metric(labels, other)
     elif case["ask"] == "plan":
         str(planning.plan(n, spec["p"], k, **options))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import signal
 import sys
 from typing import Any
@@ -14,12 +15,15 @@ def main() -> None:
     except KeyboardInterrupt:  # while packages are loaded
         sys.exit(130)
     finally:
-        # There is nothing left to interrupt; Python would only complain.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # When Python ends, there is nothing left to interrupt: it would only complain.
+        # Whoever called this function, a test for example, keeps Ctrl-C until then.
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
 def _run() -> None:
     try:
+        import rich  # noqa: F401  (the help needs it, and all commands)
+
         from ihgmm.cli.commands import app
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich"):

@@ -79,7 +79,7 @@ def choose_k(
         rows.append((i, value, ratio, "yes" if i <= count.rank else "no"))
     formats = {"number": "", "eigenvalue": ".4g", "over the edge": ".2f", "counts": ""}
     screen.table(formats, rows)
-    screen.say(EDGE_WORDS, "dim")
+    screen.explain(EDGE_WORDS)
     if count.evidence:
         _show_evidence(count, screen)
     elif count.strengths:
@@ -87,7 +87,7 @@ def choose_k(
         screen.table(formats, count.strengths.items())
     if plot is not None:
         screen.say(f"drawn in {plot}")
-    if screen.silent and count.is_doubtful:
+    if screen.quiet and not screen.as_json and count.is_doubtful:
         print_warning(f"{count_headline(count)}. {summary}")
     screen.answer(str(count.n_clusters))
 
@@ -123,7 +123,7 @@ def _show_evidence(count: ClusterCount, screen: AnswerScreen) -> None:
     ]
     formats["named by"] = ""
     screen.table(formats, rows)
-    screen.say(EVIDENCE_WORDS, "dim")
+    screen.explain(EVIDENCE_WORDS)
 
 
 def _draw(count: ClusterCount, path: Path) -> None:

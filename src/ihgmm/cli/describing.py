@@ -171,7 +171,7 @@ def print_clusters(screen: Screen, clusters: list[dict[str, Any]]) -> None:
         kinds = line["size_median"], scales, line["certainty"]
         rows.append((line["cluster"], line["rows"], line["share"], *kinds))
     screen.table(SIZE_FORMATS | KIND_FORMATS, rows)
-    screen.say(CLUSTER_WORDS, "dim")
+    screen.explain(CLUSTER_WORDS)
 
 
 def print_features(
@@ -186,7 +186,7 @@ def print_features(
     if rows:
         formats = {"cluster": "", "set apart by": "", "mean": ".4g", "elsewhere": ".4g"}
         screen.table(formats, rows)
-        screen.say(FEATURE_WORDS, "dim")
+        screen.explain(FEATURE_WORDS)
         if len(clusters) > most:
             screen.say(f"These are the {most} largest clusters; --json has all.", "dim")
 

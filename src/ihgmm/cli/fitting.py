@@ -94,8 +94,11 @@ class Fitting:
         options: dict[str, Any] = {
             key: value
             for key, value in asdict(self).items()
-            if key not in ("method", "paper") and value not in (None, False)
+            if key not in ("method", "paper") and value is not None
         }
+        for flag in ("refine", "signed"):
+            if not options[flag]:
+                del options[flag]
         options["n_clusters"] = parse_n_clusters(self.n_clusters)
         if self.outliers is not None:
             options["outliers"] = parse_outliers(self.outliers)

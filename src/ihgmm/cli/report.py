@@ -50,7 +50,7 @@ def report(
     check_output(output, "-o", (".html", ".htm"), [data])
     named = None if names is None else read_names(names)
     screen = screen.beside(output)
-    table = reading.load(data, screen)
+    table = reading.load(data, screen, fills=model.missing is not None)
     if table.has_missing:
         model.missing = "fit"
     with screen.working("clustering"):

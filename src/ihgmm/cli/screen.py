@@ -86,6 +86,11 @@ class Screen:
             out = self._console()
             out.print(Text(clean(text), style=style), soft_wrap=not out.is_terminal)
 
+    def explain(self, lines: Iterable[str]) -> None:
+        """Print what words mean, a line each."""
+        for line in lines:
+            self.say(f"  {line}", "dim")
+
     def notes(self, notes: Iterable[Note]) -> None:
         """Print what was done to the data; what must not be missed as a warning."""
         for note in notes:

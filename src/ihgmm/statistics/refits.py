@@ -99,6 +99,10 @@ def refit_halves(
     )
 
 
+# Of a row's covariance: rows that are long beside all others have next to no noise.
+LEAST_FACTOR = 1e-3
+
+
 @dataclass(frozen=True, eq=False)
 class _Judge:
     """Gaussian clusters in an embedding, learnt from some rows, to judge others.
@@ -120,7 +124,8 @@ class _Judge:
         coordinates = self.embedding.coordinates(X)
         rows = coordinates * cast_like(self.embedding.weights, coordinates)
         xp = namespace(rows)
-        factors = self.level + self.slope * excess(row_norms(rows), self.typical)
+        spread = excess(row_norms(rows), self.typical)
+        factors = clip(self.level + self.slope * spread, LEAST_FACTOR, None)
         scores = self.rule.scores(unit_rows(rows)) / factors[:, None]
         scores += cast_like(self.log_shares, scores)
         odds = xp.exp(scores - xp.max(scores, axis=1)[:, None])
@@ -187,7 +192,7 @@ def _fit_clusters(
         columns = np.column_stack([np.ones(n), spread]) / factors[:, None]
         found, _ = nnls(columns, np.minimum(squares / factors, 9.0))
         level, slope = found / found.sum() if found.sum() > 0 else (1.0, 0.0)
-        factors = np.maximum(level + slope * spread, 1e-3)
+        factors = np.maximum(level + slope * spread, LEAST_FACTOR)
     coefficients = cho_solve(root, centers.T)
     rule = LinearRule(coefficients, -(centers.T * coefficients).sum(axis=0) / 2)
     return rule, shares, float(level), float(slope)

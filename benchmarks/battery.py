@@ -417,7 +417,7 @@ def function_cases():
 COMMANDS = {
     "fit": "fit rows.csv -k 3 COLUMNS -o out-labels.csv --save fitted.npz",
     "predict": "predict fitted.npz new.csv -o out-placed.csv",
-    "fit-auto": "fit rows.csv -k auto --refine --scale-columns COLUMNS",
+    "fit-auto": "fit rows.csv -k auto --refine --prepare scale COLUMNS",
     "fit-iris": "fit iris -k 3 --gram cosine",
     "choose-k": "choose-k rows.csv COLUMNS",
     "choose-k-parallel": "choose-k rows.csv --method parallel COLUMNS",

@@ -3,12 +3,17 @@ import itertools
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
 
+from ihgmm import IhSC, SphericalKMeans, make_ihgmm
 from ihgmm.metrics import (
     exact_recovery,
     match_labels,
     misclassification_loss,
     misclassification_rate,
+    stability_score,
 )
 
 
@@ -70,3 +75,41 @@ def test_unequal_numbers_of_clusters():
 def test_bad_labels(true, pred, message):
     with pytest.raises(ValueError, match=message):
         misclassification_loss(true, pred)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("planted", "correlation"), [(2, 0.0), (4, 0.0), (4, 0.8)])
+def test_a_search_finds_the_planted_number(planted, correlation, seed):
+    rng = np.random.default_rng(seed)
+    n, p = 60 * planted, 40
+    noise = rng.standard_normal((n, p))
+    for j in range(1, p):  # noise that neighbouring columns share
+        noise[:, j] *= np.sqrt(1 - correlation**2)
+        noise[:, j] += correlation * noise[:, j - 1]
+    centers = np.linalg.qr(rng.standard_normal((p, planted)))[0].T
+    scales = np.exp(0.5 * rng.standard_normal(n))
+    X = scales[:, None] * 12 * centers[np.arange(n) % planted] + noise
+    numbers = {"n_clusters": [1, 2, 3, 4, 5, 6]}
+    folds = KFold(3, shuffle=True, random_state=seed)
+
+    def chosen(scorer):
+        search = GridSearchCV(
+            IhSC(random_state=0), numbers, scoring=scorer, cv=folds, refit=False
+        )
+        return search.fit(X).best_params_["n_clusters"]
+
+    assert chosen(stability_score) == planted
+    if correlation:  # what a model scores itself by grows with the number
+        assert chosen(None) == 6
+
+
+def test_stability_of_a_pipeline_and_of_one_cluster():
+    X, _ = make_ihgmm(150, 20, 3, random_state=0)
+    model = make_pipeline(MaxAbsScaler(), SphericalKMeans(3, random_state=0))
+    assert stability_score(model.fit(X[::2]), X[1::2]) == 1
+    one = IhSC(1, random_state=0).fit(X)
+    assert stability_score(one, X) == 0
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((200, 50))
+    model = SphericalKMeans(4, random_state=0).fit(noise[:100])
+    assert abs(stability_score(model, noise[100:])) < 0.2

@@ -170,8 +170,9 @@ def check_matrix(
     """Return data of any kind as a matrix that is safe to compute with.
 
     It is finite, float32 or float64, and its squares neither overflow nor vanish: data
-    of extreme size is divided by a power of two, its ``unit``. One pass over the data
-    does all of this and gives the row norms. With an estimator, feature names and
+    of extreme size is divided by a power of two, its ``unit``, and rows whose squares
+    vanish beside those of the longest row are zero. One pass over ordinary data does
+    all of this and gives the row norms. With an estimator, feature names and
     counts are recorded (``reset``) or compared. With ``in_memory``, data elsewhere is
     read into the memory of the host; a device is refused. With ``missing="fit"``, NaN
     may be among the entries; None says that the caller knows no such choice.
@@ -180,20 +181,47 @@ def check_matrix(
     matrix.verbose = bool(verbose)
     if in_memory and not matrix.on_host:
         matrix = _to_memory(matrix, estimator)
+    info = np.finfo(matrix.dtype)
+    # A row with a smaller square than this could not be divided by it.
+    least = max(float(info.tiny), float(np.sqrt(np.finfo(np.float64).tiny)))
     known = matrix
-    total = number(namespace(matrix.sqnorms).sum(matrix.sqnorms))
+    total = _total(matrix.sqnorms, least)
     if missing == "fit" and np.isnan(total):
         known = Filled(matrix, "filled")
-        total = number(namespace(known.sqnorms).sum(known.sqnorms))
-    info = np.finfo(matrix.dtype)
+        total = _total(known.sqnorms, least)
     if np.sqrt(float(info.tiny)) < total < np.sqrt(float(info.max)) * 1e12:
         return matrix
     _check_finite(known, estimator, can_fill=missing is not None)
     peak = known.max_abs()
     if peak == 0:
         return matrix
-    unit = 2.0 ** np.clip(np.floor(np.log2(peak)), -1000, 1000)
-    return matrix.rescaled(1 / float(unit))
+    if peak > float(info.max) / 1e4:  # lengths and sums of rows would overflow
+        raise ValueError(
+            f"The largest entry of X is {peak:.3g}, and {matrix.dtype} holds numbers "
+            f"up to {float(info.max):.2g}. Divide X by a large number."
+        )
+    factor = 1 / 2.0 ** float(np.clip(np.floor(np.log2(peak)), -1000, 1000))
+    whole = known is matrix
+    matrix = matrix.rescaled(factor)
+    known = matrix if whole else Filled(matrix, "filled")
+    faint = (known.sqnorms > 0) & (known.sqnorms < least)
+    count = int(number(namespace(faint).count_nonzero(faint)))
+    if count == 0:
+        return matrix
+    warn(
+        f"{count} of {matrix.shape[0]} rows of X are shorter than {np.sqrt(least):.0e} "
+        "of its largest entry: beside that they count as zero. Check that entry, or "
+        "divide each row by its length.",
+        DataConversionWarning,
+    )
+    return Scaled(matrix, rows=~faint)
+
+
+def _total(sqnorms: Tall, least: float) -> float:
+    """Return the sum of squared norms; infinity if some are positive and too small."""
+    xp = namespace(sqnorms)
+    faint = (sqnorms > 0) & (sqnorms < least)
+    return number(xp.sum(xp.where(faint, xp.full_like(sqnorms, np.inf), sqnorms)))
 
 
 def complete_matrix(X: Any, model: Any, *, of_fit: bool = True) -> Matrix:
@@ -499,7 +527,8 @@ def counted_rows(X: Matrix, sample_weight: Any) -> tuple[Matrix, Tall | None]:
         return X, None
     weights = check_weights(sample_weight, X.shape[0])
     weights = weights / weights.max()  # the sum of the largest numbers overflows
-    counts = weights > 0
+    # Rows of so little weight beside another change no digit of any sum.
+    counts = weights > np.finfo(np.float64).eps ** 2
     kept = X if counts.all() else only(X, np.flatnonzero(counts))
     if (weights[counts] < 1).any():  # else all count alike
         kept = kept.weighted(weights[counts])

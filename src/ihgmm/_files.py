@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Literal
+from typing import IO, Any, Literal
 
 from ihgmm._warnings import warn
 
@@ -21,44 +22,118 @@ def atomic_write(
     """Open a file that takes its name only once all of it is written.
 
     No reader ever sees a part of it, and where the body or the disk fails, what was
-    there before stays. Links are followed. An existing file keeps its mode; a new one
-    gets that of the user's umask. Text is UTF-8, and line ends are written as given.
+    there before stays. Links are followed. An existing file keeps its mode and, where
+    the system allows it, its owner; a new one gets the mode of the user's umask. Text
+    is UTF-8, and line ends are written as given. What a process that was killed has
+    left beside the file is removed.
 
     The body should write to nothing else: an OSError of the body is taken for a failure
     to write this file, and is raised again with its name.
     """
     target = regular_target(path)
-    # In the same folder, because a file can only be renamed within one file system.
-    # 32 characters of the name stay under the 255 bytes that names may have.
-    temporary = target.with_name(f".{target.name[:32]}.{secrets.token_hex(8)}.tmp")
-    text = {} if mode == "wb" else {"encoding": "utf-8", "newline": ""}
+    temporary = None
     try:
-        # "x" creates the file with the mode that the umask gives. (To ask for the
-        # umask one would have to set it, for all threads.)
-        with open(temporary, mode.replace("w", "x"), **text) as file:  # type: ignore[call-overload]
+        _remove_leftovers(target)
+        temporary, file = _new_beside(target, mode)
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
-            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-        os.replace(temporary, target)
+            if target.exists():
+                _take_over(temporary, target.stat())
+            if sys.platform == "win32":  # which renames no file that is open
+                file.close()
+            # Still locked: no other process takes it for a leftover meanwhile.
+            os.replace(temporary, target)
     except OSError as error:
-        why = error.strerror or str(error)
-        raise type(error)(
-            f"{path} could not be written ({why}); what was there before is unchanged."
-        ) from error
+        raise _not_written(path, error) from error
     finally:
-        with suppress(OSError):  # there is none after success, or without a folder
-            temporary.unlink()
+        if temporary is not None:
+            with suppress(OSError):  # there is none after success
+                temporary.unlink()
 
 
 def regular_target(path: str | os.PathLike[str]) -> Path:
     """Return the file to write, past symbolic links; raise if it can be no file."""
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        kind = "folder" if target.is_dir() else "device, a FIFO or a socket"
-        raise ValueError(f"{path} is a {kind}; give a file name.")
-    return target
+    try:
+        kind = os.stat(path).st_mode
+    except OSError:  # there is none, or it cannot be reached: writing will say why
+        kind = stat.S_IFREG
+    if not stat.S_ISREG(kind):
+        name = "folder" if stat.S_ISDIR(kind) else "device, a FIFO or a socket"
+        raise ValueError(f"{path} is a {name}; give a file name.")
+    return Path(os.path.realpath(path))
+
+
+def _new_beside(target: Path, mode: str) -> tuple[Path, IO[Any]]:
+    """Return a new file beside the target, locked as long as it is open."""
+    text = {} if mode == "wb" else {"encoding": "utf-8", "newline": ""}
+    while True:
+        # In the same folder, because a file can only be renamed within one file system.
+        temporary = target.with_name(f"{_stem(target)}{secrets.token_hex(8)}.tmp")
+        # "x" creates the file with the mode that the umask gives. (To ask for the
+        # umask one would have to set it, for all threads.)
+        file: IO[Any] = temporary.open(mode.replace("w", "x"), **text)  # type: ignore[call-overload]
+        if sys.platform != "win32":  # which removes no file that is open
+            with suppress(OSError):  # not all file systems can
+                _lock(file)
+        # Another process may have taken it for a leftover before it was locked.
+        if temporary.exists():
+            return temporary, file
+        file.close()
+
+
+def _stem(target: Path) -> str:
+    # 32 characters of the name stay under the 255 bytes that names may have.
+    return f".{target.name[:32]}."
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove what writers of a file left beside it when they were killed.
+
+    Those at work hold the locks of theirs.
+    """
+    name = re.compile(re.escape(_stem(target)) + r"[0-9a-f]{16}\.tmp")
+    with suppress(OSError):  # a folder that may be written to and not listed
+        for leftover in [*filter(name.fullmatch, os.listdir(target.parent))]:
+            _remove_unlocked(target.with_name(leftover))
+
+
+def _remove_unlocked(path: Path) -> None:
+    with suppress(OSError), path.open("rb") as file:
+        _lock(file)
+        path.unlink()
+
+
+def _take_over(temporary: Path, old: os.stat_result) -> None:
+    """Give a file the owner, if that is allowed, and the mode of another."""
+    if hasattr(os, "chown"):
+        with suppress(OSError):
+            os.chown(temporary, old.st_uid, old.st_gid)
+    temporary.chmod(stat.S_IMODE(old.st_mode))
+
+
+def append_text(path: Path, text: str) -> None:
+    """Add text to the end of a file, all of it or, where the disk fails, nothing."""
+    rest = text.encode()
+    with path.open("ab", buffering=0) as file:
+        before = file.tell()
+        try:
+            while rest:  # a disk that fills up takes a part
+                rest = rest[file.write(rest) :]
+            os.fsync(file.fileno())
+        except OSError as error:
+            with suppress(OSError):
+                file.truncate(before)
+            raise _not_written(path, error) from error
+
+
+def _not_written(path: str | os.PathLike[str], error: OSError) -> OSError:
+    """Return an error of the same class that says what it means for a file."""
+    why = error.strerror or str(error)
+    return type(error)(
+        f"{path} could not be written ({why}); what was there before is unchanged."
+    )
 
 
 @contextmanager
@@ -68,6 +143,7 @@ def sole_writer(path: Path) -> Iterator[None]:
     The system lets go of the lock when a process ends, however it ends. The lock is on
     a file beside the table, since the table itself is replaced when it is repaired.
     """
+    path = regular_target(path)
     place = path.with_name(f".{path.name}.lock")
     while True:
         file = place.open("a+b")
@@ -104,7 +180,7 @@ def sole_writer(path: Path) -> Iterator[None]:
                 place.unlink()
 
 
-def _lock(file: BinaryIO) -> None:
+def _lock(file: IO[Any]) -> None:
     """Lock a file until it is closed; raise BlockingIOError if another has it."""
     if sys.platform == "win32":
         import msvcrt

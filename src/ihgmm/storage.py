@@ -7,10 +7,12 @@ pickled, so that nothing can run.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
 import os
+import struct
 import tokenize
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -141,8 +143,22 @@ MAPS = {
         {"noise": str, "dispersion": float},
     ),
 }
+# Arrays that may lack numbers, of outliers and of what has no error; and others in
+# which numbers may be too large for their type.
+UNKNOWN = ("scales_", "noise_levels_", "scale_errors_", "center_errors_")
+UNBOUNDED = ("eigenvalues_", "outlier_scores_")
 SCALER = ("scaler.mean_", "scaler.scale_", "scaler.var_")
 
+# What zipfile raises at bytes that make no sense.
+NO_ARCHIVE = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    ValueError,
+    OverflowError,
+    struct.error,
+)
 HEADER, FORMAT = "header.json", "ihgmm-model"
 FORMAT_VERSION = 3  # another one where older versions of ihgmm could not read on
 SCALAR = (str, int, float, bool, type(None))  # what a parameter may be
@@ -382,7 +398,8 @@ def _check_preparation(found: Any) -> None:
     text = f"its preparation is {found!r}, which is not known."
     _require(isinstance(found, list), text)
     for change in found:
-        _require(isinstance(change, dict) and change.get("kind") in MAPS, text)
+        kind = change.get("kind") if isinstance(change, dict) else None
+        _require(isinstance(kind, str) and kind in MAPS, text)
         for key, kind in MAPS[change["kind"]].numbers.items():
             value: Any = change.get(key)
             _require(type(value) is kind, text)
@@ -438,7 +455,10 @@ def _check_outliers(numbers: Any) -> None:
 
 def _check_placement(numbers: Any) -> None:
     kind = numbers.get("kind") if isinstance(numbers, dict) else None
-    _require(kind in PLACEMENTS, f"its placement is {numbers!r}, which is not known.")
+    _require(
+        isinstance(kind, str) and kind in PLACEMENTS,
+        f"its placement is {numbers!r}, which is not known.",
+    )
     if kind != "cosine":
         more = {"n_neighbors": int} if kind == "neighbors" else {}
         _check_numbers(numbers, more, "placement")
@@ -512,10 +532,16 @@ def _pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
 def _unpack(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the header and the arrays of a file, or say why it is no model."""
     try:
+        _require(not path.exists() or path.is_file(), "this is no file.")
         with zipfile.ZipFile(path) as archive:
             _check_members(archive.infolist(), path.stat().st_size)
             raw = {name: archive.read(name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+    except StorageError:
+        raise
+    except (*NO_ARCHIVE, OSError) as error:
+        # An archive may point before its beginning, an invalid argument to the system.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise
         raise StorageError(
             f"this is no model, or only a part of one ({error}); save it again."
         ) from error
@@ -606,8 +632,10 @@ def _check_header(header: dict[str, Any]) -> Layout:
         _check_outliers(header["outliers"])
     _check_preparation(header.get("preparation", []))
     for key, kind in numbers_of.items():
-        text = f"{key}={numbers.get(key)!r} is no {kind.__name__}."
-        _require(type(numbers.get(key)) is kind, text)
+        value: Any = numbers.get(key)
+        text = f"{key}={value!r} is no {kind.__name__}."
+        _require(type(value) is kind and value == value, text)
+        _require(kind is not int or value >= 0, f"{key}={value!r} is no count.")
     if "noise" in accepted:
         noise = parameters.get("noise")
         fits = isinstance(noise, str) and noise in NOISE_SHAPES
@@ -641,7 +669,8 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
     placement = None
     if layout.build is IhSC and header["version"] < 3:
         # What was the default then, when rows were placed by their cosines.
-        parameters = IhSC.paper(**parameters, placement="cosine").get_params(deep=False)
+        parameters["placement"] = "cosine"
+        parameters = IhSC.paper(**parameters).get_params(deep=False)
     elif layout.build is IhSC:
         placement = header["placement"]
         kind = PLACEMENTS[placement["kind"]]
@@ -661,6 +690,9 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
     elif old:
         shapes["center_errors_"] = "k"
     _check_arrays(arrays, shapes, p)
+    k = len(arrays["cluster_centers_"])
+    count = header["numbers"].get("n_clusters_", k)
+    _require(count == k, f"n_clusters_={count} and there are {k} centres.")
     if old:  # they had one error for all entries of a centre
         if header["version"] == 1:
             arrays["center_errors_"] = _center_errors(arrays, parameters["noise"])
@@ -721,10 +753,21 @@ def _check_arrays(
             least = -1 if key == "labels_" and "outlier_scores_" in shapes else 0
             fits = not array.size or least <= array.min() <= array.max() < k
             _require(fits, f"{key} go beyond its {k} clusters.")
-        elif key == "cluster_centers_" or "." in key:
+        elif key in UNBOUNDED:
+            _require(not np.isnan(array).any(), f"{key} are not all numbers.")
+        elif key not in UNKNOWN:
             _require(bool(np.isfinite(array).all()), f"{key} are not finite.")
+        # They belong to data near 1, see their unit, and are squared.
+        if key.startswith(("placement.", "outliers.")):
+            within = float(np.abs(array).max(initial=0)) < 1e150
+            _require(within, f"{key} are larger than they can be.")
         if key == "filler.noise_levels":
             _require(bool((array > 0).all()), f"{key} are not all positive.")
+    inside = arrays["labels_"] >= 0
+    for key in {"scales_", "noise_levels_"} & set(shapes):
+        array = arrays[key]
+        known = array[inside] if array.shape == inside.shape else array
+        _require(bool(np.isfinite(known).all()), f"{key} are not finite.")
 
 
 def _center_errors(arrays: dict[str, np.ndarray], noise: str) -> np.ndarray:

@@ -7,8 +7,9 @@ import threading
 from pathlib import Path
 
 import pytest
+from command_line import fail
 
-from ihgmm._files import atomic_write
+from ihgmm._files import append_text, atomic_write, sole_writer
 
 
 def mode(path):
@@ -148,3 +149,79 @@ def test_long_names(tmp_path, name):
     with atomic_write(tmp_path / name, "w") as file:
         file.write("x")
     assert names(tmp_path) == [name]
+
+
+def test_leftovers_of_killed_writers_are_removed(tmp_path):
+    path = tmp_path / "a.txt"
+    beside = ".a.txt.0123456789abcdef.tmp"
+    (tmp_path / beside).write_text("half")
+    others = [".a.txt.tmp", ".b.txt.0123456789abcdef.tmp", ".a.txt.short.tmp"]
+    for name in others:
+        (tmp_path / name).touch()
+    with atomic_write(path, "w") as file:
+        file.write("x")
+        assert beside not in names(tmp_path)
+    assert names(tmp_path) == sorted([*others, "a.txt"])
+
+
+def test_writers_at_work_leave_each_other_alone(tmp_path):
+    path = tmp_path / "a.txt"
+    with atomic_write(path, "w") as first:
+        first.write("first")
+        with atomic_write(path, "w") as second:
+            second.write("second")
+        assert path.read_text() == "second"
+    assert path.read_text() == "first"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_device_stays_a_device(tmp_path):
+    path = tmp_path / "null"
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("only the administrator makes devices")
+    message = fail("fit", "iris", "-k", 3, "--save", path)
+    assert f"--save {path} is a device, a FIFO or a socket" in message
+    with pytest.raises(ValueError, match="is a device"), sole_writer(path):
+        pass
+    assert stat.S_ISCHR(path.stat().st_mode)
+
+
+def test_text_is_appended_whole_or_not_at_all(tmp_path):
+    resource = pytest.importorskip("resource", reason="limits are of Unix")
+    path = tmp_path / "a.csv"
+    append_text(path, "a\n")
+    append_text(path, "é\n")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"a.csv could not be written \(File too lar"):
+            append_text(path, "x" * 2000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_text(encoding="utf-8") == "a\né\n"
+
+
+def test_one_table_by_two_names_has_one_writer(tmp_path):
+    path, link = tmp_path / "a.csv", tmp_path / "link.csv"
+    link.symlink_to(path)
+    with (
+        sole_writer(path),
+        pytest.raises(BlockingIOError, match=r"a\.csv is being written by another run"),
+        sole_writer(link),
+    ):
+        pass
+    assert names(tmp_path) == ["link.csv"]
+
+
+def test_an_owner_is_kept(tmp_path):
+    path = tmp_path / "a.txt"
+    path.touch()
+    try:
+        os.chown(path, 12345, 12345)
+    except PermissionError:
+        pytest.skip("only the administrator gives files away")
+    with atomic_write(path, "w") as file:
+        file.write("x")
+    assert (path.stat().st_uid, path.stat().st_gid) == (12345, 12345)

@@ -1,5 +1,8 @@
 """Ten files as people have them: read, prepared and clustered without an option."""
 
+import csv
+import json
+import sys
 from pathlib import Path
 
 import anndata
@@ -7,15 +10,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from command_line import good, read
+from command_line import fail, good, read
+from typer.testing import CliRunner
 
+from ihgmm import make_ihgmm, open_data
+from ihgmm.cli import app
 from ihgmm.cli.tables.preparation import prepare
 from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.table import Request
 from ihgmm.metrics import misclassification_rate
 
 
-def customers(n=150, seed=0):
+def customers(n=90, seed=0):
     """Three kinds of customers of very different sizes; columns in different units."""
     rng = np.random.default_rng(seed)
     kinds = np.resize([0, 1, 2], n)
@@ -114,14 +120,14 @@ def as_spreadsheet(path):
 
 def as_anndata(path):
     rng = np.random.default_rng(0)
-    kinds = np.resize([0, 1, 2], 150)
+    kinds = np.resize([0, 1, 2], 90)
     profiles = rng.gamma(0.5, size=(3, 60)) + 0.05
     profiles /= profiles.sum(axis=1, keepdims=True)
-    totals = 400 * np.exp(rng.normal(0, 0.7, (150, 1)))
+    totals = 400 * np.exp(rng.normal(0, 0.7, (90, 1)))
     counts = rng.poisson(totals * profiles[kinds]).astype(np.float32)
     counts[:, 7] = 5  # a spike that was added to every cell
     cells = anndata.AnnData(sp.csr_matrix(counts))
-    cells.obs_names = [f"cell{i}" for i in range(150)]
+    cells.obs_names = [f"cell{i}" for i in range(90)]
     cells.var_names = [f"gene{i}" for i in range(60)]
     cells.write_h5ad(path)
     return kinds, ["Left out 1 column: 'gene7' (constant: 5)."]
@@ -146,7 +152,7 @@ def test_everyday_file(name):
     kinds, phrases = FILES[name](name)
     text = good("fit", name, "-k", "auto", "-o", "labels.csv")
     first = "\n".join(text.splitlines()[:5])
-    assert "150 rows, " in first
+    assert "90 rows, " in first
     for phrase in phrases:
         assert phrase in first
     labels = [row["cluster"] for row in read("labels.csv")]
@@ -170,3 +176,145 @@ def test_report_of_an_everyday_file(name):
     for phrase in phrases:
         assert phrase in "\n".join(first)
     assert "</html>" in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_columns_without_a_natural_zero_are_centred():
+    table, kinds = customers()
+    table["temperature"] = 37 + np.random.default_rng(0).normal(0, 0.4, len(table))
+    table.to_csv("a.csv", index=False)
+    text = good("fit", "a.csv", "-k", "3", "--save", "model.npz", "-o", "a.out.csv")
+    assert "Divided 8 columns by the deviation ('revenue': " in text
+    assert "gave 1 column mean 0 and deviation 1 ('temperature': 3" in text
+    assert "X[['temperature']] -= X[['temperature']].mean()" in text
+    labels = [row["cluster"] for row in read("a.out.csv")]
+    assert misclassification_rate(kinds, labels) <= 0.02
+    # New rows are prepared as those of the fit, be there one only.
+    table.iloc[[7]].to_csv("one.csv", index=False)
+    good("predict", "model.npz", "one.csv", "-o", "one.out.csv")
+    assert read("one.out.csv")[0]["cluster"] == labels[7]
+
+
+@pytest.mark.parametrize("data", ["iris", "digits"])
+def test_columns_in_one_unit_are_left_as_they_are(data):
+    table = prepare(read_table(Request(data), missing="error"), "auto")
+    assert table.original is None
+    space = {}
+    exec("\n".join(table.python), space)
+    np.testing.assert_array_equal(np.asarray(space["X"]), table.X)
+
+
+def test_a_constant_in_an_array_without_names(sample):
+    X, labels = sample
+    np.save("a.npy", np.insert(X, 4, 1e4, axis=1))
+    text = good("fit", "a.npy", "-k", "3", "--save", "model.npz", "-o", "a.csv")
+    assert "120 rows, 12 features" in text
+    assert "Left out 1 column: 'col5' (constant: 10000)." in text
+    clusters = [row["cluster"] for row in read("a.csv")]
+    assert misclassification_rate(labels, clusters) == 0
+    for memory in (["--memory", "1"], ["--memory", "0"]):
+        good("predict", "model.npz", "a.npy", "-o", "b.csv", *memory)
+        assert [row["cluster"] for row in read("b.csv")] == clusters
+        found = good("fit", "a.npy", "-k", "3", "-o", "b.csv", *memory)
+        assert "'col5' (constant: 10000)" in found
+        assert [row["cluster"] for row in read("b.csv")] == clusters
+
+
+@pytest.mark.parametrize(
+    "suffix", [".csv", ".csv.gz", ".jsonl", ".parquet", ".xlsx", ".npy"]
+)
+def test_pipes(suffix):
+    table, kinds = customers()
+    name = f"a{suffix}"
+    write = {
+        ".jsonl": lambda: table.to_json(name, orient="records", lines=True),
+        ".parquet": lambda: table.to_parquet(name),
+        ".xlsx": lambda: table.to_excel(name, index=False),
+        ".npy": lambda: np.save(name, table.to_numpy() / table.std().to_numpy()),
+    }
+    write.get(suffix, lambda: table.to_csv(name, index=False))()
+    arguments = ["fit", "-", "-k", "3", "-o", "-"]
+    done = CliRunner().invoke(app, arguments, input=Path(name).read_bytes())
+    assert done.exit_code == 0, done.stderr
+    assert "-: 90 rows, 8 features, 3 clusters" in done.stderr
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    assert misclassification_rate(kinds, [row["cluster"] for row in rows]) <= 0.02
+    assert sorted(p.name for p in Path().iterdir()) == [name]
+
+
+def test_what_pipes_cannot_do():
+    def piped(content, *arguments):
+        done = CliRunner().invoke(app, ["fit", "-", "-k", "2", *arguments], content)
+        assert done.exit_code == 2
+        return " ".join(done.stderr.split())
+
+    assert "Standard input is empty; pipe a table" in piped(b"")
+    assert "both write to standard output" in piped(b"a,b\n1,2\n", "-o", "-", "--json")
+    assert "error: Standard input cannot be read as csv: " in piped(b"a,b\n1\n2,3,4\n")
+    page = CliRunner().invoke(app, ["report", "iris", "-k", "3", "-o", "-"])
+    assert page.stdout.startswith("<!doctype html>")
+    assert "report written to -" in page.stderr
+
+
+def test_json_lines_with_more_than_numbers():
+    rows = [
+        {"a": i % 7 + 1, "b": i % 5, "tags": ["x"], "who": {"name": "n"}}
+        for i in range(40)
+    ]
+    Path("a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    text = good("fit", "a.jsonl", "-k", "2")
+    assert "Used 2 columns: 'a', 'b'." in text
+    assert "'tags' (holds list<item: string>, not numbers)" in text
+
+
+def test_wide_rows_and_long_cells():
+    X, kinds = make_ihgmm(12, 4_000, 2, random_state=0)
+    table = pd.DataFrame(X.round(3), columns=[f"gene {i}" for i in range(4_000)])
+    table["note"] = "x" * 200_000  # Python's own reader stops at 131,072 characters
+    table.loc[7, "note"] = "y" * 2_000_000  # and pyarrow at a megabyte
+    table.to_csv("wide.csv", index=False)
+    text = good("fit", "wide.csv", "-k", "2", "-o", "a.csv")
+    assert "12 rows, 4,000 features" in text
+    assert "'note' (text such as 'xxxx" in text
+    good("fit", "wide.csv", "-k", "2", "-o", "b.csv", "--memory", "0")
+    for name in ("a.csv", "b.csv"):
+        clusters = [row["cluster"] for row in read(name)]
+        assert misclassification_rate(kinds, clusters) == 0
+
+
+def test_a_mistyped_column_gets_the_nearest_name():
+    table, _ = customers()
+    table.to_csv("a.csv", index=False)
+    for option in ("--id-column", "--label-column", "--columns", "--drop-columns"):
+        message = fail("fit", "a.csv", "-k", "3", option, "Revenu")
+        assert f"{option} 'Revenu': a.csv has no such column (did you mean" in message
+        assert "(did you mean 'revenue'?)" in message
+    as_anndata("a.h5ad")
+    message = fail("fit", "a.h5ad", "-k", "3", "--label-column", "kind")
+    assert "obs of a.h5ad has no such column; it has none" in message
+    with pytest.raises(ValueError, match=r"no column 'vists' \(did you mean 'visits'"):
+        open_data("a.csv", columns=["vists"])
+
+
+def test_files_that_cannot_be_read_say_so_once():
+    table, _ = customers()
+    table.to_parquet("a.parquet")
+    whole = Path("a.parquet").read_bytes()
+    Path("cut.parquet").write_bytes(whole[: len(whole) // 2])
+    message = fail("fit", "cut.parquet", "-k", "3")
+    assert message.count("arquet cannot be read as") == 1
+    with pytest.raises(
+        ValueError, match=r"^cut\.parquet cannot be read as Parquet: Pa"
+    ):
+        open_data("cut.parquet")
+    cells = anndata.AnnData(sp.csc_matrix(table.to_numpy()))
+    cells.write_h5ad("columns.h5ad")
+    message = fail("fit", "columns.h5ad", "-k", "3")
+    assert "The matrix /X in columns.h5ad is stored by columns (CSC)" in message
+    assert "Write the file again by rows (CSR): adata.X = adata.X.tocsr()" in message
+
+
+def test_a_spreadsheet_needs_openpyxl(monkeypatch):
+    as_spreadsheet("a.xlsx")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    message = fail("fit", "a.xlsx", "-k", "3", code=1)
+    assert "a.xlsx needs the package openpyxl: pip install 'ihgmm[cli]'" in message

@@ -338,7 +338,7 @@ def flat(file):
         (cut("indices"), ValueError, "parts do not fit"),
         (cut("indptr"), ValueError, "400 rows whose parts do not fit: .* 400 row poin"),
         (flat, ValueError, "part 'indices' is no array of one dimension"),
-        (set_kind, ValueError, r"stored by columns; .* adata.X = adata.X.tocsr\(\)"),
+        (set_kind, ValueError, r"stored by columns .* adata.X = adata.X.tocsr\(\)"),
         (lambda file: file.pop("X"), ValueError, "no part 'X'; .* 'layers/twice'"),
     ],
 )

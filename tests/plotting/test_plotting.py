@@ -705,3 +705,51 @@ def test_outliers_are_grey_and_in_no_cluster(data):
     ax = plot_confusion(known, model.labels_)
     names = [label.get_text() for label in tick_labels(ax.xaxis)]
     assert names == ["0", "1", "2", "3", "outlier"]
+
+
+def test_every_picture_has_a_title_and_says_what_its_marks_are():
+    X, labels = make_ihgmm(200, 30, 4, random_state=0)
+    model = IhSC(4, random_state=0).fit(X)
+    found = diagnose(X, model)
+    drawn = {
+        "sizes": plot_sizes(model),
+        "scales": plot_scales(model),
+        "centers": plot_centers(model),
+        "confidence": plot_confidence(model, X),
+        "silhouette": plot_silhouette(model),
+        "confusion": plot_confusion(labels, model.labels_),
+        "embedding": plot_embedding(model),
+        "three": plot_embedding_3d(model),
+        "scree": plot_scree(found),
+    }
+    titles = {name: ax.get_title() for name, ax in drawn.items()}
+    assert all(titles.values())
+    assert titles["sizes"] == titles["embedding"] == "200 rows in 4 clusters"
+    assert titles["scree"] == found.verdict
+    assert legend(drawn["scales"]) == [
+        "mean of each cluster: 1",
+        "middle half",
+        "median",
+    ]
+    assert legend(drawn["confidence"]) == ["certain: 90% or more"]
+    assert legend(drawn["silhouette"]) == ["mean of all rows"]
+    assert "framed" in drawn["confusion"].get_xlabel()
+    for ax in drawn.values():
+        plt.close(ax.figure)
+
+
+def test_signed_numbers_have_colors_that_diverge_from_zero():
+    X, labels = make_ihgmm(200, 30, 4, random_state=0)
+    model = IhSC(4, random_state=0).fit(X)
+    (mesh,) = plot_centers(model).images
+    low, high = mesh.get_clim()
+    assert low == -high
+    below, zero, above = mesh.get_cmap()([0.1, 0.5, 0.9])[:, :3]
+    assert below[2] > below[0]  # blue
+    assert above[0] > above[2]  # red
+    assert zero.min() > 0.9  # pale
+    # Shares have no sign.
+    (mesh,) = plot_confusion(labels, model.labels_).images
+    assert mesh.get_clim() == (0, 1)
+    assert mesh.get_cmap().name == "cividis"
+    plt.close("all")

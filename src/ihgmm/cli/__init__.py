@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import atexit
+import signal
 import sys
 from typing import Any
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; Ctrl-C ends it without a traceback at any time."""
+    try:
+        _run()
+    except KeyboardInterrupt:  # while packages are loaded
+        sys.exit(130)
+    finally:
+        # When Python ends, there is nothing left to interrupt: it would only complain.
+        # Whoever called this function, a test for example, keeps Ctrl-C until then.
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+
+
+def _run() -> None:
     try:
         import rich  # noqa: F401  (the help needs it, and all commands)
 
@@ -17,7 +30,7 @@ def main() -> None:
             raise
         sys.exit(
             "The command line needs typer and rich: pip install typer rich pyarrow "
-            "jinja2"
+            "openpyxl jinja2"
         )
     app()
 

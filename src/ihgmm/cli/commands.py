@@ -28,6 +28,11 @@ COMMANDS = {
         "report:report",
         "Cluster the rows of DATA and write a page of HTML about it.",
     ),
+    "compare": (
+        "compare:compare",
+        "Compare two clusterings of the same rows: how far they agree, what went "
+        "where.",
+    ),
     "sample": (
         "sample:sample",
         "Write a sample of the model, with its labels and parameters.",

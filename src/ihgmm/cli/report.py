@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from ihgmm.cli.data import Reading
 from ihgmm.cli.fitting import Fitting
+from ihgmm.cli.labels import read_names
 from ihgmm.cli.options import DATA, output_option
 from ihgmm.cli.output import check_output, real_file
 from ihgmm.cli.screen import Screen
@@ -20,6 +25,10 @@ def report(
         "The page, ending in .html; an old one is replaced.", ..., "-o --output"
     ),
     title: str | None = output_option("Heading of the page."),
+    names: Path | None = output_option(
+        "Names of clusters: a CSV or TSV file with the columns cluster and name, such "
+        "as the labels that the page saves."
+    ),
     reading: Reading,
     screen: Screen,
 ) -> None:
@@ -27,6 +36,7 @@ def report(
 
     The page opens in any browser, without network. It has a verdict, a map of the
     rows, their scales, the features that set clusters apart, and a table to search.
+    Readers can name the clusters.
 
     [bold]Examples[/]
 
@@ -38,6 +48,7 @@ def report(
     """
     model = fitting.model(reading.missing)
     check_output(output, "-o", (".html", ".htm"), [data])
+    named = None if names is None else read_names(names)
     screen = screen.beside(output)
     table = reading.load(data, screen, fills=model.missing is not None)
     if table.has_missing:
@@ -55,9 +66,26 @@ def report(
             title=title or f"Clusters of {Path(data).stem}",
             labels_true=table.labels,
             notes=table.page_notes,
+            names=named,
             original=table.original,
+            source=table.source,
+            command=shlex.join(
+                ["ihgmm", "report", data, *_spelled(fitting), *_spelled(reading)]
+            ),
         )
     k = len(model.cluster_centers_)
     screen.document("report", table.facts, n_clusters=k, report_file=output)
     screen.notes(table.notes)
     screen.say(f"report written to {output}; open it in a browser")
+
+
+def _spelled(group: Any) -> Iterator[str]:
+    """Yield the options of a group that are not at their defaults, as users write."""
+    for field in fields(group):
+        value: Any = getattr(group, field.name)
+        declared: Any = field.default
+        if value == declared.default:
+            continue
+        yield [f"--{field.name.replace('_', '-')}", *declared.param_decls][-1]
+        if value is not True:
+            yield ",".join(value) if isinstance(value, list) else str(value)

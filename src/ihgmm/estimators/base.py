@@ -510,7 +510,9 @@ class DistanceClusterer(CenterClusterer):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the sum of squared distances of rows to their nearest centre.
 
-        Rows may be new or old, and count by their weights; ``y`` is ignored.
+        Rows may be new or old, and count by their weights; ``y`` is ignored. More
+        centres are nearer: to compare numbers of clusters, take
+        :func:`ihgmm.metrics.stability_score` instead.
         """
         distances = self._distances(self._check_new(X))
         xp = namespace(distances)

@@ -447,7 +447,8 @@ class IhSC(InSteps, CosineClusterer):
         angle; 1 means that every row is a multiple of a centre, 0 that none is near
         one. Rows may be new or old, and count by their weights; outliers do not count.
         With ``whiten`` it is a share of whitened rows, which compares with no other
-        setting. ``y`` is ignored.
+        setting. More centres explain more: to compare numbers of clusters, take
+        :func:`ihgmm.metrics.stability_score` instead. ``y`` is ignored.
         """
         data = self._check_new(X)
         best, sqnorms = self._largest_cosines(data), data.sqnorms

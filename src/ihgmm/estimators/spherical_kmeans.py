@@ -103,7 +103,9 @@ class SphericalKMeans(Weighted, CosineClusterer):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the (weighted) sum of ``1 - cosine`` with the nearest centre.
 
-        Rows, new or old, and weights are given as for :meth:`fit`.
+        Rows, new or old, and weights are given as for :meth:`fit`. More centres are
+        nearer: to compare numbers of clusters, take
+        :func:`ihgmm.metrics.stability_score` instead.
         """
         cosines = self._largest_cosines(self._check_new(X))
         weights = to_device(check_weights(sample_weight, cosines.shape[0]), cosines)

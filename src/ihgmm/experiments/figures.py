@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm._files import atomic_write
 from ihgmm.experiments.runner import Summary
 from ihgmm.experiments.studies import NOISE_NAMES, Experiment, Map, Panel
 from ihgmm.theory import exact_recovery_limit, ihsc_threshold, thresholds
@@ -55,7 +56,8 @@ def _save(
     place = {"loc": "outside lower center", "frameon": False}
     figure.legend(lines.values(), lines.keys(), **place, **legend)
     figure.suptitle(heading, fontsize=11)
-    figure.savefig(path, dpi=dpi)
+    with atomic_write(path) as file:
+        figure.savefig(file, format=path.suffix[1:].lower(), dpi=dpi)
 
 
 def draw_experiment(experiment: Experiment, summary: list[Summary], path: Path) -> None:

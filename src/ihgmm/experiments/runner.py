@@ -11,7 +11,6 @@ import os
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -21,11 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
-from ihgmm._files import atomic_write, sole_writer
+from ihgmm._files import append_text, atomic_write, sole_writer
+from ihgmm._warnings import ignored
 from ihgmm.experiments.methods import METHODS
 from ihgmm.experiments.studies import Experiment, Setting
+from ihgmm.matrix.threads import one_thread
 from ihgmm.metrics import misclassification_loss
 
 
@@ -108,9 +108,8 @@ def execute(run: Run) -> list[Result]:
     place = (setting.experiment, setting.panel, float(setting.x), setting.noise)
     results = []
     # One thread: processes share the cores, and results do not depend on how many.
-    with threadpool_limits(1), warnings.catch_warnings():
-        # Where there is next to no signal, nothing converges, and the error shows it.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    # Where there is next to no signal, nothing converges, and the error shows it.
+    with one_thread(), ignored(ConvergenceWarning):
         for name in setting.methods:
             labels = METHODS[name](sample, run.seed)
             errors = misclassification_loss(sample.labels, labels)
@@ -179,17 +178,14 @@ def run_experiment(
         missing = [run for run in wanted if run.key not in done]
         count = len(wanted) - len(missing)
         report(count, len(wanted))
-        with path.open("a", newline="", encoding="utf-8") as file:
-            if file.tell() == 0:
-                file.write(HEAD)
-            with contextlib.closing(_execute_all(missing, jobs)) as outputs:
-                for results in outputs:
-                    done |= _grouped(results, "run")
-                    file.write(_lines(results))
-                    file.flush()
-                    os.fsync(file.fileno())
-                    count += 1
-                    report(count, len(wanted))
+        if not path.exists() or path.stat().st_size == 0:
+            append_text(path, HEAD)
+        with contextlib.closing(_execute_all(missing, jobs)) as outputs:
+            for results in outputs:
+                done |= _grouped(results, "run")
+                append_text(path, _lines(results))
+                count += 1
+                report(count, len(wanted))
     return sorted(result for results in done.values() for result in results)
 
 
@@ -201,8 +197,7 @@ def _execute_all(runs: list[Run], jobs: int) -> Generator[list[Result], None, No
         outputs = parallel(delayed(_execute_for)(os.getpid(), run) for run in runs)
     # To close it after an interrupt ends the workers. Tasks that are cancelled or not
     # used, of which joblib warns, are what is wanted then.
-    with warnings.catch_warnings(), contextlib.closing(outputs):
-        warnings.filterwarnings("ignore", r"\d+ tasks ", UserWarning)
+    with ignored(UserWarning, r"\d+ tasks "), contextlib.closing(outputs):
         yield from outputs
 
 

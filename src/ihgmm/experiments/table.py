@@ -10,13 +10,12 @@ from itertools import groupby, product
 from pathlib import Path
 from statistics import median
 
-from threadpoolctl import threadpool_limits
-
 from ihgmm._files import atomic_write, sole_writer
 from ihgmm.datasets import load_dataset
 from ihgmm.datasets._catalog import CATALOG
 from ihgmm.experiments.methods import TABLE_METHODS
 from ihgmm.experiments.runner import read_rows
+from ihgmm.matrix.threads import one_thread
 from ihgmm.metrics import misclassification_loss
 
 PAPER_COUNTS: dict[str, dict[str, int]] = {
@@ -109,7 +108,7 @@ def real_data_table(
             report(done, len(wanted))
             name, method, seed = key
             X, target = data[name].X, data[name].target
-            with threadpool_limits(1):
+            with one_thread():
                 labels = TABLE_METHODS[method](X, len(set(target)), seed)
             counts[key] = misclassification_loss(target, labels)
             if path is not None:

@@ -525,13 +525,18 @@ class _Parser:
             column_names=self._all, block_size=len(text) + 1, use_threads=False
         )
         source = pa.BufferReader(text)
-        parse = self._parse(handler)
+        try:
+            text.decode()
+            parse = self._parse(handler)
+        except UnicodeDecodeError:  # at which pyarrow cannot hand over a row
+            parse = self._parse()
         try:
             return self._arrow.read_csv(source, options, parse, self._strings)
-        except pa.ArrowInvalid:
+        except pa.ArrowInvalid as error:
             if invalid:
                 return None
-            raise
+            path = self._layout.path
+            raise ValueError(f"{path} cannot be read as a table: {error}") from error
 
     def text_columns(self, text: bytes) -> list[bool]:
         """Return which columns hold text."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -155,7 +156,12 @@ def _open_parquet(
         files = dataset.dataset(path, format="parquet")
         schema = files.schema
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path} cannot be read as Parquet: {error}") from error
+        # pyarrow says so three times, and the file of a folder in the last.
+        last = re.search(
+            r"Could not open Parquet input source '(.*)': (.*)", f"{error}"
+        )
+        file, reason = last.groups() if last else (path, error)
+        raise ValueError(f"{file} cannot be read as Parquet: {reason}") from error
     names = _choose(path, schema.names, columns, dropped)
     chosen = pa.schema([schema.field(name) for name in names])
     return open_parquet(files.replace_schema(chosen))
@@ -178,16 +184,16 @@ def _open_npy(path: Path) -> Stored:
 def _open_hdf5(path: Path, part: str) -> Stored:
     with explain_lack("h5py", "large", path):
         import h5py
-    try:
+    with _explain_damage(path):
         file = h5py.File(path, "r")
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read as HDF5: {error}") from error
-    if part not in file:
-        known = ", ".join(map(repr, _parts(file))) or "none"
+        known = None if part in file else _parts(file)
+    if known is not None:
         raise ValueError(
-            f"{path} has no part {part!r}; those that may hold data are {known}."
+            f"{path} has no part {part!r}; those that may hold data are "
+            f"{', '.join(map(repr, known)) or 'none'}."
         )
-    matrix = open_stored(file[part])
+    with _explain_damage(path):
+        matrix = open_stored(file[part])
     assert matrix is not None  # all of h5py is known
     # Raw data have variables of their own.
     variables = Frame(path, "raw/var" if part.startswith("raw/") else "var")
@@ -195,6 +201,15 @@ def _open_hdf5(path: Path, part: str) -> Stored:
         names = [str(name) for name in variables.read(variables.index)]
         matrix.names = names if len(names) == matrix.shape[1] else None
     return matrix
+
+
+@contextmanager
+def _explain_damage(path: Path) -> Iterator[None]:
+    """Say that an HDF5 file is damaged where h5py fails at it."""
+    try:
+        yield
+    except (OSError, RuntimeError, KeyError, TypeError, IndexError) as error:
+        raise ValueError(f"{path} cannot be read as HDF5: {error}") from error
 
 
 def _parts(file: Any) -> list[str]:
@@ -226,7 +241,7 @@ class Frame:
     def _open(self) -> Iterator[Any]:
         import h5py
 
-        with h5py.File(self.path, "r") as file:
+        with _explain_damage(self.path), h5py.File(self.path, "r") as file:
             yield file.get(self.place)
 
     def read(self, name: str) -> np.ndarray:

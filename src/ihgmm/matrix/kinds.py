@@ -82,9 +82,10 @@ def _refuse(X: Any) -> None:
         shown = repr(X) if plain else f"of type {type(X).__name__}"
         raise TypeError(f"X is {shown}, not a matrix of numbers; give {remedy}.")
     dtype = getattr(X, "dtype", None)
-    if getattr(dtype, "names", None):
+    names = getattr(dtype, "names", None)
+    if names:
         raise TypeError(
-            f"X is an array of records, {', '.join(map(repr, dtype.names[:5]))}; give "
+            f"X is an array of records, {', '.join(map(repr, names[:5]))}; give "
             "numpy.lib.recfunctions.structured_to_unstructured(X)."
         )
     if dtype is not None and getattr(dtype, "kind", None) in ("m", "M"):

@@ -6,7 +6,6 @@ one body, written against the array API standard, on the three arrays of the lay
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -425,9 +424,8 @@ def _from_torch(X: Any) -> TorchSparse:
     check_two_dimensions(X)
     X = X.detach()
     if layout != "torch.sparse_csr":
-        with warnings.catch_warnings():
-            # Torch says, once, that it may change what it has for CSR.
-            warnings.simplefilter("ignore", UserWarning)
+        # Torch says, once, that it may change what it has for CSR.
+        with ignored(UserWarning):
             if layout in ("torch.sparse_bsr", "torch.sparse_bsc"):
                 X = X.to_sparse_coo()  # the only way that torch knows
             if str(X.layout) == "torch.sparse_coo":

@@ -7,8 +7,7 @@ from inspect import signature
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from ihgmm.matrix import Tall, namespace, to_host
 from ihgmm.matrix.tall import (
@@ -32,6 +31,7 @@ from ihgmm.numerics.krylov import (
     block_krylov,
     block_width,
     leading_order,
+    leading_pairs,
     orthonormal,
     progress,
     ritz_pairs,
@@ -185,13 +185,8 @@ def _magnitude(G: GramOperator) -> float:
 
 
 def _dense(G: GramOperator, k: int, order: Order) -> EigenPairs:
-    n = G.shape[0]
-    subset = (n - k, n - 1) if order == "algebraic" else None
-    values, vectors = eigh(G.toarray(), subset_by_index=subset)
-    if len(values) < k:  # LAPACK can lose all where a multiple eigenvalue is cut
-        values, vectors = eigh(G.toarray())
-    lead = leading_order(values, order)[:k]
-    return EigenPairs(values[lead], _tall(G, vectors[:, lead]), 0.0, 0, "dense")
+    values, vectors = leading_pairs(G.toarray(), k, order)
+    return EigenPairs(values, _tall(G, vectors), 0.0, 0, "dense")
 
 
 def _tall(G: GramOperator, vectors: np.ndarray) -> Tall:
@@ -225,9 +220,10 @@ def _lanczos(
             maxiter=1000,
             **seeded,
         )
-    except ArpackNoConvergence as error:
-        # What has converged, completed at random and improved by a Ritz step.
-        found = np.asarray(error.eigenvectors).reshape(n, -1)
+    except ArpackError as error:
+        # What has converged, completed at random and improved by a Ritz step. Where G
+        # is next to nothing, as with one-hot rows, ARPACK does not even begin.
+        found = np.asarray(getattr(error, "eigenvectors", ())).reshape(n, -1)
         rest = rng.standard_normal((n, block_width(k) - found.shape[1]))
         block = orthonormal(_tall(G, np.hstack([found, rest])), rng)
         basis = Basis(block, G.A.adjoint(block))

@@ -195,8 +195,8 @@ class Embedding:
         hardly longer than along any direction. ``sqnorms`` are those of the rows.
         """
         own = sqnorms * row_factors(sqnorms, self.longest) ** 2
-        long = 9 * median(own, where=own > 0)
-        if number(namespace(own).max(own)) <= long:
+        longest = number(namespace(own).max(own))
+        if longest == 0 or longest <= (long := 9 * median(own, where=own > 0)):
             return 0
         lead = self.rank
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._warnings import warn
@@ -29,7 +28,7 @@ from ihgmm.numerics.krylov import (
     Order,
     block_width,
     combine,
-    leading_order,
+    leading_pairs,
     most_blocks,
     orthonormal,
     project_out,
@@ -238,12 +237,9 @@ class _RitzPairs:
     ) -> None:
         self.space, self.diagonal, self.order = space, diagonal, order
         matrix = space.matrix(diagonal)
-        m = len(matrix)
-        count = min(count, m)
-        subset = (m - count, m - 1) if order == "algebraic" else None
-        values, vectors = eigh((matrix + matrix.T) / 2, subset_by_index=subset)
-        lead = leading_order(values, order)[:count]
-        self.values, self.coefficients = values[lead], vectors[:, lead]
+        self.values, self.coefficients = leading_pairs(
+            (matrix + matrix.T) / 2, min(count, len(matrix)), order
+        )
         # Eigenvalues as they are compared: what leads is not negative.
         self.sizes = np.abs(self.values) if order == "magnitude" else self.values
 

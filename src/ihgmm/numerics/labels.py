@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh, svd
+from scipy.linalg import cho_factor, cho_solve, svd
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from ihgmm.matrix import Tall, namespace, to_host
@@ -41,6 +41,7 @@ from ihgmm.numerics.kmeans import (
     sample,
     spread_rows,
 )
+from ihgmm.numerics.krylov import leading_pairs
 
 Assignment = Literal["tied", "kmeans", "cluster_qr", "neighbors"]
 ASSIGNMENTS: tuple[Assignment, ...] = ("tied", "kmeans", "cluster_qr", "neighbors")
@@ -264,9 +265,7 @@ def neighbor_graph(
         roots = np.sqrt(joined.sum(axis=1))[:, None]
         # The whole spectrum: pieces of a graph share an eigenvalue, and iterations
         # would miss some of them.
-        _, vectors = eigh(
-            joined / (roots * roots.T), subset_by_index=(n - n_clusters, n - 1)
-        )
+        _, vectors = leading_pairs(joined / (roots * roots.T), n_clusters)
         labels = cluster_qr(vectors / roots, n_clusters)(vectors / roots)
     return NeighborRule(rows, np.asarray(labels, dtype=np.intp), n_neighbors)
 

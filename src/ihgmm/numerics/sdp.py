@@ -7,12 +7,12 @@ from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._warnings import ignored, warn
 from ihgmm.matrix import as_matrix
 from ihgmm.matrix.tall import number_by_size
+from ihgmm.numerics.krylov import leading_pairs
 from ihgmm.numerics.labels import Assignment, learn_rule
 
 
@@ -88,8 +88,8 @@ def sdp_kmeans(
         status, n_iter = "optimal", 0
     else:
         Z, status, n_iter = _solve(A, n_clusters, max_iter, tol)
-    _, vectors = eigh(Z, subset_by_index=(n - n_clusters, n - 1))
-    embedding = np.ascontiguousarray(vectors[:, ::-1])
+    _, vectors = leading_pairs(Z, n_clusters)
+    embedding = np.ascontiguousarray(vectors)
     # Signs of eigenvectors are fixed as everywhere: the largest entry is positive.
     peak = embedding[np.abs(embedding).argmax(axis=0), np.arange(n_clusters)]
     embedding *= np.where(peak < 0, -1, 1)

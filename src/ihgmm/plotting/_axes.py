@@ -39,14 +39,22 @@ def heatmap(
     rows: Sequence[str],
     columns: Sequence[str],
     size: tuple[float, float],
-    **limits: float,
+    *,
+    largest: float,
+    signed: bool = False,
 ) -> Any:
-    """Draw cells with named rows and columns; return their axes and the colour bar."""
+    """Draw cells with named rows and columns; return their axes and the colour bar.
+
+    Cells go from 0 to the largest number, or to minus that if they are signed.
+    """
     # Names at the left take 0.075 inches a character.
     names = 0.075 * max(len(shortened(name)) for name in rows)
     ax = given_or_new(ax, (size[0] + names, size[1]))
-    # Dark is low and bright is high, in colour and in grey print.
-    mesh = ax.imshow(cells, cmap="cividis", aspect="auto", rasterized=True, **limits)
+    # Dark is low and bright is high, in colour and in grey print. Signed numbers are
+    # red above and blue below, and pale near 0.
+    colors = {"cmap": "RdBu_r" if signed else "cividis", "vmax": largest}
+    colors["vmin"] = -largest if signed else 0.0
+    mesh = ax.imshow(cells, aspect="auto", rasterized=True, **colors)
     bar = ax.figure.colorbar(mesh, ax=ax, fraction=0.06, pad=0.03)
     name_ticks(ax, columns)
     name_ticks(ax, rows, "y")
@@ -72,6 +80,12 @@ def draw_profiles(ax: Any, values: np.ndarray, clusters: Clusters) -> Any:
     name_ticks(ax, clusters.names)
     ax.set_xlabel("cluster; rows sorted within")
     return quiet(ax)
+
+
+def explain(ax: Any, **options: Any) -> None:
+    """Say what lines and marks mean, in a box that what is drawn cannot hide."""
+    legend = ax.legend(fontsize="small", framealpha=0.9, edgecolor="#aaaaaa", **options)
+    legend.set_zorder(6)
 
 
 def ink(ax: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm._checks import check_clusters, check_labels, is_outlier
+from ihgmm._text import counted
 from ihgmm.matrix import to_host
 
 
@@ -87,6 +88,12 @@ def clusters_of(source: Any, picture: str) -> Clusters:
     centers = getattr(source, "cluster_centers_", None)
     count = int(labels.max()) + 1 if centers is None else int(centers.shape[0])
     return Clusters(labels, [str(k) for k in range(count)])
+
+
+def rows_in_clusters(clusters: Clusters) -> str:
+    """Return how many rows there are, and how many clusters."""
+    rows = counted(len(clusters.codes), "row")
+    return f"{rows} in {counted(len(clusters.names), 'cluster')}"
 
 
 def names_of(what: str, given: Any, count: int = 0, of: str = "") -> list[str]:

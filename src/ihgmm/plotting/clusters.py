@@ -9,8 +9,22 @@ import numpy as np
 
 from ihgmm._checks import check_count
 from ihgmm.matrix import to_host
-from ihgmm.plotting._axes import column_axes, font_size, heatmap, ink, name_ticks, quiet
-from ihgmm.plotting._clusters import Clusters, clusters_of, fitted, names_of
+from ihgmm.plotting._axes import (
+    column_axes,
+    explain,
+    font_size,
+    heatmap,
+    ink,
+    name_ticks,
+    quiet,
+)
+from ihgmm.plotting._clusters import (
+    Clusters,
+    clusters_of,
+    fitted,
+    names_of,
+    rows_in_clusters,
+)
 from ihgmm.plotting._colors import NEUTRAL, color
 from ihgmm.statistics.contrasts import TellingFeatures, telling_features
 
@@ -57,6 +71,7 @@ def plot_sizes(model: Any, *, ax: Any = None) -> Any:
     ax.yaxis.set_major_formatter("{x:,.0f}")
     top = sizes.max() / (1 - min(share, 0.5))
     ax.set(xlabel="cluster", ylabel="rows", ylim=(0, top))
+    ax.set_title(rows_in_clusters(clusters))
     return quiet(ax)
 
 
@@ -89,7 +104,8 @@ def plot_scales(model: Any, *, ax: Any = None) -> Any:
     count = len(clusters.names)
     ax = column_axes(ax, count)
     positive = scales > 0
-    ax.axhline(1.0, color=ink(ax), lw=0.8, ls=":", zorder=0)
+    mean = {"ls": ":", "zorder": 0, "label": "mean of each cluster: 1"}
+    ax.axhline(1.0, color=ink(ax), lw=0.8, **mean)
     for k, rows in enumerate(clusters.rows()):
         values = np.sort(scales[rows[positive[rows]]])
         # A density of fewer than ten rows would be a guess.
@@ -108,6 +124,8 @@ def plot_scales(model: Any, *, ax: Any = None) -> Any:
     rows_are = "1 row of scale 0 is" if zero == 1 else f"{zero:,} rows of scale 0 are"
     label = f"cluster\n{rows_are} not shown" if zero else "cluster"
     ax.set(xlabel=label, ylabel="scale (cluster mean 1)")
+    ax.set_title("scales of the rows of each cluster")
+    explain(ax)
     return quiet(ax)
 
 
@@ -128,9 +146,12 @@ def _violin(ax: Any, k: int, values: np.ndarray, n_clusters: int) -> None:
     # Thinner where many clusters share little room.
     room = ax.get_window_extent().width * 72 / ax.figure.dpi / n_clusters
     part = min(1.0, room / 12)
-    ax.plot([k, k], [low, high], color=ink(ax), lw=2.5 * part, solid_capstyle="butt")
-    dot = {"ms": 4.5 * part, "mew": 1.2 * part, "mec": ink(ax)}
-    ax.plot(k, middle, "o", mfc=ax.get_facecolor(), **dot)
+    known = ax.get_legend_handles_labels()[1]
+    labels = [None if name in known else name for name in ("middle half", "median")]
+    bar = {"lw": 2.5 * part, "solid_capstyle": "butt", "label": labels[0]}
+    ax.plot([k, k], [low, high], color=ink(ax), **bar)
+    dot = {"ms": 4.5 * part, "mew": 1.2 * part, "mec": ink(ax), "ls": "none"}
+    ax.plot(k, middle, "o", mfc=ax.get_facecolor(), label=labels[1], **dot)
 
 
 def plot_centers(
@@ -186,7 +207,8 @@ def plot_centers(
     width = float(np.clip(1.9 + 0.22 * len(centers), 6.4, 13.4))
     size = (width, float(np.clip(1.2 + 0.24 * len(shown), 3.0, 13.5)))
     top = float(np.abs(cells).max()) or 1.0
-    ax, bar = heatmap(ax, cells, rows, clusters.names, size, vmin=-top, vmax=top)
+    ax, bar = heatmap(ax, cells, rows, clusters.names, size, largest=top, signed=True)
+    ax.set_title("features that set clusters apart")
     measure = "share of the centre's length" if noise is None else "noise levels"
     bar.set_label(f"above the other clusters\n({measure})")
     return ax

@@ -92,7 +92,9 @@ def plot_scree(
     _draw(ax, scree)
     if scree.count is not None:
         ax.set_title(f"{count_headline(scree.count)}, rank {scree.count.rank}")
-    elif not isinstance(source, Diagnosis):
+    elif isinstance(source, Diagnosis):
+        ax.set_title(source.verdict.value)
+    else:
         note = (
             f"eigenvalues of the model's {counted(scree.n_clusters, 'cluster')} only;\n"
             "pass select_n_clusters(X) to see noise and gap"

@@ -12,7 +12,7 @@ from ihgmm._checks import check_labels, complete_matrix
 from ihgmm.matrix import to_host
 from ihgmm.matrix.tall import unit_rows
 from ihgmm.plotting._axes import font_size, given_or_new, ink, quiet
-from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
+from ihgmm.plotting._clusters import Clusters, clusters_of, fitted, rows_in_clusters
 from ihgmm.plotting._colors import NEUTRAL, color, marker
 from ihgmm.plotting._view import View, coordinate_view
 
@@ -56,6 +56,7 @@ def plot_embedding(
     view = coordinate_view(rows, clusters, 2, dims)
     ax = given_or_new(ax, (6.0, 5.6))
     shown, note = _scatter(ax, view, clusters)
+    ax.set_title(rows_in_clusters(clusters))
     if view.corners is None:
         x, y = (f"coordinate {dim}" for dim in view.dims)
         ax.set(xlabel=x + note, ylabel=y)
@@ -119,6 +120,7 @@ def plot_embedding_3d(
     ax = given_or_new(ax, (6.4, 5.8), projection="3d")
     # Shades of depth would hide the far side in a dark style.
     _, note = _scatter(ax, view, clusters, depthshade=False)
+    ax.set_title(rows_in_clusters(clusters))
     out = view.means if view.corners is None else view.corners
     style = {"zorder": 10, "size": "medium" if len(out) <= 12 else "x-small"}
     for k in np.flatnonzero(clusters.sizes).tolist():

@@ -10,7 +10,7 @@ from ihgmm._checks import check_labels, check_matrix, complete_matrix
 from ihgmm._text import percent
 from ihgmm.matrix import Matrix, only, to_host
 from ihgmm.metrics import match_labels, misclassification_rate
-from ihgmm.plotting._axes import draw_profiles, font_size, heatmap, ink
+from ihgmm.plotting._axes import draw_profiles, explain, font_size, heatmap, ink
 from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
 from ihgmm.plotting._colors import LIGHT
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose
@@ -51,11 +51,13 @@ def plot_confidence(
     values = _certainty(model, X, certainty, clusters)
     ax = draw_profiles(ax, values, clusters)
     sure = Diagnosis.certain_from
-    ax.axhline(sure, color=ink(ax), lw=0.9, ls="--")
+    line = {"lw": 0.9, "ls": "--", "label": f"certain: {sure:.0%} or more"}
+    ax.axhline(sure, color=ink(ax), **line)
     ax.yaxis.set_major_formatter("{x:.0%}")
     ax.set(ylim=(0, 1.04), ylabel="certainty of the label")
     below = percent(float((values[clusters.codes >= 0] < sure).mean()))
     ax.set_title(f"{below} of rows are less than {sure:.0%} certain")
+    explain(ax, loc="lower right")
     return ax
 
 
@@ -123,10 +125,11 @@ def plot_silhouette(model: Any, X: Any = None, *, ax: Any = None) -> Any:
     values = _cosine_silhouettes(data, clusters)
     ax = draw_profiles(ax, values, clusters)
     mean = float(np.nanmean(values))
-    ax.axhline(mean, color=ink(ax), lw=0.9, ls="--")
+    ax.axhline(mean, color=ink(ax), lw=0.9, ls="--", label="mean of all rows")
     bottom = min(-0.05, 1.08 * float(np.nanmin(values)))
     ax.set(ylim=(bottom, 1.04), ylabel="silhouette by cosine")
     ax.set_title(f"mean silhouette {mean:.2f}")
+    explain(ax, loc="lower right")
     return ax
 
 
@@ -213,13 +216,14 @@ def plot_confusion(labels_true: Any, labels_pred: Any, *, ax: Any = None) -> Any
     columns = [pred.names[j] for j in order]
     side = float(np.clip(2.0 + 0.32 * max(table.shape), 4.2, 11.0))
     size = (side + 0.8, side)
-    ax, bar = heatmap(ax, share, true.names, columns, size, vmin=0, vmax=1)
+    ax, bar = heatmap(ax, share, true.names, columns, size, largest=1.0)
     bar.set_label("share of the known label")
     bar.ax.yaxis.set_major_formatter("{x:.0%}")
     _write_counts(ax, table, share)
     frame = {"fill": False, "ec": LIGHT[1], "lw": 1.5 if len(order) <= 20 else 0.8}
     ax.bar(range(len(matched)), 1, 1, matched - 0.5, **frame)
     ax.set(ylabel="known label", title=f"{percent(rate)} of rows misplaced")
+    ax.set_xlabel("cluster; framed where it goes with a label")
     return ax
 
 

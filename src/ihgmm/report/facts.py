@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from ihgmm.plotting._clusters import Clusters, names_of, text_of
 from ihgmm.plotting._view import circle_view
 from ihgmm.plotting.eigenvalues import scree_of
 from ihgmm.statistics.contrasts import telling_features
-from ihgmm.statistics.diagnosis import Caution, diagnose
+from ihgmm.statistics.diagnosis import diagnose
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.likelihood import indicators
 
@@ -114,22 +113,13 @@ class Facts:
             data, labels, gram=gram, clip=clip, estimates=estimates
         )
         self.cautions = [
-            caution_text(self._named(caution)) for caution in self.diagnosis.cautions
+            caution_text(caution, [*map(shorten, self.features)])
+            for caution in self.diagnosis.cautions
         ]
         self.certainty = to_host(self.diagnosis.certainty).astype(np.float64)
         self.scree = scree_of(self.diagnosis, getattr(model, "selection_", None))
         # Where rows are on the map, and what it shows them by.
         self.places, self.basis = self._map(model, data, centers, inside)
-
-    def _named(self, caution: Caution) -> Caution:
-        """Return a caution that has the name of a column in place of its number."""
-        column = caution.figures.get("column")
-        if column is None:
-            return caution
-        return replace(
-            caution,
-            figures=caution.figures | {"column": repr(shorten(self.features[column]))},
-        )
 
     def _map(
         self, model: Any, data: Matrix, centers: np.ndarray, inside: np.ndarray

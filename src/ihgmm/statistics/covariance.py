@@ -204,7 +204,8 @@ def _standing_out(
         left -= values[m]
         m += 1
     level = left / max(n_directions - m, 1)
-    seen = np.maximum(values[:m] / max(level, 1e-300), edge)
+    # Beside a variance 1e30 times as large, noise is none.
+    seen = np.maximum(values[:m] / max(level, 1e-30 * max(values[:1], default=0)), edge)
     b = seen + 1 - gamma
     true = (b + np.sqrt(np.maximum(b**2 - 4 * seen, 0.0))) / 2
     return m, level, true / seen

@@ -14,6 +14,7 @@ from scipy.special import expit, logit
 
 from ihgmm._checks import (
     check_choice,
+    check_clip,
     check_matrix,
     data_and_labels,
     generator,
@@ -55,7 +56,7 @@ class Verdict(StrEnum):
     one cluster: nothing to separate
     well separated
     separated, a few rows uncertain
-    at the threshold: expect errors
+    clusters overlap: expect many wrong labels
     no separation: do not trust these labels
     """
 
@@ -336,6 +337,7 @@ def diagnose(
     'no separation: do not trust these labels'
     """
     check_choice("gram", gram, GRAMS)
+    check_clip("clip", clip)
     rng = generator(random_state)
     check_choice("missing", missing, MISSING)
     X, labels = data_and_labels(X, labels)
@@ -529,7 +531,8 @@ def _geometry(
     told = live & (rows.spread(rows.sizes) > 1)
     (typical,) = np.nan_to_num(quantiles(variances, told, [0.5]))
     distance = _smallest_distance(inner, float(typical))
-    return least * distance, cosines, float(high / low) if low > 0 else np.inf
+    separation = least * distance if least > 0 else 0.0  # also without any noise
+    return separation, cosines, float(high / low) if low > 0 else np.inf
 
 
 def _over(values: np.ndarray, by: np.ndarray) -> np.ndarray:

@@ -617,8 +617,12 @@ def _scale_variances(
     with np.errstate(divide="ignore", invalid="ignore"):
         b = keep(a / c)
         h, total = rows.many_row_sums(b * w, w / c)
-        slope = 1 / (c * (1 + h))
-        level = keep((1 / c - b * total / (1 + h)) / n_rows)
+        # dask divides later, when warnings are heard: NaN, unlike 0, raises none.
+        one, safe = (
+            xp.where(x == 0, xp.full_like(x, np.nan), x) for x in (1 + h, length)
+        )
+        slope = 1 / (c * one)
+        level = keep((1 / c - b * total / one) / n_rows)
         g = v * a
         moments = [
             each * term for each in (v, g**2) for term in (b**2, level**2, b * level)
@@ -635,7 +639,7 @@ def _scale_variances(
         cross = g / c - w * (slope * first + second)
         pairs = squares(v, *sums[:3]) * loads + cross**2 - 2 * squares(g**2, *sums[3:6])
         single = v * (1 - 2 * w / n_rows) + w**2 * all_noise / n_rows**2
-        variances = along * (single + p * pairs / length) / length
+        variances = along * (single + p * pairs / safe) / safe
     long = (length > 0) & (p > 1)
     known = fit.solved & long & xp.isfinite(variances)
     unknown = xp.full_like(variances, np.inf)

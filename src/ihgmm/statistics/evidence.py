@@ -348,7 +348,9 @@ def _combine(
     figures = dict(sorted(figures.items()))
     tried = np.array(list(figures))
     gaps = np.array([f.gaps for f in figures.values()])
+    # Rows without noise are infinitely likely, whatever their clusters.
     gain = np.array([f.gain for f in figures.values()])
+    gain = np.clip(np.where(np.isnan(gain), -np.inf, gain), -1e99, 1e99)
     price = next(iter(figures.values())).price
     share = gaps / np.maximum(gaps.max(axis=0), 1e-9)  # of the largest in its space
     sphere = (_peaks(share, is_open).mean(axis=1) + _nearly(share).max(axis=1)) / 2
@@ -357,7 +359,7 @@ def _combine(
     grouped = np.clip(share.max(axis=1) / 0.3, 0.0, 1.0)
     strength = np.array([f.strength for f in figures.values()])
     # Worth less by the price of two clusters: a third of the support.
-    likelihood = np.exp((gain - gain.max()) / (2 * price))
+    likelihood = np.exp((gain - gain.max()) / 2 / max(price, 1e-6))
     # Directions count where rows gather around as many.
     directions = (tried == rank) & (share >= 0.9).any(axis=1)
     sides = {

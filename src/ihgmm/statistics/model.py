@@ -162,7 +162,10 @@ def make_ihgmm(
     check_number("separation_constant", separation_constant, above=0)
     check_choice("noise", noise, NOISE_DISTRIBUTIONS)
     check_choice("noise_structure", noise_structure, NOISE_STRUCTURES)
-    X_dtype = np.dtype(dtype)
+    try:
+        X_dtype = np.dtype(dtype)
+    except TypeError:
+        X_dtype = np.dtype(object)
     if X_dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype={dtype!r} is not supported; give float32 or float64.")
     rng = generator(random_state)
@@ -181,6 +184,13 @@ def make_ihgmm(
     else:
         _, omega = check_model(labels=labels, scales=scales)
     sigma = _noise_levels(noise_levels, noise_structure, labels, k, rng)
+    with np.errstate(over="ignore"):
+        largest = omega.max() * np.abs(theta).max() + sigma.max()
+    if not largest < np.finfo(X_dtype).max / 100:  # noise may be many levels away
+        raise ValueError(
+            f"The sample would have entries of {largest:.3g}, beyond {X_dtype}; give "
+            "smaller scales, noise levels or distances between centres."
+        )
     X = _draw(labels, omega, sigma, theta, noise, X_dtype, rng)
     if not return_params:
         return X, labels

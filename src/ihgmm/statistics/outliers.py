@@ -125,8 +125,9 @@ class OutlierRule:
         share = np.log(np.maximum(ndtr(steps).mean(axis=1), np.finfo(float).tiny))
         # No fewer rows are short than an exponential tail has.
         tenth = np.interp(0.1, _LEVELS, known)
-        shortfall = float((tenth - known[known < tenth]).mean())
-        least = np.log(0.1) + (length - tenth) / max(shortfall, np.finfo(float).tiny)
+        shorter = known[known < tenth]
+        shortfall = float((tenth - shorter).mean()) if len(shorter) else 0.0
+        least = np.log(0.1) + (length - tenth) / max(shortfall, 1e-9)
         return -np.where(length < tenth, np.maximum(share, least), share)
 
 
@@ -333,7 +334,8 @@ def _learn(
     with np.errstate(divide="ignore"):
         logs = np.log(rest)
     lengths = _by_cluster(along, for_length, labels, len(centers))
-    lengths = np.maximum(lengths, 1e-3 * max(lengths.max(), np.finfo(float).tiny))
+    # Rows may have nothing but noise along all centres.
+    lengths = np.maximum(lengths, 1e-3 * max(lengths.max(), rest.max()))
     noises = _by_cluster(logs, for_noise, labels, len(centers))
     some = for_noise > 0
     length, weights = (along / lengths[labels])[some], for_noise[some]

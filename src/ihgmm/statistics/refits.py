@@ -99,6 +99,10 @@ def refit_halves(
     )
 
 
+# Of a row's covariance: rows that are long beside all others have next to no noise.
+LEAST_FACTOR = 1e-3
+
+
 @dataclass(frozen=True, eq=False)
 class _Judge:
     """Gaussian clusters in an embedding, learnt from some rows, to judge others.
@@ -120,7 +124,8 @@ class _Judge:
         coordinates = self.embedding.coordinates(X)
         rows = coordinates * cast_like(self.embedding.weights, coordinates)
         xp = namespace(rows)
-        factors = self.level + self.slope * excess(row_norms(rows), self.typical)
+        spread = excess(row_norms(rows), self.typical)
+        factors = clip(self.level + self.slope * spread, LEAST_FACTOR, None)
         scores = self.rule.scores(unit_rows(rows)) / factors[:, None]
         scores += cast_like(self.log_shares, scores)
         odds = xp.exp(scores - xp.max(scores, axis=1)[:, None])
@@ -150,7 +155,7 @@ def _learn(
     rows = coordinates * embedding.weights
     lengths = row_norms(rows)
     # Rows that took part in the fit are longer than others in the directions of noise.
-    typical = np.median(lengths[unseen]) or 1.0
+    typical = np.median(lengths[unseen if len(unseen) else seen]) or 1.0
     spread = excess(lengths[seen], np.median(lengths[seen]) or 1.0)
     rule, shares, level, slope = _fit_clusters(unit_rows(rows[seen]), labels, k, spread)
     return _Judge(embedding, rule, np.log(shares), level, slope, float(typical))
@@ -187,7 +192,7 @@ def _fit_clusters(
         columns = np.column_stack([np.ones(n), spread]) / factors[:, None]
         found, _ = nnls(columns, np.minimum(squares / factors, 9.0))
         level, slope = found / found.sum() if found.sum() > 0 else (1.0, 0.0)
-        factors = np.maximum(level + slope * spread, 1e-3)
+        factors = np.maximum(level + slope * spread, LEAST_FACTOR)
     coefficients = cho_solve(root, centers.T)
     rule = LinearRule(coefficients, -(centers.T * coefficients).sum(axis=0) / 2)
     return rule, shares, float(level), float(slope)

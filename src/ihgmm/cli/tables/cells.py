@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ihgmm._text import counted
 from ihgmm.cli.tables.columns import left_out_note
@@ -27,8 +26,10 @@ class Cells:
 def examine(table: Table) -> Cells:
     """Look at every cell of a table, in one pass if it is on disk."""
     if not table.on_disk:
-        return examine_block(table.X)
-    blocks = list(table.X.map(lambda block: examine_block(block.array)))
+        return examine_block(table.X, table.is_sparse)
+    blocks = list(
+        table.X.map(lambda block: examine_block(block.array, table.is_sparse))
+    )
     return Cells(
         np.concatenate([block.incomplete for block in blocks]),
         np.sum([block.gaps for block in blocks], axis=0),
@@ -37,9 +38,9 @@ def examine(table: Table) -> Cells:
     )
 
 
-def examine_block(X: Any) -> Cells:
+def examine_block(X: Any, is_sparse: bool) -> Cells:
     """Look at every cell of an array, or of a sparse one."""
-    if sp.issparse(X):
+    if is_sparse:
         # The estimator names the place of a NaN in sparse data.
         low, high = (_dense(bound(axis=0)) for bound in (X.min, X.max))
         return Cells(np.zeros(X.shape[0], bool), np.zeros(X.shape[1], int), low, high)

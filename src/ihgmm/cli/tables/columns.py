@@ -236,9 +236,11 @@ def _looks_like_ids(name: str, column: Any, values: np.ndarray) -> bool:
 def _looks_like_dates(values: np.ndarray) -> bool:
     """Return whether whole numbers are all days such as 20240131."""
     known = values[~np.isnan(values)]
-    year, month, day = known // 10_000, known // 100 % 100, known % 100
-    plausible = (year >= 1900) & (year <= 2100) & (month >= 1) & (month <= 12)
-    return bool((plausible & (day >= 1) & (day <= 31)).all())
+    if known.min() < 19_000_101 or known.max() > 21_001_231:
+        return False  # at once, where there are many columns
+    month, day = known // 100 % 100, known % 100
+    plausible = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    return bool((plausible & (day == np.round(day))).all())
 
 
 def _looks_like_labels(name: str, column: Any) -> bool:

@@ -94,7 +94,9 @@ def _learn(table: Table) -> tuple[StandardScaler, np.ndarray, np.ndarray]:
     if not table.on_disk:
         cells = examine(table)
         return scaler.fit(table.X), cells.low, cells.high
-    blocks = table.X.map(lambda block: (block.array, examine_block(block.array)))
+    blocks = table.X.map(
+        lambda block: (block.array, examine_block(block.array, table.is_sparse))
+    )
     low, high = np.inf, -np.inf
     for rows, cells in blocks:
         scaler.partial_fit(rows)

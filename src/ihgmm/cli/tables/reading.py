@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import gzip
 import io
-import re
 import sys
 import tempfile
 import tokenize
@@ -26,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
 
 from ihgmm.cli.tables.cells import examine, leave_out_constants
 from ihgmm.cli.tables.columns import Origin, choose_columns, describe_columns
 from ihgmm.cli.tables.h5ad import read_h5ad
+from ihgmm.cli.tables.matrix_market import read_matrix_market
 from ihgmm.cli.tables.memory import free_memory
 from ihgmm.cli.tables.missing import handle_missing
 from ihgmm.cli.tables.sheets import SHEET_ERRORS, load_sheet
@@ -491,16 +490,8 @@ def _from_archive(path: Path, name: str | None = None) -> Any:
 
 def _read_mtx(path: Path, request: Request, memory: float) -> Table:
     request.refuse_names()
-    with open(path, "rb") as file:
-        file.seek(max(path.stat().st_size - 2, 0))
-        # scipy's reader of files that are not compressed crashes on an exponent that
-        # ends early.
-        if re.search(rb"[eE][+-]?\Z", file.read()) and path.suffix.lower() != ".gz":
-            raise _damaged(path, "it ends in the middle of a number.")
-    with explain_damage(path, ValueError, EOFError, OverflowError, zlib.error):
-        is_sparse = scipy.io.mminfo(path)[3] == "coordinate"
-        X = scipy.io.mmread(path)
-        X = sp.csr_array(X) if is_sparse else np.asarray(X)
+    with explain_damage(path, ValueError, EOFError, zlib.error):
+        X, is_sparse = read_matrix_market(path)
     read = f"X = scipy.io.mmread({str(path)!r}){'.tocsr()' * is_sparse}"
     lines = ("import scipy.io", "", read)
     return _from_matrix(X, request, is_sparse=is_sparse, python=lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from ihgmm.matrix.files import explain_lack
 # How openpyxl fails where an archive, or what is in it, is not a workbook.
 SHEET_ERRORS = (
     zipfile.BadZipFile,
+    zlib.error,
     ParseError,
     AttributeError,
     EOFError,

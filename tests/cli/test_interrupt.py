@@ -1,0 +1,42 @@
+"""Ctrl-C while the command line is not yet at work."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from ihgmm.cli import main
+
+# An interrupt comes at the moment when a package is looked for.
+SCRIPT = """
+import signal, sys
+import ihgmm.cli
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["ihgmm", "fit", "iris", "-k", "3"]
+ihgmm.cli.main()
+"""
+
+
+@pytest.mark.parametrize("name", ["typer", "sklearn", "sklearn.neighbors"])
+def test_an_interrupt_while_packages_load(name):
+    command = [sys.executable, "-c", SCRIPT.format(name=name)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 1
+
+
+def test_the_caller_keeps_its_interrupts(monkeypatch, capsys):
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(sys, "argv", ["ihgmm", "--version"])
+    with pytest.raises(SystemExit):
+        main()
+    assert signal.getsignal(signal.SIGINT) is before

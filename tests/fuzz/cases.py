@@ -1,0 +1,492 @@
+"""Cases for estimators and functions: plain data, drawn, run and judged.
+
+A case is a dictionary that JSON can hold: how to make the data, what to ask of them,
+with which options. The same case always does the same, so that one that failed can be
+run again, or become a test, as it is printed.
+"""
+
+import io
+import linecache
+import warnings
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import scipy.sparse as sp
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+
+import ihgmm
+from ihgmm import metrics, planning
+from ihgmm.storage import load_model, save_model
+
+# Data
+
+
+def make_data(spec):
+    """Return the data of a case."""
+    rng = np.random.default_rng(spec["seed"])
+    n, p, k = spec["n"], spec["p"], spec["k"]
+    labels = rng.integers(k, size=n)
+    scales = np.exp(rng.normal(size=n))
+    X = SHAPES[spec["shape"]](rng, n, p, k, labels, scales)
+    if X.dtype.kind in "iu" and spec["spoils"]:
+        X = X.astype(float)
+    with np.errstate(all="ignore"):
+        for spoil in spec["spoils"]:
+            X = SPOILS[spoil](rng, X)
+        X = X.astype(spec["dtype"])
+    return X
+
+
+def _model(rng, n, p, k, labels, scales):
+    centers = 5 * rng.normal(size=(k, p))
+    return scales[:, None] * centers[labels] + rng.normal(size=(n, p))
+
+
+SHAPES = {
+    "model": _model,
+    "normal": lambda rng, n, p, *_: rng.normal(size=(n, p)),
+    "exact": lambda rng, n, p, k, labels, scales: (
+        scales[:, None] * rng.normal(size=(k, p))[labels]
+    ),
+    "rank one": lambda rng, n, p, *_: np.outer(rng.normal(size=n), rng.normal(size=p)),
+    "one-hot": lambda rng, n, p, k, labels, scales: np.eye(p)[rng.integers(p, size=n)],
+    "identity": lambda rng, n, p, *_: np.eye(n, p),
+    "constant": lambda rng, n, p, *_: np.full((n, p), 3.0),
+    "counts": lambda rng, n, p, *_: rng.poisson(0.4, size=(n, p)),
+    "few": lambda rng, n, p, k, labels, scales: rng.integers(-1, 2, (k, p))[
+        labels
+    ].astype(float),
+    "sparse": lambda rng, n, p, *_: (
+        rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.1)
+    ),
+    "cauchy": lambda rng, n, p, *_: rng.standard_cauchy(size=(n, p)),
+    "zero": lambda rng, n, p, *_: np.zeros((n, p)),
+    "one column": lambda rng, n, p, *_: np.eye(p)[0] * rng.normal(size=(n, 1)),
+}
+
+
+def _at(rng, X, count, value, rows=False):
+    X = X.copy()
+    where = rng.integers(X.size, size=count)
+    if rows:
+        X[rng.integers(len(X), size=count)] = value
+    else:
+        X.flat[where] = value
+    return X
+
+
+def _times(rng, X, factor, axis):
+    shape = [1, 1]
+    shape[axis] = X.shape[axis]
+    factors = np.ones(X.shape[axis])
+    factors[rng.integers(len(factors))] = factor
+    return X * factors.reshape(shape)
+
+
+def _sized(X, largest):
+    peak = np.abs(X[np.isfinite(X)]).max(initial=0)
+    return X / peak * largest if peak else X
+
+
+SPOILS = {
+    "zero rows": lambda rng, X: _at(rng, X, max(len(X) // 2, 1), 0, rows=True),
+    "nearly all rows zero": lambda rng, X: X * (np.arange(len(X)) < 2)[:, None],
+    "zero column": lambda rng, X: _times(rng, X, 0.0, 1),
+    "nan": lambda rng, X: _at(rng, X, 1 + X.size // 20, np.nan),
+    "nan row": lambda rng, X: _at(rng, X, 1, np.nan, rows=True),
+    "inf": lambda rng, X: _at(rng, X, 1, np.inf),
+    "huge row": lambda rng, X: _times(rng, X, 1e160, 0),
+    "large row": lambda rng, X: _times(rng, X, 1e9, 0),
+    "small row": lambda rng, X: _times(rng, X, 1e-160, 0),
+    "huge column": lambda rng, X: _times(rng, X, 1e150, 1),
+    "small column": lambda rng, X: _times(rng, X, 1e-150, 1),
+    "negative zeros": lambda rng, X: np.where(X == 0, -0.0, X),
+    "denormal": lambda rng, X: _sized(X, 1e-310),
+    "tiny": lambda rng, X: _sized(X, 1e-40),
+    "float32 limit": lambda rng, X: _sized(X, 3e38),
+    "float64 limit": lambda rng, X: _sized(X, 1.7e308),
+    "squares overflow": lambda rng, X: _sized(X, 1e300),
+    "scales over decades": lambda rng, X: X * 10.0 ** rng.uniform(-12, 12, (len(X), 1)),
+    "twice": lambda rng, X: np.repeat(X[: (len(X) + 1) // 2], 2, axis=0)[: len(X)],
+    "signs": lambda rng, X: X * rng.choice([-1, 1], (len(X), 1)),
+    "offset": lambda rng, X: X + 1e8,
+}
+
+
+def make_weights(kind, n, seed):
+    rng = np.random.default_rng(seed)
+    if kind is None:
+        return None
+    return {
+        "ones": np.ones(n),
+        "uniform": rng.random(n),
+        "zeros": np.where(rng.random(n) < 0.7, 0, rng.random(n)),
+        "one": np.eye(n)[0],
+        "huge": rng.random(n) * 1e308,
+        "tiny": rng.random(n) * 1e-310,
+        "decades": 10.0 ** rng.uniform(-300, 300, n),
+        "negative": -rng.random(n),
+        "nan": np.full(n, np.nan),
+        "short": np.ones(max(n - 1, 0)),
+        "whole": rng.integers(0, 4, n),
+    }[kind]
+
+
+def _frame(X):
+    import pandas as pd
+
+    return pd.DataFrame(X, columns=[f"c{i}" for i in range(X.shape[1])])
+
+
+def _torch(X):
+    import torch
+
+    return torch.as_tensor(X)
+
+
+def _dask(X):
+    import dask.array as da
+
+    return da.from_array(X, chunks=(max(len(X) // 3, 1), X.shape[1]))
+
+
+KINDS = {
+    "array": np.asarray,
+    "fortran": np.asfortranarray,
+    "list": lambda X: X.tolist(),
+    "csr": sp.csr_array,
+    "csc": sp.csc_matrix,
+    "frame": _frame,
+    "view": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "read only": lambda X: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
+    "torch": _torch,
+    "dask": _dask,
+}
+
+# Draws
+
+FLOATS = st.sampled_from([0.001, 0.05, 0.3, 0.5, 1.0, 1.5, 3.0, 1e-12, 1e12])
+BAD = st.sampled_from([-1, 0, 1.5, "none", None, True, float("nan"), float("inf")])
+DATA = st.fixed_dictionaries(
+    {
+        "seed": st.integers(0, 2**20),
+        "n": st.one_of(st.integers(1, 12), st.integers(13, 60)),
+        "p": st.one_of(st.integers(1, 6), st.integers(7, 40)),
+        "k": st.integers(1, 5),
+        "shape": st.sampled_from(list(SHAPES)),
+        "spoils": st.lists(st.sampled_from(list(SPOILS)), max_size=2),
+        "dtype": st.sampled_from(["float64", "float64", "float32", "int64", "float16"]),
+        # torch and dask take ten times as long as the others.
+        "kind": st.sampled_from([*KINDS, *4 * list(KINDS)[:-2], *["array"] * 20]),
+    }
+)
+N_CLUSTERS = st.one_of(st.integers(1, 6), st.integers(1, 6), st.just("auto"))
+COMMON = {
+    "max_iter": st.sampled_from([1, 2, 30, 300]),
+    "tol": st.sampled_from([1e-12, 1e-4, 0.01, 1.0]),
+    "n_init": st.sampled_from(["auto", 1, 3]),
+    "missing": st.sampled_from(["fit", "error"]),
+    "eigen_solver": st.sampled_from(["auto", "dense", "lanczos", "block"]),
+}
+LABELS = st.sampled_from(["tied", "kmeans", "cluster_qr", "neighbors"])
+GRAM = st.sampled_from(["hetero", "hollow", "full", "cosine"])
+OUTLIERS = st.one_of(st.none(), st.just("auto"), st.sampled_from([0.02, 0.2, 0.5]))
+WHITEN = st.sampled_from([None, "auto", "counts", "learned"])
+OPTIONS = {
+    "IhSC": {
+        **COMMON,
+        "n_clusters": N_CLUSTERS,
+        "gram": GRAM,
+        "clip": st.one_of(st.none(), FLOATS),
+        "order": st.sampled_from(["algebraic", "magnitude"]),
+        "n_components": st.sampled_from(["auto", None, 1, 3, 50]),
+        "space": st.sampled_from(["auto", "eigenvectors", "projected"]),
+        "assign_labels": LABELS,
+        "placement": st.sampled_from(["embedding", "cosine"]),
+        "signed": st.booleans(),
+        "whiten": WHITEN,
+        "refine": st.booleans(),
+        "outliers": OUTLIERS,
+    },
+    "IhGMM": {
+        **{key: COMMON[key] for key in ("max_iter", "tol", "missing")},
+        "n_clusters": N_CLUSTERS,
+        "noise": st.sampled_from(["individual", "class", "common", "tied"]),
+        "gram": GRAM,
+        "outliers": OUTLIERS,
+    },
+    "PSC": {**COMMON, "n_clusters": st.integers(1, 6), "assign_labels": LABELS},
+    "SphericalKMeans": {
+        **{key: COMMON[key] for key in ("max_iter", "tol", "n_init")},
+        "n_clusters": st.integers(1, 6),
+    },
+    "TwoComponentLloyd": {
+        key: COMMON[key] for key in ("max_iter", "tol", "eigen_solver")
+    },
+    "Biwhitener": {"noise": WHITEN},
+}
+CALLS = {
+    "select_n_clusters": {
+        "max_clusters": st.sampled_from([1, 2, 8, 50]),
+        "gram": st.sampled_from(["auto", "hollow", "cosine"]),
+        "method": st.sampled_from(["auto", "parallel", "stability"]),
+        "n_flips": st.sampled_from([None, 1, 4]),
+        "whiten": WHITEN,
+        "missing": COMMON["missing"],
+    },
+    "diagnose": {"gram": GRAM, "clip": st.sampled_from([None, 1.5])},
+    "estimate_parameters": {},
+    "scale_heterogeneity_test": {},
+    "make_ihgmm": {
+        "scale_ratio": st.sampled_from([1.0, 20.0, 1e12, 1e200, 0.5]),
+        "balance": st.sampled_from([1.0, 0.1, 0.001, 1.5]),
+        "separation": st.sampled_from([None, 0.0, 1.0, 1e-200, 1e200]),
+        "noise": st.sampled_from(["gaussian", "rademacher", "uniform"]),
+        "dtype": st.sampled_from(["float64", "float32"]),
+    },
+    "metrics": {},
+    "plan": {"density": st.sampled_from([None, 0.01, 1.0, 2.0])},
+}
+AFTER = [
+    "predict", "transform", "score", "predict_proba", "score_samples", "bic", "icl",
+    "sample", "save", "diagnose", "estimate", "report",
+]  # fmt: skip
+
+
+@st.composite
+def _options(draw, known):
+    """Draw some options; in one case of twelve, one of them is wrong."""
+    if not known:
+        return {}
+    names = draw(st.lists(st.sampled_from(sorted(known)), unique=True, max_size=6))
+    chosen = {name: draw(known[name]) for name in names}
+    if draw(st.integers(0, 11)) == 0:
+        chosen[draw(st.sampled_from(sorted(known)))] = draw(BAD)
+    return chosen
+
+
+@st.composite
+def cases(draw):
+    """Draw a case: in three of four an estimator, else a function."""
+    data = draw(DATA)
+    is_fit = draw(st.integers(0, 3)) > 0
+    table = OPTIONS if is_fit else CALLS
+    names = [*table, "IhSC", "IhSC", "IhGMM"] if is_fit else [*table]
+    ask = draw(st.sampled_from(names))
+    case = {"data": data, "ask": ask, "options": draw(_options(table[ask]))}
+    if draw(st.integers(0, 3)) == 0:
+        weights = ["ones", "uniform", "zeros", "one", "huge", "tiny", "decades"]
+        weights += ["negative", "nan", "short", "whole"]
+        case["weights"] = draw(st.sampled_from(weights))
+    if is_fit:
+        case["then"] = draw(st.lists(st.sampled_from(AFTER), max_size=3, unique=True))
+        case["new"] = draw(st.sampled_from([None, *SPOILS]))
+    return case
+
+
+METRICS = (
+    metrics.exact_recovery,
+    metrics.match_labels,
+    metrics.misclassification_loss,
+    metrics.misclassification_rate,
+)
+
+# Judgement
+
+
+def run(case):
+    """Do what a case asks; return None, or what was not clear about it."""
+    body = _fit if case["ask"] in OPTIONS else _call
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        try:
+            with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+                body(case)
+        except UnclearError as unclear:
+            return str(unclear)
+        except Exception as error:
+            if not is_sentence(error):
+                return f"{type(error).__name__}: {error} ({_place(error)})"
+    for warning in heard:
+        if not issubclass(warning.category, UserWarning):
+            place = f"{warning.filename}:{warning.lineno}"
+            return f"{warning.category.__name__}: {warning.message} ({place})"
+    return None
+
+
+class UnclearError(Exception):
+    """A result that is wrong by itself."""
+
+
+def _place(error):
+    step = error.__traceback__
+    places = []
+    while step is not None:
+        file = step.tb_frame.f_code.co_filename
+        if "ihgmm" in file or step.tb_next is None:
+            places.append(f"{file.rpartition('src/')[2]}:{step.tb_lineno}")
+        step = step.tb_next
+    return " < ".join(places[:-5:-1])
+
+
+def is_sentence(error):
+    """Return whether an error was raised on purpose, by this package or its checks.
+
+    What a library raises about numbers it was handed is no answer to a user: the last
+    line of Python has to be a ``raise`` of this package, or of scikit-learn's checks.
+    """
+    if not isinstance(error, (ValueError, TypeError, NotFittedError, ImportError)):
+        return False
+    if isinstance(error, np.linalg.LinAlgError) or not str(error).strip():
+        return False
+    frames, step = [], error.__traceback__
+    while step is not None:
+        frames.append((step.tb_frame.f_code, step.tb_lineno))
+        step = step.tb_next
+    if any(
+        code.co_name in ("check_array", "validate_data", "check_n_features")
+        for code, _ in frames
+    ):
+        return True
+    code, line = frames[-1]
+    said = linecache.getline(code.co_filename, line).strip().startswith("raise")
+    return said and ("ihgmm" in code.co_filename or "sklearn" in code.co_filename)
+
+
+def _prepared(case):
+    spec = case["data"]
+    X = make_data(spec)
+    if X.dtype == np.float16 and spec["kind"] in ("csr", "csc"):
+        X = X.astype(np.float32)  # scipy knows no smaller ones
+    return X, KINDS[spec["kind"]](X)
+
+
+def _fit(case):
+    X, given = _prepared(case)
+    before = X.copy()
+    options = dict(case["options"])
+    model = getattr(ihgmm, case["ask"])()
+    model.set_params(**options)
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
+    weights = make_weights(case.get("weights"), len(X), case["data"]["seed"])
+    if weights is not None and case["ask"] in ("IhSC", "IhGMM", "PSC"):
+        model.fit(given, sample_weight=weights)
+    else:
+        model.fit(given)
+    if not np.array_equal(X, before, equal_nan=True):
+        raise UnclearError("the fit changed X")
+    _check_model(model, X)
+    for step in case.get("then", ()):
+        _go_on(model, step, case, X, given)
+
+
+# Errors are not known of all rows and centres; the square of a large number is none.
+UNBOUNDED = ("center_errors_", "scale_errors_", "eigenvalues_", "outlier_threshold_")
+
+
+def _check_model(model, X):
+    if not hasattr(model, "labels_"):
+        _check_finite("transform", model.transform(X))
+        return
+    labels = _host(model.labels_)
+    if labels.shape != X.shape[:1]:
+        raise UnclearError(f"labels_ have shape {labels.shape}")
+    strange = labels < 0
+    for name, value in vars(model).items():
+        if not name.endswith("_") or name in UNBOUNDED:
+            continue
+        if name in ("scales_", "noise_levels_"):
+            value = _host(value)
+            value = value[~strange] if value.shape == labels.shape else value
+        if isinstance(value, float) or hasattr(value, "dtype"):
+            _check_finite(name, value)
+    least = -1 if getattr(model, "outliers", None) is not None else 0
+    if labels.min() < least or labels.max() >= len(model.cluster_centers_):
+        raise UnclearError(f"labels_ from {labels.min()} to {labels.max()}")
+
+
+def _host(value):
+    if hasattr(value, "compute"):
+        value = value.compute()
+    return np.asarray(value)
+
+
+def _check_finite(name, value):
+    array = _host(value.toarray() if sp.issparse(value) else value)
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        count = np.count_nonzero(~np.isfinite(array))
+        raise UnclearError(f"{name} has {count} not finite")
+
+
+def _go_on(model, step, case, X, given):
+    if not hasattr(model, "labels_") and step != "transform":
+        return
+    if step == "save":
+        with TemporaryDirectory() as folder:
+            save_model(model, f"{folder}/model")
+            again = load_model(f"{folder}/model")
+        with suppress(*_sentences()):
+            expected = model.predict(given)
+            if not np.array_equal(_host(expected), _host(again.predict(given))):
+                raise UnclearError("a loaded model predicts otherwise")
+    elif step == "diagnose":
+        missing = getattr(model, "missing", None) or "error"
+        str(ihgmm.diagnose(given, model.labels_, missing=missing))
+    elif step == "estimate":
+        found = ihgmm.estimate_parameters(given, model.labels_)
+        _check_finite("centers", found.centers)
+    elif step == "report":
+        with TemporaryDirectory() as folder:
+            model.report(given, f"{folder}/a.html")
+    elif not hasattr(model, step):
+        return
+    elif step in ("bic", "icl"):
+        _check_finite(step, getattr(model, step)(given))
+    elif step == "sample":
+        _check_finite(step, model.sample(5)[0])
+    else:
+        new = X
+        if case.get("new"):
+            rng = np.random.default_rng(case["data"]["seed"])
+            with np.errstate(all="ignore"):
+                new = SPOILS[case["new"]](rng, X.astype(float)).astype(X.dtype)
+        answer = getattr(model, step)(KINDS[case["data"]["kind"]](new))
+        # Squared distances of large numbers are infinite.
+        _check_finite(step, np.maximum(answer, -1e308) if step == "score" else answer)
+
+
+def _sentences():
+    return (ValueError, TypeError)
+
+
+def _call(case):
+    options = dict(case["options"])
+    spec = case["data"]
+    rng = np.random.default_rng(spec["seed"])
+    n, k = spec["n"], spec["k"]
+    labels = rng.integers(k, size=n)
+    if case["ask"] == "make_ihgmm":
+        X, _ = ihgmm.make_ihgmm(n, spec["p"], k, **options, random_state=0)
+        _check_finite("X", X)
+    elif case["ask"] == "metrics":
+        other = make_data({**spec, "p": 1})[:, 0]
+        for metric in METRICS:
+            metric(labels, other)
+    elif case["ask"] == "plan":
+        str(planning.plan(n, spec["p"], k, **options))
+    else:
+        _, given = _prepared(case)
+        call = getattr(ihgmm, case["ask"])
+        if case["ask"] == "select_n_clusters":
+            weights = make_weights(case.get("weights"), n, spec["seed"])
+            str(call(given, **options, sample_weight=weights, random_state=0))
+            return
+        if case["ask"] == "estimate_parameters":
+            weights = make_weights(case.get("weights"), n, spec["seed"])
+            found = call(given, labels, **options, sample_weight=weights)
+            _check_finite("centers", found.centers)
+            return
+        str(call(given, labels, **options))

@@ -1,0 +1,335 @@
+"""Damaged files of every format that is read: drawn, read and judged.
+
+A case is a dictionary, as in ``cases.py``: the kind of file, what is done to its bytes,
+and who reads it.
+"""
+
+import gzip
+import io
+import json
+import tempfile
+import warnings
+import zipfile
+from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+from cases import is_sentence
+from hypothesis import strategies as st
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, make_ihgmm, open_data
+from ihgmm.cli import app
+from ihgmm.cli.tables.reading import READERS
+from ihgmm.storage import StorageError, load_model, save_model
+
+# Whole files
+
+
+@cache
+def sample():
+    X, labels = make_ihgmm(40, 6, 3, random_state=0)
+    return np.round(X, 3), labels
+
+
+def _frame():
+    import pandas as pd
+
+    X, labels = sample()
+    frame = pd.DataFrame(X, columns=[f"gene {j}" for j in range(X.shape[1])])
+    return frame.assign(kind=[f"k{label}" for label in labels])
+
+
+def _h5ad(matrix):
+    import anndata
+
+    X, labels = sample()
+    data = anndata.AnnData(matrix(X), obs={"kind": [f"k{i}" for i in labels]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with tempfile.TemporaryDirectory() as folder:
+            data.write_h5ad(f"{folder}/a.h5ad")
+            return Path(folder, "a.h5ad").read_bytes()
+
+
+def _written(write, *given, **options):
+    file = io.BytesIO()
+    write(file, *given, **options)
+    return file.getvalue()
+
+
+def _model(model):
+    with tempfile.TemporaryDirectory() as folder:
+        save_model(model.fit(sample()[0]), f"{folder}/m")
+        return Path(folder, "m").read_bytes()
+
+
+def _xlsx():
+    file = io.BytesIO()
+    _frame().to_excel(file, index=False)
+    return file.getvalue()
+
+
+TABLES = {
+    "a.csv": lambda: _frame().to_csv(index=False).encode(),
+    "a.tsv": lambda: _frame().to_csv(index=False, sep="\t").encode(),
+    "a.csv.gz": lambda: gzip.compress(_frame().to_csv(index=False).encode(), mtime=0),
+    "a.parquet": lambda: _frame().to_parquet(index=False),
+    "a.npy": lambda: _written(np.save, sample()[0]),
+    "a.npz": lambda: _written(np.savez, X=sample()[0], labels=sample()[1]),
+    "sparse.npz": lambda: _written(sp.save_npz, sp.csr_array(sample()[0])),
+    "a.mtx": lambda: _written(scipy.io.mmwrite, sp.coo_array(sample()[0])),
+    "array.mtx": lambda: _written(scipy.io.mmwrite, sample()[0]),
+    "a.mtx.gz": lambda: gzip.compress(
+        _written(scipy.io.mmwrite, sp.coo_array(sample()[0])), mtime=0
+    ),
+    "a.h5ad": lambda: _h5ad(np.asarray),
+    "sparse.h5ad": lambda: _h5ad(sp.csr_matrix),
+    "a.jsonl": lambda: _frame().to_json(orient="records", lines=True).encode(),
+    "a.xlsx": _xlsx,
+}
+TABLES = {
+    name: make
+    for name, make in TABLES.items()
+    if Path(name.removesuffix(".gz")).suffix in READERS
+}
+STREAMED = ("a.csv", "a.tsv", "a.parquet", "a.npy", "a.h5ad", "sparse.h5ad")
+MODELS = {
+    "IhSC": lambda: IhSC(3, random_state=0),
+    "neighbors": lambda: IhSC(3, assign_labels="neighbors", random_state=0),
+    "cosine": lambda: IhSC(3, placement="cosine", random_state=0),
+    "outliers": lambda: IhSC(3, outliers="auto", random_state=0),
+    "whitened": lambda: IhSC(3, whiten="learned", random_state=0),
+    "filled": lambda: IhSC(3, missing="fit", random_state=0),
+    "IhGMM": lambda: IhGMM(3, random_state=0),
+    "tied": lambda: IhGMM(3, noise="tied", random_state=0),
+    "PSC": lambda: PSC(3, random_state=0),
+    "SphericalKMeans": lambda: SphericalKMeans(3, random_state=0),
+    "scaled": lambda: make_pipeline(StandardScaler(), IhSC(3, random_state=0)),
+}
+
+
+@cache
+def whole(name):
+    """Return the bytes of a file before it is damaged."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return TABLES[name]() if name in TABLES else _model(MODELS[name]())
+
+
+# Damage
+
+VALUES = [
+    None, True, -1, 0, 1, 3, 2.5, 10**30, float("nan"), float("inf"), "", "x", [], {},
+    [1], "hetero", "tied", "cosine", 1e308, "0" * 40,
+]  # fmt: skip
+BYTES = st.fixed_dictionaries(
+    {
+        "how": st.sampled_from(["flip", "set", "cut", "end", "put", "copy", "zero"]),
+        "at": st.floats(0, 1),
+        "length": st.sampled_from([1, 1, 2, 4, 8, 50, 400]),
+        "value": st.integers(0, 255),
+    }
+)
+PARTS = st.fixed_dictionaries(
+    {
+        "how": st.sampled_from(["header", "array"]),
+        "which": st.integers(0, 200),
+        "change": st.sampled_from(
+            ["nan", "inf", "drop", "row", "flat", "int", "float", "huge", "empty"]
+        ),
+        "value": st.sampled_from(VALUES),
+    }
+)
+
+
+def cases():
+    """Draw a file, its damage and its reader."""
+    tables = st.fixed_dictionaries(
+        {
+            "file": st.sampled_from(list(TABLES)),
+            "damage": st.lists(BYTES, min_size=1, max_size=4),
+            "reader": st.sampled_from(["fit", "fit", "blocks", "open"]),
+        }
+    )
+    models = st.fixed_dictionaries(
+        {
+            "file": st.sampled_from(list(MODELS)),
+            "damage": st.lists(st.one_of(BYTES, PARTS, PARTS), min_size=1, max_size=3),
+            "reader": st.just("model"),
+        }
+    )
+    return st.one_of(tables, tables, models)
+
+
+def damaged(raw, damage):
+    """Return bytes after some damage."""
+    for step in damage:
+        if step["how"] in ("header", "array"):
+            raw = _change_part(raw, step)
+            continue
+        raw = bytearray(raw)
+        at, length = int(step["at"] * max(len(raw) - 1, 0)), step["length"]
+        if step["how"] == "flip" and raw:
+            raw[at] ^= 1 << step["value"] % 8
+        elif step["how"] == "set":
+            raw[at : at + length] = bytes([step["value"]]) * len(raw[at : at + length])
+        elif step["how"] == "cut":
+            del raw[at : at + length]
+        elif step["how"] == "end":
+            del raw[at:]
+        elif step["how"] == "put":
+            text = b'9-.eE ,\n"%{}[]\x00\xff;\t'
+            raw[at:at] = bytes([text[step["value"] % len(text)]]) * length
+        elif step["how"] == "copy":
+            raw[at:at] = raw[at : at + length]
+        else:
+            raw[at : at + length] = bytes(len(raw[at : at + length]))
+        raw = bytes(raw)
+    return raw
+
+
+def _change_part(raw, step):
+    """Return a model with one thing changed in its header or in one array."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            parts = {name: archive.read(name) for name in archive.namelist()}
+        header = json.loads(parts["header.json"])
+        if step["how"] == "header":
+            _change_value(header, step["which"], step["value"])
+            parts["header.json"] = json.dumps(header).encode()
+        else:
+            names = [name for name in parts if name != "header.json"]
+            name = names[step["which"] % len(names)]
+            _change_array(parts, name, step["change"])
+    except (zipfile.BadZipFile, KeyError, ValueError, IndexError, ZeroDivisionError):
+        return raw  # there is nothing left to change
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    return file.getvalue()
+
+
+def _change_value(node, which, value):
+    """Put a value in the place of one of all those in a tree."""
+    places = []
+
+    def walk(tree):
+        for key in tree if isinstance(tree, dict) else range(len(tree)):
+            places.append((tree, key))
+            if isinstance(tree[key], (dict, list)):
+                walk(tree[key])
+
+    walk(node)
+    tree, key = places[which % len(places)]
+    tree[key] = value
+
+
+def _change_array(parts, name, change):
+    if change == "drop":
+        del parts[name]
+        return
+    array = np.load(io.BytesIO(parts[name]))
+    if change in ("nan", "inf", "huge") and array.size and array.dtype.kind == "f":
+        array.flat[0] = {"nan": np.nan, "inf": np.inf, "huge": 1e300}[change]
+    elif change in ("nan", "inf", "huge") and array.size:
+        array.flat[0] = 2**40
+    elif change == "row":
+        array = array[:-1]
+    elif change == "flat":
+        array = array.ravel()
+    elif change == "int":
+        array = np.nan_to_num(array).astype(np.int64)
+    elif change == "float":
+        array = array.astype(np.float64)
+    else:
+        array = array[:0]
+    parts[name] = _written(np.save, array)
+
+
+# Reading
+
+
+def run(case):
+    """Read a damaged file; return None, or what was not clear about it."""
+    raw = damaged(whole(case["file"]), case["damage"])
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", RuntimeWarning)
+        path = Path(folder, case["file"])
+        path.write_bytes(raw)
+        try:
+            return _READERS[case["reader"]](path)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"[:300]
+
+
+def _command(path, *options):
+    out, told = io.StringIO(), io.StringIO()
+    try:
+        with redirect_stdout(out), redirect_stderr(told):
+            app(["fit", str(path), "-k", "2", "--json", *options])
+    except SystemExit as ended:
+        said = [line for line in told.getvalue().splitlines() if line.strip()]
+        error = next((line for line in said if line.startswith("error: ")), "")
+        if ended.code == 0:
+            json.loads(out.getvalue())
+        elif ended.code not in (1, 2) or not error:
+            return f"exit code {ended.code}: {said[-1:]}"
+        elif foreign(error):
+            return error[:300]
+    return None
+
+
+def foreign(message):
+    """Return whether a message speaks of numerics instead of the file."""
+    words = ("broadcast", "LAPACK", "ARPACK", "NaNs", "operands", "attribute")
+    return any(word in message for word in words)
+
+
+def _open(path):
+    if path.name not in STREAMED:
+        return _command(path)
+    try:
+        X = open_data(path)
+        IhSC(2, missing="fit", random_state=0).fit(X)
+    except (ValueError, TypeError, OSError, EOFError, IndexError) as error:
+        told = str(path) in str(error) or is_sentence(error)
+        return None if told else f"{type(error).__name__}: {error}"[:300]
+    return None
+
+
+def _load(path):
+    try:
+        model = load_model(path)
+    except StorageError as error:
+        return None if str(path) in str(error) else f"no name: {error}"
+    X, _ = sample()
+    names = ("predict", "transform", "score", "predict_proba", "score_samples", "bic")
+    for name in names:
+        if not hasattr(model, name):
+            continue
+        try:
+            answer = getattr(model, name)(X)
+        except Exception as error:
+            if not is_sentence(error):
+                return f"{name}, {type(error).__name__}: {error}"[:300]
+        else:
+            if np.isnan(answer).any():
+                return f"{name} gives NaN"
+    repr(model)
+    save_model(model, path)
+    return None
+
+
+_READERS = {
+    "fit": _command,
+    "blocks": lambda path: _command(path, "--memory", "0"),
+    "open": _open,
+    "model": _load,
+}

@@ -1,0 +1,145 @@
+"""The long run: python tests/fuzz/run.py [--cases N] [--hours H]
+
+Cases run in a child process, batch by batch, and each is watched: one that takes more
+than 20 s, or ends the process, is a failure too. A failure is printed with its case;
+``--again CASE`` runs that one alone, in this process.
+"""
+
+import argparse
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+LIMIT = 20  # seconds that one case may take
+BATCH = 500  # cases of a process; to start one costs as much as a hundred cases
+
+
+def watched(kind, seed, count):
+    """Run a batch in a child process; yield (case, failure or None)."""
+    command = [sys.executable, __file__, "--child", kind, str(seed), str(count)]
+    environment = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=environment
+    )
+    lines = queue.Queue()
+
+    def listen():
+        for line in child.stdout:
+            lines.put(line)
+        lines.put(None)
+
+    threading.Thread(target=listen, daemon=True).start()
+    case, limit, waited, begun = None, LIMIT, 0, 0.0
+    try:
+        while True:
+            try:
+                line = lines.get(timeout=limit)
+            except queue.Empty:
+                # A machine that is busy with other work is no hang.
+                waited += limit
+                if waited < 10 * LIMIT and _seconds_of(child.pid) - begun < LIMIT:
+                    continue
+                yield case, f"no answer within {LIMIT} s"
+                return
+            if line is None:
+                break
+            limit, waited, begun = LIMIT, 0, _seconds_of(child.pid)
+            told = json.loads(line)
+            if "case" in told:
+                case = told["case"]
+            else:
+                yield case, told["failure"]
+                case = None
+        status = child.wait(60)
+        if case is not None or status:
+            yield case, f"the process ended with status {status}"
+    finally:
+        child.kill()
+        child.wait()
+
+
+def _seconds_of(pid):
+    """Return the processor time of a process, where the system tells it."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def run_batch(kind, seed, count):
+    """Run a batch in this process, and tell of each case before and after."""
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis import seed as seeded
+
+    said = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a library prints must not be taken for a report
+
+    def tell(**report):
+        said.write(json.dumps(report) + "\n")
+        said.flush()
+
+    cases, run = _parts(kind)
+
+    @settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @seeded(seed)
+    @given(cases())
+    def body(case):
+        tell(case=case)
+        tell(failure=run(case))
+
+    body()
+
+
+def _parts(kind):
+    if kind == "files":
+        import damage as module
+    else:
+        import cases as module
+    return module.cases, module.run
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", type=int, default=2000, help="at least so many")
+    parser.add_argument("--hours", type=float, default=0.0, help="at least so long")
+    parser.add_argument("--seed", type=int, default=0, help="of the first batch")
+    parser.add_argument("--kind", choices=["api", "files"], default="api")
+    parser.add_argument("--again", help="one case, as it was printed")
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        kind, seed, count = options.child
+        run_batch(kind, int(seed), int(count))
+        return
+    if options.again:
+        failure = _parts(options.kind)[1](json.loads(options.again))
+        sys.exit(failure or 0)
+    begin, done, seed, failures = time.monotonic(), 0, options.seed, Counter()
+    while done < options.cases or time.monotonic() - begin < 3600 * options.hours:
+        for case, failure in watched(options.kind, seed, BATCH):
+            done += 1
+            if failure:
+                failures[failure] += 1
+                if failures[failure] <= 3:
+                    print(f"{failure}\n  --again '{json.dumps(case)}'", flush=True)
+        seed += 1
+    minutes = (time.monotonic() - begin) / 60
+    print(f"{done} cases in {minutes:.1f} min, {failures.total()} failures")
+    sys.exit(failures.total() > 0)
+
+
+if __name__ == "__main__":
+    main()

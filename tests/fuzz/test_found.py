@@ -1,0 +1,109 @@
+"""What the fuzzer has found, by name, so that it stays mended."""
+
+import cases
+import damage
+import pytest
+
+
+def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
+    data = {"seed": 0, "k": 3, "dtype": "float64", "kind": "array"}
+    data |= {key: others.pop(key) for key in tuple(others) if key in data}
+    data |= {"n": n, "p": p, "shape": shape, "spoils": spoils}
+    made = {"data": data, "ask": ask, "options": others, "then": then}
+    return made | ({"weights": weights} if weights else {})
+
+
+FOUND = {
+    "one-hot rows by Lanczos, whose Gram matrix is zero": case(
+        "TwoComponentLloyd", "identity", 36, 29, eigen_solver="lanczos"
+    ),
+    "a multiple eigenvalue, at which LAPACK fails": case(
+        "IhSC", "constant", 13, 13, n_clusters=8
+    ),
+    "rank one, with the diagonal imputed": case(
+        "IhSC", "rank one", 30, 10, n_clusters=3, gram="hetero"
+    ),
+    "a row 1e160 times as long as the others": case(
+        "IhGMM", "model", 30, 8, "huge row", n_clusters=3
+    ),
+    "a row 1e160 times as short": case(
+        "IhSC", "model", 30, 8, "small row", n_clusters=3, then=["predict", "report"]
+    ),
+    "float32 near its limit": case(
+        "IhSC", "model", 30, 8, "float32 limit", n_clusters=3, dtype="float32"
+    ),
+    "float64 near its limit": case(
+        "PSC", "model", 30, 8, "float64 limit", n_clusters=3, then=["transform"]
+    ),
+    "outliers among one-hot rows": case(
+        "IhSC", "one-hot", 12, 6, n_clusters=8, outliers=0.02
+    ),
+    "outliers among rows along no centre": case(
+        "IhGMM", "one-hot", 17, 17, k=1, n_clusters="auto", outliers="auto"
+    ),
+    "fewer rows that are not zero than clusters": case(
+        "IhSC", "model", 30, 8, "nearly all rows zero", n_clusters=4
+    ),
+    "nothing but zero rows": case("PSC", "zero", 5, 3, n_clusters=1),
+    "weights over 600 decades": case(
+        "estimate_parameters", "counts", 9, 12, weights="decades"
+    ),
+    "weights near overflow": case("IhSC", "model", 30, 8, n_clusters=3, weights="huge"),
+    "weights next to zero": case("IhSC", "model", 30, 8, n_clusters=3, weights="tiny"),
+    "rows without noise, counted": case("select_n_clusters", "one column", 21, 21, k=1),
+    "halves of which one is empty": case(
+        "TwoComponentLloyd", "one column", 24, 25, dtype="int64", then=["diagnose"]
+    ),
+    "one direction with all variance": case(
+        "IhGMM", "constant", 17, 17, "signs", n_clusters=1, noise="tied"
+    ),
+    "all weight on one row, on dask": case(
+        "estimate_parameters", "model", 17, 2, k=1, kind="dask", weights="one"
+    ),
+    "a sample beyond its type": case(
+        "make_ihgmm", "normal", 9, 9, scale_ratio=1e200, dtype="float32"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_numbers(name):
+    assert cases.run(FOUND[name]) is None
+
+
+def model(file, *damage):
+    return {"file": file, "damage": damage, "reader": "model"}
+
+
+def put(which, value):
+    return {"how": "header", "which": which, "change": "", "value": value}
+
+
+def cut(at, length=1):
+    return {"how": "cut", "at": at, "length": length, "value": 0}
+
+
+FILES = {
+    "a model whose archive points before its beginning": model("PSC", cut(0.27)),
+    "a matrix that ends in an exponent": {
+        "file": "a.mtx",
+        "damage": [{"how": "end", "at": 0.993, "length": 1, "value": 0}],
+        "reader": "fit",
+    },
+    "an HDF5 file whose links lead nowhere": {
+        "file": "a.h5ad",
+        "damage": [{"how": "zero", "at": 0.2, "length": 400, "value": 0}],
+        "reader": "open",
+    },
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files(name):
+    assert damage.run(FILES[name]) is None
+
+
+@pytest.mark.parametrize("value", [{}, [], None, "x", -1, float("nan")])
+def test_every_value_of_a_model_may_be_another(value):
+    for which in range(0, 60, 3):
+        assert damage.run(model("neighbors", put(which, value))) is None

@@ -35,7 +35,7 @@ def test_main_command():
     for words in (
         "150 rows, 4 features, 3 clusters",
         "size        scales  certainty",
-        "petal length (cm)   5.48",
+        "0        petal length (cm)",
         "of the labels are expected to be wrong).",
         "known labels (3 classes): 5 of 150 rows differ (3.3%)",
         "labels were not saved; add -o labels.csv",

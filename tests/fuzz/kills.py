@@ -119,7 +119,7 @@ def kill_reproduce(count, draw, jobs=1, at_once=1):
     methods = STUDIES[STUDY].methods
     with TemporaryDirectory() as place:
         folder, whole = Path(place, "out"), Path(place, "whole")
-        options = ("--reps", REPS, "--only", ONLY)
+        options = ("--repeats", REPS, "--only", ONLY)
         finish("reproduce", STUDY, *options, "--jobs", 1, "-o", whole)
         command = ("reproduce", STUDY, *options, "--jobs", jobs, "-o", folder)
         table = folder / f"{STUDY}-runs.csv"

@@ -200,6 +200,8 @@ def check_matrix(
             f"The largest entry of X is {peak:.3g}, and {matrix.dtype} holds numbers "
             f"up to {float(info.max):.2g}. Divide X by a large number."
         )
+    if not reset:
+        _check_size(peak, getattr(estimator, "cluster_centers_", None), info)
     factor = 1 / 2.0 ** float(np.clip(np.floor(np.log2(peak)), -1000, 1000))
     whole = known is matrix
     matrix = matrix.rescaled(factor)
@@ -215,6 +217,19 @@ def check_matrix(
         DataConversionWarning,
     )
     return Scaled(matrix, rows=~faint)
+
+
+def _check_size(peak: float, centers: Any, info: Any) -> None:
+    """Raise if new rows and the centres of a fit are too far apart to be compared."""
+    if centers is None:
+        return
+    size = float(np.abs(to_host(centers)).max())
+    far = float(info.max) ** (2 / 3)  # squares of quotients would overflow
+    if size > 0 and not 1 / far < peak / size < far:
+        raise ValueError(
+            f"The largest entry of X is {peak:.3g}, and centres of the fit have "
+            f"entries up to {size:.3g}. Give new rows in the units of the fit."
+        )
 
 
 def _total(sqnorms: Tall, least: float) -> float:

@@ -60,6 +60,10 @@ FOUND = {
     "large rows without noise": case(
         "IhGMM", "few", 12, 3, "twice", "float32 limit", seed=206, noise="common"
     ),
+    "new rows of another size altogether": {
+        **case("IhSC", "model", 30, 8, n_clusters=3, then=["predict", "transform"]),
+        "new": "squares overflow",
+    },
     "all weight on one row, on dask": case(
         "estimate_parameters", "model", 17, 2, k=1, kind="dask", weights="one"
     ),

@@ -57,6 +57,9 @@ FOUND = {
     "one direction with all variance": case(
         "IhGMM", "constant", 17, 17, "signs", n_clusters=1, noise="tied"
     ),
+    "large rows without noise": case(
+        "IhGMM", "few", 12, 3, "twice", "float32 limit", seed=206, noise="common"
+    ),
     "all weight on one row, on dask": case(
         "estimate_parameters", "model", 17, 2, k=1, kind="dask", weights="one"
     ),

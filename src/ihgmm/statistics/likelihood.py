@@ -580,7 +580,8 @@ def project(block: Matrix, directions: Directions) -> Projections:
 
 def _cosines(inner: Tall, squares: Tall, sqnorms: Tall) -> Tall:
     xp = namespace(inner)
-    lengths = xp.sqrt(squares * sqnorms[:, None])
+    # Two roots: the product may be too large for a number, where there is no noise.
+    lengths = xp.sqrt(squares) * xp.sqrt(sqnorms)[:, None]
     return clip(ratio(inner, lengths), -1.0, 1.0)
 
 

@@ -266,10 +266,12 @@ def _python(
     """Return the lines that take the same columns of a frame of pandas."""
     others = [name for name in names if name not in used]
     select = f"[{list(used)}]"
-    if len(used) > 8 > len(others):
+    in_order = list(used) == [name for name in names if name in used]
+    if in_order and len(used) > 8 > len(others):
         select = f".drop(columns={others})" if others else ""
-    if len(select) > 300:  # long names, or many: by their places
-        select = f".iloc[:, {[j for j, name in enumerate(names) if name in used]}]"
+    if len(select) > 300:  # of many names, or long ones
+        places = {name: place for place, name in enumerate(names)}
+        select = f".iloc[:, {[places[name] for name in used]}]"
     lines = ["import pandas as pd", "", f"X = {read}{select}"]
     for style in {each.style for each in used.values() if each.style}:
         styled = [name for name, each in used.items() if each.style == style]

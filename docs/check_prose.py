@@ -26,9 +26,7 @@ MARKUP = re.compile(
     r"|\$[^$]*\$"  # formulas
     r"|<[^>]*>|https?://\S+"
 )
-DIRECTIVE = re.compile(
-    r"^\{\w+\}.*$|^\.\. .*$|^ *:\w[\w ]*:.*$|^   \w+$", re.MULTILINE
-)
+DIRECTIVE = re.compile(r"^\{\w+\}.*$|^\.\. .*$|^ *:\w[\w ]*:.*$|^   \w+$", re.MULTILINE)
 # Lines of docstrings: an example, or the name and the type of a parameter.
 NOT_PROSE = re.compile(r"\s*(>>>|\.\.\.) |\s*\*{,2}\w[\w, *]* : |\s*-+$")
 

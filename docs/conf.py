@@ -61,7 +61,9 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
     "show_toc_level": 2,
 }
-html_sidebars = {page: [] for page in ("index", "start", "changelog", "citing")}
+html_sidebars = {
+    page: [] for page in ("index", "start", "glossary", "changelog", "citing")
+}
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
@@ -127,18 +129,25 @@ def prepare_page(app, docname, source):
     source[0] = "\n".join(lines) + "\n"
 
 
-def mend_roles(app, pagename, templatename, context, doctree):
-    """Give references the role that their list asks for.
+# What Sphinx writes that a screen reader or a keyboard stumbles on, and what is better:
+# a role that ARIA has deprecated, headers without text, tables that scroll but cannot
+# be reached.
+MENDED = {
+    'role="doc-biblioentry"': 'role="listitem"',
+    '<th class="head"><p></p></th>': "<td></td>",
+    '<table class="table">': '<table class="table" tabindex="0">',
+}
 
-    Sphinx gives them one that ARIA has deprecated, and which no list may hold.
-    """
+
+def mend_page(app, pagename, templatename, context, doctree):
+    """Make a page accessible where Sphinx does not."""
     if "body" in context:
-        old, new = 'role="doc-biblioentry"', 'role="listitem"'
-        context["body"] = context["body"].replace(old, new)
+        for old, new in MENDED.items():
+            context["body"] = context["body"].replace(old, new)
 
 
 def setup(app):
     """Connect the functions above."""
-    app.connect("html-page-context", mend_roles)
+    app.connect("html-page-context", mend_page)
     app.connect("autodoc-skip-member", skip_member)
     app.connect("source-read", prepare_page)

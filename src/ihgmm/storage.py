@@ -632,10 +632,10 @@ def _check_header(header: dict[str, Any]) -> Layout:
         _check_outliers(header["outliers"])
     _check_preparation(header.get("preparation", []))
     for key, kind in numbers_of.items():
-        value: Any = numbers.get(key)
-        text = f"{key}={value!r} is no {kind.__name__}."
-        _require(type(value) is kind and value == value, text)
-        _require(kind is not int or value >= 0, f"{key}={value!r} is no count.")
+        number: Any = numbers.get(key)
+        text = f"{key}={number!r} is no {kind.__name__}."
+        _require(type(number) is kind and number == number, text)
+        _require(kind is not int or number >= 0, f"{key}={number!r} is no count.")
     if "noise" in accepted:
         noise = parameters.get("noise")
         fits = isinstance(noise, str) and noise in NOISE_SHAPES

@@ -35,7 +35,7 @@ def test_main_command():
     for words in (
         "150 rows, 4 features, 3 clusters",
         "size        scales  certainty",
-        "petal length (cm)  5.484",
+        "0        petal length (cm)",
         "of the labels are expected to be wrong).",
         "known labels (3 classes): 5 of 150 rows differ (3.3%)",
         "labels were not saved; add -o labels.csv",
@@ -422,14 +422,15 @@ def test_settings_of_the_paper():
 
 def test_rows_without_ids_are_called_the_same(sample):
     table = named(sample[0])
-    table.assign(name=[f"n{i}" for i in range(120)]).to_csv("a.csv", index=False)
-    for options, word in (([], "row"), (["--id-column", "name"], "name")):
+    table.assign(shop=[f"n{i}" for i in range(120)]).to_csv("a.csv", index=False)
+    for options, word in (([], "row"), (["--id-column", "shop"], "shop")):
         good("fit", "a.csv", "-k", 3, *options, "-o", "labels.csv")
         good("report", "a.csv", "-k", 3, *options, "-o", "r.html")
         assert next(iter(read("labels.csv")[0])) == word
         page = Path("r.html").read_text(encoding="utf-8")
         assert f'"idName":"{word}"' in page
-        assert "--id-column" not in page  # who reads it may not be at a terminal
+        # As part of the command only: who reads it may not be at a terminal.
+        assert ("--id-column" in page) == bool(options)
 
 
 def test_the_report_tells_what_was_done_to_the_data(sample):
@@ -444,14 +445,14 @@ def test_the_report_tells_what_was_done_to_the_data(sample):
 
 COMMANDS = {
     "fit": "Cluster the rows of DATA and describe the clusters.",
-    "predict": "Place the rows of DATA in the clusters of a saved model.",
-    "choose-k": "Find the number of clusters in DATA, and show on what evidence.",
-    "report": "Cluster the rows of DATA and write a page of HTML about it.",
+    "predict": "Label the rows of DATA with a saved model.",
+    "choose-k": "Find the number of clusters in DATA, and show the evidence.",
+    "report": "Cluster the rows of DATA and write a report about it.",
     "sample": "Write a sample of the model, with its labels and parameters.",
     "test-scales": "Test whether the rows of a cluster differ in scale at all.",
-    "plan": "Say how often a fit will read the data, and what memory it will take.",
-    "compare": "Compare two clusterings of the same rows: how far they agree, what went "
-    "where.",
+    "plan": "Say how often a fit will read the data, and how much memory it needs.",
+    "compare": "Compare two clusterings of the same rows: how far they agree, what "
+    "went where.",
     "reproduce": "Run the experiments of the paper, or its table of real data.",
     "bench": "Compare IhSC with k-means on your data or on a sample: time and error.",
     "datasets": "List the paper's data sets and where they are kept, or download one.",
@@ -478,8 +479,9 @@ def test_help_of_a_command(monkeypatch, command):
     assert "--json" in text
     assert "bool" not in text.lower()  # flags have no type
     if command == "predict":  # lines break where the terminal ends
-        assert "columns that the model does not know are left out. Columns are" in text
-    compared, tested = "not used, but compared with", "rows are tested within them"
+        assert "Columns that the model does not know are left out. Ids" in text
+    compared = "which are compared with the clusters"
+    tested = "rows are tested within them"
     assert (compared in text) == (command in ("fit", "predict", "choose-k", "report",
                                               "bench"))  # fmt: skip
     assert (tested in text) == (command == "test-scales")

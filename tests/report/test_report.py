@@ -335,7 +335,7 @@ def test_embedded_rows_are_those_of_the_model(page, sample):
     sizes = data["scale"] * np.array(data["lengths"])[data["cluster"]]
     np.testing.assert_allclose(sizes, model.sizes_, rtol=1e-6)
     certainty = diagnose(X, model.labels_).certainty
-    np.testing.assert_allclose(data["confidence"] / 65535, certainty, atol=1e-5)
+    np.testing.assert_allclose(data["certainty"] / 65535, certainty, atol=1e-5)
     known = np.array(data["classes"])[data["known"]]
     np.testing.assert_array_equal(known, labels.astype(str))
     # On the map every row is nearest to the middle of its own cluster.
@@ -521,7 +521,7 @@ def test_kinds_of_data(sample, tmp_path):
     X, _, model = sample
     plain = payload(written(model, X, tmp_path))
     sparse = payload(written(model, sp.csr_array(X), tmp_path))
-    np.testing.assert_allclose(plain["confidence"], sparse["confidence"], atol=1)
+    np.testing.assert_allclose(plain["certainty"], sparse["certainty"], atol=1)
     device = xp.asarray(X)
     there = IhSC(3, random_state=0).fit(device)
     moved = payload(written(there, device, tmp_path))
@@ -562,7 +562,7 @@ def test_data_whose_squares_no_float_can_hold(unit, sample, page, tmp_path):
         size = float(theirs.pop(5))  # it has a unit, as means have
         assert float(mine.pop(5)) == pytest.approx(size / unit, rel=0.01)
     assert one == two
-    one, two = (payload(p)["confidence"] for p in (page, other))
+    one, two = (payload(p)["certainty"] for p in (page, other))
     np.testing.assert_array_equal(one, two)
 
 

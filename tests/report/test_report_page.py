@@ -179,7 +179,7 @@ def test_point_at_a_row(open_page, report):
     assert f"Cluster {int(data['cluster'][row])}" in words
     assert any(re.fullmatch(r"Scale \d+\.\d+", word) for word in words)
     assert any(re.fullmatch(r"Size [\d.]+k?", word) for word in words)
-    assert any(re.fullmatch(r"Confidence [<> ]*\d+\.\d%", word) for word in words)
+    assert any(re.fullmatch(r"Certainty [<> ]*\d+\.\d%", word) for word in words)
     page.mouse.move(2, 2)
     assert page.locator("#tip").is_hidden()
 
@@ -211,7 +211,7 @@ def test_keyboard(open_page, report):
     page.keyboard.press("ArrowRight")
     first = page.locator("#reading").inner_text()
     data = embedded(page)
-    assert re.search(r", Cluster \d, Scale [\d.]+, Size [\d.]+k?, Confidence ", first)
+    assert re.search(r", Cluster \d, Scale [\d.]+, Size [\d.]+k?, Certainty ", first)
     page.keyboard.press("ArrowRight")
     second = page.locator("#reading").inner_text()
     assert second != first
@@ -337,7 +337,7 @@ def test_download_of_the_rows_that_are_shown(open_page, report, sample):
     assert shown.is_hidden()
 
 
-def test_confidence_is_written_as_percentages_are(open_page, report, sample):
+def test_certainty_is_written_as_percentages_are(open_page, report, sample):
     page = open_page(report[0])
     certainty = diagnose(sample[0], sample[2].labels_).certainty
     # No probability is none or all, however near to it.

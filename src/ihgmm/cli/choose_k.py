@@ -39,7 +39,7 @@ def choose_k(
     reading: Reading,
     screen: AnswerScreen,
 ) -> None:
-    """Find the number of clusters in DATA, and show on what evidence.
+    """Find the number of clusters in DATA, and show the evidence.
 
     [bold]Examples[/]
 

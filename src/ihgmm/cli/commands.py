@@ -16,21 +16,19 @@ from ihgmm.cli.declaring import Group, add_command
 # imported when it is run, so that the help and the version need nothing but typer.
 COMMANDS = {
     "fit": ("fit:fit", "Cluster the rows of DATA and describe the clusters."),
-    "predict": (
-        "predict:predict",
-        "Place the rows of DATA in the clusters of a saved model.",
-    ),
+    "predict": ("predict:predict", "Label the rows of DATA with a saved model."),
     "choose-k": (
         "choose_k:choose_k",
-        "Find the number of clusters in DATA, and show on what evidence.",
+        "Find the number of clusters in DATA, and show the evidence.",
     ),
     "report": (
         "report:report",
-        "Cluster the rows of DATA and write a page of HTML about it.",
+        "Cluster the rows of DATA and write a report about it.",
     ),
     "compare": (
         "compare:compare",
-        "Compare two clusterings of the same rows on a page of HTML.",
+        "Compare two clusterings of the same rows: how far they agree, what went "
+        "where.",
     ),
     "sample": (
         "sample:sample",
@@ -42,7 +40,7 @@ COMMANDS = {
     ),
     "plan": (
         "plan:plan",
-        "Say how often a fit will read the data, and what memory it will take.",
+        "Say how often a fit will read the data, and how much memory it needs.",
     ),
     "reproduce": (
         "reproduce:reproduce",

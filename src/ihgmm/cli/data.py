@@ -20,8 +20,8 @@ class RowReading:
     """The options that say which rows to read, and what is known about them."""
 
     label_column: str | None = reading_option(
-        "Column with known labels (or array of an NPZ file): not used, but compared "
-        "with."
+        "Column with known labels (or array of an NPZ file), which are compared with "
+        "the clusters."
     )
     id_column: str | None = reading_option("Column with names of rows, for the output.")
     missing: str = reading_option(

@@ -45,7 +45,7 @@ class Fitting:
     """The options of the model; those that were not given are None or False."""
 
     n_clusters: str = option(
-        'Number of clusters, or "auto" to let the data say.',
+        'Number of clusters, or "auto" to let the data decide.',
         ...,
         N_CLUSTERS,
         words=["auto"],
@@ -62,7 +62,9 @@ class Fitting:
         words=ORDERS,
     )
     refine: bool = option(
-        "Reassign rows to the centres that the other rows give.", False, "--refine"
+        "Compare each row once more with the centres of the other rows.",
+        False,
+        "--refine",
     )
     whiten: str | None = WHITEN
     signed: bool = option(
@@ -78,7 +80,7 @@ class Fitting:
         words=["auto"],
     )
     paper: bool = option(
-        "Take the settings of the paper's Algorithm 1.", False, "--paper"
+        "Use the settings of the paper's Algorithm 1.", False, "--paper"
     )
     random_state: int = SEED
 

@@ -57,8 +57,8 @@ N_SAMPLES = "-n --n-samples"
 N_FEATURES = "-p --n-features"
 FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
 DATA_TEXT = (
-    "A CSV, TSV, XLSX, Parquet, JSONL, H5AD, NPY, NPZ or MTX file, rows being "
-    "observations; - for standard input; or a "
+    "A CSV, TSV, XLSX, Parquet, JSONL, H5AD, NPY, NPZ or MTX file with a row for "
+    "each observation; - for standard input; or a "
     f"built-in data set: {', '.join(BUILT_IN)}, or one of the paper's that are "
     f"downloaded: {', '.join(FETCHED)}."
 )
@@ -68,5 +68,5 @@ LABELS_FILE = output_option(
     "standard output.",
     names="-o --output",
 )
-SEED = option("Seed of all that is random.", 0, "--seed")
+SEED = option("Seed of the random numbers.", 0, "--seed")
 DATA_HOME = option("Folder with the downloaded data sets.")

@@ -89,7 +89,7 @@ def plan(
     ),
     screen: Screen,
 ) -> None:
-    """Say how often a fit will read the data, and what memory it will take.
+    """Say how often a fit will read the data, and how much memory it needs.
 
     Of a Parquet, H5AD or NPY file nothing but its shape is read; in a CSV or TSV file
     lines are counted. Other files are read.

@@ -43,14 +43,14 @@ def predict(
     rows: RowReading,
     screen: Screen,
 ) -> None:
-    """Place the rows of DATA in the clusters of a saved model.
+    """Label the rows of DATA with a saved model.
 
-    Columns are found by name, in whatever order they are; columns that the model does
-    not know are left out. Columns are scaled or standardised as they were for the
-    fit. Ids and known labels are taken from the columns that the fit had them in, where
-    DATA has these; name others with --id-column and --label-column. The labels file has
-    the columns of ihgmm fit. Certainty goes by the other rows of DATA, and stays empty
-    where there are fewer than ten rows for each cluster.
+    Columns are found by name, in any order, and prepared as they were for the fit.
+    Columns that the model does not know are left out. Ids and known labels come from
+    the columns that the fit used, if DATA has them; name others with --id-column and
+    --label-column. The labels file has the columns of ihgmm fit. Certainty is judged by
+    the other rows of DATA, and stays empty if there are fewer than ten rows for each
+    cluster.
 
     [bold]Examples[/]
 

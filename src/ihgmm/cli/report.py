@@ -32,11 +32,11 @@ def report(
     reading: Reading,
     screen: Screen,
 ) -> None:
-    """Cluster the rows of DATA and write a page of HTML about it.
+    """Cluster the rows of DATA and write a report about it.
 
-    The page opens in any browser, without network. It has a verdict, a map of the
-    rows, their scales, the features that set clusters apart, and a table to search.
-    Readers can name the clusters.
+    The report is one page of HTML that opens in any browser, without network. It has a
+    verdict, a map of the rows, their scales, the features that set clusters apart, and
+    a table to search. Readers can name the clusters.
 
     [bold]Examples[/]
 

@@ -56,8 +56,8 @@ def reproduce(
 
     exp1 varies sample size and dimension, exp2 the number of clusters, exp3 the spread
     of the scales, exp4 the balance of the clusters; table counts errors on nine real
-    data sets. phase is not in the paper: where errors end as the centres part, beside
-    what could be done at best.
+    data sets. phase is not in the paper: it shows where errors end as centres move
+    apart, and what is possible at best.
 
     Every repetition is saved as soon as it ends. You can interrupt the command and
     run it again to continue.

@@ -27,8 +27,8 @@ def scales(
     *,
     data: str = DATA,
     n_clusters: str | None = option(
-        'Test within so many clusters that IhSC finds, or "auto"; without it within '
-        "the known labels.",
+        'Let IhSC find this many clusters, or "auto", and test within them. Without '
+        "it, test within the known labels.",
         names=N_CLUSTERS,
     ),
     gram: str | None = GRAM,

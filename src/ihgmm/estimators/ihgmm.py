@@ -71,15 +71,14 @@ class IhGMM(DensityMixin, InSteps):
     Parameters
     ----------
     n_clusters : int or "auto", default=2
-        Number of clusters; "auto" counts the directions that stand out from noise, in
-        few features the clusters that halves of the data agree on: see
-        :func:`~ihgmm.select_n_clusters`.
+        Number of clusters. "auto" weighs several criteria, and warns if they do not
+        agree: see :func:`~ihgmm.select_n_clusters`.
     noise : {"individual", "class", "common", "tied"}, default="individual"
         Whether every row, every cluster or the whole sample has its own noise level.
         ``"individual"`` is the full model. ``"tied"`` is for noise that features share:
         one covariance for all rows, full in the span of the centres and in directions
-        where noise stands out, with one level in all others. :meth:`bic` tells which
-        one fits.
+        where noise stands out, with one level in all others. :meth:`bic` shows which
+        one fits best.
     gram : {"hetero", "hollow", "full", "cosine"}, default="hetero"
         Gram matrix of the spectral start, see :class:`~ihgmm.IhSC`.
     missing : {"error", "fit"}, default="error"
@@ -92,9 +91,9 @@ class IhGMM(DensityMixin, InSteps):
     tol : float, default=1e-3
         Memberships that move less than this, on average over rows, have converged.
     outliers : float, "auto" or None, default=None
-        Rows that fit no cluster get the label -1 and have no part in the fit: none of
-        them; those that stand out ("auto"); or the strangest, a share of the rows
-        above 0 and at most 0.5. :doc:`/outliers` says which rows stand out.
+        Which rows get the label -1 and have no part in the fit, because they fit no
+        cluster: none; those that stand out ("auto"); or the strangest ones, a share
+        of the rows above 0 and at most 0.5. See :doc:`/outliers`.
     verbose : bool or int, default=False
         With 1 or True, write a line for each step of the fit, with its time, and show
         how far each pass over data on disk has come. With 2, also write a line for
@@ -163,11 +162,12 @@ class IhGMM(DensityMixin, InSteps):
 
     Notes
     -----
-    A round weighs rows by scale over noise variance, sums them to centres, and compares
-    every row with the centres *without that row*, the length of its signal integrated
-    out and the noise of the centres accounted for. Memberships are calibrated under the
-    model where scales differ widely, cautious where they are nearly equal, and too sure
-    where the noise is not the same in all directions, as in most real data, unless
+    A round weights rows by scale over noise variance and sums them to centres. Then it
+    compares every row with the centres *without that row*, since a row fits best a
+    centre that contains its own noise. The length of its signal is integrated out, and
+    the noise of the centres is accounted for. Memberships are calibrated under the
+    model if scales differ widely, and cautious if they are nearly equal. They are too
+    sure if the noise is not the same in all directions, as in most real data, unless
     ``noise="tied"`` finds these directions: :doc:`/inference` has the figures.
 
     :meth:`predict` and the methods beside it take rows, new or old, in every form that

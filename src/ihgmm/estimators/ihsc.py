@@ -50,20 +50,22 @@ from ihgmm.statistics.likelihood import refine_labels
 class IhSC(InSteps, CosineClusterer):
     """Cluster rows that share a pattern but differ in scale.
 
-    Individual-heterogeneity spectral clustering [1]_: the leading eigenvectors of a
-    Gram matrix of the rows, their rows scaled to unit norm, and clusters among these.
-    The Gram matrix is never formed: cost and memory grow linearly with the data.
+    K-means and Gaussian mixtures split such rows by size, because rows of one pattern
+    lie on a ray from the origin and not in a round cloud. Individual-heterogeneity
+    spectral clustering [1]_ embeds the rows by the leading eigenvectors of their Gram
+    matrix, which averages the noise away, then scales the embedded rows to unit norm,
+    which removes their scale, and clusters them. The Gram matrix is never formed: cost
+    and memory grow linearly with the data.
 
-    The default settings serve data that do not follow the model too. Those of the
-    paper, to the letter, are one call away: :meth:`paper`. :doc:`/default` says what
-    differs, why, and what it costs.
+    The default settings also work for data that do not follow the model.
+    :meth:`paper` has those of the paper. :doc:`/default` says what differs, why, and
+    what it costs.
 
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters. "auto" counts the directions that stand out from noise, in
-        few features the clusters that halves of the data agree on: see
-        :func:`~ihgmm.select_n_clusters`.
+        Number of clusters. "auto" weighs several criteria, and warns if they do not
+        agree: see :func:`~ihgmm.select_n_clusters`.
     gram : {"hetero", "hollow", "full", "cosine"}, default="hetero"
         The similarity of rows. ``"hollow"``: inner products with a zero diagonal, as in
         the paper, since the diagonal is where noise adds up. ``"hetero"``: the same,
@@ -71,22 +73,24 @@ class IhSC(InSteps, CosineClusterer):
         lost with the diagonal where rows or features are few. ``"full"``: all inner
         products. ``"cosine"``: cosines.
     clip : float or None, default=1.5
-        Rows longer than so many times the median row are shortened to that before
-        inner products are taken, so that no few rows rule the eigenvectors.
+        Rows longer than this many times the median row are shortened to that length
+        before inner products are taken, so that a few rows cannot dominate the
+        eigenvectors.
     order : {"algebraic", "magnitude"}, default="algebraic"
         Which eigenvalues lead: the largest, or those of largest absolute value. The
-        signal is in positive eigenvalues, so the first loses less when clusters are
+        signal has positive eigenvalues, so the first loses less if clusters are
         very unequal or a row is very large.
     n_components : int, "auto" or None, default="auto"
-        How many eigenvectors rows are compared in. None: as many as clusters, as in the
-        paper. "auto": up to 2 K + 2; those beyond K count by how far their eigenvalues
-        stand above the last, which under the model is next to nothing.
+        How many eigenvectors are used to compare rows. None: as many as clusters, as in
+        the paper. "auto": up to 2 K + 2, since real data also vary inside clusters.
+        Those beyond K count by how far their eigenvalues are above the last; under the
+        model that is next to nothing.
     space : {"auto", "eigenvectors", "projected"}, default="auto"
         Whether rows are compared in the eigenvectors, as in the paper, or in these
-        times the root of their eigenvalue: the data projected on its leading
-        directions. In eigenvectors, noise is large where eigenvalues are small, which
-        drowns rows of a cluster much larger than others. "auto" takes the space in
-        which clusters add more to the likelihood.
+        times the root of their eigenvalue, which are the data projected on their
+        leading directions. In eigenvectors, noise is large where eigenvalues are small,
+        which drowns the rows of a cluster much larger than others. "auto" takes the
+        space in which clusters add more to the likelihood.
     eigen_solver : {"auto", "dense", "lanczos", "block"}, default="auto"
         How eigenvectors are found; see :func:`ihgmm.numerics.eigen.leading_eigenpairs`.
     assign_labels : {"tied", "kmeans", "cluster_qr", "neighbors"}, default="tied"
@@ -96,13 +100,13 @@ class IhSC(InSteps, CosineClusterer):
         and no randomness. ``"neighbors"``: by a graph of nearest neighbours, for
         clusters of any shape.
     placement : {"embedding", "cosine"}, default="embedding"
-        How ``predict`` places rows: as the fit did its own, which gives
+        How ``predict`` labels rows: as the fit labelled its own, so that
         ``predict(X) == labels_``; or by the largest cosine with ``cluster_centers_``.
     signed : bool, default=False
         Whether scales have both signs, so that opposite rows are of one cluster. Scales
-        of rows that point away from their centre are then negative, and the mean of
-        their sizes is 1. Not with ``refine`` nor ``assign_labels="neighbors"``. See
-        :doc:`/signs`.
+        of rows that point away from their centre are then negative, and their absolute
+        values have mean 1. This cannot be combined with ``refine`` or
+        ``assign_labels="neighbors"``. See :doc:`/signs`.
     whiten : {"auto", "counts", "learned"} or None, default=None
         Whether rows and columns are multiplied first so that noise is alike in all of
         them. ``"counts"``: the variance of an entry grows with its mean, as that of
@@ -111,14 +115,14 @@ class IhSC(InSteps, CosineClusterer):
         levels come back in the units of the data. See :class:`~ihgmm.Biwhitener` and
         :doc:`/counts`.
     refine : bool, default=False
-        Reassign rows afterwards to the centres that the other rows give, see
-        :func:`ihgmm.statistics.likelihood.refine_labels`. Under the model this comes
-        close to the labels of one who knows all other labels; on real data it helps
-        where the noise is the same in all directions and may hurt where it is not.
+        Whether to compare each row once more with the centres of the other rows, see
+        :func:`ihgmm.statistics.likelihood.refine_labels`. Under the model this is
+        nearly as good as knowing all other labels. On real data it helps if the noise
+        is the same in all directions, and may hurt if it is not.
     outliers : float, "auto" or None, default=None
-        Rows that fit no cluster get the label -1 and have no part in the fit: none of
-        them; those that stand out ("auto"); or the strangest, a share of the rows
-        above 0 and at most 0.5. :doc:`/outliers` says which rows stand out.
+        Which rows get the label -1 and have no part in the fit, because they fit no
+        cluster: none; those that stand out ("auto"); or the strangest ones, a share
+        of the rows above 0 and at most 0.5. See :doc:`/outliers`.
     missing : {"error", "fit"}, default="error"
         What to do with missing cells: NaN, masked cells, and pandas' NA. ``"error"``
         refuses them; ``"fit"`` fills them in by a low-rank model of the data, and takes
@@ -160,8 +164,9 @@ class IhSC(InSteps, CosineClusterer):
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The pattern of each cluster: what a row of scale 1 looks like without noise.
     scales_ : ndarray of shape (n_samples,)
-        The scale of each row; in each cluster their mean is 1, with ``signed`` the mean
-        of their sizes. Outliers have NaN here, in ``sizes_`` and in ``noise_levels_``.
+        The scale of each row. The mean in each cluster is 1, with ``signed`` that of
+        absolute values. Outliers have NaN here, in ``sizes_`` and in
+        ``noise_levels_``.
     sizes_ : ndarray of shape (n_samples,)
         The size of each row, in the units of the data: its scale times the Euclidean
         length of its cluster's centre. Scales have mean 1 in each cluster, so that

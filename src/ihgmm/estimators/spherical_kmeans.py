@@ -26,6 +26,9 @@ from ihgmm.numerics.spherical import nearest_centers, spherical_kmeans
 class SphericalKMeans(Weighted, CosineClusterer):
     """K-means by cosine: rows and centres count by their direction only.
 
+    This is the simple rival of :class:`~ihgmm.IhSC`. With balanced clusters and many
+    more rows than features it finds the same labels.
+
     Parameters
     ----------
     n_clusters : int, default=8
@@ -40,7 +43,7 @@ class SphericalKMeans(Weighted, CosineClusterer):
     max_iter : int, default=300
         Cap on the iterations of one run.
     tol : float, default=1e-4
-        Stop when no centre turns by more than so many radians.
+        Stop when no centre turns by more than this angle, in radians.
     random_state : int, RandomState, Generator or None, default=None
         Seed; the same seed gives the same labels.
 

@@ -407,7 +407,7 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     square = facts.basis != "scale and fit"  # whether both axes have one unit
     x, y = _quantised(places[kept], low, high).T
     # What stands beside the ids in the file that the page saves.
-    columns = ("cluster", "name", "scale", "size", "confidence", "known")
+    columns = ("cluster", "name", "scale", "size", "certainty", "known")
     data: dict[str, Any] = {
         "nClusters": facts.n_clusters,
         "idName": f"id_{name}" if name in columns else name,
@@ -419,7 +419,7 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "y": _packed(y),
         "cluster": _packed(facts.clusters.codes[kept].astype(np.uint16)),
         "scale": _packed(facts.scales[kept].astype(np.float32)),
-        "confidence": _packed(_quantised(facts.certainty[kept], 0, 1)),
+        "certainty": _packed(_quantised(facts.certainty[kept], 0, 1)),
     }
     if facts.ids is not None:
         data["ids"] = [facts.ids[i] for i in kept]

@@ -280,10 +280,14 @@ def diagnose(
 ) -> Diagnosis:
     """Judge labels by the data: can they be trusted, and if not, why not.
 
+    Every method returns labels, also for noise. This function estimates how many are
+    wrong without knowing the true ones, says how certain each label is, and names
+    what in the data may mislead.
+
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The data that was clustered; also a torch tensor or another library's array,
+        The data that were clustered; also a torch tensor or another library's array,
         which stays on its device.
     labels : array-like of shape (n_samples,), or fitted estimator
         The cluster of each row: labels of any kind, from any method. A fitted model
@@ -310,18 +314,17 @@ def diagnose(
 
     Notes
     -----
-    Halves of the rows, 2,000 rows at most, are clustered anew by the defaults of
-    :class:`ihgmm.IhSC`, and each fit is asked about the labels of rows that it did not
-    see. Real data have structure inside clusters, and then halves agree on labels that
-    are not those one looks for: the more the noise inside clusters is shared between
+    Halves of the rows, at most 2,000 rows, are clustered anew with the defaults of
+    :class:`ihgmm.IhSC`, and each fit judges the labels of rows that it did not see.
+    Real data have structure inside clusters, and halves may agree on labels that are
+    not the ones you look for. So the more the noise inside clusters is shared between
     columns, the less such an agreement counts. :doc:`/statistics` has the formula, and
-    a table of expected and true errors on designs and real sets.
+    a table of expected and true errors on simulated and real data.
 
-    Words stand for an expected error below 1%, below 15% and above; the last is for
-    labels that a guess would match nearly as well. What the data cannot show, no
-    figure here can: clusters that are clear, and not the classes you have in mind. The
-    separation ratio is context and has no part in the verdict. Zero rows count in the
-    sizes only.
+    The first verdicts stand for an expected error below 1%, below 15% and above; the
+    last is for labels that a guess would match nearly as well. No figure can show that
+    clear clusters are the classes you have in mind. The separation ratio is context and
+    has no part in the verdict. Zero rows only count as rows of their cluster.
 
     Examples
     --------

@@ -178,6 +178,9 @@ def estimate_parameters(
 ) -> Estimates:
     """Estimate centres, scales and noise levels, with errors, from labelled data.
 
+    The labels may come from any method. The standard errors say which differences
+    between rows, or between entries of centres, are more than noise.
+
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
@@ -204,18 +207,19 @@ def estimate_parameters(
     Notes
     -----
     A scale comes from inner products of its row with the *other* rows of the cluster: a
-    row in its own centre would bias it by an amount that grows with n_features. Rows
-    count in centres with their scale over their noise variance, and equally in clusters
-    of fewer than ten. With given scales, centres are the least-squares fit.
+    row in its own centre would bias it by an amount that grows with n_features. In a
+    centre each row is weighted by its scale over its noise variance; in clusters of
+    fewer than ten rows weights are equal. With given scales, centres are the
+    least-squares fit.
 
-    Standard errors are those of the residuals: noise may differ between columns, grow
+    Standard errors come from the residuals: noise may differ between columns, grow
     with the signal as that of counts does, and be correlated, if alike in all clusters.
-    They take labels as right; with those of :class:`ihgmm.IhSC`, up to 8% of them
+    They assume right labels. With labels of :class:`ihgmm.IhSC`, up to 8% of them
     wrong, intervals for scales held the truth as often. :doc:`/inference` shows how
-    often they do, :doc:`/statistics` has the formulas.
+    often they do, and :doc:`/statistics` has the formulas.
 
-    Two rows have one inner product, which cannot separate scales from noise: their
-    scales are put in proportion to their norms, with infinite errors. A row alone has
+    Two rows have one inner product, which cannot separate scales from noise. Their
+    scales are set proportional to their norms, with infinite errors. A single row has
     scale 1 and noise level 0. A zero row has scale 0, noise level 0 and error 0.
 
     Examples

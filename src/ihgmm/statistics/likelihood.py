@@ -67,7 +67,7 @@ class Refinement:
 def refine_labels(
     X: Any, labels: Tall, n_clusters: int, *, max_iter: int = 100
 ) -> Refinement:
-    """Reassign rows to the centres that the other rows give, until nothing changes.
+    """Compare rows with the centres of the other rows until no label changes.
 
     X has been checked. The labels to start from are integers from 0 to
     ``n_clusters - 1``, every one in use; no cluster is ever emptied. A round, of which

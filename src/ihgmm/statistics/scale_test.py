@@ -193,8 +193,9 @@ def scale_heterogeneity_test(
 ) -> ScaleTest:
     """Test whether the rows of each cluster all have the same scale.
 
-    A small p-value says that individual scales are there; a large one that the
-    classical mixture, whose clusters have one scale each, describes the data as well.
+    If the scales of a cluster are equal, a classical method such as k-means is enough,
+    and sees lengths that :class:`ihgmm.IhSC` ignores. A small p-value means that scales
+    differ within clusters.
 
     Parameters
     ----------
@@ -224,9 +225,9 @@ def scale_heterogeneity_test(
     direction, and the test assumes that noise is correlated alike in all clusters.
     Where there is one cluster only, it assumes that entries of the noise are
     independent; ``ScaleTest.assumption`` says which. Noise along what all centres
-    have in common cannot be told from scales. Rows with a wrong label, and rows of
-    about ten counts or fewer, still look like scales. :doc:`/inference` has the rates,
-    :doc:`/statistics` the formulas.
+    have in common cannot be distinguished from scales. Rows with a wrong label, and
+    rows of about ten counts or fewer, still look like scales. :doc:`/inference` has the
+    rates, and :doc:`/statistics` the formulas.
 
     Examples
     --------

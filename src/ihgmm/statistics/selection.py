@@ -231,6 +231,10 @@ def select_n_clusters(
 ) -> ClusterCount:
     """Find the number of clusters.
 
+    No single rule finds the number of clusters in real data. So several criteria are
+    weighed, and the result names up to three plausible numbers and says how far to
+    rely on the first.
+
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
@@ -272,22 +276,22 @@ def select_n_clusters(
     -----
     Random signs on the entries of X destroy a low-rank signal and leave symmetric
     independent noise as it was. Eigenvalues of the Gram matrix of X above those of
-    flipped copies are signal [1]_; the directions found are taken out of X before it is
+    flipped copies are signal [1]_. The directions found are removed from X before it is
     flipped again, so that a strong signal does not hide a small cluster.
 
-    Directions are not yet clusters. ``method="auto"`` therefore looks at numbers from 2
-    upwards, in the two spaces in which :class:`ihgmm.IhSC` clusters, and from three
-    more sides: how far k-means fits the directions of rows better than those of noise
+    Directions are not yet clusters. ``method="auto"`` therefore judges numbers from 2
+    upwards by three more criteria, in the two spaces in which :class:`ihgmm.IhSC`
+    clusters: how much better k-means fits the directions of rows than those of noise
     with the same spread (a gap statistic [3]_ on the sphere); the prediction strength
     of halves of the rows [2]_; and the likelihood of a mixture with one shared
-    covariance, less twice the penalty of BIC. What they say is added up. They seldom
-    all agree on real data: ``plausible`` has up to three numbers, and ``confidence``
+    covariance, minus twice the penalty of BIC. Their support is added up. On real data
+    they seldom all agree: ``plausible`` has up to three numbers, and ``confidence``
     says how far to rely on the first.
 
-    A cluster is invisible, to this and to any other spectral method, when its signal is
-    lost in the noise, or when it has one row only. Where rows are many more than
-    features and X has more than 4 million entries, rows are drawn at random; clusters
-    with few of those rows can be missed. :doc:`/statistics` has the details.
+    A cluster is invisible to every spectral method if its signal is lost in the noise,
+    or if it has only one row. If there are many more rows than features and X has more
+    than 4 million entries, rows are drawn at random, and clusters with few of those
+    rows can be missed. :doc:`/statistics` has the details.
 
     References
     ----------

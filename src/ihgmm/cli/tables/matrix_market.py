@@ -15,8 +15,10 @@ NUMBERS = ("real", "double", "integer", "unsigned-integer", "pattern")
 MIRRORED = {"general": 0, "symmetric": 1, "hermitian": 1, "skew-symmetric": -1}
 
 
-def read_matrix_market(path: Path) -> Any:
-    """Return the matrix of a file: CSR if it lists entries, else an array.
+def read_matrix_market(path: Path) -> tuple[Any, bool]:
+    """Return the matrix of a file and whether it is sparse.
+
+    It is CSR if the file lists entries, else an array.
 
     A ValueError says what is wrong with it. The reader of scipy ends the process at
     some damaged files; this one takes twice its time, because pyarrow parses the lines
@@ -38,7 +40,7 @@ def read_matrix_market(path: Path) -> Any:
     if symmetry != "general" and n != p:
         raise ValueError(f"it is {symmetry}, and has {n} rows and {p} columns")
     if layout == "array":
-        return _array(_columns(body, ["x"], field)[0], n, p, symmetry)
+        return _array(_columns(body, ["x"], field)[0], n, p, symmetry), False
     # So few entries that nearly all rows or columns are empty: it is the size that is
     # wrong, and to make room for it could take all memory.
     if max(n, p) > 1000 * (size[2] + 1):
@@ -59,7 +61,7 @@ def read_matrix_market(path: Path) -> Any:
         off = i != j
         i, j = np.append(i, j[off]), np.append(j, i[off])
         values = np.append(values, mirror * values[off])
-    return sp.csr_array((values, (i - 1, j - 1)), shape=(n, p))
+    return sp.csr_array((values, (i - 1, j - 1)), shape=(n, p)), True
 
 
 def _kind(line: bytes) -> list[str]:

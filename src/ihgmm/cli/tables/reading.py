@@ -491,8 +491,7 @@ def _from_archive(path: Path, name: str | None = None) -> Any:
 def _read_mtx(path: Path, request: Request, memory: float) -> Table:
     request.refuse_names()
     with explain_damage(path, ValueError, EOFError, zlib.error):
-        X = read_matrix_market(path)
-    is_sparse = sp.issparse(X)
+        X, is_sparse = read_matrix_market(path)
     read = f"X = scipy.io.mmread({str(path)!r}){'.tocsr()' * is_sparse}"
     lines = ("import scipy.io", "", read)
     return _from_matrix(X, request, is_sparse=is_sparse, python=lines)

@@ -151,7 +151,7 @@ function factsOf(i) {
     `Cluster ${titleOf(cluster[i])}`,
     `Scale ${figure(scale[i])}`,
     `Size ${compact(size[i])}`,
-    `Confidence ${percent(confidence[i])}`,
+    `Certainty ${percent(certainty[i])}`,
   ];
   if (known) facts.push(`Known label ${short(knownOf(i))}`);
   return facts;

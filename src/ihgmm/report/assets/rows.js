@@ -16,7 +16,7 @@ const nRows = cluster.length;
 const nClusters = raw.nClusters;
 const scale = unpack(raw.scale);
 const size = Float64Array.from(scale, (v, i) => v * raw.lengths[cluster[i]]);
-const confidence = Float32Array.from(unpack(raw.confidence), (v) => v / 65535);
+const certainty = Float32Array.from(unpack(raw.certainty), (v) => v / 65535);
 const placeX = unpack(raw.x);
 const placeY = unpack(raw.y);
 const known = raw.known ? unpack(raw.known) : null;

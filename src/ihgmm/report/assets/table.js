@@ -6,7 +6,7 @@ const columns = [
   { title: "Cluster", key: () => cluster },
   { title: "Scale", key: () => scale },
   { title: "Size", key: () => size },
-  { title: "Confidence", key: () => confidence },
+  { title: "Certainty", key: () => certainty },
 ];
 if (known) columns.push({ title: "Known label", key: () => known });
 let found = null;
@@ -58,7 +58,7 @@ function showPage() {
     const kind = element("td");
     kind.append(element("span", String(cluster[i]), `chip c${cluster[i]}`));
     if (names[cluster[i]]) kind.append(" ", element("bdi", names[cluster[i]], "called"));
-    const figures = [figure(scale[i]), compact(size[i]), percent(confidence[i])];
+    const figures = [figure(scale[i]), compact(size[i]), percent(certainty[i])];
     row.append(name, kind, ...figures.map((text) => element("td", text, "number")));
     if (known) {
       const label = element("td");
@@ -102,12 +102,12 @@ function csvCell(text, exact) {
 function csv(rows) {
   const exact = byId("exact").checked;
   const named = hasNames();
-  const heads = `cluster${named ? ",name" : ""},scale,size,confidence${known ? ",known" : ""}`;
+  const heads = `cluster${named ? ",name" : ""},scale,size,certainty${known ? ",known" : ""}`;
   const lines = [`${csvCell(raw.idName, exact)},${heads}`];
   for (const i of rows) {
     const figures = [scale[i], size[i]].map((v) => Number(v.toPrecision(6)));
     const name = named ? `,${csvCell(names[cluster[i]], exact)}` : "";
-    let line = `${csvCell(nameOf(i), exact)},${cluster[i]}${name},${figures},${confidence[i].toFixed(4)}`;
+    let line = `${csvCell(nameOf(i), exact)},${cluster[i]}${name},${figures},${certainty[i].toFixed(4)}`;
     if (known) line += `,${csvCell(knownOf(i), exact)}`;
     lines.push(line);
   }

@@ -201,7 +201,7 @@ def check_matrix(
             f"The largest entry of X is {peak:.3g}, and {matrix.dtype} holds numbers "
             f"up to {float(info.max):.2g}. Divide X by a large number."
         )
-    if not reset:
+    if not reset and hasattr(estimator, "scales_"):  # which new rows will have too
         _check_size(peak, getattr(estimator, "cluster_centers_", None), info)
     factor = 1 / 2.0 ** float(np.clip(np.floor(np.log2(peak)), -1000, 1000))
     whole = known is matrix
@@ -292,8 +292,8 @@ def _check_finite(
         who = "ihgmm" if estimator is None else type(estimator).__name__
         what = "NaN" if np.isnan(value) else "infinity"
         remedy = (
-            'fill them in; for NaN, IhSC and IhGMM do with missing="fit", and IhGMM has '
-            "the errors of scales then (scale_errors_)"
+            'fill them in; for NaN, IhSC and IhGMM do with missing="fit", and IhGMM '
+            "has the errors of scales then (scale_errors_)"
         )
         if can_fill:
             remedy = 'fill them in (for NaN, missing="fit" does)'

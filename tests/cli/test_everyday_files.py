@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from command_line import fail, good, read
+from command_line import fail, good, invoke, read
 from typer.testing import CliRunner
 
 from ihgmm import make_ihgmm, open_data
@@ -345,3 +345,21 @@ def test_a_spreadsheet_needs_openpyxl(monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     message = fail("fit", "a.xlsx", "-k", "3", code=1)
     assert "a.xlsx needs the package openpyxl: pip install 'ihgmm[cli]'" in message
+
+
+def test_an_empty_cell_may_mean_none(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(2, size=60)
+    X = np.round(rng.lognormal(0, 1, (60, 1)) * np.eye(2)[kinds] * 50, 2)
+    frame = pd.DataFrame(np.hstack([X, X + 1]), columns=list("abcd"))
+    frame.insert(0, "Customer no.", np.arange(100, 160))
+    frame[frame == 0] = np.nan
+    frame.to_csv("shop.csv", index=False)
+    text = good("fit", "shop.csv", "-k", "2", "--missing", "zero", "-o", "labels.csv")
+    assert "Took 60 missing cells for 0." in text
+    assert "'Customer no.' (looks like ids" in text
+    found = pd.read_csv("labels.csv").cluster
+    assert misclassification_rate(kinds, found) == 0
+    done = invoke("fit", "shop.csv", "-k", "2")  # so many that it is a warning
+    assert "add --missing zero" in done.stderr

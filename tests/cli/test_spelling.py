@@ -48,7 +48,7 @@ def test_no_message_names_a_parameter_that_is_an_option():
         (
             "n_clusters='auto' took 5, and that is doubtful. Look at "
             "select_n_clusters(X).plot(), compare fits, and give n_clusters.",
-            "-k auto took 5, and that is doubtful. Look at ihgmm choose-k --plot, "
+            "-k auto took 5, and that is doubtful. Look at ihgmm choose-k --plot FILE, "
             "compare fits, and give -k.",
         ),
         ('take outliers="auto" or gram=full.', "take --outliers auto or --gram full."),

@@ -26,8 +26,8 @@ class RowReading:
     id_column: str | None = reading_option("Column with names of rows, for the output.")
     missing: str = reading_option(
         "Missing cells: auto (fill them in where the method can, and else leave out "
-        "their rows), fit (fill them in by a low-rank model of the data), drop (leave "
-        "out their rows), error (refuse them).",
+        "their rows), fit (fill them in by a low-rank model of the data), zero (an "
+        "empty cell means none), drop (leave out their rows), error (refuse them).",
         "auto",
         words=HANDLING,
     )

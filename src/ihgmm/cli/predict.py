@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from ihgmm import SphericalKMeans
 from ihgmm._checks import complete_matrix
+from ihgmm._text import counted
 from ihgmm.cli import output as out
 from ihgmm.cli.data import RowReading
 from ihgmm.cli.describing import (
@@ -110,7 +111,7 @@ def predict(
         notes=[*table.notes, *remarks],
         labels_file=output,
     )
-    screen.say(f"{data}: {n:,} rows placed by {model} ({kind})", "bold")
+    screen.say(f"{data}: {counted(n, 'row')} placed by {model} ({kind})", "bold")
     screen.notes(table.notes)
     print_clusters(screen, clusters)
     out.print_labels(screen, n, comparison, output, remarks)

@@ -138,8 +138,8 @@ def _remedy(X: Any) -> str:
         if "data" in X:  # as data sets of scikit-learn have it
             return "the matrix in it: X['data']"
         return (
-            "its columns as a data frame: pandas.DataFrame(X), or as.matrix(X) where it "
-            "comes from R"
+            "its columns as a data frame: pandas.DataFrame(X), or in R a matrix: "
+            "as.matrix(X)"
         )
     if isinstance(X, Iterator):
         return "its rows as an array, since they can be read once only: list(X)"

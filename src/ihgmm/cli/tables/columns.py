@@ -223,7 +223,7 @@ def _style_phrase(names: list[str], columns: dict[str, Any], point: str) -> str:
 
 def _looks_like_ids(name: str, column: Any, values: np.ndarray) -> bool:
     """Return whether a column is named as ids are, and holds different integers."""
-    pattern = r"((?i:^|.*[ _.\-])(?i:u?u?id|key)|.*[a-z]I[Dd])$"
+    pattern = r"((?i:^|.*[ _.\-])(?i:u?u?id|key|no|nr|number)\.?|.*[a-z]I[Dd])$"
     # Programs name a column of row numbers so.
     row_numbers = name.lower() in ("", "index", "unnamed: 0")
     return bool(

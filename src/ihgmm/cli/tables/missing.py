@@ -1,4 +1,4 @@
-"""Missing cells: refused, kept to be filled in, or their rows left out."""
+"""Missing cells: refused, filled in, taken for zeros, or their rows left out."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ihgmm._text import counted, percent
 from ihgmm.cli.tables.cells import Cells
 from ihgmm.cli.tables.table import Note, Request, Table, quote
 
-HANDLING = ("auto", "fit", "drop", "error")
+HANDLING = ("auto", "fit", "zero", "drop", "error")
 
 
 def handle_missing(
     table: Table, request: Request, handling: str, cells: Cells
 ) -> Table:
-    """Refuse missing cells, leave out the rows that have them, or keep and count them.
+    """Refuse missing cells, fill them in, or leave out the rows that have them.
 
     ``handling`` is one of :data:`HANDLING` but ``"auto"``.
     """
@@ -30,8 +30,11 @@ def handle_missing(
         part = total / (n * len(gaps))
         text = f"Filled in {counted(total, 'missing cell')} ({percent(part)}), {where}."
         # Beyond a fifth results may not speak for the data.
-        note = Note(text, loud=part > 0.2)
+        hint = f"{text} If an empty cell means none, add --missing zero."
+        note = Note(hint, text, loud=part > 0.2)
         return replace(table, notes=[*table.notes, note], has_missing=True)
+    if handling == "zero":
+        return _with_zeros(table, cells)
     missing = None if table.on_disk else np.isnan(table.X)
     cure = None
     # A model has its columns: none can be left out, nor can one without a name.
@@ -62,6 +65,20 @@ def handle_missing(
     select = "X.dropna()" if table.is_mixed else "X[(X == X).all(axis=1)]"
     lines = (*table.python, f"X = {select}") if table.python else ()
     return replace(table, **kept, notes=[*table.notes, note], python=lines)
+
+
+def _with_zeros(table: Table, cells: Cells) -> Table:
+    """Return the table with 0 in the place of missing cells."""
+    if table.on_disk:
+        raise ValueError(
+            f"{table.source}: --missing zero takes a table that is in memory; raise "
+            "--memory, or write the zeros to the file."
+        )
+    X = np.where(np.isnan(table.X), 0.0, table.X)
+    note = Note(f"Took {counted(int(cells.gaps.sum()), 'missing cell')} for 0.")
+    fill = "X.fillna(0)" if table.is_mixed else "np.nan_to_num(X)"
+    lines = (*table.python, f"X = {fill}") if table.python else ()
+    return replace(table, X=X, notes=[*table.notes, note], python=lines)
 
 
 def _places(

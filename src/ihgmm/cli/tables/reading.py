@@ -81,7 +81,7 @@ def read_table(
         missing = "fit" if fills else "drop"
     cells = examine(table)
     complete = handle_missing(table, request, missing, cells)
-    if complete.X.shape[0] < table.X.shape[0] and not table.on_disk:
+    if complete.X is not table.X and not table.on_disk:
         cells = examine(complete)
     table = leave_out_constants(complete, request, cells)
     return describe_columns(table) if has_choice or table.left_out else table

@@ -350,7 +350,7 @@ def test_what_a_file_cannot_hold(tmp_path):
 
 def test_a_file_stored_by_columns(tmp_path):
     adata = on_disk(tmp_path, sp.csc_matrix)
-    with pytest.raises(ValueError, match="stored by columns; store it by rows"):
+    with pytest.raises(ValueError, match=r"is stored by columns \(CSC\), so that"):
         ihsc(adata, 3)
     adata.file.close()
 

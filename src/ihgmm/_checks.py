@@ -23,6 +23,7 @@ from ihgmm.matrix import (
     recognize,
     to_host,
 )
+from ihgmm.matrix.kinds import NA_OF_R
 from ihgmm.matrix.tall import Groups, few_rows, number, sorted_integers
 from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.whitening import NOISES, looks_like_counts
@@ -290,7 +291,10 @@ def _check_finite(
     if count:
         who = "ihgmm" if estimator is None else type(estimator).__name__
         what = "NaN" if np.isnan(value) else "infinity"
-        remedy = "fill them in (for NaN, sklearn.impute.SimpleImputer does)"
+        remedy = (
+            'fill them in; for NaN, IhSC and IhGMM do with missing="fit", and IhGMM has '
+            "the errors of scales then (scale_errors_)"
+        )
         if can_fill:
             remedy = 'fill them in (for NaN, missing="fit" does)'
         raise ValueError(
@@ -402,6 +406,10 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
     if array.dtype.kind in "fM" and np.isnan(array).any():
         missing = "NaN" if array.dtype.kind == "f" else "NaT"
         raise ValueError(f"{name} contains {missing}; give every row a label.")
+    if array.dtype == np.int32 and array.min() == NA_OF_R:
+        raise ValueError(
+            f"{name} contains {NA_OF_R}, the NA of R; give every row a label."
+        )
     if n_samples is not None and len(array) != n_samples:
         raise ValueError(
             f"{name} has {len(array)} entries and X has {n_samples} rows; give one "

@@ -54,7 +54,11 @@ def atomic_write(
 
 
 def regular_target(path: str | os.PathLike[str]) -> Path:
-    """Return the file to write, past symbolic links; raise if it can be no file."""
+    """Return the file to write, past symbolic links; raise if it can be no file.
+
+    ``~`` is the home folder, as in a shell.
+    """
+    path = os.path.expanduser(path)
     try:
         kind = os.stat(path).st_mode
     except OSError:  # there is none, or it cannot be reached: writing will say why

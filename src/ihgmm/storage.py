@@ -301,7 +301,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 def load_saved(path: str | os.PathLike[str]) -> SavedModel:
     """Read a model, and what the fit was told of the data."""
     try:
-        return _restored(*_unpack(Path(path)))
+        return _restored(*_unpack(Path(path).expanduser()))
     except StorageError as error:
         raise StorageError(f"{path}: {error}") from error
 

@@ -54,6 +54,7 @@ def with_thousands(path):
 
 def with_decimal_commas(path):
     table, kinds = customers()
+    table = table.rename(columns={"revenue": "revenue, EUR"})
     table.to_csv(path, index=False, sep=";", decimal=",")
     return kinds, ["Read commas as decimal points."]
 
@@ -192,6 +193,32 @@ def test_columns_without_a_natural_zero_are_centred():
     table.iloc[[7]].to_csv("one.csv", index=False)
     good("predict", "model.npz", "one.csv", "-o", "one.out.csv")
     assert read("one.out.csv")[0]["cluster"] == labels[7]
+
+
+@pytest.mark.parametrize("how", ["none", "auto", "scale", "standardize"])
+@pytest.mark.parametrize("missing", ["fit", "drop"])
+def test_what_is_printed_gives_the_same_matrix(how, missing):
+    frame, _ = customers()
+    frame["temperature"] = 37 + np.random.default_rng(0).normal(0, 0.4, len(frame))
+    frame.insert(3, "year", 2024)
+    frame["a very long name " * 20] = frame["miles"] ** 2
+    frame = frame.mask(np.random.default_rng(1).random(frame.shape) < 0.03)
+    array = frame.to_numpy()
+    frame.to_csv("a.csv", index=False, sep=";", decimal=",")
+    np.save("a.npy", array)
+    anndata.AnnData(array).write_h5ad("a.h5ad")
+    table = pd.concat([frame] * 2, axis=1)
+    table.to_csv("wide.csv", index=False)
+    requests = [
+        Request(name)
+        for name in ("wine", "demo", "a.csv", "a.npy", "a.h5ad", "wide.csv")
+    ]
+    columns = ["miles", "temperature", "hours"]
+    for request in (*requests, Request("a.csv", columns=columns)):
+        table = prepare(read_table(request, missing=missing), how)
+        space = {}
+        exec("\n".join(table.python), space)
+        np.testing.assert_allclose(np.asarray(space["X"]), table.X, rtol=1e-9)
 
 
 @pytest.mark.parametrize("data", ["iris", "digits"])

@@ -16,6 +16,7 @@ from ihgmm import (
     SDPKMeans,
     SphericalKMeans,
     TwoComponentLloyd,
+    estimate_parameters,
     make_ihgmm,
 )
 from ihgmm.metrics import exact_recovery
@@ -38,7 +39,7 @@ def with_entry(value, storage=np.asarray):
 )
 def test_not_finite(Estimator, storage, value, name):
     can_fill = "missing" in Estimator().get_params()
-    remedy = 'missing="fit" does' if can_fill else "SimpleImputer does"
+    remedy = 'missing="fit" does' if can_fill else "IhGMM has the errors of scales"
     message = (
         f"Input X contains {name} at row 5, column 2 .* in all: 1.*"
         f"{Estimator.__name__} does not accept them: drop .*{remedy}"
@@ -372,3 +373,15 @@ def test_a_fit_that_is_interrupted_leaves_what_was_there():
         model.fit(GOOD)
     with pytest.raises(NotFittedError):
         model.predict(GOOD)
+
+
+def test_the_na_of_r_among_whole_numbers():
+    X = np.arange(60, dtype=np.int32).reshape(20, 3)
+    X[4, 1] = np.iinfo(np.int32).min
+    for data in (X, pd.DataFrame(X)):
+        with pytest.raises(ValueError, match=r"-2147483648, which is how R stores NA"):
+            IhSC(2, missing="fit").fit(data)
+    labels = np.zeros(20, dtype=np.int32)
+    labels[3] = np.iinfo(np.int32).min
+    with pytest.raises(ValueError, match=r"labels contains -2147483648, the NA of R"):
+        estimate_parameters(X[:, [0, 2]].astype(float), labels)

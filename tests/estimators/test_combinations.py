@@ -96,7 +96,10 @@ def test_a_signed_fit_is_judged_on_one_side():
     X = scales[:, None] * centers[np.arange(200) % 4]
     X += rng.standard_normal(X.shape)
     model = IhSC(4, signed=True, random_state=0).fit(X)
-    facts = Facts(model, X, ids=None, id_name=None, features=None, known=None)
+    nothing = dict.fromkeys(
+        ("ids", "id_name", "features", "known", "names", "original")
+    )
+    facts = Facts(model, X, **nothing)
     assert facts.diagnosis.verdict is Verdict.SEPARATED
     turned = X * np.sign(model.scales_)[:, None]
     assert diagnose(turned, model.labels_).verdict is Verdict.SEPARATED

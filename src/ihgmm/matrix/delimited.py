@@ -125,12 +125,12 @@ def first_rows(
 
 
 def choose_delimiter(line: bytes, suffix: str) -> str:
-    """Return ``";"`` or a tab where the first line has that and not the usual one."""
+    """Return ``";"`` or a tab where the first line has more of them than of the usual.
+
+    Names may have commas in them, as in ``revenue, EUR``.
+    """
     usual = DELIMITERS.get(suffix, ",")
-    for other in (";", "\t"):
-        if other.encode() in line and usual.encode() not in line:
-            return other
-    return usual
+    return max((usual, ";", "\t"), key=lambda word: line.count(word.encode()))
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

@@ -93,6 +93,22 @@ def _refuse(X: Any) -> None:
             f"X is of {dtype}: times, which have no zero; give numbers, such as the "
             "days since some date."
         )
+    if _has_na_of_r(X):
+        raise ValueError(
+            f"X holds {NA_OF_R}, which is how R stores NA among whole numbers; in R, "
+            'write storage.mode(X) <- "double" first.'
+        )
+
+
+NA_OF_R = -(2**31)
+
+
+def _has_na_of_r(X: Any) -> bool:
+    """Tell whether whole numbers, of an array or of columns, have R's NA among them."""
+    if hasattr(X, "select_dtypes"):
+        X = X.select_dtypes("int32").to_numpy()
+    whole = getattr(X, "dtype", None) == np.int32 and getattr(X, "size", 0) > 0
+    return whole and bool(X.min() == NA_OF_R)
 
 
 def _remedy(X: Any) -> str:
@@ -121,7 +137,10 @@ def _remedy(X: Any) -> str:
     if isinstance(X, Mapping):
         if "data" in X:  # as data sets of scikit-learn have it
             return "the matrix in it: X['data']"
-        return "its columns as a data frame: pandas.DataFrame(X)"
+        return (
+            "its columns as a data frame: pandas.DataFrame(X), or as.matrix(X) where it "
+            "comes from R"
+        )
     if isinstance(X, Iterator):
         return "its rows as an array, since they can be read once only: list(X)"
     if isinstance(X, Set):

@@ -229,7 +229,7 @@ def _check_target(path: Any) -> Path | None:
     """Return the file to write, if any; refuse it before any work is done."""
     if path is None:
         return None
-    target = Path(path)
+    target = Path(path).expanduser()
     if target.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"path={str(path)!r}: give a name that ends in .html.")
     regular_target(target)

@@ -266,8 +266,12 @@ def _python(
     """Return the lines that take the same columns of a frame of pandas."""
     others = [name for name in names if name not in used]
     select = f"[{list(used)}]"
-    if len(used) > 8 > len(others):
+    in_order = list(used) == [name for name in names if name in used]
+    if in_order and len(used) > 8 > len(others):
         select = f".drop(columns={others})" if others else ""
+    if len(select) > 300:  # of many names, or long ones
+        places = {name: place for place, name in enumerate(names)}
+        select = f".iloc[:, {[places[name] for name in used]}]"
     lines = ["import pandas as pd", "", f"X = {read}{select}"]
     for style in {each.style for each in used.values() if each.style}:
         styled = [name for name, each in used.items() if each.style == style]
@@ -275,7 +279,10 @@ def _python(
         change = f'.astype(str).str.replace({strip}, "", regex=True)'
         if style.decimal_point == ",":
             change += '.str.replace(",", ".")'
-        lines += [f"for name in {styled}:", f"    X[name] = X[name]{change}"]
+        these = str(styled)
+        if len(these) > 300:
+            these = f"X.columns[{[j for j, name in enumerate(used) if name in styled]}]"
+        lines += [f"for name in {these}:", f"    X[name] = X[name]{change}"]
     styled_at_all = any(each.style for each in used.values())
     if styled_at_all or any(np.isnan(values).any() for values in numbers.values()):
         # Cells without a number, and those that are no numbers, are NaN.

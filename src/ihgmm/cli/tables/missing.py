@@ -59,7 +59,7 @@ def handle_missing(
     labels = None if table.labels is None else table.labels[~rows]
     X = table.X.keep(np.flatnonzero(~rows)) if table.on_disk else table.X[~rows]
     kept = {"X": X, "ids": table.ids[~rows], "labels": labels}
-    select = "X.dropna()" if table.is_mixed else "X[~np.isnan(X).any(axis=1)]"
+    select = "X.dropna()" if table.is_mixed else "X[(X == X).all(axis=1)]"
     lines = (*table.python, f"X = {select}") if table.python else ()
     return replace(table, **kept, notes=[*table.notes, note], python=lines)
 

@@ -132,21 +132,19 @@ def _describe(
 
 def _python(table: Table, has_offset: np.ndarray) -> tuple[str, ...]:
     """Return the lines that do the same in Python."""
-    if table.is_sparse:
-        return (
-            "from sklearn.preprocessing import StandardScaler",
-            "X = StandardScaler(with_mean=False).fit_transform(X)",
-        )
-    deviation = "X.std(ddof=0)" if table.is_mixed else "np.nanstd(X, axis=0)"
-    mean = "X.mean()" if table.is_mixed else "np.nanmean(X, axis=0)"
+    if not table.is_mixed:  # an array, which may be sparse
+        scaler = f"StandardScaler(with_mean={bool(has_offset.all())})"
+        imported = "from sklearn.preprocessing import StandardScaler"
+        return (imported, f"X = {scaler}.fit_transform(X)")
     if has_offset.all():
-        return (f"X = (X - {mean}) / {deviation}",)
-    scaled = f"X = X / {deviation}"
+        return ("X = (X - X.mean()) / X.std(ddof=0)",)
+    scaled = "X = X / X.std(ddof=0)"
     if not has_offset.any():
         return (scaled,)
     assert table.names is not None  # only tables have columns of both kinds
     names = [name for name, far in zip(table.names, has_offset, strict=True) if far]
-    if "import pandas as pd" in table.python:
-        return (scaled, f"X[{names}] -= X[{names}].mean()")
+    by_name = f"X[{names}] -= X[{names}].mean()"
+    if "import pandas as pd" in table.python and len(by_name) <= 300:
+        return (scaled, by_name)
     places = [int(j) for j in np.flatnonzero(has_offset)]
     return (scaled, f"X.iloc[:, {places}] -= X.iloc[:, {places}].mean()")

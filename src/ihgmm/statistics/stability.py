@@ -56,7 +56,7 @@ def stable_count(
 def _signed_count(vector: np.ndarray) -> int:
     """Return 2 if rows lie on both sides of zero, beyond a few that noise put there."""
     energy = np.square(vector, dtype=np.float64)
-    share = energy[vector < 0].sum() / energy.sum()
+    share = energy[vector < 0].sum() / (energy.sum() or 1.0)
     return 2 if min(share, 1 - share) > 0.05 else 1
 
 

@@ -201,7 +201,7 @@ def check_matrix(
             f"The largest entry of X is {peak:.3g}, and {matrix.dtype} holds numbers "
             f"up to {float(info.max):.2g}. Divide X by a large number."
         )
-    if not reset and hasattr(estimator, "scales_"):  # which new rows will have too
+    if not reset and not getattr(estimator, "_centers_are_directions", False):
         _check_size(peak, getattr(estimator, "cluster_centers_", None), info)
     factor = 1 / 2.0 ** float(np.clip(np.floor(np.log2(peak)), -1000, 1000))
     whole = known is matrix
@@ -225,7 +225,8 @@ def _check_size(peak: float, centers: Any, info: Any) -> None:
     if centers is None:
         return
     size = float(np.abs(to_host(centers)).max())
-    far = float(info.max) ** (2 / 3)  # squares of quotients would overflow
+    # Squares of quotients are taken in float64, and cubes of their roots in the type.
+    far = min(float(info.max) ** (2 / 3), 1e150)
     if size > 0 and not 1 / far < peak / size < far:
         raise ValueError(
             f"The largest entry of X is {peak:.3g}, and centres of the fit have "

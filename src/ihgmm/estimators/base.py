@@ -523,7 +523,12 @@ class DistanceClusterer(CenterClusterer):
 
     def _distances(self, X: Matrix) -> Tall:
         """Return the distance of each row to each cluster centre."""
-        centers = (to_host(self.cluster_centers_) / X.unit).astype(X.dtype)
+        centers = to_host(self.cluster_centers_)
+        size = float(np.abs(centers).max())
+        if size / X.unit > np.sqrt(float(np.finfo(X.dtype).max)) / 1e6:
+            # Beside centres so large, in the unit of the rows squares would overflow.
+            X = X.rescaled(max(X.unit / size, 1e-300))
+        centers = (centers / X.unit).astype(X.dtype)
         work = partial(_distance_block, self._light(), as_matrix(centers))
         return X.sweep(work)[0][0] * float(X.unit)
 

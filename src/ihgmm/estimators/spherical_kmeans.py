@@ -86,6 +86,8 @@ class SphericalKMeans(Weighted, CosineClusterer):
         "tol": partial(check_number, least=0),
     }
 
+    _centers_are_directions = True  # with which rows of any size are compared
+
     def __init__(
         self,
         n_clusters: int = 8,

@@ -148,6 +148,8 @@ def to_device(a: Any, like: Tall) -> Tall:
         return a
     # Torch warns of arrays that are read-only.
     a = np.require(a, requirements=["C", "W"])
+    if min(a.strides, default=0) < 0:  # along an axis of one, and torch takes none
+        a = a.copy()
     dtype = widest(like) if a.dtype == np.float64 else None
     return namespace(like).asarray(a, dtype=dtype, device=compat.device(like))
 

@@ -172,7 +172,7 @@ class Embedding:
         those of the rows.
         """
         p, m = self.directions.shape
-        lengths, live = self.lengths, (self.weights > 0) & (self.eigenvalues != 0)
+        lengths, live = self.lengths, (self.weights > 0) & (self.eigenvalues**2 > 0)
         if p <= m or not live.any():
             return 0.0
         own = sqnorms * row_factors(sqnorms, self.longest) ** 2

@@ -222,7 +222,8 @@ def _covariance_of(
     S = level * np.eye(units.shape[1])
     for _ in range(100):
         before, S = S, np.zeros_like(S)
-        inverse = np.linalg.inv(before)
+        # Where rows are few, some directions hold nothing: a ridge far below noise.
+        inverse = np.linalg.inv(before + 1e-6 * level * np.eye(len(before)))
         for unit, moment, size in zip(units, moments, sizes, strict=True):
             hidden = unit @ inverse @ unit
             if hidden <= 0:

@@ -131,8 +131,10 @@ def leading_covariance(
     inside = np.trace(tall_dot(Y := (X @ span) * root[:, None], Y))
     all_squares = number(namespace(counts).sum(counts * X.sqnorms))
     total = max(all_squares - inside, 0.0) / max(n, 1)
+    if n <= n_clusters:
+        return Covariance.none(p)
     m, level, ratios = _standing_out(squares / max(n, 1), total, p - span.shape[1], n)
-    if level <= 0 or n <= n_clusters:
+    if level <= 0:
         return Covariance.none(p)
     L = np.hstack([span, outside[:, :m]])
     _, (moments,) = X.sweep(partial(_moments, L, n_clusters), labels, counts)

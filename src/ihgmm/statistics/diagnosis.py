@@ -429,7 +429,8 @@ def _calibrated(
     real sets, with labels of three methods; those of one half of the sets do as well on
     the other. ``benchmarks/trust.py`` has the table.
     """
-    evidence = directions * k**2 * np.clip(gap, 1.0, 100.0)
+    # Without noise beside the clusters there is no gap to speak of.
+    evidence = directions * k**2 * np.clip(np.nan_to_num(gap, nan=1.0), 1.0, 100.0)
     trust = float(expit(0.74 * np.log(evidence) - 3.84))
     # Without any doubt among n rows, there may still be a quarter of a row.
     doubt = (refit_error * n_live + 0.25) / (n_live + 0.5)
@@ -439,6 +440,8 @@ def _calibrated(
     sure = clip(support, 0.01, 0.99)
     scores = 0.4 * trust * xp.log(sure / (1 - sure))
     some = to_host(scores[::step])[to_host(live[::step])]
+    if len(some) == 0 or np.isnan(error):  # no row to judge by
+        return xp.full_like(support, 1 / k)
     shift = float(
         brentq(lambda shift: expit(-some - shift).mean() - error, -50.0, 50.0)
     )

@@ -136,7 +136,7 @@ def excess(lengths: Tall, typical: float) -> Tall:
     """Return ``(typical / lengths)**2``, 100 at most."""
     # Directions of rows ten times shorter than usual are noise, and that is enough.
     typical = typical if typical > 1e-290 else 1.0  # no row has a length
-    return (typical / clip(lengths, typical / 10, None)) ** 2
+    return (typical / clip(widen(lengths), typical / 10, None)) ** 2
 
 
 def _learn(

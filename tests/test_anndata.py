@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from ihgmm import IhSC, __version__, diagnose, make_ihgmm
 from ihgmm.anndata import ihsc
 from ihgmm.metrics import exact_recovery
+from ihgmm.plotting import plot_embedding
 
 STORES = {
     "dense": np.asarray,
@@ -370,3 +371,9 @@ def test_outliers():
     assert (adata.obs["ihsc"] == "-1").sum() == 4
     assert adata.obs["ihsc_outlier_score"][:4].min() > 4
     assert adata.obs["ihsc_size"].isna().sum() == 4
+
+
+def test_an_anndata_is_no_labels():
+    adata = anndata.AnnData(np.ones((20, 3)))
+    with pytest.raises(TypeError, match=r"is of type AnnData, .* adata.obs\['ihsc'\]"):
+        plot_embedding(adata)

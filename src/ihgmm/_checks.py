@@ -420,7 +420,12 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
 
 
 def _check_held(name: str, labels: Any) -> None:
-    """Raise if labels are a tensor that has a shape and no numbers."""
+    """Raise if labels are a tensor that has a shape and no numbers, or an AnnData."""
+    if hasattr(labels, "obs") and hasattr(labels, "n_obs"):
+        raise TypeError(
+            f"{name} is of type {type(labels).__name__}, in which NumPy would search "
+            "for labels without end; give a column of it, such as adata.obs['ihsc']."
+        )
     if getattr(getattr(labels, "device", None), "type", "") == "meta":
         raise ValueError(
             f"{name} is a tensor on meta: it has a shape and no labels; give one that "

@@ -241,14 +241,18 @@ def _total(sqnorms: Tall, least: float) -> float:
     return number(xp.sum(xp.where(faint, xp.full_like(sqnorms, np.inf), sqnorms)))
 
 
-def complete_matrix(X: Any, model: Any, *, of_fit: bool = True) -> Matrix:
+def complete_matrix(
+    X: Any, model: Any, *, of_fit: bool = True, whitened: bool = False
+) -> Matrix:
     """Return data in their own units, missing cells filled as a fitted model does.
 
-    Rows of the fit that point away from their centre are turned round.
+    Rows of the fit that point away from their centre are turned round. With
+    ``whitened``, rows and columns are weighed as the model does: labels are judged by
+    what they were made from.
     """
     data = check_matrix(X, missing=getattr(model, "missing", None))
     for change in getattr(model, "preparation_", ()):
-        data = change(data) if isinstance(change, Filler) else data
+        data = change(data) if whitened or isinstance(change, Filler) else data
     if of_fit and getattr(model, "signed", False):
         signs = np.where(to_host(model.scales_) < 0, -1.0, 1.0)
         if len(signs) == data.shape[0]:

@@ -127,7 +127,7 @@ def ihsc(
     _check_key(adata, key_added, use_rep, places)
     model = IhSC(n_clusters, random_state=random_state, **options).fit(X)
     labels, centers = to_host(model.labels_), to_host(model.cluster_centers_)
-    data = complete_matrix(X, model)
+    data = complete_matrix(X, model, whitened=True)
     diagnosis = diagnose(data, labels, gram=model.gram, clip=model.clip)
     params = {**model.get_params(), "layer": layer, "use_rep": use_rep}
     # A generator cannot be stored, and None says nothing.

@@ -65,7 +65,7 @@ def describe_fit(model: Any, table: Table) -> Description:
         estimates = estimate_parameters(data, labels, k)
         known = estimates.scales, estimates.centers, estimates.noise_levels
     scales, centers, levels = (to_host(each).astype(float) for each in known)
-    diagnosis = judge_labels(data, labels, model)
+    diagnosis = judge_labels(table.X, labels, model)
     figures = Figures(
         scales,
         scales * np.minimum(row_lengths(centers), np.finfo(float).max)[labels],
@@ -82,8 +82,11 @@ def describe_fit(model: Any, table: Table) -> Description:
     return Description(figures, clusters, diagnosis, cautions)
 
 
-def judge_labels(data: Matrix, labels: np.ndarray, model: Any) -> Diagnosis:
+def judge_labels(
+    X: Any, labels: np.ndarray, model: Any, *, of_fit: bool = True
+) -> Diagnosis:
     """Ask the data how far labels of a model can be trusted."""
+    data = complete_matrix(X, model, of_fit=of_fit, whitened=True)
     usual = {"PSC": "full", "SphericalKMeans": "cosine"}.get(type(model).__name__)
     gram: Any = getattr(model, "gram", usual or "hollow")
     return diagnose(data, labels, gram=gram, clip=getattr(model, "clip", None))

@@ -137,5 +137,5 @@ def _figures(estimator: Any, X: Any, labels: np.ndarray) -> Figures:
         scales = np.full(n, np.nan)
     certainty = np.full(n, np.nan)
     if (labels >= 0).sum() >= 10 * k:  # else clusters of these rows would not show
-        certainty = certainties(judge_labels(data, labels, estimator))
+        certainty = certainties(judge_labels(X, labels, estimator, of_fit=False))
     return Figures(scales, sizes, certainty, outlier_scores(estimator, n, data))

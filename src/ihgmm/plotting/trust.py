@@ -73,7 +73,7 @@ def _certainty(model: Any, X: Any, given: Any, clusters: Clusters) -> np.ndarray
             )
         return values
     if X is not None:
-        data = complete_matrix(X, model)
+        data = complete_matrix(X, model, whitened=True)
         return to_host(diagnose(data, clusters.codes).certainty)
     if hasattr(model, "memberships_"):
         memberships = fitted(model, "memberships_", "plot_confidence")

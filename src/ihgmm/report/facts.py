@@ -109,9 +109,11 @@ class Facts:
         usual = {"PSC": "full", "SphericalKMeans": "cosine"}.get(self.method, "hollow")
         gram: Any = getattr(model, "gram", usual)
         clip = getattr(model, "clip", None)
-        self.diagnosis = diagnose(
-            data, labels, gram=gram, clip=clip, estimates=estimates
-        )
+        judged: Any = estimates
+        rows = data
+        if getattr(model, "whiten", None) is not None:
+            rows, judged = only(complete_matrix(X, model, whitened=True), inside), None
+        self.diagnosis = diagnose(rows, labels, gram=gram, clip=clip, estimates=judged)
         self.cautions = [
             caution_text(caution, [*map(shorten, self.features)])
             for caution in self.diagnosis.cautions

@@ -1,0 +1,24 @@
+"""A fit with whitening, and what is said of its labels."""
+
+import numpy as np
+import pytest
+
+from ihgmm import IhSC
+from ihgmm.metrics import misclassification_rate
+from ihgmm.report.facts import Facts
+
+NOTHING = dict.fromkeys(("ids", "id_name", "features", "known", "names", "original"))
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_labels_of_whitened_counts_are_judged_on_whitened_rows(seed):
+    rng = np.random.default_rng(seed)
+    rates = rng.gamma(0.3, 1, 300) * np.exp(rng.normal(0, 0.6, (4, 300)))
+    rates /= rates.sum(axis=1, keepdims=True)
+    kinds, depths = rng.integers(4, size=600), np.exp(rng.normal(4.6, 0.5, (600, 1)))
+    X = rng.poisson(depths * rates[kinds]).astype(float)
+    X = X[:, X.any(axis=0)]
+    model = IhSC(4, whiten="counts", random_state=0).fit(X)
+    expected = Facts(model, X, **NOTHING).diagnosis.expected_error
+    true = misclassification_rate(kinds, model.labels_)
+    assert abs(expected - true) < 0.01  # raw counts say 3 to 5% more

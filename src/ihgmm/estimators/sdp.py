@@ -133,6 +133,10 @@ class SDPKMeans(DistanceClusterer):
         "gram": partial(check_choice, choices=("full", "cosine")),
     }
 
+    @property
+    def _centers_are_directions(self) -> bool:
+        return self.gram == "cosine"
+
     def __init__(
         self,
         n_clusters: int = 8,

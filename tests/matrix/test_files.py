@@ -384,3 +384,10 @@ def test_arrays_of_numpy(tmp_path):
     X = np.arange(12.0).reshape(4, 3)
     np.save(tmp_path / "x.npy", X)
     assert_array_equal(open_data(tmp_path / "x.npy", dtype="float32").toarray(), X)
+
+
+def test_a_header_that_is_no_row(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"\r\r\n1,2\n3,4\n")
+    with pytest.raises(ValueError, match=r"a\.csv: its header cannot be read"):
+        open_data(path)

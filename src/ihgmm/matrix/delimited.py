@@ -253,12 +253,15 @@ def _names(header: bytes, delimiter: str, path: Any) -> list[str]:
             f"{path} has names of columns that are not UTF-8 ({error}); save it as "
             "UTF-8."
         ) from None
-    from pyarrow import BufferReader, csv
+    from pyarrow import ArrowInvalid, BufferReader, csv
 
     # Python's own reader refuses long cells, and the parser rows beyond its block.
     options = csv.ReadOptions(block_size=min(len(header) + 1, LARGEST_BLOCK))
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    return list(csv.read_csv(BufferReader(header), options, parse).column_names)
+    try:
+        return list(csv.read_csv(BufferReader(header), options, parse).column_names)
+    except ArrowInvalid as error:
+        raise ValueError(f"{path}: its header cannot be read: {error}") from error
 
 
 # Where rows begin

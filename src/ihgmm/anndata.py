@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ihgmm import IhSC, __version__
-from ihgmm._checks import complete_matrix
 from ihgmm.matrix import to_host
-from ihgmm.statistics.diagnosis import diagnose
+from ihgmm.statistics.diagnosis import diagnose_fit
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -127,8 +126,7 @@ def ihsc(
     _check_key(adata, key_added, use_rep, places)
     model = IhSC(n_clusters, random_state=random_state, **options).fit(X)
     labels, centers = to_host(model.labels_), to_host(model.cluster_centers_)
-    data = complete_matrix(X, model, whitened=True)
-    diagnosis = diagnose(data, labels, gram=model.gram, clip=model.clip)
+    diagnosis = diagnose_fit(model, X, labels)
     params = {**model.get_params(), "layer": layer, "use_rep": use_rep}
     # A generator cannot be stored, and None says nothing.
     kinds = (str, bool, int, float, np.number)

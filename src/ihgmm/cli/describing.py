@@ -16,7 +16,7 @@ from ihgmm.cli.tables.table import Table
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.tall import row_lengths
 from ihgmm.statistics.contrasts import telling_features
-from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose
+from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose_fit
 from ihgmm.statistics.estimation import estimate_parameters
 
 
@@ -65,7 +65,7 @@ def describe_fit(model: Any, table: Table) -> Description:
         estimates = estimate_parameters(data, labels, k)
         known = estimates.scales, estimates.centers, estimates.noise_levels
     scales, centers, levels = (to_host(each).astype(float) for each in known)
-    diagnosis = judge_labels(table.X, labels, model)
+    diagnosis = diagnose_fit(model, table.X, labels)
     figures = Figures(
         scales,
         scales * np.minimum(row_lengths(centers), np.finfo(float).max)[labels],
@@ -80,16 +80,6 @@ def describe_fit(model: Any, table: Table) -> Description:
     names = table.names
     cautions = [in_shell(caution_text(each, names)) for each in diagnosis.cautions]
     return Description(figures, clusters, diagnosis, cautions)
-
-
-def judge_labels(
-    X: Any, labels: np.ndarray, model: Any, *, of_fit: bool = True
-) -> Diagnosis:
-    """Ask the data how far labels of a model can be trusted."""
-    data = complete_matrix(X, model, of_fit=of_fit, whitened=True)
-    usual = {"PSC": "full", "SphericalKMeans": "cosine"}.get(type(model).__name__)
-    gram: Any = getattr(model, "gram", usual or "hollow")
-    return diagnose(data, labels, gram=gram, clip=getattr(model, "clip", None))
 
 
 def certainties(diagnosis: Diagnosis) -> np.ndarray:

@@ -18,7 +18,6 @@ from ihgmm.cli.describing import (
     Figures,
     certainties,
     cluster_lines,
-    judge_labels,
     outlier_scores,
     print_clusters,
 )
@@ -29,6 +28,7 @@ from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.table import Request
 from ihgmm.matrix import to_host
 from ihgmm.matrix.delimited import DELIMITERS
+from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.storage import load_saved
 
 
@@ -137,5 +137,5 @@ def _figures(estimator: Any, X: Any, labels: np.ndarray) -> Figures:
         scales = np.full(n, np.nan)
     certainty = np.full(n, np.nan)
     if (labels >= 0).sum() >= 10 * k:  # else clusters of these rows would not show
-        certainty = certainties(judge_labels(X, labels, estimator, of_fit=False))
+        certainty = certainties(diagnose_fit(estimator, X, labels, of_fit=False))
     return Figures(scales, sizes, certainty, outlier_scores(estimator, n, data))

@@ -18,7 +18,7 @@ from ihgmm.plotting._clusters import Clusters, names_of, text_of
 from ihgmm.plotting._view import circle_view
 from ihgmm.plotting.eigenvalues import scree_of
 from ihgmm.statistics.contrasts import telling_features
-from ihgmm.statistics.diagnosis import diagnose
+from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.likelihood import indicators
 
@@ -106,14 +106,7 @@ class Facts:
         self.lengths = np.minimum(lengths, np.finfo(np.float64).max)  # of the centres
         with np.errstate(over="ignore"):
             self.sizes = self.scales * self.lengths[labels]
-        usual = {"PSC": "full", "SphericalKMeans": "cosine"}.get(self.method, "hollow")
-        gram: Any = getattr(model, "gram", usual)
-        clip = getattr(model, "clip", None)
-        judged: Any = estimates
-        rows = data
-        if getattr(model, "whiten", None) is not None:
-            rows, judged = only(complete_matrix(X, model, whitened=True), inside), None
-        self.diagnosis = diagnose(rows, labels, gram=gram, clip=clip, estimates=judged)
+        self.diagnosis = diagnose_fit(model, X, labels, inside, estimates=estimates)
         self.cautions = [
             caution_text(caution, [*map(shorten, self.features)])
             for caution in self.diagnosis.cautions

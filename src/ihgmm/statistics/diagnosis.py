@@ -16,6 +16,7 @@ from ihgmm._checks import (
     check_choice,
     check_clip,
     check_matrix,
+    complete_matrix,
     data_and_labels,
     generator,
     labelled_rows,
@@ -409,6 +410,32 @@ def diagnose(
     )
     cautions = tuple(_cautions(diagnosis, data, codes, values, refits, rng))
     return replace(diagnosis, cautions=cautions)
+
+
+def diagnose_fit(
+    model: Any,
+    X: Any,
+    labels: Any,
+    rows: np.ndarray | None = None,
+    *,
+    of_fit: bool = True,
+    estimates: Estimates | None = None,
+) -> Diagnosis:
+    """Diagnose labels of a model on what it made them from.
+
+    Missing cells are filled, and rows and columns whitened, as in the fit. ``rows`` are
+    those that have ``labels``, all by default; ``estimates`` are of rows as they are,
+    and serve where nothing was whitened.
+    """
+    usual = {"PSC": "full", "SphericalKMeans": "cosine"}
+    gram: Any = getattr(model, "gram", usual.get(type(model).__name__, "hollow"))
+    data = complete_matrix(X, model, of_fit=of_fit, whitened=True)
+    if rows is not None and len(rows) < data.shape[0]:
+        data = only(data, rows)
+    if getattr(model, "whiten", None) is not None:
+        estimates = None
+    clip = getattr(model, "clip", None)
+    return diagnose(data, labels, gram=gram, clip=clip, estimates=estimates)
 
 
 def _calibrated(

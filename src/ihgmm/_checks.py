@@ -274,9 +274,13 @@ def open_matrix(
         "dtype": (np.float64, np.float32),
         "ensure_all_finite": False,  # the row norms show it, and cost less
     }
-    if estimator is None:
-        return as_matrix(check_array(X, input_name="X", **options))
-    return as_matrix(validate_data(estimator, X, reset=reset, **options))
+    try:
+        if estimator is None:
+            return as_matrix(check_array(X, input_name="X", **options))
+        return as_matrix(validate_data(estimator, X, reset=reset, **options))
+    except ValueError:
+        _check_text(X)
+        raise
 
 
 def _to_memory(matrix: Matrix, estimator: BaseEstimator | None) -> Matrix:
@@ -329,6 +333,28 @@ def _check_columns(X: Any) -> None:
             f"{' and more' * (len(text) > 5)}. Leave them out, X.drop(columns=[...]), "
             "or turn them into numbers first, NaN where a cell is missing."
         )
+
+
+def _check_text(X: Any) -> None:
+    """Raise if an array, or a list of lists, has columns of text."""
+    if getattr(getattr(X, "dtype", None), "kind", "O") not in "OUS":
+        return
+    cells = np.asarray(X, dtype=object)
+    if cells.ndim != 2:
+        return
+    rows = [_first_that_is_no_number(column) for column in cells.T]
+    text = [
+        f"{column} ({cells[row, column]!r} in row {row})"
+        for column, row in enumerate(rows)
+        if row is not None and isinstance(cells[row, column], str | bytes)
+    ]
+    if text:
+        raise ValueError(
+            f"X has columns that do not hold numbers: {', '.join(text[:5])}"
+            f"{' and more' * (len(text) > 5)}, counted from 0. Leave them out, or turn "
+            "them into numbers, before X becomes one matrix; in R, "
+            "as.matrix(X[sapply(X, is.numeric)])."
+        ) from None
 
 
 def _first_that_is_no_number(values: np.ndarray) -> int | None:
@@ -408,6 +434,13 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
         )
     if array.dtype.kind == "O":
         _check_objects(name, array)
+    if array.dtype.kind in "OU" and (absent := int(np.sum(array == "NA"))):
+        warn(
+            f"{name} is the text 'NA' in {absent} of {len(array)} rows, which make up "
+            "a cluster of this name. NA among text or in a factor of R arrives so: if "
+            "it stands for no label, leave these rows out, keep <- !is.na(labels).",
+            UserWarning,
+        )
     if array.dtype.kind in "fM" and np.isnan(array).any():
         missing = "NaN" if array.dtype.kind == "f" else "NaT"
         raise ValueError(f"{name} contains {missing}; give every row a label.")

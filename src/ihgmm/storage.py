@@ -143,10 +143,20 @@ MAPS = {
         {"noise": str, "dispersion": float},
     ),
 }
-# Arrays that may lack numbers, of outliers and of what has no error; and others in
-# which numbers may be too large for their type.
-UNKNOWN = ("scales_", "noise_levels_", "scale_errors_", "center_errors_")
+# Arrays that may lack numbers, of outliers and of what has no error; those of them that
+# do so only where every row has its own noise, for predictions need them elsewhere; and
+# others in which numbers may be too large for their type.
+UNKNOWN = ("scales_", "scale_errors_")
+UNKNOWN_BY_ROW = ("noise_levels_", "center_errors_")
 UNBOUNDED = ("eigenvalues_", "outlier_scores_")
+# Arrays by whose entries predictions divide, or of which they take logarithms.
+POSITIVE = (
+    "weights_",
+    "component_levels_",
+    "filler.noise_levels",
+    "outliers.lengths",
+    "scaler.scale_",
+)
 SCALER = ("scaler.mean_", "scaler.scale_", "scaler.var_")
 
 # What zipfile raises at bytes that make no sense.
@@ -736,6 +746,9 @@ def _check_arrays(
     what = "is missing" if odd in shapes else "does not belong in it"
     _require(odd is None, f"the array {odd!r} {what}.")
     sizes = {"1": 1, "p": p, "k": len(arrays["cluster_centers_"])}
+    by_row = shapes.get("noise_levels_") == "n"
+    unknown = (*UNKNOWN, *UNKNOWN_BY_ROW) if by_row else UNKNOWN
+    positive = POSITIVE if by_row else (*POSITIVE, "noise_levels_")
     for key, letters in shapes.items():
         array = arrays[key]
         fits = array.ndim == len(letters) and all(
@@ -755,13 +768,13 @@ def _check_arrays(
             _require(fits, f"{key} go beyond its {k} clusters.")
         elif key in UNBOUNDED:
             _require(not np.isnan(array).any(), f"{key} are not all numbers.")
-        elif key not in UNKNOWN:
+        elif key not in unknown:
             _require(bool(np.isfinite(array).all()), f"{key} are not finite.")
         # They belong to data near 1, see their unit, and are squared.
         if key.startswith(("placement.", "outliers.")):
             within = float(np.abs(array).max(initial=0)) < 1e150
             _require(within, f"{key} are larger than they can be.")
-        if key == "filler.noise_levels":
+        if key in positive:
             _require(bool((array > 0).all()), f"{key} are not all positive.")
     inside = arrays["labels_"] >= 0
     for key in {"scales_", "noise_levels_"} & set(shapes):

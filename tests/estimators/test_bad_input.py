@@ -63,7 +63,12 @@ def test_not_finite(Estimator, storage, value, name):
         (
             [["a", "b"], ["c", "d"]],
             ValueError,
-            "could not convert string to float: 'a'",
+            r"do not hold numbers: 0 \('a' in row 0\), 1 \('b' in row 0\), counted from",
+        ),
+        (  # as.matrix of a data frame of R with a column of text
+            np.array([["5.1", "u"], ["3.5", "v"]], dtype=object),
+            ValueError,
+            r"numbers: 1 \('u' in row 0\), .*Leave them out, .*sapply\(X, is.numeric\)",
         ),
         (GOOD + 1j, ValueError, "Complex data not supported"),
         ([[1.0, 2.0], [3.0]], ValueError, "inhomogeneous"),

@@ -28,6 +28,7 @@ from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.table import Request
 from ihgmm.matrix import to_host
 from ihgmm.matrix.delimited import DELIMITERS
+from ihgmm.numerics.whitening import Whitener
 from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.storage import load_saved
 
@@ -120,22 +121,34 @@ def predict(
 def _figures(estimator: Any, X: Any, labels: np.ndarray) -> Figures:
     """Return the figures of rows that a model has placed.
 
-    Scale and size are those of the multiple of its centre nearest to a row. No multiple
-    is below 0, unless scales have both signs.
+    Scale and size are those of the multiple of its centre nearest to a row, columns
+    being weighed as in the fit. No multiple is below 0, unless scales have both signs.
     """
     centers = np.asarray(estimator.cluster_centers_, dtype=np.float64)
+    along = centers * _column_weights(estimator)
     data = complete_matrix(X, estimator, of_fit=False)
     n, k = len(labels), len(centers)
-    products = data.unit * to_host(data @ centers.T)[np.arange(n), labels]
+    products = data.unit * to_host(data @ along.T)[np.arange(n), labels]
     products = np.where(labels < 0, np.nan, products)  # outliers have no centre
-    squares = (centers**2).sum(axis=1)[labels]
+    squares = (centers * along).sum(axis=1)[labels]
     scales = products / np.where(squares > 0, squares, 1.0)
     if not getattr(estimator, "signed", False):
         scales = np.maximum(scales, 0.0)
-    sizes = scales * np.sqrt(squares)
+    sizes = scales * np.linalg.norm(centers, axis=1)[labels]
     if isinstance(estimator, SphericalKMeans):  # which does not know how long rows are
         scales = np.full(n, np.nan)
     certainty = np.full(n, np.nan)
     if (labels >= 0).sum() >= 10 * k:  # else clusters of these rows would not show
         certainty = certainties(diagnose_fit(estimator, X, labels, of_fit=False))
     return Figures(scales, sizes, certainty, outlier_scores(estimator, n, data))
+
+
+def _column_weights(estimator: Any) -> np.ndarray | float:
+    """Return how much columns count where a row is compared with its centre.
+
+    The factor of a row is in the row and in the multiple alike, and so drops out.
+    """
+    for change in estimator.preparation_:
+        if isinstance(change, Whitener):
+            return np.square(change.columns)
+    return 1.0

@@ -9,20 +9,24 @@ from ihgmm.matrix import as_matrix
 from ihgmm.numerics.missing import Filler, learn_filler
 
 
-def some_filler(rng, p=7, rank=3):
+def some_filler(rng, p=7, rank=3, growth=0.5):
     return Filler(
         rng.standard_normal((p, rank)),
         rng.uniform(0.5, 2, p),
         rng.standard_normal(rank),
+        rng.uniform(0.5, 2, p),
+        growth,
     )
 
 
 def conditional_mean(filler, row):
     """Fill a row by the formula for a Gaussian vector, given a part of it."""
-    B = filler.loadings
-    mean = B @ filler.mean
-    covariance = B @ B.T + np.diag(filler.noise_levels**2)
     seen = ~np.isnan(row)
+    size = np.sqrt(np.mean((row / filler.sizes)[seen] ** 2))
+    B = size * filler.loadings
+    mean = B @ filler.mean
+    noise = filler.noise_levels * size**filler.growth
+    covariance = B @ B.T + np.diag(noise**2)
     out = row.copy()
     inverse = np.linalg.inv(covariance[np.ix_(seen, seen)])
     gain = covariance[np.ix_(~seen, seen)] @ inverse
@@ -30,10 +34,11 @@ def conditional_mean(filler, row):
     return out
 
 
+@pytest.mark.parametrize("growth", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_cells_get_their_conditional_means(dtype):
+def test_cells_get_their_conditional_means(dtype, growth):
     rng = np.random.default_rng(0)
-    filler = some_filler(rng)
+    filler = some_filler(rng, growth=growth)
     X = rng.standard_normal((40, 7)).astype(dtype)
     X[rng.random(X.shape) < 0.4] = np.nan
     X[3] = np.nan
@@ -53,6 +58,46 @@ def test_complete_data_stay_as_they_are():
     rng = np.random.default_rng(1)
     X = as_matrix(rng.standard_normal((20, 7)))
     assert some_filler(rng)(X) is X
+
+
+def test_multiples_of_a_row_are_filled_alike_where_noise_is_in_proportion():
+    rng = np.random.default_rng(2)
+    filler = some_filler(rng, growth=1.0)
+    row = np.where(rng.random((1, 7)) < 0.4, np.nan, rng.standard_normal((1, 7)))
+    factors = np.array([[1e-150], [0.01], [1.0], [100.0], [1e150]])
+    filled = filler(as_matrix(factors * row)).array / factors
+    assert_allclose(filled, np.repeat(filled[2:3], 5, axis=0), 1e-10)
+
+
+def proportional(rng, n=400, p=8):
+    """Rows of two patterns, at scales of 1 to 1,000, with noise in proportion."""
+    patterns = rng.dirichlet(np.ones(p), 2)
+    kinds, scales = rng.integers(2, size=n), 10 ** rng.uniform(0, 3, n)
+    X = scales[:, None] * rng.gamma(40 * patterns[kinds]) / 40
+    return X, scales
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_small_rows_are_filled_as_well_as_large_ones(seed):
+    rng = np.random.default_rng([3, seed])
+    X, scales = proportional(rng)
+    gaps, rows = X.copy(), np.arange(len(X))
+    hidden = rng.integers(X.shape[1], size=len(X))
+    gaps[rows, hidden] = np.nan
+    fill = learn_filler(as_matrix(gaps))
+    assert fill.growth == 1.0
+    wrong = (fill(as_matrix(gaps)).array - X)[rows, hidden] / scales
+    small, large = (np.sqrt(np.mean(wrong[few] ** 2)) for few in (
+        scales < 10, scales > 100
+    ))  # fmt: skip
+    assert small < 1.3 * large
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_that_all_rows_share_is_told(seed):
+    X, _ = make_ihgmm(400, 30, 3, separation_constant=1.0, random_state=seed)
+    X[np.random.default_rng(seed).random(X.shape) < 0.2] = np.nan
+    assert learn_filler(as_matrix(X)).growth < 1.0
 
 
 @pytest.mark.parametrize("power", [-600, 0, 500])

@@ -135,7 +135,7 @@ MAPS = {
     "filler": Layout(
         Filler,
         {"loadings": "pr", "noise_levels": "p", "mean": "r", "sizes": "p"},
-        {"growth": float, "nonnegative": bool},
+        {"spread": float, "nonnegative": bool},
     ),
     "whitener": Layout(
         Whitener,

@@ -128,9 +128,12 @@ class _Rule(NamedTuple):
         B, (first, second, _) = model.loadings, _pairs(len(model.mean))
         weighted = B / model.variances[:, None]
         products = weighted[:, first] * B[:, second]
-        arrays = (B, model.variances**0.5, weighted, products)
-        small = (array.astype(dtype) for array in arrays)
-        return cls(*small, model.mean, model.log_scale, model.spread)
+        levels = model.variances**0.5
+        B, levels, weighted, products = (
+            array.astype(dtype) for array in (B, levels, weighted, products)
+        )
+        scales = model.log_scale, model.spread
+        return cls(B, levels, weighted, products, model.mean, *scales)
 
     def look(self, values: Tall, known: Tall, log_sizes: Tall) -> _Seen:
         """Return what cells say, known where 1, of rows that have size 1."""

@@ -134,8 +134,8 @@ STRANGENESS = {"tail": float, "noise_share": float, "threshold": float}
 MAPS = {
     "filler": Layout(
         Filler,
-        {"loadings": "pr", "noise_levels": "p", "mean": "r"},
-        {"nonnegative": bool},
+        {"loadings": "pr", "noise_levels": "p", "mean": "r", "sizes": "p"},
+        {"spread": float, "nonnegative": bool},
     ),
     "whitener": Layout(
         Whitener,
@@ -154,6 +154,7 @@ POSITIVE = (
     "weights_",
     "component_levels_",
     "filler.noise_levels",
+    "filler.sizes",
     "outliers.lengths",
     "scaler.scale_",
 )

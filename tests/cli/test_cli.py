@@ -96,6 +96,23 @@ def test_scales_and_sizes(sample):
         np.testing.assert_allclose(shown, medians, rtol=1e-4)
 
 
+@pytest.mark.parametrize("whiten", ["counts", "learned"])
+def test_scales_of_predict_are_those_of_the_fit(folder, whiten):
+    rng = np.random.default_rng(0)
+    rates = rng.gamma(0.5, size=(2, 60))[np.arange(80) % 2]
+    X = rng.poisson(rng.lognormal(1, 1, (80, 1)) * rates).astype(float)
+    np.save("counts.npy", X)
+    weights = (np.arange(80) < 70).astype(float)
+    model = IhSC(2, whiten=whiten, random_state=0).fit(X, sample_weight=weights)
+    save_model(model, "m.npz")
+    good("predict", "m.npz", "counts.npy", "-o", "out.csv")
+    for name, values in (("scale", model.scales_), ("size", model.sizes_)):
+        written = np.array([float(row[name]) for row in read("out.csv")])
+        # The fit compares rows with centres without them, and so do these.
+        np.testing.assert_allclose(written[70:], values[70:], rtol=1e-4)
+        np.testing.assert_allclose(written, values, rtol=0.05)
+
+
 def test_output_is_whole_or_not_at_all(folder, sample):
     write("a.csv", *sample)
     before = Path("a.csv").read_bytes()

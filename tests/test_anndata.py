@@ -386,9 +386,10 @@ def faint(seed):
     for pattern in patterns:
         pattern[rng.choice(300, 20, replace=False)] *= 4
     patterns /= patterns.sum(axis=1, keepdims=True)
-    types = rng.integers(4, size=300)
-    depths = np.exp(rng.uniform(np.log(200), np.log(2000), (300, 1)))
-    return rng.poisson(depths * patterns[types]).astype(np.float32), types
+    types = rng.choice(4, 300, p=[0.45, 0.3, 0.2, 0.05])
+    depths = np.exp(rng.uniform(np.log(150), np.log(1500), (300, 1)))
+    bursts = rng.gamma(3, 1 / 3, (300, 300))
+    return rng.poisson(depths * patterns[types] * bursts).astype(np.float32), types
 
 
 def as_scanpy_leaves_it(X, kind):

@@ -63,7 +63,7 @@ def test_not_finite(Estimator, storage, value, name):
         (
             [["a", "b"], ["c", "d"]],
             ValueError,
-            r"do not hold numbers: 0 \('a' in row 0\), 1 \('b' in row 0\), counted from",
+            r"not hold numbers: 0 \('a' in row 0\), 1 \('b' in row 0\), counted from 0",
         ),
         (  # as.matrix of a data frame of R with a column of text
             np.array([["5.1", "u"], ["3.5", "v"]], dtype=object),

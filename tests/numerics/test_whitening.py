@@ -313,7 +313,7 @@ def test_what_is_no_longer_counts_is_named(name, kind):
 def test_counts_are_whitened_without_a_word():
     X = counts(0, 60)[0]
     estimated = X + 0.3 * (np.random.default_rng(0).random(X.shape) < 0.05) * (X > 0)
-    for data in (X, X.astype(int), sp.csr_array(X), estimated, 1e200 * np.round(X)):
+    for data in (X, X.astype(int), sp.csr_array(X), estimated):
         whitener(data)
     gaps = X.copy()
     gaps[3, :5] = np.nan
@@ -329,7 +329,9 @@ def test_the_word_about_counts_is_right():
         X, labels = bursts(seed, 1.0, size=1000)
         logs = np.log1p(1e4 * X / X.sum(axis=1, keepdims=True))
         with pytest.warns(UserWarning, match="expects whole numbers"):
-            models = [IhSC(4, whiten="counts", random_state=0).fit(A) for A in (X, logs)]
+            models = [
+                IhSC(4, whiten="counts", random_state=0).fit(A) for A in (X, logs)
+            ]
         errors = [misclassification_rate(labels, m.labels_) for m in models]
         better += errors[0] < errors[1]
         worse += errors[0] > errors[1]

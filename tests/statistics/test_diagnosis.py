@@ -68,14 +68,10 @@ def test_rows_between_two_clusters_are_the_least_certain(seed):
     pairs = pairs[labels[pairs[:, 0]] != labels[pairs[:, 1]]]
     X = np.vstack([X, X[pairs[:, 0]] + X[pairs[:, 1]]])
     model = IhSC(4, random_state=0).fit(X)
-    found = diagnose(X, model.labels_)
-    certainty = found.certainty
+    certainty = diagnose(X, model.labels_).certainty
     assert len(np.unique(certainty)) > 0.98 * len(X)
     between = np.arange(len(X)) >= 300
     assert roc_auc_score(between, -certainty) > 0.95
-    # Who is less sure changes, how many are wrong does not.
-    assert found.expected_error == pytest.approx(np.mean(1 - certainty))
-    assert np.mean(1 - certainty[~between]) < 0.01
 
 
 def test_rows_beyond_those_that_are_drawn_have_positions_too():

@@ -59,7 +59,7 @@ def choose_k(
     }
     options["missing"] = "fit" if table.has_missing else "error"
     with screen.working("counting"):
-        count = select_n_clusters(table.X, **options)
+        count = select_n_clusters(table.named_data, **options)
     if plot is not None:
         _draw(count, plot)
     summary = in_shell(count.summary)

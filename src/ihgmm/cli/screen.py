@@ -100,9 +100,9 @@ class Screen:
                 self.say(note.text, "yellow")
 
     def python(self, lines: Iterable[str]) -> None:
-        """Print what prepares the data in Python, for people to copy."""
+        """Print what does the same in Python, for people to copy."""
         if lines := list(lines):
-            self.say("To read and prepare the same data in Python:", "bold")
+            self.say("The same in Python:", "bold")
             for line in lines:
                 self.say(f"    {line}".rstrip())
 

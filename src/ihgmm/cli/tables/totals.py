@@ -1,0 +1,189 @@
+"""Totals of a spreadsheet: a row or a column that adds up the others.
+
+A total is told by its numbers alone, never by its name. So it has to be so exact, in so
+many cells, that chance cannot explain it. Cells that are missing count for nothing, as
+they do where a spreadsheet adds up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ihgmm.cli.tables.columns import Origin, choose_columns
+from ihgmm.cli.tables.table import Note, Request, Table, quote
+
+# A sum has at least so many parts: that one column is the sum of two others may be what
+# it means, such as tall = short + rest.
+LEAST_PARTS = 3
+# The probability below which a sum is no coincidence: one table in a million.
+CHANCE = 1e-6
+
+
+def choose_observations(arrow: Any, request: Request, origin: Origin) -> Table:
+    """Make a table as :func:`choose_columns` does, without a row of totals.
+
+    Such a row is no observation, and its size drowns the others. It is left out before
+    columns are judged, since the word Total may stand among the ids. A model labels
+    every row that it is given: then a note says what that label means.
+    """
+    table = choose_columns(arrow, request, origin)
+    row = total_row(table.X)
+    if row is None:
+        return table
+    what = f"{table.place(row)} is the sum of all other rows"
+    if request.features is not None:
+        note = Note(f"{what[0].upper()}{what[1:]}: its label means nothing.", loud=True)
+        return replace(table, notes=[*table.notes, note])
+    others = np.delete(np.arange(arrow.num_rows), row)
+    origin = replace(
+        origin,
+        python=f"{origin.python}.drop(index={row})",
+        first_place=origin.first_place + (row == 0),
+    )
+    left = choose_columns(arrow.take(others), request, origin)
+    note = Note(f"Left out a row of totals: {what}.", loud=True)
+    given = left.ids.dtype.kind != "i"
+    ids = left.ids if given else others + (row != 0)
+    return replace(left, ids=ids, notes=[*left.notes, note])
+
+
+def leave_out_total_columns(table: Table, request: Request) -> Table:
+    """Leave out columns that add up others: they say nothing that these do not.
+
+    Columns that are asked for by name stay, and so do those of a model.
+    """
+    asked = request.features is not None or request.columns
+    if asked or table.on_disk or not table.is_mixed:
+        return table
+    totals = list(total_columns(table.X))
+    if not totals:
+        return table
+    names, lines = table.column_names, table.python
+    left_out = table.left_out | {names[t.column]: _reason(t, names) for t in totals}
+    columns = [total.column for total in totals]
+    if lines:
+        lines = (*lines, f"X = X.drop(columns=X.columns[{columns}])  # totals")
+    kept = np.setdiff1d(np.arange(len(names)), columns)
+    return replace(table.keep_columns(kept), left_out=left_out, python=lines)
+
+
+class Total(NamedTuple):
+    """A column, and the columns that it adds up."""
+
+    column: int
+    parts: np.ndarray
+
+
+def _reason(total: Total, names: list[str]) -> str:
+    first, last = (quote(names[total.parts[end]]) for end in (0, -1))
+    return f"the sum of {len(total.parts)} columns, {first} to {last}"
+
+
+def total_row(X: np.ndarray) -> int | None:
+    """Return the row that is the sum of all other rows, if there is one."""
+    n, p = X.shape
+    if n <= LEAST_PARTS or p < 2 or np.isinf(X).any():
+        return None
+    cells, known = np.nan_to_num(X), ~np.isnan(X)
+    others = cells.sum(axis=0) - cells  # for each row, the sum of the others
+    units = _units(cells)
+    tolerances = _rounding(units, np.array(n - 1)) + 1e-9 * np.abs(cells).max(axis=0)
+    fits = np.abs(cells - others) <= tolerances
+    # Columns in which fewer cells than that add up say nothing.
+    says = (cells != 0).sum(axis=0) > LEAST_PARTS
+    rows = np.flatnonzero((fits | ~known).all(axis=1) & (known & says).any(axis=1))
+    if len(rows) != 1:
+        return None
+    row = int(rows[0])
+    used = known[row] & says
+    # Each multiple of the unit up to the sum could have been there as well.
+    fitting = 1 + 2 * np.floor(tolerances / units)
+    chances = np.minimum(fitting / (1 + np.abs(cells[row]) / units), 1)[used]
+    return row if chances.prod() * n < CHANCE else None
+
+
+def total_columns(X: np.ndarray, most_columns: int = 500) -> Iterator[Total]:
+    """Yield columns that add up others: those beside them, or all.
+
+    The parts are neighbours, as in =SUM(B2:F2): the columns right before the total, or
+    right after it, or all others. Tables that people add up have few columns.
+    """
+    p = X.shape[1]
+    if not LEAST_PARTS < p <= most_columns or np.isinf(X).any():
+        return
+    cells, known = np.nan_to_num(X), ~np.isnan(X)
+    largest = np.abs(cells).max(initial=0.0)
+    tolerances = _rounding(_units(cells).max(), np.arange(1, p)) + 1e-9 * largest
+    for column in range(p):
+        rows = cells[known[:, column]]
+        before, after = np.arange(column - 1, -1, -1), np.arange(column + 1, p)
+        for run in (before, after, np.concatenate([before, after])):
+            found = _parts(rows, column, run, tolerances)
+            if found is not None:
+                yield Total(column, np.sort(found))
+                break
+
+
+def _parts(
+    cells: np.ndarray, column: int, run: np.ndarray, tolerances: np.ndarray
+) -> np.ndarray | None:
+    """Return the first columns of a run that a column adds up, if there are such.
+
+    There is a tolerance for each number of parts.
+    """
+    # A few large cells rule most of them out.
+    few = np.argsort(-np.abs(cells[:, column]), kind="stable")[:16]
+    sums = np.cumsum(cells[np.ix_(few, run)], axis=1)
+    off = np.abs(sums - cells[few, column, None]).max(axis=0, initial=0.0)
+    for end in np.flatnonzero(off <= tolerances[: len(run)]) + 1:
+        if end >= LEAST_PARTS and _adds_up(
+            cells[:, run[:end]], cells[:, column], tolerances[end - 1]
+        ):
+            return run[:end]
+    return None
+
+
+def _adds_up(parts: np.ndarray, total: np.ndarray, tolerance: float) -> bool:
+    """Return whether a column is the sum of others, in too many rows for chance."""
+    sums = parts.sum(axis=1)
+    if (np.abs(total - sums) > tolerance).any():
+        return False
+    if np.count_nonzero((parts != 0).any(axis=0)) < LEAST_PARTS:
+        return False
+    # A row in which one part is all of the sum is a copy, and shows no addition.
+    shows = np.count_nonzero(parts, axis=1) >= 2
+    # How often a cell of the column, drawn at random, would have fitted.
+    ordered = np.sort(total)
+    low, high = (
+        np.searchsorted(ordered, sums[shows] + shift, side)
+        for shift, side in ((-tolerance, "left"), (tolerance, "right"))
+    )
+    # Each column has been compared with about two runs of every length.
+    tried = 2 * (1 + parts.shape[1]) ** 2
+    chance = np.exp(np.log((high - low) / len(total)).sum())
+    return bool(chance * tried < CHANCE)
+
+
+def _rounding(units: np.ndarray, n_parts: np.ndarray) -> np.ndarray:
+    """Return how far sums of numbers that were rounded later are off, at most.
+
+    A part is off by a uniform error of a unit's length; three deviations of their sum
+    are allowed, and half a unit for the total. Whole numbers are taken to be exact.
+    """
+    return np.where(units < 1, units * (0.5 + 3 * np.sqrt(n_parts / 12)), 0.0)
+
+
+def _units(cells: np.ndarray) -> np.ndarray:
+    """Return the power of ten, 1 at most, that the numbers of a column are whole in."""
+    units = np.full(cells.shape[1], 1e-9)
+    for digits in range(9, -1, -1):
+        scaled = np.abs(cells) * 10.0**digits
+        off = np.abs(scaled - np.round(scaled))
+        # Beyond eleven digits sums differ by the rounding of floats.
+        whole = (off <= np.maximum(1e-6, 1e-11 * scaled)).all(axis=0)
+        units = np.where(whole, 10.0**-digits, units)
+    return units

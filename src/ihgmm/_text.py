@@ -402,7 +402,7 @@ def _threshold_text(diagnosis: Diagnosis) -> str:
 
 
 _CAUTIONS = {
-    "ZERO_ROWS": "{rows} {are} zero: their labels mean nothing.",
+    "ZERO_ROWS": "{rows} {are} zero: {labels}.",
     "HUGE_ROWS": "Only {rows_have} {percent} of the squared length of all rows. IhSC "
     "shortens them (clip=1.5), so that they do no harm. Methods that do not, such as "
     "k-means, PSC and IhSC.paper, follow these rows.",
@@ -461,6 +461,9 @@ def caution_text(caution: Caution, names: Sequence[str] | None = None) -> str:
     words = {
         "rows": counted(rows, "row"),
         "are": "is" if rows == 1 else "are",
+        "labels": "its label means nothing"
+        if rows == 1
+        else "their labels mean nothing",
         "rows_have": "one row has" if rows == 1 else f"{rows:,} rows have",
         "percent": percent(f.get("share", 0)),
         "next": f.get("number", 0) + 1,
@@ -518,6 +521,12 @@ def plan_heading(plan: Plan) -> str:
         f"{plan.n_samples:,} x {plan.n_features:,} {kind}{plan.dtype}, "
         f"{plan.n_clusters:,} clusters: {size(plan.data_bytes)}"
     )
+
+
+PLAN_WORDS = (
+    "passes: how often a fit goes through the data",
+    "memory: what it needs, the data included where they are held",
+)
 
 
 def plan_table(plan: Plan) -> list[tuple[str, ...]]:

@@ -74,7 +74,8 @@ def choose_k(
     screen.say(summary)
     beyond = 5  # eigenvalues after those that count, to show how they go on
     rows = []
-    for i, value in enumerate(count.eigenvalues[: count.rank + beyond], 1):
+    shown = min(count.rank + beyond, count.n_features)  # no more can be of signal
+    for i, value in enumerate(count.eigenvalues[:shown], 1):
         ratio = value / count.edge if count.edge > 0 else None
         rows.append((i, value, ratio, "yes" if i <= count.rank else "no"))
     formats = {"number": "", "eigenvalue": ".4g", "over the edge": ".2f", "counts": ""}

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ihgmm import planning
-from ihgmm._text import plan_advice, plan_heading, plan_table, workers_table
+from ihgmm._text import PLAN_WORDS, plan_advice, plan_heading, plan_table, workers_table
 from ihgmm.cli.options import (
     DATA_TEXT,
     LAYER,
@@ -131,6 +131,7 @@ def plan(
         tables.append(workers_table(made.workers))
     for head, *rows in tables:
         screen.table(dict.fromkeys(head, ""), rows)
+    screen.explain(PLAN_WORDS)
     for sentence in plan_advice(made):
         screen.say(in_shell(sentence))
 

@@ -26,15 +26,19 @@ CHANCE = 1e-6
 def choose_observations(arrow: Any, request: Request, origin: Origin) -> Table:
     """Make a table as :func:`choose_columns` does, without a row of totals.
 
-    Such a row is no observation, and its size drowns the others. It is left out before
-    columns are judged, since the word Total may stand among the ids. A model labels
-    every row that it is given: then a note says what that label means.
+    Such a row is no observation, and its size drowns the others. So is a last row
+    without any number: totals whose formulas were saved without a value. They are left
+    out before columns are judged, since the word Total may stand among the ids. A model
+    labels every row that it is given: then a note says what that label means.
     """
     table = choose_columns(arrow, request, origin)
-    row = total_row(table.X)
+    row, n = total_row(table.X), len(table.X)
+    if row is not None:
+        what = f"{table.place(row)} is the sum of all other rows"
+    elif n > 1 and request.features is None and np.isnan(table.X[-1]).all():
+        row, what = n - 1, f"{table.place(n - 1)}, the last one, has no number"
     if row is None:
         return table
-    what = f"{table.place(row)} is the sum of all other rows"
     if request.features is not None:
         note = Note(f"{what[0].upper()}{what[1:]}: its label means nothing.", loud=True)
         return replace(table, notes=[*table.notes, note])
@@ -45,10 +49,10 @@ def choose_observations(arrow: Any, request: Request, origin: Origin) -> Table:
         first_place=origin.first_place + (row == 0),
     )
     left = choose_columns(arrow.take(others), request, origin)
-    note = Note(f"Left out a row of totals: {what}.", loud=True)
-    given = left.ids.dtype.kind != "i"
-    ids = left.ids if given else others + (row != 0)
-    return replace(left, ids=ids, notes=[*left.notes, note])
+    note = Note(f"Left out a row that is no observation: {what}.", loud=True)
+    if left.ids.dtype.kind == "i":  # rows keep the numbers that they have in the file
+        left = replace(left, ids=others + 1, first_place=table.first_place)
+    return replace(left, notes=[*left.notes, note])
 
 
 def leave_out_total_columns(table: Table, request: Request) -> Table:

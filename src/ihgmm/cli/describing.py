@@ -30,6 +30,7 @@ class Figures:
     certainty: np.ndarray
     typical: np.ndarray  # 1 for the most typical row of a cluster, 2 and 3
     outlier_score: np.ndarray | None  # None if nobody looked for outliers
+    filled: np.ndarray  # how many cells were missing, and filled in
 
     def of_cluster(self, mine: np.ndarray) -> dict[str, Any]:
         """Return what these rows are like: median, quantiles and mean."""
@@ -74,12 +75,14 @@ def describe_fit(
     scales, centers, levels = (to_host(each).astype(float) for each in known)
     diagnosis = diagnose_fit(model, table.X, labels)
     sizes = scales * np.minimum(row_lengths(centers), np.finfo(float).max)[labels]
+    filled = filled_cells(data)
     figures = Figures(
         scales,
         sizes,
         certainties(diagnosis),
-        typical_ranks(data, labels, centers, sizes, complete=table.complete_rows()),
+        typical_ranks(data, labels, centers, sizes, complete=filled == 0),
         outlier_scores(model),
+        filled,
     )
     clusters = cluster_lines(labels, names or [""] * k, figures, table.ids)
     noise = float(np.sqrt(np.nanmean((levels / data.unit) ** 2)))
@@ -105,6 +108,14 @@ def outlier_scores(model: Any, data: Matrix | None = None) -> np.ndarray | None:
     if data is None:
         return to_host(model.outlier_scores_).astype(float)
     return to_host(model.outlier_rule_.scores(data)).astype(float)
+
+
+def filled_cells(data: Matrix) -> np.ndarray:
+    """Return how many cells of each row were missing, and filled in."""
+    if data.incomplete is None:
+        return np.zeros(data.shape[0])
+    counts = data.incomplete.map(lambda block: to_host(block.missing().sqnorms))
+    return np.concatenate(list(counts))
 
 
 def cluster_lines(

@@ -19,6 +19,7 @@ from ihgmm.cli.describing import (
     Figures,
     certainties,
     cluster_lines,
+    filled_cells,
     outlier_scores,
     print_clusters,
 )
@@ -110,7 +111,7 @@ def predict(
     called = called if named is None else named.of(table, labels, k)
     new = complete_matrix(X, estimator, of_fit=False)
     table = _note_zero_rows(table, new)
-    figures = _figures(estimator, X, new, labels, table.complete_rows())
+    figures = _figures(estimator, X, new, labels)
     remarks = out.write_labels(output, table, labels, figures, called)
     comparison = out.compare_labels(table.labels, labels)
     clusters = cluster_lines(labels, called or [""] * k, figures, table.ids)
@@ -146,13 +147,7 @@ def _note_zero_rows(table: Table, data: Matrix) -> Table:
     return replace(table, notes=[*table.notes, Note(text, loud=True)])
 
 
-def _figures(
-    estimator: Any,
-    X: Any,
-    data: Matrix,
-    labels: np.ndarray,
-    complete: np.ndarray | None,
-) -> Figures:
+def _figures(estimator: Any, X: Any, data: Matrix, labels: np.ndarray) -> Figures:
     """Return the figures of rows that a model has placed.
 
     Scale and size are those of the multiple of its centre nearest to a row. No multiple
@@ -172,6 +167,6 @@ def _figures(
     certainty = np.full(n, np.nan)
     if (labels >= 0).sum() >= 10 * k:  # else clusters of these rows would not show
         certainty = certainties(diagnose_fit(estimator, X, labels, of_fit=False))
-    typical = typical_ranks(data, labels, centers, sizes, complete=complete)
-    scores = outlier_scores(estimator, data)
-    return Figures(scales, sizes, certainty, typical, scores)
+    filled, scores = filled_cells(data), outlier_scores(estimator, data)
+    typical = typical_ranks(data, labels, centers, sizes, complete=filled == 0)
+    return Figures(scales, sizes, certainty, typical, scores, filled)

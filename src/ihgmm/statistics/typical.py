@@ -14,7 +14,7 @@ def typical_ranks(
     centers: np.ndarray,
     sizes: np.ndarray,
     *,
-    complete: np.ndarray | None = None,
+    complete: np.ndarray,
     most: int = 3,
 ) -> np.ndarray:
     """Return 1, 2 and 3 for the most typical rows of each cluster, NaN for others.
@@ -32,9 +32,7 @@ def typical_ranks(
     cosines = products[np.arange(n), labels] * np.sign(sizes)
     cosines = cosines / np.where(norms > 0, norms, 1.0)
     lengths = np.abs(sizes)
-    eligible = (norms > 0) & (labels >= 0) & ~np.isnan(lengths)
-    if complete is not None:
-        eligible &= complete
+    eligible = complete & (norms > 0) & (labels >= 0) & ~np.isnan(lengths)
     for cluster in range(len(centers)):
         rows = np.flatnonzero(eligible & (labels == cluster))
         if len(rows) == 0:

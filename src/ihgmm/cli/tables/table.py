@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, as_matrix, to_host
+from ihgmm.matrix import Matrix, as_matrix
 from ihgmm.matrix.delimited import place_names
 from ihgmm.matrix.files import near
 
@@ -68,12 +68,6 @@ class Table:
         matrix = as_matrix(self.X)
         matrix.names = self.column_names
         return matrix
-
-    def complete_rows(self) -> np.ndarray | None:
-        """Return which rows lack no cell; None if all are so."""
-        if not self.has_missing:
-            return None
-        return ~np.isnan(to_host(as_matrix(self.X).sqnorms))
 
     @property
     def facts(self) -> dict[str, Any]:

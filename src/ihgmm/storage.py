@@ -624,7 +624,8 @@ def _check_header(header: dict[str, Any]) -> Layout:
         _require(fits, f"{text} features and wants one for each.")
     for key in ("id_column", "label_column", "layer"):  # older files have none
         column = header.get(key)
-        text = f"{key} is {column!r}; such a name is text."
+        what = "layer" if key == "layer" else "column"
+        text = f"{key} is {column!r}; the name of a {what} is text."
         _require(column is None or isinstance(column, str), text)
     parameters, numbers = header.get("parameters"), header.get("numbers")
     if not isinstance(parameters, dict) or not isinstance(numbers, dict):

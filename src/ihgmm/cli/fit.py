@@ -105,10 +105,11 @@ def fit(
     )
     screen.say(f"{table.heading}, {counted(k, 'cluster')} ({method})", "bold")
     screen.notes(table.notes)
-    # A warning may have said it.
-    warned = () if count is None else automatic_count_warnings(count, None)
-    if summary is not None and not any(count.summary in text for text in warned):
-        screen.say(summary)
+    if count is not None:
+        # A warning may have said it.
+        warned = automatic_count_warnings(count, hidden_from=None)
+        if not any(count.summary in text for text in warned):
+            screen.say(in_shell(count.summary))
     describing.print_clusters(screen, found.clusters)
     describing.print_features(screen, found.clusters)
     describing.print_trust(screen, found)

@@ -55,11 +55,14 @@ def _dense(row: Any) -> np.ndarray:
 
 
 def refuse_infinity(table: Table, cells: Cells) -> None:
-    """Raise if a cell of a table in memory is infinite, and say where it is."""
+    """Raise if a cell of a table in memory is infinite, and say where it is.
+
+    Estimators say where it is in data on disk, and in arrays without names.
+    """
     # A column without a number has the bounds inf and -inf.
     wrong = (cells.high == np.inf) | (cells.low == -np.inf)
-    if table.on_disk or table.is_sparse or not wrong.any():
-        return  # the estimator names the place in these
+    if table.on_disk or not table.is_mixed or not wrong.any():
+        return
     column = int(wrong.argmax())
     row = int(np.isinf(table.X[:, column]).argmax())
     name = quote(table.column_names[column])

@@ -27,6 +27,8 @@ def prepare(table: Table, how: str) -> Table:
     """
     if how == "none" or (how == "auto" and not table.is_mixed):
         return table
+    if not (table.on_disk or table.is_sparse) and np.isinf(table.X).any():
+        return table  # the model will name the place
     if how == "standardize" and table.is_sparse:
         raise ValueError(
             "--prepare standardize subtracts column means, which fills sparse data up; "

@@ -162,10 +162,8 @@ def _adds_up(parts: np.ndarray, total: np.ndarray, tolerance: float) -> bool:
     shows = np.count_nonzero(parts, axis=1) >= 2
     # How often a cell of the column, drawn at random, would have fitted.
     ordered = np.sort(total)
-    low, high = (
-        np.searchsorted(ordered, sums[shows] + shift, side)
-        for shift, side in ((-tolerance, "left"), (tolerance, "right"))
-    )
+    low = np.searchsorted(ordered, sums[shows] - tolerance, "left")
+    high = np.searchsorted(ordered, sums[shows] + tolerance, "right")
     # Each column has been compared with about two runs of every length.
     tried = 2 * (1 + parts.shape[1]) ** 2
     chance = np.exp(np.log((high - low) / len(total)).sum())

@@ -165,7 +165,8 @@ def test_everyday_file(name):
     *lines, imported, called = lines
     assert lines == list(table.python)
     assert imported == "from ihgmm import IhSC"
-    assert called.startswith("model = IhSC(") and called.endswith(".fit(X)")
+    assert called.startswith("model = IhSC(")
+    assert called.endswith(".fit(X)")
     space = {}
     exec("\n".join(lines), space)
     X = space["X"].toarray() if sp.issparse(space["X"]) else np.asarray(space["X"])

@@ -295,6 +295,20 @@ def test_totals_are_left_out():
     np.testing.assert_array_equal(space["X"], frame[GOODS])
     labels = [int(row["cluster"]) for row in read("a.csv")]
     assert labels == space["model"].labels_.tolist()
+    # Totals of groups, and of all.
+    groups = shop()[GOODS].assign(wine=1.25, beer=shop()["tea"] + 0.5)
+    groups["wine"] += np.arange(90.0)
+    first, last = groups[GOODS[:3]].sum(axis=1), groups.iloc[:, 3:].sum(axis=1)
+    for place, (name, values) in ((3, ("a", first)), (8, ("b", last))):
+        groups.insert(place, name, values.round(2))
+    groups["all"] = (first + last).round(2)
+    groups.to_csv("groups.csv", index=False)
+    left_out = read_table(Request("groups.csv"), missing="error").left_out
+    assert left_out == {
+        "a": "the sum of 3 columns, 'coffee' to 'pastry'",
+        "b": "the sum of 4 columns, 'gifts' to 'beer'",
+        "all": "the sum of 7 columns, 'coffee' to 'beer'",
+    }
     # What is asked for by name stays.
     asked = Request("sheet.xlsx", columns=[*GOODS, "spent"])
     assert read_table(asked, missing="error").names == [*GOODS, "spent"]

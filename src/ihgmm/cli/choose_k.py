@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ihgmm import select_n_clusters
 from ihgmm._files import atomic_write
 from ihgmm._text import EDGE_WORDS, EVIDENCE_WORDS, count_headline
@@ -81,9 +83,11 @@ def choose_k(
     formats = {"number": "", "eigenvalue": ".4g", "over the edge": ".2f", "counts": ""}
     screen.table(formats, rows)
     screen.explain(EDGE_WORDS)
-    if count.evidence:
+    # If one column dominates, the evidence is about it and would contradict the rest.
+    is_known = count.n_clusters > 0 or not count.is_dominated
+    if count.evidence and is_known:
         _show_evidence(count, screen)
-    elif count.strengths:
+    elif count.strengths and not count.evidence:
         formats = {"clusters": "", "prediction strength": ".2f"}
         screen.table(formats, count.strengths.items())
     if plot is not None:
@@ -116,7 +120,7 @@ def _show_evidence(count: ClusterCount, screen: AnswerScreen) -> None:
             number.n_clusters,
             *number.gaps,
             number.strength,
-            number.gain,
+            number.gain if np.isfinite(number.gain) else None,
             ", ".join(side.value for side in number.sides),
         )
         for number in count.evidence

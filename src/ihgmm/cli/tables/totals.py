@@ -63,15 +63,19 @@ def leave_out_total_columns(table: Table, request: Request) -> Table:
     asked = request.features is not None or request.columns
     if asked or table.on_disk or not table.is_mixed:
         return table
-    totals = list(total_columns(table.X))
-    if not totals:
+    names, lines = np.array(table.column_names, dtype=object), table.python
+    left_out, kept = dict(table.left_out), np.arange(len(names))
+    # A grand total shows when the totals of groups are gone.
+    while totals := list(total_columns(table.X[:, kept])):
+        left_out |= {
+            names[kept[t.column]]: _reason(names[kept[t.parts]]) for t in totals
+        }
+        kept = np.delete(kept, [total.column for total in totals])
+    if len(kept) == len(names):
         return table
-    names, lines = table.column_names, table.python
-    left_out = table.left_out | {names[t.column]: _reason(t, names) for t in totals}
-    columns = [total.column for total in totals]
     if lines:
-        lines = (*lines, f"X = X.drop(columns=X.columns[{columns}])  # totals")
-    kept = np.setdiff1d(np.arange(len(names)), columns)
+        gone = np.setdiff1d(np.arange(len(names)), kept).tolist()
+        lines = (*lines, f"X = X.drop(columns=X.columns[{gone}])  # totals")
     return replace(table.keep_columns(kept), left_out=left_out, python=lines)
 
 
@@ -82,9 +86,9 @@ class Total(NamedTuple):
     parts: np.ndarray
 
 
-def _reason(total: Total, names: list[str]) -> str:
-    first, last = (quote(names[total.parts[end]]) for end in (0, -1))
-    return f"the sum of {len(total.parts)} columns, {first} to {last}"
+def _reason(parts: np.ndarray) -> str:
+    """Say that a column is the sum of those with these names."""
+    return f"the sum of {len(parts)} columns, {quote(parts[0])} to {quote(parts[-1])}"
 
 
 def total_row(X: np.ndarray) -> int | None:

@@ -21,6 +21,7 @@ from ihgmm.cli.tables.table import Note, Request, Table, quote
 LEAST_PARTS = 3
 # The probability below which a sum is no coincidence: one table in a million.
 CHANCE = 1e-6
+LARGEST_UNIT = 0.1  # of numbers that may have been rounded: they have decimals
 
 
 def choose_observations(arrow: Any, request: Request, origin: Origin) -> Table:
@@ -96,21 +97,29 @@ def total_row(X: np.ndarray) -> int | None:
     n, p = X.shape
     if n <= LEAST_PARTS or p < 2 or np.isinf(X).any():
         return None
-    cells, known = np.nan_to_num(X), ~np.isnan(X)
-    others = cells.sum(axis=0) - cells  # for each row, the sum of the others
-    units = _units(cells)
-    tolerances = _rounding(units, np.array(n - 1)) + 1e-9 * np.abs(cells).max(axis=0)
-    fits = np.abs(cells - others) <= tolerances
-    # Columns in which fewer cells than that add up say nothing.
-    says = (cells != 0).sum(axis=0) > LEAST_PARTS
-    rows = np.flatnonzero((fits | ~known).all(axis=1) & (known & says).any(axis=1))
+    known = ~np.isnan(X)
+    sums = X.sum(axis=0, where=known)
+    loose = _rounding(np.array(LARGEST_UNIT), n - 1) + 1e-9 * np.abs(sums)
+    # A row has to be one half of all; what is not known fits.
+    step = max(1, 2**20 // p)
+    blocks = (X[begin : begin + step] for begin in range(0, n, step))
+    fits = [~(np.abs(2 * block - sums) > loose).any(axis=1) for block in blocks]
+    rows = np.flatnonzero(np.concatenate(fits))
     if len(rows) != 1:
         return None
     row = int(rows[0])
-    used = known[row] & says
+    # Columns in which fewer cells than that add up say nothing.
+    says = known[row] & (np.count_nonzero(X * known, axis=0) > LEAST_PARTS)
+    if not says.any():
+        return None
+    cells, sums = np.where(known, X, 0.0)[:, says], sums[says]
+    units = _units(cells)
+    tolerances = _rounding(units, n - 1) + 1e-9 * np.abs(sums)
+    if (np.abs(2 * cells[row] - sums) > tolerances).any():
+        return None
     # Each multiple of the unit up to the sum could have been there as well.
     fitting = 1 + 2 * np.floor(tolerances / units)
-    chances = np.minimum(fitting / (1 + np.abs(cells[row]) / units), 1)[used]
+    chances = np.minimum(fitting / (1 + np.abs(cells[row]) / units), 1)
     return row if chances.prod() * n < CHANCE else None
 
 
@@ -123,41 +132,37 @@ def total_columns(X: np.ndarray, most_columns: int = 500) -> Iterator[Total]:
     p = X.shape[1]
     if not LEAST_PARTS < p <= most_columns or np.isinf(X).any():
         return
-    cells, known = np.nan_to_num(X), ~np.isnan(X)
-    largest = np.abs(cells).max(initial=0.0)
-    tolerances = _rounding(_units(cells).max(), np.arange(1, p)) + 1e-9 * largest
     for column in range(p):
-        rows = cells[known[:, column]]
         before, after = np.arange(column - 1, -1, -1), np.arange(column + 1, p)
         for run in (before, after, np.concatenate([before, after])):
-            found = _parts(rows, column, run, tolerances)
+            found = _parts(X, column, run)
             if found is not None:
                 yield Total(column, np.sort(found))
                 break
 
 
-def _parts(
-    cells: np.ndarray, column: int, run: np.ndarray, tolerances: np.ndarray
-) -> np.ndarray | None:
-    """Return the first columns of a run that a column adds up, if there are such.
-
-    There is a tolerance for each number of parts.
-    """
-    # A few large cells rule most of them out.
-    few = np.argsort(-np.abs(cells[:, column]), kind="stable")[:16]
-    sums = np.cumsum(cells[np.ix_(few, run)], axis=1)
-    off = np.abs(sums - cells[few, column, None]).max(axis=0, initial=0.0)
-    for end in np.flatnonzero(off <= tolerances[: len(run)]) + 1:
-        if end >= LEAST_PARTS and _adds_up(
-            cells[:, run[:end]], cells[:, column], tolerances[end - 1]
-        ):
+def _parts(X: np.ndarray, column: int, run: np.ndarray) -> np.ndarray | None:
+    """Return the first columns of a run that a column adds up, if there are such."""
+    # A few rows rule most of them out.
+    few = np.nan_to_num(X[:64][:, run])
+    off = np.abs(np.cumsum(few, axis=1) - X[:64, column, None])
+    numbers = np.arange(1, len(run) + 1)
+    size = np.abs(few).max(initial=0.0) * numbers
+    loose = _rounding(np.array(LARGEST_UNIT), numbers) + 1e-9 * size
+    for end in numbers[~(off > loose).any(axis=0)]:
+        if end >= LEAST_PARTS and _adds_up(X[:, run[:end]], X[:, column]):
             return run[:end]
     return None
 
 
-def _adds_up(parts: np.ndarray, total: np.ndarray, tolerance: float) -> bool:
+def _adds_up(parts: np.ndarray, total: np.ndarray) -> bool:
     """Return whether a column is the sum of others, in too many rows for chance."""
-    sums = parts.sum(axis=1)
+    known = ~np.isnan(total)
+    parts, total = np.nan_to_num(parts[known]), total[known]
+    sums, m = parts.sum(axis=1), parts.shape[1]
+    unit = _units(np.column_stack([parts, total])).max()
+    largest = np.abs(parts).max(initial=0.0) * m
+    tolerance = float(_rounding(unit, m) + 1e-9 * largest)
     if (np.abs(total - sums) > tolerance).any():
         return False
     if np.count_nonzero((parts != 0).any(axis=0)) < LEAST_PARTS:
@@ -169,12 +174,12 @@ def _adds_up(parts: np.ndarray, total: np.ndarray, tolerance: float) -> bool:
     low = np.searchsorted(ordered, sums[shows] - tolerance, "left")
     high = np.searchsorted(ordered, sums[shows] + tolerance, "right")
     # Each column has been compared with about two runs of every length.
-    tried = 2 * (1 + parts.shape[1]) ** 2
+    tried = 2 * (1 + m) ** 2
     chance = np.exp(np.log((high - low) / len(total)).sum())
     return bool(chance * tried < CHANCE)
 
 
-def _rounding(units: np.ndarray, n_parts: np.ndarray) -> np.ndarray:
+def _rounding(units: np.ndarray, n_parts: Any) -> np.ndarray:
     """Return how far sums of numbers that were rounded later are off, at most.
 
     A part is off by a uniform error of a unit's length; three deviations of their sum

@@ -16,8 +16,8 @@ import numpy as np
 from ihgmm.cli.tables.columns import Origin, choose_columns
 from ihgmm.cli.tables.table import Note, Request, Table, quote
 
-# A sum has at least so many parts: that one column is the sum of two others may be what
-# it means, such as tall = short + rest.
+# A sum has at least so many parts: one of two may be a quantity of its own, as sales are
+# that are costs and profit.
 LEAST_PARTS = 3
 # The probability below which a sum is no coincidence: one table in a million.
 CHANCE = 1e-6
@@ -27,10 +27,11 @@ LARGEST_UNIT = 0.1  # of numbers that may have been rounded: they have decimals
 def choose_observations(arrow: Any, request: Request, origin: Origin) -> Table:
     """Make a table as :func:`choose_columns` does, without a row of totals.
 
-    Such a row is no observation, and its size drowns the others. So is a last row
-    without any number: totals whose formulas were saved without a value. They are left
-    out before columns are judged, since the word Total may stand among the ids. A model
-    labels every row that it is given: then a note says what that label means.
+    Such a row is no observation, and its size drowns the others. A last row without any
+    number is none either: it may hold totals whose formulas were saved without a value.
+    Both are left out before columns are judged, since the word Total may stand among
+    the ids. A model labels every row that it is given: then a note says what that label
+    means.
     """
     table = choose_columns(arrow, request, origin)
     row, n = total_row(table.X), len(table.X)

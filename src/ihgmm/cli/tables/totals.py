@@ -16,8 +16,8 @@ import numpy as np
 from ihgmm.cli.tables.columns import Origin, choose_columns
 from ihgmm.cli.tables.table import Note, Request, Table, quote
 
-# A sum has at least so many parts: one of two may be a quantity of its own, as sales are
-# that are costs and profit.
+# A sum has at least so many parts. One of two may be a quantity of its own: sales are
+# costs and profit.
 LEAST_PARTS = 3
 # The probability below which a sum is no coincidence: one table in a million.
 CHANCE = 1e-6

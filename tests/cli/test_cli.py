@@ -243,7 +243,7 @@ def test_choose_k():
     assert "over the edge" in text
     assert text.count("yes") == 4
     assert "named by" in text
-    assert "directions, sphere" in text
+    assert "directions, gap" in text
     assert Path("a.png").read_bytes()[:4] == b"\x89PNG"
     found = document(
         "choose-k",

@@ -162,7 +162,7 @@ def test_semicolons_commas_and_bad_cells(sample):
         "'oops' in line 9: taken as missing. Mend the file, or leave the column out: "
         "--drop-columns 'f3'."
     )
-    assert "all of them in column 'f3'; the first is in row 8" in fail(
+    assert "all of them in column 'f3'; the first is in line 9" in fail(
         "fit", "a.csv", "-k", 3, "--missing", "error"
     )
     table.loc[::4, "f3"] = "oops"
@@ -177,7 +177,7 @@ def test_semicolons_commas_and_bad_cells(sample):
     table.loc[7, "f3"] = "?"
     table.to_csv("c.csv", index=False)
     error = ["--missing", "error"]
-    assert "column 'f3'; the first is in row 8" in fail("fit", "c.csv", "-k", 3, *error)
+    assert "column 'f3'; the first is in line 9" in fail("fit", "c.csv", "-k", 3, *error)
 
 
 def test_files_of_old_spreadsheets(sample):

@@ -456,8 +456,11 @@ def check_clusters(
     return classes, np.ravel(codes)
 
 
-def data_and_labels(X: Any, labels: Any) -> tuple[Any, Any]:
-    """Return data and labels; a fitted model stands for its labels, also before X."""
+def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any, Any]:
+    """Return data and labels; a fitted model stands for its labels, also before X.
+
+    A model also fills missing cells of X, and whitens it if that is asked for.
+    """
     if _is_model(X):
         X, labels = labels, X
     if not _is_model(labels):
@@ -472,6 +475,8 @@ def data_and_labels(X: Any, labels: Any) -> tuple[Any, Any]:
         raise ValueError(
             f"This {who} has no labels_; fit it first, model.fit(X), or give labels."
         )
+    if hasattr(labels, "preparation_"):
+        X = complete_matrix(X, labels, whitened=whitened)
     return X, labels.labels_
 
 

@@ -177,7 +177,9 @@ def test_semicolons_commas_and_bad_cells(sample):
     table.loc[7, "f3"] = "?"
     table.to_csv("c.csv", index=False)
     error = ["--missing", "error"]
-    assert "column 'f3'; the first is in line 9" in fail("fit", "c.csv", "-k", 3, *error)
+    assert "column 'f3'; the first is in line 9" in fail(
+        "fit", "c.csv", "-k", 3, *error
+    )
 
 
 def test_files_of_old_spreadsheets(sample):

@@ -142,14 +142,16 @@ class _Rule(NamedTuple):
         inner = widen(known @ cast_like(self.products, known))
         inner = xp.take(inner, to_device(_pairs(rank)[2], inner), axis=1)
         systems = xp.reshape(inner, (-1, rank, rank)) + cast_like(np.eye(rank), inner)
-        doubt = xp.linalg.inv(systems)
-        right, mean = widen(values @ cast_like(self.weighted, values)), self.mean
-        own = (doubt @ right[:, :, None])[:, :, 0]
+        right = widen(values @ cast_like(self.weighted, values))
+        mean = cast_like(self.mean, right)
+        both = xp.stack([right, xp.zeros_like(right) + mean], axis=2)
+        solved = xp.linalg.solve(systems, both)
+        own, drawn = solved[:, :, 0], solved[:, :, 1]
         level = widen(values / cast_like(self.levels, values))
         # How likely each multiple of a row's size is to be its scale: the density of
         # its cells, whose covariance is that of noise and of positions.
         squares = xp.sum(level**2, axis=1) - xp.sum(right * own, axis=1)
-        along, count = own @ cast_like(mean, own), widen(xp.sum(known, axis=1))
+        along, count = own @ mean, widen(xp.sum(known, axis=1))
         logs, inverse = (
             cast_like(a, own)[None, :] for a in (np.log(MULTIPLES), 1 / MULTIPLES)
         )
@@ -158,20 +160,21 @@ class _Rule(NamedTuple):
         scores = scores - count[:, None] * logs - far**2 / 2
         odds = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
         chances = odds / xp.sum(odds, axis=1, keepdims=True)
-        return _Seen(self, values, own, doubt @ cast_like(mean, own), doubt, chances)
+        return _Seen(self, values, own, drawn, systems, chances)
 
 
 class _Seen(NamedTuple):
     """What observed cells say of rows: scales, and positions given the scale.
 
-    A position is ``own / multiple + drawn``, with covariance ``doubt``.
+    A position is ``own / multiple + drawn``, and ``systems`` are the inverses of its
+    covariance.
     """
 
     rule: _Rule
     values: Tall  # (n_rows, n_features)
     own: Tall  # (n_rows, rank)
     drawn: Tall  # (n_rows, rank), by the mean
-    doubt: Tall  # (n_rows, rank, rank)
+    systems: Tall  # (n_rows, rank, rank)
     chances: Tall  # (n_rows, n_multiples)
 
     def mean(self, power: float) -> Tall:
@@ -189,8 +192,9 @@ class _Seen(NamedTuple):
         race = cast_like(rng.exponential(size=(n, len(MULTIPLES))), self.own)
         at = xp.argmax(self.chances / race, axis=1)
         scales = xp.take(cast_like(MULTIPLES, self.own), at)[:, None]
-        root, shift = xp.linalg.cholesky(self.doubt), rng.standard_normal((n, rank, 1))
-        turned = self.drawn + (root @ cast_like(shift, root))[:, :, 0]
+        root = xp.matrix_transpose(xp.linalg.cholesky(self.systems))
+        shift = cast_like(rng.standard_normal((n, rank, 1)), root)
+        turned = self.drawn + xp.linalg.solve(root, shift)[:, :, 0]
         fit = self._cells(self.own + scales * turned)
         noise = self.rule.levels * rng.standard_normal(self.values.shape)
         return fit + xp.astype(scales, fit.dtype) * cast_like(noise, fit)
@@ -289,7 +293,10 @@ def _best_model(
     means = _column_means(cells, known)
     guess = np.where(known, cells, means)
     count = np.exp(np.minimum(log_sizes, np.median(log_sizes) + np.log(1.5)))
-    scales = np.median(log_sizes), max(float(np.std(log_sizes)), LEAST_SPREAD)
+    # Scales that differ little, at first: the rounds find larger differences, while
+    # from large ones some settle on noise. On 66 cases with labels, four draws each,
+    # 13.6% of rows were wrong so, and 13.8% from the deviation of sizes on.
+    scales = float(np.median(log_sizes)), 0.2
     best, least, worse = None, np.inf, 0
     for rank in ranks:
         # A round solves a system of this rank for each column: with 20,000 columns,
@@ -376,7 +383,7 @@ def _improved(
         positions = once * seen.own + seen.drawn
         moments = turned[:, first] * seen.own[:, second]
         moments += positions[:, first] * seen.drawn[:, second]
-        moments += seen.doubt[:, first, second]
+        moments += np.linalg.inv(seen.systems)[:, first, second]
         seconds += held.T @ moments
         crossed += seen.values.T @ turned
         squares += (twice * seen.values**2).sum(axis=0)

@@ -105,8 +105,7 @@ def refit_halves(
     support = place(data.to_device(own), at)
     disputed = place(data.to_device(total.argmax(axis=1) != known), at)
     position = place(data.to_device(position), at)
-    whole = _redrawn(data, n_splits)
-    again = None if whole is None else place(data.to_device(redrawn), at)
+    again = None if other is None else place(data.to_device(redrawn), at)
     if len(drawn) < n:
         work = partial(_judge_block, judges[:2])
         (theirs, unlike, there), _ = data.sweep(work, codes)
@@ -115,6 +114,7 @@ def refit_halves(
         disputed = xp.where(at, disputed, unlike & live)
         there = xp.where(live, widen(there), xp.zeros_like(support))
         position = xp.where(at, position, there)
+        whole = _redrawn(data, n_splits)
         if whole is not None:
             (theirs, *_), _ = whole.sweep(work, codes)
             again = xp.where(at, again, widen(theirs))

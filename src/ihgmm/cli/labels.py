@@ -17,6 +17,7 @@ class Labels(NamedTuple):
     ids: list[str]
     clusters: list[str]
     names: dict[str, str]  # of clusters that have one
+    certainty: list[float]  # NaN where the file has none
 
     def called(self, cluster: str) -> str:
         """Return a cluster by its number, and its name where it has one."""
@@ -52,7 +53,14 @@ def read_labels(path: Path) -> Labels:
     if "name" in head:
         named = [_as_it_was(row[head.index("name")]).strip() for row in rows]
         names = {k: name for k, name in zip(clusters, named, strict=True) if name}
-    return Labels(ids, clusters, names)
+    certainty = [float("nan")] * len(rows)
+    if "certainty" in head:
+        cells = [row[head.index("certainty")].strip() or "nan" for row in rows]
+        try:
+            certainty = [float(cell) for cell in cells]
+        except ValueError as error:
+            raise ValueError(f"{path}: column 'certainty': {error}.") from None
+    return Labels(ids, clusters, names, certainty)
 
 
 def read_names(path: Path) -> dict[int, str]:

@@ -50,10 +50,6 @@ class Table:
         """Whether rows are read block by block."""
         return isinstance(self.X, Matrix)
 
-    def in_data_units(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows such as those of X in the units that the source has."""
-        return rows if self.scaler is None else self.scaler.inverse_transform(rows)
-
     @property
     def facts(self) -> dict[str, Any]:
         """What JSON documents say about the data."""

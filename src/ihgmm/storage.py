@@ -134,8 +134,8 @@ STRANGENESS = {"tail": float, "noise_share": float, "threshold": float}
 MAPS = {
     "filler": Layout(
         Filler,
-        {"loadings": "pr", "noise_levels": "p", "mean": "r"},
-        {"nonnegative": bool},
+        {"loadings": "pr", "noise_levels": "p", "mean": "r", "sizes": "p"},
+        {"spread": float, "nonnegative": bool},
     ),
     "whitener": Layout(
         Whitener,
@@ -761,7 +761,7 @@ def _check_arrays(
         if key.startswith(("placement.", "outliers.")):
             within = float(np.abs(array).max(initial=0)) < 1e150
             _require(within, f"{key} are larger than they can be.")
-        if key == "filler.noise_levels":
+        if key in ("filler.noise_levels", "filler.sizes"):
             _require(bool((array > 0).all()), f"{key} are not all positive.")
     inside = arrays["labels_"] >= 0
     for key in {"scales_", "noise_levels_"} & set(shapes):

@@ -32,6 +32,18 @@ def test_every_method_describes_its_clusters(sample, method):
     assert (frame["size"] >= 0).all()
     assert frame["certainty"].between(0, 1).all()
     assert frame["outlier_score"].isna().all()
+    assert (frame["filled"] == 0).all()
+
+
+def test_filled_cells_are_counted(sample):
+    X = sample[0].copy()
+    X[5, :3] = X[7, 2] = np.nan
+    write("a.csv", X, None)
+    good("fit", "a.csv", "-k", 3, "-o", "l.csv", "--save", "m.npz")
+    good("predict", "m.npz", "a.csv", "-o", "p.csv")
+    for file in ("l.csv", "p.csv"):
+        counts = pd.read_csv(file)["filled"].to_numpy()
+        np.testing.assert_array_equal(counts, np.isnan(X).sum(axis=1))
 
 
 def test_features_are_in_the_units_of_the_data():

@@ -27,6 +27,7 @@ class Figures:
     size: np.ndarray
     certainty: np.ndarray
     outlier_score: np.ndarray
+    filled: np.ndarray  # how many cells were missing, and filled in
 
     def of_cluster(self, mine: np.ndarray) -> dict[str, Any]:
         """Return what these rows are like: median, quantiles and mean."""
@@ -70,6 +71,7 @@ def describe_fit(model: Any, table: Table) -> Description:
         scales * np.minimum(row_lengths(centers), np.finfo(float).max)[labels],
         certainties(diagnosis),
         outlier_scores(model, len(labels)),
+        filled_cells(data),
     )
     clusters = cluster_lines(labels, k, figures)
     units = {"original": table.original, "n_features": 3}
@@ -97,6 +99,14 @@ def outlier_scores(model: Any, n: int, data: Matrix | None = None) -> np.ndarray
     if data is None:
         return to_host(model.outlier_scores_).astype(float)
     return to_host(model.outlier_rule_.scores(data)).astype(float)
+
+
+def filled_cells(data: Matrix) -> np.ndarray:
+    """Return how many cells of each row were missing, and filled in."""
+    if data.incomplete is None:
+        return np.zeros(data.shape[0])
+    counts = data.incomplete.map(lambda block: to_host(block.missing().sqnorms))
+    return np.concatenate(list(counts))
 
 
 def cluster_lines(

@@ -18,6 +18,7 @@ from ihgmm.cli.describing import (
     Figures,
     certainties,
     cluster_lines,
+    filled_cells,
     outlier_scores,
     print_clusters,
 )
@@ -138,4 +139,5 @@ def _figures(estimator: Any, X: Any, labels: np.ndarray) -> Figures:
     certainty = np.full(n, np.nan)
     if (labels >= 0).sum() >= 10 * k:  # else clusters of these rows would not show
         certainty = certainties(diagnose_fit(estimator, X, labels, of_fit=False))
-    return Figures(scales, sizes, certainty, outlier_scores(estimator, n, data))
+    strange = outlier_scores(estimator, n, data)
+    return Figures(scales, sizes, certainty, strange, filled_cells(data))

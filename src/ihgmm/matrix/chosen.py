@@ -29,7 +29,7 @@ def only(X: Matrix, rows: np.ndarray) -> Matrix:
     """
     some = Chosen(X, rows) if X.streamed else X.by_rows().take(rows)
     if X.incomplete is not None:
-        some.incomplete = only(X.incomplete, rows)
+        some.incomplete, some.redraw = only(X.incomplete, rows), X.redraw
     return some if X.weights is None else some.weighted(few_rows(X.weights, rows))
 
 

@@ -383,6 +383,8 @@ def diagnose(
         usual_values = values if usual else _eigenvalues(data, k, "hetero", 1.5, rng)
         figures = (refit_error, n_live, k, _gap(usual_values, k), directions)
         certainty = _calibrated(refits.support, live, *figures)
+        if refits.kept is not None:
+            certainty = certainty * refits.kept
     separation, cosines, scale_ratio = _geometry(data, groups, estimates)
     conditions = _conditions(n, p, k, separation)
     diagnosis = Diagnosis(

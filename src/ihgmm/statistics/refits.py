@@ -20,6 +20,7 @@ from ihgmm.matrix.tall import (
     few_rows,
     pick,
     place,
+    ratio,
     row_norms,
     unit_rows,
     widen,
@@ -37,6 +38,9 @@ class Refits:
 
     support: Tall  # (n_samples,): the mean probability of the row's own label
     disputed: Tall  # (n_samples,): whether another label is more probable
+    # (n_samples,): the share of that probability which is left if missing cells are
+    # drawn, not filled by their means; None where no cell is missing.
+    kept: Tall | None
     agreement: float  # share of rows that models of separate rows label alike
     largest: float  # share of rows in the largest cluster of these models
 
@@ -55,7 +59,8 @@ def refit_halves(
     At most ``max_rows`` rows, drawn at random, are split into halves ``n_splits``
     times; all other rows are judged by the first two fits. Where clusters have fewer
     than ten rows on average, four fifths of the rows are fitted instead, for a half of
-    so few would not show them. Zero rows are not judged: their support is 0. None is
+    so few would not show them. Where cells are missing, rows are also judged with a
+    draw of these cells. Zero rows are not judged: their support is 0. None is
     returned if there are too few rows for any fit.
     """
     live = data.sqnorms > 0
@@ -65,18 +70,22 @@ def refit_halves(
     if len(drawn) - len(drawn) // n_folds - 1 <= k:
         return None
     total, agreement = np.zeros((len(drawn), k)), []
-    judges = []
+    judges, redrawn = [], np.zeros(len(drawn))
     # Of few rows, for which threads would only wait for each other.
     with ignored(ConvergenceWarning), one_thread():
-        for _ in range(n_splits):
+        for split in range(n_splits):
+            other = _redrawn(data, split, drawn)
             folds = np.array_split(rng.permutation(len(drawn)), n_folds)
             best = []
             for unseen in folds:
                 seen = np.setdiff1d(np.arange(len(drawn)), unseen)
                 judge = _learn(part, known, k, seen, unseen, rng)
                 chances = to_host(judge.probabilities(part))
-                total[unseen] += chances[unseen] / n_splits
                 best.append(chances.argmax(axis=1))
+                total[unseen] += chances[unseen] / n_splits
+                if other is not None:
+                    chances = to_host(judge.probabilities(other))
+                    redrawn[unseen] += chances[unseen, known[unseen]] / n_splits
                 judges.append(judge)
             # Whatever the labels in question call clusters, two fits may agree.
             agreement.append(np.mean(_renamed(best[0], best[1], k) == best[1]))
@@ -85,18 +94,32 @@ def refit_halves(
     at, own = data.to_device(_among(n, drawn)), total[np.arange(len(drawn)), known]
     support = place(data.to_device(own), at)
     disputed = place(data.to_device(total.argmax(axis=1) != known), at)
+    whole = _redrawn(data, n_splits)
+    again = None if whole is None else place(data.to_device(redrawn), at)
     if len(drawn) < n:
         work = partial(_judge_block, judges[:2])
-        (theirs, other), _ = data.sweep(work, codes)
+        (theirs, unlike), _ = data.sweep(work, codes)
         theirs = xp.where(live, widen(theirs), xp.zeros_like(support))
         support = xp.where(at, support, theirs)
-        disputed = xp.where(at, disputed, other & live)
+        disputed = xp.where(at, disputed, unlike & live)
+        if whole is not None:
+            (theirs, _), _ = whole.sweep(work, codes)
+            again = xp.where(at, again, widen(theirs))
     return Refits(
         support,
         disputed,
+        None if again is None else clip(ratio(again, support, 1.0), None, 1.0),
         float(np.mean(agreement)),
         float(np.mean([np.exp(judge.log_shares.max()) for judge in judges])),
     )
+
+
+def _redrawn(data: Matrix, seed: int, rows: np.ndarray | None = None) -> Matrix | None:
+    """Return rows, all by default, with a draw of their missing cells, if any are."""
+    if data.incomplete is None or data.redraw is None:
+        return None
+    gaps = data.incomplete if rows is None else data.incomplete.take(rows)
+    return data.redraw(gaps, seed)
 
 
 # Of a row's covariance: rows that are long beside all others have next to no noise.

@@ -527,19 +527,24 @@ def preference_text(
             "Nothing here says which of them is better: the certainty of rows is not "
             "known for both."
         )
-    one, two = (percent(max(error, 1e-9)) for error in errors)
-    figures = f"{one} of the labels of {names[0]} are expected to be wrong, and {two} "
-    figures += f"of those of {names[1]}"
     better, other = names[surer], names[1 - surer]
+    few, more = (percent(max(errors[i], 1e-9)) for i in (surer, 1 - surer))
+    if preference == "surer":
+        return (
+            f"The data speak for {better}: {few} of its labels are expected to be "
+            f"wrong, and {more} of those of {other}."
+        )
+    figures = (
+        f"{few} of the labels of {better} are expected to be wrong, and {more} of "
+        f"those of {other}"
+    )
     if preference == "none":
         return f"The data prefer neither: {figures}. That is no clear difference."
-    if preference == "coarser":
-        return (
-            f"The data do not say which is better: {figures}. But {better} has fewer "
-            "clusters, and rows are easier to place in these. To choose the number of "
-            "clusters, count them."
-        )
-    return f"The data speak for {better} rather than {other}: {figures}."
+    return (
+        f"The data do not say which is better: {figures}. But {better} has fewer "
+        "clusters, in which it is easier to place rows. To choose between numbers of "
+        "clusters, count the clusters."
+    )
 
 
 # A plan

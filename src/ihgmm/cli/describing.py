@@ -17,6 +17,7 @@ from ihgmm.matrix.tall import row_lengths
 from ihgmm.statistics.contrasts import SetApart, set_apart
 from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose_fit
 from ihgmm.statistics.estimation import estimate_parameters
+from ihgmm.statistics.observed import filled_cells
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,7 @@ def describe_fit(model: Any, table: Table) -> Description:
     )
     clusters = cluster_lines(labels, k, figures)
     units = {"original": table.original, "n_features": 3}
-    features = _features(
-        set_apart(model, table.X, data, labels, levels, **units), table
-    )
+    features = _features(set_apart(model, data, labels, levels, **units), table)
     for cluster in clusters:
         cluster["features"] = features[cluster["cluster"]] if k > 1 else []
     names = table.names
@@ -99,14 +98,6 @@ def outlier_scores(model: Any, n: int, data: Matrix | None = None) -> np.ndarray
     if data is None:
         return to_host(model.outlier_scores_).astype(float)
     return to_host(model.outlier_rule_.scores(data)).astype(float)
-
-
-def filled_cells(data: Matrix) -> np.ndarray:
-    """Return how many cells of each row were missing, and filled in."""
-    if data.incomplete is None:
-        return np.zeros(data.shape[0])
-    counts = data.incomplete.map(lambda block: to_host(block.missing().sqnorms))
-    return np.concatenate(list(counts))
 
 
 def cluster_lines(

@@ -18,7 +18,6 @@ from ihgmm.cli.describing import (
     Figures,
     certainties,
     cluster_lines,
-    filled_cells,
     outlier_scores,
     print_clusters,
 )
@@ -30,6 +29,7 @@ from ihgmm.cli.tables.table import Request
 from ihgmm.matrix import to_host
 from ihgmm.matrix.delimited import DELIMITERS
 from ihgmm.statistics.diagnosis import diagnose_fit
+from ihgmm.statistics.observed import filled_cells
 from ihgmm.storage import load_saved
 
 

@@ -20,6 +20,7 @@ from ihgmm.plotting.eigenvalues import scree_of
 from ihgmm.statistics.contrasts import set_apart
 from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.statistics.estimation import Estimates, estimate_parameters
+from ihgmm.statistics.observed import filled_cells
 
 
 class Facts:
@@ -48,6 +49,7 @@ class Facts:
         if len(inside) < len(labels):
             data = only(every, inside)
         self.n_samples, self.n_outliers = len(inside), len(labels) - len(inside)
+        self.filled = filled_cells(data)
         self.n_zero_rows = int((to_host(data.sqnorms) == 0).sum())
         self.parameters = model.get_params(deep=False)
         # The numbers of clusters that the data speak for, where the fit asked them.
@@ -68,13 +70,16 @@ class Facts:
             _check_shape("original", check_matrix(original, missing="fit"), model)
         levels = estimates.noise_levels
         units = {"original": original, "n_features": 8}
-        self.apart = set_apart(model, X, every, labels, levels, **units)
+        self.apart = set_apart(model, every, labels, levels, **units)
         self.diagnosis = diagnose_fit(model, X, own, inside, estimates=estimates)
         self.cautions = [
             caution_text(caution, [*map(shorten, self.features)])
             for caution in self.diagnosis.cautions
         ]
         self.certainty = to_host(self.diagnosis.certainty).astype(np.float64)
+        # Rows beyond what is written as "> 99.9%" count as equally sure.
+        self.highest = float(self.certainty.max())
+        self.n_surest = int((self.certainty >= min(self.highest - 1e-6, 0.999)).sum())
         self.scree = scree_of(self.diagnosis, getattr(model, "selection_", None))
         # Where rows are on the map, and what it shows them by. Without a unit.
         centers = to_host(estimates.centers).astype(np.float64) / data.unit

@@ -227,7 +227,9 @@ def write_comparison(
     _check_texts(title=title, source=source, command=command)
     template = _template("comparison.html")
     facts = Comparison(first, second, ids, called, certainty)
-    quoted = [repr(shorten(name)) for name in facts.called]
+    quoted = [
+        f"{x} ({shorten(name)!r})" for x, name in zip("AB", facts.called, strict=True)
+    ]
     page = template.render(
         _shared(source, command),
         facts=facts,
@@ -424,7 +426,7 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     square = facts.basis != "scale and fit"  # whether both axes have one unit
     x, y = _quantised(places[kept], low, high).T
     # What stands beside the ids in the file that the page saves.
-    columns = ("cluster", "name", "scale", "size", "certainty", "known")
+    columns = ("cluster", "name", "scale", "size", "certainty", "filled", "known")
     data: dict[str, Any] = {
         "nClusters": facts.n_clusters,
         "idName": f"id_{name}" if name in columns else name,
@@ -442,6 +444,8 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         data["ids"] = [facts.ids[i] for i in kept]
     elif len(kept) < facts.n_samples:
         data["numbers"] = _packed((kept + 1).astype(np.uint32))
+    if facts.filled.any():
+        data["filled"] = _packed(facts.filled[kept].astype(np.uint32))
     if facts.known is not None:
         used, codes = np.unique(facts.known.codes[kept], return_inverse=True)
         data["classes"] = [facts.known.names[j] for j in used]

@@ -126,7 +126,6 @@ class SetApart:
 
 def set_apart(
     model: Any,
-    X: Any,
     data: Matrix,
     labels: np.ndarray,
     noise_levels: Any,
@@ -136,20 +135,21 @@ def set_apart(
 ) -> SetApart:
     """Compare the mean of each cluster with those of the others at the same size.
 
-    ``data`` are the rows X of the fit without missing cells, and ``original`` is X
-    before its columns were shifted and divided, if they were. Outliers have the label
-    -1 and do not count.
+    ``data`` are the rows of the fit, missing cells filled in, and ``original`` are the
+    same before their columns were shifted and divided, if they were. Outliers have the
+    label -1 and do not count.
     """
     k = max(len(model.cluster_centers_), int(labels.max()) + 1)
     centers = np.nan_to_num(_means(data, labels, k) / data.unit)
     levels = to_host(noise_levels).astype(np.float64) / data.unit
     noise = float(np.sqrt(np.nanmean(levels**2)))
     ranked = telling_features(centers, noise or None, n_features=n_features)
-    fills = getattr(model, "missing", None) == "fit"
-    means = _means(_as_given(X, model) if fills else data, labels, k)
+    observed = data if data.incomplete is None else data.incomplete
+    means = _means(observed, labels, k)
     offsets = np.zeros(means.shape[1])
     if original is not None:
-        prepared, means = means, _means(_as_given(original, model), labels, k)
+        before = turned_rows(check_matrix(original, missing="fit"), model)
+        prepared, means = means, _means(before, labels, k)
         offsets = _offsets(prepared, means)
     others = _at_same_size(centers, means - offsets) + offsets
     return SetApart(ranked, means, others, noise > 0)
@@ -163,11 +163,6 @@ def _at_same_size(centers: np.ndarray, means: np.ndarray) -> np.ndarray:
         return np.full_like(means, np.nan)  # there are no others
     patterns = np.where(live, means.T / np.where(live, lengths, 1.0), 0.0).T
     return lengths[:, None] * (patterns.sum(axis=0) - patterns) / (live.sum() - 1)
-
-
-def _as_given(X: Any, model: Any) -> Matrix:
-    """Return rows of a fit whose missing cells are still missing."""
-    return turned_rows(check_matrix(X, missing="fit"), model)
 
 
 def _means(data: Matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:

@@ -131,7 +131,7 @@ def _rows_of_fit(model: Any, X: Any) -> Matrix:
 
 def _check_shape(name: str, data: Matrix, model: Any) -> None:
     n, p = data.shape
-    rows, columns = len(model.labels_), model.n_features_in_
+    rows, columns = model.labels_.shape[0], model.n_features_in_
     if (n, p) != (rows, columns):
         raise ValueError(
             f"{name} has {n} rows and {p} features, and the model was fitted to {rows} "

@@ -139,13 +139,14 @@ def set_apart(
     same before their columns were shifted and divided, if they were. Outliers have the
     label -1 and do not count.
     """
-    k = max(len(model.cluster_centers_), int(labels.max()) + 1)
-    centers = np.nan_to_num(_means(data, labels, k) / data.unit)
+    k = max(int(model.cluster_centers_.shape[0]), int(labels.max()) + 1)
+    means = _means(data, labels, k)
+    centers = np.nan_to_num(means / data.unit)
     levels = to_host(noise_levels).astype(np.float64) / data.unit
     noise = float(np.sqrt(np.nanmean(levels**2)))
     ranked = telling_features(centers, noise or None, n_features=n_features)
-    observed = data if data.incomplete is None else data.incomplete
-    means = _means(observed, labels, k)
+    if data.incomplete is not None:
+        means = _means(data.incomplete, labels, k)
     offsets = np.zeros(means.shape[1])
     if original is not None:
         before = turned_rows(check_matrix(original, missing="fit"), model)

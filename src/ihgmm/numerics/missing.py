@@ -293,7 +293,10 @@ def _best_model(
     means = _column_means(cells, known)
     guess = np.where(known, cells, means)
     count = np.exp(np.minimum(log_sizes, np.median(log_sizes) + np.log(1.5)))
-    scales = np.median(log_sizes), max(float(np.std(log_sizes)), LEAST_SPREAD)
+    # Scales that differ little, at first: the rounds find larger differences, while
+    # from large ones some settle on noise. On 66 cases with labels, four draws each,
+    # 13.6% of rows were wrong so, and 13.8% from the deviation of sizes on.
+    scales = float(np.median(log_sizes)), 0.2
     best, least, worse = None, np.inf, 0
     for rank in ranks:
         # A round solves a system of this rank for each column: with 20,000 columns,

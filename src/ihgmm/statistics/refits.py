@@ -94,14 +94,14 @@ def refit_halves(
     at, own = data.to_device(_among(n, drawn)), total[np.arange(len(drawn)), known]
     support = place(data.to_device(own), at)
     disputed = place(data.to_device(total.argmax(axis=1) != known), at)
-    whole = _redrawn(data, n_splits)
-    again = None if whole is None else place(data.to_device(redrawn), at)
+    again = None if other is None else place(data.to_device(redrawn), at)
     if len(drawn) < n:
         work = partial(_judge_block, judges[:2])
         (theirs, unlike), _ = data.sweep(work, codes)
         theirs = xp.where(live, widen(theirs), xp.zeros_like(support))
         support = xp.where(at, support, theirs)
         disputed = xp.where(at, disputed, unlike & live)
+        whole = _redrawn(data, n_splits)
         if whole is not None:
             (theirs, _), _ = whole.sweep(work, codes)
             again = xp.where(at, again, widen(theirs))

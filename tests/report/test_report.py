@@ -307,25 +307,25 @@ def test_which_of_two_clusterings_the_data_speak_for(sample):
     worse = np.where(rng.random(150) < 0.2, rng.permutation(labels), labels)
     coarse = np.minimum(labels, 1)
 
-    def told(*both, sure=None):
-        sure = found_certainty(X, *both) if sure is None else sure
-        return Comparison(*both, None, ("a", "b"), sure)
+    def told(one, other, *sure):
+        return Comparison(one, other, None, ("a", "b"), sure)
 
-    found = told(worse, labels)
+    certain, doubtful = (diagnose(X, each).certainty for each in (labels, worse))
+    found = told(worse, labels, doubtful, certain)
     assert (found.preference, found.surer) == ("surer", 1)
-    page = write_comparison(worse, labels, certainty=found_certainty(X, worse, labels))
+    page = write_comparison(worse, labels, certainty=(doubtful, certain))
     assert "The data speak for B (" in page.html
-    assert told(labels, worse).surer == 0
-    assert told(labels, labels).preference == "none"
+    assert told(labels, worse, certain, doubtful).surer == 0
+    assert told(labels, labels, certain, certain).preference == "none"
     # Fewer clusters are easier to be sure of, which decides nothing.
     sure, less = np.full(150, 0.99), np.full(150, 0.9)
-    assert told(labels, coarse, sure=[less, sure]).preference == "coarser"
-    assert told(labels, coarse, sure=[sure, less]).preference == "surer"
+    assert told(labels, coarse, less, sure).preference == "coarser"
+    assert told(labels, coarse, sure, less).preference == "surer"
     unknown = np.full(150, np.nan)
-    assert told(labels, coarse, sure=[sure, unknown]).preference == "not_known"
+    assert told(labels, coarse, sure, unknown).preference == "not_known"
     # The surest of the rows that moved come first.
     certainty = rng.uniform(0.5, 1, (2, 150))
-    for move in told(labels, worse, sure=certainty).moves:
+    for move in told(labels, worse, *certainty).moves:
         rows = [int(name) - 1 for name, _ in move["shown"]]
         least = certainty.min(axis=0)
         assert list(least[rows]) == sorted(least[rows], reverse=True)
@@ -333,11 +333,7 @@ def test_which_of_two_clusterings_the_data_speak_for(sample):
         assert move["rows"] == same.sum()
         assert least[rows[0]] == least[same].max()
     with pytest.raises(ValueError, match=r"certainty has shape \(2, 3\); give 150"):
-        told(labels, worse, sure=np.ones((2, 3)))
-
-
-def found_certainty(X, *both):
-    return [diagnose(X, each).certainty for each in both]
+        told(labels, worse, *np.ones((2, 3)))
 
 
 def confusion(sample):
@@ -793,7 +789,7 @@ def test_bad_input_is_named_and_leaves_the_old_file(sample, tmp_path):
             write_report(model, X, file, **options)
     with pytest.raises(ValueError, match="X has 140 rows and 30 features, and the"):
         write_report(model, X[:140], file)
-    with pytest.raises(ValueError, match="X has 29 features"):
+    with pytest.raises(ValueError, match="X has 150 rows and 29 features"):
         write_report(model, X[:, 1:], file)
     with pytest.raises(ValueError, match="IhSC has no labels_"):
         write_report(IhSC(3), X, file)

@@ -192,7 +192,7 @@ def check_matrix(
         total = _total(known.sqnorms, least)
     if np.sqrt(float(info.tiny)) < total < np.sqrt(float(info.max)) * 1e12:
         return matrix
-    _check_finite(known, estimator, can_fill=missing is not None)
+    _check_finite(known, estimator, matrix.names, can_fill=missing is not None)
     peak = known.max_abs()
     if peak == 0:
         return matrix
@@ -280,8 +280,13 @@ def open_matrix(
         "ensure_all_finite": False,  # the row norms show it, and cost less
     }
     if estimator is None:
-        return as_matrix(check_array(X, input_name="X", **options))
-    return as_matrix(validate_data(estimator, X, reset=reset, **options))
+        matrix = as_matrix(check_array(X, input_name="X", **options))
+    else:
+        matrix = as_matrix(validate_data(estimator, X, reset=reset, **options))
+    names = list(getattr(X, "columns", ()))
+    if names and all(isinstance(name, str) for name in names):
+        matrix.names = names
+    return matrix
 
 
 def _to_memory(matrix: Matrix, estimator: BaseEstimator | None) -> Matrix:
@@ -295,10 +300,15 @@ def _to_memory(matrix: Matrix, estimator: BaseEstimator | None) -> Matrix:
 
 
 def _check_finite(
-    matrix: Matrix, estimator: BaseEstimator | None, *, can_fill: bool
+    matrix: Matrix,
+    estimator: BaseEstimator | None,
+    names: list[str] | None,
+    *,
+    can_fill: bool,
 ) -> None:
     count, row, column, value = matrix.not_finite()
     if count:
+        place = column if names is None else repr(names[column])
         who = "ihgmm" if estimator is None else type(estimator).__name__
         what = "NaN" if np.isnan(value) else "infinity"
         remedy = (
@@ -308,7 +318,7 @@ def _check_finite(
         if can_fill:
             remedy = 'fill them in (for NaN, missing="fit" does)'
         raise ValueError(
-            f"Input X contains {what} at row {row}, column {column} "
+            f"Input X contains {what} at row {row}, column {place} "
             f"(NaN, masked or infinite entries in all: {count}). {who} does not accept "
             f"them: drop those rows, or {remedy}."
         )
@@ -454,8 +464,11 @@ def check_clusters(
     return classes, np.ravel(codes)
 
 
-def data_and_labels(X: Any, labels: Any) -> tuple[Any, Any]:
-    """Return data and labels; a fitted model stands for its labels, also before X."""
+def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any, Any]:
+    """Return data and labels; a fitted model stands for its labels, also before X.
+
+    A model also fills missing cells of X, and whitens it if that is asked for.
+    """
     if _is_model(X):
         X, labels = labels, X
     if not _is_model(labels):
@@ -470,6 +483,8 @@ def data_and_labels(X: Any, labels: Any) -> tuple[Any, Any]:
         raise ValueError(
             f"This {who} has no labels_; fit it first, model.fit(X), or give labels."
         )
+    if hasattr(labels, "preparation_"):
+        X = complete_matrix(X, labels, whitened=whitened)
     return X, labels.labels_
 
 

@@ -76,13 +76,13 @@ EVIDENCE_WORDS = (
     "    eigenvectors and among projected rows",
     "halves: how far two halves of the rows agree, from 0 to 1",
     "likelihood: what a mixture gains on one cluster, for each row and less a price",
-    "named by: whose best number it is",
+    "named by: whose best number it is; directions are the eigenvalues over the edge",
 )
 
 _SIDES = {
     "directions": "the number of directions",
-    "sphere": "the gap to noise",
-    "stability": "the agreement of halves",
+    "gap": "the gap to noise",
+    "halves": "the agreement of halves",
     "likelihood": "the likelihood",
 }
 
@@ -148,10 +148,12 @@ def _dominated(count: ClusterCount) -> str:
             "It is mostly an offset: its mean is far from zero, compared with its "
             "deviation. Subtract its mean, or leave it out."
         )
+    named = count.largest_name is not None
+    column = repr(count.largest_name) if named else count.largest_index
     return (
-        f"Cannot tell: column {count.largest_index} holds {count.largest_column:.0%} "
-        "of the squared length of X, and random signs on a single column show "
-        f"nothing. {remedy}"
+        f"Cannot tell: column {column} holds {count.largest_column:.0%} of the squared "
+        "length of X, and random signs on a single column show nothing. "
+        f"{remedy}"
     )
 
 
@@ -400,14 +402,15 @@ def _threshold_text(diagnosis: Diagnosis) -> str:
 
 
 _CAUTIONS = {
-    "ZERO_ROWS": "{rows} {are} zero: their labels mean nothing.",
+    "ZERO_ROWS": "{rows} {are} zero: {labels}.",
     "HUGE_ROWS": "Only {rows_have} {percent} of the squared length of all rows. IhSC "
     "shortens them (clip=1.5), so that they do no harm. Methods that do not, such as "
     "k-means, PSC and IhSC.paper, follow these rows.",
     "RULING_COLUMN": "Column {column} holds {percent} of the sum of squares and "
     "decides the clusters. Divide the columns by their deviation, or leave it out.",
     "SHIFTED_COLUMN": "Column {column} holds {percent} of the sum of squares. Nearly "
-    "all of it is an offset that rows share, which says little about clusters.",
+    "all of it is an offset that rows share, which says little about clusters. "
+    "Subtract its mean, or leave it out.",
     "FEW_ROWS": "There are {rows} for {clusters} clusters: too few to fit one part and "
     "to judge the other. Nothing is known about these labels.",
     "FEWER_DIRECTIONS": "Eigenvalues drop after number {directions} and are level "
@@ -458,6 +461,9 @@ def caution_text(caution: Caution, names: Sequence[str] | None = None) -> str:
     words = {
         "rows": counted(rows, "row"),
         "are": "is" if rows == 1 else "are",
+        "labels": "its label means nothing"
+        if rows == 1
+        else "their labels mean nothing",
         "rows_have": "one row has" if rows == 1 else f"{rows:,} rows have",
         "percent": percent(f.get("share", 0)),
         "next": f.get("number", 0) + 1,
@@ -474,6 +480,7 @@ CLUSTER_WORDS = (
     "size: how long a row is along the pattern of its cluster; here the median",
     "scales: sizes over their mean in the cluster, from 5% to 95% of its rows",
     "certainty: how probable it is that a row belongs there, judged by other rows",
+    "typical: the row of ordinary size whose pattern is nearest to the cluster's",
 )
 FEATURE_WORDS = (
     "mean: of the feature in the cluster, in the units of the data",
@@ -571,6 +578,12 @@ def plan_heading(plan: Plan) -> str:
         f"{plan.n_samples:,} x {plan.n_features:,} {kind}{plan.dtype}, "
         f"{plan.n_clusters:,} clusters: {size(plan.data_bytes)}"
     )
+
+
+PLAN_WORDS = (
+    "passes: how often a fit goes through the data",
+    "memory: what it needs, the data included where they are held",
+)
 
 
 def plan_table(plan: Plan) -> list[tuple[str, ...]]:

@@ -243,7 +243,7 @@ def test_choose_k():
     assert "over the edge" in text
     assert text.count("yes") == 4
     assert "named by" in text
-    assert "directions, sphere" in text
+    assert "directions, gap" in text
     assert Path("a.png").read_bytes()[:4] == b"\x89PNG"
     found = document(
         "choose-k",
@@ -266,7 +266,7 @@ def test_choose_k():
     assert found["confidence"] in ("high", "low", "none")
     assert found["n_clusters"] == found["plausible"][0]["n_clusters"]
     assert 3 in [number["n_clusters"] for number in found["plausible"]]
-    assert "sphere" in found["plausible"][0]["sides"]
+    assert "gap" in found["plausible"][0]["sides"]
     assert len(found["plausible"][0]["gaps"]) == 2
 
 

@@ -48,7 +48,7 @@ def test_report_with_names(folder, sample):
     (folder / "none.csv").write_text("cell,cluster\nc0,0\n")
     assert "no column 'name' beside 'cluster'" in fail(*line, "--names", "none.csv")
     (folder / "more.csv").write_text("cluster,name\n5,x\n")
-    assert "names has cluster 5, and the clusters are" in fail(
+    assert "more.csv has cluster 5 ('x'), and the clusters are" in fail(
         *line, "--names", "more.csv"
     )
 
@@ -151,9 +151,9 @@ def test_files_that_cannot_be_compared(folder):
     assert "other.csv has columns 'cell', 'kind'" in fail(
         "compare", "one.csv", "other.csv"
     )
-    assert "line 3 has 1 cells and the first line 2" in fail(
+    assert "ragged.csv cannot be read as csv: CSV parse error: Expected 2" in fail(
         "compare", "one.csv", "ragged.csv"
     )
-    assert "cannot be read as a labels file" in fail("compare", "one.csv", "bytes.csv")
+    assert "bytes.csv cannot be read as csv" in fail("compare", "one.csv", "bytes.csv")
     assert "one.csv is given twice" in fail("compare", "one.csv", "one.csv")
     assert "no.csv" in fail("compare", "one.csv", "no.csv", code=1)

@@ -31,7 +31,7 @@ def test_every_method_describes_its_clusters(sample, method):
     np.testing.assert_allclose(means, 1, atol=0.05)
     assert (frame["size"] >= 0).all()
     assert frame["certainty"].between(0, 1).all()
-    assert frame["outlier_score"].isna().all()
+    assert (frame.groupby("cluster")["typical"].min() == 1).all()
     assert (frame["filled"] == 0).all()
 
 

@@ -18,6 +18,7 @@ from ihgmm import (
     TwoComponentLloyd,
     estimate_parameters,
     make_ihgmm,
+    select_n_clusters,
 )
 from ihgmm.metrics import exact_recovery
 
@@ -385,3 +386,20 @@ def test_the_na_of_r_among_whole_numbers():
     labels[3] = np.iinfo(np.int32).min
     with pytest.raises(ValueError, match=r"labels contains -2147483648, the NA of R"):
         estimate_parameters(X[:, [0, 2]].astype(float), labels)
+
+
+def test_columns_of_a_frame_are_named():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    X[:, 3] += 1e6
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    for data, name in ((X, "3"), (frame, "'d'")):
+        summary = select_n_clusters(data, method="parallel", random_state=0).summary
+        assert f"column {name} holds 100% of the squared length" in summary
+        with pytest.warns(ConvergenceWarning, match=f"column {name} holds 100%"):
+            IhSC("auto", random_state=0).fit(data)
+    frame.loc[7, "b"] = np.inf
+    for data, name in ((frame.to_numpy(), "1"), (frame, "'b'")):
+        for call in (IhSC(2).fit, select_n_clusters):
+            with pytest.raises(ValueError, match=f"infinity at row 7, column {name}"):
+                call(data)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import DataConversionWarning
 
 from ihgmm import (
@@ -12,6 +12,7 @@ from ihgmm import (
     IhGMM,
     IhSC,
     diagnose,
+    estimate_parameters,
     make_ihgmm,
     select_n_clusters,
     with_missing,
@@ -212,6 +213,16 @@ def test_na_of_r_is_a_missing_cell_without_a_warning():
     cells.view(np.uint64)[np.isnan(gaps)] = 0x7FF00000000007A2
     model = IhSC(3, missing="fit", random_state=0)
     assert_array_equal(model.fit(cells).labels_, model.fit(gaps).labels_)
+
+
+def test_a_model_fills_what_is_judged_by_its_labels():
+    _, gaps, _ = sample()
+    model = IhSC(3, missing="fit", random_state=0).fit(gaps)
+    found = diagnose(model, gaps)
+    given = diagnose(gaps, model.labels_, missing="fit")
+    assert_array_equal(found.certainty, given.certainty)
+    scales = estimate_parameters(model, gaps).scales
+    assert_allclose(scales, model.scales_, rtol=0.01)
 
 
 def customers(seed, n=400):

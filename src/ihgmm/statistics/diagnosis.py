@@ -292,7 +292,8 @@ def diagnose(
         which stays on its device.
     labels : array-like of shape (n_samples,), or fitted estimator
         The cluster of each row: labels of any kind, from any method. A fitted model
-        stands for its ``labels_``, and may also come first: ``diagnose(model, X)``.
+        stands for its ``labels_``, and may also come first: ``diagnose(model, X)``. It
+        fills missing cells, and whitens, as in its fit.
         Rows with -1, beside clusters numbered from 0, are outliers: they are counted
         and left out, and their certainty is NaN.
     gram : {"hetero", "hollow", "full", "cosine"}, default="hetero"
@@ -344,7 +345,7 @@ def diagnose(
     check_clip("clip", clip)
     rng = generator(random_state)
     check_choice("missing", missing, MISSING)
-    X, labels = data_and_labels(X, labels)
+    X, labels = data_and_labels(X, labels, whitened=True)
     data = check_matrix(X, missing=missing)
     if missing == "fit":
         data = learn_filler(data)(data)

@@ -453,8 +453,11 @@ def caution_text(caution: Caution, names: Sequence[str] | None = None) -> str:
     ``names`` are those of the columns, which otherwise go by their number.
     """
     f = caution.figures
-    if names is not None and "column" in f:
-        f = f | {"column": repr(names[f["column"]])}
+    column = f.get("column")
+    if names is not None and isinstance(column, int):
+        column = names[column]
+    if isinstance(column, str):
+        f = f | {"column": repr(column)}
     rows, directions = f.get("rows", 0), f.get("directions", 0)
     several = f"Ask for about {directions} clusters, unless some patterns are mixtures "
     one = "All rows may be one cluster; if not, try other features or another scaling."

@@ -46,7 +46,7 @@ def open_dask(X: Any) -> DaskRows:
             "whole rows in a chunk: X.rechunk({1: -1})."
         )
     if X.shape[0] == 1:  # beside chunks without rows
-        X = X.rechunk(-1)
+        X = X.rechunk(-1)  # type: ignore[no-untyped-call]
     rows = DaskRows(X)
     if hasattr(given, "columns"):
         rows.names = [str(name) for name in given.columns]

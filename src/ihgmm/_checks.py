@@ -253,11 +253,16 @@ def complete_matrix(
     data = check_matrix(X, missing=getattr(model, "missing", None))
     for change in getattr(model, "preparation_", ()):
         data = change(data) if whitened or isinstance(change, Filler) else data
-    if of_fit and getattr(model, "signed", False):
-        signs = np.where(to_host(model.scales_) < 0, -1.0, 1.0)
-        if len(signs) == data.shape[0]:
-            return Scaled(data, rows=data.cast(signs))
-    return data
+    return turned_rows(data, model) if of_fit else data
+
+
+def turned_rows(data: Matrix, model: Any) -> Matrix:
+    """Return rows of a fit, those that point away from their centre turned round."""
+    if not getattr(model, "signed", False):
+        return data
+    signs = np.where(to_host(model.scales_) < 0, -1.0, 1.0)
+    fits = len(signs) == data.shape[0]
+    return Scaled(data, rows=data.cast(signs)) if fits else data
 
 
 def open_matrix(
@@ -438,9 +443,12 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or array.size == 0:
+        what = f"is of type {type(labels).__name__}"
+        if array.ndim > 0:
+            what = f"has shape {array.shape}"
         raise ValueError(
-            f"{name} has shape {array.shape}; give one label for each row, as a "
-            "one-dimensional sequence that is not empty."
+            f"{name} {what}; give one label for each row, as a one-dimensional "
+            "sequence that is not empty, such as the labels_ of a fitted model."
         )
     if array.dtype.kind == "O":
         _check_objects(name, array)
@@ -481,10 +489,10 @@ def _check_held(name: str, labels: Any) -> None:
 
 
 def check_clusters(
-    labels: Any, n_samples: int | None = None
+    labels: Any, n_samples: int | None = None, name: str = "labels"
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels that there are, sorted, and the number of each row's label."""
-    array = check_labels("labels", labels, n_samples)
+    array = check_labels(name, labels, n_samples)
     classes, codes = np.unique(array, return_inverse=True)
     return classes, np.ravel(codes)
 

@@ -469,7 +469,7 @@ COMMANDS = {
     "test-scales": "Test whether the rows of a cluster differ in scale at all.",
     "plan": "Say how often a fit will read the data, and how much memory it needs.",
     "compare": "Compare two clusterings of the same rows: how far they agree, what "
-    "went where.",
+    "moved where.",
     "reproduce": "Run the experiments of the paper, or its table of real data.",
     "bench": "Compare IhSC with k-means on your data or on a sample: time and error.",
     "datasets": "List the paper's data sets and where they are kept, or download one.",

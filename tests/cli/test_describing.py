@@ -65,8 +65,10 @@ def test_features_are_in_the_units_of_the_data():
                 name = feature["feature"]
                 assert feature["mean"] == pytest.approx(mine[name])
                 if option == "scale" and name != "grams":
-                    assert feature["elsewhere"] == pytest.approx(others[name], rel=0.3)
-            more = first["mean"] > first["elsewhere"]
+                    assert feature["others_same_size"] == pytest.approx(
+                        others[name], rel=0.3
+                    )
+            more = first["mean"] > first["others_same_size"]
             assert more == (first["contrast"] > 0)
             assert abs(first["contrast"]) >= abs(last["contrast"])
 
@@ -95,7 +97,7 @@ def test_certainty_is_that_of_the_diagnosis(sample):
 
 def test_words_are_explained_once():
     text = good("fit", "demo", "-k", 4)
-    for word in ("size:", "scales:", "certainty:", "mean:", "elsewhere:"):
+    for word in ("  size:", "scales:", "certainty:", "mean:", "same size:"):
         assert text.count(word) == 1
     text = good("choose-k", "demo")
     for word in ("edge:", "gap:", "halves:", "likelihood:", "named by:"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +14,10 @@ from ihgmm.cli.spelling import in_shell
 from ihgmm.cli.tables.table import Table
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.tall import row_lengths
-from ihgmm.statistics.contrasts import telling_features
+from ihgmm.statistics.contrasts import SetApart, set_apart
 from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose_fit
 from ihgmm.statistics.estimation import estimate_parameters
+from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.typical import typical_ranks
 
 
@@ -85,8 +85,8 @@ def describe_fit(
         filled,
     )
     clusters = cluster_lines(labels, names or [""] * k, figures, table.ids)
-    noise = float(np.sqrt(np.nanmean((levels / data.unit) ** 2)))
-    features = _features(_means(data, labels, k), noise * float(data.unit), table)
+    units = {"original": table.original, "n_features": 3}
+    features = _features(set_apart(model, data, labels, levels, **units), table)
     for cluster in clusters:
         cluster["features"] = features[cluster["cluster"]] if k > 1 else []
     columns = table.column_names
@@ -108,14 +108,6 @@ def outlier_scores(model: Any, data: Matrix | None = None) -> np.ndarray | None:
     if data is None:
         return to_host(model.outlier_scores_).astype(float)
     return to_host(model.outlier_rule_.scores(data)).astype(float)
-
-
-def filled_cells(data: Matrix) -> np.ndarray:
-    """Return how many cells of each row were missing, and filled in."""
-    if data.incomplete is None:
-        return np.zeros(data.shape[0])
-    counts = data.incomplete.map(lambda block: to_host(block.missing().sqnorms))
-    return np.concatenate(list(counts))
 
 
 def cluster_lines(
@@ -147,42 +139,22 @@ def _called(line: dict[str, Any]) -> str:
     return f"{line['cluster']} {line['name']}".strip()
 
 
-def _means(data: Matrix, labels: np.ndarray, k: int) -> np.ndarray:
-    """Return the mean row of each cluster; zero where there is none."""
-    members = (labels[:, None] == np.arange(k)).astype(data.dtype)
-    sums = to_host(data.adjoint(data.to_device(members))).astype(float).T
-    return sums / np.maximum(members.sum(axis=0), 1)[:, None] * float(data.unit)
-
-
-def _features(
-    means: np.ndarray, noise: float, table: Table, n_shown: int = 3
-) -> list[list[dict[str, Any]]]:
-    """Return the features that set each cluster apart, in the units of the data.
-
-    Beside the mean of the cluster stands what rows of other clusters have of the
-    feature when they are as large. A last list is for outliers, which share nothing.
-    """
-    unit = float(np.abs(means).max()) or 1.0  # squares of huge numbers overflow
-    ranked = telling_features(means / unit, noise / unit or None, n_features=n_shown)
-    lengths = row_lengths(means / unit)[:, None]
-    steps = ranked.contrasts * (noise / unit or lengths)
-    others = means - steps * unit
-    names: Sequence[str] = table.names or [
-        f"feature {j}" for j in range(1, means.shape[1] + 1)
-    ]
-    here, elsewhere = (table.in_data_units(values) for values in (means, others))
+def _features(apart: SetApart, table: Table) -> list[list[dict[str, Any]]]:
+    """Return the features that set each cluster apart; a last list is for outliers."""
+    ranked, p = apart.ranked, apart.means.shape[1]
+    names = table.names or [f"feature {j}" for j in range(1, p + 1)]
     lists: list[list[dict[str, Any]]] = [
         [
             {
                 "feature": str(names[j]),
-                "mean": here[cluster, j],
-                "elsewhere": elsewhere[cluster, j],
+                "mean": apart.means[cluster, j],
+                "others_same_size": apart.others[cluster, j],
                 "contrast": ranked.contrasts[cluster, j],
             }
-            for j in ranked.features[cluster]
+            for j in features
             if ranked.contrasts[cluster, j] != 0
         ]
-        for cluster in range(len(means))
+        for cluster, features in enumerate(ranked.features)
     ]
     return [*lists, []]
 
@@ -214,8 +186,8 @@ def print_features(
         for i, feature in enumerate(line["features"])
     ]
     if rows:
-        formats = {"cluster": "", "set apart by": "", "mean": ".4g", "elsewhere": ".4g"}
-        screen.table(formats, rows)
+        formats = {"cluster": "", "set apart by": "", "mean": ".4g"}
+        screen.table(formats | {"others, same size": ".4g"}, rows)
         screen.explain(FEATURE_WORDS)
         if len(clusters) > most:
             screen.say(f"These are the {most} largest clusters; --json has all.", "dim")

@@ -20,6 +20,7 @@ class Labels(NamedTuple):
     ids: list[str]
     clusters: list[str]
     names: dict[str, str]  # of clusters that have one
+    certainty: list[float]  # NaN where the file has none
 
     def called(self, cluster: str) -> str:
         """Return a cluster by its number, and its name where it has one."""
@@ -43,7 +44,12 @@ def read_labels(path: Path) -> Labels:
         ids = [_as_it_was(cell) for cell in columns[head[0]]]
     named = [_as_it_was(cell).strip() for cell in columns.get("name", [""] * n)]
     names = {k: name for k, name in zip(clusters, named, strict=True) if name}
-    return Labels(ids, clusters, names)
+    try:
+        cells = columns.get("certainty", [""] * n)
+        certainty = [float(cell.strip() or "nan") for cell in cells]
+    except ValueError as error:
+        raise ValueError(f"{path}: column 'certainty': {error}.") from None
+    return Labels(ids, clusters, names, certainty)
 
 
 class ClusterNames(NamedTuple):

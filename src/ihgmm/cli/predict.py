@@ -19,7 +19,6 @@ from ihgmm.cli.describing import (
     Figures,
     certainties,
     cluster_lines,
-    filled_cells,
     outlier_scores,
     print_clusters,
 )
@@ -33,6 +32,7 @@ from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.delimited import DELIMITERS
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.statistics.diagnosis import diagnose_fit
+from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.typical import typical_ranks
 from ihgmm.storage import load_saved
 

@@ -53,10 +53,6 @@ class Table:
         """Whether rows are read block by block."""
         return isinstance(self.X, Matrix)
 
-    def in_data_units(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows such as those of X in the units that the source has."""
-        return rows if self.scaler is None else self.scaler.inverse_transform(rows)
-
     @property
     def column_names(self) -> list[str]:
         """The names of the columns of X, which it may have had to be given."""

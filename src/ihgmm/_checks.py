@@ -462,9 +462,10 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
     if array.dtype.kind in "fM" and np.isnan(array).any():
         missing = "NaN" if array.dtype.kind == "f" else "NaT"
         raise ValueError(f"{name} contains {missing}; give every row a label.")
-    if array.dtype == np.int32 and array.min() == NA_OF_R:
+    if array.dtype.kind == "i" and array.min() == NA_OF_R:
         raise ValueError(
-            f"{name} contains {NA_OF_R}, the NA of R; give every row a label."
+            f"{name} contains {NA_OF_R}, the NA of R; give every row a label, or leave "
+            "these rows out, keep <- !is.na(labels)."
         )
     if n_samples is not None and len(array) != n_samples:
         raise ValueError(
@@ -596,10 +597,12 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     row = 0 if given.dtype.kind in "cmM" else _first_that_is_no_number(given)
     if row is None:
         weights = given.astype(np.float64)
-        row = None if np.isfinite(weights).all() else int(np.isfinite(weights).argmin())
+        known = np.isfinite(weights) & (weights != NA_OF_R)
+        row = None if known.all() else int(known.argmin())
     if row is not None:
+        value = "NA" if given[row] == NA_OF_R else given[row]
         raise ValueError(
-            f"sample_weight is {given[row]} in row {row}; give a number for each row, "
+            f"sample_weight is {value} in row {row}; give a number for each row, "
             "0 to leave one out."
         )
     if (weights < 0).any() or not weights.any():

@@ -414,3 +414,14 @@ def test_python_lines_have_the_options_of_the_model():
     assert lines[-1] == (
         "model = IhSC(n_clusters=3, random_state=3, whiten='counts').fit(X)"
     )
+
+
+def test_a_first_column_without_a_name_is_called_as_pandas_calls_it():
+    table = pd.DataFrame(np.random.default_rng(0).gamma(2, size=(30, 3)))
+    table.index += 1  # as write.csv of R has them
+    table.to_csv("a.csv")
+    done = good("fit", "a.csv", "-k", 2)
+    assert "Left out 1 column: 'Unnamed: 0'" in done
+    assert "add --id-column 'Unnamed: 0'" in done
+    good("fit", "a.csv", "-k", 2, "--id-column", "Unnamed: 0", "-o", "l.csv")
+    assert list(pd.read_csv("l.csv")["Unnamed: 0"]) == list(table.index)

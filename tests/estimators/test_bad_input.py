@@ -389,8 +389,13 @@ def test_the_na_of_r_among_whole_numbers():
             IhSC(2, missing="fit").fit(data)
     labels = np.zeros(20, dtype=np.int32)
     labels[3] = np.iinfo(np.int32).min
-    with pytest.raises(ValueError, match=r"labels contains -2147483648, the NA of R"):
-        estimate_parameters(X[:, [0, 2]].astype(float), labels)
+    # Vectors of R arrive as lists.
+    for given in (labels, labels.tolist()):
+        with pytest.raises(ValueError, match=r"labels contains -2147483648, the NA of"):
+            estimate_parameters(X[:, [0, 2]].astype(float), given)
+    weights = [1] * 19 + [-(2**31)]
+    with pytest.raises(ValueError, match=r"sample_weight is NA in row 19; give a"):
+        IhSC(2).fit(X[:, [0, 2]].astype(float), sample_weight=weights)
 
 
 def test_columns_of_a_frame_are_named():

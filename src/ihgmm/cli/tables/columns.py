@@ -31,9 +31,9 @@ def choose_columns(arrow: Any, request: Request, origin: Origin) -> Table:
     """Make a table of the columns that hold numbers, with what came beside them."""
     source, names = request.source, arrow.column_names
     phrases = list(origin.phrases)
-    if len(set(names)) < len(names):
-        names, before = unique_names(names), names
-        new = [n for n, old in zip(names, before, strict=True) if n != old]
+    names, before = unique_names(names), names
+    new = [n for n, old in zip(names, before, strict=True) if n != old and old]
+    if new:
         phrases.append(f"columns that have the name of another one as {quote_all(new)}")
     asked, request = request, request.resolve(names)
     if arrow.num_rows == 0:
@@ -238,7 +238,7 @@ def _looks_like_ids(name: str, column: Any, values: np.ndarray) -> bool:
     """Return whether a column is named as ids are, and holds different integers."""
     pattern = r"((?i:^|.*[ _.\-])(?i:u?u?id|key|no|nr|number)\.?|.*[a-z]I[Dd])$"
     # Programs name a column of row numbers so.
-    row_numbers = name.lower() in ("", "index", "unnamed: 0")
+    row_numbers = name.lower() in ("index", "unnamed: 0")
     return bool(
         (row_numbers or re.match(pattern, name))
         and (values == np.round(values)).all()  # which NaN is not

@@ -138,7 +138,7 @@ def test_sums_are_made_where_the_blocks_are():
 def test_rows_of_a_cluster_are_counted_as_in_memory():
     lazy = da.from_array(X, chunks=(500, 40))
     weights = np.arange(1200) % 3
-    for options in ({}, {"sample_weight": weights}, {"whiten": "learned"}):
+    for options in ({"sample_weight": weights}, {"whiten": "learned"}):
         found, wanted = (
             select_n_clusters(data, method="parallel", random_state=0, **options)
             for data in (lazy, X)
@@ -148,6 +148,7 @@ def test_rows_of_a_cluster_are_counted_as_in_memory():
     # What is drawn afterwards does not depend on where rows were counted.
     found, wanted = (IhGMM("auto", random_state=0).fit(data) for data in (lazy, X))
     assert_array_equal(found.labels_.compute(), wanted.labels_)
+    assert found.selection_.n_rows == wanted.selection_.n_rows
     assert_allclose(found.selection_.edge, wanted.selection_.edge)
 
 
@@ -179,10 +180,14 @@ def test_sparse_blocks_are_counted_as_in_memory():
 
 @pytest.fixture(scope="module")
 def cluster():
-    # A loaded machine takes long to start a worker again.
-    patient = {"distributed.deploy.lost-worker-timeout": "2 minutes"}
+    settings = {
+        # A loaded machine takes long to start a worker again.
+        "distributed.deploy.lost-worker-timeout": "2 minutes",
+        # Workers that come after those that are killed need not import all again.
+        "distributed.worker.multiprocessing-method": "forkserver",
+    }
     with (
-        dask.config.set(patient),
+        dask.config.set(settings),
         LocalCluster(
             n_workers=3,
             threads_per_worker=1,

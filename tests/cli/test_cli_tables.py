@@ -146,7 +146,7 @@ def test_what_looks_like_ids_is_not_clustered_by(sample):
     table.rename(columns={"customer_id": "acid", "f1": "a,b"}).to_csv("b.csv")
     text = good("fit", "b.csv", "-k", 3)  # with the numbers that pandas writes
     assert "120 rows, 13 features" in text
-    assert "'' (looks like ids" in text
+    assert "'Unnamed: 0' (looks like ids" in text
     assert "2 features" in good("fit", "b.csv", "-k", 2, "--columns", '"a,b",f2')
 
 

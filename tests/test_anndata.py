@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 from ihgmm import IhSC, __version__, diagnose, make_ihgmm
 from ihgmm.anndata import ihsc
-from ihgmm.metrics import exact_recovery
+from ihgmm.metrics import exact_recovery, misclassification_rate
 from ihgmm.plotting import plot_embedding
 
 STORES = {
@@ -377,3 +377,57 @@ def test_an_anndata_is_no_labels():
     adata = anndata.AnnData(np.ones((20, 3)))
     with pytest.raises(TypeError, match=r"is of type AnnData, .* adata.obs\['ihsc'\]"):
         plot_embedding(adata)
+
+
+def faint(seed):
+    """Return counts of four types that few genes set apart, and the types."""
+    rng = np.random.default_rng(seed)
+    patterns = np.tile(rng.gamma(0.4, 1, 300) + 0.003, (4, 1))
+    for pattern in patterns:
+        pattern[rng.choice(300, 20, replace=False)] *= 4
+    patterns /= patterns.sum(axis=1, keepdims=True)
+    types = rng.choice(4, 300, p=[0.45, 0.3, 0.2, 0.05])
+    depths = np.exp(rng.uniform(np.log(150), np.log(1500), (300, 1)))
+    bursts = rng.gamma(3, 1 / 3, (300, 300))
+    return rng.poisson(depths * patterns[types] * bursts).astype(np.float32), types
+
+
+def as_scanpy_leaves_it(X, kind):
+    """Return an object with the matrix that a pipeline leaves, and counts beside it."""
+    logs = np.log1p(1e4 * X / X.sum(axis=1, keepdims=True))
+    deviations = logs.std(axis=0)
+    scores = (logs - logs.mean(axis=0)) / np.where(deviations > 0, deviations, 1)
+    adata = AnnData({"logarithms": logs, "z-scores": np.clip(scores, None, 10)}[kind])
+    adata.layers["counts"], adata.uns["log1p"] = X, {"base": None}
+    return adata
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("logarithms", r"adata.X holds logarithms, as adata.uns\['log1p'\] says"),
+        ("z-scores", "The columns of adata.X were centred, as sc.pp.scale does"),
+    ],
+)
+def test_what_is_no_multiple_of_a_pattern_is_named_rightly(kind, message):
+    errors = np.zeros(2)
+    for seed in range(3):
+        X, types = faint(seed)
+        adata = as_scanpy_leaves_it(X, kind)
+        with pytest.warns(UserWarning, match=f"{message}.*layer='counts', whiten="):
+            ihsc(adata, 4)
+        ihsc(adata, 4, layer="counts", whiten="counts", key_added="better")
+        found = (adata.obs[name].astype(int) for name in ("ihsc", "better"))
+        errors += [misclassification_rate(types, labels) for labels in found]
+    assert errors[1] < errors[0] / 2
+
+
+def test_counts_and_other_data_draw_no_word():
+    X, _ = faint(0)
+    rng = np.random.default_rng(0)
+    model, _ = make_ihgmm(200, 40, 3, random_state=0)
+    noisy = np.hstack([model, rng.standard_normal((200, 60))])
+    for data in (X, X / np.sqrt(X.mean(axis=0) + 1e-3), model, noisy):
+        ihsc(AnnData(data), 3, whiten="counts" if data is X else None)
+    # X was made the counts again.
+    ihsc(AnnData(X, uns={"log1p": {"base": None}}), 4, whiten="counts")

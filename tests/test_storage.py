@@ -83,6 +83,7 @@ def test_round_trip(path, name, dtype):
     ],
     ids=str,
 )
+@pytest.mark.filterwarnings("ignore:X has the entry .* expects whole numbers")
 def test_rows_are_placed_alike(path, options):
     model = IhSC(3, random_state=0, **options).fit(np.abs(X))
     save_model(model, path)
@@ -376,6 +377,54 @@ def test_numbers_of_an_embedding(path, where, key, value, message):
     save_model(IhSC(3, outliers=0.05, random_state=0).fit(X), path)
     rewritten(path, lambda header, _: header[where].update({key: value}))
     with pytest.raises(StorageError, match=message.format(where)):
+        load_model(path)
+
+
+def with_first(name, value):
+    """Return a change of a file: the first entry of one of its arrays."""
+
+    def change(_, parts):
+        array = np.load(io.BytesIO(parts[f"{name}.npy"]))
+        array.flat[0] = value
+        parts[f"{name}.npy"] = npy(array)
+
+    return change
+
+
+@pytest.mark.parametrize("noise", ["individual", "class", "common", "tied"])
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_no_infinity_reaches_a_prediction(path, noise, value):
+    model = IhGMM(3, noise=noise, random_state=0).fit(X)
+    save_model(model, path)
+    whole = path.read_bytes()
+    rewritten(path, with_first("center_errors_", value))
+    if noise == "individual":  # predictions do not depend on them
+        np.testing.assert_array_equal(load_model(path).predict(X), model.predict(X))
+    else:
+        with pytest.raises(StorageError, match="center_errors_ are not finite"):
+            load_model(path)
+    for name in ("noise_levels_", "weights_", "memberships_", "cluster_centers_"):
+        path.write_bytes(whole)
+        rewritten(path, with_first(name, value))
+        with pytest.raises(StorageError, match=f"{name} are not finite"):
+            load_model(path)
+
+
+DIVISORS = {
+    "weights_": IhGMM(3, random_state=0),
+    "noise_levels_": IhGMM(3, noise="class", random_state=0),
+    "component_levels_": IhGMM(3, noise="tied", random_state=0),
+    "outliers.lengths": IhSC(3, outliers=0.05, random_state=0),
+    "scaler.scale_": make_pipeline(StandardScaler(), IhSC(3, random_state=0)),
+}
+
+
+@pytest.mark.parametrize("name", DIVISORS)
+@pytest.mark.parametrize("value", [0.0, -1.0])
+def test_no_prediction_divides_by_zero(path, name, value):
+    save_model(DIVISORS[name].fit(X), path)
+    rewritten(path, with_first(name, value))
+    with pytest.raises(StorageError, match=f"{name} are not all positive"):
         load_model(path)
 
 

@@ -192,7 +192,7 @@ def check_matrix(
         total = _total(known.sqnorms, least)
     if np.sqrt(float(info.tiny)) < total < np.sqrt(float(info.max)) * 1e12:
         return matrix
-    _check_finite(known, estimator, can_fill=missing is not None)
+    _check_finite(known, estimator, matrix.names, can_fill=missing is not None)
     peak = known.max_abs()
     if peak == 0:
         return matrix
@@ -253,11 +253,16 @@ def complete_matrix(
     data = check_matrix(X, missing=getattr(model, "missing", None))
     for change in getattr(model, "preparation_", ()):
         data = change(data) if whitened or isinstance(change, Filler) else data
-    if of_fit and getattr(model, "signed", False):
-        signs = np.where(to_host(model.scales_) < 0, -1.0, 1.0)
-        if len(signs) == data.shape[0]:
-            return Scaled(data, rows=data.cast(signs))
-    return data
+    return turned_rows(data, model) if of_fit else data
+
+
+def turned_rows(data: Matrix, model: Any) -> Matrix:
+    """Return rows of a fit, those that point away from their centre turned round."""
+    if not getattr(model, "signed", False):
+        return data
+    signs = np.where(to_host(model.scales_) < 0, -1.0, 1.0)
+    fits = len(signs) == data.shape[0]
+    return Scaled(data, rows=data.cast(signs)) if fits else data
 
 
 def open_matrix(
@@ -274,9 +279,18 @@ def open_matrix(
         "dtype": (np.float64, np.float32),
         "ensure_all_finite": False,  # the row norms show it, and cost less
     }
-    if estimator is None:
-        return as_matrix(check_array(X, input_name="X", **options))
-    return as_matrix(validate_data(estimator, X, reset=reset, **options))
+    try:
+        if estimator is None:
+            matrix = as_matrix(check_array(X, input_name="X", **options))
+        else:
+            matrix = as_matrix(validate_data(estimator, X, reset=reset, **options))
+    except ValueError:
+        _check_text(X)
+        raise
+    names = list(getattr(X, "columns", ()))
+    if names and all(isinstance(name, str) for name in names):
+        matrix.names = names
+    return matrix
 
 
 def _to_memory(matrix: Matrix, estimator: BaseEstimator | None) -> Matrix:
@@ -290,10 +304,15 @@ def _to_memory(matrix: Matrix, estimator: BaseEstimator | None) -> Matrix:
 
 
 def _check_finite(
-    matrix: Matrix, estimator: BaseEstimator | None, *, can_fill: bool
+    matrix: Matrix,
+    estimator: BaseEstimator | None,
+    names: list[str] | None,
+    *,
+    can_fill: bool,
 ) -> None:
     count, row, column, value = matrix.not_finite()
     if count:
+        place = column if names is None else repr(names[column])
         who = "ihgmm" if estimator is None else type(estimator).__name__
         what = "NaN" if np.isnan(value) else "infinity"
         remedy = (
@@ -303,7 +322,7 @@ def _check_finite(
         if can_fill:
             remedy = 'fill them in (for NaN, missing="fit" does)'
         raise ValueError(
-            f"Input X contains {what} at row {row}, column {column} "
+            f"Input X contains {what} at row {row}, column {place} "
             f"(NaN, masked or infinite entries in all: {count}). {who} does not accept "
             f"them: drop those rows, or {remedy}."
         )
@@ -329,6 +348,28 @@ def _check_columns(X: Any) -> None:
             f"{' and more' * (len(text) > 5)}. Leave them out, X.drop(columns=[...]), "
             "or turn them into numbers first, NaN where a cell is missing."
         )
+
+
+def _check_text(X: Any) -> None:
+    """Raise if an array, or a list of lists, has columns of text."""
+    if getattr(getattr(X, "dtype", None), "kind", "O") not in "OUS":
+        return
+    cells = np.asarray(X, dtype=object)
+    if cells.ndim != 2:
+        return
+    rows = [_first_that_is_no_number(column) for column in cells.T]
+    text = [
+        f"{column} ({cells[row, column]!r} in row {row})"
+        for column, row in enumerate(rows)
+        if row is not None and isinstance(cells[row, column], str | bytes)
+    ]
+    if text:
+        raise ValueError(
+            f"X has columns that do not hold numbers: {', '.join(text[:5])}"
+            f"{' and more' * (len(text) > 5)}, counted from 0. Leave them out, or turn "
+            "them into numbers, before X becomes one matrix; in R, "
+            "as.matrix(X[sapply(X, is.numeric)])."
+        ) from None
 
 
 def _first_that_is_no_number(values: np.ndarray) -> int | None:
@@ -402,18 +443,29 @@ def check_labels(name: str, labels: Any, n_samples: int | None = None) -> np.nda
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or array.size == 0:
+        what = f"is of type {type(labels).__name__}"
+        if array.ndim > 0:
+            what = f"has shape {array.shape}"
         raise ValueError(
-            f"{name} has shape {array.shape}; give one label for each row, as a "
-            "one-dimensional sequence that is not empty."
+            f"{name} {what}; give one label for each row, as a one-dimensional "
+            "sequence that is not empty, such as the labels_ of a fitted model."
         )
     if array.dtype.kind == "O":
         _check_objects(name, array)
+    if array.dtype.kind in "OU" and (absent := int(np.sum(array == "NA"))):
+        warn(
+            f"{name} is the text 'NA' in {absent} of {len(array)} rows, which make up "
+            "a cluster of this name. NA among text or in a factor of R arrives so: if "
+            "it stands for no label, leave these rows out, keep <- !is.na(labels).",
+            UserWarning,
+        )
     if array.dtype.kind in "fM" and np.isnan(array).any():
         missing = "NaN" if array.dtype.kind == "f" else "NaT"
         raise ValueError(f"{name} contains {missing}; give every row a label.")
-    if array.dtype == np.int32 and array.min() == NA_OF_R:
+    if array.dtype.kind == "i" and array.min() == NA_OF_R:
         raise ValueError(
-            f"{name} contains {NA_OF_R}, the NA of R; give every row a label."
+            f"{name} contains {NA_OF_R}, the NA of R; give every row a label, or leave "
+            "these rows out, keep <- !is.na(labels)."
         )
     if n_samples is not None and len(array) != n_samples:
         raise ValueError(
@@ -438,16 +490,19 @@ def _check_held(name: str, labels: Any) -> None:
 
 
 def check_clusters(
-    labels: Any, n_samples: int | None = None
+    labels: Any, n_samples: int | None = None, name: str = "labels"
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels that there are, sorted, and the number of each row's label."""
-    array = check_labels("labels", labels, n_samples)
+    array = check_labels(name, labels, n_samples)
     classes, codes = np.unique(array, return_inverse=True)
     return classes, np.ravel(codes)
 
 
-def data_and_labels(X: Any, labels: Any) -> tuple[Any, Any]:
-    """Return data and labels; a fitted model stands for its labels, also before X."""
+def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any, Any]:
+    """Return data and labels; a fitted model stands for its labels, also before X.
+
+    A model also fills missing cells of X, and whitens it if that is asked for.
+    """
     if _is_model(X):
         X, labels = labels, X
     if not _is_model(labels):
@@ -462,6 +517,8 @@ def data_and_labels(X: Any, labels: Any) -> tuple[Any, Any]:
         raise ValueError(
             f"This {who} has no labels_; fit it first, model.fit(X), or give labels."
         )
+    if hasattr(labels, "preparation_"):
+        X = complete_matrix(X, labels, whitened=whitened)
     return X, labels.labels_
 
 
@@ -540,10 +597,12 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     row = 0 if given.dtype.kind in "cmM" else _first_that_is_no_number(given)
     if row is None:
         weights = given.astype(np.float64)
-        row = None if np.isfinite(weights).all() else int(np.isfinite(weights).argmin())
+        known = np.isfinite(weights) & (weights != NA_OF_R)
+        row = None if known.all() else int(known.argmin())
     if row is not None:
+        value = "NA" if given[row] == NA_OF_R else given[row]
         raise ValueError(
-            f"sample_weight is {given[row]} in row {row}; give a number for each row, "
+            f"sample_weight is {value} in row {row}; give a number for each row, "
             "0 to leave one out."
         )
     if (weights < 0).any() or not weights.any():

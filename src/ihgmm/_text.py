@@ -76,13 +76,13 @@ EVIDENCE_WORDS = (
     "    eigenvectors and among projected rows",
     "halves: how far two halves of the rows agree, from 0 to 1",
     "likelihood: what a mixture gains on one cluster, for each row and less a price",
-    "named by: whose best number it is",
+    "named by: whose best number it is; directions are the eigenvalues over the edge",
 )
 
 _SIDES = {
     "directions": "the number of directions",
-    "sphere": "the gap to noise",
-    "stability": "the agreement of halves",
+    "gap": "the gap to noise",
+    "halves": "the agreement of halves",
     "likelihood": "the likelihood",
 }
 
@@ -148,10 +148,12 @@ def _dominated(count: ClusterCount) -> str:
             "It is mostly an offset: its mean is far from zero, compared with its "
             "deviation. Subtract its mean, or leave it out."
         )
+    named = count.largest_name is not None
+    column = repr(count.largest_name) if named else count.largest_index
     return (
-        f"Cannot tell: column {count.largest_index} holds {count.largest_column:.0%} "
-        "of the squared length of X, and random signs on a single column show "
-        f"nothing. {remedy}"
+        f"Cannot tell: column {column} holds {count.largest_column:.0%} of the squared "
+        "length of X, and random signs on a single column show nothing. "
+        f"{remedy}"
     )
 
 
@@ -400,14 +402,15 @@ def _threshold_text(diagnosis: Diagnosis) -> str:
 
 
 _CAUTIONS = {
-    "ZERO_ROWS": "{rows} {are} zero: their labels mean nothing.",
+    "ZERO_ROWS": "{rows} {are} zero: {labels}.",
     "HUGE_ROWS": "Only {rows_have} {percent} of the squared length of all rows. IhSC "
     "shortens them (clip=1.5), so that they do no harm. Methods that do not, such as "
     "k-means, PSC and IhSC.paper, follow these rows.",
     "RULING_COLUMN": "Column {column} holds {percent} of the sum of squares and "
     "decides the clusters. Divide the columns by their deviation, or leave it out.",
     "SHIFTED_COLUMN": "Column {column} holds {percent} of the sum of squares. Nearly "
-    "all of it is an offset that rows share, which says little about clusters.",
+    "all of it is an offset that rows share, which says little about clusters. "
+    "Subtract its mean, or leave it out.",
     "FEW_ROWS": "There are {rows} for {clusters} clusters: too few to fit one part and "
     "to judge the other. Nothing is known about these labels.",
     "FEWER_DIRECTIONS": "Eigenvalues drop after number {directions} and are level "
@@ -450,14 +453,20 @@ def caution_text(caution: Caution, names: Sequence[str] | None = None) -> str:
     ``names`` are those of the columns, which otherwise go by their number.
     """
     f = caution.figures
-    if names is not None and "column" in f:
-        f = f | {"column": repr(names[f["column"]])}
+    column = f.get("column")
+    if names is not None and isinstance(column, int):
+        column = names[column]
+    if isinstance(column, str):
+        f = f | {"column": repr(column)}
     rows, directions = f.get("rows", 0), f.get("directions", 0)
     several = f"Ask for about {directions} clusters, unless some patterns are mixtures "
     one = "All rows may be one cluster; if not, try other features or another scaling."
     words = {
         "rows": counted(rows, "row"),
         "are": "is" if rows == 1 else "are",
+        "labels": "its label means nothing"
+        if rows == 1
+        else "their labels mean nothing",
         "rows_have": "one row has" if rows == 1 else f"{rows:,} rows have",
         "percent": percent(f.get("share", 0)),
         "next": f.get("number", 0) + 1,
@@ -474,10 +483,12 @@ CLUSTER_WORDS = (
     "size: how long a row is along the pattern of its cluster; here the median",
     "scales: sizes over their mean in the cluster, from 5% to 95% of its rows",
     "certainty: how probable it is that a row belongs there, judged by other rows",
+    "typical: the row of ordinary size whose pattern is nearest to the cluster's",
 )
 FEATURE_WORDS = (
     "mean: of the feature in the cluster, in the units of the data",
-    "elsewhere: what a row of the other clusters has of it at the same size",
+    "others, same size: what rows of the other clusters would have of it on average,",
+    "    if they were as large as the rows of the cluster",
 )
 
 
@@ -488,6 +499,62 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
         return f"{verdict}."
     error = percent(max(diagnosis.expected_error, 1e-9))
     return f"{verdict} ({error} of the labels are expected to be wrong)."
+
+
+# Two clusterings
+
+
+def agreement_words(rand: float, n_moved: int) -> str:
+    """Return how far two clusterings agree, by their adjusted Rand index.
+
+    The steps are those of Steinley (2004), Psychological Methods 9: 0.9, 0.8 and 0.65
+    stand for excellent, good and moderate recovery.
+    """
+    if n_moved == 0:
+        return "They are the same clusters"
+    steps = {
+        0.9: "They are nearly the same clusters",
+        0.8: "They agree on most rows",
+        0.65: "They agree in part",
+        0.1: "They are different clusterings",
+    }
+    return next(
+        (words for least, words in steps.items() if rand >= least),
+        "They have nothing to do with each other",
+    )
+
+
+def preference_text(
+    preference: str, names: Sequence[str], errors: Sequence[float], surer: int
+) -> str:
+    """Return which of two clusterings the data speak for, with the reason.
+
+    ``names`` and ``errors``, the shares of labels expected to be wrong, are those of
+    both; ``surer`` is the place of the one with fewer.
+    """
+    if preference == "not_known":
+        return (
+            "Nothing here says which of them is better: the certainty of rows is not "
+            "known for both."
+        )
+    better, other = names[surer], names[1 - surer]
+    few, more = (percent(max(errors[i], 1e-9)) for i in (surer, 1 - surer))
+    if preference == "surer":
+        return (
+            f"The data speak for {better}: {few} of its labels are expected to be "
+            f"wrong, and {more} of those of {other}."
+        )
+    figures = (
+        f"{few} of the labels of {better} are expected to be wrong, and {more} of "
+        f"those of {other}"
+    )
+    if preference == "none":
+        return f"The data prefer neither: {figures}. That is no clear difference."
+    return (
+        f"The data do not say which is better: {figures}. But {better} has fewer "
+        "clusters, in which it is easier to place rows. To choose between numbers of "
+        "clusters, count the clusters."
+    )
 
 
 # A plan
@@ -514,6 +581,12 @@ def plan_heading(plan: Plan) -> str:
         f"{plan.n_samples:,} x {plan.n_features:,} {kind}{plan.dtype}, "
         f"{plan.n_clusters:,} clusters: {size(plan.data_bytes)}"
     )
+
+
+PLAN_WORDS = (
+    "passes: how often a fit goes through the data",
+    "memory: what it needs, the data included where they are held",
+)
 
 
 def plan_table(plan: Plan) -> list[tuple[str, ...]]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ihgmm import IhSC, __version__
-from ihgmm.matrix import to_host
+from ihgmm._warnings import warn
+from ihgmm.matrix import Matrix, as_matrix, to_host
 from ihgmm.statistics.diagnosis import diagnose_fit
 
 if TYPE_CHECKING:
@@ -92,6 +93,10 @@ def ihsc(
     the root of its mean (docs/tutorial-single-cell.md): cells of a type still are
     multiples of one pattern then, as they are not after a logarithm.
 
+    Logarithms and centred columns, which ``sc.pp.log1p`` and ``sc.pp.scale`` leave in
+    ``X``, draw a warning: the counts, which pipelines often keep in a layer, give
+    better labels.
+
     A view becomes an object of its own, as always when something is written to a view.
     Results for a file on disk are in memory until you write them.
 
@@ -114,6 +119,8 @@ def ihsc(
     import pandas as pd  # comes with anndata
 
     X = _matrix(adata, layer, use_rep)
+    if layer is None and use_rep in (None, "X"):
+        _warn_of_preparation(adata, options.get("whiten"))
     obs = [
         key_added,
         *(f"{key_added}_{name}" for name in ("scale", "size", "confidence")),
@@ -186,6 +193,42 @@ def _check_object(adata: Any, copy: bool) -> None:
             "the results of a file; give adata.to_memory(), or the whole file without "
             "copy."
         )
+
+
+def _warn_of_preparation(adata: AnnData, whiten: Any) -> None:
+    """Warn of ``X`` in which cells of a type are no multiples of one pattern.
+
+    In twenty draws of five designs of single cells, as many labels were wrong: 0.3% of
+    whitened counts, 0.6% of logarithms of cells scaled to the median depth, 14% of
+    logarithms of cells scaled to 10,000 counts, 12% of z-scores of these. In no draw
+    did whitened counts do worse.
+    """
+    data = as_matrix(adata.X)
+    few = to_host(data.rows(slice(0, min(data.shape[0], 100))))
+    if (few >= 0).all() and (few == np.round(few)).all():  # counts
+        return
+    if (few < 0).any() and _is_centered(data):
+        what = "The columns of adata.X were centred, as sc.pp.scale does"
+    elif "log1p" in adata.uns and whiten != "counts":  # of which the whitening warns
+        what = "adata.X holds logarithms, as adata.uns['log1p'] says"
+    else:
+        return
+    layer = "counts" if "counts" in adata.layers else "..."
+    warn(
+        f"{what}: cells of a type are then no multiples of one pattern, which ihsc "
+        f"looks for. Give the counts: ihsc(adata, ..., layer={layer!r}, "
+        "whiten='counts').",
+        UserWarning,
+    )
+
+
+def _is_centered(X: Matrix) -> bool:
+    """Tell whether columns have the mean 0 as nothing but centring gives it."""
+    ones = X.to_device(np.ones((X.shape[0], 1)))
+    means = to_host(X.adjoint(ones))[:, 0] / X.shape[0]
+    # What the mean of noise around 0 is off by.
+    errors = np.sqrt(X.column_sqnorms()) / X.shape[0]
+    return bool(np.median(np.abs(means) - 0.1 * errors) <= 0)
 
 
 def _check_key(

@@ -61,8 +61,10 @@ class SavedModel(NamedTuple):
     """What a file holds: a fitted estimator, and names of columns of its data."""
 
     model: Any
-    id_column: str | None  # that held names of rows
-    label_column: str | None  # that held known labels
+    id_column: str | None = None  # that held names of rows
+    label_column: str | None = None  # that held known labels
+    layer: str | None = None  # of an AnnData file, that held the data
+    cluster_names: list[str] | None = None  # "" for a cluster that has none
 
 
 class Layout(NamedTuple):
@@ -134,8 +136,8 @@ STRANGENESS = {"tail": float, "noise_share": float, "threshold": float}
 MAPS = {
     "filler": Layout(
         Filler,
-        {"loadings": "pr", "noise_levels": "p", "mean": "r"},
-        {"nonnegative": bool},
+        {"loadings": "pr", "noise_levels": "p", "mean": "r", "sizes": "p"},
+        {"spread": float, "nonnegative": bool},
     ),
     "whitener": Layout(
         Whitener,
@@ -143,10 +145,21 @@ MAPS = {
         {"noise": str, "dispersion": float},
     ),
 }
-# Arrays that may lack numbers, of outliers and of what has no error; and others in
-# which numbers may be too large for their type.
-UNKNOWN = ("scales_", "noise_levels_", "scale_errors_", "center_errors_")
+# Arrays that may lack numbers, of outliers and of what has no error; those of them that
+# do so only where every row has its own noise, for predictions need them elsewhere; and
+# others in which numbers may be too large for their type.
+UNKNOWN = ("scales_", "scale_errors_")
+UNKNOWN_BY_ROW = ("noise_levels_", "center_errors_")
 UNBOUNDED = ("eigenvalues_", "outlier_scores_")
+# Arrays by whose entries predictions divide, or of which they take logarithms.
+POSITIVE = (
+    "weights_",
+    "component_levels_",
+    "filler.noise_levels",
+    "filler.sizes",
+    "outliers.lengths",
+    "scaler.scale_",
+)
 SCALER = ("scaler.mean_", "scaler.scale_", "scaler.var_")
 
 # What zipfile raises at bytes that make no sense.
@@ -171,6 +184,8 @@ def save_model(
     feature_names: Sequence[str] | None = None,
     id_column: str | None = None,
     label_column: str | None = None,
+    layer: str | None = None,
+    cluster_names: Sequence[str] | None = None,
 ) -> None:
     """Write a fitted model to a file, whole or not at all.
 
@@ -186,6 +201,12 @@ def save_model(
     id_column, label_column : str, optional
         Columns with names of rows and known labels, which ``ihgmm predict`` then takes
         from new data that have them.
+    layer : str, optional
+        The layer of an AnnData file that held the data, which ``ihgmm predict`` then
+        takes.
+    cluster_names : sequence of str, optional
+        A name for each cluster, in the order of ``cluster_centers_``, which ``ihgmm
+        predict`` then writes beside the numbers; ``""`` for a cluster without one.
 
     Raises
     ------
@@ -242,6 +263,8 @@ def save_model(
         "feature_names": None if feature_names is None else [*map(str, feature_names)],
         "id_column": id_column,
         "label_column": label_column,
+        "layer": layer,
+        "cluster_names": None if cluster_names is None else [*cluster_names],
         "placement": placement,
         "preparation": preparation,
         "outliers": outliers,
@@ -256,6 +279,7 @@ def save_model(
         parts = {key: getattr(scaler, key.removeprefix("scaler.")) for key in SCALER}
         arrays |= {key: values for key, values in parts.items() if values is not None}
     _check_header(header)
+    _check_cluster_names(header, len(arrays["cluster_centers_"]))
     with atomic_write(path) as file:
         file.write(_pack(header, arrays))
 
@@ -609,9 +633,10 @@ def _check_header(header: dict[str, Any]) -> Layout:
         text = f"feature_names has {different} different names; the model has {p}"
         fits = len(words) == p == different
         _require(fits, f"{text} features and wants one for each.")
-    for key in ("id_column", "label_column"):  # older files have none
+    for key in ("id_column", "label_column", "layer"):  # older files have none
         column = header.get(key)
-        text = f"{key} is {column!r}; the name of a column is text."
+        what = "layer" if key == "layer" else "column"
+        text = f"{key} is {column!r}; the name of a {what} is text."
         _require(column is None or isinstance(column, str), text)
     parameters, numbers = header.get("parameters"), header.get("numbers")
     if not isinstance(parameters, dict) or not isinstance(numbers, dict):
@@ -693,6 +718,7 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
     k = len(arrays["cluster_centers_"])
     count = header["numbers"].get("n_clusters_", k)
     _require(count == k, f"n_clusters_={count} and there are {k} centres.")
+    _check_cluster_names(header, k)
     if old:  # they had one error for all entries of a centre
         if header["version"] == 1:
             arrays["center_errors_"] = _center_errors(arrays, parameters["noise"])
@@ -725,7 +751,16 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
     if header.get("feature_names") is not None:
         steps[0].feature_names_in_ = np.array(header["feature_names"], dtype=object)
     whole = model if scaler is None else make_pipeline(*steps)
-    return SavedModel(whole, header.get("id_column"), header.get("label_column"))
+    told = {key: header.get(key) for key in SavedModel._fields if key != "model"}
+    return SavedModel(whole, **told)
+
+
+def _check_cluster_names(header: dict[str, Any], k: int) -> None:
+    """Raise unless there is a name for each cluster, or none at all."""
+    names = header.get("cluster_names")  # older files have none
+    fits = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    text = f"cluster_names is {names!r}; give a text for each of the {k} clusters."
+    _require(names is None or (fits and len(names) == k), text)
 
 
 def _check_arrays(
@@ -736,6 +771,9 @@ def _check_arrays(
     what = "is missing" if odd in shapes else "does not belong in it"
     _require(odd is None, f"the array {odd!r} {what}.")
     sizes = {"1": 1, "p": p, "k": len(arrays["cluster_centers_"])}
+    by_row = shapes.get("noise_levels_") == "n"
+    unknown = (*UNKNOWN, *UNKNOWN_BY_ROW) if by_row else UNKNOWN
+    positive = POSITIVE if by_row else (*POSITIVE, "noise_levels_")
     for key, letters in shapes.items():
         array = arrays[key]
         fits = array.ndim == len(letters) and all(
@@ -755,13 +793,13 @@ def _check_arrays(
             _require(fits, f"{key} go beyond its {k} clusters.")
         elif key in UNBOUNDED:
             _require(not np.isnan(array).any(), f"{key} are not all numbers.")
-        elif key not in UNKNOWN:
+        elif key not in unknown:
             _require(bool(np.isfinite(array).all()), f"{key} are not finite.")
         # They belong to data near 1, see their unit, and are squared.
         if key.startswith(("placement.", "outliers.")):
             within = float(np.abs(array).max(initial=0)) < 1e150
             _require(within, f"{key} are larger than they can be.")
-        if key == "filler.noise_levels":
+        if key in positive:
             _require(bool((array > 0).all()), f"{key} are not all positive.")
     inside = arrays["labels_"] >= 0
     for key in {"scales_", "noise_levels_"} & set(shapes):

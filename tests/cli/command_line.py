@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from ihgmm.cli import app
 
 # Of a labels file.
-COLUMNS = ["row", "cluster", "scale", "size", "certainty", "outlier_score"]
+COLUMNS = ["row", "cluster", "scale", "size", "certainty", "typical", "filled"]
 
 
 def invoke(*arguments):

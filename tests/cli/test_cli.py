@@ -96,6 +96,23 @@ def test_scales_and_sizes(sample):
         np.testing.assert_allclose(shown, medians, rtol=1e-4)
 
 
+@pytest.mark.parametrize("whiten", ["counts", "learned"])
+def test_scales_of_predict_are_those_of_the_fit(folder, whiten):
+    rng = np.random.default_rng(0)
+    rates = rng.gamma(0.5, size=(2, 60))[np.arange(80) % 2]
+    X = rng.poisson(rng.lognormal(1, 1, (80, 1)) * rates).astype(float)
+    np.save("counts.npy", X)
+    weights = (np.arange(80) < 70).astype(float)
+    model = IhSC(2, whiten=whiten, random_state=0).fit(X, sample_weight=weights)
+    save_model(model, "m.npz")
+    good("predict", "m.npz", "counts.npy", "-o", "out.csv")
+    for name, values in (("scale", model.scales_), ("size", model.sizes_)):
+        written = np.array([float(row[name]) for row in read("out.csv")])
+        np.testing.assert_allclose(written[70:], values[70:], rtol=1e-4)
+        # The fit leaves a row of its own out of the centre that it compares it with.
+        assert np.median(np.abs(written / values - 1)) < 0.01
+
+
 def test_output_is_whole_or_not_at_all(folder, sample):
     write("a.csv", *sample)
     before = Path("a.csv").read_bytes()
@@ -243,7 +260,7 @@ def test_choose_k():
     assert "over the edge" in text
     assert text.count("yes") == 4
     assert "named by" in text
-    assert "directions, sphere" in text
+    assert "directions, gap" in text
     assert Path("a.png").read_bytes()[:4] == b"\x89PNG"
     found = document(
         "choose-k",
@@ -266,7 +283,7 @@ def test_choose_k():
     assert found["confidence"] in ("high", "low", "none")
     assert found["n_clusters"] == found["plausible"][0]["n_clusters"]
     assert 3 in [number["n_clusters"] for number in found["plausible"]]
-    assert "sphere" in found["plausible"][0]["sides"]
+    assert "gap" in found["plausible"][0]["sides"]
     assert len(found["plausible"][0]["gaps"]) == 2
 
 
@@ -452,7 +469,7 @@ COMMANDS = {
     "test-scales": "Test whether the rows of a cluster differ in scale at all.",
     "plan": "Say how often a fit will read the data, and how much memory it needs.",
     "compare": "Compare two clusterings of the same rows: how far they agree, what "
-    "went where.",
+    "moved where.",
     "reproduce": "Run the experiments of the paper, or its table of real data.",
     "bench": "Compare IhSC with k-means on your data or on a sample: time and error.",
     "datasets": "List the paper's data sets and where they are kept, or download one.",

@@ -122,7 +122,7 @@ def test_what_cannot_be_done_on_disk(table):
         ),
         (("bench", "x.csv", "-k", "3"), "others than IhSC cannot do; give more --mem"),
         (("fit", "far.csv", "-k", "3"), "column 'f1' holds text, 'word' in row 60401"),
-        (("fit", "x.h5ad", "-k", "3", "--columns", "f1"), "cannot be chosen"),
+        (("fit", "x.h5ad", "-k", "3", "--columns", "g1"), "no such variable"),
         (("fit", "x.h5ad", "-k", "3", "--label-column", "type"), "it has 'kind'"),
     ):
         assert message in fail(*arguments, *BLOCKS)

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import pytest
 from command_line import document, fail, good
 
 from ihgmm.metrics import misclassification_loss
@@ -47,7 +48,7 @@ def test_report_with_names(folder, sample):
     (folder / "none.csv").write_text("cell,cluster\nc0,0\n")
     assert "no column 'name' beside 'cluster'" in fail(*line, "--names", "none.csv")
     (folder / "more.csv").write_text("cluster,name\n5,x\n")
-    assert "names has cluster 5, and the clusters are" in fail(
+    assert "more.csv has cluster 5 ('x'), and the clusters are" in fail(
         *line, "--names", "more.csv"
     )
 
@@ -104,10 +105,24 @@ def test_compare(folder):
         "Left out 10 rows of one.csv: the other file does not have them."
     ]
     page = page_of(folder / "c.html")
-    assert f"{moved} of 50 rows" in page
+    assert f"{50 - moved} of 50 rows" in page
     assert "Clusters compared: one and two" in page
     shown = good("compare", "one.csv", "two.csv")
     assert f"50 rows in both: {moved} (" in shown
+    assert "Nothing here says which of them is better" in shown
+    # With the certainty of rows it says which one the data speak for.
+    write_labels(folder / "sure.csv", ids(60), one, certainty=np.full(60, 0.95))
+    write_labels(folder / "less.csv", ids(60), 2 - one, certainty=np.full(60, 0.8))
+    shown = good("compare", "less.csv", "sure.csv")
+    assert "They are the same clusters." in shown
+    assert "The data speak for 'sure': 5.0% of its labels" in shown
+    found = document("compare", "less.csv", "sure.csv")
+    assert found["preference"] == "surer"
+    assert found["expected_errors"] == pytest.approx([0.2, 0.05])
+    write_labels(folder / "bad.csv", ids(60), one, certainty=["high"] * 60)
+    assert "bad.csv: column 'certainty': could not" in fail(
+        "compare", "bad.csv", "one.csv"
+    )
     # Names of clusters, and a file without ids.
     named = np.array(["B", "T", "NK"])[one]
     write_labels(folder / "one.csv", ids(60), one, name=named)
@@ -136,9 +151,9 @@ def test_files_that_cannot_be_compared(folder):
     assert "other.csv has columns 'cell', 'kind'" in fail(
         "compare", "one.csv", "other.csv"
     )
-    assert "line 3 has 1 cells and the first line 2" in fail(
+    assert "ragged.csv cannot be read as csv: CSV parse error: Expected 2" in fail(
         "compare", "one.csv", "ragged.csv"
     )
-    assert "cannot be read as a labels file" in fail("compare", "one.csv", "bytes.csv")
+    assert "bytes.csv cannot be read as csv" in fail("compare", "one.csv", "bytes.csv")
     assert "one.csv is given twice" in fail("compare", "one.csv", "one.csv")
     assert "no.csv" in fail("compare", "one.csv", "no.csv", code=1)

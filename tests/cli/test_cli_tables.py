@@ -77,7 +77,7 @@ def test_customers(sample):
     options = ["cells.csv", "-k", 3, "--id-column", "barcode", "--label-column", "type"]
     message = fail("fit", *options, "--missing", "error")
     assert "2 of 120 rows have missing cells, all of them in column 'gene 3'" in message
-    assert "the first is in row 5" in message
+    assert f"the first is in barcode {ids[4]!r}" in message
     assert (
         "Add --missing fit to have them filled in, --missing drop to leave those rows "
         "out, --drop-columns to leave out 'gene 3'."
@@ -159,10 +159,10 @@ def test_semicolons_commas_and_bad_cells(sample):
     assert done.exit_code == 0
     assert " ".join(done.stderr.split()) == (
         "warning: Column 'f3' has 1 of 120 cells that are not numbers, the first is "
-        "'oops' in row 8: taken as missing. Mend the file, or leave the column out: "
+        "'oops' in line 9: taken as missing. Mend the file, or leave the column out: "
         "--drop-columns 'f3'."
     )
-    assert "all of them in column 'f3'; the first is in row 8" in fail(
+    assert "all of them in column 'f3'; the first is in line 9" in fail(
         "fit", "a.csv", "-k", 3, "--missing", "error"
     )
     table.loc[::4, "f3"] = "oops"
@@ -177,7 +177,9 @@ def test_semicolons_commas_and_bad_cells(sample):
     table.loc[7, "f3"] = "?"
     table.to_csv("c.csv", index=False)
     error = ["--missing", "error"]
-    assert "column 'f3'; the first is in row 8" in fail("fit", "c.csv", "-k", 3, *error)
+    assert "column 'f3'; the first is in line 9" in fail(
+        "fit", "c.csv", "-k", 3, *error
+    )
 
 
 def test_files_of_old_spreadsheets(sample):
@@ -439,7 +441,7 @@ def test_broken_files(name):
         (np.zeros(5), "has shape (5,); give rows by columns"),
         (np.zeros((0, 3)), "nothing to cluster"),
         (np.array([["a"]]), "entries; give real numbers"),
-        (np.array([[1.0, np.inf], [3.0, 2.0]]), "contains infinity at row 0, column 1"),
+        (np.array([[1.0, np.inf], [3.0, 2.0]]), "infinity in row 1, column 'col2'"),
     ],
 )
 def test_bad_arrays(array, message):
@@ -474,8 +476,8 @@ def test_a_defect_is_not_taken_for_a_damaged_file(sample, monkeypatch, name):
 
     write(name, *sample)
     for error in (KeyError("x"), TypeError("x"), NotImplementedError("x")):
-        for function in ("choose_columns", "numbered_table"):
-            monkeypatch.setattr(f"ihgmm.cli.tables.reading.{function}", broken)
+        for function in ("totals.choose_columns", "reading.numbered_table"):
+            monkeypatch.setattr(f"ihgmm.cli.tables.{function}", broken)
         done = invoke("fit", name, "-k", 3)
         assert done.exception is error
         assert "cannot be read" not in done.stderr

@@ -31,7 +31,19 @@ def test_every_method_describes_its_clusters(sample, method):
     np.testing.assert_allclose(means, 1, atol=0.05)
     assert (frame["size"] >= 0).all()
     assert frame["certainty"].between(0, 1).all()
-    assert frame["outlier_score"].isna().all()
+    assert (frame.groupby("cluster")["typical"].min() == 1).all()
+    assert (frame["filled"] == 0).all()
+
+
+def test_filled_cells_are_counted(sample):
+    X = sample[0].copy()
+    X[5, :3] = X[7, 2] = np.nan
+    write("a.csv", X, None)
+    good("fit", "a.csv", "-k", 3, "-o", "l.csv", "--save", "m.npz")
+    good("predict", "m.npz", "a.csv", "-o", "p.csv")
+    for file in ("l.csv", "p.csv"):
+        counts = pd.read_csv(file)["filled"].to_numpy()
+        np.testing.assert_array_equal(counts, np.isnan(X).sum(axis=1))
 
 
 def test_features_are_in_the_units_of_the_data():
@@ -53,8 +65,10 @@ def test_features_are_in_the_units_of_the_data():
                 name = feature["feature"]
                 assert feature["mean"] == pytest.approx(mine[name])
                 if option == "scale" and name != "grams":
-                    assert feature["elsewhere"] == pytest.approx(others[name], rel=0.3)
-            more = first["mean"] > first["elsewhere"]
+                    assert feature["others_same_size"] == pytest.approx(
+                        others[name], rel=0.3
+                    )
+            more = first["mean"] > first["others_same_size"]
             assert more == (first["contrast"] > 0)
             assert abs(first["contrast"]) >= abs(last["contrast"])
 
@@ -83,7 +97,7 @@ def test_certainty_is_that_of_the_diagnosis(sample):
 
 def test_words_are_explained_once():
     text = good("fit", "demo", "-k", 4)
-    for word in ("size:", "scales:", "certainty:", "mean:", "elsewhere:"):
+    for word in ("  size:", "scales:", "certainty:", "mean:", "same size:"):
         assert text.count(word) == 1
     text = good("choose-k", "demo")
     for word in ("edge:", "gap:", "halves:", "likelihood:", "named by:"):

@@ -162,7 +162,11 @@ def test_everyday_file(name):
     table = prepare(read_table(Request(name), missing="auto"), "auto")
     printed = text[text.index("in Python:") :].splitlines()[1:]
     lines = [line[4:] for line in printed if line.startswith("    ") or not line]
+    *lines, imported, called = lines
     assert lines == list(table.python)
+    assert imported == "from ihgmm import IhSC"
+    assert called.startswith("model = IhSC(")
+    assert called.endswith(".fit(X)")
     space = {}
     exec("\n".join(lines), space)
     X = space["X"].toarray() if sp.issparse(space["X"]) else np.asarray(space["X"])

@@ -18,6 +18,7 @@ from ihgmm import (
     TwoComponentLloyd,
     estimate_parameters,
     make_ihgmm,
+    select_n_clusters,
 )
 from ihgmm.metrics import exact_recovery
 
@@ -63,7 +64,12 @@ def test_not_finite(Estimator, storage, value, name):
         (
             [["a", "b"], ["c", "d"]],
             ValueError,
-            "could not convert string to float: 'a'",
+            r"not hold numbers: 0 \('a' in row 0\), 1 \('b' in row 0\), counted from 0",
+        ),
+        (  # as.matrix of a data frame of R with a column of text
+            np.array([["5.1", "u"], ["3.5", "v"]], dtype=object),
+            ValueError,
+            r"numbers: 1 \('u' in row 0\), .*Leave them out, .*sapply\(X, is.numeric\)",
         ),
         (GOOD + 1j, ValueError, "Complex data not supported"),
         ([[1.0, 2.0], [3.0]], ValueError, "inhomogeneous"),
@@ -383,5 +389,27 @@ def test_the_na_of_r_among_whole_numbers():
             IhSC(2, missing="fit").fit(data)
     labels = np.zeros(20, dtype=np.int32)
     labels[3] = np.iinfo(np.int32).min
-    with pytest.raises(ValueError, match=r"labels contains -2147483648, the NA of R"):
-        estimate_parameters(X[:, [0, 2]].astype(float), labels)
+    # Vectors of R arrive as lists.
+    for given in (labels, labels.tolist()):
+        with pytest.raises(ValueError, match=r"labels contains -2147483648, the NA of"):
+            estimate_parameters(X[:, [0, 2]].astype(float), given)
+    weights = [1] * 19 + [-(2**31)]
+    with pytest.raises(ValueError, match=r"sample_weight is NA in row 19; give a"):
+        IhSC(2).fit(X[:, [0, 2]].astype(float), sample_weight=weights)
+
+
+def test_columns_of_a_frame_are_named():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    X[:, 3] += 1e6
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    for data, name in ((X, "3"), (frame, "'d'")):
+        summary = select_n_clusters(data, method="parallel", random_state=0).summary
+        assert f"column {name} holds 100% of the squared length" in summary
+        with pytest.warns(ConvergenceWarning, match=f"column {name} holds 100%"):
+            IhSC("auto", random_state=0).fit(data)
+    frame.loc[7, "b"] = np.inf
+    for data, name in ((frame.to_numpy(), "1"), (frame, "'b'")):
+        for call in (IhSC(2).fit, select_n_clusters):
+            with pytest.raises(ValueError, match=f"infinity at row 7, column {name}"):
+                call(data)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import DataConversionWarning
 
 from ihgmm import (
@@ -12,6 +12,7 @@ from ihgmm import (
     IhGMM,
     IhSC,
     diagnose,
+    estimate_parameters,
     make_ihgmm,
     select_n_clusters,
     with_missing,
@@ -212,3 +213,51 @@ def test_na_of_r_is_a_missing_cell_without_a_warning():
     cells.view(np.uint64)[np.isnan(gaps)] = 0x7FF00000000007A2
     model = IhSC(3, missing="fit", random_state=0)
     assert_array_equal(model.fit(cells).labels_, model.fit(gaps).labels_)
+
+
+def test_a_model_fills_what_is_judged_by_its_labels():
+    _, gaps, _ = sample()
+    model = IhSC(3, missing="fit", random_state=0).fit(gaps)
+    found = diagnose(model, gaps)
+    given = diagnose(gaps, model.labels_, missing="fit")
+    assert_array_equal(found.certainty, given.certainty)
+    scales = estimate_parameters(model, gaps).scales
+    assert_allclose(scales, model.scales_, rtol=0.01)
+
+
+def customers(seed, n=400):
+    """Shares of six goods, times totals of all sizes; 4% of cells are missing."""
+    rng = np.random.default_rng(seed)
+    kinds = np.array(
+        [[50, 4, 18, 14, 6, 8], [5, 48, 12, 8, 15, 12], [12, 8, 55, 5, 14, 6]]
+    )
+    labels = rng.integers(3, size=n)
+    X = rng.lognormal(5, 1.1, n)[:, None] * rng.gamma(0.4 * kinds[labels])
+    hidden = rng.random(X.shape) < 0.04
+    return np.where(hidden, np.nan, X), labels, hidden.any(axis=1)
+
+
+def test_the_label_of_a_row_with_gaps_hardly_depends_on_its_size():
+    changed, total = 0, 0
+    for seed in range(3):
+        X, _, gaps = customers(seed)
+        model = IhSC(3, missing="fit", random_state=0).fit(X)
+        for factor in (0.1, 10.0):
+            changed += (model.predict(factor * X) != model.labels_)[gaps].sum()
+            total += gaps.sum()
+    assert changed <= 0.05 * total
+
+
+def test_rows_with_gaps_are_less_sure():
+    said, true = np.zeros(2), np.zeros(2)
+    for seed in range(4):
+        X, labels, gaps = customers(seed)
+        model = IhSC(3, missing="fit", random_state=0).fit(X)
+        certainty = diagnose(X, model.labels_, missing="fit").certainty
+        names = {k: np.bincount(labels[model.labels_ == k]).argmax() for k in range(3)}
+        wrong = np.array([names[k] for k in model.labels_]) != labels
+        for i, rows in enumerate((gaps, ~gaps)):
+            said[i] += (1 - certainty[rows]).mean() / 4
+            true[i] += wrong[rows].mean() / 4
+    assert said[0] > 2 * said[1]
+    assert true[0] / 2 < said[0] < 2 * true[0] + 0.02

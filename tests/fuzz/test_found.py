@@ -35,6 +35,16 @@ FOUND = {
     "float64 near its limit": case(
         "PSC", "model", 30, 8, "float64 limit", n_clusters=3, then=["transform"]
     ),
+    "a report on a data frame with a column that rules": case(
+        "SphericalKMeans",
+        "one column",
+        31,
+        31,
+        "zero column",
+        n_clusters=2,
+        kind="frame",
+        then=["report"],
+    ),
     "outliers among one-hot rows": case(
         "IhSC", "one-hot", 12, 6, n_clusters=8, outliers=0.02
     ),

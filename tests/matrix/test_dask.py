@@ -378,6 +378,15 @@ def test_lazy_chunks_of_another_height():
         model.predict(wrong).compute()
 
 
+@pytest.mark.parametrize("chunks", [(1, 1, 1), (3, 0), (0, 2, 1)])
+def test_one_row_that_counts(chunks):
+    few = da.from_array(X[:3], chunks=(3, 40)).rechunk((chunks, 40))
+    with pytest.raises(ValueError, match=r"only row 1 counts.* give X.compute"):
+        IhSC(1).fit(few, sample_weight=[1e-50, 1.0, 0.0])
+    with pytest.raises(ValueError, match="n_clusters=2 is more than n_samples=1"):
+        IhSC(2).fit(few[1:2].rechunk(((0, 1), 40)))
+
+
 def test_tiny_chunks_are_said_to_be_slow():
     with pytest.warns(UserWarning, match="in 300 chunks of 1 kB; dask takes longer"):
         as_matrix(da.from_array(X, chunks=(4, 40)))

@@ -3,37 +3,47 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import multivariate_normal, norm
 
 from ihgmm import make_ihgmm
 from ihgmm.matrix import as_matrix
-from ihgmm.numerics.missing import Filler, learn_filler
+from ihgmm.numerics.missing import MULTIPLES, Filler, learn_filler
 
 
-def some_filler(rng, p=7, rank=3):
+def some_filler(rng, p=7, rank=3, spread=0.7):
     return Filler(
         rng.standard_normal((p, rank)),
         rng.uniform(0.5, 2, p),
         rng.standard_normal(rank),
+        rng.uniform(0.5, 2, p),
+        spread,
     )
 
 
 def conditional_mean(filler, row):
-    """Fill a row by the formula for a Gaussian vector, given a part of it."""
-    B = filler.loadings
-    mean = B @ filler.mean
-    covariance = B @ B.T + np.diag(filler.noise_levels**2)
+    """Fill a row by the formula for a Gaussian vector, given a part and its scale."""
     seen = ~np.isnan(row)
+    size = np.sqrt(np.mean((row / filler.sizes)[seen] ** 2))
+    B, scales = filler.loadings, size * MULTIPLES
+    whole = B @ B.T + np.diag(filler.noise_levels**2)
+    total, fills, weights = B @ filler.mean, [], []
+    gain = whole[np.ix_(~seen, seen)] @ np.linalg.inv(whole[np.ix_(seen, seen)])
+    for scale in scales:
+        mean, covariance = scale * total, scale**2 * whole[np.ix_(seen, seen)]
+        density = multivariate_normal(mean[seen], covariance).logpdf(row[seen])
+        weights.append(density + norm.logpdf(np.log(scale), 0, filler.spread))
+        fills.append(mean[~seen] + gain @ (row - mean)[seen])
+    weights = np.exp(np.array(weights) - max(weights))
     out = row.copy()
-    inverse = np.linalg.inv(covariance[np.ix_(seen, seen)])
-    gain = covariance[np.ix_(~seen, seen)] @ inverse
-    out[~seen] = mean[~seen] + gain @ (row - mean)[seen]
+    out[~seen] = weights @ fills / weights.sum()
     return out
 
 
+@pytest.mark.parametrize("spread", [0.1, 1.0])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_cells_get_their_conditional_means(dtype):
+def test_cells_get_their_conditional_means(dtype, spread):
     rng = np.random.default_rng(0)
-    filler = some_filler(rng)
+    filler = some_filler(rng, spread=spread)
     X = rng.standard_normal((40, 7)).astype(dtype)
     X[rng.random(X.shape) < 0.4] = np.nan
     X[3] = np.nan
@@ -53,6 +63,60 @@ def test_complete_data_stay_as_they_are():
     rng = np.random.default_rng(1)
     X = as_matrix(rng.standard_normal((20, 7)))
     assert some_filler(rng)(X) is X
+
+
+def test_draws_have_the_means_that_cells_are_filled_by():
+    rng = np.random.default_rng(1)
+    filler = some_filler(rng)
+    row = np.where(np.arange(7) < 3, np.nan, rng.standard_normal(7))
+    X = as_matrix(np.tile(row, (20_000, 1)))
+    draws, means = filler.draw(X, 0).array, filler(X).array[0]
+    assert_array_equal(draws[:, 3:], X.array[:, 3:])
+    error = draws[:, :3].std(axis=0) / np.sqrt(len(draws))
+    assert (error > 0.001).all()
+    assert (np.abs(draws[:, :3].mean(axis=0) - means[:3]) < 4 * error).all()
+    assert_array_equal(filler.draw(X, 0).array, draws)
+
+
+def test_multiples_of_a_row_are_filled_alike_where_scales_may_be_any():
+    rng = np.random.default_rng(2)
+    filler = some_filler(rng, spread=1e9)
+    row = np.where(rng.random((1, 7)) < 0.4, np.nan, rng.standard_normal((1, 7)))
+    factors = np.array([[1e-150], [0.01], [1.0], [100.0], [1e150]])
+    filled = filler(as_matrix(factors * row)).array / factors
+    assert_allclose(filled, np.repeat(filled[2:3], 5, axis=0), 1e-10)
+
+
+def proportional(rng, n=400, p=8):
+    """Rows of two patterns, at scales of 1 to 1,000, with noise in proportion."""
+    patterns = rng.dirichlet(np.ones(p), 2)
+    kinds, scales = rng.integers(2, size=n), 10 ** rng.uniform(0, 3, n)
+    X = scales[:, None] * rng.gamma(40 * patterns[kinds]) / 40
+    return X, scales
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_small_rows_are_filled_as_well_as_large_ones(seed):
+    rng = np.random.default_rng([3, seed])
+    X, scales = proportional(rng)
+    gaps, rows = X.copy(), np.arange(len(X))
+    hidden = rng.integers(X.shape[1], size=len(X))
+    gaps[rows, hidden] = np.nan
+    fill = learn_filler(as_matrix(gaps))
+    assert 1.5 < fill.spread < 2.5  # the deviation of logarithms is 2
+    wrong = (fill(as_matrix(gaps)).array - X)[rows, hidden] / scales
+    small, large = (np.sqrt(np.mean(wrong[few] ** 2)) for few in (
+        scales < 10, scales > 100
+    ))  # fmt: skip
+    assert small < 1.3 * large
+
+
+def test_scales_that_do_not_differ_are_told():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((400, 3)) @ rng.standard_normal((3, 12)) + 5
+    X += 0.3 * rng.standard_normal(X.shape)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    assert learn_filler(as_matrix(X)).spread < 0.15
 
 
 @pytest.mark.parametrize("power", [-600, 0, 500])

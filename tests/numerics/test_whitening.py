@@ -300,6 +300,50 @@ def test_the_hint_is_right_more_often_than_wrong():
     assert better > 2 * worse
 
 
+def prepared():
+    X = counts(0, 60)[0]
+    words = X * np.log(len(X) / np.maximum((X > 0).sum(axis=0), 1))
+    depths = X.sum(axis=1, keepdims=True)
+    return {"logarithms": np.log1p(X), "shares": 1e4 * X / depths, "tf-idf": words}
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("name", prepared())
+def test_what_is_no_longer_counts_is_named(name, kind):
+    X = kind(prepared()[name])
+    for fit in (Biwhitener("counts").fit, IhSC(4, whiten="counts").fit):
+        with pytest.warns(UserWarning, match="'counts' expects whole numbers.* give"):
+            fit(X)
+
+
+def test_counts_are_whitened_without_a_word():
+    X = counts(0, 60)[0]
+    estimated = X + 0.3 * (np.random.default_rng(0).random(X.shape) < 0.05) * (X > 0)
+    for data in (X, X.astype(int), sp.csr_array(X), estimated):
+        whitener(data)
+    gaps = X.copy()
+    gaps[3, :5] = np.nan
+    IhSC(4, whiten="counts", missing="fit", random_state=0).fit(gaps)
+    logs = np.log1p(X)
+    assert whitener(logs, "auto").noise == "learned"
+
+
+def test_the_word_about_counts_is_right():
+    """Whitened counts give better labels than whitened logarithms."""
+    better = worse = 0
+    for seed in range(4):
+        X, labels = bursts(seed, 1.0, size=1000)
+        logs = np.log1p(1e4 * X / X.sum(axis=1, keepdims=True))
+        with pytest.warns(UserWarning, match="expects whole numbers"):
+            models = [
+                IhSC(4, whiten="counts", random_state=0).fit(A) for A in (X, logs)
+            ]
+        errors = [misclassification_rate(labels, m.labels_) for m in models]
+        better += errors[0] < errors[1]
+        worse += errors[0] > errors[1]
+    assert better > 2 * worse
+
+
 def test_a_whitener_of_nothing_left():
     """Rows that lie in few directions exactly have a noise of a thousandth at least."""
     rng = np.random.default_rng(0)

@@ -753,3 +753,20 @@ def test_signed_numbers_have_colors_that_diverge_from_zero():
     assert mesh.get_clim() == (0, 1)
     assert mesh.get_cmap().name == "cividis"
     plt.close("all")
+
+
+def test_a_result_in_the_place_of_a_model_is_named(data, model):
+    X, _ = data
+    told = diagnose(X, model.labels_)
+    remedy = "; give one label for each row, .* such as the labels_ of a fitted model"
+    for draw in (plot_confidence, plot_silhouette, plot_sizes, plot_embedding):
+        name = f"{draw.__name__} takes a fitted model or its labels. What it was given"
+        with pytest.raises(ValueError, match=f"{name} is of type Diagnosis{remedy}"):
+            draw(told)
+        with pytest.raises(ValueError, match=rf"{name} has shape \({len(X)}, "):
+            draw(X)
+    for draw in (plot_scales, plot_centers):
+        with pytest.raises(TypeError, match="and Diagnosis has none; give a fitted"):
+            draw(told)
+    with pytest.raises(ValueError, match="labels_true is of type IhSC; give one label"):
+        plot_confusion(model, model.labels_)

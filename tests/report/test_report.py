@@ -8,6 +8,7 @@ import sys
 from html import escape, unescape
 from html.parser import HTMLParser
 from itertools import combinations
+from pathlib import Path
 
 import array_api_strict as xp
 import numpy as np
@@ -36,6 +37,7 @@ from ihgmm.plotting._clusters import Clusters
 from ihgmm.plotting._colors import DARK, LIGHT
 from ihgmm.report import write_comparison, write_report
 from ihgmm.report.charts import ScaleAxis, signed
+from ihgmm.report.comparison import Comparison
 from ihgmm.report.page import inline_json, kept_rows
 
 MINUS = "\N{MINUS SIGN}"
@@ -134,23 +136,59 @@ def features(page, k=0):
     return Tables(card).tables["features"]
 
 
+def at_same_size(means, original, k, offset):
+    """What the others have at the size of a cluster, from means by a second way."""
+    lengths = np.linalg.norm(means, axis=1)
+    others = [j for j in range(len(means)) if j != k]
+    patterns = [(original[j] - offset) * lengths[k] / lengths[j] for j in others]
+    return np.mean(patterns, axis=0) + offset
+
+
 def test_means_are_in_the_units_of_the_data(sample, tmp_path):
     X, _, model = sample
     names = [f"g{j}" for j in range(30)]
     original = 1000 * X + 7
     page = written(model, X, tmp_path, feature_names=names, original=original)
+    means = np.array([X[model.labels_ == k].mean(axis=0) for k in range(3)])
     for k in range(3):
-        mine = model.labels_ == k
         head, *lines = features(page, k)
-        assert head == ["Feature", "Contrast", "Mean", "Others"]
+        assert head == ["Feature", "Contrast", "Mean", "Others, same size"]
         assert len(lines) == 8
+        expected = at_same_size(means, 1000 * means + 7, k, 7)
         for name, contrast, mean, others in lines:
-            column = original[:, int(name[1:])]
-            gap = column[mine].mean() - column[~mine].mean()
-            assert thousands(mean) == pytest.approx(column[mine].mean(), rel=0.006)
-            assert thousands(others) == pytest.approx(column[~mine].mean(), rel=0.006)
-            if abs(gap) > column.std():
-                assert contrast.startswith("+" if gap > 0 else MINUS)
+            j = int(name[1:])
+            gap = means[k, j] * 1000 + 7 - expected[j]
+            assert thousands(mean) == pytest.approx(1000 * means[k, j] + 7, rel=0.006)
+            assert thousands(others) == pytest.approx(expected[j], rel=0.006)
+            assert contrast.startswith("+" if gap > 0 else MINUS)
+
+
+def test_the_report_and_the_description_of_a_fit_agree(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    kinds, scales = np.arange(90) % 3, rng.lognormal(0, 1, (90, 1))
+    patterns = np.array([[9.0, 1, 1, 3], [1, 9, 1, 3], [60, 60, 540, 180]])
+    X = scales * patterns[kinds] * rng.lognormal(0, 0.1, (90, 4))
+    X[::11, 1] = np.nan
+    np.savetxt("a.csv", X, delimiter=",", header="a,b,c,d", comments="", fmt="%.6g")
+    options = ["a.csv", "-k", "3", "--prepare", "standardize"]
+    done = CliRunner().invoke(app, ["fit", *options, "--json"])
+    told = json.loads(done.stdout)["clusters"]
+    CliRunner().invoke(app, ["report", *options, "-o", "r.html"])
+    page = Path("r.html").read_text(encoding="utf-8")
+    gaps = payload(page)["filled"]
+    np.testing.assert_array_equal(gaps, np.isnan(X).sum(axis=1))
+    for k, cluster in enumerate(told):
+        shown = {name: figures for name, _, *figures in features(page, k)[1:]}
+        for feature in cluster["features"]:
+            mean, others = map(thousands, shown[feature["feature"]])
+            assert mean == pytest.approx(feature["mean"], rel=0.006)
+            assert others == pytest.approx(feature["others_same_size"], rel=0.006)
+
+
+def test_means_of_cells_that_are_observed(sample, tmp_path):
+    X = sample[0]
+    names = [f"g{j}" for j in range(30)]
     # By default they are those of the data of the fit, of cells that are observed.
     holes = X.copy()
     holes[::7, 3] = np.nan
@@ -234,18 +272,23 @@ def test_two_clusterings(sample, tmp_path):
     expected = dict(zip(*np.unique(names, return_counts=True), strict=True))
     assert sizes == expected
     moved = misclassification_loss(names, model.labels_)
-    assert f"{moved} of 150 rows ({percent(moved / 150)})" in page
+    assert f"{150 - moved} of 150 rows ({percent(1 - moved / 150)}) are." in page
     text = re.sub("<[^>]*>", "", page.partition("<main")[2])
-    assert f"0 ({np.bincount(model.labels_)[0]} rows) goes mostly to &lt;u&gt;." in text
-    assert "rows) goes into c, with rows of other clusters." in text
-    assert len(Tables(page).tables["moves"]) == moved + 1
+    n = np.bincount(model.labels_)[0]
+    assert f"A 0 ({n} rows) goes mostly to B &lt;u&gt;." in text
+    assert "rows) goes into B c, with rows of other clusters." in text
+    assert "Nothing here says which of them is better" in text
+    _, *groups = Tables(page).tables["moves"]
+    counts = [int(group[2]) for group in groups]
+    assert sum(counts) == moved
+    assert counts == sorted(counts, reverse=True)
     assert "<three>" not in page
     assert "<i>" not in page
     # Of a clustering with itself, by another name, nothing moves.
     same = write_comparison(model, np.array(list("xyz"))[model.labels_])
-    assert "0 of 150 rows (0%) are in another one" in same.html
+    assert "They are the same clusters." in same.html
     assert "moves" not in Tables(same.html).tables
-    assert '<dd class="figure">1.00</dd>' in same.html
+    assert "adjusted Rand index is 1.00" in same.html
     path = write_comparison(model, model, tmp_path / "c.html")
     assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
     marked = np.where(np.arange(150) < 5, -1, model.labels_)
@@ -256,6 +299,41 @@ def test_two_clusterings(sample, tmp_path):
         write_comparison(model, names, called=["a"])
     with pytest.raises(ValueError, match="IhSC is not fitted yet"):
         write_comparison(model, IhSC(3))
+
+
+def test_which_of_two_clusterings_the_data_speak_for(sample):
+    X, labels, _ = sample
+    rng = np.random.default_rng(0)
+    worse = np.where(rng.random(150) < 0.2, rng.permutation(labels), labels)
+    coarse = np.minimum(labels, 1)
+
+    def told(one, other, *sure):
+        return Comparison(one, other, None, ("a", "b"), sure)
+
+    certain, doubtful = (diagnose(X, each).certainty for each in (labels, worse))
+    found = told(worse, labels, doubtful, certain)
+    assert (found.preference, found.surer) == ("surer", 1)
+    page = write_comparison(worse, labels, certainty=(doubtful, certain))
+    assert "The data speak for B (" in page.html
+    assert told(labels, worse, certain, doubtful).surer == 0
+    assert told(labels, labels, certain, certain).preference == "none"
+    # Fewer clusters are easier to be sure of, which decides nothing.
+    sure, less = np.full(150, 0.99), np.full(150, 0.9)
+    assert told(labels, coarse, less, sure).preference == "coarser"
+    assert told(labels, coarse, sure, less).preference == "surer"
+    unknown = np.full(150, np.nan)
+    assert told(labels, coarse, sure, unknown).preference == "not_known"
+    # The surest of the rows that moved come first.
+    certainty = rng.uniform(0.5, 1, (2, 150))
+    for move in told(labels, worse, *certainty).moves:
+        rows = [int(name) - 1 for name, _ in move["shown"]]
+        least = certainty.min(axis=0)
+        assert list(least[rows]) == sorted(least[rows], reverse=True)
+        same = (labels == int(move["from"])) & (worse == int(move["to"]))
+        assert move["rows"] == same.sum()
+        assert least[rows[0]] == least[same].max()
+    with pytest.raises(ValueError, match=r"certainty has shape \(2, 3\); give 150"):
+        told(labels, worse, *np.ones((2, 3)))
 
 
 def confusion(sample):
@@ -709,9 +787,9 @@ def test_bad_input_is_named_and_leaves_the_old_file(sample, tmp_path):
     ):
         with pytest.raises(error, match=re.escape(words)):
             write_report(model, X, file, **options)
-    with pytest.raises(ValueError, match="X has 140 rows and the model was fitted"):
+    with pytest.raises(ValueError, match="X has 140 rows and 30 features, and the"):
         write_report(model, X[:140], file)
-    with pytest.raises(ValueError, match="X has 29 features"):
+    with pytest.raises(ValueError, match="X has 150 rows and 29 features"):
         write_report(model, X[:, 1:], file)
     with pytest.raises(ValueError, match="IhSC has no labels_"):
         write_report(IhSC(3), X, file)

@@ -462,7 +462,7 @@ def comparison(sample, tmp_path_factory):
 def test_comparison(open_page, comparison, scheme, width):
     view = {"viewport": {"width": width, "height": 800}}
     page = open_page(
-        comparison, "#flows li", color_scheme=scheme, bypass_csp=True, **view
+        comparison, ".flows li", color_scheme=scheme, bypass_csp=True, **view
     )
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -478,16 +478,40 @@ def test_comparison(open_page, comparison, scheme, width):
 
 def test_paper_is_filled_and_no_line_is_cut(open_page, report, comparison):
     paper = {"width": 688, "height": 1000}  # of A4 between its margins
-    for file, ready in ((report[0], "#cells tr"), (comparison, "#flows li")):
+    for file, ready in ((report[0], "#cells tr"), (comparison, ".flows li")):
         page = open_page(file, ready, viewport=paper)
         page.emulate_media(media="print")
         for part in page.locator("section > p:visible, .scree, .known").all():
             assert part.bounding_box()["width"] > 680
-        for card in page.locator(".card, .flows li").all():
+        for card in page.locator(".card").all():
             assert card.bounding_box()["width"] > 330  # two side by side
         for line in page.locator("tr:visible").all()[:40]:
             assert line.evaluate("e => getComputedStyle(e).breakInside") == "avoid"
         assert page.evaluate("document.documentElement.scrollWidth") <= 688
+
+
+def test_paper_cuts_no_name_and_no_short_table(open_page, sample, tmp_path):
+    X, _, model = sample
+    long = "Customers who order large amounts of everything before holidays"
+    X = np.where(np.arange(X.size).reshape(X.shape) % 97 == 5, np.nan, X)
+    model = IhSC(3, missing="fit", random_state=0).fit(X)
+    file = write_report(model, X, tmp_path / "r.html", names=["short", long, long])
+    page = open_page(file, viewport={"width": 688, "height": 1000})
+    # Rows with cells that were filled in are marked, and the page says why.
+    marks = page.locator("#cells .gaps").all_text_contents()
+    gaps = np.isnan(X).sum(axis=1)[:25]
+    assert marks == [f"{n} filled" for n in gaps if n]
+    assert page.locator("#gaps").is_visible()
+    assert ",certainty,filled\r\n" in saved(page)
+    page.emulate_media(media="print")
+    whole = "e => e.scrollWidth <= e.clientWidth + 1"
+    names = page.locator("#legend button").all()
+    assert [long in name.inner_text() for name in names] == [False, True, True]
+    for name in [*names, *page.locator(".features thead th").all()]:
+        assert name.evaluate(whole)
+    breaks = "e => getComputedStyle(e).breakInside"
+    for part in ("#clusters", ".card", "#map", "footer"):
+        assert page.locator(part).first.evaluate(breaks) == "avoid"
 
 
 def test_theory_opens_with_the_keyboard_and_on_paper(open_page, report):

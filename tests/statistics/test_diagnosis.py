@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
+from sklearn.metrics import roc_auc_score
 
 from ihgmm import (
     IhSC,
@@ -14,10 +15,12 @@ from ihgmm import (
     scale_heterogeneity_test,
 )
 from ihgmm._text import caution_text
+from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.gram import GRAMS, GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
 from ihgmm.statistics.diagnosis import Caution, CautionKind, Verdict
+from ihgmm.statistics.refits import refit_halves
 from ihgmm.theory.comparison import ihsc_threshold
 
 pytestmark = pytest.mark.filterwarnings("ignore:In .* of the rows noise outweighs")
@@ -55,6 +58,31 @@ def test_a_row_does_not_judge_itself():
     moved = np.arange(120) % 6 == 0
     assert found.certainty[moved].max() < found.certainty[~moved].min()
     assert found.refit_error == pytest.approx(1 / 6, abs=0.01)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_between_two_clusters_are_the_least_certain(seed):
+    # All fits are sure of every label, of sums of two rows as well; no two rows tie.
+    X, labels = make_ihgmm(300, 80, 4, scale_ratio=2, random_state=seed)
+    pairs = np.random.default_rng(seed).permutation(300).reshape(-1, 2)[:30]
+    pairs = pairs[labels[pairs[:, 0]] != labels[pairs[:, 1]]]
+    X = np.vstack([X, X[pairs[:, 0]] + X[pairs[:, 1]]])
+    model = IhSC(4, random_state=0).fit(X)
+    certainty = diagnose(X, model.labels_).certainty
+    assert len(np.unique(certainty)) > 0.98 * len(X)
+    between = np.arange(len(X)) >= 300
+    assert roc_auc_score(between, -certainty) > 0.95
+
+
+def test_rows_beyond_those_that_are_drawn_have_positions_too():
+    X, labels = make_ihgmm(3000, 20, 3, random_state=0)
+    data = as_matrix(X)
+    few, all_rows = (
+        refit_halves(data, labels, 3, np.random.default_rng(0), max_rows=rows)
+        for rows in (500, 3000)
+    )
+    assert few.position.shape == all_rows.position.shape == (3000,)
+    assert np.median(np.abs(few.position - all_rows.position)) < 0.1
 
 
 def test_figures_are_those_of_their_definitions():

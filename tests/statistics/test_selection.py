@@ -445,7 +445,7 @@ def test_evidence_of_each_number():
     assert 1 <= len(count.plausible) <= 3
     first = count.plausible[0]
     assert first.n_clusters == count.n_clusters == 5
-    assert {Side.DIRECTIONS, Side.SPHERE} <= set(first.sides)
+    assert {Side.DIRECTIONS, Side.GAP} <= set(first.sides)
     tried = [number.n_clusters for number in count.evidence]
     assert tried == sorted(tried)
     assert tried[0] == 2
@@ -520,7 +520,7 @@ def test_many_rows_say_the_same_whatever_the_seed(clear):
         assert numbers <= set(named(count))
         # Halves are said to agree only where they do.
         for number in count.plausible:
-            assert number.strength > 0.5 or Side.STABILITY not in number.sides
+            assert number.strength > 0.5 or Side.HALVES not in number.sides
     if clear:
         assert numbers == {5}
         assert min(count.strengths[5] for count in counts) > 0.8

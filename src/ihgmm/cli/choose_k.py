@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ihgmm import select_n_clusters
 from ihgmm._files import atomic_write
 from ihgmm._text import EDGE_WORDS, EVIDENCE_WORDS, count_headline
@@ -59,7 +61,7 @@ def choose_k(
     }
     options["missing"] = "fit" if table.has_missing else "error"
     with screen.working("counting"):
-        count = select_n_clusters(table.X, **options)
+        count = select_n_clusters(table.named_data, **options)
     if plot is not None:
         _draw(count, plot)
     summary = in_shell(count.summary)
@@ -74,15 +76,18 @@ def choose_k(
     screen.say(summary)
     beyond = 5  # eigenvalues after those that count, to show how they go on
     rows = []
-    for i, value in enumerate(count.eigenvalues[: count.rank + beyond], 1):
+    shown = min(count.rank + beyond, count.n_features)  # no more can be of signal
+    for i, value in enumerate(count.eigenvalues[:shown], 1):
         ratio = value / count.edge if count.edge > 0 else None
         rows.append((i, value, ratio, "yes" if i <= count.rank else "no"))
     formats = {"number": "", "eigenvalue": ".4g", "over the edge": ".2f", "counts": ""}
     screen.table(formats, rows)
     screen.explain(EDGE_WORDS)
-    if count.evidence:
+    # If one column dominates, the evidence is about it and would contradict the rest.
+    is_known = count.n_clusters > 0 or not count.is_dominated
+    if count.evidence and is_known:
         _show_evidence(count, screen)
-    elif count.strengths:
+    elif count.strengths and not count.evidence:
         formats = {"clusters": "", "prediction strength": ".2f"}
         screen.table(formats, count.strengths.items())
     if plot is not None:
@@ -115,7 +120,7 @@ def _show_evidence(count: ClusterCount, screen: AnswerScreen) -> None:
             number.n_clusters,
             *number.gaps,
             number.strength,
-            number.gain,
+            number.gain if np.isfinite(number.gain) else None,
             ", ".join(side.value for side in number.sides),
         )
         for number in count.evidence

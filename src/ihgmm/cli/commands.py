@@ -27,7 +27,7 @@ COMMANDS = {
     ),
     "compare": (
         "compare:compare",
-        "Compare two clusterings of the same rows: how far they agree, what went "
+        "Compare two clusterings of the same rows: how far they agree, what moved "
         "where.",
     ),
     "sample": (

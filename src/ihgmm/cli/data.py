@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ihgmm._checks import check_choice
-from ihgmm.cli.options import reading_option
+from ihgmm.cli.options import LAYER, reading_option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.missing import HANDLING
 from ihgmm.cli.tables.preparation import PREPARATIONS, prepare
@@ -24,6 +24,7 @@ class RowReading:
         "the clusters."
     )
     id_column: str | None = reading_option("Column with names of rows, for the output.")
+    layer: str | None = LAYER
     missing: str = reading_option(
         "Missing cells: auto (fill them in where the method can, and else leave out "
         "their rows), fit (fill them in by a low-rank model of the data), zero (an "
@@ -94,7 +95,8 @@ class Reading(RowReading):
     def request(self, data: str) -> Request:
         """Return what is asked of the columns of the data."""
         columns, dropped = _names(self.columns), _names(self.drop_columns)
-        return Request(data, self.label_column, self.id_column, columns, dropped)
+        beside = (self.label_column, self.id_column)
+        return Request(data, *beside, columns, dropped, layer=self.layer)
 
 
 def _names(lists: Sequence[str] | None) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +14,11 @@ from ihgmm.cli.spelling import in_shell
 from ihgmm.cli.tables.table import Table
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.tall import row_lengths
-from ihgmm.statistics.contrasts import telling_features
+from ihgmm.statistics.contrasts import SetApart, set_apart
 from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose_fit
 from ihgmm.statistics.estimation import estimate_parameters
+from ihgmm.statistics.observed import filled_cells
+from ihgmm.statistics.typical import typical_ranks
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,9 @@ class Figures:
     scale: np.ndarray
     size: np.ndarray
     certainty: np.ndarray
-    outlier_score: np.ndarray
+    typical: np.ndarray  # 1 for the most typical row of a cluster, 2 and 3
+    outlier_score: np.ndarray | None  # None if nobody looked for outliers
+    filled: np.ndarray  # how many cells were missing, and filled in
 
     def of_cluster(self, mine: np.ndarray) -> dict[str, Any]:
         """Return what these rows are like: median, quantiles and mean."""
@@ -55,8 +58,13 @@ class Description:
     cautions: list[str]
 
 
-def describe_fit(model: Any, table: Table) -> Description:
-    """Describe the clusters of a model that was fitted to a table."""
+def describe_fit(
+    model: Any, table: Table, names: list[str] | None = None
+) -> Description:
+    """Describe the clusters of a model that was fitted to a table.
+
+    ``names`` are those of the clusters, "" for one without.
+    """
     labels = to_host(model.labels_).astype(np.intp)
     data, k = complete_matrix(table.X, model), len(model.cluster_centers_)
     if hasattr(model, "scales_"):
@@ -66,19 +74,23 @@ def describe_fit(model: Any, table: Table) -> Description:
         known = estimates.scales, estimates.centers, estimates.noise_levels
     scales, centers, levels = (to_host(each).astype(float) for each in known)
     diagnosis = diagnose_fit(model, table.X, labels)
+    sizes = scales * np.minimum(row_lengths(centers), np.finfo(float).max)[labels]
+    filled = filled_cells(data)
     figures = Figures(
         scales,
-        scales * np.minimum(row_lengths(centers), np.finfo(float).max)[labels],
+        sizes,
         certainties(diagnosis),
-        outlier_scores(model, len(labels)),
+        typical_ranks(data, labels, centers, sizes, complete=filled == 0),
+        outlier_scores(model),
+        filled,
     )
-    clusters = cluster_lines(labels, k, figures)
-    noise = float(np.sqrt(np.nanmean((levels / data.unit) ** 2)))
-    features = _features(_means(data, labels, k), noise * float(data.unit), table)
+    clusters = cluster_lines(labels, names or [""] * k, figures, table.ids)
+    units = {"original": table.original, "n_features": 3}
+    features = _features(set_apart(model, data, labels, levels, **units), table)
     for cluster in clusters:
         cluster["features"] = features[cluster["cluster"]] if k > 1 else []
-    names = table.names
-    cautions = [in_shell(caution_text(each, names)) for each in diagnosis.cautions]
+    columns = table.column_names
+    cautions = [in_shell(caution_text(each, columns)) for each in diagnosis.cautions]
     return Description(figures, clusters, diagnosis, cautions)
 
 
@@ -89,70 +101,66 @@ def certainties(diagnosis: Diagnosis) -> np.ndarray:
     return certainty if asked else np.full_like(certainty, np.nan)
 
 
-def outlier_scores(model: Any, n: int, data: Matrix | None = None) -> np.ndarray:
-    """Return how strange rows are, those of the fit or others; NaN if nobody looked."""
+def outlier_scores(model: Any, data: Matrix | None = None) -> np.ndarray | None:
+    """Return how strange rows are, those of the fit or others, if it was asked for."""
     if getattr(model, "outliers", None) is None:
-        return np.full(n, np.nan)
+        return None
     if data is None:
         return to_host(model.outlier_scores_).astype(float)
     return to_host(model.outlier_rule_.scores(data)).astype(float)
 
 
 def cluster_lines(
-    labels: np.ndarray, n_clusters: int, figures: Figures
+    labels: np.ndarray, names: list[str], figures: Figures, ids: np.ndarray
 ) -> list[dict[str, Any]]:
-    """Return a line about each cluster, and one about outliers if there are any."""
+    """Return a line about each cluster, and one about outliers if there are any.
+
+    There is a name for each cluster, which may be empty, and an id for each row.
+    """
     lines = []
-    for number in [*range(n_clusters), *[-1] * int((labels < 0).any())]:
+    for number in [*range(len(names)), *[-1] * int((labels < 0).any())]:
         mine = labels == number
         count = int(mine.sum())
-        line = {"cluster": number, "rows": count, "share": count / len(labels)}
-        lines.append(line | figures.of_cluster(mine))
+        line = {
+            "cluster": number,
+            "name": names[number] if number >= 0 else "",
+            "rows": count,
+            "share": count / len(labels),
+        }
+        ranked = np.flatnonzero(mine & (figures.typical >= 1))
+        ranked = ranked[np.argsort(figures.typical[ranked])]
+        typical = {"typical": [ids[row] for row in ranked]}
+        lines.append(line | figures.of_cluster(mine) | typical)
     return lines
 
 
-def _means(data: Matrix, labels: np.ndarray, k: int) -> np.ndarray:
-    """Return the mean row of each cluster; zero where there is none."""
-    members = (labels[:, None] == np.arange(k)).astype(data.dtype)
-    sums = to_host(data.adjoint(data.to_device(members))).astype(float).T
-    return sums / np.maximum(members.sum(axis=0), 1)[:, None] * float(data.unit)
+def _called(line: dict[str, Any]) -> str:
+    """Return the number of a cluster, and its name where it has one."""
+    return f"{line['cluster']} {line['name']}".strip()
 
 
-def _features(
-    means: np.ndarray, noise: float, table: Table, n_shown: int = 3
-) -> list[list[dict[str, Any]]]:
-    """Return the features that set each cluster apart, in the units of the data.
-
-    Beside the mean of the cluster stands what rows of other clusters have of the
-    feature when they are as large. A last list is for outliers, which share nothing.
-    """
-    unit = float(np.abs(means).max()) or 1.0  # squares of huge numbers overflow
-    ranked = telling_features(means / unit, noise / unit or None, n_features=n_shown)
-    lengths = row_lengths(means / unit)[:, None]
-    steps = ranked.contrasts * (noise / unit or lengths)
-    others = means - steps * unit
-    names: Sequence[str] = table.names or [
-        f"feature {j}" for j in range(1, means.shape[1] + 1)
-    ]
-    here, elsewhere = (table.in_data_units(values) for values in (means, others))
+def _features(apart: SetApart, table: Table) -> list[list[dict[str, Any]]]:
+    """Return the features that set each cluster apart; a last list is for outliers."""
+    ranked, p = apart.ranked, apart.means.shape[1]
+    names = table.names or [f"feature {j}" for j in range(1, p + 1)]
     lists: list[list[dict[str, Any]]] = [
         [
             {
                 "feature": str(names[j]),
-                "mean": here[cluster, j],
-                "elsewhere": elsewhere[cluster, j],
+                "mean": apart.means[cluster, j],
+                "others_same_size": apart.others[cluster, j],
                 "contrast": ranked.contrasts[cluster, j],
             }
-            for j in ranked.features[cluster]
+            for j in features
             if ranked.contrasts[cluster, j] != 0
         ]
-        for cluster in range(len(means))
+        for cluster, features in enumerate(ranked.features)
     ]
     return [*lists, []]
 
 
 SIZE_FORMATS = {"cluster": "", "rows": ",", "share": ".1%"}
-KIND_FORMATS = {"size": ".4g", "scales": "", "certainty": ".0%"}
+KIND_FORMATS = {"size": ".4g", "scales": "", "certainty": ".0%", "typical": ""}
 
 
 def print_clusters(screen: Screen, clusters: list[dict[str, Any]]) -> None:
@@ -161,8 +169,9 @@ def print_clusters(screen: Screen, clusters: list[dict[str, Any]]) -> None:
     for line in clusters:
         low, high = line["scale_5%"], line["scale_95%"]
         scales = None if np.isnan(low) else f"{low:.2f} to {high:.2f}"
-        kinds = line["size_median"], scales, line["certainty"]
-        rows.append((line["cluster"], line["rows"], line["share"], *kinds))
+        typical = str(line["typical"][0]) if line["typical"] else None
+        kinds = line["size_median"], scales, line["certainty"], typical
+        rows.append((_called(line), line["rows"], line["share"], *kinds))
     screen.table(SIZE_FORMATS | KIND_FORMATS, rows)
     screen.explain(CLUSTER_WORDS)
 
@@ -172,13 +181,13 @@ def print_features(
 ) -> None:
     """Print which features set each of the largest clusters apart."""
     rows = [
-        (line["cluster"] if i == 0 else "", *list(feature.values())[:3])
+        (_called(line) if i == 0 else "", *list(feature.values())[:3])
         for line in clusters[:most]
         for i, feature in enumerate(line["features"])
     ]
     if rows:
-        formats = {"cluster": "", "set apart by": "", "mean": ".4g", "elsewhere": ".4g"}
-        screen.table(formats, rows)
+        formats = {"cluster": "", "set apart by": "", "mean": ".4g"}
+        screen.table(formats | {"others, same size": ".4g"}, rows)
         screen.explain(FEATURE_WORDS)
         if len(clusters) > most:
             screen.say(f"These are the {most} largest clusters; --json has all.", "dim")

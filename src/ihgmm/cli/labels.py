@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from ihgmm.cli.output import is_like_a_formula
-from ihgmm.cli.tables.table import quote, quote_all
-from ihgmm.matrix.delimited import DELIMITERS
+from ihgmm.cli.screen import print_warning
+from ihgmm.cli.tables.reading import load_text
+from ihgmm.cli.tables.table import Table, quote, quote_all
+from ihgmm.matrix.files import near
 
 
 class Labels(NamedTuple):
@@ -17,6 +20,7 @@ class Labels(NamedTuple):
     ids: list[str]
     clusters: list[str]
     names: dict[str, str]  # of clusters that have one
+    certainty: list[float]  # NaN where the file has none
 
     def called(self, cluster: str) -> str:
         """Return a cluster by its number, and its name where it has one."""
@@ -27,50 +31,77 @@ class Labels(NamedTuple):
 
 def read_labels(path: Path) -> Labels:
     """Read a file that has the column ``cluster``, and the id of each row first."""
-    delimiter = DELIMITERS.get(path.suffix.lower(), ",")
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            head, *rows = csv.reader(file, delimiter=delimiter)
-    except (csv.Error, UnicodeDecodeError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read as a labels file: {error}") from None
-    if "cluster" not in head or not rows:
+    columns = load_text(path)
+    head, n = list(columns), len(next(iter(columns.values()), ()))
+    if "cluster" not in columns or n == 0:
         raise ValueError(
-            f"{path} has columns {quote_all(head)} and {len(rows)} rows; give a file "
-            "with the column 'cluster', as ihgmm fit -o writes it."
+            f"{path} has columns {quote_all(head)} and {n} rows; give a file with the "
+            f"column 'cluster'{near('cluster', head)}, as ihgmm fit -o writes it."
         )
-    for number, row in enumerate(rows, 2):
-        if len(row) != len(head):
+    clusters = [cell.strip() for cell in columns["cluster"]]
+    ids = [str(number) for number in range(1, n + 1)]
+    if head[0] != "cluster":
+        ids = [_as_it_was(cell) for cell in columns[head[0]]]
+    named = [_as_it_was(cell).strip() for cell in columns.get("name", [""] * n)]
+    names = {k: name for k, name in zip(clusters, named, strict=True) if name}
+    try:
+        cells = columns.get("certainty", [""] * n)
+        certainty = [float(cell.strip() or "nan") for cell in cells]
+    except ValueError as error:
+        raise ValueError(f"{path}: column 'certainty': {error}.") from None
+    return Labels(ids, clusters, names, certainty)
+
+
+class ClusterNames(NamedTuple):
+    """Names of clusters, and the file that gives them."""
+
+    path: Path
+    file: Labels
+
+    @classmethod
+    def read(cls, path: Path) -> ClusterNames:
+        """Read the columns ``cluster`` and ``name`` of a table."""
+        file = read_labels(path)
+        if not file.names:
             raise ValueError(
-                f"{path}, line {number} has {len(row)} cells and the first line "
-                f"{len(head)}; give as many in each."
+                f"--names {path}: there is no column 'name' beside 'cluster', or it is "
+                "empty; give a file with both, such as the labels that a report saves."
             )
-    at = head.index("cluster")
-    clusters = [row[at].strip() for row in rows]
-    numbered = [str(number) for number in range(1, len(rows) + 1)]
-    ids = numbered if at == 0 else [_as_it_was(row[0]) for row in rows]
-    names = {}
-    if "name" in head:
-        named = [_as_it_was(row[head.index("name")]).strip() for row in rows]
-        names = {k: name for k, name in zip(clusters, named, strict=True) if name}
-    return Labels(ids, clusters, names)
+        for number in file.names:
+            if not number.isdecimal():
+                raise ValueError(
+                    f"--names {path}: {quote(number)} is no number of a cluster; give "
+                    "numbers from 0."
+                )
+        return cls(path, file)
 
+    def of(self, table: Table, labels: np.ndarray, n_clusters: int) -> list[str]:
+        """Return a name for each cluster of these rows, "" where there is none.
 
-def read_names(path: Path) -> dict[int, str]:
-    """Return the names of clusters, from the columns ``cluster`` and ``name``."""
-    labels = read_labels(path)
-    if not labels.names:
-        raise ValueError(
-            f"--names {path}: there is no column 'name' beside 'cluster', or it is "
-            "empty; give a file with both, such as the labels that a report saves."
-        )
-    try:
-        return {int(cluster): name for cluster, name in labels.names.items()}
-    except ValueError:
-        wrong = next(k for k in labels.names if not k.lstrip("-").isdigit())
-        raise ValueError(
-            f"--names {path}: {quote(wrong)} is no number of a cluster; give numbers "
-            "from 0."
-        ) from None
+        Names go by the numbers of clusters. If the file has the same rows, and most of
+        those of a name are in another cluster now, a warning says so.
+        """
+        names = [""] * n_clusters
+        for cluster, name in self.file.names.items():
+            if int(cluster) >= n_clusters:
+                raise ValueError(
+                    f"--names {self.path} has cluster {cluster} ({quote(name)}), and "
+                    f"the clusters are 0 to {n_clusters - 1}; give names for these."
+                )
+            names[int(cluster)] = name
+        now = dict(zip(map(str, table.ids), labels.tolist(), strict=True))
+        for cluster, name in self.file.names.items():
+            rows = zip(self.file.ids, self.file.clusters, strict=True)
+            found = [now[i] for i, k in rows if k == cluster and i in now]
+            place = max(set(found), key=found.count, default=int(cluster))
+            # Of fewer rows a majority says little; a table of names has one for each.
+            if len(found) >= 5 and place != int(cluster):
+                print_warning(
+                    f"--names {self.path}: most rows that it calls {quote(name)} are "
+                    f"in cluster {place} now, and names go by number: cluster "
+                    f"{cluster} gets that name. Look whether the names still fit."
+                )
+        return names
 
 
 def _as_it_was(cell: str) -> str:

@@ -51,6 +51,10 @@ def _offer(words: Iterable[str]) -> Callable[[str], list[str]] | None:
 reading_option = partial(option, rich_help_panel="Reading the data")
 output_option = partial(option, rich_help_panel="Output")
 
+LAYER = reading_option(
+    "Layer of an H5AD file to use, such as counts; raw for its raw data, and X, which "
+    "is the default."
+)
 # Names of options that commands declare in words of their own.
 N_CLUSTERS = "-k --n-clusters"
 N_SAMPLES = "-n --n-samples"
@@ -67,6 +71,10 @@ LABELS_FILE = output_option(
     "Write a line for each row to this CSV or TSV file; an old one is replaced. - is "
     "standard output.",
     names="-o --output",
+)
+NAMES_FILE = output_option(
+    "Names of clusters: a table with the columns cluster and name, such as the labels "
+    "that a report lets you save."
 )
 SEED = option("Seed of the random numbers.", 0, "--seed")
 DATA_HOME = option("Folder with the downloaded data sets.")

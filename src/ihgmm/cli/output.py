@@ -76,31 +76,43 @@ def write_csv(path: Path, names: Iterable[str], rows: Iterable[Sequence[Any]]) -
 
 
 def write_labels(
-    path: Path | None, table: Table, labels: np.ndarray, figures: Any
+    path: Path | None,
+    table: Table,
+    labels: np.ndarray,
+    figures: Any,
+    names: list[str] | None = None,
 ) -> list[str]:
     """Write cluster and figures of each row; return remarks on the file.
 
-    ``figures`` is a dataclass with an array for each column; cells of what is not known
-    stay empty. Ids stay as they are, so that the file can be joined with the data.
+    ``figures`` is a dataclass with an array for each column, or None for one that is
+    left out; cells of what is not known stay empty. ``names`` are those of the
+    clusters. Ids and names stay as they are, so that the file can be joined with the
+    data.
     """
     if path is None:
         return []
     columns: dict[str, Any] = {"cluster": labels}
+    if names is not None:
+        columns["name"] = [names[k] if k >= 0 else "" for k in labels.tolist()]
     for name, values in asdict(figures).items():
-        columns[name] = ["" if v != v else f"{v:.6g}" for v in values.tolist()]
+        if values is not None:
+            columns[name] = ["" if v != v else f"{v:.6g}" for v in values.tolist()]
     # A name stands for one column only.
     heading = f"id_{table.id_name}" if table.id_name in columns else table.id_name
     rows = zip(table.ids, *columns.values(), strict=True)
     write_csv(path, [heading, *columns], rows)
-    risky = [cell for cell in (heading, *table.ids) if is_like_a_formula(cell)]
-    if not risky:
-        return []
-    begin = "begins" if len(risky) == 1 else "begin"
-    return [
-        f"{counted(len(risky), 'cell')} of column {quote(heading)} in {path} {begin} "
-        f"like a formula, the first is {quote(risky[0])}. Ids are "
-        "written as they are: in a spreadsheet, import that column as text."
-    ]
+    remarks = []
+    texts = {"Ids": (heading, table.ids), "Names": ("name", columns.get("name", ()))}
+    for what, (head, cells) in texts.items():
+        risky = [cell for cell in (head, *cells) if is_like_a_formula(cell)]
+        if risky:
+            begin = "begins" if len(risky) == 1 else "begin"
+            remarks.append(
+                f"{counted(len(risky), 'cell')} of column {quote(head)} in {path} "
+                f"{begin} like a formula, the first is {quote(risky[0])}. {what} are "
+                "written as they are: in a spreadsheet, import that column as text."
+            )
+    return remarks
 
 
 def is_like_a_formula(cell: object) -> bool:

@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ihgmm import planning
-from ihgmm._text import plan_advice, plan_heading, plan_table, workers_table
+from ihgmm._text import PLAN_WORDS, plan_advice, plan_heading, plan_table, workers_table
 from ihgmm.cli.options import (
     DATA_TEXT,
+    LAYER,
     N_CLUSTERS,
     N_FEATURES,
     N_SAMPLES,
@@ -37,10 +38,14 @@ class Shape:
     dtype: str | None = option(
         "Type of the numbers: float32, float64. Default: that of DATA, or float32."
     )
+    layer: str | None = LAYER
 
     def facts(self, data: str | None, screen: Screen) -> dict[str, Any]:
         """Return what a plan has to know about the data."""
         given = {key: value for key, value in asdict(self).items() if value is not None}
+        layer = given.pop("layer", None)
+        if data is None and layer is not None:
+            raise ValueError(f"--layer {layer}: there is no DATA to have layers.")
         if data is None:
             for key, text in (("n_samples", "-n"), ("n_features", "-p")):
                 if key not in given:
@@ -54,7 +59,7 @@ class Shape:
                 )
         with screen.working(f"looking at {data}"):
             # No more memory than none: what can stay on disk does.
-            table = open_table(Request(data), memory=0)
+            table = open_table(Request(data, layer=layer), memory=0)
         X = as_matrix(table.X)
         n, p = X.shape
         found = {"n_samples": n, "n_features": p, "dtype": str(X.dtype)}
@@ -126,6 +131,7 @@ def plan(
         tables.append(workers_table(made.workers))
     for head, *rows in tables:
         screen.table(dict.fromkeys(head, ""), rows)
+    screen.explain(PLAN_WORDS)
     for sentence in plan_advice(made):
         screen.say(in_shell(sentence))
 

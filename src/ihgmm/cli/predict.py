@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,18 @@ from ihgmm.cli.describing import (
     outlier_scores,
     print_clusters,
 )
-from ihgmm.cli.options import DATA, LABELS_FILE, argument
+from ihgmm.cli.labels import ClusterNames
+from ihgmm.cli.options import DATA, LABELS_FILE, NAMES_FILE, argument
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.preparation import prepared_columns
 from ihgmm.cli.tables.reading import read_table
-from ihgmm.cli.tables.table import Request
-from ihgmm.matrix import to_host
+from ihgmm.cli.tables.table import Note, Request, Table
+from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.delimited import DELIMITERS
+from ihgmm.numerics.whitening import Whitener
 from ihgmm.statistics.diagnosis import diagnose_fit
+from ihgmm.statistics.observed import filled_cells
+from ihgmm.statistics.typical import typical_ranks
 from ihgmm.storage import load_saved
 
 
@@ -41,6 +46,7 @@ def predict(
     ),
     data: str = DATA,
     output: Path | None = LABELS_FILE,
+    names: Path | None = NAMES_FILE,
     rows: RowReading,
     screen: Screen,
 ) -> None:
@@ -49,7 +55,8 @@ def predict(
     Columns are found by name, in any order, and prepared as they were for the fit.
     Columns that the model does not know are left out. Ids and known labels come from
     the columns that the fit used, if DATA has them; name others with --id-column and
-    --label-column. The labels file has the columns of ihgmm fit. Certainty is judged by
+    --label-column. The labels file has the columns of ihgmm fit; names of clusters are
+    those that the fit was given, or those of --names. Certainty is judged by
     the other rows of DATA, and stays empty if there are fewer than ten rows for each
     cluster.
 
@@ -62,6 +69,7 @@ def predict(
     if not model.is_file():
         raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
     out.check_output(output, "-o", DELIMITERS, [data, model])
+    named = None if names is None else ClusterNames.read(names)
     screen = screen.beside(output)
     saved = load_saved(model)
     fitted = saved.model
@@ -71,14 +79,16 @@ def predict(
             f"--missing fit: {model} was fitted without it and cannot fill cells in; "
             "fit it with --missing fit, or give --missing drop."
         )
-    names = getattr(fitted, "feature_names_in_", None)
+    columns = getattr(fitted, "feature_names_in_", None)
     request = Request(
         data,
         label=rows.label_column,
         ids=rows.id_column,
-        features=None if names is None else list(names),
+        features=None if columns is None else list(columns),
+        layer=rows.layer,
         fit_label=saved.label_column,
         fit_ids=saved.id_column,
+        fit_layer=saved.layer,
     )
     with screen.working(f"reading {data}"):
         # Rows are not left out unless it is asked for.
@@ -87,7 +97,7 @@ def predict(
         table = read_table(request, missing=missing, memory=rows.memory_bytes)
     n, p = table.X.shape
     if p != fitted.n_features_in_:
-        nameless = "has no names for them" if names is None else "finds them by name"
+        nameless = "has no names for them" if columns is None else "finds them by name"
         raise ValueError(
             f"{data} has {p} columns of numbers and {model} was fitted on "
             f"{fitted.n_features_in_}; the model {nameless}. Give a file with "
@@ -98,10 +108,14 @@ def predict(
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         X = table.X if scaler is None else prepared_columns(table, scaler)
         labels = np.asarray(estimator.predict(X))
-    figures = _figures(estimator, X, labels)
-    remarks = out.write_labels(output, table, labels, figures)
+    k, called = len(estimator.cluster_centers_), saved.cluster_names
+    called = called if named is None else named.of(table, labels, k)
+    new = complete_matrix(X, estimator, of_fit=False)
+    table = _note_zero_rows(table, new)
+    figures = _figures(estimator, X, new, labels)
+    remarks = out.write_labels(output, table, labels, figures, called)
     comparison = out.compare_labels(table.labels, labels)
-    clusters = cluster_lines(labels, len(estimator.cluster_centers_), figures)
+    clusters = cluster_lines(labels, called or [""] * k, figures, table.ids)
     kind = type(estimator).__name__
     screen.document(
         "predict",
@@ -117,25 +131,55 @@ def predict(
     out.print_labels(screen, n, comparison, output, remarks)
 
 
-def _figures(estimator: Any, X: Any, labels: np.ndarray) -> Figures:
+def _note_zero_rows(table: Table, data: Matrix) -> Table:
+    """Return the table with a note of rows that show no pattern, if there are any."""
+    zero = np.flatnonzero(to_host(data.sqnorms) == 0)
+    if len(zero) == 0:
+        return table
+    first = table.place(zero[0])
+    if len(zero) == 1:
+        what = f"{first[0].upper()}{first[1:]} is"
+    else:
+        what = f"{len(zero):,} of {data.shape[0]:,} rows, the first is {first}, are"
+    text = (
+        f"{what} zero in all columns of the model. Zeros show no pattern: the label is "
+        "0, that of the largest cluster, and means nothing."
+    )
+    return replace(table, notes=[*table.notes, Note(text, loud=True)])
+
+
+def _figures(estimator: Any, X: Any, data: Matrix, labels: np.ndarray) -> Figures:
     """Return the figures of rows that a model has placed.
 
-    Scale and size are those of the multiple of its centre nearest to a row. No multiple
-    is below 0, unless scales have both signs.
+    Scale and size are those of the multiple of its centre nearest to a row, columns
+    being weighed as in the fit. No multiple is below 0, unless scales have both signs.
     """
     centers = np.asarray(estimator.cluster_centers_, dtype=np.float64)
-    data = complete_matrix(X, estimator, of_fit=False)
+    along = centers * _column_weights(estimator)
     n, k = len(labels), len(centers)
-    products = data.unit * to_host(data @ centers.T)[np.arange(n), labels]
+    products = data.unit * to_host(data @ along.T)[np.arange(n), labels]
     products = np.where(labels < 0, np.nan, products)  # outliers have no centre
-    squares = (centers**2).sum(axis=1)[labels]
+    squares = (centers * along).sum(axis=1)[labels]
     scales = products / np.where(squares > 0, squares, 1.0)
     if not getattr(estimator, "signed", False):
         scales = np.maximum(scales, 0.0)
-    sizes = scales * np.sqrt(squares)
+    sizes = scales * np.linalg.norm(centers, axis=1)[labels]
     if isinstance(estimator, SphericalKMeans):  # which does not know how long rows are
         scales = np.full(n, np.nan)
     certainty = np.full(n, np.nan)
     if (labels >= 0).sum() >= 10 * k:  # else clusters of these rows would not show
         certainty = certainties(diagnose_fit(estimator, X, labels, of_fit=False))
-    return Figures(scales, sizes, certainty, outlier_scores(estimator, n, data))
+    filled, scores = filled_cells(data), outlier_scores(estimator, data)
+    typical = typical_ranks(data, labels, centers, sizes, complete=filled == 0)
+    return Figures(scales, sizes, certainty, typical, scores, filled)
+
+
+def _column_weights(estimator: Any) -> np.ndarray | float:
+    """Return how much columns count where a row is compared with its centre.
+
+    The factor of a row is in the row and in the multiple alike, and so drops out.
+    """
+    for change in estimator.preparation_:
+        if isinstance(change, Whitener):
+            return np.square(change.columns)
+    return 1.0

@@ -10,10 +10,11 @@ from typing import Any
 
 from ihgmm.cli.data import Reading
 from ihgmm.cli.fitting import Fitting
-from ihgmm.cli.labels import read_names
-from ihgmm.cli.options import DATA, output_option
+from ihgmm.cli.labels import ClusterNames
+from ihgmm.cli.options import DATA, NAMES_FILE, output_option
 from ihgmm.cli.output import check_output, real_file
 from ihgmm.cli.screen import Screen
+from ihgmm.matrix import to_host
 from ihgmm.report import write_report
 
 
@@ -25,10 +26,7 @@ def report(
         "The page, ending in .html; an old one is replaced.", ..., "-o --output"
     ),
     title: str | None = output_option("Heading of the page."),
-    names: Path | None = output_option(
-        "Names of clusters: a CSV or TSV file with the columns cluster and name, such "
-        "as the labels that the page saves."
-    ),
+    names: Path | None = NAMES_FILE,
     reading: Reading,
     screen: Screen,
 ) -> None:
@@ -48,13 +46,15 @@ def report(
     """
     model = fitting.model(reading.missing)
     check_output(output, "-o", (".html", ".htm"), [data])
-    named = None if names is None else read_names(names)
+    named = None if names is None else ClusterNames.read(names)
     screen = screen.beside(output)
     table = reading.load(data, screen, fills=model.missing is not None)
     if table.has_missing:
         model.missing = "fit"
     with screen.working("clustering"):
-        model.fit(table.X)
+        model.fit(table.named_data)
+    k, labels = len(model.cluster_centers_), to_host(model.labels_)
+    called = None if named is None else named.of(table, labels, k)
     with screen.working("writing the report"), real_file(output, ".html") as page:
         write_report(
             model,
@@ -66,14 +66,13 @@ def report(
             title=title or f"Clusters of {Path(data).stem}",
             labels_true=table.labels,
             notes=table.page_notes,
-            names=named,
+            names=called,
             original=table.original,
             source=table.source,
             command=shlex.join(
                 ["ihgmm", "report", data, *_spelled(fitting), *_spelled(reading)]
             ),
         )
-    k = len(model.cluster_centers_)
     screen.document("report", table.facts, n_clusters=k, report_file=output)
     screen.notes(table.notes)
     screen.say(f"report written to {output}; open it in a browser")

@@ -59,7 +59,7 @@ def scales(
         if k is not None:
             similarity: Any = {} if gram is None else {"gram": gram}
             model = IhSC(k, **similarity, random_state=random_state)
-            labels, origin = model.fit_predict(table.X), "found by IhSC"
+            labels, origin = model.fit_predict(table.named_data), "found by IhSC"
         elif table.labels is not None:
             labels, origin = table.labels.astype(str), "known"
         else:

@@ -100,9 +100,9 @@ class Screen:
                 self.say(note.text, "yellow")
 
     def python(self, lines: Iterable[str]) -> None:
-        """Print what prepares the data in Python, for people to copy."""
+        """Print what does the same in Python, for people to copy."""
         if lines := list(lines):
-            self.say("To read and prepare the same data in Python:", "bold")
+            self.say("The same in Python:", "bold")
             for line in lines:
                 self.say(f"    {line}".rstrip())
 
@@ -176,6 +176,8 @@ def _cell(value: Any, form: str) -> Text:
     """Return what a cell of a table shows, on one line."""
     if value is None or value != value:  # NaN is the one number unlike itself
         return Text("-")
+    if form == ".4g" and 1e4 <= abs(value) < 1e9:
+        form = ",.0f"  # people do not read 1.02e+04
     text = value if isinstance(value, str) else format(value, form)
     return Text(shorten(clean(text).replace("\n", "\\n")))
 

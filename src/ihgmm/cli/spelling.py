@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 # Parameters that commands have as options: flags are given or not.
 FLAGS = ("refine", "signed", "paper")
@@ -17,7 +18,7 @@ OPTIONS = {
 }
 _VALUE = r"""=(?:"([^"\s]*)"|'([^'\s]*)'|([\w.+-]*[\w+]))"""
 # Calls and names that have a command in their place; the first that fits is taken.
-_PHRASES = [
+_PHRASES: list[tuple[str, Any]] = [
     (r"select_n_clusters\(X, max_clusters=(\d+)\)", r"choose-k --max-clusters \1"),
     (r"select_n_clusters\(X\)\.plot\(\)", "choose-k --plot FILE"),
     (r"select_n_clusters(\(X\))?", "choose-k"),
@@ -49,6 +50,14 @@ _PHRASES = [
     ),
     (r"\bby predict\b", "by ihgmm predict"),
     (r"\bDivide the columns by their deviation", r"\g<0> (--prepare scale)"),
+    (r"\bSubtract its mean\b", r"\g<0> (--prepare standardize)"),
+    # A column that is to be left out has been named before.
+    (
+        r"""([Cc]olumn ('[^']*'|"[^"]*") .*\bleave it out)\b""",
+        r"\1 (--drop-columns \2, or --id-column \2 if it names the rows)",
+    ),
+    # People count from 1, and rows of arrays have no other name.
+    (r"\bat row (\d+), column ", lambda found: f"in row {int(found[1]) + 1}, column "),
 ]
 
 

@@ -321,7 +321,14 @@ class InSteps(CallbackSupportMixin, Clusterer):
 
     def _count(self, data: Matrix, rng: np.random.Generator, refined: bool) -> int:
         signed = getattr(self, "signed", False)
-        self.selection_ = resolve(data, self.gram, rng, refined=refined, signed=signed)
+        self.selection_ = resolve(
+            data,
+            self.gram,
+            rng,
+            names=getattr(self, "feature_names_in_", None),
+            refined=refined,
+            signed=signed,
+        )
         return max(self.selection_.n_clusters, 1)
 
     # What a fit has only where it looks for outliers.

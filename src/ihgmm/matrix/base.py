@@ -49,6 +49,8 @@ class Matrix(ABC):
     weights: Tall | None = None
     # The same rows with their missing cells, of a matrix whose cells were filled in.
     incomplete: Matrix | None = None
+    # Of such a matrix: what draws these cells anew, given the rows and a seed.
+    redraw: Callable[[Matrix, int], Matrix] | None = None
     has_gaps: bool = False  # zeros are left out, so that signs and residuals skip them
     on_host: bool = True  # entries are in the memory of the host
     host_copy: str = "copy"  # how a user has one in the memory of the host

@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from ihgmm.matrix.base import Index, Matrix, T
-from ihgmm.matrix.tall import Tall, few_rows, in_blocks_of, place, rows_where, to_host
+from ihgmm.matrix.tall import (
+    Tall,
+    few_rows,
+    in_blocks_of,
+    is_lazy,
+    place,
+    rows_where,
+    to_host,
+)
 from ihgmm.matrix.view import ByBlocks, View, Work
 
 
@@ -29,7 +37,7 @@ def only(X: Matrix, rows: np.ndarray) -> Matrix:
     """
     some = Chosen(X, rows) if X.streamed else X.by_rows().take(rows)
     if X.incomplete is not None:
-        some.incomplete = only(X.incomplete, rows)
+        some.incomplete, some.redraw = only(X.incomplete, rows), X.redraw
     return some if X.weights is None else some.weighted(few_rows(X.weights, rows))
 
 
@@ -89,6 +97,12 @@ class Chosen(View, ByBlocks):
         self._mask = np.zeros(matrix.shape[0], dtype=bool)
         self._mask[self.positions] = True
         self.mask = matrix.to_device(self._mask)
+        # dask takes a line that is alone for a number that goes with every block.
+        if len(rows) == 1 and is_lazy(self.mask) and self.mask.numblocks[0] > 1:
+            raise ValueError(
+                f"Of the rows of X, only row {int(rows[0])} counts, and X is a dask "
+                "array in several chunks; give X.compute(), a NumPy array."
+            )
         self.shape, self.weights = (len(self.positions), matrix.shape[1]), None
 
     @cached_property

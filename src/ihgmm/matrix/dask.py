@@ -45,6 +45,8 @@ def open_dask(X: Any) -> DaskRows:
             f"X is a dask array with its columns in {len(X.chunks[1])} chunks; put "
             "whole rows in a chunk: X.rechunk({1: -1})."
         )
+    if X.shape[0] == 1:  # beside chunks without rows
+        X = X.rechunk(-1)  # type: ignore[no-untyped-call]
     rows = DaskRows(X)
     if hasattr(given, "columns"):
         rows.names = [str(name) for name in given.columns]

@@ -136,8 +136,10 @@ def choose_delimiter(line: bytes, suffix: str) -> str:
 def unique_names(names: Sequence[str]) -> list[str]:
     """Return names of which no two are alike: the second ``a`` is called ``a.1``.
 
-    It is what pandas does. A name of the file is never given to another column.
+    A first column without a name is called ``Unnamed: 0``. It is what pandas does. A
+    name of the file is never given to another column.
     """
+    names = [name or f"Unnamed: {i}" for i, name in enumerate(names)]
     taken, counts, unique = set(names), dict.fromkeys(names, 0), []
     for name in names:
         new = name

@@ -222,6 +222,16 @@ def _parts(file: Any) -> list[str]:
     return [*dict.fromkeys(["X"] * ("X" in file) + arrays + layers + raw)]
 
 
+def anndata_layers(path: Path) -> dict[str, str]:
+    """Return the names of X, of the raw data and of layers, with their places."""
+    with explain_lack("h5py", "large", path):
+        import h5py
+    with _explain_damage(path), h5py.File(path, "r") as file:
+        places = {"X": "X", "raw": "raw/X"}
+        there = {name: place for name, place in places.items() if place in file}
+        return there | {name: f"layers/{name}" for name in file.get("layers", ())}
+
+
 class Frame:
     """A data frame in an AnnData file, such as ``obs``.
 

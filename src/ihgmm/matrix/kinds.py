@@ -96,7 +96,8 @@ def _refuse(X: Any) -> None:
     if _has_na_of_r(X):
         raise ValueError(
             f"X holds {NA_OF_R}, which is how R stores NA among whole numbers; in R, "
-            'write storage.mode(X) <- "double" first.'
+            'write storage.mode(X) <- "double" first, or of a data frame '
+            "X[] <- lapply(X, as.double)."
         )
 
 
@@ -138,8 +139,9 @@ def _remedy(X: Any) -> str:
         if "data" in X:  # as data sets of scikit-learn have it
             return "the matrix in it: X['data']"
         return (
-            "its columns as a data frame: pandas.DataFrame(X), or in R a matrix: "
-            "as.matrix(X)"
+            "its columns as a data frame: pandas.DataFrame(X), or in R, whose data "
+            "frames arrive so where there is no pandas, a matrix of the numbers: "
+            "as.matrix(X[sapply(X, is.numeric)])"
         )
     if isinstance(X, Iterator):
         return "its rows as an array, since they can be read once only: list(X)"

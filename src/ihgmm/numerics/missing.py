@@ -1,92 +1,208 @@
 """Missing cells, filled in by a low-rank model of the data.
 
-Row x is taken for ``loadings @ a + noise``: a position ``a`` of few numbers, Gaussian
-around a mean that is learnt and with covariance one, and noise whose size each column
-has for itself. Nothing is centred: rows of one pattern at all scales lie on a ray
-through the origin, which such a model holds. A missing cell gets its mean given the
-observed cells of the same row, which is a function of that row alone: new rows are
-filled as those of the fit were, and nothing has to be kept for each row.
+Row x is taken for ``scale * (loadings @ a + noise)``: a position ``a`` of few numbers,
+Gaussian around a mean that is learnt and with covariance one, noise whose level each
+column has for itself, and a scale whose logarithm is Gaussian. The model learns how
+much scales differ: where they hardly do, a row with few cells is drawn to the mean of
+all rows, and else to their mean pattern at its own scale. Nothing is centred: rows of
+one pattern at all scales lie on a ray through the origin, which such a model holds. A
+missing cell gets its mean given the observed cells of the same row, which is a function
+of that row alone: new rows are filled as those of the fit were, and nothing has to be
+kept for each row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from ihgmm.matrix import Matrix, Tall, filled, namespace, to_host
 from ihgmm.matrix.base import row_ranges
-from ihgmm.matrix.tall import cast_like, number, to_device, widen
+from ihgmm.matrix.tall import cast_like, number, ratio, to_device, widen
 from ihgmm.matrix.threads import sized_threads
 
 Missing = Literal["error", "fit"]
 MISSING: tuple[Missing, ...] = ("error", "fit")
 
 
+# Scales that a row may have, as multiples of the size of its observed cells: those left
+# out may be ten times larger, or smaller, and steps are finer than noise lets it see.
+MULTIPLES = np.geomspace(0.1, 10, 25)
+
+
 @dataclass(frozen=True, eq=False)
 class Filler:
     """Fills the missing cells of rows from their observed ones, in units of the data.
 
-    Columns without any observed cell have zero loadings, and are filled by zero.
+    The size of a row is the root mean square of its observed cells, each divided by the
+    size of its column. Columns without any observed cell have zero loadings, and are
+    filled by zero.
 
     Examples
     --------
     >>> import numpy as np
     >>> from ihgmm.matrix import as_matrix
     >>> from ihgmm.numerics.missing import Filler
-    >>> fill = Filler(np.array([[1.0], [2.0]]), np.array([0.01, 0.01]), np.array([0.0]))
+    >>> pattern, noise = np.array([1.0, 2.0]), np.array([0.1, 0.1])
+    >>> fill = Filler(pattern[:, None], noise, mean=np.ones(1), sizes=pattern)
     >>> (fill(as_matrix(np.array([[3.0, np.nan]]))) @ np.eye(2)).round(1)
     array([[3., 6.]])
     """
 
-    loadings: np.ndarray  # (n_features, rank)
-    noise_levels: np.ndarray  # (n_features,)
+    loadings: np.ndarray  # (n_features, rank), of a row of scale 1
+    noise_levels: np.ndarray  # (n_features,), likewise
     mean: np.ndarray  # (rank,), of positions
+    sizes: np.ndarray  # (n_features,), of columns
+    spread: float = 1.0  # of logarithms of scales around 0
     nonnegative: bool = False  # whether no cell is below 0
 
     def __call__(self, X: Matrix) -> Matrix:
         """Return data without missing cells; data that have none as they are."""
         if np.isfinite(number(namespace(X.sqnorms).sum(X.sqnorms))):
             return X
-        B, variances = self.loadings / X.unit, (self.noise_levels / X.unit) ** 2
-        first, second, _ = _pairs(B.shape[1])
-        weighted = B / variances[:, None]
-        parts = (B, weighted, weighted[:, first] * B[:, second], self.mean)
-        small = [part.astype(X.dtype) for part in parts]
-        work = partial(_fill_rows, *small, nonnegative=self.nonnegative)
-        complete = filled(X, work)
-        complete.incomplete = X
+        complete = self.draw(X, None)
+        complete.incomplete, complete.redraw = X, self.draw
         return complete
+
+    def draw(self, X: Matrix, seed: int | None) -> Matrix:
+        """Return data with missing cells drawn given the others.
+
+        Without a seed they get their means. With one, the same block of rows always
+        gets the same cells.
+        """
+        B, levels = self.loadings / self.sizes[:, None], self.noise_levels / self.sizes
+        rule = _Rule.of(_Model(B, levels**2, self.mean, 0.0, self.spread), X.dtype)
+        columns = (self.sizes / X.unit).astype(X.dtype)
+        fill = partial(_fill_rows, rule, columns, self.nonnegative, seed)
+        return filled(X, fill)
 
 
 def _fill_rows(
-    B: np.ndarray,
-    weighted: np.ndarray,
-    products: np.ndarray,
-    mean: np.ndarray,
-    rows: Tall,
-    *,
-    nonnegative: bool,
+    rule: _Rule, columns: np.ndarray, nonnegative: bool, seed: int | None, rows: Tall
 ) -> Tall:
     """Return rows with NaN replaced; those without an observed cell become zero."""
-    xp, (n, rank) = namespace(rows), (rows.shape[0], B.shape[1])
-    missing = xp.isnan(rows)
+    xp, missing = namespace(rows), namespace(rows).isnan(rows)
     if not xp.any(missing):
         return rows
+    units = cast_like(columns, rows)
     known = xp.astype(~missing, rows.dtype)
-    values = xp.where(missing, xp.zeros_like(rows), rows)
-    # The systems are small; in single precision they may be next to singular.
-    inner = widen(known @ cast_like(products, rows))
-    inner = xp.take(inner, to_device(_pairs(rank)[2], rows), axis=1)
-    systems = xp.reshape(inner, (n, rank, rank)) + cast_like(np.eye(rank), inner)
-    right = widen(values @ cast_like(weighted, rows)) + cast_like(mean, inner)
-    positions = xp.linalg.solve(systems, right[:, :, None])[:, :, 0]
-    fit = xp.astype(positions, rows.dtype) @ cast_like(B.T, rows)
+    values = xp.where(missing, xp.zeros_like(rows), rows) / units
+    largest = xp.max(xp.abs(values), axis=1, keepdims=True)
+    shares = ratio(values, largest)  # their squares neither overflow nor vanish
+    count = xp.sum(known, axis=1, keepdims=True)
+    sizes = largest * ratio(xp.sum(shares**2, axis=1, keepdims=True), count) ** 0.5
+    logs = xp.log(xp.where(sizes > 0, widen(sizes), xp.ones_like(widen(sizes))))
+    seen = rule.look(ratio(values, sizes), known, logs[:, 0])
+    fit = seen.means() if seed is None else seen.draw(np.random.default_rng(seed))
     fit = xp.clip(fit, 0.0, None) if nonnegative else fit
-    some = xp.max(known, axis=1, keepdims=True)  # 0 where nothing is observed
-    return xp.where(missing, fit * some, rows)
+    return xp.where(missing, fit * sizes * units, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """The model of rows in units of their columns."""
+
+    loadings: np.ndarray
+    variances: np.ndarray  # of the noise of each column
+    mean: np.ndarray
+    log_scale: float  # mean and deviation of the logarithms of scales
+    spread: float
+
+
+class _Rule(NamedTuple):
+    """A model as it is used on many rows, in their type."""
+
+    loadings: np.ndarray  # (n_features, rank)
+    levels: np.ndarray  # (n_features,), of noise
+    weighted: np.ndarray  # (n_features, rank), loadings over variances
+    products: np.ndarray  # (n_features, pairs), of these with loadings
+    mean: np.ndarray
+    log_scale: float
+    spread: float
+
+    @classmethod
+    def of(cls, model: _Model, dtype: Any = np.float64) -> _Rule:
+        B, (first, second, _) = model.loadings, _pairs(len(model.mean))
+        weighted = B / model.variances[:, None]
+        products = weighted[:, first] * B[:, second]
+        levels = model.variances**0.5
+        B, levels, weighted, products = (
+            array.astype(dtype) for array in (B, levels, weighted, products)
+        )
+        scales = model.log_scale, model.spread
+        return cls(B, levels, weighted, products, model.mean, *scales)
+
+    def look(self, values: Tall, known: Tall, log_sizes: Tall) -> _Seen:
+        """Return what cells say, known where 1, of rows that have size 1."""
+        xp, rank = namespace(values), len(self.mean)
+        # The systems are small; in single precision they may be next to singular.
+        inner = widen(known @ cast_like(self.products, known))
+        inner = xp.take(inner, to_device(_pairs(rank)[2], inner), axis=1)
+        systems = xp.reshape(inner, (-1, rank, rank)) + cast_like(np.eye(rank), inner)
+        right = widen(values @ cast_like(self.weighted, values))
+        mean = cast_like(self.mean, right)
+        both = xp.stack([right, xp.zeros_like(right) + mean], axis=2)
+        solved = xp.linalg.solve(systems, both)
+        own, drawn = solved[:, :, 0], solved[:, :, 1]
+        level = widen(values / cast_like(self.levels, values))
+        # How likely each multiple of a row's size is to be its scale: the density of
+        # its cells, whose covariance is that of noise and of positions.
+        squares = xp.sum(level**2, axis=1) - xp.sum(right * own, axis=1)
+        along, count = own @ mean, widen(xp.sum(known, axis=1))
+        logs, inverse = (
+            cast_like(a, own)[None, :] for a in (np.log(MULTIPLES), 1 / MULTIPLES)
+        )
+        far = (log_sizes[:, None] - self.log_scale + logs) / self.spread
+        scores = along[:, None] * inverse - squares[:, None] * inverse**2 / 2
+        scores = scores - count[:, None] * logs - far**2 / 2
+        odds = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
+        chances = odds / xp.sum(odds, axis=1, keepdims=True)
+        return _Seen(self, values, own, drawn, systems, chances)
+
+
+class _Seen(NamedTuple):
+    """What observed cells say of rows: scales, and positions given the scale.
+
+    A position is ``own / multiple + drawn``, and ``systems`` are the inverses of its
+    covariance.
+    """
+
+    rule: _Rule
+    values: Tall  # (n_rows, n_features)
+    own: Tall  # (n_rows, rank)
+    drawn: Tall  # (n_rows, rank), by the mean
+    systems: Tall  # (n_rows, rank, rank)
+    chances: Tall  # (n_rows, n_multiples)
+
+    def mean(self, power: float) -> Tall:
+        """Return the mean of a power of the multiples, as a column."""
+        return self.chances @ cast_like(MULTIPLES[:, None] ** power, self.chances)
+
+    def means(self) -> Tall:
+        """Return the mean of every cell."""
+        return self._cells(self.own + self.mean(1.0) * self.drawn)
+
+    def draw(self, rng: np.random.Generator) -> Tall:
+        """Return every cell as it may be."""
+        xp, (n, rank) = namespace(self.own), self.own.shape
+        # The first of several that come at these rates is one of them by its chance.
+        race = cast_like(rng.exponential(size=(n, len(MULTIPLES))), self.own)
+        at = xp.argmax(self.chances / race, axis=1)
+        scales = xp.take(cast_like(MULTIPLES, self.own), at)[:, None]
+        root = xp.matrix_transpose(xp.linalg.cholesky(self.systems))
+        shift = cast_like(rng.standard_normal((n, rank, 1)), root)
+        turned = self.drawn + xp.linalg.solve(root, shift)[:, :, 0]
+        fit = self._cells(self.own + scales * turned)
+        noise = self.rule.levels * rng.standard_normal(self.values.shape)
+        return fit + xp.astype(scales, fit.dtype) * cast_like(noise, fit)
+
+    def _cells(self, positions: Tall) -> Tall:
+        values = self.values
+        positions = namespace(values).astype(positions, values.dtype)
+        return positions @ cast_like(self.rule.loadings.T, values)
 
 
 @cache
@@ -112,9 +228,9 @@ def learn_filler(
 
     The model is fitted by expectation and maximisation, in each rank from the rank
     below on, and the rank is the one that predicts a tenth of the observed cells best
-    which the fit did not see. Rows longer than 1.5 medians are shortened to that, as
-    :class:`ihgmm.IhSC` does, so that a few do not rule. Rows and cells are drawn from
-    a generator of its own: the same data are always filled in the same way.
+    which the fit did not see; rows larger than 1.5 medians count there as if they had
+    that size, as in :class:`ihgmm.IhSC`, so that a few do not rule. Rows and cells are
+    drawn from a generator of its own: the same data are always filled in the same way.
 
     Examples
     --------
@@ -137,37 +253,37 @@ def learn_filler(
     observed = ~np.isnan(cells)
     cells[~observed] = 0.0
     nonnegative = bool((cells >= 0).all())
-    lengths = np.sqrt(_column_means(cells.T**2, observed.T))
-    if lengths.any():
-        most = 1.5 * np.median(lengths[lengths > 0])
-        cells *= np.minimum(1.0, most / np.where(lengths > 0, lengths, most))[:, None]
+    lengths = _row_sizes(cells, observed)
+    kept = lengths > 0
+    if not kept.any():
+        return Filler(np.zeros((p, 1)), np.ones(p), np.zeros(1), np.ones(p))
+    cells, observed = cells[kept] / lengths[kept, None], observed[kept]
     sizes = np.sqrt(_column_means(cells**2, observed))
     # Columns count alike, but for those that hardly differ from zero: they hold
     # little of what rows are compared by. From 0.1 to 0.3 of the typical column made
     # no difference in 27 comparisons; without a limit, pictures were filled worse.
-    units = np.maximum(sizes, 0.3 * np.sqrt(np.mean(sizes**2)))
-    units[units == 0] = 1.0
-    cells /= units
+    columns = np.maximum(sizes, 0.3 * np.sqrt(np.mean(sizes**2)))
+    cells /= columns
+    sizes = _row_sizes(cells, observed)
+    cells /= sizes[:, None]
+    sizes *= lengths[kept]
     with sized_threads(cells.size):
-        model = _best_model(cells, observed, ranks, rng)
+        model = _best_model(cells, observed, np.log(sizes), ranks, rng)
+    columns *= np.exp(model.log_scale) * X.unit
     return Filler(
-        loadings=model.loadings * (units * X.unit)[:, None],
-        noise_levels=np.sqrt(model.variances) * units * X.unit,
+        loadings=model.loadings * columns[:, None],
+        noise_levels=np.sqrt(model.variances) * columns,
         mean=model.mean,
+        sizes=columns,
+        spread=model.spread,
         nonnegative=nonnegative,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Model:
-    loadings: np.ndarray
-    variances: np.ndarray  # of the noise of each column
-    mean: np.ndarray
 
 
 def _best_model(
     cells: np.ndarray,
     observed: np.ndarray,
+    log_sizes: np.ndarray,
     ranks: tuple[int, ...],
     rng: np.random.Generator,
 ) -> _Model:
@@ -176,6 +292,11 @@ def _best_model(
     known = observed & ~asked
     means = _column_means(cells, known)
     guess = np.where(known, cells, means)
+    count = np.exp(np.minimum(log_sizes, np.median(log_sizes) + np.log(1.5)))
+    # Scales that differ little, at first: the rounds find larger differences, while
+    # from large ones some settle on noise. On 66 cases with labels, four draws each,
+    # 13.6% of rows were wrong so, and 13.8% from the deviation of sizes on.
+    scales = float(np.median(log_sizes)), 0.2
     best, least, worse = None, np.inf, 0
     for rank in ranks:
         # A round solves a system of this rank for each column: with 20,000 columns,
@@ -183,21 +304,28 @@ def _best_model(
         large = rank >= min(cells.shape) or rank**2 * cells.shape[1] > 2**22
         if best is not None and (large or worse == 2):
             break
-        model = _fit_model(cells, known, _start(guess, rank, rng), n_iter=15, tol=1e-3)
+        model = _start(guess, rank, scales, rng)
+        model = _fit_model(cells, known, log_sizes, model, n_iter=15, tol=1e-3)
         error = 0.0
         for part in _parts(cells):
-            guess[part] = _expected(cells[part], known[part], model)
-            wrong = (guess[part] - cells[part])[asked[part]]
+            guess[part] = _expected(cells[part], known[part], log_sizes[part], model)
+            wrong = ((guess[part] - cells[part]) * count[part, None])[asked[part]]
             error += float(wrong @ wrong)
         if error < least:
             best, least, worse = model, error, 0
         else:
             worse += 1
     assert best is not None
-    return _fit_model(cells, observed, best, n_iter=30, tol=1e-4)
+    return _fit_model(cells, observed, log_sizes, best, n_iter=30, tol=1e-4)
 
 
-def _start(guess: np.ndarray, rank: int, rng: np.random.Generator) -> _Model:
+# Scales that differ by less are as good as equal.
+LEAST_SPREAD = 0.05
+
+
+def _start(
+    guess: np.ndarray, rank: int, scales: tuple[float, float], rng: np.random.Generator
+) -> _Model:
     """Return a model from the leading directions of complete rows."""
     n, p = guess.shape
     V = np.linalg.qr(rng.standard_normal((p, rank)))[0]
@@ -210,18 +338,22 @@ def _start(guess: np.ndarray, rank: int, rng: np.random.Generator) -> _Model:
     spreads, turn = np.linalg.eigh(parts.T @ parts / n)
     spreads = np.maximum(spreads, 1e-12 * max(spreads.max(), 1e-300))
     variances = np.maximum(left / n, 1e-6)
-    return _Model(V @ turn * np.sqrt(spreads), variances, np.zeros(rank))
+    return _Model(V @ turn * np.sqrt(spreads), variances, np.zeros(rank), *scales)
 
 
 def _fit_model(
-    cells: np.ndarray, known: np.ndarray, model: _Model, n_iter: int, tol: float
+    cells: np.ndarray,
+    known: np.ndarray,
+    log_sizes: np.ndarray,
+    model: _Model,
+    n_iter: int,
+    tol: float,
 ) -> _Model:
     """Improve a model until its noise changes by less than a share."""
     count = known.sum(axis=0).astype(np.float64)
-    squares = np.einsum("ij,ij,ij->j", cells, cells, known)
     before = np.inf
     for _ in range(n_iter):
-        model, noise = _improved(cells, known, model, count, squares)
+        model, noise = _improved(cells, known, log_sizes, model, count)
         if abs(before - noise) <= tol * noise:
             break
         before = noise
@@ -231,24 +363,35 @@ def _fit_model(
 def _improved(
     cells: np.ndarray,
     known: np.ndarray,
+    log_sizes: np.ndarray,
     model: _Model,
     count: np.ndarray,
-    squares: np.ndarray,
 ) -> tuple[_Model, float]:
     """Return the model after one round of expectation and maximisation, and noise."""
     (n, p), rank = cells.shape, len(model.mean)
     first, second, square = _pairs(rank)
     seconds, crossed = np.zeros((p, len(first))), np.zeros((p, rank))
-    total, spread = np.zeros(rank), np.zeros((rank, rank))
+    total, spread, squares = np.zeros(rank), np.zeros((rank, rank)), np.zeros(p)
+    logs = np.zeros(2)
+    rule = _Rule.of(model)
     for part in _parts(cells):
-        seen = known[part].astype(np.float64)
-        values = cells[part] * seen
-        positions, doubt = _positions(values, seen, model)
-        moments = positions[:, first] * positions[:, second] + doubt[:, first, second]
-        seconds += seen.T @ moments
-        crossed += values.T @ positions
+        held = known[part].astype(np.float64)
+        seen = rule.look(cells[part] * held, held, log_sizes[part])
+        # Of rows divided by their scale.
+        once, twice = seen.mean(-1.0), seen.mean(-2.0)
+        turned = twice * seen.own + once * seen.drawn
+        positions = once * seen.own + seen.drawn
+        moments = turned[:, first] * seen.own[:, second]
+        moments += positions[:, first] * seen.drawn[:, second]
+        moments += np.linalg.inv(seen.systems)[:, first, second]
+        seconds += held.T @ moments
+        crossed += seen.values.T @ turned
+        squares += (twice * seen.values**2).sum(axis=0)
         total += positions.sum(axis=0)
-        spread += positions.T @ positions + doubt.sum(axis=0)
+        spread[first, second] += moments.sum(axis=0)
+        far = log_sizes[part, None] + np.log(MULTIPLES)
+        logs += [(seen.chances * far).sum(), (seen.chances * far**2).sum()]
+    spread[second, first] = spread[first, second]
     typical = np.maximum(squares / np.maximum(count, 1), 1e-12)
     systems = seconds[:, square].reshape(p, rank, rank)
     # A loading is expected to be as large as its column; where few cells tell about
@@ -269,28 +412,28 @@ def _improved(
     covariance = spread / n - np.outer(mean, mean)
     ridge = 1e-10 * np.trace(covariance) / rank
     root = np.linalg.cholesky(covariance + ridge * np.eye(rank))
-    return _Model(loadings @ root, variances, np.linalg.solve(root, mean)), noise
+    log_scale, second_moment = logs / n
+    found = _Model(
+        loadings @ root,
+        variances,
+        np.linalg.solve(root, mean),
+        float(log_scale),
+        float(np.sqrt(max(second_moment - log_scale**2, LEAST_SPREAD**2))),
+    )
+    return found, noise
 
 
-def _positions(
-    values: np.ndarray, seen: np.ndarray, model: _Model
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and covariance of each row's position, given its observed cells."""
-    rank = len(model.mean)
-    first, second, square = _pairs(rank)
-    weighted = model.loadings / model.variances[:, None]
-    systems = seen @ (weighted[:, first] * model.loadings[:, second])
-    systems = systems[:, square].reshape(-1, rank, rank) + np.eye(rank)
-    doubt = np.linalg.inv(systems)
-    right = values @ weighted + model.mean
-    return (doubt @ right[:, :, None])[:, :, 0], doubt
-
-
-def _expected(cells: np.ndarray, known: np.ndarray, model: _Model) -> np.ndarray:
+def _expected(
+    cells: np.ndarray, known: np.ndarray, log_sizes: np.ndarray, model: _Model
+) -> np.ndarray:
     """Return rows with cells that are not known as the model expects them."""
-    seen = known.astype(np.float64)
-    positions, _ = _positions(cells * seen, seen, model)
-    return np.where(known, cells, positions @ model.loadings.T)
+    held = known.astype(np.float64)
+    seen = _Rule.of(model).look(cells * held, held, log_sizes)
+    return np.where(known, cells, seen.means())
+
+
+def _row_sizes(cells: np.ndarray, known: np.ndarray) -> np.ndarray:
+    return np.sqrt(_column_means(cells.T**2, known.T))
 
 
 def _column_means(values: np.ndarray, known: np.ndarray) -> np.ndarray:

@@ -81,7 +81,8 @@ def fitted(model: Any, name: str, picture: str) -> np.ndarray:
 def clusters_of(source: Any, picture: str) -> Clusters:
     """Return the clusters of a fitted model, empty ones too, or those of labels."""
     if not (hasattr(source, "fit") or hasattr(source, "labels_")):
-        classes, codes = check_clusters(source)
+        name = f"{picture} takes a fitted model or its labels. What it was given"
+        classes, codes = check_clusters(source, name=name)
         first = int(is_outlier(check_labels("labels", source)).any())
         return Clusters(codes - first, [str(name) for name in classes[first:]])
     labels = fitted(source, "labels_", picture)

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from enum import StrEnum, auto
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from ihgmm._checks import check_labels
+from ihgmm.matrix import to_host
 from ihgmm.plotting._clusters import Clusters, clusters_of, names_of
 from ihgmm.report.facts import cross_table
 
 
-class Comparison:
-    """How two clusterings agree, in figures."""
+class Preference(StrEnum):
+    """Which of two clusterings the data speak for, and by what."""
 
-    def __init__(self, first: Any, second: Any, ids: Any, called: Any) -> None:
+    SURER = auto()  # fewer labels are expected to be wrong, of as many clusters or more
+    NONE = auto()  # about as many labels are expected to be wrong
+    COARSER = auto()  # the surer one has fewer clusters, which are easier
+    NOT_KNOWN = auto()  # nobody asked the data
+
+
+class Comparison:
+    """How two clusterings agree, what moved, and which one the data speak for."""
+
+    def __init__(
+        self, first: Any, second: Any, ids: Any, called: Any, certainty: Any = None
+    ) -> None:
         self.called = names_of("called", called)
         if len(self.called) != 2:
             raise ValueError(
@@ -36,19 +49,49 @@ class Comparison:
         for one, other in self.table["partners"].items():
             partners[one] = other
         moved = np.flatnonzero(partners[self.first.codes] != self.second.codes)
-        self.n_moved, self.n_alike = len(moved), n - len(moved)
+        self.n_moved = len(moved)
         # Agreement beyond chance: 1 for the same clusters, about 0 for unrelated ones.
         self.rand = float(adjusted_rand_score(self.first.codes, self.second.codes))
         self.flows = [*self._flows()]
-        self.moves = [self._move(i) for i in moved[:100].tolist()]  # all that one reads
+        known = None if certainty is None else _certainty(certainty, n)
+        self.preference = Preference.NOT_KNOWN
+        # Share of labels that are expected to be wrong in each, and which has fewer.
+        self.expected_errors, self.surer = (np.nan, np.nan), 0
+        if known is not None:
+            self._weigh(known)
+        self.moves = self._moves(moved, known)
 
-    def _move(self, row: int) -> tuple[str, str, str]:
-        """Return the id of a row, and its cluster in both clusterings."""
-        name = str(row + 1) if self.ids is None else self.ids[row]
-        codes = self.first.codes[row], self.second.codes[row]
-        return name, self.first.names[codes[0]], self.second.names[codes[1]]
+    @property
+    def n_clusters(self) -> tuple[int, int]:
+        """Clusters with rows in each clustering, outliers not among them."""
+        one, two = (
+            int(np.count_nonzero(c.sizes)) - (c.names[-1:] == [OUTLIERS])
+            for c in (self.first, self.second)
+        )
+        return one, two
 
-    def _flows(self) -> Any:
+    def _weigh(self, certainty: np.ndarray) -> None:
+        """Find out which clustering the certainty of its labels speaks for."""
+        rows = certainty[:, ~np.isnan(certainty).any(axis=0)]
+        if not rows.size:
+            return
+        one, two = (1 - rows.mean(axis=1)).tolist()
+        self.expected_errors = (one, two)
+        self.surer = int(two < one)
+        counts = self.n_clusters
+        # Of fits to four real and five simulated data sets, by five methods, the surer
+        # one was nearer to the known classes (adjusted Rand index) in 46 of 47 pairs
+        # with as many clusters that differ by 0.02 or more, and in 27 of 36 that differ
+        # by less. Surer with more clusters, it was nearer in 56 of 62 pairs; surer with
+        # fewer, in 65 of 85.
+        if abs(one - two) < 0.02:
+            self.preference = Preference.NONE
+        elif counts[self.surer] < counts[1 - self.surer]:
+            self.preference = Preference.COARSER
+        else:
+            self.preference = Preference.SURER
+
+    def _flows(self) -> Iterator[dict[str, Any]]:
         """Yield for each cluster how many of its rows went where, and what became."""
         counts = self.first.table(self.second)
         arrived = counts.sum(axis=0)
@@ -66,20 +109,54 @@ class Comparison:
             kind = "MOSTLY" if line[most] * 3 >= rows * 2 else "SPLIT"
             if line[most] >= 0.9 * rows:
                 kind = "KEPT" if line[most] >= 0.9 * arrived[most] else "MERGED"
-            yield {"cluster": k, "name": self.first.names[k], "rows": rows} | {
-                "parts": parts[:6],
-                "n_more": len(parts) - 6,
-                "kind": kind,
-                "into": parts[0][0],
-            }
+            names = {"name": self.first.names[k], "into": parts[0][0]}
+            yield {"cluster": k, "rows": rows, "kind": kind, "parts": parts, **names}
+
+    def _moves(
+        self, moved: np.ndarray, certainty: np.ndarray | None, n_shown: int = 5
+    ) -> list[dict[str, Any]]:
+        """Return the rows that changed by where from and where to, most rows first.
+
+        Of each group a few rows are named: the surest in both clusterings, if that is
+        known, and otherwise the first.
+        """
+        sure = np.zeros(self.n_samples)
+        if certainty is not None:
+            sure = np.nan_to_num(certainty.min(axis=0))
+        pairs = np.stack([self.first.codes[moved], self.second.codes[moved]])
+        kinds, group = np.unique(pairs, axis=1, return_inverse=True)
+        moves = []
+        for j, (one, other) in enumerate(kinds.T):
+            rows = moved[group.ravel() == j]
+            first = rows[np.argsort(-sure[rows], kind="stable")[:n_shown]]
+            names = {"from": self.first.names[one], "to": self.second.names[other]}
+            shown = [(self._id(i), float(sure[i])) for i in first]
+            moves.append({**names, "rows": len(rows), "shown": shown})
+        return sorted(moves, key=lambda move: -move["rows"])
+
+    def _id(self, row: int) -> str:
+        return str(row + 1) if self.ids is None else self.ids[row]
+
+
+OUTLIERS = "outliers"
 
 
 def _clusters(labels: Any) -> Clusters:
     """Return the clusters of a model or of labels, outliers as one more."""
-    if not hasattr(labels, "fit"):
-        labels = check_labels("labels", labels)
     clusters = clusters_of(labels, "write_comparison")
     if not len(clusters.outliers):
         return clusters
     codes = np.where(clusters.codes < 0, len(clusters.names), clusters.codes)
-    return Clusters(codes, [*clusters.names, "outliers"])
+    return Clusters(codes, [*clusters.names, OUTLIERS])
+
+
+def _certainty(given: Any, n: int) -> np.ndarray:
+    """Return how certain each row is in each clustering, NaN where nobody knows."""
+    values = np.array([to_host(each).astype(np.float64) for each in given])
+    known = values[~np.isnan(values)]
+    if values.shape != (2, n) or ((known < 0) | (known > 1)).any():
+        raise ValueError(
+            f"certainty has shape {values.shape}; give {n} numbers between 0 and 1 for "
+            "each clustering, such as diagnose(X, labels).certainty of both."
+        )
+    return values

@@ -12,19 +12,22 @@ from scipy.optimize import linear_sum_assignment
 
 from ihgmm._checks import check_labels, check_matrix, complete_matrix
 from ihgmm._text import caution_text
-from ihgmm.matrix import Filled, Matrix, namespace, only, to_host
-from ihgmm.matrix.tall import number, row_lengths, unit_rows
+from ihgmm.matrix import Matrix, only, to_host
+from ihgmm.matrix.tall import row_lengths, unit_rows
 from ihgmm.plotting._clusters import Clusters, names_of, text_of
 from ihgmm.plotting._view import circle_view
 from ihgmm.plotting.eigenvalues import scree_of
-from ihgmm.statistics.contrasts import telling_features
+from ihgmm.statistics.contrasts import set_apart
 from ihgmm.statistics.diagnosis import diagnose_fit
-from ihgmm.statistics.estimation import estimate_parameters
-from ihgmm.statistics.likelihood import indicators
+from ihgmm.statistics.estimation import Estimates, estimate_parameters
+from ihgmm.statistics.observed import filled_cells
 
 
 class Facts:
-    """A model and its data in figures, all checked and worked out once."""
+    """A model and its data in figures, all checked and worked out once.
+
+    Outliers are counted; everything else is about the rows of clusters.
+    """
 
     def __init__(
         self,
@@ -39,82 +42,60 @@ class Facts:
         original: Any,
     ) -> None:
         self.method = type(model).__name__
-        if not hasattr(model, "labels_") or not hasattr(model, "cluster_centers_"):
-            raise ValueError(
-                f"{self.method} has no labels_ or no cluster_centers_; fit a clusterer "
-                "first: write_report(IhSC(3).fit(X), X, 'report.html')."
-            )
+        every = _rows_of_fit(model, X)
+        labels = to_host(model.labels_).astype(np.intp)
+        inside = np.flatnonzero(labels >= 0)
+        data, own = every, labels[inside]
+        if len(inside) < len(labels):
+            data = only(every, inside)
+        self.n_samples, self.n_outliers = len(inside), len(labels) - len(inside)
+        self.filled = filled_cells(data)
+        self.n_zero_rows = int((to_host(data.sqnorms) == 0).sum())
         self.parameters = model.get_params(deep=False)
         # The numbers of clusters that the data speak for, where the fit asked them.
         counted = getattr(getattr(model, "selection_", None), "plausible", ())
         self.plausible = ", ".join(str(number.n_clusters) for number in counted)
-        labels = to_host(model.labels_).astype(np.intp)
-        data = complete_matrix(X, model)
-        n, p = data.shape
-        if n != len(labels):
-            raise ValueError(
-                f"X has {n} rows and the model was fitted to {len(labels)}; give the "
-                "rows of the fit."
-            )
-        if p != model.n_features_in_:
-            raise ValueError(
-                f"X has {p} features and the model was fitted to "
-                f"{model.n_features_in_}; give the data of the fit."
-            )
-        ids, usual = _index_of(X) if ids is None else (ids, "id")
-        # None stands for the numbers of rows.
-        self.ids = None if ids is None else names_of("ids", ids, n, "row")
-        self.id_name: str = usual if id_name is None else id_name
-        for source, name in ((model, "feature_names_in_"), (X, "columns")):
-            features = getattr(source, name, None) if features is None else features
-        if features is None:
-            features = (f"feature {j}" for j in range(1, p + 1))
-        self.features = names_of("feature_names", features, p, "feature")
-        if known is not None:
-            known = check_labels("labels_true", known, n)
-            known = classes_of([text_of(name) for name in known])
-        self.known: Clusters | None = known
-        scales = model.scales_ if hasattr(model, "scales_") else None
-        inside = np.flatnonzero(labels >= 0)
-        self.n_outliers = n - len(inside)
-        if self.n_outliers:  # the page is about rows of clusters
-            data, labels, n = only(data, inside), labels[inside], len(inside)
-            ids = range(1, self.n_outliers + n + 1) if self.ids is None else self.ids
-            self.ids = [str(ids[i]) for i in inside]
-            scales = None if scales is None else to_host(scales)[inside]
-            if known is not None:
-                self.known = classes_of([known.names[j] for j in known.codes[inside]])
-        k = max(int(model.cluster_centers_.shape[0]), int(labels.max()) + 1)
-        self.n_samples, self.n_clusters = n, k  # also clusters without rows
-        self.clusters = Clusters(labels, [str(j) for j in range(k)])
+        # Also of clusters without rows.
+        k = max(int(model.cluster_centers_.shape[0]), int(own.max()) + 1)
+        self.n_clusters = k
+        self.clusters = Clusters(own, [str(j) for j in range(k)])
         self.names = _cluster_names(names, k)
-        self.n_zero_rows = int((to_host(data.sqnorms) == 0).sum())
-        estimates = estimate_parameters(data, labels, k)
-        # In units of which squares can be taken; the facts below have none.
-        centers = to_host(estimates.centers).astype(np.float64) / data.unit
-        levels = to_host(estimates.noise_levels).astype(np.float64) / data.unit
-        noise = float(np.sqrt(np.mean(levels**2)))
-        self.has_noise = noise > 0  # contrasts are in noise levels, else in lengths
-        self.contrasts = telling_features(centers, noise or None, n_features=8)
-        shown = data if original is None else _original(original, model, inside)
-        self.means, self.other_means = _means(shown, labels, self.clusters.sizes)
-        if scales is not None:
-            lengths = row_lengths(model.cluster_centers_)
-        else:
-            scales, lengths = estimates.scales, row_lengths(estimates.centers)
-        self.scales = to_host(scales).astype(np.float64)
-        self.lengths = np.minimum(lengths, np.finfo(np.float64).max)  # of the centres
-        with np.errstate(over="ignore"):
-            self.sizes = self.scales * self.lengths[labels]
-        self.diagnosis = diagnose_fit(model, X, labels, inside, estimates=estimates)
+        self.ids, usual = _ids(ids, X, len(labels), inside)
+        self.id_name: str = usual if id_name is None else id_name
+        self.features = _feature_names(features, model, X, every.shape[1])
+        self.known = None if known is None else _known(known, len(labels), inside)
+        estimates = estimate_parameters(data, own, k)
+        self._measure(model, estimates, own, inside)
+        if original is not None:
+            _check_shape("original", check_matrix(original, missing="fit"), model)
+        levels = estimates.noise_levels
+        units = {"original": original, "n_features": 8}
+        self.apart = set_apart(model, every, labels, levels, **units)
+        self.diagnosis = diagnose_fit(model, X, own, inside, estimates=estimates)
         self.cautions = [
             caution_text(caution, [*map(shorten, self.features)])
             for caution in self.diagnosis.cautions
         ]
         self.certainty = to_host(self.diagnosis.certainty).astype(np.float64)
+        # Rows beyond what is written as "> 99.9%" count as equally sure.
+        self.highest = float(self.certainty.max())
+        self.n_surest = int((self.certainty >= min(self.highest - 1e-6, 0.999)).sum())
         self.scree = scree_of(self.diagnosis, getattr(model, "selection_", None))
-        # Where rows are on the map, and what it shows them by.
+        # Where rows are on the map, and what it shows them by. Without a unit.
+        centers = to_host(estimates.centers).astype(np.float64) / data.unit
         self.places, self.basis = self._map(model, data, centers, inside)
+
+    def _measure(
+        self, model: Any, estimates: Estimates, own: np.ndarray, inside: np.ndarray
+    ) -> None:
+        """Keep scales and sizes of rows: the model's own, or estimates."""
+        scales, centers = estimates.scales, estimates.centers
+        if hasattr(model, "scales_"):
+            scales, centers = to_host(model.scales_)[inside], model.cluster_centers_
+        self.scales = to_host(scales).astype(np.float64)
+        self.lengths = np.minimum(row_lengths(centers), np.finfo(np.float64).max)
+        with np.errstate(over="ignore"):
+            self.sizes = self.scales * self.lengths[own]
 
     def _map(
         self, model: Any, data: Matrix, centers: np.ndarray, inside: np.ndarray
@@ -136,6 +117,56 @@ class Facts:
         return circle_view(rows, self.clusters, most_on_circle=12).points, basis
 
 
+def _rows_of_fit(model: Any, X: Any) -> Matrix:
+    """Return the rows of a fit, in full, or raise if they are not."""
+    if not hasattr(model, "labels_") or not hasattr(model, "cluster_centers_"):
+        raise ValueError(
+            f"{type(model).__name__} has no labels_ or no cluster_centers_; fit a "
+            "clusterer first: write_report(IhSC(3).fit(X), X, 'report.html')."
+        )
+    data = complete_matrix(X, model)
+    _check_shape("X", data, model)
+    return data
+
+
+def _check_shape(name: str, data: Matrix, model: Any) -> None:
+    n, p = data.shape
+    rows, columns = model.labels_.shape[0], model.n_features_in_
+    if (n, p) != (rows, columns):
+        raise ValueError(
+            f"{name} has {n} rows and {p} features, and the model was fitted to {rows} "
+            f"and {columns}; give the rows and columns of the fit."
+        )
+
+
+def _ids(
+    given: Any, X: Any, n: int, inside: np.ndarray
+) -> tuple[list[str] | None, str]:
+    """Return the names of rows in clusters, and what they are called.
+
+    None stands for the numbers of all rows.
+    """
+    ids, usual = _index_of(X) if given is None else (given, "id")
+    if ids is None and len(inside) == n:
+        return None, usual
+    texts = names_of("ids", range(1, n + 1) if ids is None else ids, n, "row")
+    return [texts[i] for i in inside], usual
+
+
+def _feature_names(given: Any, model: Any, X: Any, p: int) -> list[str]:
+    for source, name in ((model, "feature_names_in_"), (X, "columns")):
+        given = getattr(source, name, None) if given is None else given
+    if given is None:
+        given = (f"feature {j}" for j in range(1, p + 1))
+    return names_of("feature_names", given, p, "feature")
+
+
+def _known(given: Any, n: int, inside: np.ndarray) -> Clusters:
+    """Return the classes of rows in clusters that known labels make."""
+    texts = [text_of(name) for name in check_labels("labels_true", given, n)]
+    return classes_of([texts[i] for i in inside])
+
+
 def _cluster_names(given: Any, k: int) -> list[str]:
     """Return a name for each cluster, empty where there is none."""
     if given is None:
@@ -151,40 +182,6 @@ def _cluster_names(given: Any, k: int) -> list[str]:
             )
         names[cluster] = text_of(name).strip()
     return names
-
-
-def _original(original: Any, model: Any, inside: np.ndarray) -> Matrix:
-    """Return the rows of clusters before anything was done to them."""
-    data = check_matrix(original, missing="fit")
-    n, p = data.shape
-    rows, columns = len(model.labels_), model.n_features_in_
-    if (n, p) != (rows, columns):
-        raise ValueError(
-            f"original has {n} rows and {p} features, and the data of the fit {rows} "
-            f"and {columns}; give the same rows and columns, before they were scaled."
-        )
-    return data if len(inside) == n else only(data, inside)
-
-
-def _means(
-    data: Matrix, labels: np.ndarray, sizes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean of each feature in each cluster, and in all others together.
-
-    Means are those of observed cells, and NaN where there are none.
-    """
-    members = indicators(data.to_device(labels), len(sizes))
-    lacks = np.isnan(number(namespace(data.sqnorms).sum(data.sqnorms)))
-    known = Filled(data, "filled") if lacks else data
-    sums = to_host(known.adjoint(members)).astype(np.float64).T
-    counts = np.broadcast_to(sizes.astype(np.float64)[:, None], sums.shape)
-    if lacks:
-        missing = to_host(Filled(data, "missing").adjoint(members))
-        counts = counts - missing.astype(np.float64).T
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        means = sums / counts * data.unit
-        others = (sums.sum(axis=0) - sums) / (counts.sum(axis=0) - counts) * data.unit
-    return means, others
 
 
 def _cosines(data: Matrix, centers: np.ndarray) -> np.ndarray:

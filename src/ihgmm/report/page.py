@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 
 from ihgmm._files import atomic_write, regular_target
-from ihgmm._text import counted, figure_table, outlier_note, percent
+from ihgmm._text import (
+    agreement_words,
+    counted,
+    figure_table,
+    outlier_note,
+    percent,
+    preference_text,
+)
 from ihgmm.plotting._clusters import Clusters, names_of
 from ihgmm.plotting._colors import DARK, LIGHT
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed
@@ -167,6 +174,7 @@ def write_comparison(
     *,
     ids: Any = None,
     called: Sequence[str] = ("first", "second"),
+    certainty: Any = None,
     title: str | None = None,
     notes: Iterable[str] = (),
     source: str | None = None,
@@ -174,8 +182,9 @@ def write_comparison(
 ) -> Path | Page:
     """Write how two clusterings of the same rows compare, as one page of HTML.
 
-    The page says how far they agree, where the rows of each cluster went, and which
-    rows changed.
+    The page says how far they agree, which clusters correspond, which rows moved from
+    where to where, and, with their certainty, which clustering the data speak for.
+    :doc:`/pictures` explains how.
 
     Parameters
     ----------
@@ -189,6 +198,8 @@ def write_comparison(
         Names of rows; by default their numbers from 1.
     called : pair of str, default=("first", "second")
         What the two clusterings are called.
+    certainty : pair of array-like of shape (n_samples,), optional
+        The certainty of each row in both: ``diagnose(X, labels).certainty``.
     title : str, optional
         Heading of the page.
     notes : iterable of str, optional
@@ -209,16 +220,23 @@ def write_comparison(
     >>> page = write_comparison(
     ...     IhSC(3, random_state=0).fit(X), SphericalKMeans(3, random_state=0).fit(X)
     ... )
-    >>> "0 of 200 rows" in page.html
+    >>> "They are the same clusters" in page.html
     True
     """
     target = _check_target(path)
     _check_texts(title=title, source=source, command=command)
     template = _template("comparison.html")
-    facts = Comparison(first, second, ids, called)
+    facts = Comparison(first, second, ids, called, certainty)
+    quoted = [
+        f"{x} ({shorten(name)!r})" for x, name in zip("AB", facts.called, strict=True)
+    ]
     page = template.render(
         _shared(source, command),
         facts=facts,
+        agreement=agreement_words(facts.rand, facts.n_moved),
+        preference=preference_text(
+            facts.preference, quoted, facts.expected_errors, facts.surer
+        ),
         title=title or f"Clusters compared: {facts.called[0]} and {facts.called[1]}",
         notes=names_of("notes", notes),
     )
@@ -345,7 +363,8 @@ def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:
 
 def _card(facts: Facts, k: int) -> list[dict[str, Any]]:
     """Return the features that set a cluster apart, with their means."""
-    features, scores = facts.contrasts.features[k], facts.contrasts.scores
+    ranked = facts.apart.ranked
+    features, scores = ranked.features[k], ranked.scores
     longest = np.abs(scores[np.isfinite(scores)]).max(initial=0.0) or 1.0
     lengths = np.clip(scores[k] / longest, -1, 1).tolist()
     lines = [
@@ -353,8 +372,8 @@ def _card(facts: Facts, k: int) -> list[dict[str, Any]]:
             "name": shorten(facts.features[j]),
             "length": length,
             "contrast": signed(score),
-            "mean": compact(facts.means[k, j]),
-            "others": compact(facts.other_means[k, j]),
+            "mean": compact(facts.apart.means[k, j]),
+            "others": compact(facts.apart.others[k, j]),
         }
         for j, length, score in zip(features, lengths, scores[k], strict=True)
     ]
@@ -407,7 +426,7 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     square = facts.basis != "scale and fit"  # whether both axes have one unit
     x, y = _quantised(places[kept], low, high).T
     # What stands beside the ids in the file that the page saves.
-    columns = ("cluster", "name", "scale", "size", "certainty", "known")
+    columns = ("cluster", "name", "scale", "size", "certainty", "filled", "known")
     data: dict[str, Any] = {
         "nClusters": facts.n_clusters,
         "idName": f"id_{name}" if name in columns else name,
@@ -425,6 +444,8 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         data["ids"] = [facts.ids[i] for i in kept]
     elif len(kept) < facts.n_samples:
         data["numbers"] = _packed((kept + 1).astype(np.uint32))
+    if facts.filled.any():
+        data["filled"] = _packed(facts.filled[kept].astype(np.uint32))
     if facts.known is not None:
         used, codes = np.unique(facts.known.codes[kept], return_inverse=True)
         data["classes"] = [facts.known.names[j] for j in used]

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_count
+from ihgmm._checks import check_count, check_matrix, turned_rows
 from ihgmm._html import features_html
-from ihgmm.matrix import to_host
-from ihgmm.matrix.tall import unit_rows
+from ihgmm.matrix import Filled, Matrix, namespace, to_host
+from ihgmm.matrix.tall import number, row_lengths, unit_rows
+from ihgmm.statistics.likelihood import indicators
 from ihgmm.statistics.model import check_model
 
 
@@ -104,6 +105,98 @@ def telling_features(
     features = np.argsort(-np.abs(contrasts), axis=1, kind="stable")[:, :count]
     scores = np.take_along_axis(contrasts, features, axis=1)
     return TellingFeatures(features, scores, contrasts)
+
+
+@dataclass(frozen=True, eq=False)
+class SetApart:
+    """What sets clusters apart, in the units that people know.
+
+    ``ranked`` are the features that differ most. ``means`` has the mean of each feature
+    in each cluster, over observed cells. ``others`` has what rows of the other clusters
+    would have of it on average, if they were as large as those of the cluster: size is
+    no pattern. ``has_noise`` is whether contrasts are in noise levels; without noise
+    they are shares of a length.
+    """
+
+    ranked: TellingFeatures
+    means: np.ndarray
+    others: np.ndarray
+    has_noise: bool
+
+
+def set_apart(
+    model: Any,
+    data: Matrix,
+    labels: np.ndarray,
+    noise_levels: Any,
+    *,
+    original: Any = None,
+    n_features: int = 10,
+) -> SetApart:
+    """Compare the mean of each cluster with those of the others at the same size.
+
+    ``data`` are the rows of the fit, missing cells filled in, and ``original`` are the
+    same before their columns were shifted and divided, if they were. Outliers have the
+    label -1 and do not count.
+    """
+    k = max(int(model.cluster_centers_.shape[0]), int(labels.max()) + 1)
+    means = _means(data, labels, k)
+    centers = np.nan_to_num(means / data.unit)
+    levels = to_host(noise_levels).astype(np.float64) / data.unit
+    noise = float(np.sqrt(np.nanmean(levels**2)))
+    ranked = telling_features(centers, noise or None, n_features=n_features)
+    if data.incomplete is not None:
+        means = _means(data.incomplete, labels, k)
+    offsets = np.zeros(means.shape[1])
+    if original is not None:
+        before = turned_rows(check_matrix(original, missing="fit"), model)
+        prepared, means = means, _means(before, labels, k)
+        offsets = _offsets(prepared, means)
+    others = _at_same_size(centers, means - offsets) + offsets
+    return SetApart(ranked, means, others, noise > 0)
+
+
+def _at_same_size(centers: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """Return the mean of the others for each cluster, each at the cluster's length."""
+    lengths = row_lengths(centers)
+    live = lengths > 0
+    if live.sum() < 2:
+        return np.full_like(means, np.nan)  # there are no others
+    patterns = np.where(live, means.T / np.where(live, lengths, 1.0), 0.0).T
+    return lengths[:, None] * (patterns.sum(axis=0) - patterns) / (live.sum() - 1)
+
+
+def _means(data: Matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return the mean of observed cells by cluster and feature; NaN without any."""
+    codes = np.where(labels < 0, n_clusters, labels)  # outliers come last
+    members = indicators(data.to_device(codes), n_clusters + 1)
+    lacks = np.isnan(number(namespace(data.sqnorms).sum(data.sqnorms)))
+    known = Filled(data, "filled") if lacks else data
+    sums = to_host(known.adjoint(members)).astype(np.float64).T
+    sizes = np.bincount(codes, minlength=n_clusters + 1).astype(np.float64)
+    counts = np.broadcast_to(sizes[:, None], sums.shape)
+    if lacks:
+        missing = to_host(Filled(data, "missing").adjoint(members))
+        counts = counts - missing.astype(np.float64).T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(sums / counts * data.unit)[:n_clusters]
+
+
+def _offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:
+    """Return what each original column has where the prepared one is 0.
+
+    The means of clusters before and after tell it: by least squares, and so exactly
+    where a column was shifted and divided.
+    """
+    known = np.isfinite(prepared) & np.isfinite(original)
+    count = np.maximum(known.sum(axis=0), 1)
+    means = [np.where(known, m, 0.0).sum(axis=0) / count for m in (prepared, original)]
+    x, y = np.where(known, (prepared - means[0], original - means[1]), 0.0)
+    widest = np.abs(x).max(axis=0)
+    unit = np.where(widest > 0, widest, 1.0)  # squares of huge numbers overflow
+    squares = np.maximum(((x / unit) ** 2).sum(axis=0), np.finfo(float).tiny)
+    slopes = (x / unit * y).sum(axis=0) / squares / unit
+    return np.asarray(means[1] - slopes * means[0])
 
 
 def _contrasts(centers: np.ndarray) -> np.ndarray:

@@ -28,12 +28,12 @@ class Side(Enum):
     --------
     >>> from ihgmm.statistics.evidence import Side
     >>> [side.value for side in Side]
-    ['directions', 'sphere', 'stability', 'likelihood']
+    ['directions', 'gap', 'halves', 'likelihood']
     """
 
     DIRECTIONS = "directions"  # as many directions stand out from sign-flipped data
-    SPHERE = "sphere"  # k-means fits directions far better than those of noise
-    STABILITY = "stability"  # halves of the rows agree
+    GAP = "gap"  # k-means fits directions far better than those of noise
+    HALVES = "halves"  # halves of the rows agree
     LIKELIHOOD = "likelihood"  # a mixture is worth what its centres cost
 
 
@@ -86,7 +86,7 @@ class CountEvidence:
     >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
     >>> best = select_n_clusters(X, random_state=0).plausible[0]
     >>> best.n_clusters, [side.value for side in best.sides]
-    (3, ['directions', 'sphere', 'stability'])
+    (3, ['directions', 'gap', 'halves'])
     """
 
     n_clusters: int
@@ -164,7 +164,7 @@ def judge(evidence: Evidence | None, rank: int, *, few_features: bool) -> Verdic
     numbers = plausible(evidence)
     if not evidence.has_clusters(rank):
         # Directions without clusters: noise is correlated, or hides them.
-        one = _named_by(min(rank, 1), Side.SPHERE)
+        one = _named_by(min(rank, 1), Side.GAP)
         if rank > 1:
             return Verdict(1, (one, *numbers[:2]), Confidence.NONE, tried)
         # Gaps that are not yet clusters, but more than noise, leave a doubt.
@@ -187,7 +187,7 @@ def _confidence(numbers: Sequence[CountEvidence], noise: float) -> Confidence:
     first = numbers[0]
     # Where data follow the model the gap falls at once on both sides of the number, by
     # about the part of a cluster in it. Few real data show that.
-    agreed = {Side.STABILITY, Side.LIKELIHOOD} <= set(first.sides)
+    agreed = {Side.HALVES, Side.LIKELIHOOD} <= set(first.sides)
     sharp = first.sharpness >= max(1 / (first.n_clusters + 2), 3 * noise)
     if sharp and (Side.DIRECTIONS in first.sides or agreed):
         return Confidence.HIGH
@@ -364,8 +364,8 @@ def _combine(
     directions = (tried == rank) & (share >= 0.9).any(axis=1)
     sides = {
         Side.DIRECTIONS: directions.astype(float),
-        Side.SPHERE: sphere,
-        Side.STABILITY: grouped * strength,
+        Side.GAP: sphere,
+        Side.HALVES: grouped * strength,
         Side.LIKELIHOOD: grouped * likelihood,
     }
     # Of numbers that explain rows alike, the smaller one is likelier: twice as many
@@ -379,8 +379,7 @@ def _combine(
             side
             for side, says in sides.items()
             # Halves that differ about every number name none of them.
-            if says[i] > (0.5 if side is Side.STABILITY else 0)
-            and says[i] >= says.max()
+            if says[i] > (0.5 if side is Side.HALVES else 0) and says[i] >= says.max()
         )
         figure = (f.gaps, float(sharp[i]), f.strength, f.gain)
         numbers.append(CountEvidence(k, named, float(support[i]), *figure))

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from ihgmm.statistics.estimation import Parameters
 
 
+def filled_cells(data: Matrix) -> np.ndarray:
+    """Return how many cells of each row were missing, and filled in."""
+    if data.incomplete is None:
+        return np.zeros(data.shape[0])
+    counts = data.incomplete.map(lambda block: to_host(block.missing().sqnorms))
+    return np.concatenate(list(counts))
+
+
 class Observed(NamedTuple):
     """A fit to observed cells, and how large errors are at least, or grow."""
 

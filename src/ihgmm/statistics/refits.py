@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -18,9 +18,13 @@ from ihgmm.matrix.tall import (
     clip,
     draw_rows,
     few_rows,
+    one_hot,
     pick,
     place,
+    ratio,
     row_norms,
+    softmax,
+    take_lines,
     unit_rows,
     widen,
 )
@@ -37,6 +41,12 @@ class Refits:
 
     support: Tall  # (n_samples,): the mean probability of the row's own label
     disputed: Tall  # (n_samples,): whether another label is more probable
+    # (n_samples,): where the row is on the way from halfway to another centre, 0, to
+    # its own centre, 1; the least over centres and models.
+    position: Tall
+    # (n_samples,): the share of that probability which is left if missing cells are
+    # drawn, not filled by their means; None where no cell is missing.
+    kept: Tall | None
     agreement: float  # share of rows that models of separate rows label alike
     largest: float  # share of rows in the largest cluster of these models
 
@@ -55,8 +65,9 @@ def refit_halves(
     At most ``max_rows`` rows, drawn at random, are split into halves ``n_splits``
     times; all other rows are judged by the first two fits. Where clusters have fewer
     than ten rows on average, four fifths of the rows are fitted instead, for a half of
-    so few would not show them. Zero rows are not judged: their support is 0. None is
-    returned if there are too few rows for any fit.
+    so few would not show them. Where cells are missing, rows are also judged with a
+    draw of these cells. Zero rows are not judged: their support and position are 0.
+    None is returned if there are too few rows for any fit.
     """
     live = data.sqnorms > 0
     drawn = draw_rows(live, max_rows, rng)
@@ -65,18 +76,26 @@ def refit_halves(
     if len(drawn) - len(drawn) // n_folds - 1 <= k:
         return None
     total, agreement = np.zeros((len(drawn), k)), []
-    judges = []
+    judges, redrawn = [], np.zeros(len(drawn))
+    position = np.full(len(drawn), np.inf)
     # Of few rows, for which threads would only wait for each other.
     with ignored(ConvergenceWarning), one_thread():
-        for _ in range(n_splits):
+        for split in range(n_splits):
+            other = _redrawn(data, split, drawn)
             folds = np.array_split(rng.permutation(len(drawn)), n_folds)
             best = []
             for unseen in folds:
                 seen = np.setdiff1d(np.arange(len(drawn)), unseen)
                 judge = _learn(part, known, k, seen, unseen, rng)
-                chances = to_host(judge.probabilities(part))
-                total[unseen] += chances[unseen] / n_splits
+                scores = judge.scores(part)
+                chances = to_host(judge.probabilities(scores))
+                there = judge.positions(scores, part.to_device(known))
+                position[unseen] = np.minimum(position, to_host(there))[unseen]
                 best.append(chances.argmax(axis=1))
+                total[unseen] += chances[unseen] / n_splits
+                if other is not None:
+                    chances = to_host(judge.probabilities(judge.scores(other)))
+                    redrawn[unseen] += chances[unseen, known[unseen]] / n_splits
                 judges.append(judge)
             # Whatever the labels in question call clusters, two fits may agree.
             agreement.append(np.mean(_renamed(best[0], best[1], k) == best[1]))
@@ -85,18 +104,36 @@ def refit_halves(
     at, own = data.to_device(_among(n, drawn)), total[np.arange(len(drawn)), known]
     support = place(data.to_device(own), at)
     disputed = place(data.to_device(total.argmax(axis=1) != known), at)
+    position = place(data.to_device(position), at)
+    again = None if other is None else place(data.to_device(redrawn), at)
     if len(drawn) < n:
         work = partial(_judge_block, judges[:2])
-        (theirs, other), _ = data.sweep(work, codes)
+        (theirs, unlike, there), _ = data.sweep(work, codes)
         theirs = xp.where(live, widen(theirs), xp.zeros_like(support))
         support = xp.where(at, support, theirs)
-        disputed = xp.where(at, disputed, other & live)
+        disputed = xp.where(at, disputed, unlike & live)
+        there = xp.where(live, widen(there), xp.zeros_like(support))
+        position = xp.where(at, position, there)
+        whole = _redrawn(data, n_splits)
+        if whole is not None:
+            (theirs, *_), _ = whole.sweep(work, codes)
+            again = xp.where(at, again, widen(theirs))
     return Refits(
         support,
         disputed,
+        position,
+        None if again is None else clip(ratio(again, support, 1.0), None, 1.0),
         float(np.mean(agreement)),
         float(np.mean([np.exp(judge.log_shares.max()) for judge in judges])),
     )
+
+
+def _redrawn(data: Matrix, seed: int, rows: np.ndarray | None = None) -> Matrix | None:
+    """Return rows, all by default, with a draw of their missing cells, if any are."""
+    if data.incomplete is None or data.redraw is None:
+        return None
+    gaps = data.incomplete if rows is None else data.incomplete.take(rows)
+    return data.redraw(gaps, seed)
 
 
 # Of a row's covariance: rows that are long beside all others have next to no noise.
@@ -114,22 +151,38 @@ class _Judge:
 
     embedding: Embedding
     rule: LinearRule
+    nearness: np.ndarray  # (k, k): 2 over squared distances of centres, 0 to itself
     log_shares: np.ndarray
     level: float
     slope: float
     typical: float
 
-    def probabilities(self, X: Matrix) -> Tall:
-        """Return the probability of each label for each row."""
+    def scores(self, X: Matrix) -> tuple[Tall, Tall]:
+        """Return the scores of rows and clusters, and the factor of each row."""
         coordinates = self.embedding.coordinates(X)
         rows = coordinates * cast_like(self.embedding.weights, coordinates)
-        xp = namespace(rows)
         spread = excess(row_norms(rows), self.typical)
         factors = clip(self.level + self.slope * spread, LEAST_FACTOR, None)
-        scores = self.rule.scores(unit_rows(rows)) / factors[:, None]
-        scores += cast_like(self.log_shares, scores)
-        odds = xp.exp(scores - xp.max(scores, axis=1)[:, None])
-        return odds / xp.sum(odds, axis=1)[:, None]
+        return self.rule.scores(unit_rows(rows)), factors
+
+    def probabilities(self, seen: tuple[Tall, Tall]) -> Tall:
+        """Return the probability of each label for each row, of these scores."""
+        scores, factors = seen
+        scores = scores / factors[:, None]
+        return softmax(scores + cast_like(self.log_shares, scores))
+
+    def positions(self, seen: tuple[Tall, Tall], codes: Tall) -> Tall:
+        """Return where rows are between the centre of their label and all others.
+
+        It is 1 at the own centre and 0 halfway to another, however far centres are
+        apart: where the probabilities of all rows are 1, this tells them apart.
+        """
+        scores, _ = seen
+        xp, ahead = namespace(scores), pick(scores, codes)[:, None] - scores
+        own = one_hot(codes, len(self.nearness), scores)
+        # No row is more than twice as far from halfway as its centre.
+        there = ahead * cast_like(take_lines(self.nearness, codes), scores) + 2 * own
+        return clip(xp.min(there, axis=1), 0.0, 2.0)
 
 
 def excess(lengths: Tall, typical: float) -> Tall:
@@ -158,8 +211,11 @@ def _learn(
     # Rows that took part in the fit are longer than others in the directions of noise.
     typical = np.median(lengths[unseen if len(unseen) else seen]) or 1.0
     spread = excess(lengths[seen], np.median(lengths[seen]) or 1.0)
-    rule, shares, level, slope = _fit_clusters(unit_rows(rows[seen]), labels, k, spread)
-    return _Judge(embedding, rule, np.log(shares), level, slope, float(typical))
+    found = _fit_clusters(unit_rows(rows[seen]), labels, k, spread)
+    rule, nearness, shares, level, slope = found
+    return _Judge(
+        embedding, rule, nearness, np.log(shares), level, slope, float(typical)
+    )
 
 
 def _renamed(labels: np.ndarray, like: np.ndarray, k: int) -> np.ndarray:
@@ -171,7 +227,7 @@ def _renamed(labels: np.ndarray, like: np.ndarray, k: int) -> np.ndarray:
 
 def _fit_clusters(
     rows: np.ndarray, labels: np.ndarray, k: int, spread: np.ndarray
-) -> tuple[LinearRule, np.ndarray, float, float]:
+) -> tuple[LinearRule, np.ndarray, np.ndarray, float, float]:
     """Fit clusters of one covariance times ``level + slope * spread`` of each row."""
     n, m = rows.shape
     groups = Groups.of(labels, k)
@@ -195,8 +251,12 @@ def _fit_clusters(
         level, slope = found / found.sum() if found.sum() > 0 else (1.0, 0.0)
         factors = np.maximum(level + slope * spread, LEAST_FACTOR)
     coefficients = cho_solve(root, centers.T)
-    rule = LinearRule(coefficients, -(centers.T * coefficients).sum(axis=0) / 2)
-    return rule, shares, float(level), float(slope)
+    squares = (centers.T * coefficients).sum(axis=0)
+    distances = np.add.outer(squares, squares) - 2 * centers @ coefficients
+    nearness = ratio(2.0, np.maximum(distances, 0.0))
+    np.fill_diagonal(nearness, 0.0)
+    rule = LinearRule(coefficients, -squares / 2)
+    return rule, nearness, shares, float(level), float(slope)
 
 
 def _among(n: int, positions: np.ndarray) -> np.ndarray:
@@ -207,13 +267,14 @@ def _among(n: int, positions: np.ndarray) -> np.ndarray:
 
 def _judge_block(
     judges: list[_Judge], block: Matrix, codes: Tall
-) -> tuple[tuple[Tall, Tall], tuple[()]]:
-    """Return the support of each row's label, and whether another has more."""
-    chances = judges[0].probabilities(block)
-    for judge in judges[1:]:
-        chances = chances + judge.probabilities(block)
+) -> tuple[tuple[Tall, Tall, Tall], tuple[()]]:
+    """Return the support of labels, whether another has more, and where rows are."""
+    xp, seen = namespace(codes), [(judge, judge.scores(block)) for judge in judges]
+    chances = sum(judge.probabilities(scores) for judge, scores in seen)
+    there = [judge.positions(scores, codes) for judge, scores in seen]
     own = pick(chances, codes) / len(judges)
-    return (own, namespace(chances).argmax(chances, axis=1) != codes), ()
+    disputed = xp.argmax(chances, axis=1) != codes
+    return (own, disputed, reduce(xp.minimum, there)), ()
 
 
 def noise_directions(

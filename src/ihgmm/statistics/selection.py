@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -88,6 +88,8 @@ class ClusterCount:
         Share of the squared length of X in one column, which column that is, counted
         from 0, and the share of its squared length that is its mean, near 1 for an
         offset. Signs on a column that dominates leave nothing to compare with.
+    largest_name : str or None
+        The name of that column, if the columns of X have names.
     strengths : dict of int to float
         Prediction strength of each number of clusters tried; empty for "parallel",
         and where there is one direction only or no number could be tried.
@@ -124,6 +126,7 @@ class ClusterCount:
     plausible: tuple[CountEvidence, ...] = ()
     confidence: Confidence = Confidence.LOW
     evidence: tuple[CountEvidence, ...] = ()
+    largest_name: str | None = None
 
     @property
     def is_known(self) -> bool:
@@ -319,7 +322,8 @@ def select_n_clusters(
         check_count("n_flips", n_flips)
     check_whiten("whiten", whiten)
     rng = generator(random_state)
-    data, _ = counted_rows(check_matrix(X, missing=missing), sample_weight)
+    checked = check_matrix(X, missing=missing)
+    data, _ = counted_rows(checked, sample_weight)
     if missing == "fit":
         data = learn_filler(data)(data)
     if whiten is None:
@@ -327,7 +331,13 @@ def select_n_clusters(
     else:
         data = learn_whitener(data, whiten, rng)(data)
     return count_clusters(
-        data, gram, rng, max_clusters=most, method=method, n_flips=n_flips
+        data,
+        gram,
+        rng,
+        names=checked.names,
+        max_clusters=most,
+        method=method,
+        n_flips=n_flips,
     )
 
 
@@ -336,18 +346,20 @@ def resolve(
     gram: str,
     rng: np.random.Generator,
     *,
+    names: Sequence[str] | None = None,
     refined: bool = False,
     signed: bool = False,
 ) -> ClusterCount:
     """Count the clusters of an estimator that was asked to, with warnings.
 
-    ``refined`` means that its labels do not rest on the eigenvectors of ``gram`` alone.
-    With ``signed``, opposite rows are of one cluster: directions are counted, since all
-    other evidence is for clusters that lie on one side.
+    ``names`` are those of the features, if they have some. ``refined`` means that its
+    labels do not rest on the eigenvectors of ``gram`` alone. With ``signed``, opposite
+    rows are of one cluster: directions are counted, since all other evidence is for
+    clusters that lie on one side.
     """
     method: Method = "parallel" if signed else "auto"
     kind: CountGram = "cosine" if gram == "cosine" else "auto"
-    count = count_clusters(X, kind, rng, method=method)
+    count = count_clusters(X, kind, rng, names=names, method=method)
     # Shortened rows and a filled-in diagonal, as by default, hide nothing.
     hidden = count.gram == "cosine" and gram in ("hollow", "full") and not refined
     for text in automatic_count_warnings(count, hidden_from=gram if hidden else None):
@@ -360,6 +372,7 @@ def count_clusters(
     gram: CountGram,
     rng: np.random.Generator,
     *,
+    names: Sequence[str] | None = None,
     max_clusters: int = 50,
     method: Method = "auto",
     n_flips: int | None = None,
@@ -376,10 +389,14 @@ def count_clusters(
     )
     rows = _rows_to_count(X, max_entries, rng)
     if rows is None:
-        return count(X, rng)
-    found, used = on_few_rows(X, rows, partial(_counted, count, rng))
-    rng.bit_generator.state = used.bit_generator.state  # another process may have it
-    return found
+        found = count(X, rng)
+    else:
+        found, used = on_few_rows(X, rows, partial(_counted, count, rng))
+        # Another process may have it.
+        rng.bit_generator.state = used.bit_generator.state
+    if names is None:
+        return found
+    return replace(found, largest_name=str(names[found.largest_index]))
 
 
 def _counted(
@@ -442,7 +459,7 @@ def _count(
             stable, strengths = stable_count(
                 vectors, rank, max_clusters, rng, required=required
             )
-            verdict = Verdict.from_one_side(stable, Side.STABILITY)
+            verdict = Verdict.from_one_side(stable, Side.HALVES)
         else:
             verdict = Verdict.from_one_side(rank, Side.DIRECTIONS)
     values, squares = pairs.values, X.restore_squares(pairs.values)

@@ -54,6 +54,25 @@ def _dense(row: Any) -> np.ndarray:
     return np.asarray(row.toarray()).ravel()
 
 
+def refuse_infinity(table: Table, cells: Cells) -> None:
+    """Raise if a cell of a table in memory is infinite, and say where it is.
+
+    Estimators say where it is in data on disk, and in arrays without names.
+    """
+    # A column without a number has the bounds inf and -inf.
+    wrong = (cells.high == np.inf) | (cells.low == -np.inf)
+    if table.on_disk or not table.is_mixed or not wrong.any():
+        return
+    column = int(wrong.argmax())
+    row = int(np.isinf(table.X[:, column]).argmax())
+    name = quote(table.column_names[column])
+    raise ValueError(
+        f"{table.source}: column {name} holds {table.X[row, column]:g}, the first is "
+        f"in {table.place(row)}. Mend the file, or leave the column out: "
+        f"--drop-columns {name}."
+    )
+
+
 def leave_out_constants(table: Table, request: Request, cells: Cells) -> Table:
     """Leave out columns that say nothing, and refuse data in which nothing is left.
 

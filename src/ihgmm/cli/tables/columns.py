@@ -22,15 +22,18 @@ class Origin:
     phrases: Sequence[str] = ()  # such as "as UTF-16", to be told
     decimal_point: str = "."
     is_typed: bool = False  # text is text, even if it looks like numbers
+    # Where people find the first row in the file, and in what words.
+    first_place: int = 1
+    place_words: str = "row {}"
 
 
 def choose_columns(arrow: Any, request: Request, origin: Origin) -> Table:
     """Make a table of the columns that hold numbers, with what came beside them."""
     source, names = request.source, arrow.column_names
     phrases = list(origin.phrases)
-    if len(set(names)) < len(names):
-        names, before = unique_names(names), names
-        new = [n for n, old in zip(names, before, strict=True) if n != old]
+    names, before = unique_names(names), names
+    new = [n for n, old in zip(names, before, strict=True) if n != old and old]
+    if new:
         phrases.append(f"columns that have the name of another one as {quote_all(new)}")
     asked, request = request, request.resolve(names)
     if arrow.num_rows == 0:
@@ -85,6 +88,8 @@ def choose_columns(arrow: Any, request: Request, origin: Origin) -> Table:
         list(used),
         notes,
         is_mixed=True,
+        first_place=origin.first_place,
+        place_words=origin.place_words,
         left_out=left_out,
         python=_python(origin.python, names, numbers, used),
     )
@@ -172,17 +177,13 @@ def _judge_text(name: str, column: Any, origin: Origin) -> _Judged:
         n_numbers = 0
     n_bad = n_cells - n_numbers
     numbers = np.asarray(style.numbers(cells).to_numpy())
-    plain = r"^[+-]?[0-9.]*([eE][+-]?\d+)?$"
-    is_plain = pc.match_substring_regex(cells, plain)
-    if n_bad == 0 or pc.any(pc.and_not(style.matches(cells), is_plain)).as_py():
-        shown: NumberStyle | None = style
-    else:
-        shown = None
+    shown = style if _is_special(style, cells) else None
     if n_bad == 0:
         return _Judged(numbers, style=shown)
     is_bad = pc.or_(pc.invert(style.matches(cells)), origin.is_typed)
     row = pc.index(is_bad, True).as_py()
-    first = f"{quote(cells[row].as_py())} in row {row + 1}"
+    cell = quote(cells[row].as_py())
+    first = f"{cell} in {origin.place_words.format(row + origin.first_place)}"
     what = f"{n_bad:,} of {n_cells:,} cells that are not numbers, the first is {first}"
     # Beyond one cell in ten text is no slip: such columns hold codes (12A), or answers.
     if 10 * n_bad <= n_cells:
@@ -201,8 +202,20 @@ def _judge_text(name: str, column: Any, origin: Origin) -> _Judged:
     if pc.all(pc.match_substring_regex(known, date)).as_py():
         return _Judged(reason="dates")
     alike = len(known.unique()) < len(column) or len(column) == 1
-    text = f"text such as {first.rpartition(' in row ')[0]}"
-    return _Judged(reason=text, may_be_ids=not alike)
+    return _Judged(reason=f"text such as {cell}", may_be_ids=not alike)
+
+
+def _is_special(style: NumberStyle, cells: Any) -> bool:
+    """Return whether numbers are written otherwise than machines do."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numbers = cells.filter(style.matches(cells))
+    try:
+        plain = pc.cast(numbers, pa.float64())
+    except pa.ArrowInvalid:
+        return True
+    return not plain.equals(pc.cast(style.numbers(numbers), pa.float64()))
 
 
 def _style_phrase(names: list[str], columns: dict[str, Any], point: str) -> str:
@@ -225,7 +238,7 @@ def _looks_like_ids(name: str, column: Any, values: np.ndarray) -> bool:
     """Return whether a column is named as ids are, and holds different integers."""
     pattern = r"((?i:^|.*[ _.\-])(?i:u?u?id|key|no|nr|number)\.?|.*[a-z]I[Dd])$"
     # Programs name a column of row numbers so.
-    row_numbers = name.lower() in ("", "index", "unnamed: 0")
+    row_numbers = name.lower() in ("index", "unnamed: 0")
     return bool(
         (row_numbers or re.match(pattern, name))
         and (values == np.round(values)).all()  # which NaN is not

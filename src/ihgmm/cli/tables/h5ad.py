@@ -1,4 +1,4 @@
-"""AnnData files: the matrix X, with names and labels of the observations beside it."""
+"""AnnData files: X or a layer, with names and labels of the observations beside it."""
 
 from __future__ import annotations
 
@@ -6,33 +6,27 @@ from pathlib import Path
 
 import numpy as np
 
-from ihgmm.cli.tables.table import Note, Request, Table, quote_all
-from ihgmm.matrix.files import Frame, near, open_data
+from ihgmm.cli.tables.table import Note, Request, Table, quote, quote_all
+from ihgmm.matrix.files import Frame, anndata_layers, near, open_data
 
 
 def read_h5ad(path: Path, request: Request, memory: float) -> Table:
-    """Read X of an AnnData file; labels and ids are columns of its ``obs``.
+    """Read X or a layer of an AnnData file; labels and ids are columns of its ``obs``.
 
-    X stays on disk where it would take more bytes than ``memory``. Rows go by the names
-    of the observations, unless a column is asked for.
+    It stays on disk where it would take more bytes than ``memory``. Rows go by the
+    names of the observations, unless a column is asked for.
     """
-    for option, names in (
-        ("--columns", request.columns),
-        ("--drop-columns", request.dropped),
-    ):
-        if names:
-            raise ValueError(
-                f"{option}: columns of {path} cannot be chosen; that option is for "
-                "tables."
-            )
-    X = open_data(path)
+    layer, place, notes = _layer(path, request)
+    X = open_data(path, part=place)
     # Beside each entry of a sparse matrix stands its place.
     size = X.n_entries * X.dtype.itemsize * (2 if X.has_gaps else 1)
     stays = size > memory
-    ids, labels, id_name, notes = _beside(path, request, X.shape[0])
+    ids, labels, id_name, more = _beside(path, request, X.shape[0])
+    notes += more
     if stays:
         notes = [Note("The data are read block by block."), *notes]
-    read = ("import anndata", "", f"X = anndata.read_h5ad({str(path)!r}).X")
+    member = {"X": "X", "raw/X": "raw.X"}.get(place, f"layers[{layer!r}]")
+    read = ("import anndata", "", f"X = anndata.read_h5ad({str(path)!r}).{member}")
     table = Table(
         request.source,
         X if stays else X.to_memory().array,  # type: ignore[attr-defined]
@@ -44,7 +38,27 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
         is_sparse=X.has_gaps,
         python=() if stays else read,
     )
-    return request.order(table)
+    return request.order(request.choose_features(table))
+
+
+def _layer(path: Path, request: Request) -> tuple[str, str, list[Note]]:
+    """Return the name of the layer, its place in the file, and notes."""
+    layers = anndata_layers(path)
+    layer, known = request.layer, quote_all(list(layers)) or "none"
+    if layer is not None and layer not in layers:
+        raise ValueError(
+            f"--layer {quote(layer)}: {path} has no such layer"
+            f"{near(layer, list(layers))}; it has {known}."
+        )
+    if layer is not None or request.fit_layer is None:
+        return layer or "X", layers.get(layer or "X", "X"), []
+    layer = request.fit_layer
+    if layer not in layers:
+        raise ValueError(
+            f"{path} has no layer {quote(layer)}, which the model was fitted on; it "
+            f"has {known}. Name the one to take with --layer."
+        )
+    return layer, layers[layer], [Note(f"Took layer {quote(layer)}, as the fit did.")]
 
 
 def _beside(

@@ -44,7 +44,7 @@ def handle_missing(
     if handling == "error":
         raise ValueError(
             f"{source}: {count:,} of {n:,} rows have missing cells, {where}; the first "
-            f"is in row {int(rows.argmax()) + 1}. Add --missing fit to have them "
+            f"is in {table.place(int(rows.argmax()))}. Add --missing fit to have them "
             f"filled in, --missing drop to leave those rows out{remedy}."
         )
     if count == n:

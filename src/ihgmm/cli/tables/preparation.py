@@ -122,12 +122,19 @@ def _describe(
     ):
         if len(places) > 0:
             j = places[0]
-            before, after = (f"{low[j]:.3g} to {high[j]:.3g}" for low, high in ranges)
+            before, after = (
+                f"{_figure(low[j])} to {_figure(high[j])}" for low, high in ranges
+            )
             count = counted(len(places), "column")
             text = f"{what.format(count)} ({quote(names[j])}: {before} became {after})"
             kinds.append(text)
     text = ", ".join(kinds)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _figure(value: float) -> str:
+    """Return three digits of a number, or all that stand before the point."""
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.3g}"
 
 
 def _python(table: Table, has_offset: np.ndarray) -> tuple[str, ...]:

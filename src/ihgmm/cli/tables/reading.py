@@ -5,7 +5,8 @@ data may take in memory, and returns a table. It reads with a library, inside
 :func:`explain_damage`, and hands the result on: :func:`choose_columns` makes a table of
 named columns, :func:`_from_matrix` one of a matrix. Where the data would take more
 memory and their format allows it, they stay on disk, see :func:`_by_blocks`. To read
-one more format, write such a function and enter it in ``READERS``.
+one more format, write such a function and enter it in ``READERS``. Formats with named
+columns have a loader too, in ``LOADERS``, for files that are no data: labels and names.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import tempfile
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ihgmm.cli.tables.cells import examine, leave_out_constants
+from ihgmm.cli.tables.cells import examine, leave_out_constants, refuse_infinity
 from ihgmm.cli.tables.columns import Origin, choose_columns, describe_columns
 from ihgmm.cli.tables.h5ad import read_h5ad
 from ihgmm.cli.tables.matrix_market import read_matrix_market
@@ -35,6 +36,7 @@ from ihgmm.cli.tables.memory import free_memory
 from ihgmm.cli.tables.missing import handle_missing
 from ihgmm.cli.tables.sheets import SHEET_ERRORS, load_sheet
 from ihgmm.cli.tables.table import Note, Request, Table, numbered_table, quote_all
+from ihgmm.cli.tables.totals import choose_observations, leave_out_total_columns
 from ihgmm.matrix import Matrix, as_matrix
 from ihgmm.matrix.delimited import (
     LARGEST_BLOCK,
@@ -50,6 +52,9 @@ from ihgmm.matrix.delimited import (
 from ihgmm.matrix.files import open_data
 
 Reader = Callable[[Path, Request, float], Table]
+# Takes a path and the columns whose cells stay as they are written, None for all;
+# returns a table of pyarrow.
+Loader = Callable[[Path, Collection[str] | None], tuple[Any, Origin]]
 STANDARD_INPUT = "-"  # what stands for it where a file is named
 # How files begin that are told by it. Archives are told by what is in them.
 STARTS = {
@@ -77,9 +82,12 @@ def read_table(
     """
     table = open_table(request, memory)
     has_choice = table.is_mixed and table.source not in BUILT_IN
+    if has_choice:
+        table = leave_out_total_columns(table, request)
     if missing == "auto":
         missing = "fit" if fills else "drop"
     cells = examine(table)
+    refuse_infinity(table, cells)
     complete = handle_missing(table, request, missing, cells)
     if complete.X is not table.X and not table.on_disk:
         cells = examine(complete)
@@ -94,9 +102,32 @@ def open_table(request: Request, memory: float | None = None) -> Table:
     if request.source == STANDARD_INPUT:
         return _read_standard_input(request)
     if path.exists():
-        return _reader(path)(path, request, memory)
+        return _read(path, request, memory)
     request.refuse_names()
+    request.refuse_layer()
     return request.order(_built_in(request.source))
+
+
+def load_text(path: Path) -> dict[str, list[str]]:
+    """Return the columns of a table as text, as they are written in the file."""
+    _reader(path)  # which says why a file cannot be read
+    suffix = _suffix(path)
+    if suffix not in LOADERS:
+        raise ValueError(
+            f"{path} has no named columns; give one of {', '.join(LOADERS)}."
+        )
+    arrow, _ = LOADERS[suffix](path, None)
+    return {
+        name: [_as_text(cell) for cell in column.to_pylist()]
+        for name, column in zip(arrow.column_names, arrow.columns, strict=True)
+    }
+
+
+def _as_text(cell: Any) -> str:
+    """Return what people see in a cell; spreadsheets write whole numbers as 3.0."""
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return "" if cell is None else str(cell)
 
 
 def _read_standard_input(request: Request) -> Table:
@@ -114,11 +145,18 @@ def _read_standard_input(request: Request) -> Table:
         path = Path(folder) / f"standard-input{suffix or '.csv'}"
         path.write_bytes(content)
         try:
-            table = _reader(path)(path, request, float("inf"))
+            table = _read(path, request, float("inf"))
         except ValueError as error:
             raise ValueError(str(error).replace(str(path), "Standard input")) from error
     lines = [line.replace(repr(str(path)), '"FILE"') for line in table.python]
     return replace(table, python=tuple(lines))
+
+
+def _read(path: Path, request: Request, memory: float) -> Table:
+    reader = _reader(path)
+    if reader is not read_h5ad:
+        request.refuse_layer()
+    return reader(path, request, memory)
 
 
 def _reader(path: Path) -> Reader:
@@ -244,28 +282,39 @@ def _read_parquet(path: Path, request: Request, memory: float) -> Table:
     import pyarrow as pa
     import pyarrow.parquet
 
-    origin = Origin(f"pd.read_parquet({str(path)!r})", is_typed=True)
     with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
         stored = pa.parquet.ParquetFile(path)
         size = 8 * stored.metadata.num_rows * stored.metadata.num_columns
         if size > memory:
-            first = next(stored.iter_batches(2**13))
-            head = pa.Table.from_batches([first])
-        else:
-            arrow = pa.parquet.read_table(path)
-            arrow.column_names  # noqa: B018  (they are decoded here)
+            head = pa.Table.from_batches([next(stored.iter_batches(2**13))])
     if size <= memory:
-        return choose_columns(arrow, request, origin)
+        return _read_whole(path, request, memory)
     return _by_blocks(
         head,
         request,
-        origin,
+        Origin("", is_typed=True),
         lambda names: open_data(path, columns=names),
         lambda names: pa.parquet.read_table(path, columns=names),
     )
 
 
-def _read_json_lines(path: Path, request: Request, memory: float) -> Table:
+def _load_parquet(path: Path, kept: Collection[str] | None) -> tuple[Any, Origin]:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
+        arrow = pa.parquet.read_table(path)
+        arrow.column_names  # noqa: B018  (they are decoded here)
+    return arrow, Origin(f"pd.read_parquet({str(path)!r})", is_typed=True)
+
+
+def _read_whole(path: Path, request: Request, memory: float) -> Table:
+    """Read a table with named columns into memory."""
+    arrow, origin = LOADERS[_suffix(path)](path, request.beside())
+    return choose_observations(arrow, request, origin)
+
+
+def _load_json_lines(path: Path, kept: Collection[str] | None) -> tuple[Any, Origin]:
     import pyarrow as pa
     import pyarrow.json
 
@@ -273,24 +322,26 @@ def _read_json_lines(path: Path, request: Request, memory: float) -> Table:
     block = pa.json.ReadOptions(block_size=min(2**26, LARGEST_BLOCK))
     with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
         arrow = pa.json.read_json(path, block)
-    origin = Origin(f"pd.read_json({str(path)!r}, lines=True)")
-    return choose_columns(arrow, request, origin)
+    return arrow, Origin(f"pd.read_json({str(path)!r}, lines=True)")
 
 
-def _read_sheet(path: Path, request: Request, memory: float) -> Table:
+def _load_sheet(path: Path, kept: Collection[str] | None) -> tuple[Any, Origin]:
     with explain_damage(path, *SHEET_ERRORS):
-        arrow, origin = load_sheet(path)
-    return choose_columns(arrow, request, origin)
+        return load_sheet(path)
 
 
 def _read_text(path: Path, request: Request, memory: float) -> Table:
+    if path.stat().st_size > memory and path.suffix.lower() != ".gz":
+        return _text_by_blocks(path, request)
+    return _read_whole(path, request, memory)
+
+
+def _load_text(path: Path, kept: Collection[str] | None) -> tuple[Any, Origin]:
     """Read a CSV or TSV file in UTF-8, UTF-16, or as old spreadsheets encode it."""
     import pyarrow as pa
 
     start = _content(path, 2**16)  # a file without line ends is not read whole
     is_utf16 = start.startswith(UTF16)
-    if path.stat().st_size > memory and path.suffix.lower() != ".gz":
-        return _text_by_blocks(path, request)
     source: Any = path
     if is_utf16:
         with explain_damage(path, UnicodeDecodeError):
@@ -299,13 +350,18 @@ def _read_text(path: Path, request: Request, memory: float) -> Table:
     first, line_end, _ = start.partition(b"\n")
     delimiter = choose_delimiter(first, _suffix(path))
     with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
-        arrow, origin = _parse_text(source, request, delimiter, is_wide=not line_end)
+        arrow, origin = _parse_text(source, kept, delimiter, is_wide=not line_end)
     encoding, phrases = ', encoding="utf-16"' * is_utf16, ["as UTF-16"] * is_utf16
     python = f"pd.read_csv({str(path)!r}{encoding}{origin.python})"
+    if path.stat().st_size < 2**26:  # else nobody looks for a line
+        content = source.getvalue() if is_utf16 else _content(path)
+        ends = content.rstrip(b"\r\n").count(b"\n")
+        # Unless a cell has several lines, or lines between rows are empty.
+        if ends - arrow.num_rows in (-1, 0):
+            begin = 2 + ends - arrow.num_rows
+            origin = replace(origin, first_place=begin, place_words="line {}")
     phrases += origin.phrases
-    return choose_columns(
-        arrow, request, replace(origin, python=python, phrases=phrases)
-    )
+    return arrow, replace(origin, python=python, phrases=phrases)
 
 
 def _content(path: Path, most: int = -1) -> bytes:
@@ -322,7 +378,8 @@ def _text_by_blocks(path: Path, request: Request) -> Table:
     layout = layout_of(path)
     with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
         first = io.BytesIO(first_rows(path, layout))
-        head, origin = _parse_text(first, request, layout.delimiter, is_wide=True)
+        kept = request.beside()
+        head, origin = _parse_text(first, kept, layout.delimiter, is_wide=True)
 
     def read_columns(names: list[str]) -> Any:
         size = max(2**20, 4 * layout.row_bytes)
@@ -351,21 +408,22 @@ def _parse_options(delimiter: str) -> Any:
 
 
 def _parse_text(
-    source: Any, request: Request, delimiter: str, *, is_wide: bool
+    source: Any, kept: Collection[str] | None, delimiter: str, *, is_wide: bool
 ) -> tuple[Any, Origin]:
     """Return a table of pyarrow; columns of a file without a header are col1, ...
 
-    Of its origin the options are told that ``pandas.read_csv`` needs beside the path.
+    Cells of the columns ``kept``, or of all if it is None, stay as they are written. Of
+    its origin the options are told that ``pandas.read_csv`` needs beside the path.
     """
     import pyarrow as pa
     import pyarrow.csv
 
     parse = _parse_options(delimiter)
-    # Ids and labels stay as they are written: 007 is not 7, and NA may be a name.
-    special = (request.label, request.ids, *request.fit_columns())
-    kept = {name: pa.string() for name in special if name is not None}
     nulls = [*pa.csv.ConvertOptions().null_values, *MISSING]
-    cells = {"null_values": nulls, "column_types": kept}
+    cells = {
+        "null_values": nulls,
+        "column_types": dict.fromkeys(kept or (), pa.string()),
+    }
     # A megabyte is parsed together; but a column has a cost of its own, so that wide
     # rows go by the many, and a cell may be longer.
     reading = {"encoding": "utf8", "block_size": LARGEST_BLOCK if is_wide else 2**20}
@@ -406,6 +464,9 @@ def _parse_text(
         names = place_names(arrow.num_columns)
         arrow = read(names)
         python += f', header=None, names=[f"col{{i + 1}}" for i in range({len(names)})]'
+    if kept is None:
+        cells["column_types"] = dict.fromkeys(arrow.column_names, pa.string())
+        return read(names), Origin(python, phrases)
     point = "."
     if delimiter == ";" and count_text(arrow) > 0:
         # Semicolons stand between cells where commas are decimal.
@@ -536,12 +597,18 @@ READERS: dict[str, Reader] = {
     ".csv": _read_text,
     ".tsv": _read_text,
     ".parquet": _read_parquet,
-    ".xlsx": _read_sheet,
-    ".xlsm": _read_sheet,
-    ".jsonl": _read_json_lines,
-    ".ndjson": _read_json_lines,
+    **dict.fromkeys((".xlsx", ".xlsm", ".jsonl", ".ndjson"), _read_whole),
     ".h5ad": read_h5ad,
     ".npy": _read_npy,
     ".npz": _read_npz,
     ".mtx": _read_mtx,
+}
+LOADERS: dict[str, Loader] = {
+    ".csv": _load_text,
+    ".tsv": _load_text,
+    ".parquet": _load_parquet,
+    ".xlsx": _load_sheet,
+    ".xlsm": _load_sheet,
+    ".jsonl": _load_json_lines,
+    ".ndjson": _load_json_lines,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import ParseError
@@ -60,6 +61,9 @@ def load_sheet(path: Path) -> tuple[Any, Origin]:
     options = f", sheet_name={title!r}" * (title != titles[0])
     options += f", skiprows={begin}" * (begin > 0)
     origin = Origin(f"pd.read_excel({str(path)!r}{options})", phrases)
+    if rows[-1][0] == begin + len(rows) - 1:  # no row between them is empty
+        words = "row {} of the sheet"
+        origin = replace(origin, first_place=begin + 2, place_words=words)
     return pa.table(columns, names=names), origin
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix import Matrix
+from ihgmm.matrix import Matrix, as_matrix
 from ihgmm.matrix.delimited import place_names
 from ihgmm.matrix.files import near
 
@@ -40,6 +40,9 @@ class Table:
     is_sparse: bool = False  # entries that are not stored are 0
     has_missing: bool = False  # cells are NaN, for the model to fill in
     is_mixed: bool = False  # columns may be in different units, as in a spreadsheet
+    # Where people find the first row in the file, and in what words.
+    first_place: int = 1
+    place_words: str = "row {}"
     left_out: dict[str, str] = field(default_factory=dict)  # columns, and why
     original: Any = None  # X before its columns were prepared, if they were
     scaler: Any = None  # what prepared them
@@ -50,9 +53,17 @@ class Table:
         """Whether rows are read block by block."""
         return isinstance(self.X, Matrix)
 
-    def in_data_units(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows such as those of X in the units that the source has."""
-        return rows if self.scaler is None else self.scaler.inverse_transform(rows)
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns of X, which it may have had to be given."""
+        return self.names or place_names(self.X.shape[1])
+
+    @property
+    def named_data(self) -> Matrix:
+        """X with the names of its columns, so that messages of a fit use them."""
+        matrix = as_matrix(self.X)
+        matrix.names = self.column_names
+        return matrix
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -73,10 +84,16 @@ class Table:
         n, p = self.X.shape
         return f"{self.source}: {n:,} rows, {p:,} features"
 
+    def place(self, row: int) -> str:
+        """Return where people find a row: by its id, or its place in the file."""
+        if self.ids.dtype.kind != "i":  # they were given
+            return f"{self.id_name} {quote(self.ids[row])}"
+        return self.place_words.format(self.ids[row] + self.first_place - 1)
+
     def keep_columns(self, places: np.ndarray) -> Table:
         """Return some columns; where they had no names, they have them now."""
         X = self.X.keep_columns(places) if self.on_disk else self.X[:, places]
-        names = self.names or place_names(self.X.shape[1])
+        names = self.column_names
         return replace(self, X=X, names=[names[place] for place in places])
 
 
@@ -94,6 +111,7 @@ class Request:
     ids: str | None = None  # column with names of rows
     columns: Sequence[str] = ()  # to use; all that hold numbers, if empty
     dropped: Sequence[str] = ()  # to leave out
+    layer: str | None = None  # of an AnnData file; X, if None
     # Columns that a model was fitted on, to be taken in that order. Data without names
     # pass as they are.
     features: Sequence[str] | None = None
@@ -101,11 +119,20 @@ class Request:
     # the data have them and no others are asked for.
     fit_label: str | None = None
     fit_ids: str | None = None
+    fit_layer: str | None = None  # of the fit, taken if no other one is asked for
 
     def fit_columns(self) -> list[str | None]:
         """Return the columns of labels and ids of the fit that are no features."""
         features = self.features or ()
         return [None if n in features else n for n in (self.fit_label, self.fit_ids)]
+
+    def beside(self) -> list[str]:
+        """Return the columns of labels and ids, whose cells stay as they are written.
+
+        007 is not 7, and NA may be a name.
+        """
+        special = (self.label, self.ids, *self.fit_columns())
+        return [name for name in special if name is not None]
 
     def resolve(self, names: Sequence[str]) -> Request:
         """Return the request with the columns of the fit that are among these."""
@@ -143,6 +170,42 @@ class Request:
                     f"{option} {quote(','.join(names))}: {self.source} has no named "
                     "columns; that option is for CSV, TSV and Parquet files."
                 )
+
+    def refuse_layer(self) -> None:
+        """Raise if a layer is named of data that have none."""
+        if self.layer is not None:
+            raise ValueError(
+                f"--layer {quote(self.layer)}: {self.source} has no layers; that "
+                "option is for H5AD files."
+            )
+
+    def choose_features(self, table: Table) -> Table:
+        """Return the columns of a table that are asked for, of those that have names.
+
+        Labels and ids do not stand among them.
+        """
+        names = table.column_names
+        places: dict[str, int] = {}
+        for place, name in enumerate(names):
+            places.setdefault(name, place)
+        for option, chosen in (
+            ("--columns", self.columns),
+            ("--drop-columns", self.dropped),
+        ):
+            for name in chosen:
+                if name not in places:
+                    raise ValueError(
+                        f"{option} {quote(name)}: {self.source} has no such variable"
+                        f"{near(name, names)}; it has {quote_all(names)}. Layers are "
+                        "chosen by --layer."
+                    )
+        if not self.columns and not self.dropped:
+            return table
+        kept = [places[name] for name in self.columns] or range(len(names))
+        left = set(self.dropped)
+        kept = [j for j in kept if names[j] not in left]
+        lines = (*table.python, f"X = X[:, {kept}]") if table.python else ()
+        return replace(table.keep_columns(np.array(kept)), python=lines)
 
     def check(self, columns: Sequence[str]) -> None:
         """Raise if the data, which have these columns, lack some that are named."""

@@ -153,6 +153,7 @@ function factsOf(i) {
     `Size ${compact(size[i])}`,
     `Certainty ${percent(certainty[i])}`,
   ];
+  if (gapsOf(i)) facts.push(`${filled[i] === 1 ? "1 cell" : `${filled[i]} cells`} filled in`);
   if (known) facts.push(`Known label ${short(knownOf(i))}`);
   return facts;
 }

@@ -20,6 +20,8 @@ const certainty = Float32Array.from(unpack(raw.certainty), (v) => v / 65535);
 const placeX = unpack(raw.x);
 const placeY = unpack(raw.y);
 const known = raw.known ? unpack(raw.known) : null;
+// Of each row, how many cells were missing and have been filled in.
+const filled = raw.filled ? unpack(raw.filled) : null;
 const numbers = raw.numbers ? unpack(raw.numbers) : null;
 
 function nameOf(i) {
@@ -30,6 +32,7 @@ function nameOf(i) {
 const titleOf = (k) => (names[k] ? `${k} ${names[k]}` : String(k));
 const knownOf = (i) => raw.classes[known[i]];
 const count = (n) => n.toLocaleString("en");
+const gapsOf = (i) => (filled && filled[i] ? `${filled[i]} filled` : "");
 // As in the tables that are written out; a probability is never none or all.
 function percent(share) {
   if (share > 0.999) return "> 99.9%";

@@ -6,7 +6,8 @@ const columns = [
   { title: "Cluster", key: () => cluster },
   { title: "Scale", key: () => scale },
   { title: "Size", key: () => size },
-  { title: "Certainty", key: () => certainty },
+  // Rows beyond what is shown as "> 99.9%" are equally sure.
+  { title: "Certainty", key: () => certainty.map((v) => Math.min(v, 0.999)) },
 ];
 if (known) columns.push({ title: "Known label", key: () => known });
 let found = null;
@@ -55,6 +56,7 @@ function showPage() {
     const row = element("tr");
     const name = element("td");
     name.append(element("bdi", short(nameOf(i))));
+    if (gapsOf(i)) name.append(element("span", gapsOf(i), "gaps"));
     const kind = element("td");
     kind.append(element("span", String(cluster[i]), `chip c${cluster[i]}`));
     if (names[cluster[i]]) kind.append(" ", element("bdi", names[cluster[i]], "called"));
@@ -102,12 +104,13 @@ function csvCell(text, exact) {
 function csv(rows) {
   const exact = byId("exact").checked;
   const named = hasNames();
-  const heads = `cluster${named ? ",name" : ""},scale,size,certainty${known ? ",known" : ""}`;
+  const heads = `cluster${named ? ",name" : ""},scale,size,certainty${filled ? ",filled" : ""}${known ? ",known" : ""}`;
   const lines = [`${csvCell(raw.idName, exact)},${heads}`];
   for (const i of rows) {
     const figures = [scale[i], size[i]].map((v) => Number(v.toPrecision(6)));
     const name = named ? `,${csvCell(names[cluster[i]], exact)}` : "";
     let line = `${csvCell(nameOf(i), exact)},${cluster[i]}${name},${figures},${certainty[i].toFixed(4)}`;
+    if (filled) line += `,${filled[i]}`;
     if (known) line += `,${csvCell(knownOf(i), exact)}`;
     lines.push(line);
   }
@@ -161,6 +164,7 @@ function startTable() {
   byId("save").textContent = `Download ${whole ? "all" : "the"} ${rowsOf(nRows)}${whole ? "" : " of this page"} (CSV)`;
   byId("save").addEventListener("click", () => save(cluster.keys(), "labels.csv"));
   byId("save-shown").addEventListener("click", () => save(found, "labels-shown.csv"));
+  byId("gaps").hidden = !filled;
   const risky = isRisky(raw.idName) || (raw.ids || []).some(isRisky) || (raw.classes || []).some(isRisky);
   followers.push(() => {
     byId("guard").hidden = !risky && !names.some(isRisky);

@@ -1,0 +1,427 @@
+"""What people with a spreadsheet ask for: names, typical rows, layers, totals."""
+
+import json
+import re
+import zipfile
+from pathlib import Path
+
+import anndata
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import document, fail, good, invoke, read
+
+from ihgmm import IhSC
+from ihgmm.cli.labels import read_labels
+from ihgmm.cli.tables.reading import read_table
+from ihgmm.cli.tables.table import Request
+from ihgmm.cli.tables.totals import total_columns, total_row
+from ihgmm.storage import StorageError, load_saved, save_model
+
+GOODS = ["coffee", "tea", "pastry", "gifts", "books"]
+NAMES = ["Coffee drinkers", "Tea lovers", "Bakers"]
+
+
+def shop(n=90):
+    """Return customers of three kinds, with amounts of money."""
+    rng = np.random.default_rng(0)
+    profiles = np.array([[8, 1, 2, 1, 1], [1, 8, 1, 2, 1], [1, 2, 8, 1, 3]])
+    sizes = 10 * np.exp(rng.normal(0, 0.8, (n, 1)))
+    amounts = profiles[np.arange(n) % 3] * sizes * np.exp(rng.normal(0, 0.2, (n, 5)))
+    frame = pd.DataFrame(amounts.round(2), columns=GOODS)
+    frame.insert(0, "customer no.", np.arange(101, 101 + n))
+    return frame
+
+
+# Names of clusters
+
+
+def write_names(path):
+    table = pd.DataFrame({"cluster": range(3), "name": NAMES})
+    if path.endswith(".xlsx"):
+        table.to_excel(path, index=False)
+    elif path.endswith(".parquet"):
+        table.to_parquet(path)
+    else:
+        mark = {"semicolons.csv": ";", "tabs.tsv": "\t"}.get(path, ",")
+        encoding = "utf-16" if path == "utf16.csv" else "utf-8-sig"
+        table.to_csv(path, index=False, sep=mark, encoding=encoding)
+
+
+FILES = ["names.csv", "semicolons.csv", "tabs.tsv", "utf16.csv", "names.xlsx"]
+
+
+@pytest.mark.parametrize("path", [*FILES, "names.parquet"])
+def test_names_are_read_from_any_table(path):
+    write_names(path)
+    assert read_labels(Path(path)).names == dict(zip("012", NAMES, strict=True))
+
+
+def test_names_travel_from_a_file_to_the_model_and_on():
+    frame = shop()
+    frame.to_excel("shop.xlsx", index=False)
+    write_names("semicolons.csv")
+    line = ["fit", "shop.xlsx", "-k", 3, "--id-column", "customer no."]
+    text = good(*line, "--names", "semicolons.csv", "-o", "a.csv", "--save", "m.npz")
+    assert re.search("^0 Coffee drinkers +30 ", text, re.MULTILINE)
+    for row in read("a.csv"):
+        assert row["name"] == NAMES[int(row["cluster"])]
+    assert load_saved("m.npz").cluster_names == NAMES
+    frame.head(7).to_csv("new.csv", index=False, sep=";", decimal=",")
+    good("predict", "m.npz", "new.csv", "-o", "b.csv")
+    assert read("b.csv")[0].keys() == read("a.csv")[0].keys()
+    assert [row["name"] for row in read("b.csv")] == [
+        row["name"] for row in read("a.csv")[:7]
+    ]
+    # The labels that have the names name the next fit, whatever its clusters are.
+    found = document(*line, "--names", "a.csv")
+    assert [cluster["name"] for cluster in found["clusters"]] == NAMES
+    # Those of a command go before those of the model.
+    (pd.DataFrame({"cluster": [1], "name": ["Other"]})).to_csv("o.csv", index=False)
+    found = document("predict", "m.npz", "new.csv", "--names", "o.csv")
+    assert [cluster["name"] for cluster in found["clusters"]] == ["", "Other", ""]
+    # Without names there is no column for them.
+    good(*line, "-o", "c.csv")
+    assert "name" not in read("c.csv")[0]
+
+
+def test_names_of_rows_that_are_elsewhere_now():
+    shop().to_csv("shop.csv", index=False)
+    line = ["fit", "shop.csv", "-k", 3, "--id-column", "customer no."]
+    good(*line, "-o", "a.csv")
+    old = pd.read_csv("a.csv")
+    old["cluster"] = 2 - old["cluster"]
+    old["name"] = np.array(NAMES)[old["cluster"]]
+    old.to_csv("old.csv", index=False)
+    warnings = invoke(*line, "--names", "old.csv").stderr.splitlines()
+    assert len(warnings) == 2  # the middle one has stayed
+    told = "warning: --names old.csv: most rows that it calls 'Coffee drinkers' are in"
+    assert any(text.startswith(f"{told} cluster 2 now") for text in warnings)
+
+
+def test_names_that_cannot_be_used():
+    shop().to_csv("shop.csv", index=False)
+    line = ["fit", "shop.csv", "-k", 3, "--names"]
+    pd.DataFrame({"cluster": [7], "name": ["x"]}).to_csv("far.csv", index=False)
+    assert "far.csv has cluster 7 ('x'), and the clusters are 0 to 2" in fail(
+        *line, "far.csv"
+    )
+    pd.DataFrame({"Cluster": [0], "name": ["x"]}).to_csv("case.csv", index=False)
+    assert "column 'cluster' (did you mean 'Cluster'?)" in fail(*line, "case.csv")
+    pd.DataFrame({"cluster": ["a"], "name": ["x"]}).to_csv("text.csv", index=False)
+    assert "'a' is no number of a cluster" in fail(*line, "text.csv")
+    np.save("names.npy", np.eye(2))
+    assert "names.npy has no named columns; give one of .csv" in fail(
+        *line, "names.npy"
+    )
+
+
+def test_names_in_a_damaged_model():
+    model = IhSC(3, random_state=0).fit(shop()[GOODS])
+    with pytest.raises(StorageError, match="a text for each of the 3 clusters"):
+        save_model(model, "m.npz", cluster_names=["a"])
+    save_model(model, "m.npz", cluster_names=NAMES, layer="counts")
+    assert load_saved("m.npz").layer == "counts"
+    for names in (["a"], [1, 2, 3], "abc", {"a": 1}):
+        with zipfile.ZipFile("m.npz") as old, zipfile.ZipFile("n.npz", "w") as new:
+            for member in old.namelist():
+                content = old.read(member)
+                if member == "header.json":
+                    header = json.loads(content) | {"cluster_names": names}
+                    content = json.dumps(header)
+                new.writestr(member, content)
+        with pytest.raises(StorageError, match=r"n\.npz: cluster_names is"):
+            load_saved("n.npz")
+
+
+# Rows
+
+
+def test_typical_rows_are_in_the_labels_file():
+    frame = shop()
+    frame.loc[5, "tea"] = np.nan
+    frame.to_csv("shop.csv", index=False)
+    line = ["fit", "shop.csv", "-k", 3, "--id-column", "customer no."]
+    found = document(*line, "-o", "a.csv")
+    rows = pd.read_csv("a.csv", dtype={"customer no.": str})
+    for cluster in found["clusters"]:
+        mine = rows[(rows["cluster"] == cluster["cluster"]) & rows["typical"].notna()]
+        mine = mine.sort_values("typical")
+        assert mine["typical"].tolist() == [1, 2, 3]
+        assert mine["customer no."].tolist() == cluster["typical"]
+    assert np.isnan(rows["typical"][5])
+
+
+def test_new_rows_of_zeros_are_named():
+    frame = shop()
+    frame.to_csv("shop.csv", index=False)
+    good("fit", "shop.csv", "-k", 3, "--id-column", "customer no.", "--save", "m.npz")
+    frame.loc[[2, 4], GOODS] = 0.0
+    frame.head(3).to_csv("one.csv", index=False)
+    frame.to_csv("two.csv", index=False)
+    one = invoke("predict", "m.npz", "one.csv", "-q").stderr
+    assert one.startswith("warning: Customer no. '103' is zero in all columns of the")
+    two = invoke("predict", "m.npz", "two.csv", "-q").stderr
+    assert two.startswith("warning: 2 of 90 rows, the first is customer no. '103', are")
+    frame.drop(index=[2, 4]).to_csv("none.csv", index=False)
+    assert good("predict", "m.npz", "none.csv", "-q") == ""
+
+
+def test_cells_are_named_as_the_file_does():
+    frame = shop()
+    frame["tea"] = frame["tea"].astype(object)
+    frame.loc[3, "tea"] = "ten"
+    frame.to_csv("a.csv", index=False)
+    frame.to_excel("a.xlsx", index=False, startrow=2)
+    named = ("fit", "-k", 3, "--drop-columns", "customer no.")
+    assert "'ten' in line 5: taken" in invoke(*named, "a.csv").stderr
+    assert "'ten' in row 7 of the sheet: taken" in invoke(*named, "a.xlsx").stderr
+    text = "a,b\n1,2\n\n\n3,inf\n4,1\n"  # lines that are empty
+    Path("b.csv").write_text(text)
+    message = fail("fit", "b.csv", "-k", 2)
+    assert "b.csv: column 'b' holds inf, the first is in row 2." in message
+    assert "--drop-columns 'b'" in message
+    frame.loc[3, "tea"] = None
+    frame.to_csv("a.csv", index=False)
+    line = ("fit", "a.csv", "-k", 3, "--missing", "error")
+    assert "the first is in line 5." in fail(*line)
+    named = fail(*line, "--id-column", "customer no.")
+    assert "the first is in customer no. '104'." in named
+
+
+def test_a_column_that_dominates_is_named():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"f{j}": rng.normal(size=60) for j in range(5)})
+    frame["turnover"] = 1e6 + rng.normal(size=60)
+    frame.to_csv("a.csv", index=False)
+    line = ["choose-k", "a.csv", "--prepare", "none", "--method", "parallel"]
+    said = invoke(*line).stdout
+    assert "column 'turnover' holds 100% of the squared length" in said
+    assert "Subtract its mean (--prepare standardize), or leave it out" in said
+    assert "(--drop-columns 'turnover', or --id-column 'turnover' if it names" in said
+
+
+# Layers
+
+
+def write_cells(path, *, layers=("counts", "scaled")):
+    rng = np.random.default_rng(0)
+    cells = anndata.AnnData(rng.gamma(1.0, size=(60, 6)))
+    cells.obs_names = [f"cell{i}" for i in range(60)]
+    cells.var_names = [f"gene{i}" for i in range(6)]
+    cells.raw = anndata.AnnData(cells.X + 5, var=cells.var)
+    for place, layer in enumerate(layers, 1):
+        cells.layers[layer] = cells.X + 10 * place
+    cells.write_h5ad(path)
+    return cells
+
+
+def test_layers_of_an_anndata_file():
+    cells = write_cells("a.h5ad")
+    for layer, X in (
+        ("counts", cells.layers["counts"]),
+        ("scaled", cells.layers["scaled"]),
+        ("raw", cells.raw.X),
+        ("X", cells.X),
+        (None, cells.X),
+    ):
+        table = read_table(Request("a.h5ad", layer=layer), missing="error")
+        np.testing.assert_array_equal(table.X, X)
+        space = {}
+        exec("\n".join(table.python), space)
+        np.testing.assert_array_equal(space["X"], X)
+    chosen = ["gene4", "gene1"]
+    table = read_table(
+        Request("a.h5ad", layer="counts", columns=chosen), missing="error"
+    )
+    np.testing.assert_array_equal(table.X, cells.layers["counts"][:, [4, 1]])
+    assert table.names == chosen
+    exec("\n".join(table.python), space)
+    np.testing.assert_array_equal(space["X"], table.X)
+    table = read_table(Request("a.h5ad", dropped=["gene0"]), missing="error")
+    np.testing.assert_array_equal(table.X, cells.X[:, 1:])
+
+
+def test_a_layer_that_is_not_there():
+    write_cells("a.h5ad")
+    shop().to_csv("shop.csv", index=False)
+    message = fail("fit", "a.h5ad", "-k", 2, "--layer", "count")
+    assert "a.h5ad has no such layer (did you mean 'counts'?)" in message
+    assert "it has 'X', 'raw', 'counts', 'scaled'." in message
+    message = fail("fit", "a.h5ad", "-k", 2, "--columns", "counts")
+    assert "a.h5ad has no such variable" in message
+    assert "Layers are chosen by --layer." in message
+    for data in ("shop.csv", "iris"):
+        message = fail("fit", data, "-k", 2, "--layer", "counts")
+        assert f"{data} has no layers; that option is for H5AD files" in message
+    found = document("plan", "a.h5ad", "--layer", "counts", "-k", 2)
+    assert found["n_features"] == 6
+    assert "--layer counts: there is no DATA" in fail("plan", "--layer", "counts")
+
+
+@pytest.mark.filterwarnings("default")
+def test_predict_takes_the_layer_of_the_fit():
+    cells = write_cells("a.h5ad")
+    invoke("fit", "a.h5ad", "-k", 2, "--layer", "counts", "--save", "m.npz")
+    found = document("predict", "m.npz", "a.h5ad", "-o", "a.csv")
+    assert "Took layer 'counts', as the fit did." in found["notes"]
+    counts = pd.DataFrame(cells.layers["counts"], columns=cells.var_names)
+    labels = load_saved("m.npz").model.predict(counts)
+    assert [int(row["cluster"]) for row in read("a.csv")] == labels.tolist()
+    write_cells("b.h5ad", layers=())
+    message = fail("predict", "m.npz", "b.h5ad")
+    assert "b.h5ad has no layer 'counts', which the model was fitted on" in message
+    good("predict", "m.npz", "b.h5ad", "--layer", "X")
+
+
+# Totals
+
+
+def test_totals_are_left_out():
+    frame = shop()
+    frame["spent"] = frame[GOODS].sum(axis=1).round(2)
+    total = frame.drop(columns="customer no.").sum().round(2)
+    sheet = pd.concat([frame, pd.DataFrame([total])]).astype({"customer no.": object})
+    sheet["customer no."] = [*map(int, frame["customer no."]), "Total"]
+    sheet.to_excel("sheet.xlsx", index=False)
+    done = invoke("fit", "sheet.xlsx", "-k", 3, "-o", "a.csv")
+    assert "row 92 of the sheet is the sum of all other rows" in done.stderr
+    assert "'spent' (the sum of 5 columns, 'coffee' to 'books')" in done.stdout
+    assert "90 rows, 5 features" in done.stdout
+    assert "'customer no.' (looks like ids" in done.stdout
+    printed = done.stdout[done.stdout.index("in Python:") :].splitlines()[1:]
+    space = {}
+    exec("\n".join(line[4:] for line in printed if line.startswith("    ")), space)
+    np.testing.assert_array_equal(space["X"], frame[GOODS])
+    labels = [int(row["cluster"]) for row in read("a.csv")]
+    assert labels == space["model"].labels_.tolist()
+    # Totals of groups, and of all.
+    groups = shop()[GOODS].assign(wine=1.25, beer=shop()["tea"] + 0.5)
+    groups["wine"] += np.arange(90.0)
+    first, last = groups[GOODS[:3]].sum(axis=1), groups.iloc[:, 3:].sum(axis=1)
+    for place, (name, values) in ((3, ("a", first)), (8, ("b", last))):
+        groups.insert(place, name, values.round(2))
+    groups["all"] = (first + last).round(2)
+    groups.to_csv("groups.csv", index=False)
+    left_out = read_table(Request("groups.csv"), missing="error").left_out
+    assert left_out == {
+        "a": "the sum of 3 columns, 'coffee' to 'pastry'",
+        "b": "the sum of 4 columns, 'gifts' to 'beer'",
+        "all": "the sum of 7 columns, 'coffee' to 'beer'",
+    }
+    # What is asked for by name stays.
+    asked = Request("sheet.xlsx", columns=[*GOODS, "spent"])
+    assert read_table(asked, missing="error").names == [*GOODS, "spent"]
+    # Formulas that were saved without their values.
+    sheet.iloc[-1, 1:] = None
+    sheet.to_excel("empty.xlsx", index=False)
+    done = invoke("fit", "empty.xlsx", "-k", 3)
+    assert "row 92 of the sheet, the last one, has no number" in done.stderr
+    assert "90 rows, 5 features" in done.stdout
+
+
+def test_predict_labels_a_total_and_says_what_it_is():
+    frame = shop()
+    frame.to_csv("shop.csv", index=False)
+    good("fit", "shop.csv", "-k", 3, "--id-column", "customer no.", "--save", "m.npz")
+    total = frame.sum().to_frame().T
+    total["customer no."] = "all"
+    pd.concat([frame, total]).to_csv("new.csv", index=False)
+    done = invoke("predict", "m.npz", "new.csv", "-o", "a.csv")
+    said = "warning: Customer no. 'all' is the sum of all other rows: its label means"
+    assert said in done.stderr
+    assert len(read("a.csv")) == 91
+
+
+def random_tables(n_tables):
+    """Yield tables in which nothing adds up, of the kinds that could be taken so."""
+    for seed in range(n_tables):
+        rng = np.random.default_rng(seed)
+        n, p = rng.integers(4, 60), rng.integers(2, 9)
+        few = rng.integers(0, rng.integers(2, 6), (n, p))
+        prices = rng.gamma(0.5, 40, (n, p)).round(2)
+        sparse = (rng.random((n, p)) < 0.15) * rng.integers(1, 9, (n, p))
+        flags = rng.integers(0, 2, (n, p))
+        copies = np.repeat(rng.integers(0, 9, (n, 1)), 2, axis=1)
+        shares = rng.random((n, p)).round(1)
+        tenths = np.repeat(rng.random((n, 1)).round(1), p, axis=1)
+        for table in (few, prices, sparse, flags, copies, shares, tenths):
+            yield table.astype(float)
+
+
+def test_nothing_is_taken_for_a_total_by_chance():
+    for X in random_tables(60):
+        assert total_row(X) is None
+        assert list(total_columns(X)) == []
+
+
+def test_totals_are_found():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n, p = rng.integers(10, 60), rng.integers(3, 9)
+        X = rng.gamma(0.7, 40, (n, p))
+        missing = rng.random((n, p)) < 0.05
+        for parts, totals in (
+            (X.round(2), X.round(2)),
+            (X.round(2), X),  # rounded after it was added up
+            (X.round(), X.round()),
+            (np.where(missing, np.nan, X.round(3)), np.where(missing, 0, X.round(3))),
+            (X, X),
+        ):
+            digits = 15 if parts is X else 3 if np.isnan(parts).any() else 2
+            row = totals.sum(axis=0).round(digits)
+            assert total_row(np.vstack([parts, row])) == n
+            column = totals.sum(axis=1).round(digits)
+            for place in (0, p):
+                (found,) = total_columns(np.insert(parts, place, column, axis=1))
+                assert found.column == place
+                assert len(found.parts) == p
+    # Beside columns that have nothing to do with it.
+    X = rng.gamma(0.7, 40, (30, 4)).round(2)
+    others = rng.normal(size=(30, 2))
+    table = np.column_stack([others, X, X.sum(axis=1)])
+    (found,) = total_columns(table)
+    assert (found.column, found.parts.tolist()) == (6, [2, 3, 4, 5])
+
+
+# What is said once, and with one word
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_doubtful_count_is_told_once():
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.gamma(2.0, size=(120, 6)).round(3))
+    frame.columns = [f"f{j}" for j in range(6)]
+    frame.to_csv("a.csv", index=False)
+    done = invoke("fit", "a.csv", "-k", "auto")
+    assert "eigenvalue" in done.stderr  # the finding, in a warning
+    assert (done.stdout + done.stderr).count("from sign-flipped data") == 1
+
+
+def test_sides_of_a_count_have_the_words_of_the_table():
+    text = good("choose-k", "demo")
+    head = next(x for x in text.splitlines() if x.startswith("clusters"))
+    sides = text[text.index("named by") :].splitlines()[1:]
+    words = {word for line in sides[:8] for word in re.findall("[a-z]+", line)}
+    assert words
+    assert words <= {"directions", *head.split()}
+
+
+def test_python_lines_have_the_options_of_the_model():
+    np.save("a.npy", np.random.default_rng(0).poisson(shop()[GOODS]).astype(float))
+    line = ["fit", "a.npy", "-k", 3, "--whiten", "counts", "--seed", 3]
+    lines = document(*line)["python"]
+    assert lines[-1] == (
+        "model = IhSC(n_clusters=3, random_state=3, whiten='counts').fit(X)"
+    )
+
+
+def test_a_first_column_without_a_name_is_called_as_pandas_calls_it():
+    table = pd.DataFrame(np.random.default_rng(0).gamma(2, size=(30, 3)))
+    table.index += 1  # as write.csv of R has them
+    table.to_csv("a.csv")
+    done = good("fit", "a.csv", "-k", 2)
+    assert "Left out 1 column: 'Unnamed: 0'" in done
+    assert "add --id-column 'Unnamed: 0'" in done
+    good("fit", "a.csv", "-k", 2, "--id-column", "Unnamed: 0", "-o", "l.csv")
+    assert list(pd.read_csv("l.csv")["Unnamed: 0"]) == list(table.index)

@@ -26,8 +26,8 @@ class RowReading:
     id_column: str | None = reading_option("Column with names of rows, for the output.")
     layer: str | None = LAYER
     missing: str = reading_option(
-        "Missing cells: auto (fill them in where the method can, and else leave out "
-        "their rows), fit (fill them in by a low-rank model of the data), zero (an "
+        "Missing cells: auto (as in the fit: fill them in, or take them for 0; a model "
+        "that was fitted to complete rows refuses them), fit (fill them in), zero (an "
         "empty cell means none), drop (leave out their rows), error (refuse them).",
         "auto",
         words=HANDLING,
@@ -56,6 +56,13 @@ class RowReading:
 class Reading(RowReading):
     """The options that say how to read the data."""
 
+    missing: str = reading_option(
+        "Missing cells: auto (fill them in where the method can, and else leave out "
+        "their rows), fit (fill them in by a low-rank model of the data), zero (an "
+        "empty cell means none), drop (leave out their rows), error (refuse them).",
+        "auto",
+        words=HANDLING,
+    )
     columns: list[str] | None = reading_option(
         "Columns to use; all that hold numbers by default. Names with a comma in "
         "double quotes: '\"a,b\",c'.",

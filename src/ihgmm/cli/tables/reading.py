@@ -88,7 +88,7 @@ def read_table(
         missing = "fit" if fills else "drop"
     cells = examine(table)
     refuse_infinity(table, cells)
-    complete = handle_missing(table, request, missing, cells)
+    complete = handle_missing(table, request, missing, cells, fills=fills)
     if complete.X is not table.X and not table.on_disk:
         cells = examine(complete)
     table = leave_out_constants(complete, request, cells)

@@ -120,6 +120,7 @@ class Request:
     fit_label: str | None = None
     fit_ids: str | None = None
     fit_layer: str | None = None  # of the fit, taken if no other one is asked for
+    fit_zero: bool = False  # the fit took missing cells for 0
 
     def fit_columns(self) -> list[str | None]:
         """Return the columns of labels and ids of the fit that are no features."""

@@ -35,6 +35,7 @@ NOT_RUN = {
     "ihgmm reproduce": "takes minutes; tests of experiments run parts",
 }
 READERS = ("customers.csv", "new.csv")
+CELLS = ("cells.h5ad", "new.h5ad")
 """Files that pages take the reader to have."""
 
 WITHOUT_PROMPT = {"tutorial-single-cell.md": "needs scanpy, see below"}
@@ -84,6 +85,13 @@ def test_commands_run(page, tmp_path, monkeypatch):
     for name in READERS:
         with open(name, "w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([header, *lines])
+    if any(name in CELLS for words in RUN[page] for name in words):
+        anndata = pytest.importorskip("anndata")
+        rng = np.random.default_rng(0)
+        counts = rng.poisson(rng.gamma(0.5, 10, (6, 60))[np.arange(240) % 6])
+        for name in CELLS:
+            cells = anndata.AnnData(np.log1p(counts), layers={"counts": counts})
+            cells.write_h5ad(name)
     for words in RUN[page]:
         assert words[0] == "ihgmm", f"{page.name}: say in NOT_RUN why not {words}"
         done = testing.CliRunner().invoke(app, words[1:])

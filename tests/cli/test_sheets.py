@@ -425,3 +425,45 @@ def test_a_first_column_without_a_name_is_called_as_pandas_calls_it():
     assert "add --id-column 'Unnamed: 0'" in done
     good("fit", "a.csv", "-k", 2, "--id-column", "Unnamed: 0", "-o", "l.csv")
     assert list(pd.read_csv("l.csv")["Unnamed: 0"]) == list(table.index)
+
+
+def logged(path, *, layer=True, centred=False):
+    """Write counts of two types as most files have them: logarithms in X."""
+    rng = np.random.default_rng(0)
+    types, depths = np.arange(80) % 2, rng.lognormal(0, 1, (80, 1))
+    counts = rng.poisson(depths * rng.gamma(1, 4, (2, 30))[types]).astype(float)
+    X = np.log1p(counts / counts.sum(axis=1, keepdims=True) * 1e4)
+    X = (X - X.mean(axis=0)) / X.std(axis=0) if centred else X
+    cells = anndata.AnnData(X, uns={"log1p": {}})
+    if layer:
+        cells.layers["counts"] = counts
+    cells.write_h5ad(path)
+
+
+def test_logarithms_in_a_file_of_cells_are_named():
+    logged("a.h5ad")
+    logged("b.h5ad", layer=False)
+    logged("c.h5ad", centred=True)
+    for command in (["fit"], ["choose-k"], ["report", "-o", "r.html"]):
+        k = [] if command == ["choose-k"] else ["-k", 2]
+        shown = invoke(*command[:1], "a.h5ad", *k, *command[1:]).output
+        assert re.search(r"X of a\.h5ad\s+holds\s+logarithms", shown)
+        assert re.search(r"--layer\s+counts\s+--whiten\s+counts", shown)
+    assert re.search(r"--layer\s+LAYER", invoke("fit", "b.h5ad", "-k", 2).output)
+    assert re.search(r"were\s+centred", invoke("fit", "c.h5ad", "-k", 2).output)
+    given = invoke("fit", "a.h5ad", "-k", 2, "--layer", "counts", "--whiten", "counts")
+    assert "logarithms" not in given.output
+
+
+def test_names_of_observations_are_not_taken_for_names_of_clusters():
+    logged("a.h5ad")
+    options = ["-k", 2, "--layer", "counts", "--whiten", "counts", "-o", "l.csv"]
+    good("fit", "a.h5ad", *options)
+    assert list(pd.read_csv("l.csv"))[:2] == ["obs_name", "cluster"]
+    assert read_labels(Path("l.csv")).names == {}
+    table = pd.DataFrame({"name": [f"p{i}" for i in range(60)]})
+    table[["a", "b", "c"]] = np.random.default_rng(0).gamma(2, size=(60, 3))
+    table.to_csv("b.csv", index=False)
+    good("fit", "b.csv", "-k", 2, "--id-column", "name", "-o", "l.csv")
+    assert list(pd.read_csv("l.csv"))[:2] == ["id_name", "cluster"]
+    assert read_labels(Path("l.csv")).names == {}

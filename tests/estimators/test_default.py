@@ -46,13 +46,13 @@ def errors(designs, name, build, seeds):
     ("name", "most"), [("large90-20", 0.005), ("large90-12", 0.02), ("plane", 0.01)]
 )
 def test_noise_does_not_drown_a_large_cluster_or_rays_in_a_plane(designs, name, most):
-    found = errors(designs, name, IhSC, range(4))
+    found = errors(designs, name, IhSC, range(3))
     assert max(rate for rate, _ in found) <= most
     assert {space for _, space in found} == {"projected"}
     # Eigenvectors alone, as in the paper, do not show these clusters.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of noise
-        paper = errors(designs, name, IhSC.paper, range(2))
+        paper = errors(designs, name, IhSC.paper, range(1))
     assert min(rate for rate, _ in paper) > 0.3
 
 
@@ -77,8 +77,9 @@ def test_a_space_can_be_asked_for(space):
 
 
 @both
-@pytest.mark.parametrize("shape", [(1000, 20), (2000, 100)])
-@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize(
+    ("shape", "k"), [((1000, 20), 2), ((1000, 20), 5), ((2000, 100), 3)]
+)
 def test_pure_noise_is_doubted(build, shape, k):
     for seed in range(2):
         X = np.random.default_rng(seed).standard_normal(shape)

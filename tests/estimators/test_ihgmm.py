@@ -118,7 +118,7 @@ def test_criteria(model, sample):
 
 
 def test_bic_finds_the_number_of_clusters():
-    for seed in range(4):
+    for seed in range(2):
         X, _ = make_ihgmm(300, 80, 4, random_state=seed)
         values = [IhGMM(k, random_state=0).fit(X).bic(X) for k in range(2, 7)]
         assert np.argmin(values) + 2 == 4

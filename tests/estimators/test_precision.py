@@ -1,5 +1,7 @@
 """float32 loses nothing: not near the threshold, not over twelve decades."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -19,8 +21,14 @@ def labels_of(X, k, **options):
     return IhSC(k, random_state=0, **options).fit_predict(X)
 
 
-@pytest.mark.parametrize("gram", ["hollow", "cosine", "full", "hetero"])
-@pytest.mark.parametrize("setting", PAPER, ids=str)
+@pytest.mark.parametrize(
+    ("setting", "gram"),
+    [
+        *product(PAPER, ["cosine", "hetero"]),
+        *zip(PAPER, ["full", "hollow", "full"], strict=True),
+    ],
+    ids=str,
+)
 def test_no_more_errors_than_in_float64_near_the_threshold(setting, gram):
     errors = {np.float32: [], np.float64: []}
     for seed in range(6):
@@ -46,7 +54,7 @@ def twelve_decades(seed, n=600, p=50, k=3):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("shape", [(600, 50, 3), (300, 1000, 4), (6000, 40, 5)])
 def test_scales_from_a_millionth_to_a_million(shape, solver, gram, dtype):
-    for seed in range(3):
+    for seed in range(2):
         X, labels, scales = twelve_decades(seed, *shape)
         model = IhSC(shape[2], gram=gram, eigen_solver=solver, random_state=0)
         model.fit(X.astype(dtype))

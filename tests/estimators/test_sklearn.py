@@ -17,7 +17,6 @@ from ihgmm import (
 
 ESTIMATORS = [
     IhSC(),
-    IhSC.paper(),
     IhGMM(),
     PSC(),
     Biwhitener(),

@@ -257,15 +257,23 @@ class Lookup:
 
 MEMORY = (numpy_c, numpy_fortran, csr, csr_matrix, csc)
 DEVICES = (torch_cpu, torch_cuda, cupy, strict)
-SPARSE_DEVICES = (
-    torch_csr, torch_csr_in_parts, torch_csr_cuda, torch_csr_cuda_in_parts, cupy_csr,
-    cupy_csr_in_parts,
-)  # fmt: skip
 STORED = (memory_map, hdf5, hdf5_chunked, zarr, csr_hdf5, csr_zarr, parquet, text)
 DASK = (dask_dense, dask_csr)
-KINDS = (
-    *MEMORY, *DEVICES, *SPARSE_DEVICES, *STORED, *DASK, bare, bare_in_ranges,
-)  # fmt: skip
+# Kinds of a family are of one class, or of one that is made of the other. They differ
+# in how numbers are held and read.
+FAMILIES = (
+    (numpy_c, numpy_fortran),
+    (csr, csr_matrix, csc),
+    *((device,) for device in DEVICES),
+    (torch_csr, torch_csr_in_parts),
+    (torch_csr_cuda, torch_csr_cuda_in_parts),
+    (cupy_csr, cupy_csr_in_parts),
+    (memory_map, hdf5, hdf5_chunked, zarr, parquet, text),
+    (csr_hdf5, csr_zarr),
+    DASK,
+    (bare, bare_in_ranges),
+)
+KINDS = tuple(kind for family in FAMILIES for kind in family)
 
 
 def opened(X, n_bytes=2**15):

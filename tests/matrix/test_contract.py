@@ -1,12 +1,12 @@
 """One contract for every kind of matrix: the answers of NumPy."""
 
 from functools import cache
-from itertools import cycle, islice, product
+from itertools import product
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from array_kinds import FILLED, KINDS, SCALED, STRETCHED, opened
+from array_kinds import FAMILIES, FILLED, KINDS, SCALED, STRETCHED, opened
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import (
@@ -56,15 +56,20 @@ def dtype(request):
     return request.param
 
 
-def alternating(*others):
-    """Return each kind with each option, the types of float by turns."""
-    return [
-        pytest.param(kind, *chosen, dtype, id="-".join(map(name_of, (kind, *chosen))))
-        for i, kind in enumerate(KINDS)
-        for chosen, dtype in zip(
-            product(*others), islice(cycle(TOLERANCE), i % 2, None), strict=False
-        )
-    ]
+def dealt(*options, dtypes=tuple(TOLERANCE)):
+    """Return each kind with some of the options, and each family with all of them.
+
+    What differs inside a family is asked of each kind, in the first part of this file.
+    The types of float come by turns.
+    """
+    cases, every = [], list(product(*options))
+    for number, family in enumerate(FAMILIES):
+        for i in range(max(len(family), len(every))):
+            kind, chosen = family[i % len(family)], every[i % len(every)]
+            dtype = dtypes[(number + i + i // len(family)) % len(dtypes)]
+            label = "-".join(map(name_of, (kind, *chosen)))
+            cases.append(pytest.param(kind, *chosen, dtype, id=label))
+    return cases
 
 
 @pytest.fixture
@@ -227,8 +232,12 @@ def like(A, X):
     return sp.csr_array(X) if A.has_gaps else X
 
 
+PLAIN = [
+    *product(KINDS, ["float64"]),
+    *((family[-1], "float32") for family in FAMILIES),
+]
 OPTIONS = (
-    {},
+    {"refine": True},
     {"gram": "cosine", "eigen_solver": "block"},
     {"gram": "full", "order": "magnitude"},
     {"eigen_solver": "dense", "assign_labels": "cluster_qr"},
@@ -257,13 +266,14 @@ def check_home(found, given):
         assert isinstance(found, np.ndarray)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=name_of)
 @pytest.mark.parametrize(
-    ("dtype", "options"),
-    [("float32", {}), ("float32", {"refine": True}), *product(["float64"], OPTIONS)],
-    ids=str,
+    ("kind", "options", "dtype"),
+    [
+        *(pytest.param(k, {}, t, id=f"{name_of(k)}-{t}") for k, t in PLAIN),
+        *dealt(OPTIONS),
+    ],
 )
-def test_clusters(kind, dtype, options, tmp_path):
+def test_clusters(kind, options, dtype, tmp_path):
     X, _ = numbers(dtype)
     given = kind(X, tmp_path)
     A = opened(given)
@@ -292,7 +302,7 @@ def test_clusters(kind, dtype, options, tmp_path):
         assert_array_equal(opened(given).toarray(), X)
 
 
-@pytest.mark.parametrize(("kind", "dtype"), alternating())
+@pytest.mark.parametrize(("kind", "dtype"), dealt())
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_missing_cells(kind, dtype, tmp_path):
     """NaN is told wherever the data are, and filled in as in NumPy."""
@@ -338,10 +348,11 @@ def odd_fit_of_numpy(has_gaps, *options):
     return IhSC(4, random_state=0, **dict(options)).fit(X, sample_weight=weights)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=name_of)
-@pytest.mark.parametrize("options", [{}, {"outliers": "auto"}], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "options", "dtype"), dealt([{}, {"outliers": "auto"}], dtypes=["float64"])
+)
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_weights_and_outliers(kind, options, tmp_path):
+def test_weights_and_outliers(kind, options, dtype, tmp_path):
     X, weights = odd_rows()
     given = kind(X, tmp_path)
     A = opened(given)
@@ -357,7 +368,7 @@ def test_weights_and_outliers(kind, options, tmp_path):
         if name in names[1:4]:  # outliers have none
             assert_array_equal(np.isnan(figures), strange)
             figures, known = figures[~strange], known[~strange]
-        close(figures, known, "float64", 1e5)
+        close(figures, known, dtype, 1e5)
     check_home(found.embedding_, given)
     assert_array_equal(to_host(found.predict(given)), labels)
 
@@ -372,12 +383,13 @@ def other_fit_of_numpy(make, has_gaps, weighted):
     return model, model.transform(X), model.score(X, sample_weight=weights)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=name_of)
-@pytest.mark.parametrize("make", [PSC, SphericalKMeans], ids=name_of)
-@pytest.mark.parametrize("weighted", [False, True], ids=["alike", "weighted"])
+@pytest.mark.parametrize(
+    ("kind", "make", "weighted", "dtype"),
+    dealt([PSC, SphericalKMeans], [False, True], dtypes=["float32"]),
+)
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_peers(kind, make, weighted, tmp_path):
-    X, weights = numbers("float32")[0], odd_rows()[1]
+def test_peers(kind, make, weighted, dtype, tmp_path):
+    X, weights = numbers(dtype)[0], odd_rows()[1]
     given = kind(X, tmp_path)
     A, model = opened(given), make(4, random_state=0)
     wanted, places, score = other_fit_of_numpy(make, A.has_gaps, weighted)
@@ -387,16 +399,16 @@ def test_peers(kind, make, weighted, tmp_path):
     for name in ("cluster_centers_", "embedding_", "components_"):
         if hasattr(wanted, name):
             figures = to_host(getattr(found, name))
-            assert figures.dtype == np.float32
-            close(figures, getattr(wanted, name), "float32", 1e2)
+            assert figures.dtype == dtype
+            close(figures, getattr(wanted, name), dtype, 1e2)
     for name in ("eigenvalues_", "inertia_"):
         if hasattr(wanted, name):
-            close(getattr(found, name), getattr(wanted, name), "float32", 1e2)
+            close(getattr(found, name), getattr(wanted, name), dtype, 1e2)
     labels = found.predict(given)
     check_home(labels, given)
     assert_array_equal(to_host(labels), wanted.labels_)
     check_home(found.transform(given), given)
-    close(found.transform(given), places, "float32", 1e3)
+    close(found.transform(given), places, dtype, 1e3)
     assert found.score(given, sample_weight=weights) == pytest.approx(score, rel=1e-4)
 
 
@@ -409,7 +421,7 @@ PLACINGS = (
 )
 
 
-@pytest.mark.parametrize(("kind", "options", "dtype"), alternating(PLACINGS))
+@pytest.mark.parametrize(("kind", "options", "dtype"), dealt(PLACINGS))
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_rows_of_the_fit_keep_their_labels(kind, dtype, options, tmp_path):
     X, _ = make_ihgmm(400, 40, 4, separation_constant=0.2, random_state=0)
@@ -423,7 +435,7 @@ def test_rows_of_the_fit_keep_their_labels(kind, dtype, options, tmp_path):
     assert same.mean() > 0.99
 
 
-@pytest.mark.parametrize(("kind", "dtype"), alternating())
+@pytest.mark.parametrize(("kind", "dtype"), dealt())
 def test_mixtures(kind, dtype, tmp_path):
     X, _ = numbers(dtype)
     given = kind(X, tmp_path)
@@ -473,7 +485,7 @@ FIGURES = {
 }
 
 
-@pytest.mark.parametrize(("kind", "question", "dtype"), alternating(FIGURES))
+@pytest.mark.parametrize(("kind", "question", "dtype"), dealt(FIGURES))
 def test_questions(kind, question, dtype, tmp_path):
     X, labels = numbers(dtype)
     A = opened(kind(X, tmp_path))

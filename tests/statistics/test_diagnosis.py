@@ -531,3 +531,14 @@ def test_a_model_stands_for_its_labels(ask, same):
         ask(X, IhSC(3))
     with pytest.raises(TypeError, match="Both arguments are models, IhSC and IhSC"):
         ask(model, model)
+
+
+def test_scales_of_whitened_rows_are_those_of_the_data():
+    rng = np.random.default_rng(0)
+    profiles, kinds = rng.gamma(0.5, size=(3, 100)), np.arange(300) % 3
+    profiles /= profiles.sum(axis=1, keepdims=True)
+    sizes = 2000 * rng.lognormal(0, 1, 300)
+    X = rng.poisson(sizes[:, None] * profiles[kinds])
+    model = IhSC(3, whiten="counts", random_state=0).fit(X)
+    low, high = np.quantile(model.scales_, [0.05, 0.95])
+    assert diagnose(model, X).scale_ratio == pytest.approx(high / low, rel=0.2)

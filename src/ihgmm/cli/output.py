@@ -97,8 +97,9 @@ def write_labels(
     for name, values in asdict(figures).items():
         if values is not None:
             columns[name] = ["" if v != v else f"{v:.6g}" for v in values.tolist()]
-    # A name stands for one column only.
-    heading = f"id_{table.id_name}" if table.id_name in columns else table.id_name
+    # A name stands for one column only, and "name" for that of the cluster.
+    taken = {*columns, "name"}
+    heading = f"id_{table.id_name}" if table.id_name in taken else table.id_name
     rows = zip(table.ids, *columns.values(), strict=True)
     write_csv(path, [heading, *columns], rows)
     remarks = []

@@ -232,6 +232,14 @@ def anndata_layers(path: Path) -> dict[str, str]:
         return there | {name: f"layers/{name}" for name in file.get("layers", ())}
 
 
+def says_logarithms(path: Path) -> bool:
+    """Return whether an AnnData file says that its X holds logarithms."""
+    import h5py  # the file was opened before
+
+    with _explain_damage(path), h5py.File(path, "r") as file:
+        return "uns/log1p" in file
+
+
 class Frame:
     """A data frame in an AnnData file, such as ``obs``.
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from ihgmm.cli.tables.table import Note, Request, Table, quote, quote_all
-from ihgmm.matrix.files import Frame, anndata_layers, near, open_data
+from ihgmm.matrix import Matrix
+from ihgmm.matrix.files import Frame, anndata_layers, near, open_data, says_logarithms
+from ihgmm.numerics.whitening import preparation_of_counts
 
 
 def read_h5ad(path: Path, request: Request, memory: float) -> Table:
@@ -23,6 +25,8 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
     stays = size > memory
     ids, labels, id_name, more = _beside(path, request, X.shape[0])
     notes += more
+    if place == "X":
+        notes += _preparation(path, X, request)
     if stays:
         notes = [Note("The data are read block by block."), *notes]
     member = {"X": "X", "raw/X": "raw.X"}.get(place, f"layers[{layer!r}]")
@@ -61,6 +65,23 @@ def _layer(path: Path, request: Request) -> tuple[str, str, list[Note]]:
     return layer, layers[layer], [Note(f"Took layer {quote(layer)}, as the fit did.")]
 
 
+def _preparation(path: Path, X: Matrix, request: Request) -> list[Note]:
+    """Return a note on X in which cells of a type are no multiples of one pattern."""
+    what = {
+        "logged": f"X of {path} holds logarithms, as its uns says",
+        "centred": f"The columns of X of {path} were centred",
+    }.get(preparation_of_counts(X, says_logarithms(path)) or "")
+    if what is None or request.features is not None:  # which are those of a model
+        return []
+    layers = anndata_layers(path)
+    found = next((each for each in ("counts", "raw") if each in layers), "LAYER")
+    text = (
+        f"{what}: cells of a type are then no multiples of one pattern. If there are "
+        "counts, take them"
+    )
+    return [Note(f"{text}: --layer {found} --whiten counts.", f"{text}.", loud=True)]
+
+
 def _beside(
     path: Path, request: Request, n_rows: int
 ) -> tuple[np.ndarray, np.ndarray | None, str, list[Note]]:
@@ -83,7 +104,7 @@ def _beside(
     id_name = request.ids or "row"
     if ids is None and frame.index is not None:
         ids = frame.read(frame.index)
-        id_name = "name" if frame.index == "_index" else frame.index
+        id_name = "obs_name" if frame.index == "_index" else frame.index
     for values in (labels, ids):
         if values is not None and len(values) != n_rows:
             raise ValueError(

@@ -420,10 +420,9 @@ def _parse_text(
 
     parse = _parse_options(delimiter)
     nulls = [*pa.csv.ConvertOptions().null_values, *MISSING]
-    cells = {
-        "null_values": nulls,
-        "column_types": dict.fromkeys(kept or (), pa.string()),
-    }
+    # A first column without a name is asked for by the name that it gets.
+    as_text = [*(kept or ()), *[""] * ("Unnamed: 0" in (kept or ()))]
+    cells = {"null_values": nulls, "column_types": dict.fromkeys(as_text, pa.string())}
     # A megabyte is parsed together; but a column has a cost of its own, so that wide
     # rows go by the many, and a cell may be longer.
     reading = {"encoding": "utf8", "block_size": LARGEST_BLOCK if is_wide else 2**20}

@@ -54,11 +54,11 @@ def predict(
 
     Columns are found by name, in any order, and prepared as they were for the fit.
     Columns that the model does not know are left out. Missing cells are handled as in
-    the fit, but no row is left out unless you ask for it. Ids and known labels come from
-    the columns that the fit used, if DATA has them; name others with --id-column and
-    --label-column. The labels file has the columns of ihgmm fit; names of clusters are
-    those that the fit was given, or those of --names. Certainty is judged by
-    the other rows of DATA, and stays empty if there are fewer than ten rows for each
+    the fit, but no row is left out unless you ask for it. Ids and known labels come
+    from the columns that the fit used, if DATA has them; name others with --id-column
+    and --label-column. The labels file has the columns of ihgmm fit; names of clusters
+    are those that the fit was given, or those of --names. Certainty is judged by the
+    other rows of DATA, and stays empty if there are fewer than ten rows for each
     cluster.
 
     [bold]Examples[/]
@@ -88,6 +88,7 @@ def predict(
         ids=rows.id_column,
         features=None if columns is None else list(columns),
         layer=rows.layer,
+        sheet=rows.sheet,
         fit_label=saved.label_column,
         fit_ids=saved.id_column,
         fit_layer=saved.layer,

@@ -18,8 +18,8 @@ def handle_missing(
 ) -> Table:
     """Refuse missing cells, fill them in, or leave out the rows that have them.
 
-    ``handling`` is one of :data:`HANDLING` but ``"auto"``. Messages advise to have cells
-    filled in if the method ``fills`` them.
+    ``handling`` is one of :data:`HANDLING` but ``"auto"``. Messages advise to have
+    cells filled in if the method ``fills`` them.
     """
     source, rows, gaps = request.source, cells.incomplete, cells.gaps
     n, count = len(rows), int(rows.sum())
@@ -62,12 +62,10 @@ def handle_missing(
         what = f"Left out {share} with missing cells, {where}."
         text = f"{what} To keep more rows, add {listed([*cure, *remedies], 'or')}."
         note = Note(text, what, loud=True)
-    labels = None if table.labels is None else table.labels[~rows]
-    X = table.X.keep(np.flatnonzero(~rows)) if table.on_disk else table.X[~rows]
-    kept = {"X": X, "ids": table.ids[~rows], "labels": labels}
     select = "X.dropna()" if table.is_mixed else "X[(X == X).all(axis=1)]"
     lines = (*table.python, f"X = {select}") if table.python else ()
-    return replace(table, **kept, notes=[*table.notes, note], python=lines)
+    kept = table.keep_rows(np.flatnonzero(~rows))
+    return replace(kept, notes=[*table.notes, note], python=lines)
 
 
 def _with_zeros(table: Table, cells: Cells, *, as_fit: bool) -> Table:

@@ -64,6 +64,7 @@ class SavedModel(NamedTuple):
     id_column: str | None = None  # that held names of rows
     label_column: str | None = None  # that held known labels
     layer: str | None = None  # of an AnnData file, that held the data
+    empty_is_zero: bool = False  # missing cells of the data were taken for 0
     cluster_names: list[str] | None = None  # "" for a cluster that has none
 
 
@@ -185,6 +186,7 @@ def save_model(
     id_column: str | None = None,
     label_column: str | None = None,
     layer: str | None = None,
+    empty_is_zero: bool = False,
     cluster_names: Sequence[str] | None = None,
 ) -> None:
     """Write a fitted model to a file, whole or not at all.
@@ -204,6 +206,9 @@ def save_model(
     layer : str, optional
         The layer of an AnnData file that held the data, which ``ihgmm predict`` then
         takes.
+    empty_is_zero : bool, default=False
+        Whether missing cells of the data were taken for 0 before the fit, which ``ihgmm
+        predict`` then does with those of new data.
     cluster_names : sequence of str, optional
         A name for each cluster, in the order of ``cluster_centers_``, which ``ihgmm
         predict`` then writes beside the numbers; ``""`` for a cluster without one.
@@ -264,6 +269,7 @@ def save_model(
         "id_column": id_column,
         "label_column": label_column,
         "layer": layer,
+        "empty_is_zero": empty_is_zero,
         "cluster_names": None if cluster_names is None else [*cluster_names],
         "placement": placement,
         "preparation": preparation,
@@ -638,6 +644,8 @@ def _check_header(header: dict[str, Any]) -> Layout:
         what = "layer" if key == "layer" else "column"
         text = f"{key} is {column!r}; the name of a {what} is text."
         _require(column is None or isinstance(column, str), text)
+    zero = header.get("empty_is_zero", False)
+    _require(type(zero) is bool, f"empty_is_zero={zero!r} is no bool.")
     parameters, numbers = header.get("parameters"), header.get("numbers")
     if not isinstance(parameters, dict) or not isinstance(numbers, dict):
         raise StorageError("its parameters or numbers are missing.")
@@ -751,7 +759,7 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
     if header.get("feature_names") is not None:
         steps[0].feature_names_in_ = np.array(header["feature_names"], dtype=object)
     whole = model if scaler is None else make_pipeline(*steps)
-    told = {key: header.get(key) for key in SavedModel._fields if key != "model"}
+    told = {key: header[key] for key in SavedModel._fields[1:] if key in header}
     return SavedModel(whole, **told)
 
 

@@ -120,7 +120,7 @@ def test_compare(folder):
     assert found["preference"] == "surer"
     assert found["expected_errors"] == pytest.approx([0.2, 0.05])
     write_labels(folder / "bad.csv", ids(60), one, certainty=["high"] * 60)
-    assert "bad.csv: column 'certainty': could not" in fail(
+    assert "bad.csv: column 'certainty' holds 'high' in row 1; give numbers" in fail(
         "compare", "bad.csv", "one.csv"
     )
     # Names of clusters, and a file without ids.

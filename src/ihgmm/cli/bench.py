@@ -103,7 +103,8 @@ def _draw_or_read(data: str, reading: Reading, screen: Screen, seed: int) -> Tab
         if reading.missing == "fit":
             raise ValueError(
                 "--missing fit: k-means and others cannot fill cells in; give "
-                "--missing drop, to compare all methods on the same rows."
+                "--missing drop, to compare all methods on the same rows, or --missing "
+                "zero if an empty cell means none."
             )
         return reading.load(data, screen, fills=False)
     reading.request(data).refuse_names()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ihgmm._checks import check_choice
-from ihgmm.cli.options import LAYER, reading_option
+from ihgmm.cli.options import LAYER, SHEET, reading_option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.missing import HANDLING
 from ihgmm.cli.tables.preparation import PREPARATIONS, prepare
@@ -25,9 +25,10 @@ class RowReading:
     )
     id_column: str | None = reading_option("Column with names of rows, for the output.")
     layer: str | None = LAYER
+    sheet: str | None = SHEET
     missing: str = reading_option(
-        "Missing cells: auto (fill them in where the method can, and else leave out "
-        "their rows), fit (fill them in by a low-rank model of the data), zero (an "
+        "Missing cells: auto (as in the fit: fill them in, or take them for 0; a model "
+        "that was fitted to complete rows refuses them), fit (fill them in), zero (an "
         "empty cell means none), drop (leave out their rows), error (refuse them).",
         "auto",
         words=HANDLING,
@@ -56,6 +57,13 @@ class RowReading:
 class Reading(RowReading):
     """The options that say how to read the data."""
 
+    missing: str = reading_option(
+        "Missing cells: auto (fill them in where the method can, and else leave out "
+        "their rows), fit (fill them in by a low-rank model of the data), zero (an "
+        "empty cell means none), drop (leave out their rows), error (refuse them).",
+        "auto",
+        words=HANDLING,
+    )
     columns: list[str] | None = reading_option(
         "Columns to use; all that hold numbers by default. Names with a comma in "
         "double quotes: '\"a,b\",c'.",
@@ -96,7 +104,7 @@ class Reading(RowReading):
         """Return what is asked of the columns of the data."""
         columns, dropped = _names(self.columns), _names(self.drop_columns)
         beside = (self.label_column, self.id_column)
-        return Request(data, *beside, columns, dropped, layer=self.layer)
+        return Request(data, *beside, columns, dropped, self.layer, self.sheet)
 
 
 def _names(lists: Sequence[str] | None) -> list[str]:

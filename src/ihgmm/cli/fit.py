@@ -73,6 +73,7 @@ def fit(
             id_column=reading.id_column,
             label_column=reading.label_column,
             layer=reading.layer,
+            empty_is_zero=reading.missing == "zero",
             cluster_names=called,
         )
     with screen.working("describing"):

@@ -11,6 +11,7 @@ from ihgmm.cli.output import is_like_a_formula
 from ihgmm.cli.screen import print_warning
 from ihgmm.cli.tables.reading import load_text
 from ihgmm.cli.tables.table import Table, quote, quote_all
+from ihgmm.matrix.delimited import number_style
 from ihgmm.matrix.files import near
 
 
@@ -20,7 +21,28 @@ class Labels(NamedTuple):
     ids: list[str]
     clusters: list[str]
     names: dict[str, str]  # of clusters that have one
-    certainty: list[float]  # NaN where the file has none
+    path: Path
+    certainty_cells: list[str]  # as they are written; empty where the file has none
+
+    @property
+    def certainty(self) -> list[float]:
+        """The certainty of each row, NaN where the file has none."""
+        import pyarrow as pa
+
+        cells = [cell.strip() or None for cell in self.certainty_cells]
+        column = pa.array(cells, pa.string())
+        # No certainty has thousands, so that a comma is a decimal one.
+        comma = any("," in cell for cell in self.certainty_cells)
+        style, n_numbers = number_style(column, "," if comma else ".")
+        if n_numbers < len(column) - column.null_count:
+            bad = style.matches(column).to_pylist().index(False)
+            raise ValueError(
+                f"{self.path}: column 'certainty' holds {quote(cells[bad])} in row "
+                f"{bad + 1}; give numbers from 0 to 1, or leave the column out."
+            )
+        return [
+            float("nan") if v is None else v for v in style.numbers(column).to_pylist()
+        ]
 
     def called(self, cluster: str) -> str:
         """Return a cluster by its number, and its name where it has one."""
@@ -31,6 +53,8 @@ class Labels(NamedTuple):
 
 def read_labels(path: Path) -> Labels:
     """Read a file that has the column ``cluster``, and the id of each row first."""
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file; ihgmm fit -o writes labels files.")
     columns = load_text(path)
     head, n = list(columns), len(next(iter(columns.values()), ()))
     if "cluster" not in columns or n == 0:
@@ -44,12 +68,7 @@ def read_labels(path: Path) -> Labels:
         ids = [_as_it_was(cell) for cell in columns[head[0]]]
     named = [_as_it_was(cell).strip() for cell in columns.get("name", [""] * n)]
     names = {k: name for k, name in zip(clusters, named, strict=True) if name}
-    try:
-        cells = columns.get("certainty", [""] * n)
-        certainty = [float(cell.strip() or "nan") for cell in cells]
-    except ValueError as error:
-        raise ValueError(f"{path}: column 'certainty': {error}.") from None
-    return Labels(ids, clusters, names, certainty)
+    return Labels(ids, clusters, names, path, columns.get("certainty", [""] * n))
 
 
 class ClusterNames(NamedTuple):

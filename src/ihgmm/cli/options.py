@@ -55,6 +55,10 @@ LAYER = reading_option(
     "Layer of an H5AD file to use, such as counts; raw for its raw data, and X, which "
     "is the default."
 )
+SHEET = reading_option(
+    "Sheet of an XLSX file to use; by default the first that has two columns of "
+    "numbers."
+)
 # Names of options that commands declare in words of their own.
 N_CLUSTERS = "-k --n-clusters"
 N_SAMPLES = "-n --n-samples"

@@ -13,6 +13,7 @@ from ihgmm.cli.options import (
     N_CLUSTERS,
     N_FEATURES,
     N_SAMPLES,
+    SHEET,
     argument,
     option,
 )
@@ -21,6 +22,7 @@ from ihgmm.cli.spelling import in_shell
 from ihgmm.cli.tables.memory import free_memory
 from ihgmm.cli.tables.reading import open_table
 from ihgmm.cli.tables.table import Request
+from ihgmm.cli.tables.totals import leave_out_total_columns
 from ihgmm.matrix import as_matrix
 
 
@@ -39,13 +41,14 @@ class Shape:
         "Type of the numbers: float32, float64. Default: that of DATA, or float32."
     )
     layer: str | None = LAYER
+    sheet: str | None = SHEET
 
     def facts(self, data: str | None, screen: Screen) -> dict[str, Any]:
         """Return what a plan has to know about the data."""
         given = {key: value for key, value in asdict(self).items() if value is not None}
-        layer = given.pop("layer", None)
-        if data is None and layer is not None:
-            raise ValueError(f"--layer {layer}: there is no DATA to have layers.")
+        parts = {part: given.pop(part) for part in ("layer", "sheet") if part in given}
+        for part, name in parts.items() if data is None else ():
+            raise ValueError(f"--{part} {name}: there is no DATA to have {part}s.")
         if data is None:
             for key, text in (("n_samples", "-n"), ("n_features", "-p")):
                 if key not in given:
@@ -59,7 +62,8 @@ class Shape:
                 )
         with screen.working(f"looking at {data}"):
             # No more memory than none: what can stay on disk does.
-            table = open_table(Request(data, layer=layer), memory=0)
+            request = Request(data, **parts)
+            table = leave_out_total_columns(open_table(request, memory=0), request)
         X = as_matrix(table.X)
         n, p = X.shape
         found = {"n_samples": n, "n_features": p, "dtype": str(X.dtype)}

@@ -53,11 +53,12 @@ def predict(
     """Label the rows of DATA with a saved model.
 
     Columns are found by name, in any order, and prepared as they were for the fit.
-    Columns that the model does not know are left out. Ids and known labels come from
-    the columns that the fit used, if DATA has them; name others with --id-column and
-    --label-column. The labels file has the columns of ihgmm fit; names of clusters are
-    those that the fit was given, or those of --names. Certainty is judged by
-    the other rows of DATA, and stays empty if there are fewer than ten rows for each
+    Columns that the model does not know are left out. Missing cells are handled as in
+    the fit, but no row is left out unless you ask for it. Ids and known labels come
+    from the columns that the fit used, if DATA has them; name others with --id-column
+    and --label-column. The labels file has the columns of ihgmm fit; names of clusters
+    are those that the fit was given, or those of --names. Certainty is judged by the
+    other rows of DATA, and stays empty if there are fewer than ten rows for each
     cluster.
 
     [bold]Examples[/]
@@ -77,7 +78,8 @@ def predict(
     if rows.missing == "fit" and estimator.missing != "fit":
         raise ValueError(
             f"--missing fit: {model} was fitted without it and cannot fill cells in; "
-            "fit it with --missing fit, or give --missing drop."
+            "fit it with --missing fit, or give --missing zero if an empty cell means "
+            "none, or --missing drop to leave those rows out."
         )
     columns = getattr(fitted, "feature_names_in_", None)
     request = Request(
@@ -86,15 +88,20 @@ def predict(
         ids=rows.id_column,
         features=None if columns is None else list(columns),
         layer=rows.layer,
+        sheet=rows.sheet,
         fit_label=saved.label_column,
         fit_ids=saved.id_column,
         fit_layer=saved.layer,
+        fit_zero=saved.empty_is_zero,
     )
     with screen.working(f"reading {data}"):
-        # Rows are not left out unless it is asked for.
-        fills = "fit" if estimator.missing == "fit" else "error"
-        missing = fills if rows.missing == "auto" else rows.missing
-        table = read_table(request, missing=missing, memory=rows.memory_bytes)
+        fills, missing = estimator.missing == "fit", rows.missing
+        if missing == "auto":  # rows are not left out unless it is asked for
+            as_fit = "zero" if saved.empty_is_zero else "error"
+            missing = "fit" if fills else as_fit
+        table = read_table(
+            request, missing=missing, memory=rows.memory_bytes, fills=fills
+        )
     n, p = table.X.shape
     if p != fitted.n_features_in_:
         nameless = "has no names for them" if columns is None else "finds them by name"

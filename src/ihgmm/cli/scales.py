@@ -52,7 +52,8 @@ def scales(
     if reading.missing == "fit":
         raise ValueError(
             "--missing fit: cells that are filled in have no noise of their own, which "
-            "the test compares scales with; give --missing drop."
+            "the test compares scales with; give --missing drop, or --missing zero if "
+            "an empty cell means none."
         )
     table = reading.load(data, screen, fills=False)
     with screen.working("testing"):

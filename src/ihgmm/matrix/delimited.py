@@ -8,12 +8,14 @@ two cores. Whoever wants many passes writes the table to Parquet once.
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from ihgmm.matrix.stored import BadCellError, Stored, unchanged
 MISSING = ("?", "-", "None", "none", "missing")
 # How files in UTF-16 begin, which spreadsheets call Unicode text.
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
+BOM = b"\xef\xbb\xbf"  # of UTF-8
 # The most bytes that pyarrow parses together.
 LARGEST_BLOCK = 2**31 - 1
 # What stands between cells, by the suffix of a file.
@@ -79,6 +82,7 @@ class Layout:
     begin: int  # the byte at which the first row of data begins
     row_bytes: int  # of the first rows, on average
     decimal_point: str = "."
+    n_titles: int = 0  # lines above the names
 
 
 def layout_of(path: str | os.PathLike[str]) -> Layout:
@@ -86,21 +90,24 @@ def layout_of(path: str | os.PathLike[str]) -> Layout:
     with open(path, "rb") as file:
         start = file.read(2**20)
         _refuse_encodings(path, start)
-        bom = 3 if start.startswith(b"\xef\xbb\xbf") else 0
+        bom = 3 if start.startswith(BOM) else 0
         suffix = Path(path).suffix.lower()
-        delimiter = choose_delimiter(start[bom:].lstrip().partition(b"\n")[0], suffix)
-        header, ends = _first_rows(file, bom, delimiter, path)
+        delimiter, n_titles = find_header(start, suffix)
+        lines = start.splitlines(keepends=True)[:n_titles]
+        top = max(bom, sum(map(len, lines)))
+        header, ends = _first_rows(file, top, delimiter, path)
         if len(ends) == 0:
             raise ValueError(f"{path} is empty.")
-        names = _names(header[: ends[0] - bom], delimiter, path)
-        begin = bom
+        names = _names(header[: ends[0] - top], delimiter, path)
+        begin = top
         if all(is_number(name) for name in names):
             names = place_names(len(names))
         else:
             names, begin = unique_names(names), int(ends[0])
         rows, ends = _first_rows(file, begin, delimiter, path)
+    row_bytes = max(1, len(rows) // max(1, len(ends)))
     layout = Layout(
-        os.fspath(path), delimiter, names, begin, max(1, len(rows) // max(1, len(ends)))
+        os.fspath(path), delimiter, names, begin, row_bytes, n_titles=n_titles
     )
     if delimiter != ";" or len(ends) == 0:
         return layout
@@ -116,7 +123,7 @@ def layout_of(path: str | os.PathLike[str]) -> Layout:
 def first_rows(
     path: str | os.PathLike[str], layout: Layout, n_bytes: int = 2**23
 ) -> bytes:
-    """Return the header, if there is one, and whole rows, of about so many bytes."""
+    """Return titles and header, if there are such, and rows of about so many bytes."""
     with open(path, "rb") as file:
         header = file.read(layout.begin)
         return (
@@ -124,13 +131,56 @@ def first_rows(
         )
 
 
-def choose_delimiter(line: bytes, suffix: str) -> str:
-    """Return ``";"`` or a tab where the first line has more of them than of the usual.
+class Header(NamedTuple):
+    """Where the names of the columns are."""
 
-    Names may have commas in them, as in ``revenue, EUR``.
+    delimiter: str  # between them
+    n_titles: int  # lines above them
+
+
+def find_header(start: bytes, suffix: str) -> Header:
+    """Return where the names of the columns are in a file that begins so.
+
+    They are in the first line, or below titles. ``";"`` or a tab stands between them
+    where there are more of those than of what is usual: names may have commas in them,
+    as in ``revenue, EUR``.
     """
+    # Ends of lines and what stands between cells are the same bytes in all encodings.
+    start = start[: 2**16].removeprefix(BOM)
+    lines = [line.decode("latin-1") for line in start.splitlines()]
+    if len(start) > 2**15:  # the last line may be cut off
+        lines = lines[:-1] or lines
+    first = next((line for line in lines if line.strip()), "")
     usual = DELIMITERS.get(suffix, ",")
-    return max((usual, ";", "\t"), key=lambda word: line.count(word.encode()))
+    delimiters = dict.fromkeys((usual, ";", "\t"))
+    likely = max(delimiters, key=first.count)
+    tried = []
+    for delimiter in delimiters:
+        reader = csv.reader(lines, delimiter=delimiter)
+        # Titles are few.
+        numbered = [(row, reader.line_num) for row in islice(reader, 12)]
+        rows = [row for row, _ in numbered]
+        place = n_title_rows(rows)
+        widths = [len(row) for row in rows[place:] if row][:2]
+        whole = len(widths) == 2 and widths[0] == widths[1] > 1
+        n_titles = numbered[place - 1][1] if place else 0
+        # Names have as many cells as the row below them.
+        tried.append((not whole, place, delimiter != likely, delimiter, n_titles))
+    odd, place, _, delimiter, n_titles = min(tried)
+    return Header(likely, 0) if odd or not place else Header(delimiter, n_titles)
+
+
+def n_title_rows(rows: Sequence[Sequence[Any]]) -> int:
+    """Return how many of the first rows are titles, above the names of the columns.
+
+    A title has one cell, and names of columns have several, of which one at least is no
+    number.
+    """
+    for place, row in enumerate(rows[:-1]):
+        filled = [str(cell) for cell in row if cell is not None and str(cell).strip()]
+        if len(filled) > 1:
+            return 0 if all(map(is_number, filled)) else place
+    return 0
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

@@ -22,9 +22,21 @@ class Origin:
     phrases: Sequence[str] = ()  # such as "as UTF-16", to be told
     decimal_point: str = "."
     is_typed: bool = False  # text is text, even if it looks like numbers
-    # Where people find the first row in the file, and in what words.
-    first_place: int = 1
+    # Where people find each row in the file, from 1 if None, and in what words.
+    places: np.ndarray | None = None
     place_words: str = "row {}"
+
+    def place(self, row: int) -> str:
+        """Return where people find a row."""
+        number = row + 1 if self.places is None else self.places[row]
+        return self.place_words.format(number)
+
+    def keep(self, rows: np.ndarray, n_rows: int) -> Origin:
+        """Return the origin of some of the rows, of which there are so many."""
+        places = np.arange(1, n_rows + 1) if self.places is None else self.places
+        gone = np.setdiff1d(np.arange(n_rows), rows).tolist()
+        python = f"{self.python}.drop(index={gone})" if gone else self.python
+        return replace(self, python=python, places=places[rows])
 
 
 def choose_columns(arrow: Any, request: Request, origin: Origin) -> Table:
@@ -88,7 +100,7 @@ def choose_columns(arrow: Any, request: Request, origin: Origin) -> Table:
         list(used),
         notes,
         is_mixed=True,
-        first_place=origin.first_place,
+        places=origin.places,
         place_words=origin.place_words,
         left_out=left_out,
         python=_python(origin.python, names, numbers, used),
@@ -183,7 +195,7 @@ def _judge_text(name: str, column: Any, origin: Origin) -> _Judged:
     is_bad = pc.or_(pc.invert(style.matches(cells)), origin.is_typed)
     row = pc.index(is_bad, True).as_py()
     cell = quote(cells[row].as_py())
-    first = f"{cell} in {origin.place_words.format(row + origin.first_place)}"
+    first = f"{cell} in {origin.place(row)}"
     what = f"{n_bad:,} of {n_cells:,} cells that are not numbers, the first is {first}"
     # Beyond one cell in ten text is no slip: such columns hold codes (12A), or answers.
     if 10 * n_bad <= n_cells:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ihgmm._text import counted, percent
+from ihgmm._text import counted, listed, percent
 from ihgmm.cli.tables.cells import Cells
 from ihgmm.cli.tables.table import Note, Request, Table, quote
 
@@ -14,11 +14,12 @@ HANDLING = ("auto", "fit", "zero", "drop", "error")
 
 
 def handle_missing(
-    table: Table, request: Request, handling: str, cells: Cells
+    table: Table, request: Request, handling: str, cells: Cells, *, fills: bool
 ) -> Table:
     """Refuse missing cells, fill them in, or leave out the rows that have them.
 
-    ``handling`` is one of :data:`HANDLING` but ``"auto"``.
+    ``handling`` is one of :data:`HANDLING` but ``"auto"``. Messages advise to have
+    cells filled in if the method ``fills`` them.
     """
     source, rows, gaps = request.source, cells.incomplete, cells.gaps
     n, count = len(rows), int(rows.sum())
@@ -34,40 +35,40 @@ def handle_missing(
         note = Note(hint, text, loud=part > 0.2)
         return replace(table, notes=[*table.notes, note], has_missing=True)
     if handling == "zero":
-        return _with_zeros(table, cells)
+        return _with_zeros(table, cells, as_fit=request.fit_zero)
     missing = None if table.on_disk else np.isnan(table.X)
-    cure = None
+    cure: list[str] = []
     # A model has its columns: none can be left out, nor can one without a name.
     if not (missing is None or table.names is None or request.features):
         cure = _cure(table.names, missing, blamed)
-    remedy = "" if cure is None else f", {cure}"
+    remedies = ["--missing zero if an empty cell means none"]
+    if fills:
+        remedies.insert(0, "--missing fit to have them filled in")
     if handling == "error":
+        drop = "--missing drop to leave those rows out"
         raise ValueError(
             f"{source}: {count:,} of {n:,} rows have missing cells, {where}; the first "
-            f"is in {table.place(int(rows.argmax()))}. Add --missing fit to have them "
-            f"filled in, --missing drop to leave those rows out{remedy}."
+            f"is in {table.place(int(rows.argmax()))}. Add "
+            f"{listed([*remedies, drop, *cure], 'or')}."
         )
     if count == n:
         raise ValueError(
-            f"{source}: every row has a missing cell, {where}. Add --missing fit to "
-            f"have them filled in{remedy}."
+            f"{source}: every row has a missing cell, {where}. Add "
+            f"{listed([*remedies, *cure], 'or')}."
         )
     note = Note(f"Left out {counted(count, 'row')} with missing cells.")
     if count > 0.2 * n:  # so many that results may not speak for the data
         share = f"{count:,} of {n:,} rows ({count / n:.0%})"
         what = f"Left out {share} with missing cells, {where}."
-        other = "" if cure is None else f"add {cure}, or "
-        text = f"{what} To keep more rows, {other}take --missing fit."
+        text = f"{what} To keep more rows, add {listed([*cure, *remedies], 'or')}."
         note = Note(text, what, loud=True)
-    labels = None if table.labels is None else table.labels[~rows]
-    X = table.X.keep(np.flatnonzero(~rows)) if table.on_disk else table.X[~rows]
-    kept = {"X": X, "ids": table.ids[~rows], "labels": labels}
     select = "X.dropna()" if table.is_mixed else "X[(X == X).all(axis=1)]"
     lines = (*table.python, f"X = {select}") if table.python else ()
-    return replace(table, **kept, notes=[*table.notes, note], python=lines)
+    kept = table.keep_rows(np.flatnonzero(~rows))
+    return replace(kept, notes=[*table.notes, note], python=lines)
 
 
-def _with_zeros(table: Table, cells: Cells) -> Table:
+def _with_zeros(table: Table, cells: Cells, *, as_fit: bool) -> Table:
     """Return the table with 0 in the place of missing cells."""
     if table.on_disk:
         raise ValueError(
@@ -75,7 +76,8 @@ def _with_zeros(table: Table, cells: Cells) -> Table:
             "--memory, or write the zeros to the file."
         )
     X = np.where(np.isnan(table.X), 0.0, table.X)
-    note = Note(f"Took {counted(int(cells.gaps.sum()), 'missing cell')} for 0.")
+    count = counted(int(cells.gaps.sum()), "missing cell")
+    note = Note(f"Took {count} for 0{', as the fit did' * as_fit}.")
     fill = "X.fillna(0)" if table.is_mixed else "np.nan_to_num(X)"
     lines = (*table.python, f"X = {fill}") if table.python else ()
     return replace(table, X=X, notes=[*table.notes, note], python=lines)
@@ -96,7 +98,7 @@ def _places(
     return f"the most of them in columns {', '.join(counts)}", worst
 
 
-def _cure(names: list[str], missing: np.ndarray, blamed: np.ndarray) -> str | None:
+def _cure(names: list[str], missing: np.ndarray, blamed: np.ndarray) -> list[str]:
     """Return the option that leaves few incomplete rows, if one does."""
     before = int(missing.any(axis=1).sum())
     # All columns that are named must mend all rows; the worst alone, half of them.
@@ -108,7 +110,7 @@ def _cure(names: list[str], missing: np.ndarray, blamed: np.ndarray) -> str | No
         named = ", ".join(quote(names[j]) for j in columns)
         option = f"--drop-columns to leave out {named}"
         if incomplete == 0:
-            return option
+            return [option]
         remain = "row remains" if incomplete == 1 else "rows remain"
-        return f"{option} (then {incomplete:,} {remain} incomplete)"
-    return None
+        return [f"{option} (then {incomplete:,} {remain} incomplete)"]
+    return []

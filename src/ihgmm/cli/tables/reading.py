@@ -42,7 +42,8 @@ from ihgmm.matrix.delimited import (
     LARGEST_BLOCK,
     MISSING,
     UTF16,
-    choose_delimiter,
+    Header,
+    find_header,
     first_rows,
     is_number,
     layout_of,
@@ -52,9 +53,9 @@ from ihgmm.matrix.delimited import (
 from ihgmm.matrix.files import open_data
 
 Reader = Callable[[Path, Request, float], Table]
-# Takes a path and the columns whose cells stay as they are written, None for all;
-# returns a table of pyarrow.
-Loader = Callable[[Path, Collection[str] | None], tuple[Any, Origin]]
+# Takes a path and what is asked of the columns, of which some stay as they are written,
+# all of them if it is None; returns a table of pyarrow.
+Loader = Callable[[Path, Request | None], tuple[Any, Origin]]
 STANDARD_INPUT = "-"  # what stands for it where a file is named
 # How files begin that are told by it. Archives are told by what is in them.
 STARTS = {
@@ -88,7 +89,7 @@ def read_table(
         missing = "fit" if fills else "drop"
     cells = examine(table)
     refuse_infinity(table, cells)
-    complete = handle_missing(table, request, missing, cells)
+    complete = handle_missing(table, request, missing, cells, fills=fills)
     if complete.X is not table.X and not table.on_disk:
         cells = examine(complete)
     table = leave_out_constants(complete, request, cells)
@@ -105,6 +106,7 @@ def open_table(request: Request, memory: float | None = None) -> Table:
         return _read(path, request, memory)
     request.refuse_names()
     request.refuse_layer()
+    request.refuse_sheet()
     return request.order(_built_in(request.source))
 
 
@@ -156,6 +158,8 @@ def _read(path: Path, request: Request, memory: float) -> Table:
     reader = _reader(path)
     if reader is not read_h5ad:
         request.refuse_layer()
+    if LOADERS.get(_suffix(path)) is not _load_sheet:
+        request.refuse_sheet()
     return reader(path, request, memory)
 
 
@@ -298,7 +302,7 @@ def _read_parquet(path: Path, request: Request, memory: float) -> Table:
     )
 
 
-def _load_parquet(path: Path, kept: Collection[str] | None) -> tuple[Any, Origin]:
+def _load_parquet(path: Path, request: Request | None) -> tuple[Any, Origin]:
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -310,11 +314,11 @@ def _load_parquet(path: Path, kept: Collection[str] | None) -> tuple[Any, Origin
 
 def _read_whole(path: Path, request: Request, memory: float) -> Table:
     """Read a table with named columns into memory."""
-    arrow, origin = LOADERS[_suffix(path)](path, request.beside())
+    arrow, origin = LOADERS[_suffix(path)](path, request)
     return choose_observations(arrow, request, origin)
 
 
-def _load_json_lines(path: Path, kept: Collection[str] | None) -> tuple[Any, Origin]:
+def _load_json_lines(path: Path, request: Request | None) -> tuple[Any, Origin]:
     import pyarrow as pa
     import pyarrow.json
 
@@ -325,9 +329,9 @@ def _load_json_lines(path: Path, kept: Collection[str] | None) -> tuple[Any, Ori
     return arrow, Origin(f"pd.read_json({str(path)!r}, lines=True)")
 
 
-def _load_sheet(path: Path, kept: Collection[str] | None) -> tuple[Any, Origin]:
+def _load_sheet(path: Path, request: Request | None) -> tuple[Any, Origin]:
     with explain_damage(path, *SHEET_ERRORS):
-        return load_sheet(path)
+        return load_sheet(path, None if request is None else request.sheet)
 
 
 def _read_text(path: Path, request: Request, memory: float) -> Table:
@@ -336,10 +340,11 @@ def _read_text(path: Path, request: Request, memory: float) -> Table:
     return _read_whole(path, request, memory)
 
 
-def _load_text(path: Path, kept: Collection[str] | None) -> tuple[Any, Origin]:
+def _load_text(path: Path, request: Request | None) -> tuple[Any, Origin]:
     """Read a CSV or TSV file in UTF-8, UTF-16, or as old spreadsheets encode it."""
     import pyarrow as pa
 
+    kept = None if request is None else request.beside()
     start = _content(path, 2**16)  # a file without line ends is not read whole
     is_utf16 = start.startswith(UTF16)
     source: Any = path
@@ -347,19 +352,20 @@ def _load_text(path: Path, kept: Collection[str] | None) -> tuple[Any, Origin]:
         with explain_damage(path, UnicodeDecodeError):
             source = io.BytesIO(_content(path).decode("utf-16").encode())
         start = source.getvalue()[: 2**16]
-    first, line_end, _ = start.partition(b"\n")
-    delimiter = choose_delimiter(first, _suffix(path))
+    header = find_header(start, _suffix(path))
+    is_wide = b"\n" not in start
     with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
-        arrow, origin = _parse_text(source, kept, delimiter, is_wide=not line_end)
+        arrow, origin = _parse_text(source, kept, header, is_wide=is_wide)
     encoding, phrases = ', encoding="utf-16"' * is_utf16, ["as UTF-16"] * is_utf16
     python = f"pd.read_csv({str(path)!r}{encoding}{origin.python})"
     if path.stat().st_size < 2**26:  # else nobody looks for a line
         content = source.getvalue() if is_utf16 else _content(path)
         ends = content.rstrip(b"\r\n").count(b"\n")
         # Unless a cell has several lines, or lines between rows are empty.
-        if ends - arrow.num_rows in (-1, 0):
-            begin = 2 + ends - arrow.num_rows
-            origin = replace(origin, first_place=begin, place_words="line {}")
+        above = ends - arrow.num_rows
+        if above - header.n_titles in (-1, 0):
+            places = np.arange(arrow.num_rows) + above + 2
+            origin = replace(origin, places=places, place_words="line {}")
     phrases += origin.phrases
     return arrow, replace(origin, python=python, phrases=phrases)
 
@@ -379,7 +385,8 @@ def _text_by_blocks(path: Path, request: Request) -> Table:
     with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
         first = io.BytesIO(first_rows(path, layout))
         kept = request.beside()
-        head, origin = _parse_text(first, kept, layout.delimiter, is_wide=True)
+        header = Header(layout.delimiter, layout.n_titles)
+        head, origin = _parse_text(first, kept, header, is_wide=True)
 
     def read_columns(names: list[str]) -> Any:
         size = max(2**20, 4 * layout.row_bytes)
@@ -408,7 +415,7 @@ def _parse_options(delimiter: str) -> Any:
 
 
 def _parse_text(
-    source: Any, kept: Collection[str] | None, delimiter: str, *, is_wide: bool
+    source: Any, kept: Collection[str] | None, header: Header, *, is_wide: bool
 ) -> tuple[Any, Origin]:
     """Return a table of pyarrow; columns of a file without a header are col1, ...
 
@@ -418,6 +425,7 @@ def _parse_text(
     import pyarrow as pa
     import pyarrow.csv
 
+    delimiter = header.delimiter
     parse = _parse_options(delimiter)
     nulls = [*pa.csv.ConvertOptions().null_values, *MISSING]
     # A first column without a name is asked for by the name that it gets.
@@ -426,6 +434,7 @@ def _parse_text(
     # A megabyte is parsed together; but a column has a cost of its own, so that wide
     # rows go by the many, and a cell may be longer.
     reading = {"encoding": "utf8", "block_size": LARGEST_BLOCK if is_wide else 2**20}
+    reading["skip_rows"] = header.n_titles
 
     def read(names: list[str] | None = None, point: str = ".") -> Any:
         options = pa.csv.ReadOptions(column_names=names, **reading)
@@ -436,8 +445,9 @@ def _parse_text(
 
     def read_first() -> Any:
         arrow = read()
-        # Bytes that are not UTF-8 may be in names, in text that is asked for, or in
-        # other columns.
+        # Bytes that are not UTF-8 may be in names, which are decoded here, in text that
+        # is asked for, or in other columns.
+        arrow.column_names  # noqa: B018
         if any(map(pa.types.is_binary, arrow.schema.types)):
             raise pa.ArrowInvalid("invalid UTF8")
         return arrow
@@ -446,6 +456,9 @@ def _parse_text(
         return sum(map(pa.types.is_string, table.schema.types))
 
     arrow, phrases, python = None, [], f", sep={delimiter!r}" * (delimiter != ",")
+    if header.n_titles:
+        phrases.append(f"names of columns from line {header.n_titles + 1}")
+        python += f", skiprows={header.n_titles}"
     while arrow is None:
         try:
             arrow = read_first()
@@ -454,7 +467,8 @@ def _parse_text(
                 reading["block_size"] = LARGEST_BLOCK
             elif "utf" in str(error).lower() and reading["encoding"] == "utf8":
                 reading["encoding"] = "cp1252"
-                phrases = ["as Windows-1252, since it is not UTF-8 (look at the names)"]
+                named = "as Windows-1252, since it is not UTF-8 (look at the names)"
+                phrases.insert(0, named)
                 python += ', encoding="cp1252"'
             else:
                 raise

@@ -1,4 +1,4 @@
-"""Spreadsheets: the first sheet that has a table."""
+"""Spreadsheets: the first sheet that has a table, or the one that is asked for."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import ParseError
 
+import numpy as np
+
 from ihgmm.cli.tables.columns import Origin
 from ihgmm.cli.tables.table import quote, quote_all
-from ihgmm.matrix.files import explain_lack
+from ihgmm.matrix.delimited import n_title_rows
+from ihgmm.matrix.files import explain_lack, near
 
 # How openpyxl fails where an archive, or what is in it, is not a workbook.
 SHEET_ERRORS = (
@@ -30,8 +33,8 @@ SHEET_ERRORS = (
 )
 
 
-def load_sheet(path: Path) -> tuple[Any, Origin]:
-    """Return the first sheet with a table as one of pyarrow; its first row has names.
+def load_sheet(path: Path, wanted: str | None = None) -> tuple[Any, Origin]:
+    """Return a sheet as a table of pyarrow: the one wanted, or the first with a table.
 
     Formulas have the values that were saved with them.
     """
@@ -41,8 +44,11 @@ def load_sheet(path: Path) -> tuple[Any, Origin]:
         import openpyxl
     book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     try:
-        title, rows = _first_table(book)
         titles = [sheet.title for sheet in book.worksheets]
+        if wanted is not None and wanted not in titles:
+            known = f"{near(wanted, titles)}; it has {quote_all(titles)}."
+            raise ValueError(f"there is no sheet {quote(wanted)}{known}")
+        title, rows = _first_table(book, wanted)
     finally:
         book.close()
     begin, header = rows[0]
@@ -61,26 +67,45 @@ def load_sheet(path: Path) -> tuple[Any, Origin]:
     options = f", sheet_name={title!r}" * (title != titles[0])
     options += f", skiprows={begin}" * (begin > 0)
     origin = Origin(f"pd.read_excel({str(path)!r}{options})", phrases)
-    if rows[-1][0] == begin + len(rows) - 1:  # no row between them is empty
-        words = "row {} of the sheet"
-        origin = replace(origin, first_place=begin + 2, place_words=words)
+    places = np.array([place + 1 for place, _ in rows[1:]])
+    if places[-1] > begin + len(rows):  # rows between them are empty
+        read = f'{origin.python}.dropna(how="all", ignore_index=True)'
+        origin = replace(origin, python=read)
+    origin = replace(origin, places=places, place_words="row {} of the sheet")
     return pa.table(columns, names=names), origin
 
 
-def _first_table(book: Any) -> tuple[str, list[tuple[int, list[Any]]]]:
-    """Return the title of the first sheet with a table, and its rows."""
+Rows = list[tuple[int, list[Any]]]  # with their places
+
+
+def _first_table(book: Any, wanted: str | None) -> tuple[str, Rows]:
+    """Return the title of a sheet, and its rows without titles above the names.
+
+    It is the one that is wanted, or the first that has two columns of numbers, or the
+    first that has a table.
+    """
+    tables: dict[str, Rows] = {}
     for sheet in book.worksheets:
+        if wanted not in (None, sheet.title):
+            continue
         rows = list(_filled_rows(sheet))
-        # A title may stand above the names of the columns, in one cell.
-        while len(rows) > 2 and len(rows[1][1]) > 1 == _n_filled(rows[0][1]):
-            del rows[0]
-        if len(rows) > 1:
+        del rows[: n_title_rows([cells for _, cells in rows])]
+        if len(rows) < 2:
+            continue
+        tables[sheet.title] = rows
+        if _n_number_columns(rows) > 1:
             return sheet.title, rows
-    raise ValueError("no sheet has a row of names and rows below it")
+    if not tables:
+        which = "no sheet has" if wanted is None else f"sheet {quote(wanted)} has not"
+        raise ValueError(f"{which} a row of names and rows below it")
+    return next(iter(tables.items()))
 
 
-def _n_filled(cells: list[Any]) -> int:
-    return sum(cell is not None for cell in cells)
+def _n_number_columns(rows: Rows) -> int:
+    """Return how many columns have numbers below their name."""
+    kinds = (int, float)
+    cells = ((j, c) for _, row in rows[1:] for j, c in enumerate(row))
+    return len({j for j, cell in cells if isinstance(cell, kinds)})
 
 
 def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:

@@ -40,8 +40,8 @@ class Table:
     is_sparse: bool = False  # entries that are not stored are 0
     has_missing: bool = False  # cells are NaN, for the model to fill in
     is_mixed: bool = False  # columns may be in different units, as in a spreadsheet
-    # Where people find the first row in the file, and in what words.
-    first_place: int = 1
+    # Where people find each row in the file, by its number if None, and in what words.
+    places: np.ndarray | None = None
     place_words: str = "row {}"
     left_out: dict[str, str] = field(default_factory=dict)  # columns, and why
     original: Any = None  # X before its columns were prepared, if they were
@@ -86,9 +86,19 @@ class Table:
 
     def place(self, row: int) -> str:
         """Return where people find a row: by its id, or its place in the file."""
-        if self.ids.dtype.kind != "i":  # they were given
+        has_ids = self.ids.dtype.kind != "i"  # they were given
+        is_blank = self.places is not None and self.ids[row] in (None, "")
+        if has_ids and not is_blank:
             return f"{self.id_name} {quote(self.ids[row])}"
-        return self.place_words.format(self.ids[row] + self.first_place - 1)
+        numbers = self.ids if self.places is None else self.places
+        return self.place_words.format(numbers[row])
+
+    def keep_rows(self, rows: np.ndarray) -> Table:
+        """Return some rows."""
+        X = self.X.keep(rows) if self.on_disk else self.X[rows]
+        labels = None if self.labels is None else self.labels[rows]
+        places = None if self.places is None else self.places[rows]
+        return replace(self, X=X, ids=self.ids[rows], labels=labels, places=places)
 
     def keep_columns(self, places: np.ndarray) -> Table:
         """Return some columns; where they had no names, they have them now."""
@@ -112,6 +122,7 @@ class Request:
     columns: Sequence[str] = ()  # to use; all that hold numbers, if empty
     dropped: Sequence[str] = ()  # to leave out
     layer: str | None = None  # of an AnnData file; X, if None
+    sheet: str | None = None  # of a workbook; the first with a table, if None
     # Columns that a model was fitted on, to be taken in that order. Data without names
     # pass as they are.
     features: Sequence[str] | None = None
@@ -120,6 +131,7 @@ class Request:
     fit_label: str | None = None
     fit_ids: str | None = None
     fit_layer: str | None = None  # of the fit, taken if no other one is asked for
+    fit_zero: bool = False  # the fit took missing cells for 0
 
     def fit_columns(self) -> list[str | None]:
         """Return the columns of labels and ids of the fit that are no features."""
@@ -177,6 +189,14 @@ class Request:
             raise ValueError(
                 f"--layer {quote(self.layer)}: {self.source} has no layers; that "
                 "option is for H5AD files."
+            )
+
+    def refuse_sheet(self) -> None:
+        """Raise if a sheet is named of data that have none."""
+        if self.sheet is not None:
+            raise ValueError(
+                f"--sheet {quote(self.sheet)}: {self.source} has no sheets; that "
+                "option is for XLSX files."
             )
 
     def choose_features(self, table: Table) -> Table:

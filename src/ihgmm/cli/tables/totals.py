@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ihgmm._text import counted
 from ihgmm.cli.tables.columns import Origin, choose_columns
 from ihgmm.cli.tables.table import Note, Request, Table, quote
 
@@ -23,38 +24,63 @@ LEAST_PARTS = 3
 CHANCE = 1e-6
 LARGEST_UNIT = 0.1  # of numbers that may have been rounded: they have decimals
 
+# What a row is.
+SUM, MEAN = "is the sum of all other rows", "is the mean of all other rows"
+NO_NUMBER = "has no number"
+
 
 def choose_observations(arrow: Any, request: Request, origin: Origin) -> Table:
-    """Make a table as :func:`choose_columns` does, without a row of totals.
+    """Make a table as :func:`choose_columns` does, of rows that are observations.
 
-    Such a row is no observation, and its size drowns the others. A last row without any
-    number is none either: it may hold totals whose formulas were saved without a value.
-    Both are left out before columns are judged, since the word Total may stand among
-    the ids. A model labels every row that it is given: then a note says what that label
-    means.
+    Totals, subtotals and averages are none, and their size drowns the others. Neither
+    are empty rows, nor rows without a number at the end: footnotes, or totals whose
+    formulas were saved without a value. They are left out before columns are judged,
+    since the word Total may stand among the ids. A model labels every row in which
+    something stands: then a note says what the label of a total means.
     """
-    table = choose_columns(arrow, request, origin)
-    row, n = total_row(table.X), len(table.X)
-    if row is not None:
-        what = f"{table.place(row)} is the sum of all other rows"
-    elif n > 1 and request.features is None and np.isnan(table.X[-1]).all():
-        row, what = n - 1, f"{table.place(n - 1)}, the last one, has no number"
-    if row is None:
-        return table
-    if request.features is not None:
-        note = Note(f"{what[0].upper()}{what[1:]}: its label means nothing.", loud=True)
-        return replace(table, notes=[*table.notes, note])
-    others = np.delete(np.arange(arrow.num_rows), row)
-    origin = replace(
-        origin,
-        python=f"{origin.python}.drop(index={row})",
-        first_place=origin.first_place + (row == 0),
-    )
-    left = choose_columns(arrow.take(others), request, origin)
-    note = Note(f"Left out a row that is no observation: {what}.", loud=True)
-    if left.ids.dtype.kind == "i":  # rows keep the numbers that they have in the file
-        left = replace(left, ids=others + 1, first_place=table.first_place)
-    return replace(left, notes=[*left.notes, note])
+    table, n = choose_columns(arrow, request, origin), arrow.num_rows
+    texts = _texts(table.X, arrow)
+    found = no_observations(table.X, texts)
+    empty = np.flatnonzero(texts == 0)
+    others, notes = np.delete(np.arange(n), empty), []
+    if request.features is None:
+        others = np.setdiff1d(others, list(found))
+        if found:
+            what = "a row that is no observation"
+            if len(found) > 1:
+                what = f"{len(found):,} rows that are no observations"
+            notes = [Note(f"Left out {what}: {_told(table, found)}.", loud=True)]
+    elif sums := {row: what for row, what in found.items() if what != NO_NUMBER}:
+        told = _told(table, sums)
+        label = "its label means" if len(sums) == 1 else "their labels mean"
+        text = f"{told[0].upper()}{told[1:]}: {label} nothing."
+        notes = [Note(text, loud=True)]
+    if len(empty):
+        notes.insert(0, Note(f"Left out {counted(len(empty), 'empty row')}."))
+    if len(others) < n:
+        origin = origin.keep(others, n)
+        table = choose_columns(arrow.take(others), request, origin)
+        if table.ids.dtype.kind == "i":  # rows keep the numbers that they have there
+            table = replace(table, ids=others + 1)
+    return replace(table, notes=[*table.notes, *notes])
+
+
+def _texts(X: np.ndarray, arrow: Any) -> np.ndarray:
+    """Return how many cells have a text in rows without a number; -1 for others."""
+    rows = np.flatnonzero(np.isnan(X).all(axis=1))
+    counts = np.full(len(X), -1)
+    if len(rows):
+        columns = (column.to_pylist() for column in arrow.take(rows).columns)
+        written = [[str(cell or "").strip() != "" for cell in c] for c in columns]
+        counts[rows] = np.sum(written, axis=0)
+    return counts
+
+
+def _told(table: Table, found: dict[int, str], most: int = 4) -> str:
+    """Say where rows are, and why they are no observations."""
+    told = [f"{table.place(row)} {what}" for row, what in sorted(found.items())]
+    more = f", and {len(told) - most} more" * (len(told) > most)
+    return ", ".join(told[:most]) + more
 
 
 def leave_out_total_columns(table: Table, request: Request) -> Table:
@@ -93,13 +119,94 @@ def _reason(parts: np.ndarray) -> str:
     return f"the sum of {len(parts)} columns, {quote(parts[0])} to {quote(parts[-1])}"
 
 
+def no_observations(X: np.ndarray, texts: np.ndarray) -> dict[int, str]:
+    """Return rows that are no observations, with what they are.
+
+    ``texts`` is how many cells of rows without a number have a text. Empty rows are
+    passed over.
+    """
+    found: dict[int, str] = {}
+    left = np.flatnonzero(texts != 0)
+    # A grand total shows when subtotals are gone.
+    for step in (_subtotals, _end_rows, _total_anywhere):
+        rows = step(X[left], texts[left])
+        found |= {int(left[row]): what for row, what in rows.items()}
+        left = np.delete(left, list(rows))
+    return found
+
+
+def _end_rows(X: np.ndarray, texts: np.ndarray, most: int = 12) -> dict[int, str]:
+    """Return the rows below the last observation: sums, means, rows without numbers.
+
+    A row without a number is a footnote, in one cell, or may be a total of formulas
+    without values. Other such rows may be observations of which nothing is known.
+    """
+    n = len(X)
+    found: dict[int, str] = {}
+    if np.isinf(X).any():
+        return found
+    known = ~np.isnan(X)
+    sums, counts = X.sum(axis=0, where=known), np.count_nonzero(known, axis=0)
+    for first in range(n - 1, max(1, n - most) - 1, -1):
+        # Of the rows above it.
+        sums, counts = sums - np.nan_to_num(X[first]), counts - known[first]
+        rows = {}
+        for row in range(first, n):
+            what: str | None = NO_NUMBER
+            if known[row].any():
+                what = _summary(X[:first], X[row], n, (sums, counts))
+            elif texts[row] > 1 and (texts[row + 1 :] != 1).any():
+                what = None
+            if what is not None:
+                rows[row] = what
+        if len(rows) == n - first:
+            found = rows
+    return found
+
+
+def _subtotals(X: np.ndarray, texts: np.ndarray) -> dict[int, str]:
+    """Return rows that add up some of the rows right above them, if there are several.
+
+    Amounts are looked at, which have no negative numbers, so that sums from the first
+    row on only grow.
+    """
+    n = len(X)
+    amounts = ~np.isinf(X).any(axis=0) & ~(X < 0).any(axis=0)
+    X = X[:, amounts]
+    if n <= LEAST_PARTS or X.shape[1] < 2:
+        return {}
+    cells, known = np.nan_to_num(X), ~np.isnan(X)
+    sums = np.vstack([np.zeros(X.shape[1]), cells.cumsum(axis=0)])
+    loose = _rounding(_units(cells), n) + 1e-9 * sums[-1]
+    # The parts of a row begin where sums are what they are here, less the row.
+    begins, ends = np.zeros(n, dtype=int), np.arange(n) - LEAST_PARTS
+    for j in range(X.shape[1]):
+        before = sums[:-1, j] - cells[:, j]
+        low = np.searchsorted(sums[:, j], before - loose[j], "left")
+        high = np.searchsorted(sums[:, j], before + loose[j], "right") - 1
+        begins = np.where(known[:, j], np.maximum(begins, low), begins)
+        ends = np.where(known[:, j], np.minimum(ends, high), ends)
+    found = {}
+    for row in np.flatnonzero((begins <= ends) & known.any(axis=1)):
+        for begin in range(ends[row], max(begins[row], ends[row] - 8) - 1, -1):
+            if _summary(X[begin:row], X[row], n * n) == SUM:
+                found[int(row)] = f"is the sum of the {row - begin:,} rows above it"
+                break
+    return found if len(found) > 1 else {}
+
+
+def _total_anywhere(X: np.ndarray, texts: np.ndarray) -> dict[int, str]:
+    """Return the row that is the sum of all other rows, if there is one."""
+    row = total_row(X)
+    return {} if row is None else {row: SUM}
+
+
 def total_row(X: np.ndarray) -> int | None:
     """Return the row that is the sum of all other rows, if there is one."""
     n, p = X.shape
     if n <= LEAST_PARTS or p < 2 or np.isinf(X).any():
         return None
-    known = ~np.isnan(X)
-    sums = X.sum(axis=0, where=known)
+    sums = np.nansum(X, axis=0)
     loose = _rounding(np.array(LARGEST_UNIT), n - 1) + 1e-9 * np.abs(sums)
     # A row has to be one half of all; what is not known fits.
     step = max(1, 2**20 // p)
@@ -109,19 +216,55 @@ def total_row(X: np.ndarray) -> int | None:
     if len(rows) != 1:
         return None
     row = int(rows[0])
+    return row if _summary(np.delete(X, row, axis=0), X[row], n) == SUM else None
+
+
+def _summary(
+    parts: np.ndarray,
+    row: np.ndarray,
+    n_tried: int,
+    known_sums: tuple[np.ndarray, np.ndarray] | None = None,
+) -> str | None:
+    """Return what a row is of others, their sum or their mean, or None.
+
+    Chance is excluded for as many rows as are tried. Sums of the parts and counts of
+    their cells can be given.
+    """
+    n = len(parts)
+    if n < LEAST_PARTS or len(row) < 2:
+        return None
+    known = ~np.isnan(row)
+    if known_sums is None:
+        known_sums = np.nansum(parts, axis=0), (~np.isnan(parts)).sum(axis=0)
+    sums, counts = known_sums[0], np.maximum(known_sums[1], 1)
+    # Most rows are neither, which shows at once.
+    loose = _rounding(np.array(LARGEST_UNIT), n) + 1e-9 * np.abs(sums)
+    off = np.abs(row - [sums, sums / n, sums / counts])
+    least = 0.5 + 1e-9 * np.abs(sums)  # means may be whole numbers
+    if not (off <= [loose, least, least])[:, known].all(axis=1).any():
+        return None
+    cells = np.nan_to_num(parts)
     # Columns in which fewer cells than that add up say nothing.
-    says = known[row] & (np.count_nonzero(X * known, axis=0) > LEAST_PARTS)
+    says = known & (np.count_nonzero(cells, axis=0) >= LEAST_PARTS)
     if not says.any():
         return None
-    cells, sums = np.where(known, X, 0.0)[:, says], sums[says]
-    units = _units(cells)
-    tolerances = _rounding(units, n - 1) + 1e-9 * np.abs(sums)
-    if (np.abs(2 * cells[row] - sums) > tolerances).any():
-        return None
-    # Each multiple of the unit up to the sum could have been there as well.
-    fitting = 1 + 2 * np.floor(tolerances / units)
-    chances = np.minimum(fitting / (1 + np.abs(cells[row]) / units), 1)
-    return row if chances.prod() * n < CHANCE else None
+    cells, row, counts = cells[:, says], row[says], counts[says]
+    sums = cells.sum(axis=0)
+    units, own = _units(np.vstack([cells, row])), _units(row[None])
+    for what, expected, unit, rounding in (
+        (SUM, sums, units, _rounding(units, n)),
+        (MEAN, sums / n, own, own / 2),
+        (MEAN, sums / counts, own, own / 2),
+    ):
+        tolerances = rounding + 1e-9 * np.abs(expected)
+        if (np.abs(row - expected) > tolerances).any():
+            continue
+        # Each multiple of the unit up to the row could have been there as well.
+        fitting = 1 + 2 * np.floor(tolerances / unit)
+        chances = np.minimum(fitting / (1 + np.abs(row) / unit), 1)
+        if chances.prod() * n_tried < CHANCE:
+            return what
+    return None
 
 
 def total_columns(X: np.ndarray, most_columns: int = 500) -> Iterator[Total]:

@@ -1,0 +1,283 @@
+"""Sheets as people keep them: empty cells that mean none, titles, footnotes, sums."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+from command_line import document, fail, good, invoke, read
+
+from ihgmm.cli.labels import read_labels
+from ihgmm.cli.tables.reading import read_table
+from ihgmm.cli.tables.table import Request
+from ihgmm.cli.tables.totals import no_observations
+from ihgmm.matrix.delimited import find_header
+from ihgmm.storage import load_saved
+
+GOODS = ["cheese", "meat", "fish", "fruit", "drinks"]
+FIT = ("fit", "-k", 3)
+IDS = ("--id-column", "customer no.")
+
+
+def shop(n=90):
+    """Return customers of three kinds, with amounts of money."""
+    rng = np.random.default_rng(1)
+    profiles = np.array([[8, 1, 2, 1, 1], [1, 8, 1, 2, 1], [1, 2, 8, 1, 3]])
+    sizes = 10 * np.exp(rng.normal(0, 0.8, (n, 1)))
+    amounts = profiles[np.arange(n) % 3] * sizes * np.exp(rng.normal(0, 0.2, (n, 5)))
+    frame = pd.DataFrame(amounts.round(2), columns=GOODS)
+    frame.insert(0, "customer no.", np.arange(101, 101 + n))
+    return frame
+
+
+def with_gaps(frame, share=0.05):
+    rng = np.random.default_rng(2)
+    gaps = rng.random((len(frame), len(GOODS))) < share
+    frame = frame.copy()
+    frame[GOODS] = frame[GOODS].mask(gaps)
+    return frame
+
+
+# Empty cells
+
+
+def test_predict_remembers_that_empty_cells_meant_zero():
+    frame = with_gaps(shop())
+    frame.to_csv("a.csv", index=False)
+    good(*FIT, "a.csv", *IDS, "--missing", "zero", "--save", "m.npz", "-o", "a.out.csv")
+    assert load_saved("m.npz").empty_is_zero
+    found = document("predict", "m.npz", "a.csv", "-o", "b.csv")
+    cells = int(frame[GOODS].isna().to_numpy().sum())
+    assert f"Took {cells} missing cells for 0, as the fit did." in found["notes"]
+    clusters = [[row["cluster"] for row in read(f)] for f in ("a.out.csv", "b.csv")]
+    assert clusters[0] == clusters[1]
+    # What is asked for goes before.
+    assert "have missing cells" in fail(
+        "predict", "m.npz", "a.csv", "--missing", "error"
+    )
+
+
+def test_advice_on_missing_cells_can_be_followed():
+    shop().to_csv("whole.csv", index=False)
+    with_gaps(shop(), 0.3).to_csv("gaps.csv", index=False)
+    good(*FIT, "whole.csv", *IDS, "--save", "m.npz")
+    for command in (
+        ["predict", "m.npz", "gaps.csv"],
+        ["test-scales", "gaps.csv", "-k", 3, *IDS],
+        ["bench", "gaps.csv", "-k", 3, *IDS, "--repeats", 1],
+    ):
+        for handling in ("auto", "drop", "fit", "error"):
+            said = invoke(*command, "--missing", handling).stderr
+            advised = set(re.findall(r"--missing (\w+)", said)) - {"fit"}
+            assert advised >= {"zero"}, (command, handling, said)
+            # A model that cannot fill cells in has to be fitted anew.
+            assert "--missing fit to have them" not in said
+        for handling in ("zero", "drop"):
+            done = invoke(*command, "--missing", handling)
+            assert done.exit_code == 0, done.stderr
+
+
+# Titles, footnotes, sums
+
+
+def rows_of(frame):
+    """Return a sheet: a title, the names of columns, and rows with their total."""
+    frame = frame.assign(name="Maria", spent=frame[GOODS].sum(axis=1).round(2))
+    return [["Turnover (EUR, net)"], [*frame.columns], *frame.values.tolist()]
+
+
+def sums_of(rows):
+    """Return the sums of the columns of some rows, whose ids and names are text."""
+    cells = np.array([[c for c in row if not isinstance(c, str)] for row in rows])
+    return cells.sum(axis=0).round(2).tolist()
+
+
+def summary(word, rows, divisor=1):
+    *amounts, spent = [round(value / divisor, 2) for value in sums_of(rows)[1:]]
+    return [word, *amounts, None, spent]
+
+
+def footnote():
+    rows = rows_of(shop())
+    return [*rows, summary("Total", rows[2:]), [], ["As of 31.12.2023, net"]]
+
+
+def average():
+    rows = rows_of(shop())
+    sums = summary("Total", rows[2:]), summary("Average", rows[2:], len(rows) - 2)
+    return [*rows, *sums]
+
+
+def subtotals():
+    rows = rows_of(shop())
+    groups = [rows[2:30], rows[30:55], rows[55:]]
+    sheet = rows[:2]
+    for place, group in enumerate(groups):
+        sheet += [*group, summary(f"Group {place}", group)]
+    return [*sheet, summary("Total", rows[2:])]
+
+
+def blank_lines():
+    rows = rows_of(shop())
+    return [*rows[:40], [], *rows[40:], summary("Total", rows[2:]), [], ["Net"]]
+
+
+def write_sheet(path, rows):
+    if path.endswith(".xlsx"):
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append(row)
+        book.save(path)
+        return
+    width = max(map(len, rows))
+    texts = [
+        [str("" if c is None else c).replace(".", ",") for c in row]
+        + [""] * (width - len(row))
+        for row in rows
+    ]
+    texts[1] = [str(name) for name in rows[1]]  # customer no. has a point
+    lines = "\n".join(";".join(row) for row in texts)
+    Path(path).write_text(lines, encoding="cp1252")
+
+
+SHEETS = [footnote, average, subtotals, blank_lines]
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".csv"])
+@pytest.mark.parametrize("make", SHEETS, ids=lambda make: make.__name__)
+def test_what_stands_around_a_table_is_no_customer(make, suffix):
+    write_sheet(f"a{suffix}", make())
+    done = invoke(*FIT, f"a{suffix}", "-o", "l.csv")
+    assert done.exit_code == 0, done.stderr
+    assert "90 rows, 5 features" in done.stdout
+    assert "'customer no.' (looks like ids" in done.stdout
+    where = "row 2" if suffix == ".xlsx" else "line 2"
+    assert f"names of columns from {where}" in done.stdout
+    told = {
+        footnote: "2 rows that are no observations",
+        average: "92 of the sheet is the sum of all other rows, row 94 of the sheet is",
+        subtotals: "is the sum of the 28 rows above it",
+        blank_lines: "2 rows that are no observations",
+    }[make]
+    if suffix == ".csv":
+        told = told.replace(" of the sheet", "").replace("row 94", "line 94")
+    assert told.replace("92", "93") in done.stderr
+    # The labels are those of the customers alone, and so are the lines of Python.
+    shop().to_csv("alone.csv", index=False)
+    good(*FIT, "alone.csv", "-o", "m.csv")
+    labels = [[row["cluster"] for row in read(f)] for f in ("l.csv", "m.csv")]
+    assert labels[0] == labels[1]
+    if suffix == ".xlsx":
+        printed = done.stdout[done.stdout.index("in Python:") :].splitlines()[1:]
+        space = {}
+        exec("\n".join(line[4:] for line in printed if line.startswith("    ")), space)
+        np.testing.assert_allclose(space["X"], shop()[GOODS])
+
+
+def test_customers_without_numbers_at_the_end_are_kept():
+    frame = shop()
+    frame.loc[85:, GOODS] = None
+    frame.assign(name="Maria").to_csv("a.csv", index=False)
+    table = read_table(Request("a.csv", ids="customer no."), missing="fit")
+    assert len(table.X) == 89  # all but the last, which may be a total
+    told = "Left out a row that is no observation: customer no. '190' has no number."
+    assert told in map(str, table.notes)
+
+
+def test_a_row_is_named_by_its_place_where_it_has_no_id():
+    rows = rows_of(shop())
+    write_sheet("a.xlsx", [*rows, [], summary("Total", rows[2:])])
+    said = invoke(*FIT, "a.xlsx", "--id-column", "name").stderr
+    assert "no observation: row 94 of the sheet is the sum" in said
+
+
+def test_no_row_of_a_table_is_taken_for_a_summary():
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n, p = rng.integers(4, 80), rng.integers(2, 9)
+        for X in (
+            rng.integers(0, rng.integers(2, 6), (n, p)).astype(float),
+            rng.gamma(0.5, 40, (n, p)).round(2),
+            (rng.random((n, p)) < 0.15) * rng.integers(1, 9, (n, p)),
+            np.outer(np.arange(1.0, n + 1), np.ones(p)),
+        ):
+            assert no_observations(X.astype(float), np.full(n, -1)) == {}
+
+
+# Titles above CSV
+
+
+@pytest.mark.parametrize(
+    ("text", "n_titles"),
+    [
+        ("Sales, 2023 (EUR, net);;\na;b;c\n1,5;2,5;3\n", 1),
+        ("Sales, 2023\n\nnet\na;b;c\n1;2;3\n", 3),
+        ("Sales\na,b,c\n1,2,3\n", 1),
+        ("Sales\ta\tb\n1\t2\t3\n", 0),
+        ("a;b;c\n1,5;2,5;3,5\n4,5;5,5;6,5\n", 0),
+        ("revenue, EUR;cost\n1;2\n3;4\n", 0),
+        ("id,,\n1,2,3\n", 0),  # numbers are no names
+        ("1,2\n3,4\n", 0),
+        ("a\n1\n2\n", 0),
+    ],
+)
+def test_titles_are_told_from_names(text, n_titles):
+    header = find_header(text.encode(), ".csv")
+    assert header.n_titles == n_titles
+    names = text.splitlines()[n_titles]
+    assert header.delimiter == max(",;\t", key=names.count)
+
+
+def test_a_title_above_a_table_on_disk():
+    write_sheet("a.csv", rows_of(shop()))
+    table = read_table(Request("a.csv", ids="customer no."), missing="fit", memory=0)
+    assert table.on_disk
+    assert table.ids.tolist() == [str(i) for i in range(101, 191)]
+    assert table.names[:5] == GOODS
+
+
+def test_special_characters_in_names_alone():
+    frame = shop().rename(columns={name: f"{name} €" for name in GOODS})
+    frame.to_csv("a.csv", index=False, encoding="cp1252", sep=";", decimal=",")
+    shown = good(*FIT, "a.csv", "--save", "m.npz")
+    assert "Read as Windows-1252" in shown
+    assert "'cheese €'" in shown
+    good("predict", "m.npz", "a.csv")
+
+
+def test_a_sheet_of_notes_comes_first():
+    with pd.ExcelWriter("a.xlsx") as book:
+        notes = pd.DataFrame(["Contact: Anna"], columns=["Read me"])
+        notes.to_excel(book, sheet_name="Notes", index=False)
+        shop().to_excel(book, sheet_name="2023", index=False)
+        shop(60).to_excel(book, sheet_name="2024", index=False)
+    found = document(*FIT, "a.xlsx")
+    assert "Read sheet '2023' (not 'Notes', '2024')." in found["notes"]
+    assert found["n_samples"] == 90
+    found = document(*FIT, "a.xlsx", "--sheet", "2024", "--save", "m.npz")
+    assert found["n_samples"] == 60
+    for command in (["predict", "m.npz"], ["plan"]):
+        assert document(*command, "a.xlsx", "--sheet", "2024")["n_samples"] == 60
+    assert "no sheet '2O24' (did you mean" in fail(*FIT, "a.xlsx", "--sheet", "2O24")
+    assert "iris has no sheets" in fail(*FIT, "iris", "--sheet", "a")
+
+
+# Labels that went through a spreadsheet
+
+
+def test_labels_with_decimal_commas_are_read():
+    shop().to_csv("a.csv", index=False)
+    good(*FIT, "a.csv", *IDS, "-o", "l.csv")
+    labels = pd.read_csv("l.csv").assign(name="K")
+    labels.to_csv("excel.csv", index=False, sep=";", decimal=",")
+    (rows,) = {len(labels)}
+    found = read_labels(Path("excel.csv")).certainty
+    np.testing.assert_allclose(found, labels["certainty"])
+    assert len(found) == rows
+    assert "They are the same clusters" in good("compare", "l.csv", "excel.csv")
+    # Names need no other column.
+    labels.assign(certainty="high").to_csv("names.csv", index=False)
+    good(*FIT, "a.csv", *IDS, "--names", "names.csv")
+    assert "nope.csv: no such file" in fail("compare", "nope.csv", "l.csv")

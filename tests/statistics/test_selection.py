@@ -192,7 +192,7 @@ def test_words_and_picture():
     assert repr(count).startswith("ClusterCount(n_clusters=6, rank=6, edge=")
     assert repr(count).endswith("confidence='high')")
     assert str(count).startswith("6 clusters, supported by the number of directions")
-    assert "6 eigenvalues stand out from sign-flipped data" in str(count)
+    assert "6 eigenvalues stand out from noise" in str(count)
     assert (count.eigenvalues[:6] > count.edge).all()
     assert (count.eigenvalues[6:] < count.edge).all()
     ax = count.plot()
@@ -200,7 +200,7 @@ def test_words_and_picture():
     assert count.plot(ax) is ax
     matplotlib.pyplot.close("all")
     signs = select_n_clusters(X, method="parallel", random_state=0)
-    assert str(signs).startswith("6 eigenvalues stand out from sign-flipped data")
+    assert str(signs).startswith("6 eigenvalues stand out from noise")
     one = select_n_clusters(make_ihgmm(90, 30, 1, random_state=0)[0], random_state=0)
     assert one.n_clusters == 1
     assert "1 eigenvalue stands out" in one.summary

@@ -580,7 +580,7 @@ def preference_text(
     return (
         f"The data do not say which is better: {figures}. But {better} has fewer "
         "clusters, in which it is easier to place rows. To choose between numbers of "
-        "clusters, count the clusters."
+        "clusters, ask ihgmm choose-k, or select_n_clusters in Python."
     )
 
 

@@ -196,7 +196,7 @@ def test_words_and_picture():
     assert (count.eigenvalues[:6] > count.edge).all()
     assert (count.eigenvalues[6:] < count.edge).all()
     ax = count.plot()
-    assert ax.get_title() == "6 clusters, rank 6"
+    assert ax.get_title() == "6 eigenvalues above noise"
     assert count.plot(ax) is ax
     matplotlib.pyplot.close("all")
     signs = select_n_clusters(X, method="parallel", random_state=0)
@@ -463,7 +463,7 @@ def test_the_picture_shows_what_speaks_for_each_number():
     X, _ = make_ihgmm(200, 60, 6, random_state=0)
     count = select_n_clusters(X, random_state=0)
     left, right = count.plot().figure.axes
-    assert left.get_title() == "6 clusters, rank 6"
+    assert left.get_title() == "6 eigenvalues above noise"
     assert right.get_title() == "6 clusters, confidence high"
     assert_allclose(right.lines[0].get_xdata(), [e.n_clusters for e in count.evidence])
     assert_allclose(right.lines[1].get_ydata(), [e.gaps[1] for e in count.evidence])

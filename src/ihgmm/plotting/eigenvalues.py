@@ -128,6 +128,8 @@ def plot_evidence(count: ClusterCount, ax: Any = None) -> Any:
     for i, (label, values) in enumerate(curves.items()):
         style = {"color": color(i, ax), "mfc": ax.get_facecolor(), "ms": 5}
         ax.plot(tried, values, "-o", label=label, **style)
+    support = [number.support for number in count.evidence]
+    ax.plot(tried, support, "--", color=ink(ax), lw=1.2, label="support")
     for place, number in enumerate(count.plausible):
         if number.n_clusters in tried:
             style = {"color": ink(ax), "alpha": 0.4, "lw": 1.0}
@@ -142,9 +144,9 @@ def plot_evidence(count: ClusterCount, ax: Any = None) -> Any:
     else:
         ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set(xlabel="number of clusters", ylabel="evidence")
-    ax.set_title(f"{count_headline(count)}, confidence {count.confidence.value}")
+    ax.set_title(f"{count_headline(count)} (confidence {count.confidence.value})")
     # Below the axes: curves leave no corner free.
-    style = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": 4}
+    style = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": 5}
     ax.legend(frameon=False, fontsize="small", columnspacing=1.2, **style)
     return quiet(ax)
 

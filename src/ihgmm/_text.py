@@ -507,7 +507,8 @@ def caution_text(caution: Caution, names: Sequence[str] | None = None) -> str:
 
 # What the headings of tables mean, a line each.
 CLUSTER_WORDS = (
-    "size: how long a row is along the pattern of its cluster; here the median",
+    "size: how much a row has of the pattern of its cluster, the root of a sum of",
+    "    squares and not the sum of its columns; here the median",
     "scales: sizes over their mean in the cluster, from 5% to 95% of its rows",
     "certainty: how probable it is that a row belongs there, judged by other rows",
     "typical: the row of ordinary size whose pattern is nearest to the cluster's",

@@ -152,10 +152,10 @@ def test_means_are_in_the_units_of_the_data(sample, tmp_path):
     means = np.array([X[model.labels_ == k].mean(axis=0) for k in range(3)])
     for k in range(3):
         head, *lines = features(page, k)
-        assert head == ["Feature", "Contrast", "Mean", "Others, same size"]
+        assert head == ["Feature", "Mean", "Others, same size", "Contrast"]
         assert len(lines) == 8
         expected = at_same_size(means, 1000 * means + 7, k, 7)
-        for name, contrast, mean, others in lines:
+        for name, mean, others, contrast in lines:
             j = int(name[1:])
             gap = means[k, j] * 1000 + 7 - expected[j]
             assert thousands(mean) == pytest.approx(1000 * means[k, j] + 7, rel=0.006)

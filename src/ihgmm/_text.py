@@ -94,14 +94,14 @@ def evidence_words(count: ClusterCount) -> list[str]:
         "gap: how much better k-means fits rows than noise of the same spread, among",
         "    eigenvectors and among projected rows",
         "halves: how far two halves of the rows agree, from 0 to 1",
-        "likelihood: what a mixture gains on one cluster, for each row and less a price",
+        "likelihood: what a mixture gains on one cluster, for each row, less a price",
         "support: all of these together, less a price for many clusters",
         "best by: the figures that are best for this number",
     ]
     if any(side.value == "directions" for n in count.evidence for side in n.sides):
         lines.append("    directions: as many eigenvalues stand out from noise")
-    lines.append("plausible: those with most support, the best first; a number close to")
-    lines.append("    a better one is left out")
+    lines.append("plausible: those with most support, the best first; a number close")
+    lines.append("    to a better one is left out")
     return lines
 
 

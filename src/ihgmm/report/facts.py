@@ -54,7 +54,7 @@ class Facts:
         self.n_zero_rows = int((to_host(data.sqnorms) == 0).sum())
         self.parameters = model.get_params(deep=False)
         # How many clusters the data speak for, where the fit asked them.
-        self.count = getattr(model, "selection_", None)
+        self.count: Any = getattr(model, "selection_", None)
         self.is_settled = self.count is None or not self.count.is_doubtful
         # Also of clusters without rows.
         k = max(int(model.cluster_centers_.shape[0]), int(own.max()) + 1)

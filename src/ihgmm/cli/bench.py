@@ -95,6 +95,8 @@ def bench(
     screen.notes(table.notes)
     formats = {"method": "", "seconds": ".3g", "x IhSC": ".2f", "error": ".4f"}
     screen.table(formats, [method.values() for method in methods])
+    if known is None:
+        screen.say("error: needs known labels; name their column with --label-column")
 
 
 def _draw_or_read(data: str, reading: Reading, screen: Screen, seed: int) -> Table:

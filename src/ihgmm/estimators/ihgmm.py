@@ -491,9 +491,11 @@ class IhGMM(DensityMixin, InSteps):
             # The noise of an entry of a centre of length 1, on average, in units of a
             # row's noise variance.
             errors = to_host(self.center_errors_).astype(np.float64) / data.unit
-            squares = ratio(errors, (lengths / data.unit)[:, None] + 0 * errors) ** 2
+            least = 1e-150 * float(errors.max(initial=0.0))  # its square is a number
+            known = np.maximum(lengths / data.unit, least)
+            squares = ratio(errors, known[:, None] + 0 * errors) ** 2
             loads = squares @ covariance.whitened_variances / (errors.shape[1])
-            loads = loads / levels**2
+            loads = ratio(np.minimum(loads, 1e150 * levels**2), levels**2 + 0 * loads)
         directions = Directions(units.T, (units**2).sum(axis=1), loads)
         work = partial(_joint_block, directions, to_host(self.weights_), variances)
         (joint,), _ = covariance.whiten(data).sweep(work)

@@ -207,7 +207,8 @@ def _standing_out(
         m += 1
     level = left / max(n_directions - m, 1)
     # Beside a variance 1e30 times as large, noise is none.
-    seen = np.maximum(values[:m] / max(level, 1e-30 * max(values[:1], default=0)), edge)
+    least = max(1e-30 * max(values[:1], default=0.0), np.finfo(float).tiny)
+    seen = np.maximum(values[:m] / max(level, least), edge)
     b = seen + 1 - gamma
     true = (b + np.sqrt(np.maximum(b**2 - 4 * seen, 0.0))) / 2
     return m, level, true / seen

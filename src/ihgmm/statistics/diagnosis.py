@@ -583,7 +583,7 @@ def _geometry(
     separation = least * distance if least > 0 else 0.0  # also without any noise
     if data.row_scale is not None:  # rows were made alike before they were judged
         scales = ratio(scales, namespace(scales).abs(widen(data.row_scale)))
-        scales = scales / rows.spread(rows.sums(scales) / rows.sizes)
+        scales = ratio(scales, rows.spread(rows.sums(scales) / rows.sizes))
         low, high = quantiles(scales, live, [0.05, 0.95])
     return separation, cosines, float(high / low) if low > 0 else np.inf
 

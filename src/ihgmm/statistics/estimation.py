@@ -33,6 +33,7 @@ from ihgmm.matrix.tall import (
     pick,
     place,
     ratio,
+    row_lengths,
     row_norms,
     rows_where,
     stack,
@@ -332,12 +333,12 @@ def fit_to_centers(
     """
     rows = Groups.of(labels, len(centers))
     centers = centers.astype(np.float64)
-    length = rows.spread(np.einsum("ij,ij->i", centers, centers))
-    inner = rows.inner_products(X, centers)
-    scales = ratio(inner, length)
+    lengths = rows.spread(row_lengths(centers))
+    along = ratio(rows.inner_products(X, centers), lengths)
     if not signed:
-        scales = clip(scales, 0.0, None)
-    left = to_device(X.sqnorms, labels) - scales**2 * length
+        along = clip(along, 0.0, None)
+    scales = ratio(along, lengths)
+    left = to_device(X.sqnorms, labels) - along**2
     variances = clip(left, 0.0, None) / max(X.shape[1] - 1, 1)
     return X.cast(scales), X.cast(variances**0.5)
 

@@ -557,7 +557,7 @@ def look(
     """Compare rows with the sums of the others; ``weights`` are their own in these."""
     # Where nothing is left without the row, rounding must not pass for a centre.
     rounding = max(1e-10, 32 * float(np.finfo(block.dtype).eps))
-    inner = widen(block @ directions.sums)
+    inner = _inner_products(block, directions)
     xp, total = namespace(inner), to_device(directions.sqnorms, inner)
     own = weights * sqnorms[:, None]
     squares = total - weights * (2 * inner - own)
@@ -568,9 +568,16 @@ def look(
     return Projections(cosines, squares, loads, sqnorms, block.shape[1])
 
 
+def _inner_products(block: Matrix, directions: Directions) -> Tall:
+    """Return products of rows with the sums, which in float32 could overflow."""
+    _, exponent = np.frexp(np.abs(directions.sums).max(initial=0.0))
+    size = np.ldexp(1.0, exponent)  # a power of two, which rounds nothing
+    return widen(block @ (directions.sums / size)) * size
+
+
 def project(block: Matrix, directions: Directions) -> Projections:
     """Compare new rows with the centres."""
-    inner = widen(block @ directions.sums)
+    inner = _inner_products(block, directions)
     xp, sqnorms = namespace(inner), block.sqnorms
     squares = xp.zeros_like(inner) + to_device(directions.sqnorms, inner)
     loads = xp.zeros_like(inner) + to_device(directions.loads, inner)

@@ -472,6 +472,7 @@ def _beside_others(
     # In variances rows count more whose noise is large in all entries.
     along, apart = rows.energy
     more = pulled * ratio(ratio(along, apart, 1.0), others.ratios, 1.0)
+    more = np.clip(more, 1e-100, 1e100)  # of rows without noise
     rows = replace(
         rows,
         v=rows.v * by_row,

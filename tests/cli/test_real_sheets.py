@@ -281,3 +281,81 @@ def test_labels_with_decimal_commas_are_read():
     labels.assign(certainty="high").to_csv("names.csv", index=False)
     good(*FIT, "a.csv", *IDS, "--names", "names.csv")
     assert "nope.csv: no such file" in fail("compare", "nope.csv", "l.csv")
+
+
+def test_labels_are_written_to_a_sheet():
+    frame = shop()
+    frame.loc[3, "tea"] = np.nan
+    frame["customer no."] = [f"={i}+1" for i in frame["customer no."]]
+    frame.to_csv("a.csv", index=False)
+    good(*FIT, "a.csv", *IDS, "-o", "l.xlsx", "--save", "m.npz")
+    invoke(*FIT, "a.csv", *IDS, "-o", "l.csv")
+    sheet = openpyxl.load_workbook("l.xlsx").active
+    # Ids that look like formulas are text, and figures are numbers.
+    assert [cell.data_type for cell in sheet[2]][:5] == ["s", "n", "n", "n", "n"]
+    written = pd.read_excel("l.xlsx")
+    pd.testing.assert_frame_equal(written, pd.read_csv("l.csv"), check_dtype=False)
+    assert "They are the same clusters" in good("compare", "l.csv", "l.xlsx")
+    good("predict", "m.npz", "a.csv", "-o", "p.xlsx")
+    assert "ends in .csv or .tsv or .xlsx" in fail(*FIT, "a.csv", "-o", "l.ods")
+
+
+# What the notes say
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".csv"])
+def test_words_for_missing_cells_are_counted_apart(suffix):
+    frame = with_gaps(shop()).astype(object)
+    empty = int(frame[GOODS].isna().to_numpy().sum())
+    frame.loc[[1, 2, 5], "cheese"] = "n/a"
+    empty -= int(with_gaps(shop()).loc[[1, 2, 5], "cheese"].isna().sum())
+    write = frame.to_excel if suffix == ".xlsx" else frame.to_csv
+    write(f"a{suffix}", index=False)
+    notes = document(*FIT, f"a{suffix}", *IDS, "--missing", "zero")["notes"]
+    assert f"Took {empty} empty cells and 3 'n/a' for 0." in notes
+    notes = document(*FIT, f"a{suffix}", *IDS)["notes"]
+    assert any(
+        n.startswith(f"Filled in {empty} empty cells and 3 'n/a' (") for n in notes
+    )
+
+
+def test_results_of_an_earlier_fit_are_noted():
+    frame = shop()
+    frame.to_csv("a.csv", index=False)
+    good(*FIT, "a.csv", *IDS, "-o", "l.csv")
+    labels = pd.read_csv("l.csv")
+    frame.assign(Certainty=labels["certainty"]).to_csv("b.csv", index=False)
+    notes = document(*FIT, "b.csv", *IDS)["notes"]
+    told = "Clustered by 'Certainty', named as results of an earlier fit are. To leave"
+    assert any(note.startswith(told) for note in notes)
+    # Sizes and scales alone may be features.
+    frame.assign(size=labels["size"], scale=labels["scale"]).to_csv(
+        "c.csv", index=False
+    )
+    assert "earlier fit" not in good(*FIT, "c.csv", *IDS)
+
+
+def test_names_of_columns_that_differ_in_capitals():
+    shop().to_csv("a.csv", index=False)
+    good(*FIT, "a.csv", *IDS, "--save", "m.npz", "-o", "l.csv")
+    shop().rename(columns=str.upper).to_csv("b.csv", index=False)
+    line = ("predict", "m.npz", "b.csv", "--id-column", "CUSTOMER NO.")
+    shown = good(*line, "-o", "p.csv")
+    assert "Read 'CHEESE', 'MEAT', 'FISH', 'FRUIT', 'DRINKS' as 'cheese'," in shown
+    labels = [[row["cluster"] for row in read(f)] for f in ("l.csv", "p.csv")]
+    assert labels[0] == labels[1]
+
+
+def test_what_is_far_is_not_offered():
+    shop().to_csv("a.csv", index=False)
+    assert "did you mean 'cheese'?" in fail(*FIT, "a.csv", "--columns", "chese,meat")
+    assert "did you mean" not in fail("compare", "a.csv", "a.csv")
+    assert "such as -k 5, or -k auto" in fail("fit", "a.csv")
+    told = good("bench", "a.csv", "-k", 3, "--repeats", 1, "--drop-columns", GOODS[0])
+    assert "error: needs known labels; name their column" in told
+
+
+def test_a_plan_has_the_columns_of_the_fit():
+    rows = rows_of(shop())
+    write_sheet("a.xlsx", [*rows, summary("Total", rows[2:])])
+    assert document("plan", "a.xlsx")["n_features"] == 5

@@ -17,7 +17,6 @@ from ihgmm.cli.options import DATA, LABELS_FILE, NAMES_FILE, output_option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.spelling import in_shell
 from ihgmm.matrix import to_host
-from ihgmm.matrix.delimited import DELIMITERS
 from ihgmm.storage import save_model
 
 
@@ -53,7 +52,7 @@ def fit(
       ihgmm fit demo -k auto --refine --json
     """
     model = fitting.model(reading.missing, saved=save is not None)
-    out.check_output(output, "-o", DELIMITERS, [data])
+    out.check_output(output, "-o", out.LABELS_SUFFIXES, [data])
     out.check_output(save, "--save", sources=[data])
     if output is not None and save is not None and output.resolve() == save.resolve():
         raise ValueError(f"-o and --save both name {save}; give two files.")

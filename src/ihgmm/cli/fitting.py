@@ -44,9 +44,9 @@ WHITEN = option(
 class Fitting:
     """The options of the model; those that were not given are None or False."""
 
-    n_clusters: str = option(
-        'Number of clusters, or "auto" to let the data decide.',
-        ...,
+    n_clusters: str | None = option(
+        'Number of clusters, or "auto" to let the data decide; it has to be given.',
+        None,
         N_CLUSTERS,
         words=["auto"],
     )
@@ -90,6 +90,11 @@ class Fitting:
         What the method cannot do is refused, before any work is done; ``saved`` says
         that the model is to be written to a file.
         """
+        if self.n_clusters is None:
+            raise ValueError(
+                "Give the number of clusters, such as -k 5, or -k auto to let the data "
+                "decide."
+            )
         name = parse_method(self.method)
         options: dict[str, Any] = {
             key: value

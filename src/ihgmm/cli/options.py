@@ -72,8 +72,8 @@ DATA_TEXT = (
 )
 DATA = argument("DATA", DATA_TEXT, [*BUILT_IN, *FETCHED])
 LABELS_FILE = output_option(
-    "Write a line for each row to this CSV or TSV file; an old one is replaced. - is "
-    "standard output.",
+    "Write a line for each row to this CSV, TSV or XLSX file; an old one is replaced. "
+    "- is standard output.",
     names="-o --output",
 )
 NAMES_FILE = output_option(

@@ -19,7 +19,10 @@ from ihgmm._text import counted
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Table, quote
 from ihgmm.matrix.delimited import DELIMITERS
+from ihgmm.matrix.files import explain_lack
 from ihgmm.metrics import misclassification_loss
+
+LABELS_SUFFIXES = (*DELIMITERS, ".xlsx")
 
 
 def check_output(
@@ -75,6 +78,38 @@ def write_csv(path: Path, names: Iterable[str], rows: Iterable[Sequence[Any]]) -
         writer.writerows(rows)
 
 
+def write_sheet(
+    path: Path, names: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> None:
+    """Write an XLSX file, whole or not at all: numbers as numbers, text as text."""
+    with explain_lack("openpyxl", "cli", path):
+        import openpyxl
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+    most = 2**20 - 1
+    if len(rows) > most:
+        raise ValueError(
+            f"-o {path}: a sheet has room for {most:,} rows below the names, and there "
+            f"are {len(rows):,}; give a name that ends in .csv."
+        )
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("labels")
+    for row in (names, *rows):
+        cells = []
+        for value in row:
+            text = isinstance(value, str)
+            # A sheet cannot hold some invisible characters.
+            kept = ILLEGAL_CHARACTERS_RE.sub("", value) if text else value
+            cell = WriteOnlyCell(sheet, kept if kept != "" else None)
+            if text and kept:  # also if it begins like a formula
+                cell.data_type = "s"
+            cells.append(cell)
+        sheet.append(cells)
+    with real_file(path) as target, atomic_write(target) as file:
+        book.save(file)
+
+
 def write_labels(
     path: Path | None,
     table: Table,
@@ -91,16 +126,24 @@ def write_labels(
     """
     if path is None:
         return []
-    columns: dict[str, Any] = {"cluster": labels}
+    is_sheet = path.suffix.lower() == ".xlsx"
+    columns: dict[str, Any] = {"cluster": labels.tolist()}
     if names is not None:
         columns["name"] = [names[k] if k >= 0 else "" for k in labels.tolist()]
     for name, values in asdict(figures).items():
         if values is not None:
             columns[name] = ["" if v != v else f"{v:.6g}" for v in values.tolist()]
+            if is_sheet:
+                columns[name] = [
+                    float(cell) if cell else None for cell in columns[name]
+                ]
     # A name stands for one column only, and "name" for that of the cluster.
     taken = {*columns, "name"}
     heading = f"id_{table.id_name}" if table.id_name in taken else table.id_name
-    rows = zip(table.ids, *columns.values(), strict=True)
+    rows = list(zip(table.ids.tolist(), *columns.values(), strict=True))
+    if is_sheet:
+        write_sheet(path, [heading, *columns], rows)
+        return []
     write_csv(path, [heading, *columns], rows)
     remarks = []
     texts = {"Ids": (heading, table.ids), "Names": ("name", columns.get("name", ()))}

@@ -29,7 +29,6 @@ from ihgmm.cli.tables.preparation import prepared_columns
 from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.table import Note, Request, Table
 from ihgmm.matrix import Matrix, to_host
-from ihgmm.matrix.delimited import DELIMITERS
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.statistics.observed import filled_cells
@@ -69,7 +68,7 @@ def predict(
     """
     if not model.is_file():
         raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
-    out.check_output(output, "-o", DELIMITERS, [data, model])
+    out.check_output(output, "-o", out.LABELS_SUFFIXES, [data, model])
     named = None if names is None else ClusterNames.read(names)
     screen = screen.beside(output)
     saved = load_saved(model)

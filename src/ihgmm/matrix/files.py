@@ -142,7 +142,8 @@ def _choose(
 def near(name: str, names: Sequence[str]) -> str:
     """Return what to add to the message that there is no such name: the nearest one."""
     lower = {other.lower(): other for other in names}
-    found = get_close_matches(name.lower(), lower, n=1)
+    # At 0.6, the default, 'cluster' is near 'customer no.', which helps nobody.
+    found = get_close_matches(name.lower(), lower, n=1, cutoff=0.7)
     return f" (did you mean {lower[found[0]]!r}?)" if found else ""
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ class Origin:
     # Where people find each row in the file, from 1 if None, and in what words.
     places: np.ndarray | None = None
     place_words: str = "row {}"
+    # What is written in cells of a column that were read as missing, by its place.
+    gap_words: dict[int, Counter[str]] = field(default_factory=dict)
 
     def place(self, row: int) -> str:
         """Return where people find a row."""
@@ -81,6 +84,7 @@ def choose_columns(arrow: Any, request: Request, origin: Origin) -> Table:
     notes = [Note(f"Read {', '.join(phrases)}.")] if phrases else []
     notes += asked.notes(request.label, request.ids)
     if not chosen:
+        notes += _result_notes(names, list(used))
         notes += [_label_note(n) for n in used if _looks_like_labels(n, columns[n])]
         ids = [name for name, each in judged.items() if each.may_be_ids]
         if ids and request.ids is None:
@@ -103,6 +107,7 @@ def choose_columns(arrow: Any, request: Request, origin: Origin) -> Table:
         places=origin.places,
         place_words=origin.place_words,
         left_out=left_out,
+        gap_words=_gap_words(names, used, origin),
         python=_python(origin.python, names, numbers, used),
     )
 
@@ -139,6 +144,16 @@ class _Judged:
     style: NumberStyle | None = None  # how numbers are written, if not as for machines
     may_be_ids: bool = False
     warning: Note | None = None
+    gap_words: Counter[str] = field(default_factory=Counter)  # in cells without numbers
+
+
+def _gap_words(
+    names: Sequence[str], used: dict[str, _Judged], origin: Origin
+) -> dict[str, Counter[str]]:
+    """Return what is written in cells without a number, by column."""
+    read = {names[place]: words for place, words in origin.gap_words.items()}
+    both = {name: used[name].gap_words + read.get(name, Counter()) for name in used}
+    return {name: words for name, words in both.items() if words}
 
 
 def _judge(name: str, column: Any, origin: Origin, *, asked_for: bool) -> _Judged:
@@ -190,8 +205,10 @@ def _judge_text(name: str, column: Any, origin: Origin) -> _Judged:
     n_bad = n_cells - n_numbers
     numbers = np.asarray(style.numbers(cells).to_numpy())
     shown = style if _is_special(style, cells) else None
+    no_numbers = trimmed.filter(np.isnan(numbers)).drop_null().to_pylist()
+    words = Counter(word for word in no_numbers if word)
     if n_bad == 0:
-        return _Judged(numbers, style=shown)
+        return _Judged(numbers, style=shown, gap_words=words)
     is_bad = pc.or_(pc.invert(style.matches(cells)), origin.is_typed)
     row = pc.index(is_bad, True).as_py()
     cell = quote(cells[row].as_py())
@@ -201,9 +218,8 @@ def _judge_text(name: str, column: Any, origin: Origin) -> _Judged:
     if 10 * n_bad <= n_cells:
         text = f"Column {quote(name)} has {what}: taken as missing."
         cure = f"Mend the file, or leave the column out: --drop-columns {quote(name)}."
-        return _Judged(
-            numbers, style=shown, warning=Note(f"{text} {cure}", text, loud=True)
-        )
+        warning = Note(f"{text} {cure}", text, loud=True)
+        return _Judged(numbers, style=shown, warning=warning, gap_words=words)
     if 2 * n_bad <= n_cells:
         text = f"Left out column {quote(name)}, which has {what}."
         cure = "To cluster by it, mend these cells, or empty them."
@@ -274,6 +290,30 @@ def _looks_like_labels(name: str, column: Any) -> bool:
 
     pattern = r"(?i)(.*[ _.\-])?(label|class|cluster|type|target)s?$"
     return bool(re.match(pattern, name) and types.is_integer(column.type))
+
+
+# Columns of a labels file; the first two are the names of nothing else.
+RESULTS = (
+    "certainty",
+    "outlier_score",
+    "cluster",
+    "scale",
+    "size",
+    "typical",
+    "filled",
+)
+
+
+def _result_notes(names: Sequence[str], used: Sequence[str]) -> list[Note]:
+    """Return a note if columns look like those that an earlier fit wrote."""
+    lower = {name.lower() for name in names}
+    mine = [name for name in used if name.lower() in RESULTS]
+    is_clear = not lower.isdisjoint(RESULTS[:2]) or len(lower.intersection(RESULTS)) > 2
+    if not mine or not is_clear:
+        return []
+    what = f"Clustered by {quote_all(mine)}, named as results of an earlier fit are"
+    cure = f"To leave them out, add --drop-columns {quote(','.join(mine))}."
+    return [Note(f"{what}. {cure}", f"{what}.")]
 
 
 def _label_note(name: str) -> Note:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -27,9 +28,8 @@ def handle_missing(
         return table
     where, blamed = _places(table.names, gaps)
     if handling == "fit":
-        total = int(gaps.sum())
-        part = total / (n * len(gaps))
-        text = f"Filled in {counted(total, 'missing cell')} ({percent(part)}), {where}."
+        part = int(gaps.sum()) / (n * len(gaps))
+        text = f"Filled in {_counted_gaps(table, cells)} ({percent(part)}), {where}."
         # Beyond a fifth results may not speak for the data.
         hint = f"{text} If an empty cell means none, add --missing zero."
         note = Note(hint, text, loud=part > 0.2)
@@ -76,11 +76,25 @@ def _with_zeros(table: Table, cells: Cells, *, as_fit: bool) -> Table:
             "--memory, or write the zeros to the file."
         )
     X = np.where(np.isnan(table.X), 0.0, table.X)
-    count = counted(int(cells.gaps.sum()), "missing cell")
+    count = _counted_gaps(table, cells)
     note = Note(f"Took {count} for 0{', as the fit did' * as_fit}.")
     fill = "X.fillna(0)" if table.is_mixed else "np.nan_to_num(X)"
     lines = (*table.python, f"X = {fill}") if table.python else ()
     return replace(table, X=X, notes=[*table.notes, note], python=lines)
+
+
+def _counted_gaps(table: Table, cells: Cells, most: int = 3) -> str:
+    """Say how many cells are missing, empty ones and those with a word apart."""
+    total, words = int(cells.gaps.sum()), Counter[str]()
+    for name in table.names or ():
+        words += table.gap_words.get(name, Counter())
+    n_empty = total - words.total()
+    if not words or n_empty < 0:
+        return counted(total, "missing cell")
+    parts = [counted(n_empty, "empty cell")] * (n_empty > 0)
+    parts += [f"{count:,} {quote(word)}" for word, count in words.most_common(most)]
+    n_more = sum(count for _, count in words.most_common()[most:])
+    return listed([*parts, *[f"{n_more:,} others"] * (n_more > 0)], "and")
 
 
 def _places(

@@ -19,6 +19,7 @@ import tempfile
 import tokenize
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -315,6 +316,12 @@ def _load_parquet(path: Path, request: Request | None) -> tuple[Any, Origin]:
 def _read_whole(path: Path, request: Request, memory: float) -> Table:
     """Read a table with named columns into memory."""
     arrow, origin = LOADERS[_suffix(path)](path, request)
+    names = request.fitted_names(arrow.column_names)
+    changed = {a: b for a, b in zip(arrow.column_names, names, strict=True) if a != b}
+    if changed:
+        taken = f"{quote_all(list(changed))} as {quote_all(list(changed.values()))}"
+        origin = replace(origin, phrases=[*origin.phrases, f"{taken}, as in the fit"])
+        arrow = arrow.rename_columns(names)
     return choose_observations(arrow, request, origin)
 
 
@@ -366,8 +373,30 @@ def _load_text(path: Path, request: Request | None) -> tuple[Any, Origin]:
         if above - header.n_titles in (-1, 0):
             places = np.arange(arrow.num_rows) + above + 2
             origin = replace(origin, places=places, place_words="line {}")
+        if kept is not None:
+            words = _gap_words(arrow, source, header, is_wide=is_wide)
+            origin = replace(origin, gap_words=words)
     phrases += origin.phrases
     return arrow, replace(origin, python=python, phrases=phrases)
+
+
+def _gap_words(
+    arrow: Any, source: Any, header: Header, *, is_wide: bool
+) -> dict[int, Counter[str]]:
+    """Return what is written in cells of numbers that were read as missing."""
+    import pyarrow as pa
+
+    places = [
+        place
+        for place, column in enumerate(arrow.columns)
+        if column.null_count and not pa.types.is_string(column.type)
+    ]
+    if not places:
+        return {}
+    written, _ = _parse_text(source, None, header, is_wide=is_wide)
+    missing = {place: arrow.column(place).is_null() for place in places}
+    cells = {p: written.column(p).filter(missing[p]).to_pylist() for p in places}
+    return {p: Counter(c.strip() for c in cells[p] if c.strip()) for p in places}
 
 
 def _content(path: Path, most: int = -1) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -44,6 +45,8 @@ class Table:
     places: np.ndarray | None = None
     place_words: str = "row {}"
     left_out: dict[str, str] = field(default_factory=dict)  # columns, and why
+    # What is written in cells without a number, for columns in which something is.
+    gap_words: dict[str, Counter[str]] = field(default_factory=dict)
     original: Any = None  # X before its columns were prepared, if they were
     scaler: Any = None  # what prepared them
     python: tuple[str, ...] = ()  # lines that read and prepare X, if there are such
@@ -151,6 +154,15 @@ class Request:
         label, ids = (n if n in names else None for n in self.fit_columns())
         label = label if self.label is None else self.label
         return replace(self, label=label, ids=ids if self.ids is None else self.ids)
+
+    def fitted_names(self, names: Sequence[str]) -> list[str]:
+        """Return names as the model has them, where they differ in capitals alone."""
+        here = {name.strip().lower(): name for name in names}
+        if self.features is None or len(here) < len(names):
+            return list(names)
+        wanted = {name.strip().lower(): name for name in self.features}
+        lacks = {key: name for key, name in wanted.items() if name not in names}
+        return [lacks.get(name.strip().lower(), name) for name in names]
 
     def notes(self, label: str | None, ids: str | None) -> list[Note]:
         """Say which columns of the fit were taken, and if there are no ids."""

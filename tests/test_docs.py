@@ -221,3 +221,16 @@ def test_pictures_of_how_it_works_are_those_that_are_drawn(tmp_path):
     assert done.returncode == 0, done.stderr
     drawn = sorted(path.name for path in tmp_path.iterdir())
     assert sorted(re.findall(r"images/(how-\S+?\.png)", page)) == drawn
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_are_read_on_their_own(page):
+    # Roles of Sphinx and links without a text show as they are in other viewers.
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"\{[a-z:]+\}`[^`]|\[\]\([^)]*\)", text) == []
+
+
+def test_pages_agree_on_the_installation():
+    for page in ("README.md", "docs/index.md", "docs/start.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert 'pip install ".[cli,plot]"' in text

@@ -383,6 +383,7 @@ def test_bench(sample):
     assert found["n_clusters"] == 3
     write("sparse.npz", *sample)
     text = good("bench", "sparse.npz", "-k", 3, "--repeats", 1)
+    assert "error: not known; --label-column names" in text
     assert "x IhSC" in text
     assert "faiss" not in text
     assert "give the number of clusters, -k" in fail("bench", "sparse.npz")

@@ -119,6 +119,12 @@ def test_compare(folder):
     assert "The data speak for 'sure': 5.0% of its labels" in shown
     found = document("compare", "less.csv", "sure.csv")
     assert found["preference"] == "surer"
+    fewer = np.where(one == 2, 1, one)
+    write_labels(folder / "few.csv", ids(60), fewer, certainty=np.full(60, 0.99))
+    shown = good("compare", "few.csv", "less.csv", "-o", "c.html", "--title", "A b")
+    assert "numbers of clusters, ask ihgmm choose-k" in shown
+    line = "ihgmm compare few.csv less.csv --title &#39;A b&#39; --output c.html"
+    assert line in page_of(folder / "c.html")
     assert found["expected_errors"] == pytest.approx([0.2, 0.05])
     write_labels(folder / "bad.csv", ids(60), one, certainty=["high"] * 60)
     assert "bad.csv: column 'certainty' holds 'high' in row 1; give numbers" in fail(

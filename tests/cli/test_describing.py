@@ -1,6 +1,7 @@
 """What ``ihgmm fit`` says about clusters, and what it writes about rows."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -90,9 +91,50 @@ def test_certainty_is_that_of_the_diagnosis(sample):
     assert list(read("again.csv")[0]) == COLUMNS
     again = [float(row["certainty"]) for row in read("again.csv")]
     np.testing.assert_allclose(again, written, rtol=1e-4)
-    np.save("few.npy", X[:7])
-    good("predict", "m.npz", "few.npy", "-o", "few.csv")
+    np.save("few.npy", X[:4])
+    told = good("predict", "m.npz", "few.npy", "-o", "few.csv")
     assert {row["certainty"] for row in read("few.csv")} == {""}
+    assert {row["typical"] for row in read("few.csv")} == {""}
+    assert "Certainty is not known" in told
+    assert "3 clusters take 30 rows. The file has 4" in told
+    assert "Certainty is not known" not in good("predict", "m.npz", "a.csv")
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_doubtful_count_tells_one_story():
+    rng = np.random.default_rng(1)
+    patterns = rng.dirichlet(np.full(7, 0.5), 5)
+    X = patterns[rng.integers(0, 5, 150)] * rng.lognormal(6, 0.8, (150, 1))
+    X *= rng.lognormal(0, 0.5, X.shape)
+    np.savetxt("a.csv", X, "%.2f", delimiter=",", header="a,b,c,d,e,f,g", comments="")
+    found = json.loads(invoke("choose-k", "a.csv", "--json").stdout)
+    assert found["confidence"] != "high"
+    numbers = [number["n_clusters"] for number in found["plausible"]]
+    text = invoke("choose-k", "a.csv").stdout
+    head, *lines = text.splitlines()
+    assert [int(n) for n in re.findall(r"\d+", head.rpartition(":")[2])] == numbers
+    names, *table = lines[next(i for i, x in enumerate(lines) if x[:8] == "clusters") :]
+    cells = {x.split()[0]: x.split() for x in table[:20] if x[:1].isdigit()}
+    # Each number that is called plausible has its place, and the support for it.
+    for place, number in enumerate(found["plausible"], 1):
+        line = cells[str(number["n_clusters"])]
+        assert line[-1] == str(place)
+        assert line[5] == f"{number['support']:.2f}"
+        assert f"{number['n_clusters']} (support {line[5]}" in text
+    supports = [number["support"] for number in found["plausible"]]
+    assert supports == sorted(supports, reverse=True)
+    # The legend has the words of the table, and no others.
+    legend = re.findall(r"^  ([a-z ]+): ", text, re.MULTILINE)
+    heads = f"{names} projected edge"
+    assert set(legend) >= {"support", "best by", "plausible", "edge"}
+    assert all(word in heads for word in legend)
+    assert ("directions:" in text) == any(
+        "directions" in " ".join(c) for c in cells.values()
+    )
+    assert "sign-flipped" not in text
+    # What fit -k auto advises can be pasted.
+    done = invoke("fit", "a.csv", "-k", "auto", "--missing", "zero")
+    assert "ihgmm choose-k a.csv --missing zero" in done.stdout
 
 
 def test_words_are_explained_once():

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import shlex
 import sys
 from html import escape, unescape
 from html.parser import HTMLParser
@@ -180,6 +181,9 @@ def test_the_report_and_the_description_of_a_fit_agree(tmp_path, monkeypatch):
     np.testing.assert_array_equal(gaps, np.isnan(X).sum(axis=1))
     for k, cluster in enumerate(told):
         shown = {name: figures for name, *figures, _ in features(page, k)[1:]}
+        card = page.split('<article class="card">')[k + 1]
+        typical = re.findall(r'class="typical">(.*?)</p>', card)[0]
+        assert re.findall("<bdi>(.*?)</bdi>", typical) == cluster["typical"]
         for feature in cluster["features"]:
             mean, others = map(thousands, shown[feature["feature"]])
             assert mean == pytest.approx(feature["mean"], rel=0.006)
@@ -823,6 +827,28 @@ def test_command(tmp_path, monkeypatch):
     assert payload(page)["idName"] == "cell"
     assert "of 60 rows" in page
     assert "<bdi>&#39;name&#39;</bdi>" in page  # left out, since it is no number
+    # The command of the page makes the page again.
+    (shown,) = re.findall("<code>(ihgmm report .*)</code>", page)
+    words = shlex.split(unescape(shown))
+    (tmp_path / "r.html").unlink()
+    done = CliRunner().invoke(app, words[1:])
+    assert done.exit_code == 0, done.output
+    again = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert payload(again) == payload(page)
+
+
+@pytest.mark.filterwarnings("ignore:n_clusters='auto' chose")
+def test_a_doubtful_number_is_in_the_verdict(sample, tmp_path):
+    rng = np.random.default_rng(1)
+    patterns = rng.dirichlet(np.full(7, 0.5), 5)
+    X = patterns[rng.integers(0, 5, 150)] * rng.lognormal(0, 0.8, (150, 1))
+    X *= rng.lognormal(0, 0.5, X.shape)
+    model = IhSC("auto", random_state=0).fit(X)
+    assert model.selection_.is_doubtful
+    page = written(model, X, tmp_path)
+    assert '<p class="verdict fair">The number of clusters is doubtful: ' in page
+    X, _, model = sample
+    assert "doubtful" not in written(model, X, tmp_path)
 
 
 def test_outliers_are_left_out_and_counted(tmp_path):

@@ -412,6 +412,11 @@ def test_copy_the_table_of_clusters(open_page, report, sample):
     assert [line[1] for line in lines] == ["", "'=1+1", ""]
     assert [int(line[2]) for line in lines] == list(np.bincount(sample[2].labels_))
     assert {len(line) for line in lines} == {len(head)}
+    # Numbers have all their digits, not those that are shown.
+    model = sample[2]
+    sizes = [np.median(model.sizes_[model.labels_ == k]) for k in range(3)]
+    found = [float(line[head.index("Median size")]) for line in lines]
+    np.testing.assert_allclose(found, sizes, rtol=1e-5)
     # Where the page may not write to the clipboard, the browser's command does.
     page.evaluate("""() => {
         navigator.clipboard.writeText = async () => { throw new Error("no"); };

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.metrics import roc_auc_score
 
 from ihgmm import (
+    PSC,
     IhSC,
     diagnose,
     estimate_parameters,
@@ -19,7 +20,7 @@ from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.gram import GRAMS, GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
-from ihgmm.statistics.diagnosis import Caution, CautionKind, Verdict
+from ihgmm.statistics.diagnosis import Caution, CautionKind, Verdict, diagnose_fit
 from ihgmm.statistics.refits import refit_halves
 from ihgmm.theory.comparison import ihsc_threshold
 
@@ -375,9 +376,14 @@ def test_huge_rows_are_named_and_the_labels_that_follow_them():
     scales = rng.lognormal(0, 0.5, (300, 1))
     X = centers[np.arange(300) % 4] * scales + rng.standard_normal((300, 100))
     X[:15] = 50 * rng.standard_normal((15, 100))
-    default = diagnose(X, IhSC(4, random_state=0).fit_predict(X))
+    model = IhSC(4, random_state=0).fit(X)
+    default = diagnose(X, model.labels_)
     assert default.verdict is Verdict.SEPARATED
     assert CautionKind.HUGE_ROWS in kinds(default)
+    # Where the model is known that shortens them, there is nothing to look at.
+    assert CautionKind.HUGE_ROWS not in kinds(diagnose_fit(model, X, model.labels_))
+    psc = PSC(4, random_state=0).fit(X)
+    assert CautionKind.HUGE_ROWS in kinds(diagnose_fit(psc, X, psc.labels_))
     assert CautionKind.OTHER_CLUSTERS not in kinds(default)
     paper = diagnose(X, IhSC.paper(4, random_state=0).fit_predict(X))
     assert {CautionKind.HUGE_ROWS, CautionKind.OTHER_CLUSTERS} <= set(kinds(paper))
@@ -542,3 +548,15 @@ def test_scales_of_whitened_rows_are_those_of_the_data():
     model = IhSC(3, whiten="counts", random_state=0).fit(X)
     low, high = np.quantile(model.scales_, [0.05, 0.95])
     assert diagnose(model, X).scale_ratio == pytest.approx(high / low, rel=0.2)
+
+
+def test_the_last_column_is_no_sign_of_more_clusters():
+    # Six kinds in seven columns: eigenvalue 8 is not there to compare with.
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        patterns = rng.dirichlet(np.full(7, 0.5), 5)
+        X = patterns[rng.integers(0, 5, 300)] * rng.lognormal(0, 0.8, (300, 1))
+        X *= rng.lognormal(0, 0.4, X.shape)
+        for k in (6, 7):
+            model = IhSC(k, random_state=0).fit(X)
+            assert CautionKind.MORE_CLUSTERS not in kinds(diagnose(X, model.labels_))

@@ -54,12 +54,18 @@ def test_the_largest_rows_are_not_the_typical_ones():
 
 
 def test_a_cluster_without_rows_has_none():
-    X = np.eye(4)
-    ranks = typical_ranks(
-        as_matrix(X),
-        np.zeros(4, int),
-        np.ones((2, 4)),
-        np.ones(4),
-        complete=np.ones(4, bool),
+    ranks = ranks_of_equal_rows(5)
+    np.testing.assert_array_equal(ranks, [1, 2, 3, np.nan, np.nan])
+
+
+def test_of_few_rows_none_is_typical():
+    assert np.isnan(ranks_of_equal_rows(4)).all()
+
+
+def ranks_of_equal_rows(n):
+    """Return the ranks of rows in the first of two clusters, all equally typical."""
+    centers, every = np.ones((2, n)), np.ones(n, bool)
+    labels = np.zeros(n, int)
+    return typical_ranks(
+        as_matrix(np.eye(n)), labels, centers, np.ones(n), complete=every
     )
-    np.testing.assert_array_equal(ranks, [1, 2, 3, np.nan])

@@ -600,7 +600,7 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
         known = np.isfinite(weights) & (weights != NA_OF_R)
         row = None if known.all() else int(known.argmin())
     if row is not None:
-        value = "NA" if given[row] == NA_OF_R else given[row]
+        value = str(given[row]).replace(str(NA_OF_R), "NA")
         raise ValueError(
             f"sample_weight is {value} in row {row}; give a number for each row, "
             "0 to leave one out."

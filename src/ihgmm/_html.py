@@ -76,17 +76,18 @@ def count_html(count: ClusterCount) -> str:
     heading = count_headline(count)
     parts = [_paragraph(count.summary)]
     if count.plausible:
-        head = ("clusters", "named first by", "gap to noise", "prediction strength")
+        head = ("clusters", "support", "best by", "gap to noise", "halves")
         rows = [
             (
                 number.n_clusters,
+                _figure(number.support),
                 ", ".join(side.value for side in number.sides) or "-",
                 _figure(max(number.gaps)),
                 _figure(number.strength),
             )
             for number in count.plausible
         ]
-        parts.append(_table(head, rows, words=(1,)))
+        parts.append(_table(head, rows, words=(2,)))
     return _page(f"{heading[0].upper()}{heading[1:]}", *parts)
 
 

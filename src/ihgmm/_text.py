@@ -55,8 +55,10 @@ def count_headline(count: ClusterCount) -> str:
     numbers = [number.n_clusters for number in count.plausible]
     if len(numbers) < 2:
         return f"{counted(count.n_clusters, 'cluster')}, not confirmed"
-    unknown = "not known: " if count.confidence.value == "none" else ""
-    return f"{unknown}{_either(numbers)} clusters"
+    if count.confidence.value == "none":
+        return f"not known: {_either(numbers)} clusters"
+    first, *others = numbers
+    return f"perhaps {counted(first, 'cluster')}, else {_either(others)}"
 
 
 def listed(words: Sequence[str], last: str) -> str:
@@ -70,14 +72,38 @@ def _either(numbers: Sequence[int]) -> str:
     return listed([f"{number:,}" for number in numbers], "or")
 
 
-EDGE_WORDS = ("edge: what an eigenvalue must exceed to stand out from noise",)
-EVIDENCE_WORDS = (
-    "gap: how much better k-means fits rows than noise of the same spread, among",
-    "    eigenvectors and among projected rows",
-    "halves: how far two halves of the rows agree, from 0 to 1",
-    "likelihood: what a mixture gains on one cluster, for each row and less a price",
-    "named by: whose best number it is; directions are the eigenvalues over the edge",
-)
+def edge_words(count: ClusterCount) -> list[str]:
+    """Return what the table of eigenvalues means, a line each."""
+    lines = [
+        "edge: the largest eigenvalue of noise, found in copies of the data in which",
+        "    each cell got a random sign; an eigenvalue has to exceed it to stand out",
+    ]
+    if 0 < count.rank < count.n_clusters:
+        lines.append("Clusters can be more than eigenvalues that stand out:")
+        lines.append(
+            f"    in {counted(count.n_features, 'feature')}, random signs hide some"
+            if count.has_few_features
+            else "    the pattern of one may be a mixture of others"
+        )
+    return lines
+
+
+def evidence_words(count: ClusterCount) -> list[str]:
+    """Return what the table of numbers of clusters means, a line each."""
+    lines = [
+        "gap: how much better k-means fits rows than noise of the same spread, among",
+        "    eigenvectors and among projected rows",
+        "halves: how far two halves of the rows agree, from 0 to 1",
+        "likelihood: what a mixture gains on one cluster, for each row, less a price",
+        "support: all of these together, less a price for many clusters",
+        "best by: the figures that are best for this number",
+    ]
+    if any(side.value == "directions" for n in count.evidence for side in n.sides):
+        lines.append("    directions: as many eigenvalues stand out from noise")
+    lines.append("plausible: those with most support, the best first; a number close")
+    lines.append("    to a better one is left out")
+    return lines
+
 
 _SIDES = {
     "directions": "the number of directions",
@@ -90,6 +116,12 @@ _SIDES = {
 def _supporters(number: CountEvidence) -> str:
     """Return the sides, one or more, that name a number first."""
     return listed([_SIDES[side.value] for side in number.sides], "and")
+
+
+def _weighed(number: CountEvidence) -> str:
+    """Return a number with its support, and the sides that name it first."""
+    best = f", best by {_supporters(number)}" if number.sides else ""
+    return f"{number.n_clusters} (support {number.support:.2f}{best})"
 
 
 def count_summary(count: ClusterCount) -> str:
@@ -159,10 +191,10 @@ def _dominated(count: ClusterCount) -> str:
 
 def _standing_out(count: ClusterCount) -> str:
     if count.rank == 0:
-        return "no eigenvalue stands out from sign-flipped data"
+        return "no eigenvalue stands out from noise"
     stand = "stands" if count.rank == 1 else "stand"
     return (
-        f"{counted(count.rank, 'eigenvalue')} {stand} out from sign-flipped data "
+        f"{counted(count.rank, 'eigenvalue')} {stand} out from noise "
         f"(edge {count.edge:.3g})"
     )
 
@@ -189,20 +221,15 @@ def _combined(count: ClusterCount) -> str:
         )
     first, *more = count.plausible
     named = counted(first.n_clusters, "cluster")
-    if first.sides:
-        named += f", supported by {_supporters(first)}"
     if count.is_known:
-        return f"{named}; {start}."
-    text = f"Perhaps {named}; {start}."
+        return f"{named}, supported by {_supporters(first)}; {start}."
+    text = f"Perhaps {named}: {_weighed(first)}."
+    if more:
+        also = listed([_weighed(number) for number in more], "and")
+        text = f"Most support has {_weighed(first)}; also plausible: {also}."
     if count.confidence.value == "none":
         text = f"Not known: the evidence points to numbers far apart. {text}"
-    also = [
-        f"{number.n_clusters} ({_supporters(number)})"
-        if number.sides
-        else str(number.n_clusters)
-        for number in more
-    ]
-    return f"{text} Also plausible: {listed(also, 'and')}." if also else text
+    return f"{text} {start[0].upper()}{start[1:]}."
 
 
 def _parallel(count: ClusterCount) -> str:
@@ -480,7 +507,8 @@ def caution_text(caution: Caution, names: Sequence[str] | None = None) -> str:
 
 # What the headings of tables mean, a line each.
 CLUSTER_WORDS = (
-    "size: how long a row is along the pattern of its cluster; here the median",
+    "size: how much a row has of the pattern of its cluster, the root of a sum of",
+    "    squares and not the sum of its columns; here the median",
     "scales: sizes over their mean in the cluster, from 5% to 95% of its rows",
     "certainty: how probable it is that a row belongs there, judged by other rows",
     "typical: the row of ordinary size whose pattern is nearest to the cluster's",
@@ -553,7 +581,7 @@ def preference_text(
     return (
         f"The data do not say which is better: {figures}. But {better} has fewer "
         "clusters, in which it is easier to place rows. To choose between numbers of "
-        "clusters, count the clusters."
+        "clusters, ask ihgmm choose-k, or select_n_clusters in Python."
     )
 
 

@@ -61,7 +61,7 @@ def test_built_in(name, k):
 def test_count_and_refine():
     text = good("fit", "demo", "-k", "auto", "--refine")
     assert "600 rows, 200 features, 4 clusters" in text
-    assert "4 eigenvalues stand out from sign-flipped data" in text
+    assert "4 eigenvalues stand out from noise" in text
     assert "0 of 600 rows differ" in text
 
 
@@ -259,7 +259,7 @@ def test_choose_k():
     assert good("choose-k", "demo", "-q") == "4\n"
     assert "over the edge" in text
     assert text.count("yes") == 4
-    assert "named by" in text
+    assert "best by" in text
     assert "directions, gap" in text
     assert Path("a.png").read_bytes()[:4] == b"\x89PNG"
     found = document(

@@ -41,6 +41,7 @@ def test_report_with_names(folder, sample):
     assert data["names"] == ["B cells", "", "=T cells"]
     assert "<bdi>cells.csv</bdi>" in page
     asked = "ihgmm report cells.csv -k 3 --id-column cell --drop-columns kind"
+    asked += " --names labels.csv --output r.html"
     command = re.search("<dt>Command</dt><dd><code>(.*?)</code>", page)[1]
     assert sorted(command.split()) == sorted(
         asked.replace("-k ", "--n-clusters ").split()
@@ -156,4 +157,4 @@ def test_files_that_cannot_be_compared(folder):
     )
     assert "bytes.csv cannot be read as csv" in fail("compare", "one.csv", "bytes.csv")
     assert "one.csv is given twice" in fail("compare", "one.csv", "one.csv")
-    assert "no.csv" in fail("compare", "one.csv", "no.csv", code=1)
+    assert "no.csv: no such file" in fail("compare", "one.csv", "no.csv")

@@ -190,11 +190,11 @@ def test_files_of_old_spreadsheets(sample):
     text = good("fit", "a.csv", "-k", 3, "--id-column", "name", "-o", "b.csv")
     assert "Read as Windows-1252, since it is not UTF-8 (look at the names)." in text
     assert "'größe 0'" in text
-    assert read("b.csv")[3]["name"] == "José 3"
+    assert read("b.csv")[3]["id_name"] == "José 3"
     table.to_csv("c.csv", index=False, encoding="utf-16")
     text = good("fit", "c.csv", "-k", 3, "--id-column", "name", "-o", "b.csv")
     assert "Read as UTF-16." in text
-    assert read("b.csv")[3]["name"] == "José 3"
+    assert read("b.csv")[3]["id_name"] == "José 3"
     blocks = ["--memory", "0"]
     assert "not read block by block; save" in fail("fit", "c.csv", "-k", 3, *blocks)
     table.to_csv("d.csv", index=False, encoding="utf-8-sig")

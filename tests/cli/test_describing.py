@@ -100,7 +100,7 @@ def test_words_are_explained_once():
     for word in ("  size:", "scales:", "certainty:", "mean:", "same size:"):
         assert text.count(word) == 1
     text = good("choose-k", "demo")
-    for word in ("edge:", "gap:", "halves:", "likelihood:", "named by:"):
+    for word in ("edge:", "gap:", "halves:", "likelihood:", "best by:", "support:"):
         assert text.count(word) == 1
 
 

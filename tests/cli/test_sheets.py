@@ -395,13 +395,13 @@ def test_a_doubtful_count_is_told_once():
     frame.to_csv("a.csv", index=False)
     done = invoke("fit", "a.csv", "-k", "auto")
     assert "eigenvalue" in done.stderr  # the finding, in a warning
-    assert (done.stdout + done.stderr).count("from sign-flipped data") == 1
+    assert (done.stdout + done.stderr).count("out from noise") == 1
 
 
 def test_sides_of_a_count_have_the_words_of_the_table():
     text = good("choose-k", "demo")
     head = next(x for x in text.splitlines() if x.startswith("clusters"))
-    sides = text[text.index("named by") :].splitlines()[1:]
+    sides = text[text.index("best by") :].splitlines()[1:]
     words = {word for line in sides[:8] for word in re.findall("[a-z]+", line)}
     assert words
     assert words <= {"directions", *head.split()}

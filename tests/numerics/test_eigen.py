@@ -143,10 +143,18 @@ def test_start_from_a_sample_of_rows_agrees():
 
 # Less and less noise: at first the start is too rough, in the end it will do.
 @pytest.mark.parametrize(
-    ("constant", "large_row", "accepted"),
-    [(0.02, 1, False), (3, 1, None), (3, 300, None), (30, 1, True)],
+    ("constant", "large_row", "accepted", "gram"),
+    [
+        (0.02, 1, False, "hollow"),
+        (0.02, 1, False, "cosine"),
+        (3, 1, None, "full"),
+        (3, 1, None, "cosine"),
+        (3, 300, None, "hollow"),
+        (3, 300, None, "full"),
+        (30, 1, True, "hollow"),
+        (30, 1, True, "full"),
+    ],
 )
-@pytest.mark.parametrize("gram", ["hollow", "full", "cosine"])
 def test_a_sample_of_rows_may_end_the_search(gram, constant, large_row, accepted):
     tol, shape = 1e-2, (8_400, 1_200)
     X, _ = make_ihgmm(

@@ -215,7 +215,7 @@ def test_weights_of_directions():
     ("n", "p", "k"), [(1000, 200, 4), (300, 300, 4), (200, 3000, 4), (400, 400, 8)]
 )
 def test_under_the_model_directions_are_those_of_the_paper(n, p, k, noise):
-    for seed in range(4):
+    for seed in range(2):
         X, _ = make_ihgmm(n, p, k, noise=noise, random_state=seed)
         options = {"tol": 1e-9, "random_state": 0}
         paper = IhSC.paper(k, **options).fit(X)

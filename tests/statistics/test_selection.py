@@ -192,15 +192,15 @@ def test_words_and_picture():
     assert repr(count).startswith("ClusterCount(n_clusters=6, rank=6, edge=")
     assert repr(count).endswith("confidence='high')")
     assert str(count).startswith("6 clusters, supported by the number of directions")
-    assert "6 eigenvalues stand out from sign-flipped data" in str(count)
+    assert "6 eigenvalues stand out from noise" in str(count)
     assert (count.eigenvalues[:6] > count.edge).all()
     assert (count.eigenvalues[6:] < count.edge).all()
     ax = count.plot()
-    assert ax.get_title() == "6 clusters, rank 6"
+    assert ax.get_title() == "6 eigenvalues above noise"
     assert count.plot(ax) is ax
     matplotlib.pyplot.close("all")
     signs = select_n_clusters(X, method="parallel", random_state=0)
-    assert str(signs).startswith("6 eigenvalues stand out from sign-flipped data")
+    assert str(signs).startswith("6 eigenvalues stand out from noise")
     one = select_n_clusters(make_ihgmm(90, 30, 1, random_state=0)[0], random_state=0)
     assert one.n_clusters == 1
     assert "1 eigenvalue stands out" in one.summary
@@ -463,7 +463,7 @@ def test_the_picture_shows_what_speaks_for_each_number():
     X, _ = make_ihgmm(200, 60, 6, random_state=0)
     count = select_n_clusters(X, random_state=0)
     left, right = count.plot().figure.axes
-    assert left.get_title() == "6 clusters, rank 6"
+    assert left.get_title() == "6 eigenvalues above noise"
     assert right.get_title() == "6 clusters, confidence high"
     assert_allclose(right.lines[0].get_xdata(), [e.n_clusters for e in count.evidence])
     assert_allclose(right.lines[1].get_ydata(), [e.gaps[1] for e in count.evidence])

@@ -96,7 +96,7 @@ def bench(
     formats = {"method": "", "seconds": ".3g", "x IhSC": ".2f", "error": ".4f"}
     screen.table(formats, [method.values() for method in methods])
     if known is None:
-        screen.say("error: needs known labels; name their column with --label-column")
+        screen.say("error: not known; --label-column names the true labels", "dim")
 
 
 def _draw_or_read(data: str, reading: Reading, screen: Screen, seed: int) -> Table:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ihgmm import select_n_clusters
 from ihgmm._files import atomic_write
-from ihgmm._text import EDGE_WORDS, EVIDENCE_WORDS, count_headline
+from ihgmm._text import count_headline, edge_words, evidence_words
 from ihgmm.cli.data import Reading
 from ihgmm.cli.fitting import WHITEN
 from ihgmm.cli.options import DATA, SEED, choice, option, output_option
@@ -74,15 +74,6 @@ def choose_k(
     screen.say(f"{table.heading}: {count_headline(count)}", "bold")
     screen.notes(table.notes)
     screen.say(summary)
-    beyond = 5  # eigenvalues after those that count, to show how they go on
-    rows = []
-    shown = min(count.rank + beyond, count.n_features)  # no more can be of signal
-    for i, value in enumerate(count.eigenvalues[:shown], 1):
-        ratio = value / count.edge if count.edge > 0 else None
-        rows.append((i, value, ratio, "yes" if i <= count.rank else "no"))
-    formats = {"number": "", "eigenvalue": ".4g", "over the edge": ".2f", "counts": ""}
-    screen.table(formats, rows)
-    screen.explain(EDGE_WORDS)
     # If one column dominates, the evidence is about it and would contradict the rest.
     is_known = count.n_clusters > 0 or not count.is_dominated
     if count.evidence and is_known:
@@ -90,6 +81,7 @@ def choose_k(
     elif count.strengths and not count.evidence:
         formats = {"clusters": "", "prediction strength": ".2f"}
         screen.table(formats, count.strengths.items())
+    _show_eigenvalues(count, screen)
     if plot is not None:
         screen.say(f"drawn in {plot}")
     if screen.quiet and not screen.as_json and count.is_doubtful:
@@ -111,24 +103,40 @@ def _as_dict(number: CountEvidence) -> dict[str, Any]:
 
 def _show_evidence(count: ClusterCount, screen: AnswerScreen) -> None:
     """Show the figures of the plausible numbers and of their neighbours."""
+    places = {number.n_clusters: i for i, number in enumerate(count.plausible, 1)}
     last = 2 + max((number.n_clusters for number in count.plausible), default=10)
     # In eigenvectors and in the projected data.
     gaps = {"gap": ".2f", "projected": ".2f"}
     formats = {"clusters": "", **gaps, "halves": ".2f", "likelihood": ".2f"}
+    formats |= {"support": ".2f", "best by": "", "plausible": ""}
     rows = [
         (
             number.n_clusters,
             *number.gaps,
             number.strength,
             number.gain if np.isfinite(number.gain) else None,
+            number.support,
             ", ".join(side.value for side in number.sides),
+            places.get(number.n_clusters, ""),
         )
         for number in count.evidence
         if number.n_clusters <= last
     ]
-    formats["named by"] = ""
     screen.table(formats, rows)
-    screen.explain(EVIDENCE_WORDS)
+    screen.explain(evidence_words(count))
+
+
+def _show_eigenvalues(count: ClusterCount, screen: AnswerScreen) -> None:
+    """Show the eigenvalues that stand out from noise, and how they go on."""
+    beyond = 5
+    rows = []
+    shown = min(count.rank + beyond, count.n_features)  # no more can be of signal
+    for i, value in enumerate(count.eigenvalues[:shown], 1):
+        ratio = value / count.edge if count.edge > 0 else None
+        rows.append((i, value, ratio, "yes" if i <= count.rank else "no"))
+    formats = {"number": "", "eigenvalue": ".4g", "over the edge": ".2f"}
+    screen.table(formats | {"stands out": ""}, rows)
+    screen.explain(edge_words(count))
 
 
 def _draw(count: ClusterCount, path: Path) -> None:

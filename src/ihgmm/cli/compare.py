@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from ihgmm._text import agreement_words, counted, percent, preference_text
+from ihgmm.cli.declaring import command_line
 from ihgmm.cli.labels import Labels, read_labels
 from ihgmm.cli.options import argument, output_option
 from ihgmm.cli.output import check_output, real_file
@@ -55,7 +56,9 @@ def compare(
                 title=title,
                 notes=notes,
                 source=f"{first} and {second}",
-                command=f"ihgmm compare {first} {second}",
+                command=command_line(
+                    "compare", first, second, title=title, output=output
+                ),
             )
     screen.document(
         "compare",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, get_type_hints
 
@@ -68,3 +69,30 @@ def spell_out(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in options}
     return run
+
+
+def command_line(command: str, *arguments: object, **options: object) -> str:
+    """Return a command as users write it, to be pasted into a shell.
+
+    Arguments are texts, or groups of options that were given. Further options are left
+    out where they are None.
+    """
+    words: list[str] = ["ihgmm", command]
+    for argument in arguments:
+        words += spelled(argument) if is_dataclass(argument) else [str(argument)]
+    for name, value in options.items():
+        if value is not None:
+            words += [f"--{name}", str(value)]
+    return shlex.join(words)
+
+
+def spelled(group: Any) -> Iterator[str]:
+    """Yield the options of a group that are not at their defaults, as users write."""
+    for field in fields(group):
+        value: Any = getattr(group, field.name)
+        declared: Any = field.default
+        if value == declared.default:
+            continue
+        yield [f"--{field.name.replace('_', '-')}", *declared.param_decls][-1]
+        if value is not True:
+            yield ",".join(value) if isinstance(value, list) else str(value)

@@ -10,6 +10,7 @@ from ihgmm._text import automatic_count_warnings, counted
 from ihgmm.cli import describing
 from ihgmm.cli import output as out
 from ihgmm.cli.data import Reading
+from ihgmm.cli.declaring import command_line
 from ihgmm.cli.fitting import Fitting
 from ihgmm.cli.labels import ClusterNames
 from ihgmm.cli.options import DATA, LABELS_FILE, NAMES_FILE, output_option
@@ -110,6 +111,10 @@ def fit(
         warned = automatic_count_warnings(count, hidden_from=None)
         if not any(count.summary in text for text in warned):
             screen.say(in_shell(count.summary))
+        if count.is_doubtful:
+            options = {"whiten": fitting.whiten, "seed": fitting.random_state or None}
+            look = command_line("choose-k", data, reading, **options)
+            screen.say(f"To see the evidence for each number: {look}")
     describing.print_clusters(screen, found.clusters)
     describing.print_features(screen, found.clusters)
     describing.print_trust(screen, found)

@@ -119,6 +119,7 @@ def predict(
     new = complete_matrix(X, estimator, of_fit=False)
     table = _note_zero_rows(table, new)
     figures = _figures(estimator, X, new, labels)
+    table = _note_unknown_certainty(table, figures, k)
     remarks = out.write_labels(output, table, labels, figures, called)
     comparison = out.compare_labels(table.labels, labels)
     clusters = cluster_lines(labels, called or [""] * k, figures, table.ids)
@@ -152,6 +153,18 @@ def _note_zero_rows(table: Table, data: Matrix) -> Table:
         "0, that of the largest cluster, and means nothing."
     )
     return replace(table, notes=[*table.notes, Note(text, loud=True)])
+
+
+def _note_unknown_certainty(table: Table, figures: Figures, k: int) -> Table:
+    """Return the table with a note of why no row has a certainty, if none has."""
+    if not np.isnan(figures.certainty).all():
+        return table
+    text = (
+        "Certainty is not known: it is judged by other rows of the same file, and "
+        f"{counted(k, 'cluster')} take {10 * k:,} rows. The file has "
+        f"{len(figures.certainty):,}; put new rows below those of the fit to judge them."
+    )
+    return replace(table, notes=[*table.notes, Note(text)])
 
 
 def _figures(estimator: Any, X: Any, data: Matrix, labels: np.ndarray) -> Figures:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from ihgmm.cli.data import Reading
+from ihgmm.cli.declaring import command_line
 from ihgmm.cli.fitting import Fitting
 from ihgmm.cli.labels import ClusterNames
 from ihgmm.cli.options import DATA, NAMES_FILE, output_option
@@ -55,6 +52,7 @@ def report(
         model.fit(table.named_data)
     k, labels = len(model.cluster_centers_), to_host(model.labels_)
     called = None if named is None else named.of(table, labels, k)
+    files = {"names": names, "title": title, "output": output}
     with screen.working("writing the report"), real_file(output, ".html") as page:
         write_report(
             model,
@@ -69,22 +67,8 @@ def report(
             names=called,
             original=table.original,
             source=table.source,
-            command=shlex.join(
-                ["ihgmm", "report", data, *_spelled(fitting), *_spelled(reading)]
-            ),
+            command=command_line("report", data, fitting, reading, **files),
         )
     screen.document("report", table.facts, n_clusters=k, report_file=output)
     screen.notes(table.notes)
     screen.say(f"report written to {output}; open it in a browser")
-
-
-def _spelled(group: Any) -> Iterator[str]:
-    """Yield the options of a group that are not at their defaults, as users write."""
-    for field in fields(group):
-        value: Any = getattr(group, field.name)
-        declared: Any = field.default
-        if value == declared.default:
-            continue
-        yield [f"--{field.name.replace('_', '-')}", *declared.param_decls][-1]
-        if value is not True:
-            yield ",".join(value) if isinstance(value, list) else str(value)

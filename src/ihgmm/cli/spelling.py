@@ -20,7 +20,7 @@ _VALUE = r"""=(?:"([^"\s]*)"|'([^'\s]*)'|([\w.+-]*[\w+]))"""
 # Calls and names that have a command in their place; the first that fits is taken.
 _PHRASES: list[tuple[str, Any]] = [
     (r"select_n_clusters\(X, max_clusters=(\d+)\)", r"choose-k --max-clusters \1"),
-    (r"select_n_clusters\(X\)\.plot\(\)", "choose-k --plot FILE"),
+    (r"select_n_clusters\(X\)\.plot\(\)", "the evidence (choose-k)"),
     (r"select_n_clusters(\(X\))?", "choose-k"),
     (r"(?<!ihgmm )\bchoose-k\b", "ihgmm choose-k"),
     (r"diagnose\(X, labels\)", "ihgmm report"),

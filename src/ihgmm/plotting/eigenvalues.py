@@ -80,7 +80,7 @@ def plot_scree(
     >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
     >>> ax = plot_scree(select_n_clusters(X, random_state=0))
     >>> ax.get_title()
-    '3 clusters, rank 3'
+    '3 eigenvalues above noise'
     >>> model = IhSC(3, random_state=0).fit(X)
     >>> print(plot_scree(model).get_title())
     eigenvalues of the model's 3 clusters only;
@@ -91,7 +91,8 @@ def plot_scree(
     ax = given_or_new(ax, (6.0, 4.0))
     _draw(ax, scree)
     if scree.count is not None:
-        ax.set_title(f"{count_headline(scree.count)}, rank {scree.count.rank}")
+        above = counted(scree.count.rank, "eigenvalue") if scree.count.rank else "none"
+        ax.set_title(f"{above} above noise")
     elif isinstance(source, Diagnosis):
         ax.set_title(source.verdict.value)
     else:
@@ -120,13 +121,15 @@ def plot_evidence(count: ClusterCount, ax: Any = None) -> Any:
     tried = [number.n_clusters for number in count.evidence]
     gaps = np.array([number.gaps for number in count.evidence]).T
     curves = {
-        "gap, eigenvectors": gaps[0],
-        "gap, projected rows": gaps[1],
-        "prediction strength": [number.strength for number in count.evidence],
+        "gap": gaps[0],
+        "gap, projected": gaps[1],
+        "halves": [number.strength for number in count.evidence],
     }
     for i, (label, values) in enumerate(curves.items()):
         style = {"color": color(i, ax), "mfc": ax.get_facecolor(), "ms": 5}
         ax.plot(tried, values, "-o", label=label, **style)
+    support = [number.support for number in count.evidence]
+    ax.plot(tried, support, "--", color=ink(ax), lw=1.2, label="support")
     for place, number in enumerate(count.plausible):
         if number.n_clusters in tried:
             style = {"color": ink(ax), "alpha": 0.4, "lw": 1.0}
@@ -141,8 +144,10 @@ def plot_evidence(count: ClusterCount, ax: Any = None) -> Any:
     else:
         ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set(xlabel="number of clusters", ylabel="evidence")
-    ax.set_title(f"{count_headline(count)}, confidence {count.confidence.value}")
-    ax.legend(frameon=False, fontsize="small")
+    ax.set_title(f"{count_headline(count)} (confidence {count.confidence.value})")
+    # Below the axes: curves leave no corner free.
+    style = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": 5}
+    ax.legend(frameon=False, fontsize="small", columnspacing=1.2, **style)
     return quiet(ax)
 
 

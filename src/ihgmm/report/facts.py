@@ -21,6 +21,7 @@ from ihgmm.statistics.contrasts import set_apart
 from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.statistics.estimation import Estimates, estimate_parameters
 from ihgmm.statistics.observed import filled_cells
+from ihgmm.statistics.typical import typical_ranks
 
 
 class Facts:
@@ -52,9 +53,9 @@ class Facts:
         self.filled = filled_cells(data)
         self.n_zero_rows = int((to_host(data.sqnorms) == 0).sum())
         self.parameters = model.get_params(deep=False)
-        # The numbers of clusters that the data speak for, where the fit asked them.
-        counted = getattr(getattr(model, "selection_", None), "plausible", ())
-        self.plausible = ", ".join(str(number.n_clusters) for number in counted)
+        # How many clusters the data speak for, where the fit asked them.
+        self.count: Any = getattr(model, "selection_", None)
+        self.is_settled = self.count is None or not self.count.is_doubtful
         # Also of clusters without rows.
         k = max(int(model.cluster_centers_.shape[0]), int(own.max()) + 1)
         self.n_clusters = k
@@ -80,19 +81,35 @@ class Facts:
         # Rows beyond what is written as "> 99.9%" count as equally sure.
         self.highest = float(self.certainty.max())
         self.n_surest = int((self.certainty >= min(self.highest - 1e-6, 0.999)).sum())
-        self.scree = scree_of(self.diagnosis, getattr(model, "selection_", None))
+        self.scree = scree_of(self.diagnosis, self.count)
         # Where rows are on the map, and what it shows them by. Without a unit.
         centers = to_host(estimates.centers).astype(np.float64) / data.unit
         self.places, self.basis = self._map(model, data, centers, inside)
+        self.typical = self._typical(data)
+
+    def _typical(self, data: Matrix) -> list[list[str]]:
+        """Return the names of the most typical rows of each cluster."""
+        codes, complete = self.clusters.codes, self.filled == 0
+        ranks = typical_ranks(data, codes, self.centers, self.sizes, complete=complete)
+        ranked = np.flatnonzero(ranks >= 1)
+        rows = [ranked[codes[ranked] == k] for k in range(self.n_clusters)]
+        return [
+            [
+                shorten(str(i + 1) if self.ids is None else self.ids[i], 40)
+                for i in each[np.argsort(ranks[each])]
+            ]
+            for each in rows
+        ]
 
     def _measure(
         self, model: Any, estimates: Estimates, own: np.ndarray, inside: np.ndarray
     ) -> None:
-        """Keep scales and sizes of rows: the model's own, or estimates."""
+        """Keep centres, scales and sizes of rows: the model's own, or estimates."""
         scales, centers = estimates.scales, estimates.centers
         if hasattr(model, "scales_"):
             scales, centers = to_host(model.scales_)[inside], model.cluster_centers_
         self.scales = to_host(scales).astype(np.float64)
+        self.centers = to_host(centers).astype(np.float64)
         self.lengths = np.minimum(row_lengths(centers), np.finfo(np.float64).max)
         with np.errstate(over="ignore"):
             self.sizes = self.scales * self.lengths[own]

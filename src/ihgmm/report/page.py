@@ -20,6 +20,7 @@ import numpy as np
 from ihgmm._files import atomic_write, regular_target
 from ihgmm._text import (
     agreement_words,
+    count_headline,
     counted,
     figure_table,
     outlier_note,
@@ -337,6 +338,7 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "chart": scree_chart(facts.scree, facts.n_clusters),
         "eigenvalues": ", ".join(f"{value:.3g}" for value in facts.scree.values[:60]),
         "known": None if known is None else cross_table(facts.clusters, known),
+        "doubt": None if facts.is_settled else count_headline(facts.count),
         "call": _call(facts.method, facts.parameters),
     }
 
@@ -352,11 +354,13 @@ def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:
         return line
     sure = float((facts.certainty[rows] >= facts.diagnosis.certain_from).mean())
     low, middle, high = np.quantile(facts.scales[rows], [0.05, 0.5, 0.95])
+    size = float(np.median(facts.sizes[rows]))
     return line | {
         "sure": percent(sure),
         "median": f"{middle:.2f}",
         "range": f"{low:.2f} to {high:.2f}",
-        "size": compact(float(np.median(facts.sizes[rows]))),
+        "size": compact(size),
+        "size_digits": f"{size:.6g}",
         **axis.density(facts.scales[rows]),
     }
 

@@ -426,9 +426,10 @@ def diagnose_fit(
 ) -> Diagnosis:
     """Diagnose labels of a model on what it made them from.
 
-    Missing cells are filled, and rows and columns whitened, as in the fit. ``rows`` are
-    those that have ``labels``, all by default; ``estimates`` are of rows as they are,
-    and serve where nothing was whitened.
+    Missing cells are filled, and rows and columns whitened, as in the fit. Of huge rows
+    nothing is said if the fit shortened them. ``rows`` are those that have ``labels``,
+    all by default; ``estimates`` are of rows as they are, and serve where nothing was
+    whitened.
     """
     usual = {"PSC": "full", "SphericalKMeans": "cosine"}
     gram: Any = getattr(model, "gram", usual.get(type(model).__name__, "hollow"))
@@ -438,7 +439,12 @@ def diagnose_fit(
     if getattr(model, "whiten", None) is not None:
         estimates = None
     clip = getattr(model, "clip", None)
-    return diagnose(data, labels, gram=gram, clip=clip, estimates=estimates)
+    found = diagnose(data, labels, gram=gram, clip=clip, estimates=estimates)
+    if clip is None:
+        return found
+    # The fit has shortened huge rows: there is nothing to do about them.
+    cautions = (c for c in found.cautions if c.kind is not CautionKind.HUGE_ROWS)
+    return replace(found, cautions=tuple(cautions))
 
 
 def _calibrated(
@@ -622,7 +628,10 @@ def _cautions(
     mean = number(namespace(live).mean(data.sqnorms))
     directions = _directions(diagnosis, mean, values)
     fewer = Caution(CautionKind.FEWER_DIRECTIONS, {"directions": directions})
-    gap, beyond = diagnosis.eigenvalue_gap, _gap(values, k + 1)
+    # There are no more directions than features: a drop after the last of these is none
+    # of clusters.
+    gap = diagnosis.eigenvalue_gap if k < diagnosis.n_features else np.nan
+    beyond = _gap(values, k + 1) if k + 1 < diagnosis.n_features else np.nan
     kept = 1 - diagnosis.disputed_share
     # Labels of the default were closer to the truth in 27 cases of 36 like this, and
     # further from it in 9: k-means and the paper's settings on designs and real sets.
@@ -659,10 +668,12 @@ def _cautions(
         yield fewer
     elif values[k - 1] <= 0:
         yield Caution(CautionKind.NOT_POSITIVE, {"number": k})
-    else:
+    # More clusters than these would overlap the more.
+    elif diagnosis.verdict is not Verdict.OVERLAPPING and (
         # The second drop is where clusters end, unless the first is wide.
-        if _edge(gap) is Edge.NONE or (beyond > 2 and gap < 5):
-            yield Caution(CautionKind.MORE_CLUSTERS, {"number": k, "share": 1 / gap})
+        _edge(gap) is Edge.NONE or (beyond > 2 and gap < 5)
+    ):
+        yield Caution(CautionKind.MORE_CLUSTERS, {"number": k, "share": 1 / gap})
     if diagnosis.scale_ratio < 1.25:
         yield Caution(CautionKind.EQUAL_SCALES, {"ratio": diagnosis.scale_ratio})
 

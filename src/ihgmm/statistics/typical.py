@@ -16,6 +16,7 @@ def typical_ranks(
     *,
     complete: np.ndarray,
     most: int = 3,
+    least_rows: int = 5,
 ) -> np.ndarray:
     """Return 1, 2 and 3 for the most typical rows of each cluster, NaN for others.
 
@@ -23,7 +24,8 @@ def typical_ranks(
     the pattern of the first is nearest to that of the cluster, by the angle to the
     centre. Angles alone would choose the largest rows, which noise turns least. Rows
     that are not ``complete`` come into question nowhere: cells that were filled in
-    follow the pattern more closely than any observed one.
+    follow the pattern more closely than any observed one. Of fewer than ``least_rows``
+    such rows none is typical.
     """
     n, ranks = len(labels), np.full(len(labels), np.nan)
     products = to_host(data @ unit_rows(centers).T).astype(np.float64)
@@ -35,7 +37,7 @@ def typical_ranks(
     eligible = complete & (norms > 0) & (labels >= 0) & ~np.isnan(lengths)
     for cluster in range(len(centers)):
         rows = np.flatnonzero(eligible & (labels == cluster))
-        if len(rows) == 0:
+        if len(rows) < least_rows:
             continue
         low, high = np.quantile(lengths[rows], [0.25, 0.75])
         rows = rows[(lengths[rows] >= low) & (lengths[rows] <= high)]

@@ -96,22 +96,40 @@ function writeNumbers(pen, ink, ground) {
   pen.textAlign = "center";
   pen.textBaseline = "middle";
   pen.lineJoin = "round";
+  const centres = members.map((rows) => [median(rows, px), median(rows, py)]);
   for (let k = 0; k < nClusters; k++) {
     if (!members[k].length || (singled !== null && singled !== k)) continue;
-    const x = median(members[k], px);
-    // Few rows would be hidden by the number of their cluster.
-    const y = median(members[k], py) - (nRows < 400 ? 17 : 0);
     pen.lineWidth = crowded ? 2.5 : 4;
     pen.strokeStyle = ground;
     const full = titleOf(k);
     const text = full.length > 20 ? `${full.slice(0, 19)}…` : full;
-    // A name at the side of the map stays in sight.
     const half = pen.measureText(text).width / 2 + 4;
-    const middle = Math.min(Math.max(x, half), wide - half);
-    pen.strokeText(text, middle, y);
+    const [x, y] = numberPlace(k, half, centres);
+    pen.strokeText(text, x, y);
     pen.fillStyle = ink;
-    pen.fillText(text, middle, y);
+    pen.fillText(text, x, y);
   }
+}
+
+// Where the number or name of a cluster stands: beyond its rows, seen from the middle of the map, so that it
+// hides none. Of many clusters, which have no room around them, it is in their middle.
+function numberPlace(k, half, centres) {
+  let [x, y] = centres[k];
+  const inSight = x > 0 && x < wide && y > 0 && y < high;
+  if (nClusters <= 12) {
+    const used = centres.filter((_, j) => members[j].length);
+    const dx = x - used.reduce((sum, centre) => sum + centre[0], 0) / used.length;
+    const dy = y - used.reduce((sum, centre) => sum + centre[1], 0) / used.length;
+    const length = Math.hypot(dx, dy);
+    const [right, down] = length > 1 ? [dx / length, dy / length] : [0, -1];
+    let far = 0;
+    for (const i of members[k]) far = Math.max(far, (px[i] - x) * right + (py[i] - y) * down);
+    x += right * (far + 6 + half);
+    y += down * (far + 14);
+  }
+  // It stays in sight with its cluster, at the side of the map too.
+  if (!inSight) return [x, y];
+  return [Math.min(Math.max(x, half), wide - half), Math.min(Math.max(y, 10), high - 10)];
 }
 
 function median(rows, values) {

@@ -56,7 +56,8 @@ const isRisky = (text) => {
 function tabbed(table) {
   const cell = (made) => {
     const field = made.querySelector("input");
-    const text = (field ? field.value : made.textContent).replace(/\s+/g, " ").trim();
+    // A number that is shown in short, as 6.97k, has its digits beside it.
+    const text = made.dataset.number ?? (field ? field.value : made.textContent).replace(/\s+/g, " ").trim();
     const plain = /^[\d,]+$/.test(text) ? text.replaceAll(",", "") : text.replace("·", "0");
     return isRisky(plain) ? `'${plain}` : plain;
   };

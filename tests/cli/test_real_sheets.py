@@ -352,7 +352,7 @@ def test_what_is_far_is_not_offered():
     assert "did you mean" not in fail("compare", "a.csv", "a.csv")
     assert "such as -k 5, or -k auto" in fail("fit", "a.csv")
     told = good("bench", "a.csv", "-k", 3, "--repeats", 1, "--drop-columns", GOODS[0])
-    assert "error: needs known labels; name their column" in told
+    assert "error: not known; --label-column names the true" in told
 
 
 def test_a_plan_has_the_columns_of_the_fit():

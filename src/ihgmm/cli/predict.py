@@ -162,7 +162,8 @@ def _note_unknown_certainty(table: Table, figures: Figures, k: int) -> Table:
     text = (
         "Certainty is not known: it is judged by other rows of the same file, and "
         f"{counted(k, 'cluster')} take {10 * k:,} rows. The file has "
-        f"{len(figures.certainty):,}; put new rows below those of the fit to judge them."
+        f"{len(figures.certainty):,}; put new rows below those of the fit to judge "
+        "them."
     )
     return replace(table, notes=[*table.notes, Note(text)])
 

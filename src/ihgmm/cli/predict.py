@@ -162,8 +162,7 @@ def _note_unknown_certainty(table: Table, figures: Figures, k: int) -> Table:
     text = (
         "Certainty is not known: it is judged by other rows of the same file, and "
         f"{counted(k, 'cluster')} take {10 * k:,} rows. The file has "
-        f"{len(figures.certainty):,}; to judge new rows, put them below those of the "
-        "fit."
+        f"{len(figures.certainty):,}; judge new rows together with those of the fit."
     )
     return replace(table, notes=[*table.notes, Note(text)])
 

@@ -495,7 +495,8 @@ class IhGMM(DensityMixin, InSteps):
             known = np.maximum(lengths / data.unit, least)
             squares = ratio(errors, known[:, None] + 0 * errors) ** 2
             loads = squares @ covariance.whitened_variances / (errors.shape[1])
-            loads = ratio(np.minimum(loads, 1e150 * levels**2), levels**2 + 0 * loads)
+            most = 1e150 * np.minimum(levels**2, 1e150)
+            loads = ratio(np.minimum(loads, most), levels**2 + 0 * loads)
         directions = Directions(units.T, (units**2).sum(axis=1), loads)
         work = partial(_joint_block, directions, to_host(self.weights_), variances)
         (joint,), _ = covariance.whiten(data).sweep(work)

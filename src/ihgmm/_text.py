@@ -92,7 +92,7 @@ def evidence_words(count: ClusterCount) -> list[str]:
     """Return what the table of numbers of clusters means, a line each."""
     lines = [
         "gap: how much better k-means fits rows than noise of the same spread, among",
-        "    eigenvectors and among projected rows",
+        "    eigenvectors or among projected rows",
         "halves: how far two halves of the rows agree, from 0 to 1",
         "likelihood: what a mixture gains on one cluster, for each row, less a price",
         "support: all of these together, less a price for many clusters",

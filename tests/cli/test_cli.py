@@ -143,7 +143,7 @@ def test_output_is_whole_or_not_at_all(folder, sample):
         (["fit", "iris", "-k", 0], "-k 0 is too small"),
         (["fit", "iris", "-k", 151], "-k 151 is more than the 150 rows"),
         (["fit", "iris", "-k", "three"], "-k three: give a whole number, or auto"),
-        (["fit", "iris"], "--n-clusters"),
+        (["fit", "iris"], "such as -k 5, or -k auto"),
         (["fit", "iris", "-k", 3, "--gram", "wavy"], "--gram wavy is not known"),
         (["fit", "iris", "-k", 3, "--whiten", "soap"], "--whiten soap is not known"),
         (["fit", "iris", "-k", 3, "--signed", "--refine"], "leave one of them out"),
@@ -497,7 +497,7 @@ def test_help_of_a_command(monkeypatch, command):
     assert "--json" in text
     assert "bool" not in text.lower()  # flags have no type
     if command == "predict":  # lines break where the terminal ends
-        assert "Columns that the model does not know are left out. Ids" in text
+        assert "Columns that the model does not know are left out." in text
     compared = "which are compared with the clusters"
     tested = "rows are tested within them"
     assert (compared in text) == (command in ("fit", "predict", "choose-k", "report",

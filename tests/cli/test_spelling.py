@@ -48,8 +48,8 @@ def test_no_message_names_a_parameter_that_is_an_option():
         (
             "n_clusters='auto' took 5, and that is doubtful. Look at "
             "select_n_clusters(X).plot(), compare fits, and give n_clusters.",
-            "-k auto took 5, and that is doubtful. Look at ihgmm choose-k --plot FILE, "
-            "compare fits, and give -k.",
+            "-k auto took 5, and that is doubtful. Look at the evidence "
+            "(ihgmm choose-k), compare fits, and give -k.",
         ),
         ('take outliers="auto" or gram=full.', "take --outliers auto or --gram full."),
         ("3 of n_clusters=9 clusters ended", "3 of 9 clusters ended"),

@@ -521,11 +521,14 @@ def test_paper_cuts_no_name_and_no_short_table(open_page, sample, tmp_path):
 
 def test_theory_opens_with_the_keyboard_and_on_paper(open_page, report):
     page = open_page(report[0])
-    fold, words = page.locator("details"), page.get_by_text("sufficient condition")
+    fold, words = (
+        page.locator("details").first,
+        page.get_by_text("sufficient condition"),
+    )
     assert words.is_hidden()
-    page.locator("summary").press("Enter")
+    page.locator("summary").first.press("Enter")
     assert words.is_visible()
-    page.locator("summary").press("Enter")
+    page.locator("summary").first.press("Enter")
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert words.is_visible()
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
@@ -558,7 +561,7 @@ def violations(page):
 def test_accessibility(open_page, report, scheme):
     page = open_page(report[0], color_scheme=scheme, bypass_csp=True)
     page.locator("#legend button").first.click()
-    page.locator("summary").click()
+    page.locator("summary").first.click()
     assert page.locator("#save-shown").is_visible()
     assert violations(page) == []
 
@@ -584,7 +587,8 @@ def test_narrow_screen_calm_motion_and_print(open_page, report):
     assert page.evaluate(smooth) == "auto"
     page.emulate_media(color_scheme="dark", media="print")
     assert page.locator("header nav").is_hidden()
-    assert page.locator("#rows").is_hidden()
+    assert page.locator("#rows table").is_hidden()
+    assert page.locator("#rows .printed").is_visible()
     assert page.locator("#points").is_visible()
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert ground == "rgb(255, 255, 255)"

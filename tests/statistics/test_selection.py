@@ -257,7 +257,7 @@ def test_an_offset_is_to_be_subtracted():
         assert "Cannot tell: column 3 holds" in count.summary
         assert "Subtract its mean, or leave it out" in count.summary
         assert "Divide" not in count.summary
-    assert count.plot().get_title() == "cannot tell, rank 0"
+    assert count.plot().get_title() == "none above noise"
     matplotlib.pyplot.close("all")
     X[:, 3] -= X[:, 3].mean()
     assert select_n_clusters(X, random_state=0).n_clusters == 4
@@ -370,7 +370,7 @@ def test_picture_of_stability():
     X, _ = make_ihgmm(200, 5, 4, random_state=0)
     count = select_n_clusters(X, method="stability", random_state=0)
     left, right = count.plot().figure.axes
-    assert left.get_title() == f"4 clusters, rank {count.rank}"
+    assert left.get_title() == "none above noise"
     assert right.get_title() == "stable: 4 clusters"
     assert_allclose(right.lines[0].get_xdata(), list(count.strengths))
     assert_allclose(right.lines[0].get_ydata(), list(count.strengths.values()))
@@ -464,7 +464,7 @@ def test_the_picture_shows_what_speaks_for_each_number():
     count = select_n_clusters(X, random_state=0)
     left, right = count.plot().figure.axes
     assert left.get_title() == "6 eigenvalues above noise"
-    assert right.get_title() == "6 clusters, confidence high"
+    assert right.get_title() == "6 clusters (confidence high)"
     assert_allclose(right.lines[0].get_xdata(), [e.n_clusters for e in count.evidence])
     assert_allclose(right.lines[1].get_ydata(), [e.gaps[1] for e in count.evidence])
     assert right.lines[3].get_xdata()[0] == 6

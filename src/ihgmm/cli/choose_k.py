@@ -105,14 +105,13 @@ def _show_evidence(count: ClusterCount, screen: AnswerScreen) -> None:
     """Show the figures of the plausible numbers and of their neighbours."""
     places = {number.n_clusters: i for i, number in enumerate(count.plausible, 1)}
     last = 2 + max((number.n_clusters for number in count.plausible), default=10)
-    # In eigenvectors and in the projected data.
-    gaps = {"gap": ".2f", "projected": ".2f"}
-    formats = {"clusters": "", **gaps, "halves": ".2f", "likelihood": ".2f"}
+    # Eight columns would not fit in a terminal: of two gaps the larger is shown.
+    formats = {"clusters": "", "gap": ".2f", "halves": ".2f", "likelihood": ".2f"}
     formats |= {"support": ".2f", "best by": "", "plausible": ""}
     rows = [
         (
             number.n_clusters,
-            *number.gaps,
+            max(number.gaps),
             number.strength,
             number.gain if np.isfinite(number.gain) else None,
             number.support,

@@ -571,7 +571,7 @@ def look(
 def _inner_products(block: Matrix, directions: Directions) -> Tall:
     """Return products of rows with the sums, which in float32 could overflow."""
     _, exponent = np.frexp(np.abs(directions.sums).max(initial=0.0))
-    size = np.ldexp(1.0, exponent)  # a power of two, which rounds nothing
+    size = float(np.ldexp(1.0, exponent))  # a power of two, which rounds nothing
     return widen(block @ (directions.sums / size)) * size
 
 

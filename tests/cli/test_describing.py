@@ -119,13 +119,13 @@ def test_a_doubtful_count_tells_one_story():
     for place, number in enumerate(found["plausible"], 1):
         line = cells[str(number["n_clusters"])]
         assert line[-1] == str(place)
-        assert line[5] == f"{number['support']:.2f}"
-        assert f"{number['n_clusters']} (support {line[5]}" in text
+        assert line[4] == f"{number['support']:.2f}"
+        assert f"{number['n_clusters']} (support {line[4]}" in text
     supports = [number["support"] for number in found["plausible"]]
     assert supports == sorted(supports, reverse=True)
     # The legend has the words of the table, and no others.
     legend = re.findall(r"^  ([a-z ]+): ", text, re.MULTILINE)
-    heads = f"{names} projected edge"
+    heads = f"{names} edge"
     assert set(legend) >= {"support", "best by", "plausible", "edge"}
     assert all(word in heads for word in legend)
     assert ("directions:" in text) == any(

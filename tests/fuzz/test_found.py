@@ -190,6 +190,14 @@ FILES = {
         "damage": [{"how": "end", "at": 0.993, "length": 1, "value": 0}],
         "reader": "fit",
     },
+    "an array whose header has no end": {
+        "file": "a.npy",
+        "damage": [
+            {"how": "copy", "at": 0.4298734722124157, "value": 125, "length": 50},
+            {"how": "copy", "at": 0.0, "length": 50, "value": 0},
+        ],
+        "reader": "open",
+    },
     "an HDF5 file whose links lead nowhere": {
         "file": "a.h5ad",
         "damage": [{"how": "zero", "at": 0.2, "length": 400, "value": 0}],

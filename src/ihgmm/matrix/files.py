@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tokenize
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -171,7 +172,8 @@ def _open_parquet(
 def _open_npy(path: Path) -> Stored:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+    # A header that is cut or altered fails in the ways of Python's own parser.
+    except (ValueError, EOFError, OSError, SyntaxError, tokenize.TokenError) as error:
         raise ValueError(f"{path} cannot be read as an array: {error}") from error
     opened = open_stored(array)
     if opened is None:

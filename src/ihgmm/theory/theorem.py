@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_count, check_number
+from ihgmm._parameters import check_count, check_number
 from ihgmm.statistics.model import check_model, default_separation
 from ihgmm.theory.definitions import (
     Incoherence,

@@ -40,8 +40,8 @@ from ihgmm.numerics.gram import GRAMS, GramKind, GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
 from ihgmm.numerics.missing import MISSING, Missing, learn_filler
 from ihgmm.statistics.estimation import Estimates, estimates_of_labels
+from ihgmm.statistics.model import CorollaryConditions, corollary_conditions
 from ihgmm.statistics.refits import Refits, noise_directions, refit_halves
-from ihgmm.theory import CorollaryConditions, corollary_conditions
 
 
 class Verdict(StrEnum):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ihgmm._checks import check_number, generator
+from ihgmm._parameters import check_number, generator
 from ihgmm.statistics.model import default_separation, make_ihgmm
 
 Noise = Literal["gaussian", "rademacher"]

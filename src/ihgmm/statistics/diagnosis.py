@@ -13,16 +13,14 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from ihgmm._checks import (
-    check_choice,
-    check_clip,
     check_matrix,
     complete_matrix,
     data_and_labels,
-    generator,
     labelled_rows,
     warn_zero_rows,
 )
 from ihgmm._html import diagnosis_html
+from ihgmm._parameters import check_choice, check_clip, generator
 from ihgmm._text import caution_text, diagnosis_summary
 from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import (

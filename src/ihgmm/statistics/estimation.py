@@ -10,10 +10,8 @@ import numpy as np
 from scipy.special import polygamma, stdtrit
 
 from ihgmm._checks import (
-    check_count,
     check_labels,
     check_matrix,
-    check_number,
     check_weights,
     counted_rows,
     data_and_labels,
@@ -21,6 +19,7 @@ from ihgmm._checks import (
     labelled_rows,
 )
 from ihgmm._html import estimates_html
+from ihgmm._parameters import check_count, check_number
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     Groups,

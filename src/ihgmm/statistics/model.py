@@ -8,14 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from ihgmm._checks import (
-    check_choice,
-    check_clusters,
-    check_count,
-    check_number,
-    check_row_count,
-    generator,
-)
+from ihgmm._checks import check_clusters, check_row_count
+from ihgmm._parameters import check_choice, check_count, check_number, generator
 
 NOISE_DISTRIBUTIONS = ("gaussian", "rademacher", "uniform")
 NOISE_STRUCTURES = ("individual", "class", "common")

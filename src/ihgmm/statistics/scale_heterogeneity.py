@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaincc, ndtr
 
-from ihgmm._checks import check_matrix, data_and_labels, generator, labelled_rows
+from ihgmm._checks import check_matrix, data_and_labels, labelled_rows
 from ihgmm._html import scale_test_html
+from ihgmm._parameters import generator
 from ihgmm._text import SCALE_ASSUMPTIONS, scale_recommendation, scale_table
 from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import (

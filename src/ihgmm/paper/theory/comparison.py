@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_count
+from ihgmm._parameters import check_count
 from ihgmm.statistics.model import default_separation
 
 

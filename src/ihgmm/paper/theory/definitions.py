@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erfi
 
-from ihgmm._checks import check_choice, check_number
+from ihgmm._parameters import check_choice, check_number
 from ihgmm.statistics.model import (
     NOISE_DISTRIBUTIONS,
     check_model,

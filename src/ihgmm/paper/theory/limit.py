@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from scipy.spatial.distance import cdist
 from scipy.special import ndtr, ndtri
 
-from ihgmm._checks import check_count
+from ihgmm._parameters import check_count
 from ihgmm.statistics.model import check_model, smallest_distance
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_number
+from ihgmm._parameters import check_number
 from ihgmm.paper.theory.definitions import (
     Incoherence,
     ModelParameters,

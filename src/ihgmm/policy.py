@@ -12,6 +12,22 @@ class Small:
     ROUNDING = 1e-9  # share of a float64 sum that rounding may leave
     SINE = 1e-6  # squared sine below which two directions are one
     HUGE = 1e100  # ratio of variances whose square is still a number
+    TINY = 1e-300  # divides without overflow what is 0
+    ONE_ROW = 1e-12  # share of a centre that is left without its only row
+    SINGULAR = 1e-7  # distance from the singularity of a formula, not of its equations
+    LOAD = 1e-6  # share of the rows of a cluster that have a cell: none of them
+
+
+class Weighting:
+    """How rows count in the centre of their cluster. By eye.
+
+    ``python benchmarks/accuracy.py scales`` checks errors of scales and centres.
+    """
+
+    LEAST_ROWS = 10  # rows from which a cluster weights them by scale and noise
+    LEAST_SCALE = 0.1  # over the mean: smaller scales weigh as much
+    LEAST_VARIANCE = 1e-4  # of noise, over the mean: less does not weigh more
+    LENGTH_CHANGE = 1e-3  # of the largest: changes of lengths that end the iteration
 
 
 class Scales:

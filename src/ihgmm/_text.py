@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from ihgmm.statistics.diagnosis import Caution, Diagnosis
     from ihgmm.statistics.evidence import CountEvidence
-    from ihgmm.statistics.scale_test import ScaleTest
+    from ihgmm.statistics.scale_heterogeneity import ScaleTest
     from ihgmm.statistics.selection import ClusterCount
 
 

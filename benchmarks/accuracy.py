@@ -32,10 +32,10 @@ from ihgmm import (
     scale_heterogeneity_test,
     select_n_clusters,
 )
-from ihgmm.experiments.oracles import label_oracle
 from ihgmm.metrics import exact_recovery, match_labels, misclassification_rate
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
+from ihgmm.paper.oracles import label_oracle
 
 RESULTS = Path(__file__).parent / "results" / "accuracy.md"
 NOISES = ("gaussian", "rademacher")

@@ -35,7 +35,8 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 import ihgmm
-from ihgmm import anndata, metrics, storage, theory
+from ihgmm import anndata, metrics, storage
+from ihgmm.paper import theory
 
 try:
     from ihgmm.estimation import telling_features

@@ -409,7 +409,7 @@ METHODS: dict[str, Method] = {
 
 def best_without_centers(draw: Draw) -> np.ndarray:
     """Return labels by one who knows those of all other rows and the noise's shape."""
-    from ihgmm.experiments.oracles import label_oracle
+    from ihgmm.paper.oracles import label_oracle
     from ihgmm.statistics.model import IhGMMSample
 
     rows, levels = draw.labels >= 0, np.ones(len(draw.X))

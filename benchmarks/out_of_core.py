@@ -24,7 +24,7 @@ P, K, PIECE = 1_000, 10, 20_000
 def write(folder: Path, gigabytes: float) -> None:
     """Write rows of the model, their labels, and those of one who knows the centres."""
     from ihgmm import make_ihgmm
-    from ihgmm.experiments.oracles import center_oracle
+    from ihgmm.paper.oracles import center_oracle
     from ihgmm.statistics.model import default_separation
 
     n = int(gigabytes * 1e9 / 4 / P)

@@ -19,8 +19,8 @@ from sklearn.cluster import KMeans
 from sklearn.preprocessing import normalize
 
 from ihgmm import IhSC, SDPKMeans, make_ihgmm
-from ihgmm.experiments.studies import correlated_sample
 from ihgmm.metrics import misclassification_rate
+from ihgmm.paper.studies import correlated_sample
 
 # 60 rows in three clusters, scales from 1 to 5, noise levels from 0.5 to 1.5, unless
 # other values are given; separations in units of the paper's condition, chosen such

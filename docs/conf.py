@@ -30,7 +30,7 @@ templates_path = ["_templates"]
 nitpicky = True
 nitpick_ignore_regex = [
     (r"py:.*", r"(sklearn|dataclasses)\..*"),  # other projects' pages
-    (r"py:.*", r"ihgmm\.experiments\.methods\..*"),  # not listed
+    (r"py:.*", r"ihgmm\.paper\.methods\..*"),  # not listed
 ]
 
 # Pages are Markdown that reads well on a code host too, so formulas are plain text:

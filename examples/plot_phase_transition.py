@@ -19,9 +19,9 @@ import numpy as np
 
 from ihgmm import IhSC, SphericalKMeans, make_ihgmm
 from ihgmm.estimators import IhGMM
-from ihgmm.experiments.oracles import label_oracle
 from ihgmm.metrics import misclassification_rate
-from ihgmm.theory import exact_recovery_limit, ihsc_threshold
+from ihgmm.paper.oracles import label_oracle
+from ihgmm.paper.theory import exact_recovery_limit, ihsc_threshold
 
 # %%
 # The separation is measured in units of the paper's condition for exact recovery:

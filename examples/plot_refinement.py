@@ -18,8 +18,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm.experiments.oracles import label_oracle
 from ihgmm.metrics import misclassification_rate
+from ihgmm.paper.oracles import label_oracle
 
 # %%
 # 300 rows of 1000 features in three clusters, the smallest of 20 rows. Scales differ

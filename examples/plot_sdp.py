@@ -24,7 +24,7 @@ import numpy as np
 
 from ihgmm import IhSC, SDPKMeans, make_ihgmm
 from ihgmm.metrics import misclassification_rate
-from ihgmm.theory import exact_recovery_limit, ihsc_threshold
+from ihgmm.paper.theory import exact_recovery_limit, ihsc_threshold
 
 # %%
 # Two solutions for one sample of 40 rows whose scales differ twentyfold, with the rows

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ihgmm.statistics.contrasts import TellingFeatures
     from ihgmm.statistics.diagnosis import Diagnosis
     from ihgmm.statistics.estimation import Estimates
-    from ihgmm.statistics.scale_test import ScaleTest
+    from ihgmm.statistics.scale_heterogeneity import ScaleTest
     from ihgmm.statistics.selection import ClusterCount
 
 

@@ -1,20 +1,14 @@
 """The public names of the package, in one import."""
 
-from ihgmm.estimators import (
-    PSC,
-    Biwhitener,
-    IhGMM,
-    IhSC,
-    SDPKMeans,
-    SphericalKMeans,
-    TwoComponentLloyd,
-)
+from ihgmm.estimators import PSC, Biwhitener, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix.files import open_data
 from ihgmm.matrix.masked import with_missing
+from ihgmm.paper.sdp import SDPKMeans
+from ihgmm.paper.two_component import TwoComponentLloyd
 from ihgmm.statistics.diagnosis import diagnose
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.model import make_ihgmm
-from ihgmm.statistics.scale_test import scale_heterogeneity_test
+from ihgmm.statistics.scale_heterogeneity import scale_heterogeneity_test
 from ihgmm.statistics.selection import select_n_clusters
 
 __all__ = [

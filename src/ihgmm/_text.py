@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ihgmm.planning import Plan, Workers
     from ihgmm.statistics.diagnosis import Caution, Diagnosis
     from ihgmm.statistics.evidence import CountEvidence
-    from ihgmm.statistics.scale_test import ScaleTest
+    from ihgmm.statistics.scale_heterogeneity import ScaleTest
     from ihgmm.statistics.selection import ClusterCount
 
 

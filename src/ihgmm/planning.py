@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ihgmm._checks import check_choice, check_count, check_number, check_row_count
+from ihgmm._checks import check_row_count
 from ihgmm._html import plan_html
+from ihgmm._parameters import check_choice, check_count, check_number
 from ihgmm._text import plan_advice, plan_heading, plan_table, size, workers_table
 from ihgmm.matrix.stored import Stored
 from ihgmm.numerics.eigen import check_size, sample_size

@@ -16,9 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ihgmm import cli, make_ihgmm
-from ihgmm.experiments import STUDIES
-from ihgmm.experiments.figures import draw_experiment  # noqa: F401  (before forks)
-from ihgmm.experiments.runner import read_results
+from ihgmm.paper.figures import draw_experiment  # noqa: F401  (before forks)
+from ihgmm.paper.runner import read_results
+from ihgmm.paper.studies import STUDIES
 from ihgmm.storage import load_model
 
 STUDY = "exp1"

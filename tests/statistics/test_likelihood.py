@@ -5,9 +5,9 @@ from scipy.integrate import trapezoid
 from scipy.stats import norm
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm.experiments.oracles import label_oracle
 from ihgmm.matrix import as_matrix, to_host
 from ihgmm.metrics import misclassification_rate
+from ihgmm.paper.oracles import label_oracle
 from ihgmm.statistics.likelihood import (
     Directions,
     Projections,

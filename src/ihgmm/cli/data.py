@@ -6,7 +6,7 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ihgmm._checks import check_choice
+from ihgmm._parameters import check_choice
 from ihgmm.cli.options import LAYER, SHEET, reading_option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.missing import HANDLING

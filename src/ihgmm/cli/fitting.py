@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import ihgmm
-from ihgmm._checks import check_outliers
+from ihgmm._parameters import check_outliers
 from ihgmm._text import listed
 from ihgmm.cli.options import N_CLUSTERS, SEED, option
 from ihgmm.estimators.base import InSteps

@@ -15,10 +15,10 @@ from ihgmm._files import atomic_write
 from ihgmm.cli.options import DATA_HOME, argument, option
 from ihgmm.cli.output import write_csv
 from ihgmm.cli.screen import Screen, clean
-from ihgmm.experiments import STUDIES, Experiment, Setting, real_data_table
-from ihgmm.experiments.figures import draw_experiment, draw_map
-from ihgmm.experiments.runner import Summary, run_experiment, summarize
-from ihgmm.experiments.table import PAPER_COUNTS, to_latex, to_markdown
+from ihgmm.paper.figures import draw_experiment, draw_map
+from ihgmm.paper.runner import Summary, run_experiment, summarize
+from ihgmm.paper.studies import STUDIES, Experiment, Setting
+from ihgmm.paper.table import PAPER_COUNTS, real_data_table, to_latex, to_markdown
 
 
 @dataclass(frozen=True)

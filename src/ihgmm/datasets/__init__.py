@@ -9,7 +9,7 @@ import numpy as np
 from sklearn import datasets as bundled
 from sklearn.utils import Bunch
 
-from ihgmm._checks import check_choice, check_number
+from ihgmm._parameters import check_choice, check_number
 from ihgmm.datasets._cache import DatasetError, fetch
 from ihgmm.datasets._catalog import CATALOG
 

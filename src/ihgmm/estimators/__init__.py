@@ -4,16 +4,6 @@ from ihgmm.estimators.biwhitener import Biwhitener
 from ihgmm.estimators.ihgmm import IhGMM
 from ihgmm.estimators.ihsc import IhSC
 from ihgmm.estimators.psc import PSC
-from ihgmm.estimators.sdp import SDPKMeans
 from ihgmm.estimators.spherical_kmeans import SphericalKMeans
-from ihgmm.estimators.two_component import TwoComponentLloyd
 
-__all__ = [
-    "PSC",
-    "Biwhitener",
-    "IhGMM",
-    "IhSC",
-    "SDPKMeans",
-    "SphericalKMeans",
-    "TwoComponentLloyd",
-]
+__all__ = ["PSC", "Biwhitener", "IhGMM", "IhSC", "SphericalKMeans"]

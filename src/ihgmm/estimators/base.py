@@ -29,26 +29,27 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import (
+    check_live_rows,
+    check_matrix,
+    check_row_count,
+    check_weights,
+    counted_rows,
+    open_matrix,
+    warn_missing,
+    warn_zero_rows,
+)
+from ihgmm._parameters import (
     check_choice,
     check_clip,
     check_count,
     check_flag,
-    check_live_rows,
-    check_matrix,
     check_n_clusters,
     check_n_components,
     check_n_init,
     check_number,
     check_outliers,
-    check_row_count,
     check_verbose,
-    check_weights,
-    check_whiten,
-    counted_rows,
     generator,
-    open_matrix,
-    warn_missing,
-    warn_zero_rows,
 )
 from ihgmm._progress import Steps, showing_passes
 from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, only, to_host
@@ -70,6 +71,7 @@ from ihgmm.numerics.embedding import SPACES
 from ihgmm.numerics.gram import GRAMS, GramKind
 from ihgmm.numerics.labels import ASSIGNMENTS
 from ihgmm.numerics.missing import MISSING, Missing, learn_filler
+from ihgmm.numerics.whitening import NOISES
 from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.outliers import OutlierRule, find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
@@ -111,7 +113,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "placement": partial(check_choice, choices=("embedding", "cosine")),
         "assign_labels": partial(check_choice, choices=ASSIGNMENTS),
         "refine": check_flag,
-        "whiten": check_whiten,
+        "whiten": partial(check_choice, choices=("auto", *NOISES, None)),
         "signed": check_flag,
         "missing": partial(check_choice, choices=MISSING),
         "max_samples": check_count,

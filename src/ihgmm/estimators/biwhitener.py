@@ -9,7 +9,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ihgmm._checks import check_choice, check_matrix, generator, open_matrix
+from ihgmm._checks import check_matrix, open_matrix
+from ihgmm._parameters import check_choice, generator
 from ihgmm.matrix import Matrix
 from ihgmm.numerics.whitening import NOISES, Noise, Whitener, learn_whitener
 

@@ -13,13 +13,12 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import (
-    check_count,
     check_matrix,
     check_weights,
-    generator,
     identical_rows,
     warn_empty_clusters,
 )
+from ihgmm._parameters import check_count, generator
 from ihgmm._progress import Steps
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import InSteps, mark

@@ -7,13 +7,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
-from ihgmm._checks import (
-    check_row_count,
-    counted_rows,
-    generator,
-    identical_rows,
-    warn_missing,
-)
+from ihgmm._checks import check_row_count, counted_rows, identical_rows, warn_missing
+from ihgmm._parameters import generator
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import DistanceClusterer, Weighted, distances
 from ihgmm.matrix import Matrix, Tall, namespace, to_host

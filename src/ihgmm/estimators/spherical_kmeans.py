@@ -8,14 +8,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import (
-    check_number,
-    check_row_count,
-    check_weights,
-    counted_rows,
-    generator,
-    warn_zero_rows,
-)
+from ihgmm._checks import check_row_count, check_weights, counted_rows, warn_zero_rows
+from ihgmm._parameters import check_number, generator
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import CosineClusterer, Weighted
 from ihgmm.matrix import Matrix, namespace, to_host

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ihgmm._checks import check_count
+from ihgmm._parameters import check_count
 from ihgmm.plotting._clusters import Clusters
 
 

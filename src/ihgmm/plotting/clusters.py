@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_count
+from ihgmm._parameters import check_count
 from ihgmm.matrix import to_host
 from ihgmm.plotting._axes import (
     column_axes,

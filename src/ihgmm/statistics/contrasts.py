@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_count, check_matrix, turned_rows
+from ihgmm._checks import check_matrix, turned_rows
 from ihgmm._html import features_html
+from ihgmm._parameters import check_count
 from ihgmm.matrix import Filled, Matrix, namespace, to_host
 from ihgmm.matrix.tall import number, row_lengths, unit_rows
 from ihgmm.statistics.likelihood import indicators

@@ -13,16 +13,14 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from ihgmm._checks import (
-    check_choice,
-    check_clip,
     check_matrix,
     complete_matrix,
     data_and_labels,
-    generator,
     labelled_rows,
     warn_zero_rows,
 )
 from ihgmm._html import diagnosis_html
+from ihgmm._parameters import check_choice, check_clip, generator
 from ihgmm._text import caution_text, diagnosis_summary
 from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import (
@@ -42,8 +40,8 @@ from ihgmm.numerics.gram import GRAMS, GramKind, GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
 from ihgmm.numerics.missing import MISSING, Missing, learn_filler
 from ihgmm.statistics.estimation import Estimates, estimates_of_labels
+from ihgmm.statistics.model import CorollaryConditions, corollary_conditions
 from ihgmm.statistics.refits import Refits, noise_directions, refit_halves
-from ihgmm.theory import CorollaryConditions, corollary_conditions
 
 
 class Verdict(StrEnum):

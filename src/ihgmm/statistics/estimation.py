@@ -10,10 +10,8 @@ import numpy as np
 from scipy.special import polygamma, stdtrit
 
 from ihgmm._checks import (
-    check_count,
     check_labels,
     check_matrix,
-    check_number,
     check_weights,
     counted_rows,
     data_and_labels,
@@ -21,6 +19,7 @@ from ihgmm._checks import (
     labelled_rows,
 )
 from ihgmm._html import estimates_html
+from ihgmm._parameters import check_count, check_number
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     Groups,
@@ -44,12 +43,7 @@ from ihgmm.matrix.tall import (
 from ihgmm.numerics.roots import falling_root
 from ihgmm.numerics.spectral import Spectral
 from ihgmm.statistics.observed import fit_observed
-from ihgmm.statistics.sandwich import (
-    Residuals,
-    center_variances,
-    residuals,
-    unit_squares,
-)
+from ihgmm.statistics.residuals import Residuals, residuals, unit_squares
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -577,7 +571,7 @@ def _with_errors(
     along = left.noise_ratio(fit.centers)
     errors = _scale_variances(fit, rows, p, rows.spread(along)) ** 0.5
     noise, q = fit.variances * rows.spread(along), unit_squares(fit.centers)
-    variances = center_variances(left, rows, a, mean, noise, q)
+    variances = left.center_variances(rows, a, mean, noise, q)
     # A scale that noise has raised gives that noise more weight. Where noise differs
     # between columns, this turns the centre.
     total = rows.sums(a * slopes * noise)[:, None]

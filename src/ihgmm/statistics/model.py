@@ -8,14 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from ihgmm._checks import (
-    check_choice,
-    check_clusters,
-    check_count,
-    check_number,
-    check_row_count,
-    generator,
-)
+from ihgmm._checks import check_clusters, check_row_count
+from ihgmm._parameters import check_choice, check_count, check_number, generator
 
 NOISE_DISTRIBUTIONS = ("gaussian", "rademacher", "uniform")
 NOISE_STRUCTURES = ("individual", "class", "common")
@@ -78,6 +72,70 @@ def default_separation(
     d = max(n_samples, n_features)
     aspect = max(1.0, (n_features / n_samples) ** 0.25)
     return float(constant * np.sqrt(n_clusters * np.log(d)) * aspect)
+
+
+@dataclass(frozen=True)
+class CorollaryConditions:
+    """Left side over right side of each condition of Corollary 1.
+
+    Examples
+    --------
+    >>> from ihgmm.statistics.model import corollary_conditions
+    >>> conditions = corollary_conditions(500, 200, 4, separation=20.0)
+    >>> round(conditions.separation, 1)
+    4.0
+    """
+
+    product: float  #: The condition on ``n * p``.
+    features: float  #: The condition on p.
+    samples: float  #: The condition on n.
+    separation: float  #: The condition on Delta.
+
+    @property
+    def smallest(self) -> float:
+        """The smallest ratio, that of the condition which is hardest to meet."""
+        return min(self.product, self.features, self.samples, self.separation)
+
+
+def corollary_conditions(
+    n_samples: int, n_features: int, n_clusters: int, separation: float
+) -> CorollaryConditions:
+    """Return how far the conditions of Corollary 1 are met (cond:cor, cond:delta).
+
+    Parameters
+    ----------
+    n_samples, n_features, n_clusters : int
+        Size of the sample; at least 2 samples or 2 features.
+    separation : float
+        Smallest distance between two centres, in units of the noise.
+
+    Examples
+    --------
+    >>> ratios = corollary_conditions(2500, 200, 4, 16.78)
+    >>> round(ratios.separation, 2), round(ratios.features, 2)
+    (3.0, 0.82)
+    """
+    n = check_count("n_samples", n_samples)
+    p = check_count("n_features", n_features)
+    k = check_count("n_clusters", n_clusters)
+    delta = check_number("separation", separation, least=0)
+    log = log_size(n, p)
+    return CorollaryConditions(
+        product=n * p / (k**2 * log**4),
+        features=p / (k * log**2),
+        samples=n / k,
+        separation=delta / default_separation(n, p, k, 1.0),
+    )
+
+
+def log_size(n: int, p: int) -> float:
+    """Return ``log(max(n, p))``, which conditions divide by; raise where it is 0."""
+    if max(n, p) < 2:
+        raise ValueError(
+            "n_samples=1 and n_features=1 leave log(max(n, p)) = 0 in the conditions; "
+            "give at least 2 of one."
+        )
+    return float(np.log(max(n, p)))
 
 
 def make_ihgmm(

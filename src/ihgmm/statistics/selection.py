@@ -10,16 +10,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import (
-    check_choice,
-    check_count,
-    check_matrix,
-    check_whiten,
-    counted_rows,
-    generator,
-    hint_at_counts,
-)
+from ihgmm._checks import check_matrix, counted_rows, hint_at_counts
 from ihgmm._html import count_html
+from ihgmm._parameters import check_choice, check_count, generator
 from ihgmm._text import automatic_count_warnings, count_summary
 from ihgmm._warnings import warn
 from ihgmm.matrix import Matrix, namespace, on_few_rows, only, to_host
@@ -30,7 +23,7 @@ from ihgmm.numerics.flips import default_flips, is_kept, null_eigenvalues, resid
 from ihgmm.numerics.gram import GramKind, GramOperator
 from ihgmm.numerics.krylov import EigenPairs
 from ihgmm.numerics.missing import MISSING, Missing, learn_filler
-from ihgmm.numerics.whitening import Noise, learn_whitener
+from ihgmm.numerics.whitening import NOISES, Noise, learn_whitener
 from ihgmm.statistics.evidence import (
     Confidence,
     CountEvidence,
@@ -320,7 +313,7 @@ def select_n_clusters(
     check_choice("missing", missing, MISSING)
     if n_flips is not None:
         check_count("n_flips", n_flips)
-    check_whiten("whiten", whiten)
+    check_choice("whiten", whiten, ("auto", *NOISES, None))
     rng = generator(random_state)
     checked = check_matrix(X, missing=missing)
     data, _ = counted_rows(checked, sample_weight)

@@ -13,10 +13,10 @@ from statistics import median
 from ihgmm._files import atomic_write, sole_writer
 from ihgmm.datasets import load_dataset
 from ihgmm.datasets._catalog import CATALOG
-from ihgmm.experiments.methods import TABLE_METHODS
-from ihgmm.experiments.runner import read_rows
 from ihgmm.matrix.threads import one_thread
 from ihgmm.metrics import misclassification_loss
+from ihgmm.paper.methods import TABLE_METHODS
+from ihgmm.paper.runner import read_rows
 
 PAPER_COUNTS: dict[str, dict[str, int]] = {
     "iris": {"IhSC": 7, "PSC": 16, "k-means": 16},
@@ -91,7 +91,7 @@ def real_data_table(
 
     Examples
     --------
-    >>> from ihgmm.experiments import real_data_table
+    >>> from ihgmm.paper.table import real_data_table
     >>> cells = real_data_table(seeds=1, only=["iris"])
     >>> [(cell.method, cell.median) for cell in cells][:1]
     [('IhSC', 10)]

@@ -23,10 +23,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._files import append_text, atomic_write, sole_writer
 from ihgmm._warnings import ignored
-from ihgmm.experiments.methods import METHODS
-from ihgmm.experiments.studies import Experiment, Setting
 from ihgmm.matrix.threads import one_thread
 from ihgmm.metrics import misclassification_loss
+from ihgmm.paper.methods import METHODS
+from ihgmm.paper.studies import Experiment, Setting
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Run:
 
     Examples
     --------
-    >>> from ihgmm.experiments import EXPERIMENTS
-    >>> from ihgmm.experiments.runner import Run
+    >>> from ihgmm.paper.studies import EXPERIMENTS
+    >>> from ihgmm.paper.runner import Run
     >>> run = Run(next(iter(EXPERIMENTS["exp1"].settings())), rep=0)
     >>> run.rep
     0
@@ -62,7 +62,7 @@ class Result(NamedTuple):
 
     Examples
     --------
-    >>> from ihgmm.experiments.runner import Result
+    >>> from ihgmm.paper.runner import Result
     >>> result = Result("exp1", "n>>p", 500, "gaussian", 0, "IhSC", 500, 5)
     >>> result.errors / result.n_samples
     0.01
@@ -131,7 +131,7 @@ def run_experiment(
     Parameters
     ----------
     experiment : Experiment
-        One of :data:`~ihgmm.experiments.STUDIES`.
+        One of :data:`~ihgmm.paper.studies.STUDIES`.
     path : Path
         The table of all runs, a CSV file. Every repetition is added as soon as it is
         finished; those already there are not run again. After an interruption or a
@@ -159,7 +159,8 @@ def run_experiment(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from ihgmm.experiments import EXPERIMENTS, run_experiment
+    >>> from ihgmm.paper.runner import run_experiment
+    >>> from ihgmm.paper.studies import EXPERIMENTS
     >>> experiment = EXPERIMENTS["exp3"]
     >>> first = next(iter(experiment.settings()))
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -277,7 +278,7 @@ def summarize(results: Iterable[Result]) -> list[Summary]:
 
     Examples
     --------
-    >>> from ihgmm.experiments.runner import Result, summarize
+    >>> from ihgmm.paper.runner import Result, summarize
     >>> first = Result("exp1", "n>>p", 500, "gaussian", 0, "IhSC", 500, errors=0)
     >>> second = first._replace(rep=1, errors=5)
     >>> (summary,) = summarize([first, second])

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from ihgmm.experiments import EXPERIMENTS, PHASE, STUDIES
-from ihgmm.experiments.figures import grid, limit_constant, threshold_constants
-from ihgmm.experiments.methods import METHODS
-from ihgmm.experiments.oracles import center_oracle
-from ihgmm.experiments.runner import Summary
-from ihgmm.experiments.studies import correlated_sample
+from ihgmm.paper.figures import grid, limit_constant, threshold_constants
+from ihgmm.paper.methods import METHODS
+from ihgmm.paper.oracles import center_oracle
+from ihgmm.paper.runner import Summary
+from ihgmm.paper.studies import EXPERIMENTS, PHASE, STUDIES, correlated_sample
+from ihgmm.paper.theory import ihsc_threshold, thresholds
 from ihgmm.statistics.model import default_separation, make_ihgmm
-from ihgmm.theory import ihsc_threshold, thresholds
 
 
 def count(experiment, panel=None):

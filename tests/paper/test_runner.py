@@ -16,10 +16,9 @@ from pathlib import Path
 import pytest
 
 from ihgmm._files import sole_writer
-from ihgmm.experiments import EXPERIMENTS, Result, Run, run_experiment, summarize
-from ihgmm.experiments.runner import read_results
-from ihgmm.experiments.studies import Experiment, Panel
-from ihgmm.experiments.table import real_data_table
+from ihgmm.paper.runner import Result, Run, read_results, run_experiment, summarize
+from ihgmm.paper.studies import EXPERIMENTS, Experiment, Panel
+from ihgmm.paper.table import real_data_table
 from ihgmm.statistics.model import make_ihgmm
 
 COMMAND = shutil.which("ihgmm", path=str(Path(sys.executable).parent)) or "ihgmm"

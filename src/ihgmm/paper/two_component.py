@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import generator, warn_zero_rows
+from ihgmm._checks import warn_zero_rows
+from ihgmm._parameters import generator
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import DistanceClusterer
 from ihgmm.matrix import Matrix, Tall, namespace, to_host

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from ihgmm.experiments import PHASE, Run
-from ihgmm.experiments.methods import METHODS
-from ihgmm.experiments.oracles import center_oracle, label_oracle
-from ihgmm.experiments.runner import execute
 from ihgmm.metrics import misclassification_loss
+from ihgmm.paper.methods import METHODS
+from ihgmm.paper.oracles import center_oracle, label_oracle
+from ihgmm.paper.runner import Run, execute
+from ihgmm.paper.studies import PHASE
 from ihgmm.statistics.model import make_ihgmm
 
 

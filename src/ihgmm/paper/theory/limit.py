@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from scipy.spatial.distance import cdist
 from scipy.special import ndtr, ndtri
 
-from ihgmm._checks import check_count
+from ihgmm._parameters import check_count
 from ihgmm.statistics.model import check_model, smallest_distance
 
 
@@ -89,7 +89,7 @@ def exact_recovery_limit(
     In units of the paper's condition, for a sample of its first experiment:
 
     >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.theory import ihsc_threshold
+    >>> from ihgmm.paper.theory import ihsc_threshold
     >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
     >>> limit = exact_recovery_limit(s.labels, s.scales, s.centers, s.noise_levels)
     >>> round(limit / ihsc_threshold(500, 200, 4), 2)

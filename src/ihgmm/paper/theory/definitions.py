@@ -9,8 +9,13 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erfi
 
-from ihgmm._checks import check_choice, check_number
-from ihgmm.statistics.model import NOISE_DISTRIBUTIONS, check_model, smallest_distance
+from ihgmm._parameters import check_choice, check_number
+from ihgmm.statistics.model import (
+    NOISE_DISTRIBUTIONS,
+    check_model,
+    log_size,
+    smallest_distance,
+)
 
 
 def separation(centers: Any) -> float:
@@ -186,7 +191,7 @@ class IdealEmbedding:
     --------
     >>> from ihgmm import make_ihgmm
     >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
-    >>> from ihgmm.theory import ideal_embedding
+    >>> from ihgmm.paper.theory import ideal_embedding
     >>> ideal = ideal_embedding(s.labels, s.scales, s.centers)
     >>> ideal.singular_vectors.shape, ideal.rotation.shape
     ((500, 4), (4, 4))
@@ -226,7 +231,7 @@ class Incoherence:
     --------
     >>> from ihgmm import make_ihgmm
     >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
-    >>> from ihgmm.theory import incoherence
+    >>> from ihgmm.paper.theory import incoherence
     >>> found = incoherence(s.labels, s.scales, s.centers)
     >>> found.largest == max(found.entries, found.samples, found.features)
     True
@@ -278,7 +283,7 @@ class ModelParameters:
     Examples
     --------
     >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.theory import model_parameters
+    >>> from ihgmm.paper.theory import model_parameters
     >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
     >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
     >>> round(found.separation, 1), found.balance, round(found.condition_number, 1)
@@ -355,16 +360,6 @@ def model_parameters(
         incoherence=mu.largest,
         sample_incoherence=mu.samples,
     )
-
-
-def log_size(n: int, p: int) -> float:
-    """Return ``log(max(n, p))``, which conditions divide by; raise where it is 0."""
-    if max(n, p) < 2:
-        raise ValueError(
-            "n_samples=1 and n_features=1 leave log(max(n, p)) = 0 in the conditions; "
-            "give at least 2 of one."
-        )
-    return float(np.log(max(n, p)))
 
 
 def independent_svd(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ihgmm._files import atomic_write
-from ihgmm.experiments.runner import Summary
-from ihgmm.experiments.studies import NOISE_NAMES, Experiment, Map, Panel
-from ihgmm.theory import exact_recovery_limit, ihsc_threshold, thresholds
+from ihgmm.paper.runner import Summary
+from ihgmm.paper.studies import NOISE_NAMES, Experiment, Map, Panel
+from ihgmm.paper.theory import exact_recovery_limit, ihsc_threshold, thresholds
 
 # Colours that the colour-blind can tell apart, and markers that print in grey.
 CURVES: dict[str, dict[str, Any]] = {
@@ -121,7 +121,7 @@ def draw_map(
 ) -> None:
     """Draw a map of an experiment to a PNG, PDF or SVG file, a column for each method.
 
-    ``summary`` is what :func:`~ihgmm.experiments.summarize` returned for it.
+    ``summary`` is what :func:`~ihgmm.paper.runner.summarize` returned for it.
     """
     from matplotlib.colors import PowerNorm
     from matplotlib.patheffects import withStroke
@@ -186,7 +186,7 @@ def draw_map(
 def threshold_constants(panel: Panel) -> dict[str, float]:
     """Return the thresholds of the comparison table as separation constants C.
 
-    They have the names of :func:`ihgmm.theory.thresholds`; IhSC's is 1.
+    They have the names of :func:`ihgmm.paper.theory.thresholds`; IhSC's is 1.
     """
     fixed = panel.fixed
     values = thresholds(fixed["n_samples"], fixed["n_features"], fixed["n_clusters"])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_count
+from ihgmm._parameters import check_count
 from ihgmm.statistics.model import default_separation
 
 
@@ -21,7 +21,7 @@ def loeffler_threshold(n_samples: int, n_features: int, n_clusters: int) -> floa
 
     Examples
     --------
-    >>> from ihgmm.theory import loeffler_threshold
+    >>> from ihgmm.paper.theory import loeffler_threshold
     >>> round(loeffler_threshold(500, 200, 2), 1)
     915.9
     """
@@ -36,7 +36,7 @@ def chen_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
 
     Examples
     --------
-    >>> from ihgmm.theory import chen_threshold
+    >>> from ihgmm.paper.theory import chen_threshold
     >>> round(chen_threshold(500, 200, 4), 2)
     3.63
     """
@@ -53,7 +53,7 @@ def ndaoud_threshold(n_samples: int, n_features: int, n_clusters: int = 2) -> fl
 
     Examples
     --------
-    >>> from ihgmm.theory import ndaoud_threshold
+    >>> from ihgmm.paper.theory import ndaoud_threshold
     >>> round(ndaoud_threshold(500, 200), 2), ndaoud_threshold(500, 200, 3)
     (3.58, nan)
     """
@@ -68,7 +68,7 @@ def zhang_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
 
     Examples
     --------
-    >>> from ihgmm.theory import zhang_threshold
+    >>> from ihgmm.paper.theory import zhang_threshold
     >>> round(zhang_threshold(500, 200, 4), 2)
     2.53
     """
@@ -83,7 +83,7 @@ def ihsc_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
 
     Examples
     --------
-    >>> from ihgmm.theory import ihsc_threshold
+    >>> from ihgmm.paper.theory import ihsc_threshold
     >>> [round(ihsc_threshold(500, p, 4), 1) for p in (200, 5_000, 50_000)]
     [5.0, 10.4, 20.8]
     """

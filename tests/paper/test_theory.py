@@ -12,7 +12,8 @@ from scipy.optimize import brentq
 from scipy.special import erfc
 from scipy.stats import norm
 
-from ihgmm import make_ihgmm, theory
+from ihgmm import make_ihgmm
+from ihgmm.paper import theory
 from ihgmm.statistics.model import default_separation
 
 

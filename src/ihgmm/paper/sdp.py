@@ -9,13 +9,12 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from ihgmm._checks import (
-    check_choice,
     check_live_rows,
     check_row_count,
-    generator,
     identical_rows,
     warn_zero_rows,
 )
+from ihgmm._parameters import check_choice, generator
 from ihgmm.estimators.base import DistanceClusterer
 from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, to_host
 from ihgmm.matrix.tall import number_by_size

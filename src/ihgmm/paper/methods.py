@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from ihgmm.estimators import PSC, IhGMM, IhSC, SphericalKMeans
-from ihgmm.experiments.oracles import center_oracle, label_oracle
+from ihgmm.paper.oracles import center_oracle, label_oracle
 from ihgmm.statistics.model import IhGMMSample
 
 Clusterer = Callable[[np.ndarray, int, int], np.ndarray]

@@ -15,7 +15,7 @@ n (at least 2), p and K. Where the text has a slip or a bound can be sharper, th
 :doc:`theory </theory>` says so, function by function.
 """
 
-from ihgmm.theory.comparison import (
+from ihgmm.paper.theory.comparison import (
     chen_threshold,
     cluster_limits,
     ihsc_threshold,
@@ -24,7 +24,7 @@ from ihgmm.theory.comparison import (
     thresholds,
     zhang_threshold,
 )
-from ihgmm.theory.definitions import (
+from ihgmm.paper.theory.definitions import (
     IdealEmbedding,
     Incoherence,
     ModelParameters,
@@ -42,14 +42,12 @@ from ihgmm.theory.definitions import (
     sub_gaussian_norm,
     weighted_sizes,
 )
-from ihgmm.theory.limit import exact_recovery_limit, oracle_errors
-from ihgmm.theory.theorem import (
-    CorollaryConditions,
+from ihgmm.paper.theory.limit import exact_recovery_limit, oracle_errors
+from ihgmm.paper.theory.theorem import (
     EntryConstants,
     ErrorTerms,
     PerturbationConditions,
     TheoremConditions,
-    corollary_conditions,
     entry_constants,
     error_bound,
     explicit_error_bound,
@@ -62,6 +60,7 @@ from ihgmm.theory.theorem import (
     subspace_constant,
     theorem_conditions,
 )
+from ihgmm.statistics.model import CorollaryConditions, corollary_conditions
 
 __all__ = [
     "CorollaryConditions", "EntryConstants", "ErrorTerms", "IdealEmbedding",

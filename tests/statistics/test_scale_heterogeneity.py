@@ -9,7 +9,7 @@ from scipy.stats import gamma, kstest, norm
 
 from ihgmm import IhSC, make_ihgmm, scale_heterogeneity_test
 from ihgmm.matrix import as_matrix
-from ihgmm.statistics.scale_test import (
+from ihgmm.statistics.scale_heterogeneity import (
     Advice,
     Assumption,
     Evidence,

@@ -12,19 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_count, check_number
-from ihgmm.statistics.model import check_model, default_separation
-from ihgmm.theory.definitions import (
+from ihgmm._parameters import check_number
+from ihgmm.paper.theory.definitions import (
     Incoherence,
     ModelParameters,
     balance,
     condition_number,
     independent_svd,
-    log_size,
     scale_ratio,
     separation,
     size_ratio,
 )
+from ihgmm.statistics.model import check_model
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class EntryConstants:
     --------
     >>> from ihgmm import make_ihgmm
     >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
-    >>> from ihgmm.theory import entry_constants
+    >>> from ihgmm.paper.theory import entry_constants
     >>> constants = entry_constants(s.centers)
     >>> constants.largest_entry > constants.smallest_norm
     True
@@ -187,10 +186,10 @@ class TheoremConditions(_Ratios):
     Examples
     --------
     >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.theory import model_parameters
+    >>> from ihgmm.paper.theory import model_parameters
     >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
     >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
-    >>> from ihgmm.theory import theorem_conditions
+    >>> from ihgmm.paper.theory import theorem_conditions
     >>> conditions = theorem_conditions(found)
     >>> conditions.smallest < 1  # not all are met
     True
@@ -209,7 +208,7 @@ def theorem_conditions(parameters: ModelParameters) -> TheoremConditions:
     Examples
     --------
     >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.theory import model_parameters
+    >>> from ihgmm.paper.theory import model_parameters
     >>> sample = make_ihgmm(100, 50, 2, random_state=0, return_params=True)
     >>> q = model_parameters(sample.labels, sample.scales, sample.centers, 1.5)
     >>> theorem_conditions(q).smallest < 1e-8
@@ -243,10 +242,10 @@ class PerturbationConditions(_Ratios):
     Examples
     --------
     >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.theory import model_parameters
+    >>> from ihgmm.paper.theory import model_parameters
     >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
     >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
-    >>> from ihgmm.theory import perturbation_conditions
+    >>> from ihgmm.paper.theory import perturbation_conditions
     >>> perturbation_conditions(found).smallest < 1  # not all are met
     True
     """
@@ -268,10 +267,10 @@ def perturbation_conditions(parameters: ModelParameters) -> PerturbationConditio
     Examples
     --------
     >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.theory import model_parameters
+    >>> from ihgmm.paper.theory import model_parameters
     >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
     >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
-    >>> from ihgmm.theory import perturbation_conditions
+    >>> from ihgmm.paper.theory import perturbation_conditions
     >>> conditions = perturbation_conditions(found)
     >>> round(conditions.smallest, 4)  # below 1: not all are met
     0.0119
@@ -290,65 +289,16 @@ def perturbation_conditions(parameters: ModelParameters) -> PerturbationConditio
 
 
 @dataclass(frozen=True)
-class CorollaryConditions(_Ratios):
-    """Left side over right side of each condition of Corollary 1.
-
-    Examples
-    --------
-    >>> from ihgmm.theory import corollary_conditions
-    >>> conditions = corollary_conditions(500, 200, 4, separation=20.0)
-    >>> round(conditions.separation, 1)
-    4.0
-    """
-
-    product: float  #: The condition on ``n * p``.
-    features: float  #: The condition on p.
-    samples: float  #: The condition on n.
-    separation: float  #: The condition on Delta.
-
-
-def corollary_conditions(
-    n_samples: int, n_features: int, n_clusters: int, separation: float
-) -> CorollaryConditions:
-    """Return how far the conditions of Corollary 1 are met (cond:cor, cond:delta).
-
-    Parameters
-    ----------
-    n_samples, n_features, n_clusters : int
-        Size of the sample; at least 2 samples or 2 features.
-    separation : float
-        Smallest distance between two centres, in units of the noise.
-
-    Examples
-    --------
-    >>> ratios = corollary_conditions(2500, 200, 4, 16.78)
-    >>> round(ratios.separation, 2), round(ratios.features, 2)
-    (3.0, 0.82)
-    """
-    n = check_count("n_samples", n_samples)
-    p = check_count("n_features", n_features)
-    k = check_count("n_clusters", n_clusters)
-    delta = check_number("separation", separation, least=0)
-    log = log_size(n, p)
-    return CorollaryConditions(
-        product=n * p / (k**2 * log**4),
-        features=p / (k * log**2),
-        samples=n / k,
-        separation=delta / default_separation(n, p, k, 1.0),
-    )
-
-
-@dataclass(frozen=True)
 class ErrorTerms:
     """The terms of an error bound, up to an unknown constant.
 
     Examples
     --------
     >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.theory import model_parameters
+    >>> from ihgmm.paper.theory import model_parameters
     >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
     >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
-    >>> from ihgmm.theory import error_bound
+    >>> from ihgmm.paper.theory import error_bound
     >>> terms = error_bound(found)
     >>> terms.diagonal < terms.noise  # the zero diagonal costs less than the noise
     True
@@ -375,10 +325,10 @@ def error_bound(parameters: ModelParameters) -> ErrorTerms:
     Examples
     --------
     >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.theory import model_parameters
+    >>> from ihgmm.paper.theory import model_parameters
     >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
     >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
-    >>> from ihgmm.theory import error_bound
+    >>> from ihgmm.paper.theory import error_bound
     >>> terms = error_bound(found)
     >>> round(terms.total, 2)
     0.11
@@ -401,7 +351,7 @@ def explicit_error_bound(parameters: ModelParameters) -> ErrorTerms:
 
     Examples
     --------
-    >>> from ihgmm.theory import model_parameters
+    >>> from ihgmm.paper.theory import model_parameters
     >>> q = model_parameters([0, 0, 1, 1], [1.0, 1.0, 1.0, 1.0], [[9, 0], [0, 9]])
     >>> round(explicit_error_bound(q).diagonal, 6)
     0.707107

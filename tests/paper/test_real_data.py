@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ihgmm.experiments import PHASE, real_data_table
-from ihgmm.experiments.table import PAPER_COUNTS, Cell, to_latex, to_markdown
+from ihgmm.paper.studies import PHASE
+from ihgmm.paper.table import PAPER_COUNTS, Cell, real_data_table, to_latex, to_markdown
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ihgmm._checks import check_number, generator
+from ihgmm._parameters import check_number, generator
 from ihgmm.statistics.model import default_separation, make_ihgmm
 
 Noise = Literal["gaussian", "rademacher"]
@@ -33,7 +33,7 @@ class Setting:
 
     Examples
     --------
-    >>> from ihgmm.experiments import EXPERIMENTS
+    >>> from ihgmm.paper.studies import EXPERIMENTS
     >>> setting = next(iter(EXPERIMENTS["exp1"].settings()))
     >>> setting.panel, setting.x, setting.noise
     ('n>>p', 500, 'gaussian')
@@ -44,7 +44,7 @@ class Setting:
     x: float  #: the value of the parameter that varies
     noise: Noise  #: distribution of the noise
     options: dict[str, Any] = field(hash=False)  #: arguments of the sampler
-    methods: tuple[str, ...]  #: what is run, of ihgmm.experiments.methods.METHODS
+    methods: tuple[str, ...]  #: what is run, of ihgmm.paper.methods.METHODS
     sampler: Callable[..., Any] = make_ihgmm  #: takes and returns what make_ihgmm does
 
     @property
@@ -59,7 +59,7 @@ class Panel:
 
     Examples
     --------
-    >>> from ihgmm.experiments import EXPERIMENTS
+    >>> from ihgmm.paper.studies import EXPERIMENTS
     >>> panel = EXPERIMENTS["exp3"].panels[0]
     >>> panel.varies, list(panel.values)[:3]
     ('scale_ratio', [5, 10, 15])
@@ -80,7 +80,7 @@ class Map:
 
     Examples
     --------
-    >>> from ihgmm.experiments import PHASE
+    >>> from ihgmm.paper.studies import PHASE
     >>> [one.name for one in PHASE.maps]
     ['p', 'K', 'beta', 'R', 'cosine', 'noise']
     """
@@ -97,7 +97,7 @@ class Experiment:
 
     Examples
     --------
-    >>> from ihgmm.experiments import EXPERIMENTS
+    >>> from ihgmm.paper.studies import EXPERIMENTS
     >>> experiment = EXPERIMENTS["exp1"]
     >>> experiment.reps, [panel.name for panel in experiment.panels]
     (200, ['n>>p', 'n=p', 'p>>n'])
@@ -106,7 +106,7 @@ class Experiment:
     name: str  #: a word for tables
     title: str  #: a heading for figures
     panels: tuple[Panel, ...]  #: what varies
-    methods: tuple[str, ...] = COMPARED  #: of ihgmm.experiments.methods.METHODS
+    methods: tuple[str, ...] = COMPARED  #: of ihgmm.paper.methods.METHODS
     reps: int = 200  #: repetitions of each setting, unless asked for otherwise
     maps: tuple[Map, ...] = ()  #: panels as rows of heat maps; else drawn as curves
 

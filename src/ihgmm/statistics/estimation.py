@@ -490,7 +490,7 @@ def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> 
     squares = np.einsum("ij,ij->i", centers, centers, dtype=np.float64)
     diagonal = rows.sums(weights**2 * sqnorms)
     kept = 1.0 - rows.sums((weights * scales) ** 2)
-    kept[kept <= Small.ONE_ROW] = 1.0
+    kept[kept <= Small.EXACT] = 1.0
     length = np.clip((squares - diagonal) / kept, 0.0, squares)
     left = sqnorms - scales**2 * rows.spread(length)
     # So little is rounding; and a row alone is its own centre.

@@ -417,7 +417,7 @@ COMMANDS = {
     "fit": "fit rows.csv -k 3 COLUMNS -o out-labels.csv --save fitted.npz",
     "predict": "predict fitted.npz new.csv -o out-placed.csv",
     "fit-auto": "fit rows.csv -k auto --refine --prepare scale COLUMNS",
-    "fit-iris": "fit iris -k 3 --gram cosine",
+    "fit-iris": "fit iris -k 3",
     "choose-k": "choose-k rows.csv COLUMNS",
     "choose-k-parallel": "choose-k rows.csv --method parallel COLUMNS",
     "no-file": "fit nothing.csv -k 3",

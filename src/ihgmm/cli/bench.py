@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from ihgmm import IhSC, SphericalKMeans, make_ihgmm
-from ihgmm._text import counted
 from ihgmm.cli.data import Reading
 from ihgmm.cli.options import FETCHED, N_CLUSTERS, SEED, argument, option
 from ihgmm.cli.screen import Screen
@@ -22,6 +21,7 @@ from ihgmm.cli.tables.preparation import prepare
 from ihgmm.cli.tables.reading import BUILT_IN
 from ihgmm.cli.tables.table import Table, numbered_table
 from ihgmm.metrics import misclassification_rate
+from ihgmm.words.phrases import counted
 
 # Samples of the model: rows, features, clusters.
 SHAPES = {

@@ -10,7 +10,6 @@ import numpy as np
 
 from ihgmm import make_ihgmm
 from ihgmm._files import atomic_write
-from ihgmm._text import counted
 from ihgmm.cli.options import (
     N_CLUSTERS,
     N_FEATURES,
@@ -25,6 +24,7 @@ from ihgmm.cli.output import check_output
 from ihgmm.cli.screen import Screen
 from ihgmm.matrix.delimited import DELIMITERS
 from ihgmm.statistics.model import NOISE_DISTRIBUTIONS, NOISE_STRUCTURES, IhGMMSample
+from ihgmm.words.phrases import counted
 
 TYPES = ("float64", "float32")
 

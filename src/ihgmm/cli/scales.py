@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ihgmm import IhSC, scale_heterogeneity_test
-from ihgmm._text import scale_rows
 from ihgmm.cli.data import Reading
 from ihgmm.cli.fitting import GRAM, parse_n_clusters
 from ihgmm.cli.options import DATA, N_CLUSTERS, SEED, option, reading_option
 from ihgmm.cli.screen import AnswerScreen
+from ihgmm.words.estimates import assumption, recommendation, scale_rows
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ def scales(
         statistic=test.statistic,
         spread=test.spread,
         detectable=test.detectable,
-        recommendation=test.recommendation,
-        assumption=test.assumption.sentence,
+        recommendation=recommendation(test),
+        assumption=assumption(test),
         clusters=[
             dict(zip(keys, row, strict=True)) for row in zip(*figures, strict=True)
         ],
@@ -89,6 +89,6 @@ def scales(
     screen.notes(table.notes)
     formats = {"cluster": "", "rows": ",", "spread": "", "p-value": ""}
     screen.table(formats, scale_rows(test))
-    screen.say(test.recommendation)
-    screen.say(test.assumption.sentence, "dim")
+    screen.say(recommendation(test))
+    screen.say(assumption(test), "dim")
     screen.answer(str(test.advice))

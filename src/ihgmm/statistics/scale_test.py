@@ -12,9 +12,8 @@ import numpy as np
 from scipy.special import gammaincc, ndtr
 
 from ihgmm._checks import check_matrix, data_and_labels, labelled_rows
-from ihgmm._html import scale_test_html
+from ihgmm._display import Result
 from ihgmm._parameters import generator
-from ihgmm._text import SCALE_ASSUMPTIONS, scale_recommendation, scale_table
 from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import (
     Groups,
@@ -65,14 +64,9 @@ class Assumption(StrEnum):
     SOME_ALIKE = auto()
     INDEPENDENT = auto()
 
-    @property
-    def sentence(self) -> str:
-        """The assumption in words."""
-        return SCALE_ASSUMPTIONS[self.name]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ScaleTest:
+class ScaleTest(Result):
     """What the data say about the scales of the rows of a cluster; print it.
 
     Attributes
@@ -171,22 +165,11 @@ class ScaleTest:
                 return Advice.CLASSICAL
         return Advice.IHGMM
 
-    @property
-    def recommendation(self) -> str:
-        """Which mixture to use, in words, with the figures that speak for it."""
-        return scale_recommendation(self)
-
-    def _repr_html_(self) -> str:
-        return scale_test_html(self)
-
     def __repr__(self) -> str:
         return (
             f"ScaleTest(p_value={self.p_value:.3g}, statistic={self.statistic:.3g}, "
             f"spread={self.spread:.3g}, n_clusters={len(self.clusters)})"
         )
-
-    def __str__(self) -> str:
-        return scale_table(self)
 
 
 def scale_heterogeneity_test(
@@ -234,8 +217,12 @@ def scale_heterogeneity_test(
     --------
     >>> from ihgmm import make_ihgmm, scale_heterogeneity_test
     >>> X, labels = make_ihgmm(200, 100, 2, scale_ratio=1.5, random_state=0)
-    >>> scale_heterogeneity_test(X, labels).recommendation
-    'Ih-GMM: rows of a cluster differ in scale by about 12% (p < 0.0001).'
+    >>> print(scale_heterogeneity_test(X, labels))
+    cluster     rows  spread  p-value
+    0             98   10.8%   <1e-16
+    1            102   13.0%   <1e-16
+    all          200   11.9%   <1e-16
+    Ih-GMM: rows of a cluster differ in scale by about 12% (p < 0.0001).
     >>> X, labels = make_ihgmm(200, 100, 2, scale_ratio=1.0, random_state=0)
     >>> scale_heterogeneity_test(X, labels).p_value > 0.05
     True

@@ -26,12 +26,11 @@ from measure import environment, markdown, peak, reset_peak, resident
 from scaling import dense
 
 from ihgmm import IhSC
-from ihgmm._text import workers_table
 from ihgmm.matrix import Matrix, as_matrix
 from ihgmm.matrix.base import ask, parts_of, sum_of
 from ihgmm.matrix.memory import Dense
 from ihgmm.numerics.labels import sample_positions
-from ihgmm.planning import plan, size
+from ihgmm.planning import plan, size, workers_table
 
 RESULTS = Path(__file__).parent / "results"
 SIZES = [(120_000, 100, 10), (120_000, 200, 10), (240_000, 200, 50)]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ihgmm._checks import check_row_count
-from ihgmm._html import plan_html
 from ihgmm._parameters import check_choice, check_count, check_number
-from ihgmm._text import plan_advice, plan_heading, plan_table, size, workers_table
 from ihgmm.matrix.stored import Stored
 from ihgmm.numerics.eigen import check_size, sample_size
 from ihgmm.numerics.krylov import MAX_PRODUCTS, block_width, most_blocks
@@ -153,9 +152,6 @@ class Plan:
     chunk_passes: int
     needs: dict[str, Need]
     workers: Workers | None = None
-
-    def _repr_html_(self) -> str:
-        return plan_html(self)
 
     def __repr__(self) -> str:
         fits = (
@@ -442,3 +438,129 @@ def _work(n: int, p: int, k: int, density: float | None, itemsize: int) -> _Work
     passes += [(lead, 0)] * (products > 0) + [(0, k)]
     most_wide = max(width, lead + extra)
     return _Work(data_bytes, rows, checked, passes, products, most_wide, runs)
+
+
+def size(count: float) -> str:
+    """Return a number of bytes for people to read.
+
+    Examples
+    --------
+    >>> size(5e6), size(1.24e10), size(8e12)
+    ('5 MB', '12 GB', '8 TB')
+    """
+    units = {"PB": 1e15, "TB": 1e12, "GB": 1e9, "MB": 1e6}
+    name = next((name for name in units if count >= 0.9995 * units[name]), "MB")
+    value = count / units[name]
+    return f"{value:.0f} {name}" if value >= 99.5 else f"{value:.2g} {name}"
+
+
+def plan_heading(plan: Plan) -> str:
+    """Return what is to be fitted."""
+    kind = "" if plan.density is None else f"sparse ({plan.density:.3g}) "
+    return (
+        f"{plan.n_samples:,} x {plan.n_features:,} {kind}{plan.dtype}, "
+        f"{plan.n_clusters:,} clusters: {size(plan.data_bytes)}"
+    )
+
+
+PLAN_WORDS = (
+    "passes: how often a fit goes through the data",
+    "memory: what it needs, the data included where they are held",
+)
+
+
+def plan_table(plan: Plan) -> list[tuple[str, ...]]:
+    """Return the head and the rows of a table, a column for each place."""
+    needs = plan.needs.values()
+    return [
+        ("", *plan.needs),
+        ("fits", *("yes" if need.fits else "no" for need in needs)),
+        ("passes", *(f"{need.passes}" for need in needs)),
+        ("  at most", *(f"{need.passes_bound}" for need in needs)),
+        ("memory", *(size(need.memory) for need in needs)),
+        ("  at most", *(size(need.memory_bound) for need in needs)),
+    ]
+
+
+def workers_table(workers: Workers) -> list[tuple[str, ...]]:
+    """Return the head and the rows of a table on workers that share the rows."""
+    return [
+        ("", f"{workers.count:,} workers of {size(workers.memory)}"),
+        ("rows of each", f"{workers.rows:,}"),
+        ("memory of each, rows held", _if_room(workers.held, workers.hold)),
+        ("  rows read anew in every pass", _if_room(workers.streamed, workers.fit)),
+        ("over the network", size(workers.traffic)),
+        ("  at most", size(workers.traffic_bound)),
+        ("time at least", duration(workers.seconds)),
+    ]
+
+
+def _if_room(count: float, fits: bool) -> str:
+    return size(count) + ("" if fits else ": too much")
+
+
+def duration(seconds: float) -> str:
+    """Return a time for people to read, from seconds to days.
+
+    Examples
+    --------
+    >>> duration(0.0412), duration(59.0), duration(5400.0), duration(2e5)
+    ('0.041 s', '59 s', '1.5 h', '2.3 days')
+    """
+    units = {"days": 86400.0, "h": 3600.0, "min": 60.0, "s": 1.0}
+    name = next((name for name in units if seconds >= units[name]), "s")
+    value = seconds / units[name]
+    return f"{value:.0f} {name}" if value >= 9.95 else f"{value:.2g} {name}"
+
+
+def plan_advice(plan: Plan) -> Iterator[str]:
+    """Yield what to do where a fit has no room, and what to mind."""
+    for place, need in plan.needs.items():
+        if need.fits:
+            continue
+        room = plan.gpu_memory if place == "on a GPU" else plan.memory
+        text = f"{place}: a fit takes {size(need.memory)}, more than {size(room)}."
+        if place == "on dask":
+            text += " The client lacks memory; more workers do not help."
+        if place == "in memory" and plan.needs["on disk"].fits:
+            text += " Leave X on disk: a memory map, HDF5, zarr or Parquet."
+        elif need.sample_rows is None:
+            text += " Not even a useful sample of rows fits."
+        else:
+            text += (
+                f" Fit a random sample of at most {need.sample_rows:,} rows and "
+                "label the others with predict, block by block."
+            )
+        yield text
+    if plan.workers is not None:
+        yield from _workers_advice(plan.workers)
+    if plan.chunk_passes:
+        yield (
+            "on disk: HDF5, zarr and Parquet are read by whole chunks, which takes up "
+            f"to {plan.chunk_passes} more pass{'es' * (plan.chunk_passes > 1)}."
+        )
+    yield (
+        f"Assumed: {size(plan.memory)} of memory, on a GPU "
+        f"{size(plan.gpu_memory)}. The lines 'at most' are for a solver that does not "
+        "converge and gives up."
+    )
+
+
+def _workers_advice(workers: Workers) -> Iterator[str]:
+    """Yield what to do where workers lack room, and what was taken for granted."""
+    if not workers.hold:
+        text = f"on dask: {workers.count:,} workers of {size(workers.memory)} "
+        text += "do" if workers.count > 1 else "does"
+        text += " not hold the rows."
+        if workers.fit:
+            text += (
+                " Each pass reads them from disk, or from the memory of a GPU's host"
+            )
+            text += f"; {workers.enough:,} would hold them." if workers.enough else "."
+        elif workers.enough:
+            text += f" Use {workers.enough:,}."
+        yield text
+    yield (
+        f"on dask, assumed for each worker: {size(workers.network)} a second over the "
+        f"network, and {size(workers.reading)} a second when it goes through its rows."
+    )

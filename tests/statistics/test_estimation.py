@@ -10,7 +10,7 @@ from ihgmm.matrix import as_matrix
 from ihgmm.matrix.tall import Groups
 from ihgmm.metrics import exact_recovery
 from ihgmm.statistics.estimation import estimate_parameters
-from ihgmm.statistics.sandwich import residuals
+from ihgmm.statistics.residuals import residuals
 
 FIELDS = ("centers", "scales", "noise_levels", "scale_errors", "center_errors")
 

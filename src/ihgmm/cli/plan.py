@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ihgmm import planning
-from ihgmm._text import PLAN_WORDS, plan_advice, plan_heading, plan_table, workers_table
 from ihgmm.cli.options import (
     DATA_TEXT,
     LAYER,
@@ -24,6 +23,13 @@ from ihgmm.cli.tables.reading import open_table
 from ihgmm.cli.tables.table import Request
 from ihgmm.cli.tables.totals import leave_out_total_columns
 from ihgmm.matrix import as_matrix
+from ihgmm.planning import (
+    PLAN_WORDS,
+    plan_advice,
+    plan_heading,
+    plan_table,
+    workers_table,
+)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from ihgmm.matrix.base import Matrix, T, float_type, in_unit
 from ihgmm.matrix.blocks import Blocks
 from ihgmm.matrix.kinds import as_matrix
 from ihgmm.matrix.memory import Dense, Sparse
+from ihgmm.matrix.ops import ops_of
 from ihgmm.matrix.tall import Tall, is_foreign, is_lazy, to_host
 
 
@@ -76,6 +77,7 @@ class DaskRows(Blocks):
 
     def __init__(self, X: Any) -> None:
         self.X = X
+        self.ops = ops_of(X)
         self.shape = (int(X.shape[0]), int(X.shape[1]))
         self.dtype, self.has_gaps = float_type(X.dtype), sp.issparse(X._meta)
         edges = pairwise(np.cumsum([0, *X.chunks[0]]).tolist())

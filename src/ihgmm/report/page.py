@@ -306,7 +306,7 @@ def _template(name: str) -> Any:
         return value
 
     pages = Environment(
-        loader=PackageLoader("ihgmm.report", ""),
+        loader=PackageLoader(str(__package__), ""),
         autoescape=True,
         finalize=written,
         undefined=StrictUndefined,

@@ -43,12 +43,7 @@ from ihgmm.matrix.tall import (
 from ihgmm.numerics.roots import falling_root
 from ihgmm.numerics.spectral import Spectral
 from ihgmm.statistics.observed import fit_observed
-from ihgmm.statistics.sandwich import (
-    Residuals,
-    center_variances,
-    residuals,
-    unit_squares,
-)
+from ihgmm.statistics.residuals import Residuals, residuals, unit_squares
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -573,7 +568,7 @@ def _with_errors(
     along = left.noise_ratio(fit.centers)
     errors = _scale_variances(fit, rows, p, rows.spread(along)) ** 0.5
     noise, q = fit.variances * rows.spread(along), unit_squares(fit.centers)
-    variances = center_variances(left, rows, a, mean, noise, q)
+    variances = left.center_variances(rows, a, mean, noise, q)
     # A scale that noise has raised gives that noise more weight. Where noise differs
     # between columns, this turns the centre.
     total = rows.sums(a * slopes * noise)[:, None]

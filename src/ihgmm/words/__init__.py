@@ -11,7 +11,7 @@ from typing import Any
 from ihgmm.statistics.contrasts import TellingFeatures
 from ihgmm.statistics.diagnosis import Caution, Diagnosis
 from ihgmm.statistics.estimation import Estimates
-from ihgmm.statistics.scale_test import ScaleTest
+from ihgmm.statistics.scale_heterogeneity import ScaleTest
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.words.counts import count_html, count_text
 from ihgmm.words.diagnoses import caution_text, diagnosis_html, diagnosis_text

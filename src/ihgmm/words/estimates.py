@@ -7,7 +7,7 @@ import numpy as np
 from ihgmm.matrix import to_host
 from ihgmm.statistics.contrasts import TellingFeatures
 from ihgmm.statistics.estimation import Estimates
-from ihgmm.statistics.scale_test import Assumption, Evidence, ScaleTest
+from ihgmm.statistics.scale_heterogeneity import Assumption, Evidence, ScaleTest
 from ihgmm.words.phrases import counted, three_digits
 from ihgmm.words.tables import page, paragraph, table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto
-from functools import partial, reduce
+from functools import partial
 from operator import add
 from typing import Any
 
@@ -26,7 +26,8 @@ from ihgmm.matrix.tall import (
     to_device,
     widen,
 )
-from ihgmm.statistics.correlation import Along, variance_ratios
+from ihgmm.policy import Scales, Small
+from ihgmm.statistics.residuals import Along
 
 
 class Advice(StrEnum):
@@ -142,18 +143,19 @@ class ScaleTest(Result):
     @property
     def evidence(self) -> Evidence:
         """What the figures say about individual scales."""
-        level = 0.05  # the usual one; ``detectable`` is for it too
+        level = Scales.LEVEL
         if np.isnan(self.p_value):
             return Evidence.NOTHING_TO_COMPARE
         if self.p_value >= level:
             # A noisy cluster can drown another one that shows scales clearly.
             if self.strongest[1] < level:
                 return Evidence.ONE_CLUSTER
-            return Evidence.TOO_WEAK if self.detectable >= 1 else Evidence.ABSENT
+            weak = self.detectable >= Scales.WEAK_SPREAD
+            return Evidence.TOO_WEAK if weak else Evidence.ABSENT
         if np.isnan(self.spread):
             return Evidence.UNKNOWN_SPREAD
-        # Below 5% scales differ, but not so that it matters.
-        return Evidence.SLIGHT if self.spread < 0.05 else Evidence.CLEAR
+        slight = self.spread < Scales.SLIGHT_SPREAD
+        return Evidence.SLIGHT if slight else Evidence.CLEAR
 
     @property
     def advice(self) -> Advice:
@@ -263,8 +265,7 @@ def random_halves(codes: Tall, rng: np.random.Generator) -> Tall:
     order = xp.argsort(widen(codes) + widen(keys))
     groups = Groups.of(codes, int(number(xp.max(codes))) + 1)
     first = groups.spread(np.cumsum(groups.sizes) - groups.sizes)
-    rank = xp.argsort(order) - first
-    return rank % 2
+    return (xp.argsort(order) - first) % 2
 
 
 @dataclass(frozen=True)
@@ -307,11 +308,11 @@ def row_figures(
     power = np.einsum("ij,ij->i", cube, u)
     # A row nearer to the mean than rounding says nothing.
     rounding = (64 * np.finfo(X.dtype).eps) ** 2 * ((u * means) ** 2).sum(axis=1)
-    # Eight times as many rows of other clusters as of its own tell enough, and so do
-    # 2**17 in all: their mean of t**2 is known to half a percent.
-    step = max(1, (n_groups // 2 - 1) // 8, X.shape[0] // 2**17)
+    step = max(
+        1, (n_groups // 2 - 1) // Scales.OTHERS_PER_OWN, X.shape[0] // Scales.OTHER_ROWS
+    )
     work = partial(_block_figures, (means, u, cube), step, max_entries)
-    figures, sums = X.sweep(work, groups.labels, weight > 0)
+    figures, (*along, energy) = X.sweep(work, groups.labels, weight > 0)
     y, square, cross, e, v, fourth, sixth = figures
     spread, xp = groups.spread, namespace(y)
     # sum(u**2 * (d - y * u)**2), free of the row's own scale
@@ -319,11 +320,12 @@ def row_figures(
     v = v * widen(square > spread(rounding))
     # What y * u and the mean took of the noise; with one feature, all of it.
     rest = spread(1 - power) * (1 - weight)
-    noise = clip(ratio(noise, xp.where(rest > 1e-9, rest, 0 * rest), np.inf), 0, None)
+    rest = xp.where(rest > Small.ROUNDING, rest, 0 * rest)
+    noise = clip(ratio(noise, rest, np.inf), 0, None)
     gain = ratio(v, square**1.5) * spread(length[other, 0])
     level = np.einsum("ij,ij->i", u, means)
-    last = Along(*sums[:3]), sums[3]
-    return RowFigures(groups, weight, y, e, v, fourth, sixth, noise, gain, level, *last)
+    last = level, Along(*along), energy
+    return RowFigures(groups, weight, y, e, v, fourth, sixth, noise, gain, *last)
 
 
 def _block_figures(
@@ -335,20 +337,17 @@ def _block_figures(
     tested: Tall,
 ) -> tuple[tuple[Tall, ...], tuple[Any, ...]]:
     """Return figures of each row, and sums over rows along other directions."""
-    found, elsewhere = [], []
+    lines, sums = [], ()
     for at in block.dense_ranges(max_entries):
         rows, own = widen(block.rows(at)), group[at]
         xp = namespace(rows)
         means, u, cube = (to_device(each, rows) for each in by_group)
-        found.append(
-            _figures(rows, *(xp.take(t, own, axis=0) for t in (means, u, cube)))
-        )
+        of_group = (xp.take(table, own, axis=0) for table in (means, u, cube))
+        lines.append(_figures(rows, *of_group))
         few = rows[::step, :] - xp.take(means, own[::step], axis=0)
-        elsewhere.append(_elsewhere(few, own[::step], tested[at][::step], u))
-    others, energies = zip(*elsewhere, strict=True)
-    total = reduce(add, others)
-    lines = tuple(map(stack, zip(*found, strict=True)))
-    return lines, (total.count, total.first, total.second, reduce(add, energies))
+        part = _elsewhere(few, own[::step], tested[at][::step], u)
+        sums = tuple(map(add, sums, part)) if sums else part
+    return tuple(map(stack, zip(*lines, strict=True))), sums
 
 
 def _figures(block: Tall, means: Tall, u: Tall, cube: Tall) -> tuple[Tall, ...]:
@@ -356,7 +355,6 @@ def _figures(block: Tall, means: Tall, u: Tall, cube: Tall) -> tuple[Tall, ...]:
     xp = namespace(block)
     d = block - means
     a = d * u
-    y, cross = xp.sum(a, axis=1), row_dots(cube, d)
     squares = a * a
     square = xp.sum(squares, axis=1)
     e = _raised(a, squares / _positive(square)[:, None])
@@ -366,10 +364,10 @@ def _figures(block: Tall, means: Tall, u: Tall, cube: Tall) -> tuple[Tall, ...]:
     e /= _positive(v)[:, None]
     fourths = e * e
     fourth, sixth = xp.sum(fourths, axis=1), row_dots(fourths, e)
-    return y, square, cross, total, v, fourth, sixth
+    return xp.sum(a, axis=1), square, row_dots(cube, d), total, v, fourth, sixth
 
 
-def _elsewhere(d: Tall, group: Tall, tested: Tall, u: Tall) -> tuple[Along, np.ndarray]:
+def _elsewhere(d: Tall, group: Tall, tested: Tall, u: Tall) -> tuple[Any, ...]:
     """Look at rows, less their mean, along the directions of all other clusters.
 
     What the rows have along the direction of their own cluster, where scales show, is
@@ -377,23 +375,23 @@ def _elsewhere(d: Tall, group: Tall, tested: Tall, u: Tall) -> tuple[Along, np.n
     """
     xp = namespace(d)
     own = xp.take(u, group, axis=0)
-    found, told, energy = [], [], []
+    t_squares, counts, energy = [], [], []
     for k in range(u.shape[0] // 2):
         toward = xp.take(u, 2 * k + group % 2, axis=0)
         cos = row_dots(toward, own)
         a = d * (toward - cos[:, None] * own)
         squares = a * a
         e = _raised(a, squares / _positive(xp.sum(squares, axis=1))[:, None])
-        found.append(ratio(xp.sum(e, axis=1) ** 2, row_dots(e, e)))
-        # Nearly the own direction tells nothing.
-        told.append((group // 2 != k) & tested & (cos**2 < 1 - 1e-6))
-        some = xp.astype(told[-1], a.dtype)
+        t_squares.append(ratio(xp.sum(e, axis=1) ** 2, row_dots(e, e)))
+        # Nearly the own direction says nothing.
+        counts.append((group // 2 != k) & tested & (cos**2 < 1 - Small.SINE))
+        some = xp.astype(counts[-1], a.dtype)
         sums = (xp.sum(a, axis=1) ** 2, xp.sum(squares, axis=1))
         energy += [xp.sum(some * each) for each in sums]
-    t_squared = xp.stack(found, axis=1)
+    t_squared = xp.stack(t_squares, axis=1)
     # Nor does a row without noise.
-    counts = xp.stack(told, axis=1) & (t_squared > 0)
-    return Along.of(t_squared, counts), to_host(xp.stack(energy)).reshape(-1, 2).T
+    along = Along.sums(t_squared, xp.stack(counts, axis=1) & (t_squared > 0))
+    return *along, to_host(xp.stack(energy)).reshape(-1, 2).T
 
 
 def _raised(a: Tall, share: Tall) -> Tall:
@@ -408,7 +406,7 @@ def _raised(a: Tall, share: Tall) -> Tall:
     # order, no part in the mean of the statistic, where sum(e)**2 - sum(e**2) of a row
     # has the weight sum((u * d)**2) ** (-3 / 2).
     factor = 2.5 - 2.5**0.5
-    share = clip(share, 0.0, 0.9)  # the factor below has no bound
+    share = clip(share, 0.0, Scales.LARGEST_SHARE)  # the factor below has no bound
     return a * (1 + factor * share / (1 - share))
 
 
@@ -455,12 +453,12 @@ def _beside_others(
     different clusters add to the variance of the sum, since they are correlated.
     """
     others = rows.elsewhere
-    pulled, told = variance_ratios(others), others.sizes > 0
+    pulled, known = others.variance_ratios, others.sizes > 0
     by_row = rows.groups.spread(np.repeat(pulled, 2))
     # In variances rows count more whose noise is large in all entries.
     along, apart = rows.energy
     more = pulled * ratio(ratio(along, apart, 1.0), others.ratios, 1.0)
-    more = np.clip(more, 1e-100, 1e100)  # of rows without noise
+    more = np.clip(more, 1 / Small.HUGE, Small.HUGE)  # of rows without noise
     rows = replace(
         rows,
         v=rows.v * by_row,
@@ -473,17 +471,17 @@ def _beside_others(
     kept = max(1 - halves / by_row.shape[0], 0.5)
     errors = others.relative_covariance * np.outer(gain, gain) / kept
     # Few rows say little about their own variance; that of the square of a normal
-    # variable, 2, counts for ten of them.
-    size = np.where(told, others.sizes * kept, 1.0)
-    variance = (size * np.diag(errors) + 10 * 2 * gain**2 / size) / (size + 10)
+    # variable, 2, counts for some of them.
+    size, prior = np.where(known, others.sizes * kept, 1.0), Scales.PRIOR_ROWS
+    variance = (size * np.diag(errors) + prior * 2 * gain**2 / size) / (size + prior)
     excess = -gain * (others.ratios / pulled - 1)
     # A difference from their mean has a third cumulant of one sign, a ratio to it of
     # the other; what is compared here lies between the two.
     reference = np.column_stack([excess, variance, np.zeros_like(gain)])
-    reference[~told] = 0.0
-    # The same rows tell about several clusters, and about similar centres alike.
+    reference[~known] = 0.0
+    # The same rows count for several clusters, and for similar centres alike.
     shared = max(float(errors.sum() - np.trace(errors)), 0.0)
-    return rows, np.where(told, others.ratios, np.nan), reference, shared
+    return rows, np.where(known, others.ratios, np.nan), reference, shared
 
 
 def cumulants_of(rows: RowFigures) -> np.ndarray:
@@ -499,16 +497,16 @@ def cumulants_of(rows: RowFigures) -> np.ndarray:
     d = f + b
     second = s(d**2) - 2 * s(d * b) + s(b) ** 2
     third = s(d**3) - 3 * s(d**2 * b) + 3 * s(d * b) * s(b) - s(b) ** 3
-    second *= _average(s(f**2 * (1 - rows.fourth)), s(f**2))
-    third *= _average(s(f**3 * (1 - 3 * rows.fourth + 2 * rows.sixth)), s(f**3))
+
+    def average(total: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Return a ratio, with 0 for what is 0 up to rounding."""
+        return ratio(np.where(total > Small.ROUNDING * weight, total, 0.0), weight)
+
+    second *= average(s(f**2 * (1 - rows.fourth)), s(f**2))
+    third *= average(s(f**3 * (1 - 3 * rows.fourth + 2 * rows.sixth)), s(f**3))
     statistic = s(f * (ratio(rows.e**2, rows.v) - 1))
     by_half = np.column_stack([statistic, 2 * second, 8 * third])
     return by_half.reshape(-1, 2, 3).sum(axis=1)
-
-
-def _average(total: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return a ratio, with 0 for what is 0 up to rounding."""
-    return ratio(np.where(total > 1e-9 * weight, total, 0.0), weight)
 
 
 def _judge(cumulants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -519,10 +517,10 @@ def _judge(cumulants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     z[known] = excess[known] / np.sqrt(variance[known])
     p = np.asarray(ndtr(-z))
     # The gamma distribution of the same skewness, unless that is that of the normal.
-    skewness = third[known] / variance[known] ** 1.5
-    shape = 4 / np.maximum(skewness, 1e-3) ** 2
+    skewness, normal = third[known] / variance[known] ** 1.5, 1e-3
+    shape = 4 / np.maximum(skewness, normal) ** 2
     tail = gammaincc(shape, np.maximum(shape + z[known] * np.sqrt(shape), 0.0))
-    p[known] = np.where(skewness > 1e-3, tail, p[known])
+    p[known] = np.where(skewness > normal, tail, p[known])
     return z, p
 
 
@@ -541,13 +539,12 @@ def _effects(rows: RowFigures) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     energy = size * (rows.level + mean) ** 2
     by_half = np.stack([variance, energy, noise]).reshape(3, -1, 2)
     variance, energy, noise = by_half.sum(axis=2)
-    return variance, energy - noise, (energy > 9 * noise) & (energy > 0)
+    return variance, energy - noise, (energy > 3**2 * noise) & (energy > 0)
 
 
 def _spread(variance: Any, square: Any) -> Any:
     """Return the root of a ratio, 0 if negative, NaN if its denominator is not > 0."""
-    squares = ratio(variance, np.asarray(square), np.nan)
-    return np.sqrt(np.maximum(squares, 0.0))
+    return np.sqrt(np.maximum(ratio(variance, np.asarray(square), np.nan), 0.0))
 
 
 def _detectable_spread(
@@ -560,15 +557,14 @@ def _detectable_spread(
     deviation without + standard deviation with), is quadratic in ``s**2``. It promises
     19 times in 20; noise in the ratios makes it 16 to 19.
     """
-    quantile = 1.645  # a standard normal variable exceeds it once in 20 times
+    quantile = Scales.LEVEL_QUANTILE
     sizes = rows.groups.sizes.reshape(-1, 2).sum(axis=1)
     level = np.where(usable, square / np.maximum(sizes, 1), 0.0)
     signal = ratio(rows.groups.spread(np.repeat(level, 2)), rows.v)
     terms = (rows.gain * signal, rows.gain**2 * signal, (rows.gain * signal) ** 2)
     pull, cross, own = (number(namespace(term).sum(term)) for term in terms)
-    deviation = np.sqrt(max(variance, 0.0))
     below = pull**2 - 2 * quantile**2 * own
     if below <= 0:
         return np.inf
-    above = 2 * quantile * deviation * pull + 4 * quantile**2 * cross
+    above = 2 * quantile * np.sqrt(max(variance, 0.0)) * pull + 4 * quantile**2 * cross
     return float(np.sqrt(above / below))

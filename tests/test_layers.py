@@ -15,7 +15,7 @@ LAYERS = [
     {"_display", "_files", "_parameters", "_progress", "_warnings", "policy"},
     {"matrix"},
     {"numerics"},
-    {"_checks", "statistics", "metrics", "datasets", "planning"},
+    {"_checks", "statistics", "metrics", "datasets"},
     {"estimators"},
     {"paper"},
     {"_public"},

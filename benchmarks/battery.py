@@ -305,12 +305,11 @@ def estimator_cases():
         yield from grid(f"ihgmm/{shape}", partial(fit, "IhGMM"), **ways)
         call = partial(fit, "IhGMM", k="auto", max_iter=3)
         yield from grid(f"ihgmm/{shape}/count", call, **ways)
-        ways = {"eigen_solver": SOLVERS}
-        yield from grid(f"two/{shape}", partial(fit, "TwoComponentLloyd"), **ways)
-        ways["assign_labels"] = ASSIGNMENTS
+        yield from grid(f"two/{shape}", partial(fit, "TwoComponentLloyd"))
+        ways = {"eigen_solver": SOLVERS, "assign_labels": ASSIGNMENTS}
         yield from grid(f"psc/{shape}", partial(fit, "PSC"), **ways)
         call = partial(fit, "SDPKMeans", X=X[:40])
-        yield from grid(f"sdp/{shape}", call, assign_labels=ASSIGNMENTS)
+        yield from grid(f"sdp/{shape}", call, gram=("full", "cosine"))
         start = (X[:k].toarray() if sp.issparse(X) else X[:k]) + 0.1
         uneven = np.random.default_rng(1).exponential(size=len(labels))
         ways = {"init": {"drawn": "k-means++", "given": start}, "n_init": ("auto", 4)}

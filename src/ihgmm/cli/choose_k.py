@@ -9,15 +9,16 @@ import numpy as np
 
 from ihgmm import select_n_clusters
 from ihgmm._files import atomic_write
-from ihgmm._text import count_headline, edge_words, evidence_words
 from ihgmm.cli.data import Reading
 from ihgmm.cli.fitting import WHITEN
 from ihgmm.cli.options import DATA, SEED, option, output_option
 from ihgmm.cli.output import check_output
 from ihgmm.cli.screen import AnswerScreen, print_warning
 from ihgmm.cli.spelling import in_shell
+from ihgmm.plotting import plot_evidence, plot_scree
 from ihgmm.statistics.evidence import CountEvidence
 from ihgmm.statistics.selection import METHODS, ClusterCount
+from ihgmm.words.counts import count_headline, edge_words, evidence_words
 
 
 def choose_k(
@@ -63,7 +64,7 @@ def choose_k(
         count = select_n_clusters(table.named_data, **options)
     if plot is not None:
         _draw(count, plot)
-    summary = in_shell(count.summary)
+    summary = in_shell(str(count))
     names = ("n_clusters", "rank", "eigenvalues", "edge", "strengths")
     evidence = {name: getattr(count, name) for name in (*names, "method", "gram")}
     evidence["summary"] = summary
@@ -145,10 +146,8 @@ def _draw(count: ClusterCount, path: Path) -> None:
     panels = 2 if count.evidence or count.strengths else 1
     figure = Figure(figsize=(6 if panels == 1 else 10, 4), layout="constrained")
     axes = figure.subplots(1, panels, squeeze=False)[0]
-    count.plot(axes[0])
-    if count.evidence:
-        count.plot_evidence(axes[1])
-    elif count.strengths:
-        count.plot_strengths(axes[1])
+    plot_scree(count, ax=axes[0])
+    if panels == 2:
+        plot_evidence(count, ax=axes[1])
     with atomic_write(path) as file:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)

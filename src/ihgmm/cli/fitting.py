@@ -7,10 +7,10 @@ from typing import Any
 
 import ihgmm
 from ihgmm._parameters import check_outliers
-from ihgmm._text import listed
 from ihgmm.cli.options import N_CLUSTERS, SEED, option
 from ihgmm.estimators.base import InSteps
 from ihgmm.numerics.whitening import NOISES
+from ihgmm.words.phrases import listed
 
 # By the names that they have in Python.
 METHODS: dict[str, Any] = {

@@ -12,7 +12,7 @@ import numpy as np
 
 from ihgmm._files import atomic_write
 from ihgmm.paper.runner import Summary
-from ihgmm.paper.studies import NOISE_NAMES, Experiment, Map, Panel
+from ihgmm.paper.studies import NOISE_NAMES, Map, Panel, Study
 from ihgmm.paper.theory import exact_recovery_limit, ihsc_threshold, thresholds
 
 # Colours that the colour-blind can tell apart, and markers that print in grey.
@@ -60,9 +60,24 @@ def _save(
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=dpi)
 
 
-def draw_experiment(experiment: Experiment, summary: list[Summary], path: Path) -> None:
-    """Draw the curves of a summary of an experiment to a PNG, PDF or SVG file."""
-    panels = [p for p in experiment.panels if any(s.panel == p.name for s in summary)]
+def draw_study(study: Study, summary: list[Summary], folder: Path) -> list[str]:
+    """Draw every figure of a study to look at and for print; return the file names."""
+    drawn = {s.panel for s in summary}
+    files = []
+    for suffix in ("png", "pdf"):
+        if not study.maps:
+            files.append(f"{study.name}.{suffix}")
+            _draw_curves(study, summary, folder / files[-1])
+        for one in study.maps:
+            if drawn & {panel.name for panel in one.panels}:
+                files.append(f"{study.name}-{one.name}.{suffix}")
+                _draw_map(study, one, summary, folder / files[-1])
+    return files
+
+
+def _draw_curves(study: Study, summary: list[Summary], path: Path) -> None:
+    """Draw error and share of exact recovery of each method over what varies."""
+    panels = [p for p in study.panels if any(s.panel == p.name for s in summary)]
     columns = [(panel, noise) for panel in panels for noise in NOISE_NAMES]
     figure, axes = _two_rows(len(columns), sharex="col", sharey="row")
     figure.set_size_inches(2.6 * len(columns) + 0.6, 5.4)
@@ -89,7 +104,7 @@ def draw_experiment(experiment: Experiment, summary: list[Summary], path: Path) 
         ax.tick_params(labelsize=8)
     reps = sorted({s.reps for s in summary})
     count = f"{reps[0]}" if len(reps) == 1 else f"{reps[0]} to {reps[-1]}"
-    heading = f"{experiment.title} ({count} repetitions)"
+    heading = f"{study.title} ({count} repetitions)"
     # Six names side by side need the width of at least four panels.
     ncols = len(lines) if len(columns) >= 4 else 3
     _save(figure, path, heading, lines, 130, ncols=ncols, fontsize=9)
@@ -116,17 +131,12 @@ def grid(
     return errors / reps, shares / reps
 
 
-def draw_map(
-    experiment: Experiment, one: Map, summary: list[Summary], path: Path
-) -> None:
-    """Draw a map of an experiment to a PNG, PDF or SVG file, a column for each method.
-
-    ``summary`` is what :func:`~ihgmm.paper.runner.summarize` returned for it.
-    """
+def _draw_map(study: Study, one: Map, summary: list[Summary], path: Path) -> None:
+    """Draw a map with a column for each method."""
     from matplotlib.colors import PowerNorm
     from matplotlib.patheffects import withStroke
 
-    methods, n_rows = experiment.methods, len(one.panels)
+    methods, n_rows = list(study.methods), len(one.panels)
     values = np.array(one.panels[0].values)
     middles = np.sqrt(values[1:] * values[:-1])
     edges = np.r_[values[0] ** 2 / middles[0], middles, values[-1] ** 2 / middles[-1]]

@@ -21,7 +21,6 @@ def loeffler_threshold(n_samples: int, n_features: int, n_clusters: int) -> floa
 
     Examples
     --------
-    >>> from ihgmm.paper.theory import loeffler_threshold
     >>> round(loeffler_threshold(500, 200, 2), 1)
     915.9
     """
@@ -36,7 +35,6 @@ def chen_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
 
     Examples
     --------
-    >>> from ihgmm.paper.theory import chen_threshold
     >>> round(chen_threshold(500, 200, 4), 2)
     3.63
     """
@@ -53,7 +51,6 @@ def ndaoud_threshold(n_samples: int, n_features: int, n_clusters: int = 2) -> fl
 
     Examples
     --------
-    >>> from ihgmm.paper.theory import ndaoud_threshold
     >>> round(ndaoud_threshold(500, 200), 2), ndaoud_threshold(500, 200, 3)
     (3.58, nan)
     """
@@ -68,7 +65,6 @@ def zhang_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
 
     Examples
     --------
-    >>> from ihgmm.paper.theory import zhang_threshold
     >>> round(zhang_threshold(500, 200, 4), 2)
     2.53
     """
@@ -83,7 +79,6 @@ def ihsc_threshold(n_samples: int, n_features: int, n_clusters: int) -> float:
 
     Examples
     --------
-    >>> from ihgmm.paper.theory import ihsc_threshold
     >>> [round(ihsc_threshold(500, p, 4), 1) for p in (200, 5_000, 50_000)]
     [5.0, 10.4, 20.8]
     """

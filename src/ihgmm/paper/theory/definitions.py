@@ -189,12 +189,9 @@ class IdealEmbedding:
 
     Examples
     --------
-    >>> from ihgmm import make_ihgmm
-    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
-    >>> from ihgmm.paper.theory import ideal_embedding
-    >>> ideal = ideal_embedding(s.labels, s.scales, s.centers)
+    >>> ideal = ideal_embedding([0, 0, 1], [3.0, 4.0, 1.0], [[1.0, 0.0], [0.0, 2.0]])
     >>> ideal.singular_vectors.shape, ideal.rotation.shape
-    ((500, 4), (4, 4))
+    ((3, 2), (2, 2))
     """
 
     #: U, n by K; row i is ``scale_i / sqrt(weighted size)`` times one of ``rotation``.
@@ -229,12 +226,8 @@ class Incoherence:
 
     Examples
     --------
-    >>> from ihgmm import make_ihgmm
-    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
-    >>> from ihgmm.paper.theory import incoherence
-    >>> found = incoherence(s.labels, s.scales, s.centers)
-    >>> found.largest == max(found.entries, found.samples, found.features)
-    True
+    >>> Incoherence(entries=3.3, samples=1.5, features=1.0).largest
+    3.3
     """
 
     #: mu_0, the largest squared entry over the mean squared entry.
@@ -282,12 +275,9 @@ class ModelParameters:
 
     Examples
     --------
-    >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.paper.theory import model_parameters
-    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
-    >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
-    >>> round(found.separation, 1), found.balance, round(found.condition_number, 1)
-    (15.0, 1.0, 1.0)
+    >>> q = model_parameters([0, 0, 1], [3.0, 4.0, 1.0], [[1.0, 0.0], [0.0, 2.0]])
+    >>> q.n_samples, q.scale_ratio, q.condition_number
+    (3, 4.0, 2.0)
     """
 
     n_samples: int  #: n

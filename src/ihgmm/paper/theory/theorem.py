@@ -32,12 +32,8 @@ class EntryConstants:
 
     Examples
     --------
-    >>> from ihgmm import make_ihgmm
-    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
-    >>> from ihgmm.paper.theory import entry_constants
-    >>> constants = entry_constants(s.centers)
-    >>> constants.largest_entry > constants.smallest_norm
-    True
+    >>> EntryConstants(largest_entry=3.0, smallest_norm=1.5).ratio
+    2.0
     """
 
     #: C_Theta, the largest absolute entry of the centres.
@@ -185,14 +181,8 @@ class TheoremConditions(_Ratios):
 
     Examples
     --------
-    >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.paper.theory import model_parameters
-    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
-    >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
-    >>> from ihgmm.paper.theory import theorem_conditions
-    >>> conditions = theorem_conditions(found)
-    >>> conditions.smallest < 1  # not all are met
-    True
+    >>> TheoremConditions(2.0, 3.0, 1.5, 0.2, 0.1).smallest  # not all are met
+    0.1
     """
 
     product: float  #: The condition on ``n * p``.
@@ -209,8 +199,8 @@ def theorem_conditions(parameters: ModelParameters) -> TheoremConditions:
     --------
     >>> from ihgmm import make_ihgmm
     >>> from ihgmm.paper.theory import model_parameters
-    >>> sample = make_ihgmm(100, 50, 2, random_state=0, return_params=True)
-    >>> q = model_parameters(sample.labels, sample.scales, sample.centers, 1.5)
+    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
+    >>> q = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
     >>> theorem_conditions(q).smallest < 1e-8
     True
     """
@@ -241,13 +231,8 @@ class PerturbationConditions(_Ratios):
 
     Examples
     --------
-    >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.paper.theory import model_parameters
-    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
-    >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
-    >>> from ihgmm.paper.theory import perturbation_conditions
-    >>> perturbation_conditions(found).smallest < 1  # not all are met
-    True
+    >>> PerturbationConditions(2.0, 3.0, 1.5, 0.2, 0.1).smallest  # not all are met
+    0.1
     """
 
     product: float  #: The condition on ``sqrt(n * p)``.
@@ -269,10 +254,8 @@ def perturbation_conditions(parameters: ModelParameters) -> PerturbationConditio
     >>> from ihgmm import make_ihgmm
     >>> from ihgmm.paper.theory import model_parameters
     >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
-    >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
-    >>> from ihgmm.paper.theory import perturbation_conditions
-    >>> conditions = perturbation_conditions(found)
-    >>> round(conditions.smallest, 4)  # below 1: not all are met
+    >>> q = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
+    >>> round(perturbation_conditions(q).smallest, 4)  # below 1: not all are met
     0.0119
     """
     q = parameters
@@ -294,14 +277,8 @@ class ErrorTerms:
 
     Examples
     --------
-    >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.paper.theory import model_parameters
-    >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
-    >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
-    >>> from ihgmm.paper.theory import error_bound
-    >>> terms = error_bound(found)
-    >>> terms.diagonal < terms.noise  # the zero diagonal costs less than the noise
-    True
+    >>> ErrorTerms(diagonal=0.25, noise_squared=0.5, noise=1.0).total
+    1.75
     """
 
     #: What zeroing the diagonal of the Gram matrix costs; it does not depend on the
@@ -327,10 +304,8 @@ def error_bound(parameters: ModelParameters) -> ErrorTerms:
     >>> from ihgmm import make_ihgmm
     >>> from ihgmm.paper.theory import model_parameters
     >>> s = make_ihgmm(500, 200, 4, random_state=0, return_params=True)
-    >>> found = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
-    >>> from ihgmm.paper.theory import error_bound
-    >>> terms = error_bound(found)
-    >>> round(terms.total, 2)
+    >>> q = model_parameters(s.labels, s.scales, s.centers, noise_bound=1.5)
+    >>> round(error_bound(q).total, 2)
     0.11
     """
     q = parameters

@@ -406,10 +406,11 @@ def function_cases():
     model["centers"] = rng.standard_normal((3, 10))
     known |= model | {"noise_level": 1.5, "size_ratio": 2.5}
     known["parameters"] = attempt(partial(theory.model_parameters, **model))
-    for name in filter(str.islower, theory.__all__):
-        wanted = inspect.signature(getattr(theory, name)).parameters
-        given = {name: known[name] for name in wanted if name in known}
-        yield f"theory/{name}", partial(getattr(theory, name), **given)
+    for name, function in inspect.getmembers(theory, inspect.isfunction):
+        if function.__module__ == theory.__name__ and not name.startswith("_"):
+            wanted = inspect.signature(function).parameters
+            given = {name: known[name] for name in wanted if name in known}
+            yield f"theory/{name}", partial(function, **given)
 
 
 COMMANDS = {

@@ -279,16 +279,6 @@ def test_choose_k():
     assert len(found["plausible"][0]["gaps"]) == 2
 
 
-def test_reproduce_for_machines():
-    found = document(
-        "reproduce", "table", "--only", "iris", "--repeats", 1, "-o", "out"
-    )
-    (ours,) = (c for c in found["studies"]["table"]["cells"] if c["method"] == "IhSC")
-    assert ours["paper"] == 7
-    assert len(ours["counts"]) == 1
-    assert Path("out", "table.md").exists()
-
-
 def test_json_is_one_document_and_quiet_is_silent(sample):
     X, labels = sample
     write("a.csv", X, labels)

@@ -10,11 +10,12 @@ import typer
 
 from ihgmm import select_n_clusters
 from ihgmm._files import atomic_write
-from ihgmm._text import count_headline, edge_words, evidence_words
 from ihgmm.cli.files import check_output
 from ihgmm.cli.options import DATA, SEED, WHITEN, Reading, option, output_option
 from ihgmm.cli.screen import Screen, in_shell, print_warning
+from ihgmm.plotting import plot_evidence, plot_scree
 from ihgmm.statistics.selection import METHODS, ClusterCount
+from ihgmm.words.counts import count_headline, edge_words, evidence_words
 
 
 def choose_k(
@@ -60,7 +61,7 @@ def choose_k(
         count = select_n_clusters(table.named_data, **options)
     if plot is not None:
         _draw(count, plot)
-    summary = in_shell(count.summary)
+    summary = in_shell(str(count))
     screen.document(
         "choose-k",
         table.facts,
@@ -150,10 +151,8 @@ def _draw(count: ClusterCount, path: Path) -> None:
     panels = 2 if count.evidence or count.strengths else 1
     figure = Figure(figsize=(6 if panels == 1 else 10, 4), layout="constrained")
     axes = figure.subplots(1, panels, squeeze=False)[0]
-    count.plot(axes[0])
-    if count.evidence:
-        count.plot_evidence(axes[1])
-    elif count.strengths:
-        count.plot_strengths(axes[1])
+    plot_scree(count, ax=axes[0])
+    if panels == 2:
+        plot_evidence(count, ax=axes[1])
     with atomic_write(path) as file:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)

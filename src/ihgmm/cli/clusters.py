@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._text import CLUSTER_WORDS
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Table
 from ihgmm.matrix import Matrix, to_host
@@ -18,6 +17,7 @@ from ihgmm.metrics import misclassification_loss
 from ihgmm.statistics.diagnosis import Diagnosis
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.typical import typical_ranks
+from ihgmm.words.diagnoses import CLUSTER_WORDS
 
 
 @dataclass(frozen=True)

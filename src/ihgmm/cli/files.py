@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ihgmm._files import atomic_write, regular_target
-from ihgmm._text import counted
 from ihgmm.cli.screen import print_warning
 from ihgmm.cli.tables.reading import load_text
 from ihgmm.cli.tables.table import Table, quote, quote_all
 from ihgmm.matrix.delimited import DELIMITERS
 from ihgmm.matrix.files import explain_lack, near
+from ihgmm.words.phrases import counted
 
 LABELS_SUFFIXES = (*DELIMITERS, ".xlsx")
 

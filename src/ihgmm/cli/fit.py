@@ -9,13 +9,6 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from ihgmm._checks import complete_matrix
-from ihgmm._text import (
-    FEATURE_WORDS,
-    automatic_count_warnings,
-    caution_text,
-    counted,
-    trust_sentence,
-)
 from ihgmm.cli import clusters as cl
 from ihgmm.cli import files
 from ihgmm.cli.commands import command_line
@@ -34,6 +27,8 @@ from ihgmm.statistics.contrasts import set_apart
 from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose_fit
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.storage import save_model
+from ihgmm.words.diagnoses import FEATURE_WORDS, caution_text, trust_sentence
+from ihgmm.words.phrases import counted
 
 
 def fit(
@@ -94,6 +89,7 @@ def fit(
         for caution in diagnosis.cautions
     ]
     count = getattr(model, "selection_", None)
+    summary = None if count is None else in_shell(str(count))
     method = type(model).__name__
     python = table.python and (
         *table.python,
@@ -105,7 +101,7 @@ def fit(
         table.facts,
         method=method,
         n_clusters=k,
-        count=None if count is None else in_shell(count.summary),
+        count=summary,
         clusters=clusters,
         verdict=str(diagnosis.verdict),
         expected_error=diagnosis.expected_error,
@@ -119,10 +115,8 @@ def fit(
     screen.say(f"{table.heading}, {counted(k, 'cluster')} ({method})", "bold")
     screen.notes(table.notes)
     if count is not None:
-        # A warning may have said it.
-        warned = automatic_count_warnings(count, hidden_from=None)
-        if not any(count.summary in text for text in warned):
-            screen.say(in_shell(count.summary))
+        if count.n_clusters > 1 and (count.is_known or count.is_capped):
+            screen.say(summary)  # of any other count, a warning has said it
         if count.is_doubtful:
             options = {"whiten": fitting.whiten, "seed": fitting.random_state or None}
             look = command_line("choose-k", data, reading, **options)

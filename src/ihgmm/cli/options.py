@@ -12,13 +12,13 @@ import typer
 
 import ihgmm
 from ihgmm._parameters import check_choice, check_outliers
-from ihgmm._text import listed
 from ihgmm.cli.tables.missing import HANDLING
 from ihgmm.cli.tables.preparation import PREPARATIONS, prepare
 from ihgmm.cli.tables.reading import BUILT_IN, read_table
 from ihgmm.cli.tables.table import Request, Table
 from ihgmm.datasets import list_datasets
 from ihgmm.numerics.whitening import NOISES
+from ihgmm.words.phrases import listed
 
 if TYPE_CHECKING:
     from ihgmm.cli.screen import Screen

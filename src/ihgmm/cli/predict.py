@@ -13,7 +13,6 @@ from sklearn.pipeline import Pipeline
 
 from ihgmm import SphericalKMeans
 from ihgmm._checks import complete_matrix
-from ihgmm._text import counted
 from ihgmm.cli import clusters as cl
 from ihgmm.cli import files
 from ihgmm.cli.options import DATA, LABELS_FILE, NAMES_FILE, RowReading, argument
@@ -24,6 +23,7 @@ from ihgmm.matrix import Matrix, to_host
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.storage import load_saved
+from ihgmm.words.phrases import counted
 
 
 def predict(

@@ -325,7 +325,7 @@ def question_cases():
         yield from grid(
             f"select/{shape}", partial(select, X), method=methods, gram=grams
         )
-        yield f"select/{shape}/few", partial(select, X, n_flips=4, max_clusters=2)
+        yield f"select/{shape}/few", partial(select, X, max_clusters=2)
         words = np.array(["ash", "birch", "cedar", "dogwood"])[labels]
         given = {"true": labels, "words": words, "one": 0 * labels}
         given["random"] = rng.permutation(labels)

@@ -73,7 +73,7 @@ RUN = {page: [w for p, w in ALL if p == page and not reason(w)] for page in PAGE
 )
 def test_commands_run(page, tmp_path, monkeypatch):
     testing = pytest.importorskip("typer.testing")
-    from ihgmm.cli import app
+    from ihgmm.cli.commands import app
 
     monkeypatch.chdir(tmp_path)
     X, kinds = make_ihgmm(80, 12, 8, random_state=0)
@@ -106,7 +106,7 @@ def test_commands_run(page, tmp_path, monkeypatch):
 )
 def test_options_exist(words):
     typer = pytest.importorskip("typer")
-    from ihgmm.cli import app
+    from ihgmm.cli.commands import app
 
     group = typer.main.get_command(app)
     with group.make_context("ihgmm", words[1:2], resilient_parsing=True) as context:

@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from ihgmm.matrix import as_matrix, to_host
-from ihgmm.matrix.stretched import Stretched
+from ihgmm.matrix import Stretched
 from ihgmm.statistics.covariance import Covariance, leading_covariance
 
 

@@ -76,12 +76,12 @@ def refit_halves(
     if len(drawn) - len(drawn) // n_folds - 1 <= k:
         return None
     total, agreement = np.zeros((len(drawn), k)), []
-    judges, redrawn = [], np.zeros(len(drawn))
+    judges, redrawn, gaps = [], np.zeros(len(drawn)), data.gaps
     position = np.full(len(drawn), np.inf)
     # Of few rows, for which threads would only wait for each other.
     with ignored(ConvergenceWarning), one_thread():
         for split in range(n_splits):
-            other = _redrawn(data, split, drawn)
+            other = None if gaps is None else gaps.redraw(split, drawn)
             folds = np.array_split(rng.permutation(len(drawn)), n_folds)
             best = []
             for unseen in folds:
@@ -114,8 +114,8 @@ def refit_halves(
         disputed = xp.where(at, disputed, unlike & live)
         there = xp.where(live, widen(there), xp.zeros_like(support))
         position = xp.where(at, position, there)
-        whole = _redrawn(data, n_splits)
-        if whole is not None:
+        if gaps is not None:
+            whole = gaps.redraw(n_splits, None)
             (theirs, *_), _ = whole.sweep(work, codes)
             again = xp.where(at, again, widen(theirs))
     return Refits(
@@ -126,14 +126,6 @@ def refit_halves(
         float(np.mean(agreement)),
         float(np.mean([np.exp(judge.log_shares.max()) for judge in judges])),
     )
-
-
-def _redrawn(data: Matrix, seed: int, rows: np.ndarray | None = None) -> Matrix | None:
-    """Return rows, all by default, with a draw of their missing cells, if any are."""
-    if data.incomplete is None or data.redraw is None:
-        return None
-    gaps = data.incomplete if rows is None else data.incomplete.take(rows)
-    return data.redraw(gaps, seed)
 
 
 # Of a row's covariance: rows that are long beside all others have next to no noise.

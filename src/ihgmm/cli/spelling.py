@@ -44,10 +44,6 @@ _PHRASES: list[tuple[str, Any]] = [
     (r"\bn_samples=(\d+)", r"the \1 rows"),
     (r"\bn_clusters=(\d+) clusters", r"\1 clusters"),
     (r"\bgive n_clusters\b", "give -k"),
-    (
-        r"Leave X on disk: a memory map, HDF5, zarr or Parquet\.",
-        "ihgmm fit then reads CSV, TSV, Parquet, H5AD and NPY files block by block.",
-    ),
     (r"\bby predict\b", "by ihgmm predict"),
     (r"\bDivide the columns by their deviation", r"\g<0> (--prepare scale)"),
     (r"\bSubtract its mean\b", r"\g<0> (--prepare standardize)"),

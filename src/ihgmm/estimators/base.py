@@ -260,8 +260,11 @@ class InSteps(CallbackSupportMixin, Clusterer):
         Returns the fitted estimator itself.
         """
         self._check_parameters()
-        shown = showing_passes(bool(self.verbose))
-        with self._steps(X, y) as steps, self._all_or_nothing(), shown:
+        with (
+            showing_passes(bool(self.verbose)),
+            self._steps(X, y) as steps,
+            self._all_or_nothing(),
+        ):
             self._fit(X, steps, sample_weight)
         return self
 

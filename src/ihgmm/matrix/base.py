@@ -156,6 +156,10 @@ class Matrix(metaclass=_FrozenAfterInit):
             weights = self.ops.keep(weights / self.ops.xp.mean(weights))
         return self.with_about(replace(self.about, weights=weights))
 
+    def named(self, names: list[str]) -> Self:
+        """Return the matrix with names of its features."""
+        return self.with_about(replace(self.about, names=names))
+
     def _but(self, **changes: Any) -> Self:
         """Return a copy with other attributes."""
         other = copy(self)

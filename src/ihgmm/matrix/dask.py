@@ -16,7 +16,7 @@ from ihgmm._warnings import warn
 from ihgmm.matrix import dask_ops as lazy
 from ihgmm.matrix.base import NOTHING, About, Matrix, T, float_type, in_unit
 from ihgmm.matrix.kinds import as_matrix
-from ihgmm.matrix.memory import Dense, Sparse
+from ihgmm.matrix.memory import Dense, Sparse, without_duplicates
 from ihgmm.matrix.ops import Tall, is_foreign, is_lazy, ops_of, to_host
 from ihgmm.matrix.stored import Blocks
 
@@ -252,5 +252,7 @@ def _call(
         matrix = as_matrix(block)
         matrix = matrix if factor == 1.0 else matrix.rescaled(factor)
         return work(matrix.with_about(about), *tall)
-    rows = in_unit(sp.csr_array(block) if sparse else np.asarray(block), dtype, factor)
-    return work(Sparse(rows, about) if sparse else Dense(rows, about), *tall)
+    if not sparse:
+        return work(Dense(in_unit(np.asarray(block), dtype, factor), about), *tall)
+    rows = without_duplicates(in_unit(sp.csr_array(block), dtype, factor))
+    return work(Sparse(rows, about), *tall)

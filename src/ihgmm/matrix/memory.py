@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from functools import cached_property
 from typing import Any, Self
 
@@ -58,13 +59,13 @@ class Array(Matrix):
     def take(self, rows: Index) -> Self:
         return type(self)(self.rows(rows), self.about.of_taken_rows())
 
-    def multiplied(self, rows: Any, columns: Any, about: About) -> Self:
+    def multiplied(self, rows: Any, columns: Any, about: About | None = None) -> Self:
         """Return the matrix with its rows and columns multiplied, as a copy."""
         array = self.array
         if rows is not None:
             array = array * rows[:, None]
         array = array if columns is None else array * columns
-        return type(self)(array, about)
+        return type(self)(array, about or self.about.of_taken_rows())
 
 
 class Dense(InMemory, Array):
@@ -370,14 +371,14 @@ class Sparse(InMemory):
         array = in_unit(self.array, self.dtype, factor)
         return Sparse(array, self.about.rescaled(factor))
 
-    def multiplied(self, rows: Any, columns: Any, about: About) -> Sparse:
+    def multiplied(self, rows: Any, columns: Any, about: About | None = None) -> Sparse:
         """Return the matrix with its rows and columns multiplied, as a copy."""
         X = self.array.tocsr()
         data = X.data
         if rows is not None:
             data = data * np.repeat(rows, np.diff(X.indptr))
         data = data if columns is None else data * columns[X.indices]
-        return self._with(X, data, about)
+        return self._with(X, data, about or self.about.of_taken_rows())
 
     def filled(self, fill: Any = None) -> Sparse:
         """Return the rows with stored NaN filled in; by zeros without a ``fill``."""
@@ -454,6 +455,19 @@ def random_signs(rng: np.random.Generator, size: int, dtype: np.dtype) -> np.nda
     signs *= 2
     signs -= 1
     return signs
+
+
+def without_duplicates(X: Any) -> Any:
+    """Return a CSR or CSC matrix in which each cell is stored once.
+
+    Sums over stored entries would not be sums over cells otherwise. The given matrix,
+    in which scipy also keeps what it finds out, is left as it is.
+    """
+    same = copy(X)
+    if not same.has_canonical_format:
+        same = X.copy()
+        same.sum_duplicates()
+    return same
 
 
 def _part(X: Any, at: slice) -> Any:

@@ -204,7 +204,7 @@ class SparseDevice(Matrix):
     def rescaled(self, factor: float) -> Self:
         return self._with(times(self.values, factor), self.about.rescaled(factor))
 
-    def multiplied(self, rows: Any, columns: Any, about: About) -> Self:
+    def multiplied(self, rows: Any, columns: Any, about: About | None = None) -> Self:
         """Return the matrix with its rows and columns multiplied, as a copy."""
         values = self.xp.empty_like(self.values)
         for at in self._parts():
@@ -214,7 +214,7 @@ class SparseDevice(Matrix):
             if columns is not None:
                 few = few * self.xp.take(columns, self.indices[at])
             values[at] = few
-        return self._with(values, about)
+        return self._with(values, about or self.about.of_taken_rows())
 
     def filled(self, fill: Any = None) -> Self:
         """Return the rows with stored NaN filled in; by zeros without a ``fill``."""

@@ -26,7 +26,7 @@ from ihgmm.matrix.base import (
     parts_of,
     row_ranges,
 )
-from ihgmm.matrix.memory import Dense, Sparse
+from ihgmm.matrix.memory import Dense, Sparse, without_duplicates
 from ihgmm.matrix.ops import HOST, Ops
 from ihgmm.matrix.views import ByBlocks
 
@@ -100,7 +100,10 @@ class Blocks(ByBlocks):
 
     def wrap(self, block: Any) -> Dense | Sparse:
         """Return rows in memory as a matrix."""
-        return (Sparse if self.sparse else Dense)(block, self.about.of_taken_rows())
+        about = self.about.of_taken_rows()
+        if self.sparse:
+            return Sparse(without_duplicates(block), about)
+        return Dense(block, about)
 
     def rescaled(self, factor: float) -> Self:
         return self._anew(factor=self.factor * factor).with_about(

@@ -222,9 +222,7 @@ OPTIONS = {
         **{key: COMMON[key] for key in ("max_iter", "tol", "n_init")},
         "n_clusters": st.integers(1, 6),
     },
-    "TwoComponentLloyd": {
-        key: COMMON[key] for key in ("max_iter", "tol", "eigen_solver")
-    },
+    "TwoComponentLloyd": {key: COMMON[key] for key in ("max_iter", "tol")},
     "Biwhitener": {"noise": WHITEN},
 }
 CALLS = {

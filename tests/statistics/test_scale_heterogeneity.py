@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import gamma, kstest, norm
 
 from ihgmm import IhSC, make_ihgmm, scale_heterogeneity_test
-from ihgmm.matrix import as_matrix
+from ihgmm.matrix import HOST, as_matrix
 from ihgmm.statistics.scale_heterogeneity import (
     Advice,
     Assumption,
@@ -76,7 +76,7 @@ def naive_elsewhere(parts):
 def test_against_a_naive_computation():
     X, labels = make_ihgmm(40, 30, 2, scale_ratio=1.2, random_state=0)
     found = scale_heterogeneity_test(X, labels, random_state=5)
-    half = random_halves(labels, np.random.default_rng(5))
+    half = random_halves(HOST, labels, np.random.default_rng(5))
     parts = [[X[(labels == k) & (half == side)] for side in (0, 1)] for k in (0, 1)]
     t = [naive_elsewhere([parts[1 - k], parts[k]]) for k in (0, 1)]
     mean = np.array([values.mean() for values in t])
@@ -149,13 +149,12 @@ def test_what_is_assumed():
     Y[:, :2] = X[:, :2]
     assert scale_heterogeneity_test(Y, labels).assumption in Assumption
     for test in (several, one):
-        assert str(test).splitlines()[-1] == test.assumption.sentence
-        assert test.assumption.sentence.startswith("Assumed: ")
+        assert str(test).splitlines()[-1].startswith("Assumed: ")
 
 
 def test_halves_are_halves():
     codes = np.repeat([0, 1, 2], [10, 7, 1])
-    halves = random_halves(codes, np.random.default_rng(0))
+    halves = random_halves(HOST, codes, np.random.default_rng(0))
     assert_array_equal(np.bincount(2 * codes + halves), [5, 5, 4, 3, 1])
 
 
@@ -448,10 +447,11 @@ def test_exact_multiples():
 )  # fmt: skip
 def test_recommendation(p_value, spread, detectable, evidence, recommendation):
     one = np.array([p_value])
-    test = ScaleTest(p_value, 1.0, spread, detectable, one, one, one, one, one, one)
+    rows = np.array([9])
+    test = ScaleTest(p_value, 1.0, spread, detectable, rows, rows, one, one, one, one)
     assert test.evidence is evidence
-    assert test.recommendation == recommendation
-    assert test.recommendation.split(": ")[0] == test.advice
+    assert recommendation in str(test).splitlines()
+    assert recommendation.split(": ")[0] == test.advice
 
 
 def test_a_cluster_that_others_drown():
@@ -473,14 +473,13 @@ def test_a_cluster_that_others_drown():
         assert (test.evidence, test.advice) == (Evidence.ONE_CLUSTER, Advice.IHGMM)
         assert test.strongest == ("few", 2 * test.p_values[0])
         words = "Ih-GMM: rows of cluster few differ in scale"
-        assert test.recommendation.startswith(words)
+        assert words in str(test)
 
 
 def test_shows_itself():
     test = scale_heterogeneity_test(*make_ihgmm(60, 20, 3, random_state=0))
     assert repr(test).startswith("ScaleTest(p_value=")
     assert str(test).splitlines()[0].split() == ["cluster", "rows", "spread", "p-value"]
-    assert test.recommendation in str(test)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import check_matrix, counted_rows, hint_at_counts
-from ihgmm._html import count_html
+from ihgmm._display import Result, made
 from ihgmm._parameters import check_choice, check_count, generator
-from ihgmm._text import automatic_count_warnings, count_summary
 from ihgmm._warnings import warn
 from ihgmm.matrix import Matrix, namespace, on_few_rows, only, to_host
 from ihgmm.matrix.tall import number
@@ -42,7 +41,7 @@ METHODS: tuple[Method, ...] = ("auto", "parallel", "stability")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ClusterCount:
+class ClusterCount(Result):
     """How many clusters were found, and on what evidence.
 
     Attributes
@@ -158,9 +157,6 @@ class ClusterCount:
         # It then has length 1 / (1 - share of its mean) or more, each other one has 1.
         return (1 - self.largest_mean) * max(self.n_features - 1, 2) < 1
 
-    def _repr_html_(self) -> str:
-        return count_html(self)
-
     def __repr__(self) -> str:
         return (
             f"ClusterCount(n_clusters={self.n_clusters}, rank={self.rank}, "
@@ -169,48 +165,13 @@ class ClusterCount:
             f"confidence={self.confidence.value!r})"
         )
 
-    def __str__(self) -> str:
-        return self.summary
-
-    @property
-    def summary(self) -> str:
-        """The finding in words."""
-        return count_summary(self)
-
     def plot(self, ax: Any = None) -> Any:
         """Draw the eigenvalues and the band of the null; return the matplotlib axes.
 
         A new figure, made where no axes are given, shows beside them what speaks for
-        each number, and for "stability" the prediction strengths; in axes of your own
-        :meth:`plot_evidence` and :meth:`plot_strengths` draw them.
+        each number: :func:`ihgmm.plotting.plot_evidence`.
         """
-        from ihgmm.plotting.eigenvalues import plot_count
-
-        return plot_count(self, ax)
-
-    def plot_evidence(self, ax: Any = None) -> Any:
-        """Draw the evidence for each number tried; return the axes."""
-        from ihgmm.plotting.eigenvalues import plot_evidence
-
-        if not self.evidence:
-            raise ValueError(
-                f"This count (method={self.method!r}, rank={self.rank}) used one "
-                "criterion, or too few rows; plot() draws its eigenvalues. "
-                "select_n_clusters(X, method='auto') compares several criteria."
-            )
-        return plot_evidence(self, ax)
-
-    def plot_strengths(self, ax: Any = None) -> Any:
-        """Draw the prediction strength of each number tried; return the axes."""
-        from ihgmm.plotting.eigenvalues import plot_strengths
-
-        if not self.strengths:
-            raise ValueError(
-                f"This count (method={self.method!r}, rank={self.rank}) has no "
-                "prediction strengths; plot() draws its eigenvalues. They come from "
-                "select_n_clusters(X, method='stability') if rows can be halved."
-            )
-        return plot_strengths(self, ax)
+        return made("plot", self, ax=ax)
 
 
 def select_n_clusters(
@@ -355,7 +316,7 @@ def resolve(
     count = count_clusters(X, kind, rng, names=names, method=method)
     # Shortened rows and a filled-in diagonal, as by default, hide nothing.
     hidden = count.gram == "cosine" and gram in ("hollow", "full") and not refined
-    for text in automatic_count_warnings(count, hidden_from=gram if hidden else None):
+    for text in made("doubts", count, gram if hidden else None):
         warn(text, ConvergenceWarning)
     return count
 

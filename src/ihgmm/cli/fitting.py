@@ -13,7 +13,7 @@ from ihgmm.estimators.base import InSteps
 from ihgmm.numerics.eigen import ORDERS
 from ihgmm.numerics.gram import GRAMS
 from ihgmm.numerics.whitening import NOISES
-from ihgmm.storage import LAYOUTS
+from ihgmm.storage import ESTIMATORS
 
 # By the names that they have in Python.
 METHODS: dict[str, Any] = {
@@ -127,10 +127,10 @@ class Fitting:
                 )
         if self.paper and name != "IhSC":
             raise ValueError(f"--paper: these are settings of IhSC, not of {name}.")
-        if saved and name not in LAYOUTS:
+        if saved and name not in ESTIMATORS:
             raise ValueError(
                 f"--save: a model of {name} cannot be written to a file, those of "
-                f"{listed(list(LAYOUTS), 'and')} can."
+                f"{listed(list(ESTIMATORS), 'and')} can."
             )
         build = METHODS[name].paper if self.paper else METHODS[name]
         return build(**options)

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from types import UnionType
+from types import GenericAlias, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -175,24 +175,15 @@ def decode(
         if content not in arrays:
             raise ValueError(f"the array {content!r} is missing.")
         return arrays.pop(content)
-    elif kind == getattr(hint, "__name__", "") and is_dataclass(hint):
-        if not in_value:
-            in_value = True
-            sizes = {axis: sizes[axis] for axis in "npk" if axis in sizes}
-        hints, keys = get_type_hints(hint, include_extras=True), fields(hint)
-        if not isinstance(content, dict) or set(content) != {f.name for f in keys}:
-            raise ValueError(f"{name} has other parts than a {kind}.")
-        parts = {key: decode_as(hints[key], content[key], key) for key in content}
-        try:
-            return hint(**parts)  # which may have checks of its own
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{name}: {error}") from error
+    elif is_dataclass(hint) and kind == getattr(hint, "__name__", None):
+        scope = sizes if in_value else {k: sizes[k] for k in "npk" if k in sizes}
+        return _decode_fields(hint, content, name, arrays, scope)
     elif isinstance(hint, type) and issubclass(hint, Enum) and kind == hint.__name__:
         return hint(content)
-    elif origin is dict:
-        return dict(decode_as(list[tuple[options]], node))
-    elif origin in (list, tuple) and isinstance(node, list):
-        alike = origin is list or options[-1] is ...
+    elif origin in (list, tuple, dict) and isinstance(node, list):
+        if origin is dict:
+            options = (GenericAlias(tuple, options),)
+        alike = origin is not tuple or options[-1] is ...
         kinds = options[:1] * len(node) if alike else options
         if len(kinds) != len(node):
             raise ValueError(f"{name} has {len(node)} parts, not {len(kinds)}.")
@@ -209,3 +200,24 @@ def decode(
         return node
     wanted = inspect.formatannotation(hint)
     raise _OtherTypeError(name, f"is {reprlib.repr(node)}, where {wanted} is wanted")
+
+
+def _decode_fields(
+    kind: Any,
+    content: Any,
+    name: str,
+    arrays: dict[str, np.ndarray],
+    sizes: dict[str, Any],
+) -> Any:
+    """Return a value of a dataclass, given its fields as JSON."""
+    hints, keys = get_type_hints(kind, include_extras=True), fields(kind)
+    if not isinstance(content, dict) or set(content) != {key.name for key in keys}:
+        raise ValueError(f"{name} has other parts than a {kind.__name__}.")
+    parts = {
+        key: decode(part, hints[key], f"{name}.{key}", arrays, sizes, True)
+        for key, part in content.items()
+    }
+    try:
+        return kind(**parts)  # which may have checks of its own
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from error

@@ -164,7 +164,9 @@ def save_model(
             "format": FORMAT,
             "version": FORMAT_VERSION,
             "ihgmm": version("ihgmm"),
-            "scaler": _encode_estimator(*before, "scaler.", arrays) if before else None,
+            "scaler": _encode_estimator(before[0], "scaler.", arrays)
+            if before
+            else None,
             "model": _encode_estimator(estimator, "", arrays),
             "id_column": id_column,
             "label_column": label_column,
@@ -251,6 +253,8 @@ def _decode_estimator(
     node: Any, known: Mapping[str, type], arrays: dict[str, np.ndarray]
 ) -> Any:
     """Return an estimator of a known class, its parts of the types that they have."""
+    name: Any
+    given: Any
     name, given = next(iter(node.items())) if node and type(node) is dict else (None, 0)
     text = f"it holds a model of class {name!r}; known are {', '.join(known)}."
     _require(name in known and isinstance(given, dict), text)
@@ -290,7 +294,7 @@ def _types(kind: type) -> dict[str, Any]:
     declared = SCALER if kind is StandardScaler else declared
     names = sorted(declared, key=lambda name: name != "cluster_centers_")
     hints = FEATURES | {name: declared[name] for name in names if name[-1] == "_"}
-    of_init = get_type_hints(kind.__init__)
+    of_init = get_type_hints(kind.__init__)  # type: ignore[misc]
     return hints | {
         name: of_init.get(name, Any) for name in inspect.signature(kind).parameters
     }

@@ -37,11 +37,7 @@ from threadpoolctl import threadpool_limits
 import ihgmm
 from ihgmm import anndata, metrics, storage
 from ihgmm.paper import theory
-
-try:
-    from ihgmm.estimation import telling_features
-except ImportError:
-    from ihgmm.statistics.contrasts import telling_features
+from ihgmm.statistics.contrasts import telling_features
 
 # How things are called: what the package renames changes in this part only.
 
@@ -325,7 +321,7 @@ def question_cases():
         yield from grid(
             f"select/{shape}", partial(select, X), method=methods, gram=grams
         )
-        yield f"select/{shape}/few", partial(select, X, n_flips=4, max_clusters=2)
+        yield f"select/{shape}/few", partial(select, X, max_clusters=2)
         words = np.array(["ash", "birch", "cedar", "dogwood"])[labels]
         given = {"true": labels, "words": words, "one": 0 * labels}
         given["random"] = rng.permutation(labels)

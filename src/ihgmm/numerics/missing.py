@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
+from ihgmm._values import LARGEST, Domain
 from ihgmm.matrix import Matrix, Tall, filled, namespace, to_host
 from ihgmm.matrix.base import row_ranges
 from ihgmm.matrix.tall import cast_like, number, ratio, to_device, widen
@@ -52,11 +53,13 @@ class Filler:
     array([[3., 6.]])
     """
 
-    loadings: np.ndarray  # (n_features, rank), of a row of scale 1
-    noise_levels: np.ndarray  # (n_features,), likewise
-    mean: np.ndarray  # (rank,), of positions
-    sizes: np.ndarray  # (n_features,), of columns
-    spread: float = 1.0  # of logarithms of scales around 0
+    # p features, rank r: of a row of scale 1, and so is the noise
+    loadings: Annotated[np.ndarray, Domain("pr", most=LARGEST)]
+    noise_levels: Annotated[np.ndarray, Domain("p", above=0, most=LARGEST)]
+    mean: Annotated[np.ndarray, Domain("r")]  # of positions
+    sizes: Annotated[np.ndarray, Domain("p", above=0, most=LARGEST)]  # of columns
+    # Of logarithms of scales around 0.
+    spread: Annotated[float, Domain(least=0)] = 1.0
     nonnegative: bool = False  # whether no cell is below 0
 
     def __call__(self, X: Matrix) -> Matrix:

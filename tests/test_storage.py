@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, make_ihgmm
+from ihgmm import PSC, IhGMM, IhSC, Recipe, SphericalKMeans, make_ihgmm
 from ihgmm.storage import StorageError, load_model, load_saved, save_model
 
 X, LABELS = make_ihgmm(90, 15, 3, separation_constant=1.0, random_state=0)
@@ -24,7 +24,7 @@ MODELS = {
     "IhSC": IhSC(3, random_state=0),
     "whitened": IhSC(3, whiten="learned", random_state=0),
     "signed": IhSC(3, signed=True, random_state=0),
-    "auto": IhSC("auto", gram="cosine", random_state=0),
+    "auto": IhSC("auto", recipe=Recipe(gram="cosine"), random_state=0),
     "IhGMM": IhGMM(3, random_state=0),
     "class": IhGMM(3, noise="class", random_state=0),
     "common": IhGMM(np.int64(3), noise="common", random_state=0),
@@ -72,14 +72,15 @@ def test_round_trip(path, name, dtype):
 @pytest.mark.parametrize(
     "options",
     [
-        {"assign_labels": "neighbors"},
-        {"assign_labels": "cluster_qr", "space": "eigenvectors"},
-        {"gram": "full", "clip": None},
-        {"gram": "cosine"},
+        {"recipe": Recipe(labels="neighbors")},
+        {"recipe": Recipe(labels="cluster_qr", space="eigenvectors")},
+        {"recipe": Recipe(gram="full", clip=None)},
+        {"recipe": Recipe(gram="cosine")},
+        {"recipe": "psc"},
         {"refine": True},
-        {"placement": "cosine"},
+        {"recipe": Recipe(placement="cosine")},
         {"whiten": "counts", "signed": True},
-        {"whiten": "learned", "placement": "cosine"},
+        {"whiten": "learned", "recipe": Recipe(placement="cosine")},
     ],
     ids=str,
 )
@@ -91,42 +92,6 @@ def test_rows_are_placed_alike(path, options):
         np.testing.assert_array_equal(
             load_model(path).predict(rows), model.predict(rows)
         )
-
-
-def test_models_of_version_0_1_place_rows_by_cosines(path):
-    model = IhSC.paper(3, placement="cosine", random_state=0).fit(X)
-    save_model(model, path)
-
-    def older(header, arrays):
-        header["version"] = 2
-        del header["placement"]
-        for key in ("clip", "n_components", "space", "placement"):
-            del header["parameters"][key]
-        for key in ("space_", "noise_share_"):
-            del header["numbers"][key]
-        for key in [key for key in arrays if key.startswith("placement.")]:
-            del arrays[key]
-
-    rewritten(path, older)
-    again = load_model(path)
-    assert again.get_params() == model.get_params()
-    np.testing.assert_array_equal(again.predict(NEW), model.predict(NEW))
-
-
-def test_mixtures_of_format_2_have_one_error_for_a_centre(path):
-    model = IhGMM(3, noise="common", random_state=0).fit(X)
-    save_model(model, path)
-    one = np.sqrt(np.mean(model.center_errors_**2, axis=1))
-
-    def older(header, arrays):
-        header["version"] = 2
-        arrays["center_errors_"] = npy(one)
-
-    rewritten(path, older)
-    again = load_model(path)
-    assert again.center_errors_.shape == model.center_errors_.shape
-    np.testing.assert_allclose(again.center_errors_, one[:, None] + np.zeros((3, 15)))
-    np.testing.assert_allclose(again.predict_proba(NEW), model.predict_proba(NEW))
 
 
 def test_mixture_can_sample_again(path):
@@ -284,7 +249,7 @@ def put(where, key, value):
 NAN = np.full((3, 15), np.nan)
 CODE = b"__import__('os').mkdir('executed')+1}"
 WRONG = {
-    "newer": (put("header", "version", 4), "format 4, written by ihgmm '0."),
+    "newer": (put("header", "version", 5), "format 5, written by ihgmm '0."),
     "other": (put("header", "format", "x"), "is no model of ihgmm"),
     "class": (put("header", "class", "os.system"), "class 'os.system'; known are IhSC"),
     "unhashable": (put("header", "class", []), r"class '\[\]'; known are"),

@@ -16,6 +16,7 @@ import struct
 import tokenize
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ from ihgmm.matrix import to_host
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.labels import LinearRule, NeighborRule
 from ihgmm.numerics.missing import Filler
+from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import CosinePlacement, Placement
 from ihgmm.numerics.whitening import NOISES, Whitener
 from ihgmm.statistics.outliers import OutlierRule
@@ -80,12 +82,6 @@ class Layout(NamedTuple):
     numbers: Mapping[str, type]
 
 
-# What IhGMM had in files of format 1 where it has the errors of its centres now.
-DIRECTIONS = {
-    "directions.sums": "pk",
-    "directions.sqnorms": "k",
-    "directions.loads": "k",
-}
 # By IhGMM's "noise".
 NOISE_SHAPES = {"individual": "n", "class": "k", "common": "1", "tied": "1"}
 TIED = {"noise_components_": "mp", "component_levels_": "m"}
@@ -119,7 +115,13 @@ PLACEMENTS = {
     "neighbors": {**EMBEDDING, "rows": "sm", "labels": "s"},
     "cosine": {"directions": "kp"},
 }
-PLACING = {"rank": int, "diagonal": str, "longest": float, "unit": float}
+PLACING = {
+    "rank": int,
+    "diagonal": str,
+    "longest": float,
+    "unit": float,
+    "unit_norm": bool,
+}
 # How outliers are found: c centres in d directions.
 OUTLIERS = {
     "directions": "pd",
@@ -174,7 +176,7 @@ NO_ARCHIVE = (
     struct.error,
 )
 HEADER, FORMAT = "header.json", "ihgmm-model"
-FORMAT_VERSION = 3  # another one where older versions of ihgmm could not read on
+FORMAT_VERSION = 4  # another one where older versions of ihgmm could not read on
 SCALAR = (str, int, float, bool, type(None))  # what a parameter may be
 
 
@@ -378,6 +380,8 @@ def _contents(
         value = value.item() if isinstance(value, np.generic) else value
         if isinstance(value, SCALAR):
             kept[key] = value
+        elif isinstance(value, Recipe):
+            kept[key] = asdict(value)
         elif key == "init":
             arrays["init"] = np.asarray(value, dtype=np.float64)
         elif key == "random_state":
@@ -623,10 +627,10 @@ def _check_header(header: dict[str, Any]) -> Layout:
     """Return the layout of a header that makes sense."""
     _require(header.get("format") == FORMAT, "this is no model of ihgmm.")
     _require(
-        header.get("version") in range(1, FORMAT_VERSION + 1),
+        header.get("version") == FORMAT_VERSION,
         f"this is a model of format {header.get('version')!r}, written by ihgmm "
-        f"{header.get('ihgmm')!r}; this is ihgmm {version('ihgmm')} and reads formats "
-        f"1 to {FORMAT_VERSION}. Use the version that wrote it, or fit again.",
+        f"{header.get('ihgmm')!r}; this is ihgmm {version('ihgmm')} and reads format "
+        f"{FORMAT_VERSION}. Use the version that wrote it, or fit again.",
     )
     name, known = str(header.get("class")), ", ".join(LAYOUTS)
     _require(name in LAYOUTS, f"it holds a model of class {name!r}; known are {known}.")
@@ -651,20 +655,17 @@ def _check_header(header: dict[str, Any]) -> Layout:
         raise StorageError("its parameters or numbers are missing.")
     accepted = layout.build().get_params(deep=False)
     for key, value in parameters.items():
-        fits = key in accepted and isinstance(value, SCALAR)
+        kinds = (*SCALAR, dict) if key == "recipe" else SCALAR
+        fits = key in accepted and isinstance(value, kinds)
         _require(fits, f"{name} has no parameter {key}={value!r}.")
-    numbers_of = dict(layout.numbers)
-    if header["version"] < 3:
-        for key in ("space_", "noise_share_"):
-            numbers_of.pop(key, None)
-    elif layout.build is IhSC:
+    if layout.build is IhSC:
         _check_placement(header.get("placement"))
         signed = parameters.get("signed", False)
         _require(type(signed) is bool, f"signed={signed!r} is no bool.")
     if header.get("outliers") is not None:
         _check_outliers(header["outliers"])
     _check_preparation(header.get("preparation", []))
-    for key, kind in numbers_of.items():
+    for key, kind in layout.numbers.items():
         number: Any = numbers.get(key)
         text = f"{key}={number!r} is no {kind.__name__}."
         _require(type(number) is kind and number == number, text)
@@ -698,13 +699,14 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
     if "init" in arrays and "init" not in parameters:
         shapes["init"] = "kp"
         parameters["init"] = arrays["init"]
+    if isinstance(parameters.get("recipe"), dict):
+        try:
+            parameters["recipe"] = Recipe(**parameters["recipe"])
+        except (TypeError, ValueError) as error:
+            raise StorageError(f"its recipe makes no sense: {error}") from None
     p = header["n_features"]
     placement = None
-    if layout.build is IhSC and header["version"] < 3:
-        # What was the default then, when rows were placed by their cosines.
-        parameters["placement"] = "cosine"
-        parameters = IhSC.paper(**parameters).get_params(deep=False)
-    elif layout.build is IhSC:
+    if layout.build is IhSC:
         placement = header["placement"]
         kind = PLACEMENTS[placement["kind"]]
         shapes |= {f"placement.{key}": letters for key, letters in kind.items()}
@@ -716,22 +718,11 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> SavedMod
     for name in (change["kind"] for change in preparation):
         kept = MAPS[name].arrays
         shapes |= {f"{name}.{key}": letters for key, letters in kept.items()}
-    old = header["version"] < 3 and "center_errors_" in shapes
-    if old and header["version"] == 1:
-        del shapes["center_errors_"]
-        shapes |= DIRECTIONS
-    elif old:
-        shapes["center_errors_"] = "k"
     _check_arrays(arrays, shapes, p)
     k = len(arrays["cluster_centers_"])
     count = header["numbers"].get("n_clusters_", k)
     _require(count == k, f"n_clusters_={count} and there are {k} centres.")
     _check_cluster_names(header, k)
-    if old:  # they had one error for all entries of a centre
-        if header["version"] == 1:
-            arrays["center_errors_"] = _center_errors(arrays, parameters["noise"])
-        each = np.repeat(arrays["center_errors_"][:, None], p, axis=1)
-        arrays["center_errors_"], shapes["center_errors_"] = each, "kp"
     model = layout.build(**parameters)
     for key in shapes:
         if key.endswith("_") and "." not in key:
@@ -814,17 +805,3 @@ def _check_arrays(
         array = arrays[key]
         known = array[inside] if array.shape == inside.shape else array
         _require(bool(np.isfinite(known).all()), f"{key} are not finite.")
-
-
-def _center_errors(arrays: dict[str, np.ndarray], noise: str) -> np.ndarray:
-    """Return the errors of the centres that a file of format 1 implies.
-
-    With individual noise it implies none, and predictions do not depend on them.
-    """
-    centers, sqnorms = arrays["cluster_centers_"], arrays["directions.sqnorms"]
-    if noise == "individual":
-        return np.full(len(centers), np.nan, centers.dtype)
-    loads = arrays["directions.loads"] / np.where(sqnorms > 0, sqnorms, np.inf)
-    lengths = np.linalg.norm(centers.astype(np.float64), axis=1)
-    errors = arrays["noise_levels_"] * np.sqrt(loads) * lengths
-    return np.asarray(errors.astype(centers.dtype))

@@ -205,7 +205,7 @@ def test_attributes(sample, fitted):
 def test_labels_are_numbered_by_size_and_other_rounding():
     X, labels = make_ihgmm(30, 10, 3, balance=0.4, scale_ratio=1.0, random_state=2)
     for way in ("kmeans", "cluster_qr"):
-        model = SDPKMeans(3, assign_labels=way, random_state=0).fit(X)
+        model = SDPKMeans(3, labels=way, random_state=0).fit(X)
         assert exact_recovery(labels, model.labels_)
         assert_array_equal(np.bincount(model.labels_), [13, 13, 4])
 

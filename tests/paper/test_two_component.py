@@ -64,7 +64,7 @@ def test_same_as_the_naive_method(n, p):
         compared += 1
         largest = np.linalg.eigvalsh(G)[-1:]
         for solver in ("auto", "dense", "block", "lanczos"):
-            model = TwoComponentLloyd(eigen_solver=solver, tol=1e-8, random_state=seed)
+            model = TwoComponentLloyd(solver=solver, tol=1e-8, random_state=seed)
             model.fit(X)
             signs = 1 - 2 * model.labels_
             assert abs(signs @ path[-1]) == n
@@ -99,7 +99,7 @@ def test_ties_go_to_the_first_row():
 @pytest.mark.parametrize("solver", ["dense", "block", "lanczos"])
 def test_float32_is_kept(solver):
     X, labels = opposite(100, 150, 2.0, 0, dtype=np.float32)
-    model = TwoComponentLloyd(eigen_solver=solver, random_state=0).fit(X)
+    model = TwoComponentLloyd(solver=solver, random_state=0).fit(X)
     assert exact_recovery(labels, model.labels_)
     assert model.cluster_centers_.dtype == np.float32
     assert model.transform(X).dtype == np.float32

@@ -12,6 +12,7 @@ from ihgmm.cli.options import N_CLUSTERS, SEED, option
 from ihgmm.estimators.base import InSteps
 from ihgmm.numerics.eigen import ORDERS
 from ihgmm.numerics.gram import GRAMS
+from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.whitening import NOISES
 from ihgmm.storage import LAYOUTS
 
@@ -118,7 +119,7 @@ class Fitting:
                 "the number."
             )
         for key in options:
-            able = [each for each in METHODS if key in METHODS[each]().get_params()]
+            able = [each for each in METHODS if key in _options(each)]
             if name not in able:
                 raise ValueError(
                     f"--{key}: {name} has no such option, {listed(able, 'and')} "
@@ -132,8 +133,25 @@ class Fitting:
                 f"--save: a model of {name} cannot be written to a file, those of "
                 f"{listed(list(LAYOUTS), 'and')} can."
             )
-        build = METHODS[name].paper if self.paper else METHODS[name]
-        return build(**options)
+        settings = {key: options.pop(key) for key in RECIPE_OPTIONS if key in options}
+        if "recipe" not in METHODS[name]().get_params():
+            options |= settings
+        elif self.paper or settings:
+            base = "paper" if self.paper else "default"
+            options["recipe"] = Recipe.of(base, **settings) if settings else base
+        return METHODS[name](**options)
+
+
+RECIPE_OPTIONS = ("gram", "order")
+
+
+def _options(method: str) -> set[str]:
+    """Return what a method can be asked for."""
+    names = set(METHODS[method]().get_params())
+    # The recipe of PSC is what makes it PSC.
+    if "recipe" in names and method != "PSC":
+        names |= set(RECIPE_OPTIONS)
+    return names
 
 
 def parse_method(text: str) -> str:

@@ -11,6 +11,7 @@ from ihgmm.cli.data import Reading
 from ihgmm.cli.fitting import GRAM, parse_n_clusters
 from ihgmm.cli.options import DATA, N_CLUSTERS, SEED, option, reading_option
 from ihgmm.cli.screen import AnswerScreen
+from ihgmm.numerics.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,9 @@ def scales(
     table = reading.load(data, screen, fills=False)
     with screen.working("testing"):
         if k is not None:
-            similarity: Any = {} if gram is None else {"gram": gram}
-            model = IhSC(k, **similarity, random_state=random_state)
+            settings: Any = {} if gram is None else {"gram": gram}
+            recipe = Recipe(**settings)
+            model = IhSC(k, recipe=recipe, random_state=random_state)
             labels, origin = model.fit_predict(table.named_data), "found by IhSC"
         elif table.labels is not None:
             labels, origin = table.labels.astype(str), "known"

@@ -32,7 +32,7 @@ _PHRASES: list[tuple[str, Any]] = [
     ),
     (r" \(clip=1\.5\)", ""),
     (r'\buse space="auto"', "leave out --paper"),
-    (r'; otherwise raise tol or take eigen_solver="lanczos"', ""),
+    (r'; otherwise raise tol or take solver="lanczos"', ""),
     (r"\braise tol or take\b", "take"),
     (r"\bRaise max_iter or tol, or ask\b", "Ask"),
     (r" Raise max_iter or tol=\S+\.", ""),

@@ -44,7 +44,7 @@ def sdp_kmeans(
     X: Any,
     n_clusters: int,
     *,
-    assign_labels: Assignment = "kmeans",
+    method: Assignment = "kmeans",
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 10_000,
     tol: float = 1e-5,
@@ -93,7 +93,7 @@ def sdp_kmeans(
     # Signs of eigenvectors are fixed as everywhere: the largest entry is positive.
     peak = embedding[np.abs(embedding).argmax(axis=0), np.arange(n_clusters)]
     embedding *= np.where(peak < 0, -1, 1)
-    rule, _ = learn_rule(embedding, n_clusters, assign_labels, n_init=n_init, rng=rng)
+    rule, _ = learn_rule(embedding, n_clusters, method, n_init=n_init, rng=rng)
     labels = number_by_size(rule(embedding), n_clusters)
     same = labels[:, None] == labels
     clustering = same / same.sum(axis=1)

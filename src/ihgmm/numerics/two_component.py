@@ -37,7 +37,7 @@ class TwoComponents:
 def two_component_lloyd(
     X: Any,
     *,
-    eigen_solver: Solver = "auto",
+    solver: Solver = "auto",
     max_iter: int = 300,
     tol: float = 1e-2,
     rng: np.random.Generator | None = None,
@@ -63,7 +63,7 @@ def two_component_lloyd(
     array([0, 1, 0, 0])
     """
     G = GramOperator.of(X, "hollow")
-    top = leading_eigenpairs(G, 1, solver=eigen_solver, tol=tol, rng=rng)
+    top = leading_eigenpairs(G, 1, solver=solver, tol=tol, rng=rng)
     one = G.dtype.type(1)
     signs = np.where(top.vectors[:, 0] < 0, -one, one)
     signs, n_iter = _iterate(G, signs, max_iter)

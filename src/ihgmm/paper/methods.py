@@ -25,7 +25,7 @@ def _labels(estimator: Any, **options: Any) -> Clusterer:
 
 def _psc_once(X: np.ndarray, k: int, seed: int) -> np.ndarray:
     """Run PSC with a single, random start of k-means, as k-means itself is run."""
-    rows = PSC(k, n_init=1, random_state=seed).fit(X).embedding_
+    rows = PSC(k, random_state=seed).fit(X).embedding_
     return _labels(KMeans, n_init=1)(rows, k, seed)
 
 

@@ -43,7 +43,7 @@ class SDPKMeans(DistanceClusterer):
     max_samples : int, default=500
         Most rows accepted. Time grows at least with the cube of their number: 100
         take about a second, 300 about ten, 500 a minute or two.
-    assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
+    labels : {"kmeans", "cluster_qr"}, default="kmeans"
         How rows of the leading eigenvectors of the solution become labels.
     n_init : int or "auto", default="auto"
         Starts of k-means on the eigenvectors: one from pivoted QR, the others
@@ -142,7 +142,7 @@ class SDPKMeans(DistanceClusterer):
         *,
         gram: Literal["full", "cosine"] = "full",
         max_samples: int = 500,
-        assign_labels: Assignment = "kmeans",
+        labels: Assignment = "kmeans",
         n_init: int | Literal["auto"] = "auto",
         max_iter: int = 10_000,
         tol: float = 1e-5,
@@ -151,7 +151,7 @@ class SDPKMeans(DistanceClusterer):
         self.n_clusters = n_clusters
         self.gram = gram
         self.max_samples = max_samples
-        self.assign_labels = assign_labels
+        self.labels = labels
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -176,7 +176,7 @@ class SDPKMeans(DistanceClusterer):
         found = sdp_kmeans(
             rows,
             k,
-            assign_labels=self.assign_labels,
+            method=self.labels,
             n_init=self.n_init,
             max_iter=self.max_iter,
             tol=self.tol,

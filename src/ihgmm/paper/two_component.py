@@ -28,7 +28,7 @@ class TwoComponentLloyd(DistanceClusterer):
 
     Parameters
     ----------
-    eigen_solver : {"auto", "dense", "lanczos", "block"}, default="auto"
+    solver : {"auto", "dense", "lanczos", "block"}, default="auto"
         How the eigenvector is found; see
         :func:`ihgmm.numerics.eigen.leading_eigenpairs`.
     max_iter : int, default=300
@@ -90,12 +90,12 @@ class TwoComponentLloyd(DistanceClusterer):
     def __init__(
         self,
         *,
-        eigen_solver: Solver = "auto",
+        solver: Solver = "auto",
         max_iter: int = 300,
         tol: float = 1e-2,
         random_state: Any = None,
     ) -> None:
-        self.eigen_solver = eigen_solver
+        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -104,7 +104,7 @@ class TwoComponentLloyd(DistanceClusterer):
         warn_zero_rows(X.sqnorms)
         found = two_component_lloyd(
             X,
-            eigen_solver=self.eigen_solver,
+            solver=self.solver,
             max_iter=self.max_iter,
             tol=self.tol,
             rng=generator(self.random_state),

@@ -32,6 +32,7 @@ from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.gram import row_factors
 from ihgmm.numerics.labels import LinearRule
+from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
 
 
@@ -201,7 +202,7 @@ def _learn(
     rng: np.random.Generator,
 ) -> _Judge:
     """Fit some rows; clusters are named as the labels of these rows name them."""
-    fit = spectral_clustering(part.take(seen), k, n_init=3, rng=rng)
+    fit = spectral_clustering(part.take(seen), k, Recipe(n_init=3), rng=rng)
     embedding = fit.placement.embedding
     labels = to_host(fit.labels)
     labels = _renamed(labels, codes[seen], k)

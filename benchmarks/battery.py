@@ -65,8 +65,13 @@ def model_of(make, X, k, weights=None, **options):
     given = {"n_clusters": k, "random_state": 0, **options}
     if make == "TwoComponentLloyd":
         del given["n_clusters"]
+    build = getattr(ihgmm, make)
+    own = build().get_params()
+    if "recipe" in own:
+        settings = {name: given.pop(name) for name in set(given) - set(own)}
+        given["recipe"] = ihgmm.Recipe.of(own["recipe"], **settings)
     more = {} if weights is None else {"sample_weight": weights}
-    return getattr(ihgmm, make)(**given).fit(X, **more)
+    return build(**given).fit(X, **more)
 
 
 def told(model, X, new):
@@ -133,8 +138,6 @@ def command(line):
     if code:
         return {"code": code, "said": err.getvalue()}
     found = json.loads(out.getvalue())
-    if "plan" in words:  # figures without words
-        return {name: x for name, x in flat("told", found) if x.dtype.kind != "U"}
     files = {}
     for path in sorted(Path().glob("out-*.csv")):
         lines = path.read_text("utf-8").splitlines()
@@ -286,8 +289,8 @@ def grid(name, call, **choices):
 
 def ihsc_cases():
     refine = {"plain": False, "refined": True}
-    ways = {"gram": GRAMS, "order": ORDERS, "eigen_solver": SOLVERS}
-    ways |= {"assign_labels": ASSIGNMENTS, "refine": refine}
+    ways = {"gram": GRAMS, "order": ORDERS, "solver": SOLVERS}
+    ways |= {"labels": ASSIGNMENTS, "refine": refine}
     for shape, (X, new, _, k) in shapes().items():
         name, fit = f"ihsc/{shape}", partial(fitted, "IhSC", X, new)
         yield from grid(name, partial(fit, k), **ways)
@@ -295,7 +298,7 @@ def ihsc_cases():
         yield from grid(f"{name}/count", counted, gram=GRAMS, refine=refine)
         yield from grid(f"{name}/starts", partial(fit, k, max_iter=1), n_init=(1, 3))
         exact = partial(fit, k, tol=1e-8)
-        yield from grid(f"{name}/exact", exact, eigen_solver=("block", "lanczos"))
+        yield from grid(f"{name}/exact", exact, solver=("block", "lanczos"))
         seeds = {"state": np.random.RandomState(5), "rng": np.random.default_rng(5)}
         yield from grid(f"{name}/seed", partial(fit, k), random_state=seeds)
 
@@ -307,12 +310,12 @@ def estimator_cases():
         yield from grid(f"ihgmm/{shape}", partial(fit, "IhGMM"), **ways)
         call = partial(fit, "IhGMM", k="auto", max_iter=3)
         yield from grid(f"ihgmm/{shape}/count", call, **ways)
-        ways = {"eigen_solver": SOLVERS}
+        ways = {"solver": SOLVERS}
         yield from grid(f"two/{shape}", partial(fit, "TwoComponentLloyd"), **ways)
-        ways["assign_labels"] = ASSIGNMENTS
+        ways["labels"] = ASSIGNMENTS
         yield from grid(f"psc/{shape}", partial(fit, "PSC"), **ways)
         call = partial(fit, "SDPKMeans", X=X[:40])
-        yield from grid(f"sdp/{shape}", call, assign_labels=ASSIGNMENTS)
+        yield from grid(f"sdp/{shape}", call, labels=ASSIGNMENTS)
         start = (X[:k].toarray() if sp.issparse(X) else X[:k]) + 0.1
         uneven = np.random.default_rng(1).exponential(size=len(labels))
         ways = {"init": {"drawn": "k-means++", "given": start}, "n_init": ("auto", 4)}
@@ -346,9 +349,9 @@ def basics(name, X, new, labels, k, solvers=("auto",), makes=ESTIMATORS):
     """Yield what can be asked of any data."""
     fit = partial(fitted, X=X, new=new, k=k)
     ihsc = partial(fit, "IhSC")
-    yield from grid(f"{name}/ihsc", ihsc, gram=GRAMS, eigen_solver=solvers)
+    yield from grid(f"{name}/ihsc", ihsc, gram=GRAMS, solver=solvers)
     yield f"{name}/ihsc/refined", partial(ihsc, refine=True)
-    qr = partial(ihsc, assign_labels="cluster_qr", order="magnitude")
+    qr = partial(ihsc, labels="cluster_qr", order="magnitude")
     yield f"{name}/ihsc/cluster_qr", qr
     yield f"{name}/ihsc/count", partial(ihsc, k="auto")
     yield from grid(name, fit, make=makes)
@@ -371,7 +374,7 @@ def edge_cases():
         makes = (*ESTIMATORS, "SDPKMeans") if len(X) < 30 else ESTIMATORS
         labels, solvers = np.arange(len(X)) % k, ("auto", "block")
         yield from basics(f"edge/{edge}", X, X[:30], labels, k, solvers, makes)
-    for name in ("gram", "order", "eigen_solver", "n_clusters", "tol", "n_init"):
+    for name in ("gram", "order", "solver", "n_clusters", "tol", "n_init"):
         wrong = partial(model_of, "IhSC", [[1.0]], 1)
         yield from grid(f"edge/{name}", wrong, **{name: ("none",)})
 
@@ -382,7 +385,7 @@ def large_cases():
         yield from basics(f"large/{shape}", X, new, labels, k, makes=ESTIMATORS[:3])
         fit = partial(fitted, "IhSC", new=new, k=k)
         call = partial(fit, X=X)
-        yield from grid(f"large/{shape}", call, eigen_solver=("block", "lanczos"))
+        yield from grid(f"large/{shape}", call, solver=("block", "lanczos"))
         if len(X) != 3_000:
             kinds = ("memory_map", "zarr", "csr_array", "torch", "dask")
             put = {kind: attempt(partial(KINDS[kind], X)) for kind in kinds}
@@ -422,11 +425,6 @@ COMMANDS = {
     "fit-iris": "fit iris -k 3 --gram cosine",
     "choose-k": "choose-k rows.csv COLUMNS",
     "choose-k-parallel": "choose-k rows.csv --method parallel COLUMNS",
-    "test-scales": "test-scales rows.csv COLUMNS",
-    "test-scales-found": "test-scales rows.csv -k 3 COLUMNS",
-    "plan": "plan -n 1e8 -p 500 -k 20 --workers 50",
-    "plan-small": "plan -n 1e5 -p 50_000 -k 3 --density 0.01",
-    "sample": "sample out-drawn.csv -n 40 -p 6 -k 3",
     "no-file": "fit nothing.csv -k 3",
 }
 

@@ -48,12 +48,8 @@ def data(n_blocks: int, rows: int) -> Any:
 
 
 def transform(X: Any) -> Any:
-    return (
-        IhSC(K, recipe=Recipe(gram="hollow"), random_state=0)
-        .fit(X)
-        .transform(X)
-        .persist()
-    )
+    model = IhSC(K, recipe=Recipe(gram="hollow"), random_state=0).fit(X)
+    return model.transform(X).persist()
 
 
 WORK: dict[str, Callable[[Any], Any]] = {

@@ -12,10 +12,10 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "ihgmm"
 # From the bottom: a module may import from its own layer or one below.
 LAYERS = [
-    {"_warnings", "_files", "_parameters", "_progress"},
+    {"_warnings", "_files", "_parameters", "_progress", "policy"},
     {"matrix"},
     {"numerics"},
-    {"_checks", "_text", "_html", "statistics", "metrics", "datasets", "planning"},
+    {"_checks", "_text", "_html", "statistics", "metrics", "datasets"},
     {"estimators"},
     {"paper"},
     {"_public"},

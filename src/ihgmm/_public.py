@@ -9,7 +9,7 @@ from ihgmm.paper.two_component import TwoComponentLloyd
 from ihgmm.statistics.diagnosis import diagnose
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.model import make_ihgmm
-from ihgmm.statistics.scale_test import scale_heterogeneity_test
+from ihgmm.statistics.scale_heterogeneity import scale_heterogeneity_test
 from ihgmm.statistics.selection import select_n_clusters
 
 __all__ = [

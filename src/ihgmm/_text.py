@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from ihgmm.planning import Plan, Workers
     from ihgmm.statistics.diagnosis import Caution, Diagnosis
     from ihgmm.statistics.evidence import CountEvidence
-    from ihgmm.statistics.scale_test import ScaleTest
+    from ihgmm.statistics.scale_heterogeneity import ScaleTest
     from ihgmm.statistics.selection import ClusterCount
 
 
@@ -169,7 +168,7 @@ def automatic_count_warnings(
         yield (
             f"The cosines of rows show {counted(count.n_clusters, 'cluster')}; "
             f"gram={hidden_from!r} shows fewer and can mix them up. Fit with "
-            "gram='cosine' or refine=True."
+            "Recipe(gram='cosine') or refine=True."
         )
 
 
@@ -582,135 +581,6 @@ def preference_text(
         f"The data do not say which is better: {figures}. But {better} has fewer "
         "clusters, in which it is easier to place rows. To choose between numbers of "
         "clusters, ask ihgmm choose-k, or select_n_clusters in Python."
-    )
-
-
-# A plan
-
-
-def size(count: float) -> str:
-    """Return a number of bytes for people to read.
-
-    Examples
-    --------
-    >>> size(5e6), size(1.24e10), size(8e12)
-    ('5 MB', '12 GB', '8 TB')
-    """
-    units = {"PB": 1e15, "TB": 1e12, "GB": 1e9, "MB": 1e6}
-    name = next((name for name in units if count >= 0.9995 * units[name]), "MB")
-    value = count / units[name]
-    return f"{value:.0f} {name}" if value >= 99.5 else f"{value:.2g} {name}"
-
-
-def plan_heading(plan: Plan) -> str:
-    """Return what is to be fitted."""
-    kind = "" if plan.density is None else f"sparse ({plan.density:.3g}) "
-    return (
-        f"{plan.n_samples:,} x {plan.n_features:,} {kind}{plan.dtype}, "
-        f"{plan.n_clusters:,} clusters: {size(plan.data_bytes)}"
-    )
-
-
-PLAN_WORDS = (
-    "passes: how often a fit goes through the data",
-    "memory: what it needs, the data included where they are held",
-)
-
-
-def plan_table(plan: Plan) -> list[tuple[str, ...]]:
-    """Return the head and the rows of a table, a column for each place."""
-    needs = plan.needs.values()
-    return [
-        ("", *plan.needs),
-        ("fits", *("yes" if need.fits else "no" for need in needs)),
-        ("passes", *(f"{need.passes}" for need in needs)),
-        ("  at most", *(f"{need.passes_bound}" for need in needs)),
-        ("memory", *(size(need.memory) for need in needs)),
-        ("  at most", *(size(need.memory_bound) for need in needs)),
-    ]
-
-
-def workers_table(workers: Workers) -> list[tuple[str, ...]]:
-    """Return the head and the rows of a table on workers that share the rows."""
-    return [
-        ("", f"{counted(workers.count, 'worker')} of {size(workers.memory)}"),
-        ("rows of each", f"{workers.rows:,}"),
-        ("memory of each, rows held", _if_room(workers.held, workers.hold)),
-        ("  rows read anew in every pass", _if_room(workers.streamed, workers.fit)),
-        ("over the network", size(workers.traffic)),
-        ("  at most", size(workers.traffic_bound)),
-        ("time at least", duration(workers.seconds)),
-    ]
-
-
-def _if_room(count: float, fits: bool) -> str:
-    return size(count) + ("" if fits else ": too much")
-
-
-def duration(seconds: float) -> str:
-    """Return a time for people to read, from seconds to days.
-
-    Examples
-    --------
-    >>> duration(0.0412), duration(59.0), duration(5400.0), duration(2e5)
-    ('0.041 s', '59 s', '1.5 h', '2.3 days')
-    """
-    units = {"days": 86400.0, "h": 3600.0, "min": 60.0, "s": 1.0}
-    name = next((name for name in units if seconds >= units[name]), "s")
-    value = seconds / units[name]
-    return f"{value:.0f} {name}" if value >= 9.95 else f"{value:.2g} {name}"
-
-
-def plan_advice(plan: Plan) -> Iterator[str]:
-    """Yield what to do where a fit has no room, and what to mind."""
-    for place, need in plan.needs.items():
-        if need.fits:
-            continue
-        room = plan.gpu_memory if place == "on a GPU" else plan.memory
-        text = f"{place}: a fit takes {size(need.memory)}, more than {size(room)}."
-        if place == "on dask":
-            text += " The client lacks memory; more workers do not help."
-        if place == "in memory" and plan.needs["on disk"].fits:
-            text += " Leave X on disk: a memory map, HDF5, zarr or Parquet."
-        elif need.sample_rows is None:
-            text += " Not even a useful sample of rows fits."
-        else:
-            text += (
-                f" Fit a random sample of at most {need.sample_rows:,} rows and "
-                "label the others with predict, block by block."
-            )
-        yield text
-    if plan.workers is not None:
-        yield from _workers_advice(plan.workers)
-    if plan.chunk_passes:
-        yield (
-            "on disk: HDF5, zarr and Parquet are read by whole chunks, which takes up "
-            f"to {plan.chunk_passes} more pass{'es' * (plan.chunk_passes > 1)}."
-        )
-    yield (
-        f"Assumed: {size(plan.memory)} of memory, on a GPU "
-        f"{size(plan.gpu_memory)}. The lines 'at most' are for a solver that does not "
-        "converge and gives up."
-    )
-
-
-def _workers_advice(workers: Workers) -> Iterator[str]:
-    """Yield what to do where workers lack room, and what was taken for granted."""
-    if not workers.hold:
-        text = f"on dask: {counted(workers.count, 'worker')} of {size(workers.memory)} "
-        text += "do" if workers.count > 1 else "does"
-        text += " not hold the rows."
-        if workers.fit:
-            text += (
-                " Each pass reads them from disk, or from the memory of a GPU's host"
-            )
-            text += f"; {workers.enough:,} would hold them." if workers.enough else "."
-        elif workers.enough:
-            text += f" Use {workers.enough:,}."
-        yield text
-    yield (
-        f"on dask, assumed for each worker: {size(workers.network)} a second over the "
-        f"network, and {size(workers.reading)} a second when it goes through its rows."
     )
 
 

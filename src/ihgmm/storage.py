@@ -655,8 +655,8 @@ def _check_header(header: dict[str, Any]) -> Layout:
         raise StorageError("its parameters or numbers are missing.")
     accepted = layout.build().get_params(deep=False)
     for key, value in parameters.items():
-        kinds = (*SCALAR, dict) if key == "recipe" else SCALAR
-        fits = key in accepted and isinstance(value, kinds)
+        is_recipe = key == "recipe" and isinstance(value, dict)
+        fits = key in accepted and (is_recipe or isinstance(value, SCALAR))
         _require(fits, f"{name} has no parameter {key}={value!r}.")
     if layout.build is IhSC:
         _check_placement(header.get("placement"))

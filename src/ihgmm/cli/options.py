@@ -61,8 +61,6 @@ SHEET = reading_option(
 )
 # Names of options that commands declare in words of their own.
 N_CLUSTERS = "-k --n-clusters"
-N_SAMPLES = "-n --n-samples"
-N_FEATURES = "-p --n-features"
 FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
 DATA_TEXT = (
     "A CSV, TSV, XLSX, Parquet, JSONL, H5AD, NPY, NPZ or MTX file with a row for "

@@ -27,11 +27,12 @@ _PHRASES: list[tuple[str, Any]] = [
     (r"IhSC\.paper", "IhSC --paper"),
     # What only --paper asks for, or no option does.
     (
-        r"Use clip=1\.5, which shortens long rows, or",
+        r"Use Recipe\(clip=1\.5\), which shortens long rows, or",
         "Leave out --paper, so that long rows are shortened, or use",
     ),
     (r" \(clip=1\.5\)", ""),
-    (r'\buse space="auto"', "leave out --paper"),
+    (r'\buse Recipe\(space="auto"\)', "leave out --paper"),
+    (r"\bRecipe\((gram=[^)]*)\)", r"\1"),
     (r'; otherwise raise tol or take solver="lanczos"', ""),
     (r"\braise tol or take\b", "take"),
     (r"\bRaise max_iter or tol, or ask\b", "Ask"),
@@ -44,10 +45,6 @@ _PHRASES: list[tuple[str, Any]] = [
     (r"\bn_samples=(\d+)", r"the \1 rows"),
     (r"\bn_clusters=(\d+) clusters", r"\1 clusters"),
     (r"\bgive n_clusters\b", "give -k"),
-    (
-        r"Leave X on disk: a memory map, HDF5, zarr or Parquet\.",
-        "ihgmm fit then reads CSV, TSV, Parquet, H5AD and NPY files block by block.",
-    ),
     (r"\bby predict\b", "by ihgmm predict"),
     (r"\bDivide the columns by their deviation", r"\g<0> (--prepare scale)"),
     (r"\bSubtract its mean\b", r"\g<0> (--prepare standardize)"),
@@ -66,8 +63,8 @@ def in_shell(text: str) -> str:
 
     Examples
     --------
-    >>> in_shell("Fit with gram='cosine' or refine=True; n_clusters=9 is too many.")
-    'Fit with --gram cosine or --refine; -k 9 is too many.'
+    >>> in_shell("Fit with Recipe(gram='cosine') or refine=True; n_clusters=9 is much.")
+    'Fit with --gram cosine or --refine; -k 9 is much.'
     >>> in_shell("Count them with select_n_clusters(X, max_clusters=500).")
     'Count them with ihgmm choose-k --max-clusters 500.'
     """

@@ -347,7 +347,8 @@ class IhSC(InSteps, CosineClusterer):
         )
 
     def _warn_of_noise(self, share: float, k: int) -> None:
-        other = "" if Recipe.of(self.recipe).space == "auto" else ', use space="auto"'
+        fixed = Recipe.of(self.recipe).space != "auto"
+        other = ', use Recipe(space="auto")' if fixed else ""
         warn(
             f"In {share:.0%} of the rows noise outweighs what sets {k} clusters apart: "
             f"many labels may be chance. Ask for fewer clusters{other}, or look at "
@@ -359,9 +360,9 @@ class IhSC(InSteps, CosineClusterer):
         rows = "1 row is" if count == 1 else f"{count:,} rows are"
         warn(
             f"{rows} more than three times as long as the median row, and dominate "
-            "eigenvectors that say nothing about the other rows. Use clip=1.5, which "
-            'shortens long rows, or outliers="auto", which leaves out rows that fit no '
-            "cluster.",
+            "eigenvectors that say nothing about the other rows. Use Recipe(clip=1.5), "
+            'which shortens long rows, or outliers="auto", which leaves out rows that '
+            "fit no cluster.",
             UserWarning,
         )
 

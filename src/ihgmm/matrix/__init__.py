@@ -12,15 +12,18 @@ from ihgmm.matrix.chosen import drawn, on_few_rows, only
 from ihgmm.matrix.filled import Filled, filled
 from ihgmm.matrix.kinds import as_matrix, recognize
 from ihgmm.matrix.memory import Dense, Sparse
+from ihgmm.matrix.ops import HOST, Ops, ops_of
 from ihgmm.matrix.scaled import Scaled
 from ihgmm.matrix.stretched import Stretched
 from ihgmm.matrix.tall import Tall, namespace, to_host
 
 __all__ = [
+    "HOST",
     "Blocks",
     "Dense",
     "Filled",
     "Matrix",
+    "Ops",
     "Scaled",
     "Sparse",
     "Stretched",
@@ -31,6 +34,7 @@ __all__ = [
     "namespace",
     "on_few_rows",
     "only",
+    "ops_of",
     "recognize",
     "to_host",
 ]

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ihgmm.matrix.ops import HOST, Ops
 from ihgmm.matrix.tall import Tall, keep, namespace, stack, to_host
 
 T = TypeVar("T")
@@ -38,6 +39,7 @@ class Matrix(ABC):
     """
 
     shape: tuple[int, int]  # (n_samples, n_features)
+    ops: Ops = HOST  # what can be done with tall arrays of this kind
     dtype: np.dtype  # of entries and of every product: float32 or float64
     names: list[str] | None = None  # of features, where the data have names
     # What the entries were divided by because their squares would have overflowed or
@@ -59,7 +61,6 @@ class Matrix(ABC):
     streamed: bool = False
     distributed: bool = False  # blocks of rows are on workers, and stay there
     passes: int = 0  # how often a streamed matrix has been read so far
-    verbose: bool = False  # passes are shown
     least_range: int = 1  # entries of a range: a device does best with many
 
     @abstractmethod

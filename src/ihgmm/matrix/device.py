@@ -13,6 +13,7 @@ import numpy as np
 
 from ihgmm.matrix.base import Index, row_ranges, sum_of
 from ihgmm.matrix.memory import Array, Dense
+from ihgmm.matrix.ops import ops_of
 from ihgmm.matrix.tall import (
     Tall,
     cast_like,
@@ -37,7 +38,8 @@ class Device(Array):
 
     def __init__(self, array: Any, unit: float = 1.0) -> None:
         self.array = array
-        self.xp = namespace(array)
+        self.ops = ops_of(array)
+        self.xp = self.ops.xp
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.dtype, self.unit = host_dtype(array), unit
 

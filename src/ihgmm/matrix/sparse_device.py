@@ -26,6 +26,7 @@ from ihgmm.matrix.device import (
     times,
 )
 from ihgmm.matrix.memory import Sparse
+from ihgmm.matrix.ops import ops_of
 from ihgmm.matrix.tall import (
     Tall,
     cast_like,
@@ -55,7 +56,8 @@ class SparseDevice(Matrix):
     def __init__(self, array: Any, unit: float = 1.0) -> None:
         self.array, self.unit = array, unit
         self.indptr, self.indices, self.values = self.arrays_of(array)
-        self.xp = namespace(self.values)
+        self.ops = ops_of(self.values)
+        self.xp = self.ops.xp
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.dtype = host_dtype(self.values)
         self.n_entries = int(self.values.shape[0])

@@ -44,7 +44,7 @@ class View(Matrix):
     """Rows of a matrix, each turned into another, or left out, when it is needed."""
 
     def __init__(self, matrix: Matrix) -> None:
-        self.matrix = matrix
+        self.matrix, self.ops = matrix, matrix.ops
         self.shape, self.dtype, self.unit = matrix.shape, matrix.dtype, matrix.unit
         self.names, self.has_gaps = matrix.names, matrix.has_gaps
         self.on_host, self.streamed = matrix.on_host, matrix.streamed

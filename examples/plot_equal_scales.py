@@ -7,7 +7,7 @@ with a scale for each row, ask the data: the test of
 :func:`ihgmm.scale_heterogeneity_test` gives a p-value for equal scales
 and says how far apart they are.
 
-Run ``python examples/plot_scale_test.py picture.png`` to save the picture.
+Run ``python examples/plot_equal_scales.py picture.png`` to save the picture.
 """
 
 import sys

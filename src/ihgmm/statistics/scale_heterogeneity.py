@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto
-from functools import partial, reduce
+from functools import partial
 from operator import add
 from typing import Any
 
@@ -15,19 +15,10 @@ from ihgmm._checks import check_matrix, data_and_labels, labelled_rows
 from ihgmm._html import scale_test_html
 from ihgmm._parameters import generator
 from ihgmm._text import SCALE_ASSUMPTIONS, scale_recommendation, scale_table
-from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
-from ihgmm.matrix.tall import (
-    Groups,
-    clip,
-    few_rows,
-    number,
-    ratio,
-    row_dots,
-    stack,
-    to_device,
-    widen,
-)
-from ihgmm.statistics.correlation import Along, variance_ratios
+from ihgmm.matrix import HOST, Matrix, Ops, Tall, only, to_host
+from ihgmm.matrix.ops import Groups
+from ihgmm.policy import Scales, Small
+from ihgmm.statistics.residuals import Along
 
 
 class Advice(StrEnum):
@@ -148,18 +139,19 @@ class ScaleTest:
     @property
     def evidence(self) -> Evidence:
         """What the figures say about individual scales."""
-        level = 0.05  # the usual one; ``detectable`` is for it too
+        level = Scales.LEVEL
         if np.isnan(self.p_value):
             return Evidence.NOTHING_TO_COMPARE
         if self.p_value >= level:
             # A noisy cluster can drown another one that shows scales clearly.
             if self.strongest[1] < level:
                 return Evidence.ONE_CLUSTER
-            return Evidence.TOO_WEAK if self.detectable >= 1 else Evidence.ABSENT
+            weak = self.detectable >= Scales.WEAK_SPREAD
+            return Evidence.TOO_WEAK if weak else Evidence.ABSENT
         if np.isnan(self.spread):
             return Evidence.UNKNOWN_SPREAD
-        # Below 5% scales differ, but not so that it matters.
-        return Evidence.SLIGHT if self.spread < 0.05 else Evidence.CLEAR
+        slight = self.spread < Scales.SLIGHT_SPREAD
+        return Evidence.SLIGHT if slight else Evidence.CLEAR
 
     @property
     def advice(self) -> Advice:
@@ -245,9 +237,9 @@ def scale_heterogeneity_test(
     classes, codes, strange = labelled_rows(labels, data)
     if strange is not None:
         inside = np.flatnonzero(~to_host(strange))
-        data, codes = only(data, inside), few_rows(codes, inside)
-    sizes = Groups.of(codes, len(classes)).sizes
-    group = 2 * codes + random_halves(codes, generator(random_state))
+        data, codes = only(data, inside), data.ops.few_rows(codes, inside)
+    sizes = data.ops.groups(codes, len(classes)).sizes
+    group = 2 * codes + random_halves(data.ops, codes, generator(random_state))
     rows = row_figures(data, group, 2 * len(sizes))
     rows, correlation, reference, shared = _beside_others(rows)
     cumulants = cumulants_of(rows) + reference
@@ -269,15 +261,14 @@ def scale_heterogeneity_test(
     )
 
 
-def random_halves(codes: Tall, rng: np.random.Generator) -> Tall:
+def random_halves(ops: Ops, codes: Tall, rng: np.random.Generator) -> Tall:
     """Split every cluster in two at random; return 0 or 1 for each row."""
-    xp, n = namespace(codes), codes.shape[0]
-    keys = to_device(rng.random(n, dtype=np.float32), codes)
-    order = xp.argsort(widen(codes) + widen(keys))
-    groups = Groups.of(codes, int(number(xp.max(codes))) + 1)
+    xp, n = ops.xp, codes.shape[0]
+    keys = ops.to_device(rng.random(n, dtype=np.float32), codes)
+    order = xp.argsort(ops.widen(codes) + ops.widen(keys))
+    groups = ops.groups(codes, int(ops.number(xp.max(codes))) + 1)
     first = groups.spread(np.cumsum(groups.sizes) - groups.sizes)
-    rank = xp.argsort(order) - first
-    return rank % 2
+    return (xp.argsort(order) - first) % 2
 
 
 @dataclass(frozen=True)
@@ -310,33 +301,34 @@ def row_figures(
     Groups 2 k and 2 k + 1 are the halves of cluster k. On a host ``max_entries`` of X
     are worked on at a time; so few stay in the cache.
     """
-    groups = Groups.of(X.to_device(group), n_groups)
+    ops, groups = X.ops, X.ops.groups(X.to_device(group), n_groups)
     weight = _weights(X, groups)
     means = groups.weighted_sums(X, weight).astype(np.float64)
     length = np.linalg.norm(means, axis=1, keepdims=True)
     other = np.arange(n_groups) ^ 1
-    u = ratio(means, length)[other]
+    u = HOST.ratio(means, length)[other]
     cube = u**3
     power = np.einsum("ij,ij->i", cube, u)
     # A row nearer to the mean than rounding says nothing.
     rounding = (64 * np.finfo(X.dtype).eps) ** 2 * ((u * means) ** 2).sum(axis=1)
-    # Eight times as many rows of other clusters as of its own tell enough, and so do
-    # 2**17 in all: their mean of t**2 is known to half a percent.
-    step = max(1, (n_groups // 2 - 1) // 8, X.shape[0] // 2**17)
+    step = max(
+        1, (n_groups // 2 - 1) // Scales.OTHERS_PER_OWN, X.shape[0] // Scales.OTHER_ROWS
+    )
     work = partial(_block_figures, (means, u, cube), step, max_entries)
-    figures, sums = X.sweep(work, groups.labels, weight > 0)
+    figures, (*along, energy) = X.sweep(work, groups.labels, weight > 0)
     y, square, cross, e, v, fourth, sixth = figures
-    spread, xp = groups.spread, namespace(y)
+    spread, xp = groups.spread, ops.xp
     # sum(u**2 * (d - y * u)**2), free of the row's own scale
     noise = square - 2 * y * cross + y**2 * spread(power)
-    v = v * widen(square > spread(rounding))
+    v = v * ops.widen(square > spread(rounding))
     # What y * u and the mean took of the noise; with one feature, all of it.
     rest = spread(1 - power) * (1 - weight)
-    noise = clip(ratio(noise, xp.where(rest > 1e-9, rest, 0 * rest), np.inf), 0, None)
-    gain = ratio(v, square**1.5) * spread(length[other, 0])
+    rest = xp.where(rest > Small.ROUNDING, rest, 0 * rest)
+    noise = ops.clip(ops.ratio(noise, rest, np.inf), 0, None)
+    gain = ops.ratio(v, square**1.5) * spread(length[other, 0])
     level = np.einsum("ij,ij->i", u, means)
-    last = Along(*sums[:3]), sums[3]
-    return RowFigures(groups, weight, y, e, v, fourth, sixth, noise, gain, level, *last)
+    last = level, Along(*along), energy
+    return RowFigures(groups, weight, y, e, v, fourth, sixth, noise, gain, *last)
 
 
 def _block_figures(
@@ -348,68 +340,67 @@ def _block_figures(
     tested: Tall,
 ) -> tuple[tuple[Tall, ...], tuple[Any, ...]]:
     """Return figures of each row, and sums over rows along other directions."""
-    found, elsewhere = [], []
+    ops, xp, lines, sums = block.ops, block.ops.xp, [], ()
     for at in block.dense_ranges(max_entries):
-        rows, own = widen(block.rows(at)), group[at]
-        xp = namespace(rows)
-        means, u, cube = (to_device(each, rows) for each in by_group)
-        found.append(
-            _figures(rows, *(xp.take(t, own, axis=0) for t in (means, u, cube)))
-        )
+        rows, own = ops.widen(block.rows(at)), group[at]
+        means, u, cube = (ops.to_device(table, rows) for table in by_group)
+        of_group = (xp.take(table, own, axis=0) for table in (means, u, cube))
+        lines.append(_figures(ops, rows, *of_group))
         few = rows[::step, :] - xp.take(means, own[::step], axis=0)
-        elsewhere.append(_elsewhere(few, own[::step], tested[at][::step], u))
-    others, energies = zip(*elsewhere, strict=True)
-    total = reduce(add, others)
-    lines = tuple(map(stack, zip(*found, strict=True)))
-    return lines, (total.count, total.first, total.second, reduce(add, energies))
+        part = _elsewhere(ops, few, own[::step], tested[at][::step], u)
+        sums = tuple(map(add, sums, part)) if sums else part
+    return tuple(map(ops.stack, zip(*lines, strict=True))), sums
 
 
-def _figures(block: Tall, means: Tall, u: Tall, cube: Tall) -> tuple[Tall, ...]:
+def _figures(
+    ops: Ops, block: Tall, means: Tall, u: Tall, cube: Tall
+) -> tuple[Tall, ...]:
     """Return y, ``sum((u * d)**2)``, ``sum(u**3 * d)``, and figures of e."""
-    xp = namespace(block)
+    xp = ops.xp
     d = block - means
     a = d * u
-    y, cross = xp.sum(a, axis=1), row_dots(cube, d)
     squares = a * a
     square = xp.sum(squares, axis=1)
-    e = _raised(a, squares / _positive(square)[:, None])
+    e = _raised(ops, a, squares / _positive(ops, square)[:, None])
     total = xp.sum(e, axis=1)
     e *= e
     v = xp.sum(e, axis=1)
-    e /= _positive(v)[:, None]
+    e /= _positive(ops, v)[:, None]
     fourths = e * e
-    fourth, sixth = xp.sum(fourths, axis=1), row_dots(fourths, e)
-    return y, square, cross, total, v, fourth, sixth
+    fourth, sixth = xp.sum(fourths, axis=1), ops.row_dots(fourths, e)
+    return xp.sum(a, axis=1), square, ops.row_dots(cube, d), total, v, fourth, sixth
 
 
-def _elsewhere(d: Tall, group: Tall, tested: Tall, u: Tall) -> tuple[Along, np.ndarray]:
+def _elsewhere(
+    ops: Ops, d: Tall, group: Tall, tested: Tall, u: Tall
+) -> tuple[Any, ...]:
     """Look at rows, less their mean, along the directions of all other clusters.
 
     What the rows have along the direction of their own cluster, where scales show, is
     taken off. Half of the rows look along the direction of one half of a cluster.
     """
-    xp = namespace(d)
+    xp = ops.xp
     own = xp.take(u, group, axis=0)
-    found, told, energy = [], [], []
+    t_squares, counts, energy = [], [], []
     for k in range(u.shape[0] // 2):
         toward = xp.take(u, 2 * k + group % 2, axis=0)
-        cos = row_dots(toward, own)
+        cos = ops.row_dots(toward, own)
         a = d * (toward - cos[:, None] * own)
         squares = a * a
-        e = _raised(a, squares / _positive(xp.sum(squares, axis=1))[:, None])
-        found.append(ratio(xp.sum(e, axis=1) ** 2, row_dots(e, e)))
-        # Nearly the own direction tells nothing.
-        told.append((group // 2 != k) & tested & (cos**2 < 1 - 1e-6))
-        some = xp.astype(told[-1], a.dtype)
+        e = _raised(ops, a, squares / _positive(ops, xp.sum(squares, axis=1))[:, None])
+        t_squares.append(ops.ratio(xp.sum(e, axis=1) ** 2, ops.row_dots(e, e)))
+        # Nearly the own direction says nothing.
+        counts.append((group // 2 != k) & tested & (cos**2 < 1 - Small.SINE))
+        some = xp.astype(counts[-1], a.dtype)
         sums = (xp.sum(a, axis=1) ** 2, xp.sum(squares, axis=1))
         energy += [xp.sum(some * each) for each in sums]
-    t_squared = xp.stack(found, axis=1)
+    t_squared = xp.stack(t_squares, axis=1)
     # Nor does a row without noise.
-    counts = xp.stack(told, axis=1) & (t_squared > 0)
-    return Along.of(t_squared, counts), to_host(xp.stack(energy)).reshape(-1, 2).T
+    along = Along.sums(ops, t_squared, xp.stack(counts, axis=1) & (t_squared > 0))
+    return *along, ops.to_host(xp.stack(energy)).reshape(-1, 2).T
 
 
-def _raised(a: Tall, share: Tall) -> Tall:
+def _raised(ops: Ops, a: Tall, share: Tall) -> Tall:
     """Return entries of noise, raised by their share in the squares of the row.
 
     A large entry is divided by squares that are largely its own. Noise that is skewed
@@ -421,13 +412,12 @@ def _raised(a: Tall, share: Tall) -> Tall:
     # order, no part in the mean of the statistic, where sum(e)**2 - sum(e**2) of a row
     # has the weight sum((u * d)**2) ** (-3 / 2).
     factor = 2.5 - 2.5**0.5
-    share = clip(share, 0.0, 0.9)  # the factor below has no bound
+    share = ops.clip(share, 0.0, Scales.LARGEST_SHARE)  # the factor below has no bound
     return a * (1 + factor * share / (1 - share))
 
 
-def _positive(values: Tall) -> Tall:
-    xp = namespace(values)
-    return xp.where(values > 0, values, xp.ones_like(values))
+def _positive(ops: Ops, values: Tall) -> Tall:
+    return ops.xp.where(values > 0, values, ops.xp.ones_like(values))
 
 
 def _weights(X: Matrix, groups: Groups) -> Tall:
@@ -441,19 +431,19 @@ def _weights(X: Matrix, groups: Groups) -> Tall:
     size = spread(sizes)
     means = groups.weighted_sums(X, 1 / size).astype(np.float64)
     cross, squares = groups.inner_products(X, means), (means**2).sum(axis=1)
-    xp = namespace(cross)
-    left = clip(X.sqnorms - 2 * cross + spread(squares), 0.0, None)
-    mean = groups.row_sums(left) / spread(np.maximum(sizes - 1, 1))
+    ops, xp = X.ops, X.ops.xp
+    left = ops.clip(X.sqnorms - 2 * cross + spread(squares), 0.0, None)
+    mean = groups.row_sums(left)[0] / spread(np.maximum(sizes - 1, 1))
     # The expectation of what is left is (1 - 2 / size) * noise + mean / size. The
     # bound keeps one quiet row from being all of the mean.
     noise = (left - mean / size) / spread(np.where(sizes > 2, 1 - 2 / sizes, 1.0))
     known = spread(sizes > 2) & (mean > 0)
-    inverse = ratio(1.0, xp.maximum(noise, mean / size), 1.0)
+    inverse = ops.ratio(1.0, xp.maximum(noise, mean / size), 1.0)
     inverse = xp.where(known, inverse, xp.ones_like(inverse))
     # A difference in each half takes two rows there, four in the cluster.
     enough = np.repeat(groups.sizes.reshape(-1, 2).sum(axis=1) >= 4, 2)
     inverse = inverse * spread(enough.astype(np.float64))
-    return ratio(inverse, groups.row_sums(inverse))
+    return ops.ratio(inverse, groups.row_sums(inverse)[0])
 
 
 def _beside_others(
@@ -468,12 +458,12 @@ def _beside_others(
     different clusters add to the variance of the sum, since they are correlated.
     """
     others = rows.elsewhere
-    pulled, told = variance_ratios(others), others.sizes > 0
+    pulled, known = others.variance_ratios, others.sizes > 0
     by_row = rows.groups.spread(np.repeat(pulled, 2))
     # In variances rows count more whose noise is large in all entries.
     along, apart = rows.energy
-    more = pulled * ratio(ratio(along, apart, 1.0), others.ratios, 1.0)
-    more = np.clip(more, 1e-100, 1e100)  # of rows without noise
+    more = pulled * HOST.ratio(HOST.ratio(along, apart, 1.0), others.ratios, 1.0)
+    more = np.clip(more, 1 / Small.HUGE, Small.HUGE)  # of rows without noise
     rows = replace(
         rows,
         v=rows.v * by_row,
@@ -486,17 +476,17 @@ def _beside_others(
     kept = max(1 - halves / by_row.shape[0], 0.5)
     errors = others.relative_covariance * np.outer(gain, gain) / kept
     # Few rows say little about their own variance; that of the square of a normal
-    # variable, 2, counts for ten of them.
-    size = np.where(told, others.sizes * kept, 1.0)
-    variance = (size * np.diag(errors) + 10 * 2 * gain**2 / size) / (size + 10)
+    # variable, 2, counts for some of them.
+    size, prior = np.where(known, others.sizes * kept, 1.0), Scales.PRIOR_ROWS
+    variance = (size * np.diag(errors) + prior * 2 * gain**2 / size) / (size + prior)
     excess = -gain * (others.ratios / pulled - 1)
     # A difference from their mean has a third cumulant of one sign, a ratio to it of
     # the other; what is compared here lies between the two.
     reference = np.column_stack([excess, variance, np.zeros_like(gain)])
-    reference[~told] = 0.0
-    # The same rows tell about several clusters, and about similar centres alike.
+    reference[~known] = 0.0
+    # The same rows count for several clusters, and for similar centres alike.
     shared = max(float(errors.sum() - np.trace(errors)), 0.0)
-    return rows, np.where(told, others.ratios, np.nan), reference, shared
+    return rows, np.where(known, others.ratios, np.nan), reference, shared
 
 
 def cumulants_of(rows: RowFigures) -> np.ndarray:
@@ -507,21 +497,21 @@ def cumulants_of(rows: RowFigures) -> np.ndarray:
     traces of powers of a diagonal matrix less one of rank one. The factors after that
     are those of a sum of entries with random signs, against a normal variable.
     """
-    s, f = rows.groups.sums, rows.gain
+    s, f, ratio = rows.groups.sums, rows.gain, rows.groups.ops.ratio
     b = f * ratio(rows.weight, 1 - rows.weight)
     d = f + b
     second = s(d**2) - 2 * s(d * b) + s(b) ** 2
     third = s(d**3) - 3 * s(d**2 * b) + 3 * s(d * b) * s(b) - s(b) ** 3
-    second *= _average(s(f**2 * (1 - rows.fourth)), s(f**2))
-    third *= _average(s(f**3 * (1 - 3 * rows.fourth + 2 * rows.sixth)), s(f**3))
+
+    def average(total: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Return a ratio, with 0 for what is 0 up to rounding."""
+        return HOST.ratio(np.where(total > Small.ROUNDING * weight, total, 0.0), weight)
+
+    second *= average(s(f**2 * (1 - rows.fourth)), s(f**2))
+    third *= average(s(f**3 * (1 - 3 * rows.fourth + 2 * rows.sixth)), s(f**3))
     statistic = s(f * (ratio(rows.e**2, rows.v) - 1))
     by_half = np.column_stack([statistic, 2 * second, 8 * third])
     return by_half.reshape(-1, 2, 3).sum(axis=1)
-
-
-def _average(total: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return a ratio, with 0 for what is 0 up to rounding."""
-    return ratio(np.where(total > 1e-9 * weight, total, 0.0), weight)
 
 
 def _judge(cumulants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -532,10 +522,10 @@ def _judge(cumulants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     z[known] = excess[known] / np.sqrt(variance[known])
     p = np.asarray(ndtr(-z))
     # The gamma distribution of the same skewness, unless that is that of the normal.
-    skewness = third[known] / variance[known] ** 1.5
-    shape = 4 / np.maximum(skewness, 1e-3) ** 2
+    skewness, normal = third[known] / variance[known] ** 1.5, 1e-3
+    shape = 4 / np.maximum(skewness, normal) ** 2
     tail = gammaincc(shape, np.maximum(shape + z[known] * np.sqrt(shape), 0.0))
-    p[known] = np.where(skewness > 1e-3, tail, p[known])
+    p[known] = np.where(skewness > normal, tail, p[known])
     return z, p
 
 
@@ -554,13 +544,12 @@ def _effects(rows: RowFigures) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     energy = size * (rows.level + mean) ** 2
     by_half = np.stack([variance, energy, noise]).reshape(3, -1, 2)
     variance, energy, noise = by_half.sum(axis=2)
-    return variance, energy - noise, (energy > 9 * noise) & (energy > 0)
+    return variance, energy - noise, (energy > 3**2 * noise) & (energy > 0)
 
 
 def _spread(variance: Any, square: Any) -> Any:
     """Return the root of a ratio, 0 if negative, NaN if its denominator is not > 0."""
-    squares = ratio(variance, np.asarray(square), np.nan)
-    return np.sqrt(np.maximum(squares, 0.0))
+    return np.sqrt(np.maximum(HOST.ratio(variance, np.asarray(square), np.nan), 0.0))
 
 
 def _detectable_spread(
@@ -573,15 +562,15 @@ def _detectable_spread(
     deviation without + standard deviation with), is quadratic in ``s**2``. It promises
     19 times in 20; noise in the ratios makes it 16 to 19.
     """
-    quantile = 1.645  # a standard normal variable exceeds it once in 20 times
+    quantile = Scales.LEVEL_QUANTILE
     sizes = rows.groups.sizes.reshape(-1, 2).sum(axis=1)
     level = np.where(usable, square / np.maximum(sizes, 1), 0.0)
-    signal = ratio(rows.groups.spread(np.repeat(level, 2)), rows.v)
+    ops = rows.groups.ops
+    signal = ops.ratio(rows.groups.spread(np.repeat(level, 2)), rows.v)
     terms = (rows.gain * signal, rows.gain**2 * signal, (rows.gain * signal) ** 2)
-    pull, cross, own = (number(namespace(term).sum(term)) for term in terms)
-    deviation = np.sqrt(max(variance, 0.0))
+    pull, cross, own = (ops.number(ops.xp.sum(term)) for term in terms)
     below = pull**2 - 2 * quantile**2 * own
     if below <= 0:
         return np.inf
-    above = 2 * quantile * deviation * pull + 4 * quantile**2 * cross
+    above = 2 * quantile * np.sqrt(max(variance, 0.0)) * pull + 4 * quantile**2 * cross
     return float(np.sqrt(above / below))

@@ -1,0 +1,824 @@
+"""What can be done with tall arrays: a number or a few for each row of the data.
+
+Tall arrays are where the data are: NumPy arrays on the host, arrays of another library
+on its device, or blocks of a dask array. :class:`Ops` is what can be done with them,
+one object for each kind. The door chooses it once, and a matrix carries it. What is
+small, a number or a row for each cluster or column, is a NumPy array: ``HOST`` serves
+it.
+
+Bodies are written once, against the array API standard. :class:`HostOps` has NumPy's
+quicker ways, :class:`ihgmm.matrix.dask_ops.BlockOps` the same for blocks of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial, reduce
+from importlib import import_module
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import array_api_compat as compat
+import array_api_compat.numpy as numpy_namespace
+import numpy as np
+import scipy.sparse as sp
+from scipy import special
+
+from ihgmm.matrix.threads import in_parts, one_thread
+
+F = TypeVar("F", bound=Callable[..., Any])
+Tall = Any
+"""An array of n rows: of NumPy, of dask, or of another library on its device."""
+
+
+def by_row(method: F) -> F:
+    """Mark a method that makes a line of each row: blocks can be worked on alone."""
+    method.over_blocks = "rows"  # type: ignore[attr-defined]
+    return method
+
+
+def summed(method: F) -> F:
+    """Mark a method that sums over rows: sums of blocks can be added up."""
+    method.over_blocks = "sum"  # type: ignore[attr-defined]
+    return method
+
+
+class Ops:
+    """Tall arrays of a library that follows the array API standard.
+
+    ``xp`` are the functions of the standard. ``inner`` is what serves the blocks of
+    rows that work is done on, ``few`` what serves the rows that :meth:`few_rows`
+    takes; both are the object itself except for blocks on a cluster.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import as_matrix
+    >>> X = as_matrix(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    >>> X.ops.unit_rows(X.rows(slice(None)))
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+
+    lazy = False  # arrays are made when they are asked for
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+        self.inner: Ops = self
+        self.few: Ops = self
+
+    def __reduce__(self) -> Any:
+        return _ops_of_namespace, (self.xp.__name__,)
+
+    # Where arrays are, and of which type
+
+    def keep(self, a: Tall) -> Tall:
+        """Return an array that is used more than once; one of dask is made now."""
+        return a
+
+    def to_host(self, a: Any) -> np.ndarray:
+        """Return an array as a NumPy array; waits for the device or cluster."""
+        return to_host(a)
+
+    def number(self, a: Any) -> float:
+        """Return the one number that an array holds; waits for device or cluster."""
+        return float(self.to_host(a))
+
+    def to_device(self, a: Any, like: Tall) -> Tall:
+        """Return an array where another is, its type unchanged."""
+        if is_foreign(a):
+            return a
+        # Torch warns of arrays that are read-only.
+        a = np.require(a, requirements=["C", "W"])
+        if min(a.strides, default=0) < 0:  # along an axis of one, and torch takes none
+            a = a.copy()
+        dtype = self.widest(like) if a.dtype == np.float64 else None
+        return self.xp.asarray(a, dtype=dtype, device=compat.device(like))
+
+    def cast_like(self, a: Any, like: Tall) -> Tall:
+        """Return an array where another is, in its type."""
+        if not is_foreign(a):
+            a = np.asarray(a, dtype=self.host_dtype(like))
+        return self.xp.astype(self.to_device(a, like), like.dtype, copy=False)
+
+    def host_dtype(self, a: Tall) -> np.dtype:
+        """Return float32 or float64, the type of an array as NumPy calls it."""
+        if isinstance(a.dtype, np.dtype):
+            return a.dtype
+        return np.dtype(np.float32 if a.dtype == self.xp.float32 else np.float64)
+
+    def widen(self, a: Tall) -> Tall:
+        """Return an array in float64, or in float32 on a device that has no other."""
+        return self.xp.astype(a, self.widest(a), copy=False)
+
+    def widest(self, a: Tall) -> Any:
+        """Return the type of float64, or of float32 on a device that has no other."""
+        # Apple's GPUs know no float64.
+        narrow = getattr(getattr(a, "device", None), "type", "") == "mps"
+        return self.xp.float32 if narrow else self.xp.float64
+
+    # Rows, ranges of rows, and work on them
+
+    def ranges(self, rows: Tall, width: int = 1) -> list[slice]:
+        """Cut rows into ranges to work on at a time, ``width`` numbers a row.
+
+        So few rows stay in the cache of a host; a device does best with many.
+        """
+        return _ranges(rows.shape[0], max(2**12, 2**24 // max(width, 1)))
+
+    def map_ranges(
+        self, rows: Tall, width: int, work: Callable[[slice], Any]
+    ) -> list[Any]:
+        """Return the results of some work on ranges of rows, in order."""
+        return [work(part) for part in self.ranges(rows, width)]
+
+    def row_map(self, work: Callable[..., Tall], *tall: Tall, width: int = 1) -> Tall:
+        """Return the lines that some work makes of the rows of tall arrays.
+
+        The work gets the ops of its arrays and a range of rows of each. It makes about
+        ``width`` numbers of each row.
+        """
+        n = tall[0].shape[0]
+        if len(self.ranges(tall[0], width)) <= 1:
+            return work(self, *tall)
+        line = work(self, *(array[:1, ...] for array in tall))
+        shape = (n, *line.shape[1:])
+        out = self.xp.empty(shape, dtype=line.dtype, device=compat.device(line))
+
+        def part(rows: slice) -> None:
+            out[rows, ...] = work(self, *(array[rows, ...] for array in tall))
+
+        self.map_ranges(tall[0], width, part)
+        return out
+
+    def row_sums(
+        self, work: Callable[..., tuple[Any, ...]], *tall: Tall, width: int = 1
+    ) -> tuple[np.ndarray, ...]:
+        """Return the sums, on the host, of what some work makes of rows.
+
+        The work gets what that of :meth:`row_map` gets.
+        """
+
+        def part(rows: slice) -> tuple[np.ndarray, ...]:
+            sums = work(self, *(array[rows, ...] for array in tall))
+            return tuple(map(self.to_host, sums))
+
+        parts = self.map_ranges(tall[0], width, part)
+        return (
+            parts[0] if len(parts) == 1 else tuple(map(sum, zip(*parts, strict=True)))
+        )
+
+    def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> Tall:
+        """Return some rows, or numbers of rows, of a tall array: where it is.
+
+        Of dask arrays they come to the host, and should be few.
+        """
+        if isinstance(positions, slice):
+            return tall[positions, ...]
+        return self.xp.take(tall, self.to_device(positions, tall), axis=0)
+
+    def rows_where(self, tall: Tall, mask: Tall) -> Tall:
+        """Return the rows of a tall array where a mask is true."""
+        return tall[mask]
+
+    def in_blocks_of(
+        self, values: np.ndarray, mask: np.ndarray, tall_mask: Tall
+    ) -> Tall:
+        """Return values of the host, for rows where a mask is true, where that is."""
+        return values
+
+    @by_row
+    def place(self, values: Tall, where: Tall, others: Tall | None = None) -> Tall:
+        """Return values for all rows: these where a mask is true, else others or 0."""
+        xp = self.xp
+        if values.shape[0] == 0:  # a line to take, which is nowhere
+            shape = (1, *values.shape[1:])
+            values = xp.zeros(shape, dtype=values.dtype, device=compat.device(values))
+        at = xp.clip(xp.cumulative_sum(xp.astype(where, xp.int64)) - 1, 0, None)
+        all_rows = xp.take(values, at, axis=0)
+        others = xp.zeros_like(all_rows) if others is None else others
+        return xp.where(where if values.ndim == 1 else where[:, None], all_rows, others)
+
+    def side_by_side(self, rows: Tall, count: int) -> int:
+        """Return how many of several runs on some rows to take at once.
+
+        A device works on all as fast as on one. On a host, one stays in the cache.
+        """
+        return 1 if str(compat.device(rows)) == "cpu" else count
+
+    def stack(self, parts: Sequence[Tall]) -> Tall:
+        """Put tall arrays below each other."""
+        return parts[0] if len(parts) == 1 else self.xp.concat(parts)
+
+    @by_row
+    def beside(self, *parts: Tall) -> Tall:
+        """Put tall arrays beside each other."""
+        return self.xp.concat(parts, axis=1)
+
+    def gather_blocks(self, work: Callable[..., Any], *tall: Tall) -> list[Any]:
+        """Return what some work, which gets ops too, makes of each block of rows."""
+        return [work(self, *tall)]
+
+    def block_starts(self, tall: Tall) -> list[int]:
+        """Return the first row of each block that has some."""
+        return [0]
+
+    # Products and sums over rows
+
+    @summed
+    def tall_dot(self, A: Tall, B: Tall) -> np.ndarray:
+        """Return ``A.T @ B`` in float64, on the host.
+
+        Products of batches of rows are taken in A's type and added up in float64: one
+        sum over millions of rows would lose digits in float32 and keep little of a
+        device busy.
+        """
+        xp, batch = self.xp, 2**12
+        batches = A.shape[0] // batch
+        if batches <= 1 or A.shape[1] == 0 or B.shape[1] == 0:
+            total = A.T @ B
+        else:
+            end = batches * batch
+            first = xp.reshape(A[:end, :], (batches, batch, A.shape[1]))
+            second = xp.reshape(B[:end, :], (batches, batch, B.shape[1]))
+            products = xp.matmul(xp.matrix_transpose(first), second)
+            total = xp.sum(self.widen(products), axis=0)
+            if end < A.shape[0]:
+                total = total + self.widen(A[end:, :].T @ B[end:, :])
+        return self.to_host(total).astype(np.float64, copy=False)
+
+    @summed
+    def weighted_gram(self, weights: Tall, *blocks: Tall) -> np.ndarray:
+        """Return ``Y.T @ diag(weights) @ Y``, Y being some blocks side by side."""
+        width = sum(block.shape[1] for block in blocks)
+        total = np.zeros((width, width))
+        for rows in self.ranges(weights, width):
+            lines = self.beside(*(block[rows, :] for block in blocks))
+            total += self.tall_dot(lines, lines * weights[rows][:, None])
+        return total
+
+    @summed
+    def basis_dot(self, Y: Tall, *basis: Tall) -> np.ndarray:
+        """Return ``hstack(basis).T @ Y`` without stacking, as :meth:`tall_dot` does."""
+        return np.concatenate([self.tall_dot(q, Y) for q in basis])
+
+    @by_row
+    def row_dots(self, A: Tall, B: Tall) -> Tall:
+        """Return the inner product of each row of A with that of B."""
+        return self.xp.sum(A * B, axis=1)
+
+    @by_row
+    def row_norms(self, rows: Tall) -> Tall:
+        """Return the Euclidean norm of each row, in the rows' type."""
+        with np.errstate(over="ignore", under="ignore"):
+            return self.xp.sqrt(self.row_dots(rows, rows))
+
+    @by_row
+    def unit_rows(self, U: Tall) -> Tall:
+        """Return rows scaled to unit Euclidean norm; zero rows stay zero."""
+        xp, norms = self.xp, self.row_norms(U)
+        info = np.finfo(self.host_dtype(U))
+        low, high = float(np.sqrt(info.tiny / info.eps)), float(np.sqrt(info.max))
+        if xp.all((norms > low) & (norms < high)):
+            return U / norms[:, None]
+        # Squares of some rows under- or overflow: divide by the largest entry first.
+        U = U / self._nonzero(xp.max(xp.abs(U), axis=1))[:, None]
+        return U / self._nonzero(self.row_norms(U))[:, None]
+
+    def _nonzero(self, sizes: Tall) -> Tall:
+        return self.xp.where(sizes > 0, sizes, self.xp.ones_like(sizes))
+
+    @by_row
+    def row_max(self, values: Tall) -> Tall:
+        """Return the largest entry of each row."""
+        return self.xp.max(values, axis=1)
+
+    @by_row
+    def row_totals(self, values: Tall) -> Tall:
+        """Return the sum of each row."""
+        return self.xp.sum(values, axis=1)
+
+    def column_totals(self, values: Tall) -> Tall:
+        """Return the sum of each column."""
+        return self.xp.sum(values, axis=0)
+
+    def fix_signs(self, vectors: Tall) -> tuple[Tall, np.ndarray]:
+        """Make the largest entry, by magnitude, of each column positive.
+
+        Return the signs of columns too.
+        """
+        ends = np.concatenate(self.gather_blocks(_column_ends, vectors))
+        flip = np.where(-ends.min(axis=0) > ends.max(axis=0), -1, 1)
+        vectors *= self.cast_like(flip, vectors)
+        return vectors, flip
+
+    # Numbers, one by one
+
+    @by_row
+    def ratio(self, a: Any, b: Tall, otherwise: float = 0.0) -> Tall:
+        """Return ``a / b`` where b is positive, another number elsewhere."""
+        xp, some = self.xp, b > 0
+        one = xp.ones_like(b)
+        return xp.where(some, a / xp.where(some, b, one), otherwise * one)
+
+    @by_row
+    def clip(self, a: Tall, least: Any, most: Any) -> Tall:
+        """Return numbers, none less and none more than given; None for no limit."""
+        # Block by block: what dask makes of limits itself, GPUs do not take.
+        return self.xp.clip(a, least, most)
+
+    @by_row
+    def softmax(self, values: Tall) -> Tall:
+        """Return exponentials of each row, over their sum."""
+        odds = self.xp.exp(values - self.row_max(values)[:, None])
+        return odds / self.row_totals(odds)[:, None]
+
+    @by_row
+    def logsumexp(self, values: Tall) -> Tall:
+        """Return the logarithm of the sum of exponentials of each row."""
+        peaks = self.row_max(values)
+        odds = self.xp.exp(values - peaks[:, None])
+        return peaks + self.xp.log(self.row_totals(odds))
+
+    @by_row
+    def log_ndtr(self, values: Tall) -> Tall:
+        """Return the logarithm of the normal distribution function."""
+        if compat.is_torch_array(values):
+            return self.xp.special.log_ndtr(values)
+        if compat.is_cupy_array(values):
+            return import_module("cupyx.scipy.special").log_ndtr(values)
+        return self.to_device(HOST.log_ndtr(self.to_host(values)), values)
+
+    @by_row
+    def sign_of(self, values: Tall) -> Tall:
+        """Return 1 where values are 0 or more, -1 elsewhere, in their type."""
+        one = self.xp.ones_like(values)
+        return self.xp.where(values >= 0, one, -one)
+
+    # Labels and groups of rows
+
+    @by_row
+    def pick(self, rows: Tall, labels: Tall) -> Tall:
+        """Return one entry of each row, at the column its label says."""
+        xp, (n, k) = self.xp, rows.shape
+        start = xp.arange(n, dtype=labels.dtype, device=compat.device(rows)) * k
+        return xp.take(xp.reshape(rows, (-1,)), start + labels)
+
+    def one_hot(self, labels: Tall, n_groups: int, like: Tall) -> Tall:
+        """Return a column for each group, in another's type: 1 for its own rows."""
+        return self.take_lines(np.eye(n_groups, dtype=self.host_dtype(like)), labels)
+
+    def take_lines(self, table: np.ndarray, labels: Tall) -> Tall:
+        """Return for each row the line of a small table that its label says."""
+        return self.xp.take(self.to_device(table, labels), labels, axis=0)
+
+    def order_by_size(
+        self, labels: Tall, n_clusters: int, weights: Tall | None = None
+    ) -> np.ndarray:
+        """Return clusters in the order of decreasing size; ties by first appearance."""
+        rows = self.groups(labels, n_clusters)
+        # Weights have mean 1. Libraries add them up in orders of their own, and
+        # rounding must not decide between clusters of one size.
+        sizes = rows.sizes if weights is None else rows.sums(weights).round(6)
+        first = np.zeros(n_clusters)
+        if len(np.unique(sizes)) < n_clusters:
+            firsts = self.gather_blocks(partial(_first_rows, n_clusters), labels)
+            starts = self.block_starts(labels)
+            first = np.min([a + b for a, b in zip(firsts, starts, strict=True)], axis=0)
+        return np.lexsort((first, -sizes))
+
+    def number_by_size(
+        self, labels: Tall, n_clusters: int, weights: Tall | None = None
+    ) -> Tall:
+        """Renumber labels by decreasing cluster size; ties by first appearance."""
+        rank = np.argsort(self.order_by_size(labels, n_clusters, weights))
+        return self.take_lines(rank, labels)
+
+    def groups(
+        self, labels: Tall, n_groups: int, weights: Tall | None = None
+    ) -> Groups:
+        """Return the groups that labels make; some may be empty."""
+        if weights is not None:
+            weights = self.to_device(weights, labels)
+        sizes = self.group_sums(labels, n_groups).astype(np.intp)
+        return Groups(self, labels, weights, sizes)
+
+    @summed
+    def group_sums(
+        self, labels: Tall, n_groups: int, values: Tall | None = None
+    ) -> np.ndarray:
+        """Return the sum of values, or the number of rows, of each group."""
+        xp = self.xp
+        if hasattr(xp, "bincount"):  # beyond the standard, but libraries have it
+            return self.to_host(xp.bincount(labels, values, minlength=n_groups))
+        if values is None:
+            values = xp.astype(xp.ones_like(labels), self.widest(labels))
+        # A product with indicators would spread what is not finite to all groups.
+        values, nothing = self.widen(values), xp.zeros_like(self.widen(values))
+        sums = [xp.sum(xp.where(labels == k, values, nothing)) for k in range(n_groups)]
+        return self.to_host(xp.stack(sums))
+
+    @summed
+    def many_group_sums(self, labels: Tall, n_groups: int, *values: Tall) -> np.ndarray:
+        """Return sums of several values over each group, waiting for them once."""
+        return np.array([self.group_sums(labels, n_groups, each) for each in values])
+
+    # Order
+
+    def largest(self, values: Tall, count: int) -> np.ndarray:
+        """Return the positions of the ``count`` largest values, in any order."""
+        xp, n = self.xp, values.shape[0]
+        width = max(1, int(np.sqrt(n)))
+        rows = n // width
+        if rows <= 2 * count:
+            return self.to_host(xp.argsort(values)[n - count :])
+        # They lie in the groups with the largest maxima, or in the rest beyond all.
+        groups = xp.reshape(values[: rows * width], (rows, width))
+        top = self.to_host(xp.argsort(xp.max(groups, axis=1))[rows - count :])
+        places = (top[:, None] * width + np.arange(width)).ravel()
+        places = np.concatenate([places, np.arange(rows * width, n)])
+        there = self.to_host(xp.take(values, self.to_device(places, values)))
+        return places[np.argpartition(there, len(there) - count)[len(there) - count :]]
+
+    def median(
+        self, values: Tall, weights: Tall | None = None, where: Tall | None = None
+    ) -> float:
+        """Return the median of numbers, counted by weights; the upper one of two.
+
+        A mask may say ``where`` numbers count.
+        """
+        if where is not None:
+            values = values[where]
+            weights = None if weights is None else weights[where]
+        if weights is None:
+            half = values.shape[0] // 2
+            return float(self.in_order(values, np.array([half]))[0])
+        xp, order = self.xp, self.xp.argsort(values)
+        below = xp.cumulative_sum(xp.take(weights, order))
+        half = int(xp.count_nonzero(below <= below[-1] / 2))
+        return float(values[order[min(half, values.shape[0] - 1)]])
+
+    def in_order(
+        self, values: Tall, places: np.ndarray, where: Tall | None = None
+    ) -> np.ndarray:
+        """Return the values at some places of their order, those that count first.
+
+        A mask may say ``where`` values count.
+        """
+        if where is not None:
+            beyond = self.xp.full_like(values, np.inf)
+            values = self.xp.where(where, values, beyond)
+        return self.to_host(self.few_rows(self.xp.sort(values), places))
+
+    def quantiles(self, values: Tall, where: Tall, shares: list[float]) -> np.ndarray:
+        """Return quantiles of values where a mask is true; NaN where it never is."""
+        count = int(self.number(self.xp.count_nonzero(where)))
+        if count == 0:
+            return np.full(len(shares), np.nan)
+        at = np.array(shares) * (count - 1)
+        low = np.floor(at).astype(int)
+        places = np.concatenate([low, np.minimum(low + 1, count - 1)])
+        first, second = self.in_order(values, places, where).reshape(2, -1)
+        return np.asarray(first + (at - low) * (second - first))
+
+    def draw_rows(self, where: Tall, most: int, rng: np.random.Generator) -> np.ndarray:
+        """Return positions of rows where a mask is true: at most so many, at random.
+
+        They are in increasing order.
+        """
+        n = where.shape[0]
+        if self.number(self.xp.count_nonzero(where)) == n:
+            return sampled(n, most, rng)
+        positions = np.flatnonzero(self.to_host(where))
+        return positions[sampled(len(positions), most, rng)]
+
+
+class HostOps(Ops):
+    """Tall arrays of NumPy: the same, by what is quicker there."""
+
+    keep = to_host = staticmethod(np.asarray)  # type: ignore[assignment]
+    number = float  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        super().__init__(numpy_namespace)
+
+    def __reduce__(self) -> Any:
+        return ops_of, (None,)
+
+    def to_device(self, a: Any, like: Tall) -> Tall:
+        return a if type(a) is np.ndarray else to_host(a)
+
+    def cast_like(self, a: Any, like: Tall) -> Tall:
+        if not isinstance(a, np.ndarray):
+            a = to_host(a)
+        return a.astype(like.dtype, copy=False)
+
+    def host_dtype(self, a: Tall) -> np.dtype:
+        return a.dtype
+
+    def widest(self, a: Tall) -> Any:
+        return np.float64
+
+    def widen(self, a: Tall) -> Tall:
+        return a.astype(np.float64, copy=False)
+
+    def ranges(self, rows: Tall, width: int = 1) -> list[slice]:
+        return _ranges(rows.shape[0], 2**12)
+
+    def map_ranges(
+        self, rows: Tall, width: int, work: Callable[[slice], Any]
+    ) -> list[Any]:
+        # Many rows are shared among threads. Ranges do not depend on how many threads
+        # there are, and so do not sums over them.
+        if rows.shape[0] < 2**15:
+            return super().map_ranges(rows, width, work)
+        with one_thread():  # those of BLAS would wait for ours
+            return list(in_parts(rows.shape[0], work))
+
+    def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> Tall:
+        return tall[positions, ...]
+
+    def side_by_side(self, rows: Tall, count: int) -> int:
+        return 1
+
+    @by_row
+    def row_dots(self, A: Tall, B: Tall) -> Tall:
+        return np.einsum("ij,ij->i", A, B)  # several times faster, without a copy
+
+    @by_row
+    def row_max(self, values: Tall) -> Tall:
+        if values.shape[1] <= 64:
+            return reduce(np.maximum, values.T)  # several times faster for short rows
+        return values.max(axis=1)
+
+    @by_row
+    def row_totals(self, values: Tall) -> Tall:
+        return values @ np.ones(values.shape[1], dtype=values.dtype)
+
+    def column_totals(self, values: Tall) -> Tall:
+        return np.ones(values.shape[0], dtype=values.dtype) @ values
+
+    @by_row
+    def log_ndtr(self, values: Tall) -> Tall:
+        # Most rows are far on one side, where it is zero up to rounding; and the
+        # logarithm of the function is quicker than scipy's, and as good but in the far
+        # tail.
+        logs, near = np.zeros_like(values), values < 8
+        numbers = values[near]
+        inside = np.log(special.ndtr(np.maximum(numbers, -20)))
+        if numbers.size and numbers.min() < -20:
+            inside = np.where(numbers < -20, special.log_ndtr(numbers), inside)
+        logs[near] = inside
+        return logs
+
+    def take_lines(self, table: np.ndarray, labels: Tall) -> Tall:
+        return np.take(table, labels, axis=0)
+
+    @summed
+    def group_sums(
+        self, labels: Tall, n_groups: int, values: Tall | None = None
+    ) -> np.ndarray:
+        return np.bincount(labels, values, minlength=n_groups)
+
+    def in_order(
+        self, values: Tall, places: np.ndarray, where: Tall | None = None
+    ) -> np.ndarray:
+        if where is not None:
+            values = np.where(where, values, np.inf)
+        return np.partition(values, np.unique(places))[places]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Rows in groups, and sums over each. Build one with :meth:`Ops.groups`."""
+
+    ops: Ops
+    labels: Tall  # the group of each row, from 0
+    weights: Tall | None  # how much rows count in means; None: all alike
+    sizes: np.ndarray  # rows in each group
+
+    def sums(self, values: Tall) -> np.ndarray:
+        """Return the sum of values over each group, in float64."""
+        return self.ops.group_sums(self.labels, len(self.sizes), values)
+
+    def spread(self, values: np.ndarray) -> Tall:
+        """Return, for each row, the value of its group."""
+        return self.ops.take_lines(values, self.labels)
+
+    def maxima(self, values: Tall) -> np.ndarray:
+        """Return the largest value of each group, 0 if none is positive."""
+        work = partial(_maxima, len(self.sizes))
+        parts = self.ops.gather_blocks(work, self.labels, values)
+        return np.asarray(np.max(parts, axis=0))
+
+    def row_sums(self, *values: Tall) -> list[Tall]:
+        """Return, for each row, the sum of each of some values over its group."""
+        sums = self.ops.many_group_sums(self.labels, len(self.sizes), *values)
+        return [self.spread(sum_of_values) for sum_of_values in sums]
+
+    def means(self, values: Tall) -> Tall:
+        """Return, for each row, the mean of its group."""
+        if self.weights is None:
+            return self.spread(self.sums(values) / np.maximum(self.sizes, 1))
+        totals = self.sums(self.weights * values)
+        return self.spread(HOST.ratio(totals, self.sums(self.weights)))
+
+    def counted(self, values: Tall) -> Tall:
+        """Return values times how much their rows count."""
+        return values if self.weights is None else values * self.weights
+
+    def over_mean(self, values: Tall) -> Tall:
+        """Divide by the mean of each group; ones where that is zero."""
+        return self.ops.ratio(values, self.means(values), 1.0)
+
+    def weighted_sums(self, X: Any, weights: Tall) -> np.ndarray:
+        """Return the sum of weight times row of a matrix for each group."""
+        work = partial(_sums_of_rows, len(self.sizes))
+        _, (sums,) = X.sweep(work, X.to_device(self.labels), X.cast(weights))
+        return np.asarray(sums.T.astype(X.dtype))
+
+    def inner_products(self, X: Any, centers: np.ndarray) -> Tall:
+        """Return the inner product of each row with the centre of its group."""
+        work = partial(_own_products, centers)
+        (inner,), _ = X.sweep(work, X.to_device(self.labels))
+        return self.ops.to_device(inner, self.labels)
+
+
+def _sums_of_rows(
+    n_groups: int, block: Any, labels: Tall, weights: Tall
+) -> tuple[tuple[()], tuple[Tall]]:
+    ops = block.ops
+    # On a device products run best at multiples of eight.
+    width = n_groups if ops is HOST else -(-n_groups // 8) * 8
+    members = ops.one_hot(labels, width, weights)
+    members *= weights[:, None]
+    return (), (ops.widen(block.adjoint(members)[:, :n_groups]),)
+
+
+def _own_products(
+    centers: np.ndarray, block: Any, labels: Tall
+) -> tuple[tuple[Tall], tuple[()]]:
+    ops = block.ops
+    return (ops.widen(ops.pick(block @ centers.T, labels)),), ()
+
+
+def _maxima(n_groups: int, ops: Ops, labels: Tall, values: Tall) -> np.ndarray:
+    if ops is HOST:
+        most = np.zeros(n_groups)
+        np.maximum.at(most, labels, values)
+        return most
+    parts = [np.zeros(n_groups)]
+    for rows in ops.ranges(values, n_groups):
+        own = ops.one_hot(labels[rows], n_groups, values[rows]) * values[rows][:, None]
+        parts.append(ops.to_host(ops.xp.max(own, axis=0)))
+    return np.asarray(np.max(parts, axis=0))
+
+
+def _first_rows(n_clusters: int, ops: Ops, labels: Tall) -> np.ndarray:
+    """Return the position of the first row of each cluster; ``inf`` if it has none."""
+    xp, first = ops.xp, np.full(n_clusters, np.inf)
+    for k in range(n_clusters):
+        own = labels == k
+        if bool(xp.any(own)):
+            first[k] = int(xp.argmax(xp.astype(own, xp.uint8)))
+    return first
+
+
+def _column_ends(ops: Ops, vectors: Tall) -> np.ndarray:
+    """Return rows that hold the largest and the smallest entry of each column."""
+    xp, k = ops.xp, vectors.shape[1]
+    # NumPy reduces wide rows much faster than narrow ones: 64 rows make one.
+    fold = vectors.shape[0] // 64 * 64
+    if fold == 0:
+        return ops.to_host(vectors)
+    folded = xp.reshape(vectors[:fold, :], (-1, 64 * k))
+    most = xp.reshape(xp.max(folded, axis=0), (-1, k))
+    least = xp.reshape(xp.min(folded, axis=0), (-1, k))
+    return ops.to_host(xp.concat([most, least, vectors[fold:, :]]))
+
+
+def _ranges(n: int, step: int) -> list[slice]:
+    return [slice(*edge) for edge in pairwise([*range(0, n, step), n])]
+
+
+HOST = HostOps()
+"""What serves NumPy arrays, and all that is small."""
+
+
+@cache
+def _ops_of_namespace(name: str) -> Ops:
+    return Ops(import_module(name))
+
+
+# At the door, and for arrays that come without a matrix
+
+
+def ops_of(a: Any) -> Ops:
+    """Return what serves an array; asked at the door, and carried from there on."""
+    if is_lazy(a):
+        from ihgmm.matrix.dask_ops import block_ops
+
+        return block_ops(ops_of(a._meta))
+    if is_foreign(a):
+        return _ops_of_namespace(compat.array_namespace(a).__name__)
+    return HOST
+
+
+def is_foreign(a: Any) -> bool:
+    """Tell whether ``a`` is an array of a library other than NumPy and SciPy."""
+    if isinstance(a, (np.ndarray, np.generic)) or sp.issparse(a):
+        return False
+    known = compat.is_torch_array(a) or compat.is_cupy_array(a)
+    return known or hasattr(a, "__array_namespace__")
+
+
+def is_lazy(a: Any) -> bool:
+    """Tell whether ``a`` is of dask, without the import of dask."""
+    return type(a).__module__.partition(".")[0] == "dask"
+
+
+def is_tall(a: Any) -> bool:
+    """Tell whether ``a`` is an array of a library other than NumPy, or of dask."""
+    return is_foreign(a) or (is_lazy(a) and hasattr(a, "chunks"))
+
+
+def to_host(a: Any) -> np.ndarray:
+    """Return any array as a NumPy array; waits for the device or cluster.
+
+    Examples
+    --------
+    >>> from ihgmm.matrix import to_host
+    >>> to_host([1.0, 2.0])
+    array([1., 2.])
+    """
+    if type(a) is np.ndarray:
+        return a
+    if is_lazy(a):
+        return ops_of(a).to_host(a)
+    if not is_foreign(a):
+        return np.asarray(a)
+    if hasattr(a, "detach"):  # torch
+        if a.device.type == "meta":
+            raise ValueError(
+                f"A tensor of shape {tuple(a.shape)} is on meta: it has no numbers; "
+                "give one that holds data."
+            )
+        dense = a.detach() if is_strided(a) else a.detach().to_dense()
+        return np.asarray(dense.cpu().numpy())
+    if compat.is_cupy_array(a):
+        return np.asarray(a.get())
+    info = compat.array_namespace(a).__array_namespace_info__()
+    return np.asarray(compat.to_device(a, info.default_device()))
+
+
+def is_strided(a: Any) -> bool:
+    """Tell whether an array stores all its entries; sparse tensors of torch do not."""
+    return str(getattr(a, "layout", "torch.strided")) == "torch.strided"
+
+
+def row_lengths(rows: Any) -> np.ndarray:
+    """Return the Euclidean norms of few rows in float64, on the host.
+
+    Unlike :meth:`Ops.row_norms` this serves entries whose squares vanish or overflow.
+    """
+    rows = to_host(rows).astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):
+        return HOST.row_dots(rows, HOST.unit_rows(rows))
+
+
+def sampled(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the positions of so many of n rows, drawn at random, in their order.
+
+    One is drawn from each of as many equal stretches: rows that are sorted in some way
+    are all shown, and to draw takes no longer for many rows than for few.
+    """
+    if size >= n:
+        return np.arange(n)
+    edges = np.arange(size + 1) * n // size
+    return edges[:-1] + (rng.random(size) * np.diff(edges)).astype(np.int64)
+
+
+def sorted_integers(labels: Any, n_samples: int) -> tuple[np.ndarray, Tall] | None:
+    """Return the labels that there are, and the number of each row's, where they are.
+
+    None is returned unless labels are integers, one for each row. Sorting takes long,
+    and counting does not where integers are within a short range.
+    """
+    if not (isinstance(labels, np.ndarray) or is_tall(labels)):
+        return None
+    if not is_strided(labels):
+        return None
+    ops = ops_of(labels)
+    xp = ops.xp
+    if labels.shape != (n_samples,) or not xp.isdtype(labels.dtype, "integral"):
+        return None
+    labels = xp.astype(labels, xp.int64)
+    least, most = int(ops.number(xp.min(labels))), int(ops.number(xp.max(labels)))
+    if most - least > n_samples:
+        return None
+    groups = ops.groups(labels - least, most - least + 1)
+    classes = np.flatnonzero(groups.sizes)
+    rank = np.zeros(len(groups.sizes), dtype=np.int64)
+    rank[classes] = np.arange(len(classes))
+    return classes + least, groups.spread(rank)

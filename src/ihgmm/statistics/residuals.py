@@ -1,0 +1,183 @@
+"""What residuals say about noise: its variance by column, and along the centres.
+
+Noise may have other variances in some columns, grow with the signal as that of counts
+does, and be correlated: then a sum of entries varies more, or less, than the entries
+say. Along its own centre the noise of a row cannot be separated from its scale; rows of
+*other* clusters show it, once their part along their own centre is taken off. The
+formulas are in docs/statistics.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from ihgmm.matrix import HOST, Matrix, Ops, Tall
+from ihgmm.matrix.ops import Groups
+from ihgmm.policy import Scales
+
+
+@dataclass(frozen=True)
+class Along:
+    """Sums over rows of t**2 along m directions."""
+
+    count: np.ndarray  # (m, m): rows that say something of two directions at once
+    first: np.ndarray  # (m,): sums of t**2
+    second: np.ndarray  # (m, m): sums of products of two of them
+
+    @staticmethod
+    def sums(ops: Ops, t_squared: Tall, counts: Tall) -> tuple[Any, ...]:
+        """Return the three; ``counts`` says which rows count for which direction."""
+        counts = ops.xp.astype(counts, t_squared.dtype)
+        t_squared, dot = t_squared * counts, ops.tall_dot
+        first = ops.xp.sum(t_squared, axis=0)
+        return dot(counts, counts), first, dot(t_squared, t_squared)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Rows that count for each direction."""
+        return np.diag(self.count)
+
+    @property
+    def ratios(self) -> np.ndarray:
+        """Means of t**2; 1 where no row counts."""
+        return np.asarray(HOST.ratio(self.first, self.sizes, 1.0))
+
+    @property
+    def relative_covariance(self) -> np.ndarray:
+        """Covariances of the errors of the ratios, in units of the ratios."""
+        products = (
+            HOST.ratio(self.second, np.outer(self.ratios, self.ratios)) - self.count
+        )
+        return np.asarray(HOST.ratio(products, np.outer(self.sizes, self.sizes)))
+
+    @property
+    def variance_ratios(self) -> np.ndarray:
+        """By how much noise varies more than independent entries would.
+
+        The ratios are pulled towards 1, that of independent entries, by the share of
+        error in their deviations from 1 (empirical Bayes): where entries are
+        independent little is left to correct for, and little is lost by asking.
+        """
+        known = self.sizes > 1
+        # Of a mean of squares of normal variables; what few rows say of it is noisy.
+        error = HOST.ratio(2.0, self.sizes)
+        excess = ((self.ratios - 1) ** 2 - error)[known]
+        prior = max(float(excess.mean()), 0.0) if known.any() else 0.0
+        kept = np.where(known, HOST.ratio(prior, prior + error), 0.0)
+        return np.asarray(1 + kept * (self.ratios - 1))
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Sums over the residuals of each cluster."""
+
+    squares: np.ndarray  # (m, n_clusters, n_features): one for each set of weights
+    correlation: np.ndarray  # (n_clusters,): variance ratios along the centres
+
+    def noise_ratio(self, centers: np.ndarray) -> np.ndarray:
+        """Return variances of noise along the centres, over the mean ones.
+
+        The first set of weights is ones. A residual has no part along its centre: with
+        q the squares of the unit centre and s the variance along it, its variance in a
+        column is about ``variance - q * s``, exactly so where variances are equal.
+        """
+        left, q = self.squares[0], unit_squares(centers)
+        along = HOST.ratio((q * left).sum(axis=1), 1 - (q**2).sum(axis=1))
+        mean = (left.sum(axis=1) + along) / left.shape[1]
+        return HOST.ratio(along, mean, 1.0) * self.correlation
+
+    def center_variances(
+        self, rows: Groups, weights: Tall, mean: Tall, noise: Tall, q: np.ndarray
+    ) -> np.ndarray:
+        """Return the variance of each entry of each centre, (n_clusters, n_features).
+
+        The error of a centre is ``sum(a_i * across_i)`` plus the mean, with weights m,
+        of what noise has along the centre, of variance ``noise``; q are the squares of
+        the unit centres. ``squares`` has weights of 1, a**2 and a * m.
+        """
+        _, across, both = self.squares[:3]
+        along = rows.sums(mean**2 * noise)[:, None]
+        lost = rows.sums(weights * mean * noise)[:, None]
+        variances = across + q * (along + 2 * both - 2 * (1 - q) * lost)
+        return np.asarray(np.maximum(variances, 0.0))
+
+
+def unit_squares(centers: np.ndarray) -> np.ndarray:
+    """Return the squared entries of the centres, of sum 1 for each."""
+    squares = centers.astype(np.float64) ** 2
+    return HOST.ratio(squares, squares.sum(axis=1, keepdims=True) + 0 * squares)
+
+
+def residuals(
+    X: Matrix,
+    rows: Groups,
+    centers: np.ndarray,
+    scales: Tall,
+    weights: Tall,
+    counted: list[Tall],
+    accuracy: np.ndarray,
+) -> Residuals:
+    """Sum squared residuals, each row counted with its weight, in one pass over X.
+
+    ``weights`` are those of the rows in their centres. A residual is divided by
+    ``1 - share``, the share of the row in its own centre, as its square is too small by
+    that much. ``accuracy`` is the share of the squared norms of the centres that is
+    not noise.
+    """
+    centers = centers.astype(np.float64)
+    # A row may be all of its centre.
+    share = rows.ops.clip(weights * scales, None, Scales.LARGEST_SHARE)
+    # A row that is part of its centre has too large a t**2 along a similar centre, by
+    # up to this much.
+    cos, load = (
+        np.square(HOST.unit_rows(centers) @ HOST.unit_rows(centers).T),
+        1 - accuracy,
+    )
+    load = load * centers.shape[1] / np.maximum(rows.sizes, 1)
+    apart = cos * load[:, None] < Scales.OWN_PART * (1 - cos)
+    apart &= ~np.eye(len(centers), dtype=bool)
+    work = partial(_block_sums, centers, apart)
+    tall = (rows.labels, scales, share, *counted)
+    _, (squares, *along) = X.sweep(work, *(X.to_device(values) for values in tall))
+    squares = squares.reshape(len(counted), *centers.shape)
+    return Residuals(squares, Along(*along).variance_ratios)
+
+
+def _block_sums(
+    centers: np.ndarray, apart: np.ndarray, block: Matrix, *tall: Tall
+) -> tuple[tuple[()], tuple[Any, ...]]:
+    """Return the sums over a block of rows, a few rows at a time.
+
+    With ``v = direction - cos * own``, which is orthogonal to the unit vector ``own``,
+    ``t**2`` is ``(v . x)**2`` over ``sum(v**2 * noise**2)``: 1 on average where entries
+    of the noise are independent, whatever their variances.
+    """
+    k, p = centers.shape
+    units, ops, xp = HOST.unit_rows(centers), block.ops, block.ops.xp
+    sums: tuple[Any, ...] = ()
+    for at in block.dense_ranges(2**18):  # so few entries stay in the cache
+        labels, scales, share, *counted = (values[at] for values in tall)
+        x = ops.widen(block.rows(at))
+        own = xp.take(ops.to_device(centers, x), labels, axis=0)
+        squares = (x - scales[:, None] * own) ** 2 / (1 - share)[:, None]
+        members = ops.one_hot(labels, k, squares)
+        by_weight = [members * weights[:, None] for weights in counted]
+        total = ops.tall_dot(xp.concat(by_weight, axis=1), squares)
+        toward = ops.to_device(units, x)
+        cos = xp.take(ops.to_device(units @ units.T, x), labels, axis=0)
+        along = x @ toward.T
+        along -= cos * ops.pick(along, labels)[:, None]
+        own, squares = xp.take(toward, labels, axis=0), squares * (p / max(p - 1, 1))
+        spread = squares @ (toward**2).T - 2 * cos * ((squares * own) @ toward.T)
+        spread += cos**2 * xp.sum(squares * own * own, axis=1)[:, None]
+        t_squared = ops.ratio(along**2 / (1 - share)[:, None], spread)
+        # A row without noise says nothing.
+        counts = xp.take(ops.to_device(apart, x), labels, axis=0) & (t_squared > 0)
+        few = (total, *Along.sums(ops, t_squared, counts))
+        sums = tuple(map(add, sums, few)) if sums else few
+    return (), sums

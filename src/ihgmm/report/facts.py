@@ -54,7 +54,9 @@ class Facts:
         self.filled = filled_cells(data)
         self.n_zero_rows = int((to_host(data.sqnorms) == 0).sum())
         self.parameters = model.get_params(deep=False)
-        self.gram = Recipe.of(self.parameters.get("recipe", "default")).gram
+        recipe = Recipe.of(self.parameters.get("recipe", "default"))
+        self.gram = recipe.gram
+        self.clip = recipe.clip if self.method == "IhSC" else None
         # How many clusters the data speak for, where the fit asked them.
         self.count: Any = getattr(model, "selection_", None)
         self.is_settled = self.count is None or not self.count.is_doubtful

@@ -310,12 +310,11 @@ def estimator_cases():
         yield from grid(f"ihgmm/{shape}", partial(fit, "IhGMM"), **ways)
         call = partial(fit, "IhGMM", k="auto", max_iter=3)
         yield from grid(f"ihgmm/{shape}/count", call, **ways)
-        ways = {"solver": SOLVERS}
-        yield from grid(f"two/{shape}", partial(fit, "TwoComponentLloyd"), **ways)
-        ways["labels"] = ASSIGNMENTS
+        yield from grid(f"two/{shape}", partial(fit, "TwoComponentLloyd"))
+        ways = {"solver": SOLVERS, "labels": ASSIGNMENTS}
         yield from grid(f"psc/{shape}", partial(fit, "PSC"), **ways)
         call = partial(fit, "SDPKMeans", X=X[:40])
-        yield from grid(f"sdp/{shape}", call, labels=ASSIGNMENTS)
+        yield from grid(f"sdp/{shape}", call, gram=("full", "cosine"))
         start = (X[:k].toarray() if sp.issparse(X) else X[:k]) + 0.1
         uneven = np.random.default_rng(1).exponential(size=len(labels))
         ways = {"init": {"drawn": "k-means++", "given": start}, "n_init": ("auto", 4)}
@@ -331,7 +330,7 @@ def question_cases():
         yield from grid(
             f"select/{shape}", partial(select, X), method=methods, gram=grams
         )
-        yield f"select/{shape}/few", partial(select, X, n_flips=4, max_clusters=2)
+        yield f"select/{shape}/few", partial(select, X, max_clusters=2)
         words = np.array(["ash", "birch", "cedar", "dogwood"])[labels]
         given = {"true": labels, "words": words, "one": 0 * labels}
         given["random"] = rng.permutation(labels)
@@ -412,17 +411,18 @@ def function_cases():
     model["centers"] = rng.standard_normal((3, 10))
     known |= model | {"noise_level": 1.5, "size_ratio": 2.5}
     known["parameters"] = attempt(partial(theory.model_parameters, **model))
-    for name in filter(str.islower, theory.__all__):
-        wanted = inspect.signature(getattr(theory, name)).parameters
-        given = {name: known[name] for name in wanted if name in known}
-        yield f"theory/{name}", partial(getattr(theory, name), **given)
+    for name, function in inspect.getmembers(theory, inspect.isfunction):
+        if function.__module__ == theory.__name__ and not name.startswith("_"):
+            wanted = inspect.signature(function).parameters
+            given = {name: known[name] for name in wanted if name in known}
+            yield f"theory/{name}", partial(function, **given)
 
 
 COMMANDS = {
     "fit": "fit rows.csv -k 3 COLUMNS -o out-labels.csv --save fitted.npz",
     "predict": "predict fitted.npz new.csv -o out-placed.csv",
     "fit-auto": "fit rows.csv -k auto --refine --prepare scale COLUMNS",
-    "fit-iris": "fit iris -k 3 --gram cosine",
+    "fit-iris": "fit iris -k 3",
     "choose-k": "choose-k rows.csv COLUMNS",
     "choose-k-parallel": "choose-k rows.csv --method parallel COLUMNS",
     "no-file": "fit nothing.csv -k 3",

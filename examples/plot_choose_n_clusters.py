@@ -16,6 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ihgmm import make_ihgmm, select_n_clusters
+from ihgmm.plotting import plot_evidence, plot_scree
 
 # %%
 # Five patterns over 200 features, in sizes from 1 to 10; the smallest cluster is small.
@@ -49,12 +50,12 @@ print("mixtures, stability:", stable)
 print("mixtures, all sides:", everything)
 
 figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
-many_features.plot(axes[0])
+plot_scree(many_features, ax=axes[0])
 axes[0].set_title(f"five patterns: {many_features.n_clusters} found")
-nothing.plot(axes[1])
+plot_scree(nothing, ax=axes[1])
 axes[1].set_title(f"pure noise: {nothing.n_clusters} found")
 
-stable.plot_strengths(axes[2])
+plot_evidence(stable, ax=axes[2])
 axes[2].set_title(
     f"four mixtures of two: rank {stable.rank}, {stable.n_clusters} clusters"
 )

@@ -225,7 +225,7 @@ def test_scaled_columns_keep_the_patterns():
     table.to_csv("a.csv", index=False)
     options = ["a.csv", "-k", 3, "--label-column", "kind"]
     for how in ("none", "standardize"):
-        done = invoke("fit", *options, "--gram=hollow", "--prepare", how, "--json")
+        done = invoke("fit", *options, "--paper", "--prepare", how, "--json")
         assert json.loads(done.stdout)["known_labels"]["misplaced"] > 10
     found = document("fit", *options, "--save", "model.npz")  # prepared by itself
     assert found["known_labels"]["misplaced"] == 0

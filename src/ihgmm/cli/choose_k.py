@@ -9,15 +9,16 @@ import numpy as np
 
 from ihgmm import select_n_clusters
 from ihgmm._files import atomic_write
-from ihgmm._text import count_headline, edge_words, evidence_words
 from ihgmm.cli.data import Reading
 from ihgmm.cli.fitting import WHITEN
-from ihgmm.cli.options import DATA, SEED, choice, option, output_option
+from ihgmm.cli.options import DATA, SEED, option, output_option
 from ihgmm.cli.output import check_output
 from ihgmm.cli.screen import AnswerScreen, print_warning
 from ihgmm.cli.spelling import in_shell
+from ihgmm.plotting import plot_evidence, plot_scree
 from ihgmm.statistics.evidence import CountEvidence
-from ihgmm.statistics.selection import COUNT_GRAMS, METHODS, ClusterCount
+from ihgmm.statistics.selection import METHODS, ClusterCount
+from ihgmm.words.counts import count_headline, edge_words, evidence_words
 
 
 def choose_k(
@@ -30,7 +31,6 @@ def choose_k(
         "auto",
         words=METHODS,
     ),
-    gram: str = choice("Similarity of rows", COUNT_GRAMS),
     max_clusters: int = option("The largest number to look for.", 50),
     whiten: str | None = WHITEN,
     random_state: int = SEED,
@@ -53,8 +53,8 @@ def choose_k(
     """
     check_output(plot, "--plot", (".png", ".pdf", ".svg"), [data])
     table = reading.load(data, screen)
-    options: dict[str, Any] = {"method": method, "gram": gram}
-    options |= {
+    options: dict[str, Any] = {
+        "method": method,
         "whiten": whiten,
         "max_clusters": max_clusters,
         "random_state": random_state,
@@ -64,7 +64,7 @@ def choose_k(
         count = select_n_clusters(table.named_data, **options)
     if plot is not None:
         _draw(count, plot)
-    summary = in_shell(count.summary)
+    summary = in_shell(str(count))
     names = ("n_clusters", "rank", "eigenvalues", "edge", "strengths")
     evidence = {name: getattr(count, name) for name in (*names, "method", "gram")}
     evidence["summary"] = summary
@@ -146,10 +146,8 @@ def _draw(count: ClusterCount, path: Path) -> None:
     panels = 2 if count.evidence or count.strengths else 1
     figure = Figure(figsize=(6 if panels == 1 else 10, 4), layout="constrained")
     axes = figure.subplots(1, panels, squeeze=False)[0]
-    count.plot(axes[0])
-    if count.evidence:
-        count.plot_evidence(axes[1])
-    elif count.strengths:
-        count.plot_strengths(axes[1])
+    plot_scree(count, ax=axes[0])
+    if panels == 2:
+        plot_evidence(count, ax=axes[1])
     with atomic_write(path) as file:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)

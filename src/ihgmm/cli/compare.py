@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from ihgmm._text import agreement_words, counted, percent, preference_text
 from ihgmm.cli.declaring import command_line
 from ihgmm.cli.labels import Labels, read_labels
 from ihgmm.cli.options import argument, output_option
@@ -14,6 +13,8 @@ from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.table import quote
 from ihgmm.report import write_comparison
 from ihgmm.report.comparison import Comparison
+from ihgmm.words.comparisons import agreement_words, preference_text
+from ihgmm.words.phrases import counted, percent
 
 
 def compare(

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ihgmm._checks import complete_matrix
-from ihgmm._text import CLUSTER_WORDS, FEATURE_WORDS, caution_text, trust_sentence
 from ihgmm.cli.screen import Screen, print_warning
 from ihgmm.cli.spelling import in_shell
 from ihgmm.cli.tables.table import Table
@@ -19,6 +18,12 @@ from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose_fit
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.typical import typical_ranks
+from ihgmm.words.diagnoses import (
+    CLUSTER_WORDS,
+    FEATURE_WORDS,
+    caution_text,
+    trust_sentence,
+)
 
 
 @dataclass(frozen=True)

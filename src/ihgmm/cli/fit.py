@@ -6,7 +6,6 @@ from pathlib import Path
 
 from sklearn.pipeline import make_pipeline
 
-from ihgmm._text import automatic_count_warnings, counted
 from ihgmm.cli import describing
 from ihgmm.cli import output as out
 from ihgmm.cli.data import Reading
@@ -18,6 +17,7 @@ from ihgmm.cli.screen import Screen
 from ihgmm.cli.spelling import in_shell
 from ihgmm.matrix import to_host
 from ihgmm.storage import save_model
+from ihgmm.words.phrases import counted
 
 
 def fit(
@@ -51,7 +51,7 @@ def fit(
 
       ihgmm fit demo -k auto --refine --json
     """
-    model = fitting.model(reading.missing, saved=save is not None)
+    model = fitting.model(reading.missing)
     out.check_output(output, "-o", out.LABELS_SUFFIXES, [data])
     out.check_output(save, "--save", sources=[data])
     if output is not None and save is not None and output.resolve() == save.resolve():
@@ -81,7 +81,7 @@ def fit(
     remarks = out.write_labels(output, table, labels, found.figures, called)
     comparison = out.compare_labels(table.labels, labels)
     count = getattr(model, "selection_", None)
-    summary = None if count is None else in_shell(count.summary)
+    summary = None if count is None else in_shell(str(count))
     method = type(model).__name__
     call = " ".join(repr(model).split())
     python = table.python and (
@@ -108,10 +108,8 @@ def fit(
     screen.say(f"{table.heading}, {counted(k, 'cluster')} ({method})", "bold")
     screen.notes(table.notes)
     if count is not None:
-        # A warning may have said it.
-        warned = automatic_count_warnings(count, hidden_from=None)
-        if not any(count.summary in text for text in warned):
-            screen.say(in_shell(count.summary))
+        if count.n_clusters > 1 and (count.is_known or count.is_capped):
+            screen.say(summary)  # of any other count, a warning has said it
         if count.is_doubtful:
             options = {"whiten": fitting.whiten, "seed": fitting.random_state or None}
             look = command_line("choose-k", data, reading, **options)

@@ -27,11 +27,6 @@ def option(
     )
 
 
-def choice(text: str, words: tuple[str, ...], default: str | None = None) -> Any:
-    """Return an option that takes one of these words, by default the first."""
-    return option(f"{text}: {', '.join(words)}.", default or words[0], words=words)
-
-
 def argument(
     metavar: str, text: str, words: Iterable[str] = (), default: Any = ...
 ) -> Any:

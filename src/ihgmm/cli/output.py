@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from ihgmm._files import atomic_write, regular_target
-from ihgmm._text import counted
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Table, quote
 from ihgmm.matrix.delimited import DELIMITERS
 from ihgmm.matrix.files import explain_lack
 from ihgmm.metrics import misclassification_loss
+from ihgmm.words.phrases import counted
 
 LABELS_SUFFIXES = (*DELIMITERS, ".xlsx")
 

@@ -12,7 +12,6 @@ from sklearn.pipeline import Pipeline
 
 from ihgmm import SphericalKMeans
 from ihgmm._checks import complete_matrix
-from ihgmm._text import counted
 from ihgmm.cli import output as out
 from ihgmm.cli.data import RowReading
 from ihgmm.cli.describing import (
@@ -34,6 +33,7 @@ from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.statistics.typical import typical_ranks
 from ihgmm.storage import load_saved
+from ihgmm.words.phrases import counted
 
 
 def predict(

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Literal,
-    NamedTuple,
-    Self,
-    TypeVar,
-    cast,
-)
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import (
@@ -38,6 +28,7 @@ from ihgmm._checks import (
     warn_missing,
     warn_zero_rows,
 )
+from ihgmm._display import made
 from ihgmm._parameters import (
     check_choice,
     check_count,
@@ -72,9 +63,6 @@ from ihgmm.numerics.whitening import NOISES
 from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.outliers import OutlierRule, find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
-
-if TYPE_CHECKING:
-    from ihgmm.report import Page
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -138,7 +126,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
             self._fit(check_matrix(X, self, in_memory=True))
         return self
 
-    def report(self, X: Any, path: Any = None, **options: Any) -> Path | Page:
+    def report(self, X: Any, path: Any = None, **options: Any) -> Any:
         """Write the clustering as one page of HTML that opens in any browser.
 
         Parameters
@@ -158,9 +146,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         Path or Page
             The file, or the page where no path is given.
         """
-        from ihgmm.report import write_report  # a look upwards, when it is asked for
-
-        return write_report(self, X, path, **options)
+        return made("report", self, X, path, **options)
 
     def _check_parameters(self) -> None:
         for name, value in self.get_params(deep=False).items():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm._checks import check_matrix, turned_rows
-from ihgmm._html import features_html
+from ihgmm._display import Result
 from ihgmm._parameters import check_count
 from ihgmm.matrix import Filled, Matrix, namespace, to_host
 from ihgmm.matrix.tall import number, row_lengths, unit_rows
@@ -17,7 +17,7 @@ from ihgmm.statistics.model import check_model
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TellingFeatures:
+class TellingFeatures(Result):
     """The features in which each centre differs most from the others.
 
     Attributes
@@ -40,9 +40,6 @@ class TellingFeatures:
     features: np.ndarray
     scores: np.ndarray
     contrasts: np.ndarray
-
-    def _repr_html_(self) -> str:
-        return features_html(self)
 
     def __repr__(self) -> str:
         k, p = self.contrasts.shape
@@ -170,7 +167,7 @@ def _at_same_size(centers: np.ndarray, means: np.ndarray) -> np.ndarray:
 def _means(data: Matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:
     """Return the mean of observed cells by cluster and feature; NaN without any."""
     codes = np.where(labels < 0, n_clusters, labels)  # outliers come last
-    members = indicators(data.to_device(codes), n_clusters + 1)
+    members = indicators(data.ops, data.to_device(codes), n_clusters + 1)
     lacks = np.isnan(number(namespace(data.sqnorms).sum(data.sqnorms)))
     known = Filled(data, "filled") if lacks else data
     sums = to_host(known.adjoint(members)).astype(np.float64).T

@@ -19,9 +19,8 @@ from ihgmm._checks import (
     labelled_rows,
     warn_zero_rows,
 )
-from ihgmm._html import diagnosis_html
+from ihgmm._display import Result
 from ihgmm._parameters import check_choice, check_clip, generator
-from ihgmm._text import caution_text, diagnosis_summary
 from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
 from ihgmm.matrix.tall import (
     Groups,
@@ -109,8 +108,8 @@ class CautionKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Caution:
-    """A reason to look twice, with the figures behind it.
+class Caution(Result):
+    """A reason to look twice, with the figures behind it. ``print`` it for a sentence.
 
     Examples
     --------
@@ -127,7 +126,7 @@ class Caution:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Diagnosis:
+class Diagnosis(Result):
     """What the data say about labels. ``print`` it for a summary in words.
 
     Attributes
@@ -243,19 +242,6 @@ class Diagnosis:
             return Edge.NONE
         return _edge(self.eigenvalue_gap)
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What to look at, in words."""
-        return tuple(map(caution_text, self.cautions))
-
-    @property
-    def summary(self) -> str:
-        """The verdict, each figure with its meaning, and the warnings."""
-        return diagnosis_summary(self)
-
-    def _repr_html_(self) -> str:
-        return diagnosis_html(self)
-
     def __repr__(self) -> str:
         return (
             f"Diagnosis({self.verdict!r}, n_clusters={self.n_clusters}, "
@@ -263,9 +249,6 @@ class Diagnosis:
             f"eigenvalue_gap={self.eigenvalue_gap:.3g}, "
             f"separation_ratio={self.separation_ratio:.3g})"
         )
-
-    def __str__(self) -> str:
-        return self.summary
 
 
 def diagnose(
@@ -311,7 +294,7 @@ def diagnose(
     Returns
     -------
     Diagnosis
-        Figures, a verdict and warnings; ``print`` shows them in words.
+        Figures, a verdict and cautions; ``print`` shows them in words.
 
     Notes
     -----

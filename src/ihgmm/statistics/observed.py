@@ -61,7 +61,7 @@ def fit_observed(fitted: Parameters, X: Matrix, rows: Groups) -> Observed:
     own = shares / rows.spread(np.maximum(coverage, Small.LOAD))
     # As in complete data: a row has no part in the centre that it is compared with,
     # and the noise in a centre does not count as length.
-    kept = np.maximum(1.0 - rows.sums((shares * scales) ** 2), Small.ONE_ROW)
+    kept = np.maximum(1.0 - rows.sums((shares * scales) ** 2), Small.EXACT)
     noisy = rows.sums(own * shares * sqnorms)
     free = np.clip(HOST.ratio((squares - noisy) / kept, squares), 0.0, 1.0)
     length = (rows.spread(squares) - hidden) * rows.spread(free)

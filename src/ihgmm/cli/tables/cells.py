@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._text import counted
 from ihgmm.cli.tables.columns import left_out_note
 from ihgmm.cli.tables.table import Request, Table, quote
 from ihgmm.matrix.delimited import place_names
+from ihgmm.words.phrases import counted
 
 
 @dataclass(frozen=True)

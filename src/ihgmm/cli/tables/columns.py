@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._text import counted
 from ihgmm.cli.tables.table import Note, Request, Table, quote, quote_all
 from ihgmm.matrix.delimited import MISSING, NumberStyle, number_style, unique_names
+from ihgmm.words.phrases import counted
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ihgmm._text import counted, listed, percent
 from ihgmm.cli.tables.cells import Cells
 from ihgmm.cli.tables.table import Note, Request, Table, quote
+from ihgmm.words.phrases import counted, listed, percent
 
 HANDLING = ("auto", "fit", "zero", "drop", "error")
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ihgmm._text import counted
 from ihgmm.cli.tables.columns import Origin, choose_columns
 from ihgmm.cli.tables.table import Note, Request, Table, quote
+from ihgmm.words.phrases import counted
 
 # A sum has at least so many parts. One of two may be a quantity of its own: sales are
 # costs and profit.

@@ -16,6 +16,7 @@ from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.gram import row_factors
 from ihgmm.numerics.labels import LinearRule
+from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.policy import Default, Refitting, Small
 

@@ -37,11 +37,7 @@ from threadpoolctl import threadpool_limits
 import ihgmm
 from ihgmm import anndata, metrics, storage
 from ihgmm.paper import theory
-
-try:
-    from ihgmm.estimation import telling_features
-except ImportError:
-    from ihgmm.statistics.contrasts import telling_features
+from ihgmm.statistics.contrasts import telling_features
 
 # How things are called: what the package renames changes in this part only.
 

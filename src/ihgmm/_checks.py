@@ -14,16 +14,16 @@ from ihgmm._warnings import warn
 from ihgmm.matrix import (
     Filled,
     Matrix,
+    Ops,
     Scaled,
     Tall,
     as_matrix,
-    namespace,
     only,
     recognize,
     to_host,
 )
 from ihgmm.matrix.kinds import NA_OF_R
-from ihgmm.matrix.tall import Groups, few_rows, number, sorted_integers
+from ihgmm.matrix.ops import sorted_integers
 from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.whitening import looks_like_counts
 
@@ -55,10 +55,10 @@ def check_matrix(
     # A row with a smaller square than this could not be divided by it.
     least = max(float(info.tiny), float(np.sqrt(np.finfo(np.float64).tiny)))
     known = matrix
-    total = _total(matrix.sqnorms, least)
+    total = _total(matrix, least)
     if missing == "fit" and np.isnan(total):
         known = Filled(matrix, "filled")
-        total = _total(known.sqnorms, least)
+        total = _total(known, least)
     if np.sqrt(float(info.tiny)) < total < np.sqrt(float(info.max)) * 1e12:
         return matrix
     _check_finite(known, estimator, matrix.names, can_fill=missing is not None)
@@ -77,7 +77,7 @@ def check_matrix(
     matrix = matrix.rescaled(factor)
     known = matrix if whole else Filled(matrix, "filled")
     faint = (known.sqnorms > 0) & (known.sqnorms < least)
-    count = int(number(namespace(faint).count_nonzero(faint)))
+    count = int(matrix.ops.number(matrix.ops.xp.count_nonzero(faint)))
     if count == 0:
         return matrix
     warn(
@@ -103,11 +103,12 @@ def _check_size(peak: float, centers: Any, info: Any) -> None:
         )
 
 
-def _total(sqnorms: Tall, least: float) -> float:
+def _total(X: Matrix, least: float) -> float:
     """Return the sum of squared norms; infinity if some are positive and too small."""
-    xp = namespace(sqnorms)
+    xp, sqnorms = X.ops.xp, X.sqnorms
     faint = (sqnorms > 0) & (sqnorms < least)
-    return number(xp.sum(xp.where(faint, xp.full_like(sqnorms, np.inf), sqnorms)))
+    known = xp.where(faint, xp.full_like(sqnorms, np.inf), sqnorms)
+    return X.ops.number(xp.sum(known))
 
 
 def complete_matrix(
@@ -295,9 +296,9 @@ def check_row_count(n_samples: int, n_clusters: int) -> None:
         )
 
 
-def check_live_rows(sqnorms: Tall, n_clusters: int) -> None:
+def check_live_rows(X: Matrix, n_clusters: int) -> None:
     """Raise when fewer rows than clusters are not zero."""
-    live = int(number(namespace(sqnorms).count_nonzero(sqnorms)))
+    live = int(X.ops.number(X.ops.xp.count_nonzero(X.sqnorms)))
     if live < n_clusters:
         raise ValueError(
             f"n_clusters={n_clusters} is more than the {live} rows of X that are not "
@@ -414,7 +415,7 @@ def labelled_rows(labels: Any, X: Matrix) -> LabelledRows:
     if not strange.any():
         return LabelledRows(classes, codes, None)
     at = int(np.flatnonzero(strange)[0])
-    above = namespace(codes).astype(codes > at, codes.dtype)
+    above = X.ops.xp.astype(codes > at, codes.dtype)
     return LabelledRows(classes[~strange], codes - above, codes == at)
 
 
@@ -501,7 +502,7 @@ def warn_missing(X: Matrix, names: Any = None) -> int:
 
     Data whose norms are finite lack nothing.
     """
-    if not np.isnan(number(namespace(X.sqnorms).sum(X.sqnorms))):
+    if not np.isnan(X.ops.number(X.ops.xp.sum(X.sqnorms))):
         return 0
     n, p = X.shape
     counts = [*X.map(_missing_cells)]
@@ -524,13 +525,14 @@ def _missing_cells(block: Matrix) -> tuple[np.ndarray, int]:
     return missing.column_sqnorms(), int(np.count_nonzero(per_row == block.shape[1]))
 
 
-def warn_zero_rows(sqnorms: Tall, unobserved: int = 0) -> None:
+def warn_zero_rows(X: Matrix, unobserved: int = 0) -> None:
     """Warn once when some rows are zero; raise when all are.
 
     So many of them are zero because no cell of theirs is observed.
     """
-    zero = int(number(namespace(sqnorms).count_nonzero(sqnorms == 0)))
-    if zero == sqnorms.shape[0]:
+    n, ops = X.shape[0], X.ops
+    zero = int(ops.number(ops.xp.count_nonzero(X.sqnorms == 0)))
+    if zero == n:
         raise ValueError(
             f"All {zero} rows of X are zero: they show no pattern to cluster by. Check "
             "how X was read or preprocessed."
@@ -538,16 +540,16 @@ def warn_zero_rows(sqnorms: Tall, unobserved: int = 0) -> None:
     why = f", {unobserved} of them without an observed cell" if unobserved else ""
     if zero:
         warn(
-            f"{zero} of {sqnorms.shape[0]} rows are zero{why}. They show no pattern; "
+            f"{zero} of {n} rows are zero{why}. They show no pattern; "
             "they get a zero embedding and the label of the largest cluster, 0. Drop "
             "them beforehand if they should not be labelled.",
             DataConversionWarning,
         )
 
 
-def warn_empty_clusters(labels: Tall, n_clusters: int) -> None:
+def warn_empty_clusters(ops: Ops, labels: Tall, n_clusters: int) -> None:
     """Warn when some clusters ended without rows."""
-    used = int(np.count_nonzero(Groups.of(labels, n_clusters).sizes))
+    used = int(np.count_nonzero(ops.groups(labels, n_clusters).sizes))
     if used < n_clusters:
         warn(
             f"{n_clusters - used} of n_clusters={n_clusters} clusters ended without "
@@ -573,7 +575,7 @@ def identical_rows(X: Matrix, n_clusters: int) -> np.ndarray | None:
     Rows of different norm differ, so for ordinary data a glance at the norms of a few
     rows answers None. Otherwise the distinct rows are counted, with a warning.
     """
-    few = few_rows(X.sqnorms, slice(0, min(100 * n_clusters, X.shape[0])))
+    few = X.ops.few_rows(X.sqnorms, slice(0, min(100 * n_clusters, X.shape[0])))
     if len(np.unique(to_host(few))) >= n_clusters:
         return None
     if len(np.unique(to_host(X.sqnorms))) >= n_clusters:

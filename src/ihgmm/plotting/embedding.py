@@ -9,8 +9,7 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from ihgmm._checks import check_labels, complete_matrix
-from ihgmm.matrix import to_host
-from ihgmm.matrix.tall import unit_rows
+from ihgmm.matrix import HOST, to_host
 from ihgmm.plotting._axes import font_size, given_or_new, ink, quiet
 from ihgmm.plotting._clusters import Clusters, clusters_of, fitted, rows_in_clusters
 from ihgmm.plotting._colors import NEUTRAL, color, marker
@@ -149,8 +148,8 @@ def _rows_of(model: Any, X: Any, picture: str) -> tuple[np.ndarray, Clusters]:
         data = complete_matrix(X, model)
         check_labels("labels", clusters.codes, data.shape[0])
         # At unit length, products with the centres are what cosines are.
-        products = to_host(data @ unit_rows(centers.astype(np.float64)).T)
-        return unit_rows(products.astype(np.float64)), clusters
+        products = to_host(data @ HOST.unit_rows(centers.astype(np.float64)).T)
+        return HOST.unit_rows(products.astype(np.float64)), clusters
     if hasattr(model, "labels_") and not hasattr(model, "embedding_"):
         raise TypeError(
             f"{type(model).__name__} has no embedding_; give the data as well, "

@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from ihgmm._checks import check_labels, check_matrix, complete_matrix
 from ihgmm.matrix import Matrix, only, to_host
-from ihgmm.matrix.tall import row_lengths, unit_rows
+from ihgmm.matrix.ops import HOST, row_lengths
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.plotting._clusters import Clusters, names_of, text_of
 from ihgmm.plotting._view import circle_view
@@ -207,7 +207,7 @@ def _cluster_names(given: Any, k: int) -> list[str]:
 def _cosines(data: Matrix, centers: np.ndarray) -> np.ndarray:
     """Return the cosine of each row with each centre; 0 for a zero row."""
     norms = np.sqrt(to_host(data.sqnorms))
-    products = to_host(data @ unit_rows(centers).T).astype(np.float64)
+    products = to_host(data @ HOST.unit_rows(centers).T).astype(np.float64)
     return np.asarray(products / np.where(norms > 0, norms, 1.0)[:, None])
 
 

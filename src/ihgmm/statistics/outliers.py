@@ -277,7 +277,7 @@ def _measure(
     labels = ops.to_host(ops.xp.argmax(along, axis=1))
     along = ops.to_host(ops.xp.max(along, axis=1)).astype(np.float64)
     sqnorms = ops.to_host(sqnorms) * (unit / embedding.unit) ** 2
-    factors = row_factors(sqnorms, embedding.longest)
+    factors = row_factors(HOST, sqnorms, embedding.longest)
     along = HOST.ratio(along, factors)
     # No row fits its centre better than that; else nothing could be compared with rows
     # that are free of noise.

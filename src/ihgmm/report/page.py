@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from ihgmm._files import atomic_write, regular_target
+from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters, names_of
-from ihgmm.plotting._colors import DARK, LIGHT
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed
 from ihgmm.report.comparison import Comparison
 from ihgmm.report.facts import Facts, cross_table, shorten

@@ -320,6 +320,8 @@ def _template(name: str) -> Any:
 def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     """Return what fills the slots of the report."""
     sizes, axis = facts.clusters.sizes, ScaleAxis(facts.scales)
+    eigenvalues = (facts.count or facts.diagnosis).eigenvalues
+    edge = None if facts.count is None else facts.count.edge
     known = facts.known
     return {
         "data": inline_json(_payload(facts, kept)),
@@ -330,8 +332,8 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "axis": axis,
         "clusters": [_cluster(facts, axis, rows) for rows in facts.clusters.rows()],
         "cards": [(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],
-        "chart": scree_chart(facts.scree, facts.n_clusters),
-        "eigenvalues": ", ".join(f"{value:.3g}" for value in facts.scree.values[:60]),
+        "chart": scree_chart(eigenvalues, facts.n_clusters, edge),
+        "eigenvalues": ", ".join(f"{value:.3g}" for value in eigenvalues[:60]),
         "known": None if known is None else cross_table(facts.clusters, known),
         "doubt": None if facts.is_settled else count_headline(facts.count),
         "call": _call(facts.method, facts.parameters),

@@ -37,11 +37,7 @@ from threadpoolctl import threadpool_limits
 import ihgmm
 from ihgmm import anndata, metrics, storage
 from ihgmm.paper import theory
-
-try:
-    from ihgmm.estimation import telling_features
-except ImportError:
-    from ihgmm.statistics.contrasts import telling_features
+from ihgmm.statistics.contrasts import telling_features
 
 # How things are called: what the package renames changes in this part only.
 
@@ -325,7 +321,7 @@ def question_cases():
         yield from grid(
             f"select/{shape}", partial(select, X), method=methods, gram=grams
         )
-        yield f"select/{shape}/few", partial(select, X, n_flips=4, max_clusters=2)
+        yield f"select/{shape}/few", partial(select, X, max_clusters=2)
         words = np.array(["ash", "birch", "cedar", "dogwood"])[labels]
         given = {"true": labels, "words": words, "one": 0 * labels}
         given["random"] = rng.permutation(labels)
@@ -406,10 +402,11 @@ def function_cases():
     model["centers"] = rng.standard_normal((3, 10))
     known |= model | {"noise_level": 1.5, "size_ratio": 2.5}
     known["parameters"] = attempt(partial(theory.model_parameters, **model))
-    for name in filter(str.islower, theory.__all__):
-        wanted = inspect.signature(getattr(theory, name)).parameters
-        given = {name: known[name] for name in wanted if name in known}
-        yield f"theory/{name}", partial(getattr(theory, name), **given)
+    for name, function in inspect.getmembers(theory, inspect.isfunction):
+        if function.__module__ == theory.__name__ and not name.startswith("_"):
+            wanted = inspect.signature(function).parameters
+            given = {name: known[name] for name in wanted if name in known}
+            yield f"theory/{name}", partial(function, **given)
 
 
 COMMANDS = {

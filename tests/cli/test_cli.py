@@ -20,8 +20,8 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-import ihgmm.cli
 from ihgmm import IhGMM, IhSC, SphericalKMeans, select_n_clusters
+from ihgmm.cli.commands import app
 from ihgmm.metrics import misclassification_loss
 from ihgmm.storage import save_model
 
@@ -389,7 +389,7 @@ def test_completion():
     # What a shell asks for after: ihgmm fit w<TAB>
     asked = {"COMP_WORDS": "ihgmm fit w", "COMP_CWORD": "2"}
     asked["_IHGMM_COMPLETE"] = "complete_bash"
-    done = CliRunner().invoke(ihgmm.cli.app, [], prog_name="ihgmm", env=asked)
+    done = CliRunner().invoke(app, [], prog_name="ihgmm", env=asked)
     assert done.stdout.split() == ["wine"]
 
 

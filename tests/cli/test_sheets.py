@@ -12,7 +12,7 @@ import pytest
 from command_line import document, fail, good, invoke, read
 
 from ihgmm import IhSC
-from ihgmm.cli.labels import read_labels
+from ihgmm.cli.files import read_labels
 from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.table import Request
 from ihgmm.cli.tables.totals import total_columns, total_row

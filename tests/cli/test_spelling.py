@@ -8,7 +8,7 @@ import pytest
 from command_line import fail, invoke
 from test_layers import SOURCE
 
-from ihgmm.cli.spelling import FLAGS, OPTIONS, in_shell
+from ihgmm.cli.screen import FLAGS, OPTIONS, in_shell
 
 
 def messages():

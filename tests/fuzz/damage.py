@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, make_ihgmm, open_data
-from ihgmm.cli import app
+from ihgmm.cli.commands import app
 from ihgmm.cli.tables.reading import READERS
 from ihgmm.storage import StorageError, load_model, save_model
 

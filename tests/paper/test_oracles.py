@@ -45,7 +45,7 @@ def test_those_who_know_more_err_less():
     names = ("centre oracle", "label oracle", "IhSC, refined", "IhGMM", "IhSC")
     errors = dict.fromkeys(names, 0)
     options = {"scale_ratio": 5.0, "separation_constant": 0.3, "return_params": True}
-    for seed in range(8):
+    for seed in range(3):
         sample = make_ihgmm(
             150, 400, 3, noise_levels=(1 / 3, 3.0), random_state=seed, **options
         )

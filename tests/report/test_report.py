@@ -29,7 +29,7 @@ from ihgmm import (
     diagnose,
     make_ihgmm,
 )
-from ihgmm.cli import app
+from ihgmm.cli.commands import app
 from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_loss
 from ihgmm.plotting import plot_sizes

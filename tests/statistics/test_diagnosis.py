@@ -19,7 +19,7 @@ from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.gram import GRAMS, GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
-from ihgmm.paper.theory.comparison import ihsc_threshold
+from ihgmm.paper.theory import ihsc_threshold
 from ihgmm.statistics.diagnosis import Caution, CautionKind, Verdict, diagnose_fit
 from ihgmm.statistics.refits import refit_halves
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from ihgmm.cli.declaring import command_line
-from ihgmm.cli.labels import Labels, read_labels
+from ihgmm.cli.commands import command_line
+from ihgmm.cli.files import Labels, check_output, read_labels, real_file
 from ihgmm.cli.options import argument, output_option
-from ihgmm.cli.output import check_output, real_file
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.table import quote
 from ihgmm.report import write_comparison

@@ -11,8 +11,8 @@ from typing import Any
 import typer
 
 from ihgmm._files import atomic_write
-from ihgmm.cli.options import DATA_HOME, argument, option
-from ihgmm.cli.output import write_csv
+from ihgmm.cli.files import write_csv
+from ihgmm.cli.options import argument, option
 from ihgmm.cli.screen import Screen, clean
 from ihgmm.paper.figures import draw_study
 from ihgmm.paper.runner import Result, Summary, run_study, summarize
@@ -38,7 +38,7 @@ class Extent:
     quick: bool = option(
         "A few repetitions, without the largest samples.", False, "--quick"
     )
-    data_home: Path | None = DATA_HOME
+    data_home: Path | None = option("Folder with the downloaded data sets.")
 
 
 def reproduce(

@@ -231,7 +231,12 @@ def make_ihgmm(
         if separation is None:
             separation = default_separation(n, p, k, separation_constant)
         separation = check_number("separation", separation, above=0)
-        theta = separation / np.sqrt(2) * _orthonormal_rows(k, p, rng)
+        if p < k:
+            raise ValueError(
+                f"n_features={p} is less than n_clusters={k}: no orthogonal centres "
+                "exist. Raise n_features or give centers."
+            )
+        theta = separation / np.sqrt(2) * np.linalg.qr(rng.standard_normal((p, k)))[0].T
     else:
         (theta,) = check_model(centers=np.atleast_2d(centers))
         k, p = theta.shape
@@ -316,16 +321,6 @@ def _check_row_numbers(names: np.ndarray, n_clusters: int) -> None:
             f"No label is {empty}; leave out centers without rows and number the "
             "others afresh."
         )
-
-
-def _orthonormal_rows(k: int, p: int, rng: np.random.Generator) -> np.ndarray:
-    if p < k:
-        raise ValueError(
-            f"n_features={p} is less than n_clusters={k}: no orthogonal centres exist. "
-            "Raise n_features or give centers."
-        )
-    Q, _ = np.linalg.qr(rng.standard_normal((p, k)))
-    return Q.T
 
 
 def _labels(n: int, k: int, balance: float, rng: np.random.Generator) -> np.ndarray:

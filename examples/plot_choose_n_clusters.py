@@ -6,11 +6,7 @@ Random signs on the entries of the data destroy a pattern that rows share and le
 noise as it was. Eigenvalues that stand out from such copies count the patterns. When
 patterns are mixtures of each other there are more clusters than that, and stability
 finds them.
-
-Run ``python examples/plot_choose_n_clusters.py picture.png`` to save the picture.
 """
-
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -62,7 +58,4 @@ axes[2].set_title(
 for ax in axes:
     ax.spines[["top", "right"]].set_visible(False)
 
-if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
-    figure.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+plt.show()

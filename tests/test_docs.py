@@ -209,16 +209,13 @@ def test_reference_lists_every_public_package():
     assert packages - named <= {"cli", "estimators"}
 
 
-def test_scripts_import_what_there_is():
-    # Benchmarks take hours and are run by hand: what was renamed is found here.
-    lacking = []
-    for script in (*ROOT.glob("benchmarks/*.py"), *ROOT.glob("examples/*.py")):
+@pytest.mark.parametrize("folder", ["benchmarks", "examples"])
+def test_scripts_import_what_there_is(folder):
+    # Benchmarks take hours and are run by hand: names that have changed show here.
+    for script in (ROOT / folder).glob("*.py"):
         for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and "ihgmm" in (node.module or ""):
-                home = importlib.import_module(node.module)
-                names = [alias.name for alias in node.names]
-                lacking += [(script.name, n) for n in names if not hasattr(home, n)]
-    assert not lacking
+                exec(ast.unparse(node), {})
 
 
 def test_pictures_of_how_it_works_are_those_that_are_drawn(tmp_path):

@@ -14,6 +14,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "ihgmm"
 LAYERS = [
     {"_display", "_files", "_parameters", "_progress", "_warnings", "policy"},
     {"matrix"},
+    {"_values"},
     {"numerics"},
     {"_checks", "statistics", "metrics", "datasets"},
     {"estimators"},

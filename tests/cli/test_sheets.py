@@ -130,7 +130,7 @@ def test_names_in_a_damaged_model():
                     header = json.loads(content) | {"cluster_names": names}
                     content = json.dumps(header)
                 new.writestr(member, content)
-        with pytest.raises(StorageError, match=r"n\.npz: cluster_names is"):
+        with pytest.raises(StorageError, match=r"n\.npz: cluster_names"):
             load_saved("n.npz")
 
 

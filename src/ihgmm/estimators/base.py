@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import (
@@ -43,6 +43,7 @@ from ihgmm._parameters import (
     generator,
 )
 from ihgmm._progress import Steps, showing_passes
+from ihgmm._values import OPTIONAL, Count, Domain
 from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, only, to_host
 from ihgmm.matrix.tall import (
     by_block,
@@ -61,8 +62,8 @@ from ihgmm.numerics.eigen import ORDERS, SOLVERS
 from ihgmm.numerics.embedding import SPACES
 from ihgmm.numerics.gram import GRAMS, GramKind
 from ihgmm.numerics.labels import ASSIGNMENTS
-from ihgmm.numerics.missing import MISSING, Missing, learn_filler
-from ihgmm.numerics.whitening import NOISES
+from ihgmm.numerics.missing import MISSING, Filler, Missing, learn_filler
+from ihgmm.numerics.whitening import NOISES, Whitener
 from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.outliers import OutlierRule, find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
@@ -112,10 +113,11 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "verbose": check_verbose,
     }
     missing: Missing | None = None  # of estimators that have no such parameter
-    labels_: np.ndarray
-    cluster_centers_: np.ndarray
-    n_iter_: int
-    preparation_: tuple[Callable[[Matrix], Matrix], ...] = ()
+    # Types of fitted attributes say what files may hold.
+    labels_: Annotated[np.ndarray, Domain("n", least=-1, below="k")]
+    cluster_centers_: Annotated[np.ndarray, Domain("kp")]
+    n_iter_: Count
+    preparation_: tuple[Filler | Whitener, ...] = ()
     _fit: Callable[..., None]  # sets the attributes
 
     def __sklearn_tags__(self) -> Tags:
@@ -213,13 +215,13 @@ class InSteps(CallbackSupportMixin, Clusterer):
     gram: GramKind
     verbose: bool | int
     random_state: Any
-    n_clusters_: int
-    selection_: ClusterCount
-    scales_: np.ndarray
+    n_clusters_: Count
+    selection_: Annotated[ClusterCount, OPTIONAL]
+    scales_: Annotated[np.ndarray, Domain("n", unknown=True)]
     outliers: float | Literal["auto"] | None
-    outlier_rule_: OutlierRule
-    outlier_scores_: np.ndarray
-    outlier_threshold_: float
+    outlier_rule_: Annotated[OutlierRule, OPTIONAL]
+    outlier_scores_: Annotated[np.ndarray, Domain("n", most=np.inf), OPTIONAL]
+    outlier_threshold_: Annotated[float, Domain(most=np.inf), OPTIONAL]
 
     @property
     def sizes_(self) -> np.ndarray:
@@ -407,7 +409,7 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         """Return the estimator without what the fit knows of its own rows."""
         light = clone(self)
         for name in self._placing:
-            if hasattr(self, name):  # models of old files know less
+            if hasattr(self, name):
                 setattr(light, name, getattr(self, name))
         return light
 

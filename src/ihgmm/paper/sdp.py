@@ -216,9 +216,7 @@ class SDPKMeans(DistanceClusterer):
 
 def _unit_rows(X: Matrix) -> Matrix:
     """Return rows of unit norm, whatever unit the data are kept in."""
-    rows = Scaled(X, rows=row_factors(X.sqnorms, 0.0))
-    rows.unit = 1.0
-    return rows
+    return Scaled(X, rows=row_factors(X.sqnorms, 0.0), unit=1.0)
 
 
 def _solve(

@@ -33,11 +33,8 @@ from ihgmm.statistics.model import (
     NOISE_DISTRIBUTIONS,
     check_model,
     default_separation,
-    log_size,
     smallest_distance,
 )
-from ihgmm.statistics.model import CorollaryConditions as CorollaryConditions
-from ihgmm.statistics.model import corollary_conditions as corollary_conditions
 
 
 def separation(centers: Any) -> float:
@@ -289,6 +286,16 @@ def incoherence(labels: Any, scales: Any, centers: Any) -> Incoherence:
     )
 
 
+def _log_size(n: int, p: int) -> float:
+    """Return ``log(max(n, p))``, which conditions divide by; raise where it is 0."""
+    if max(n, p) < 2:
+        raise ValueError(
+            "n_samples=1 and n_features=1 leave log(max(n, p)) = 0 in the conditions; "
+            "give at least 2 of one."
+        )
+    return float(np.log(max(n, p)))
+
+
 @dataclass(frozen=True)
 class ModelParameters:
     """All numbers that the theorem depends on.
@@ -326,7 +333,7 @@ class ModelParameters:
     @property
     def log_size(self) -> float:
         """The logarithm of d, the larger of n and p."""
-        return log_size(self.n_samples, self.n_features)
+        return _log_size(self.n_samples, self.n_features)
 
 
 def model_parameters(
@@ -353,7 +360,7 @@ def model_parameters(
     model = check_model(labels=labels, scales=scales, centers=centers)
     code, omega, theta = model
     eta = check_number("noise_bound", noise_bound, above=0)
-    log_size(len(code), theta.shape[1])  # raises where it is 0
+    _log_size(len(code), theta.shape[1])  # raises where it is 0
     mu = incoherence(*model)
     return ModelParameters(
         n_samples=len(code),
@@ -642,6 +649,54 @@ def perturbation_conditions(parameters: ModelParameters) -> PerturbationConditio
         signal_aspect=float(strength / (kappa * (n * p) ** 0.25 * np.sqrt(log))),
         signal_floor=float(strength / (kappa**3 * np.sqrt(n * log))),
         clusters=n / (q.sample_incoherence * kappa**4 * k),
+    )
+
+
+@dataclass(frozen=True)
+class CorollaryConditions(_Ratios):
+    """Left side over right side of each condition of Corollary 1.
+
+    Examples
+    --------
+    >>> conditions = corollary_conditions(500, 200, 4, separation=20.0)
+    >>> round(conditions.separation, 1)
+    4.0
+    """
+
+    product: float  #: The condition on ``n * p``.
+    features: float  #: The condition on p.
+    samples: float  #: The condition on n.
+    separation: float  #: The condition on Delta.
+
+
+def corollary_conditions(
+    n_samples: int, n_features: int, n_clusters: int, separation: float
+) -> CorollaryConditions:
+    """Return how far the conditions of Corollary 1 are met (cond:cor, cond:delta).
+
+    Parameters
+    ----------
+    n_samples, n_features, n_clusters : int
+        Size of the sample; at least 2 samples or 2 features.
+    separation : float
+        Smallest distance between two centres, in units of the noise.
+
+    Examples
+    --------
+    >>> ratios = corollary_conditions(2500, 200, 4, 16.78)
+    >>> round(ratios.separation, 2), round(ratios.features, 2)
+    (3.0, 0.82)
+    """
+    n = check_count("n_samples", n_samples)
+    p = check_count("n_features", n_features)
+    k = check_count("n_clusters", n_clusters)
+    delta = check_number("separation", separation, least=0)
+    log = _log_size(n, p)
+    return CorollaryConditions(
+        product=n * p / (k**2 * log**4),
+        features=p / (k * log**2),
+        samples=n / k,
+        separation=delta / default_separation(n, p, k, 1.0),
     )
 
 

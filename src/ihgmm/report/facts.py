@@ -15,11 +15,10 @@ from ihgmm.matrix import HOST, Matrix, only, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.plotting._clusters import Clusters, names_of, text_of
 from ihgmm.plotting._view import circle_view
-from ihgmm.statistics.contrasts import set_apart
+from ihgmm.statistics.contrasts import set_apart, typical_ranks
 from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.statistics.estimation import Estimates, estimate_parameters
 from ihgmm.statistics.observed import filled_cells
-from ihgmm.statistics.typical import typical_ranks
 from ihgmm.words.diagnoses import caution_text
 
 

@@ -61,12 +61,12 @@ def refit_halves(
     if len(drawn) - len(drawn) // n_folds - 1 <= k:
         return None
     total, agreement = np.zeros((len(drawn), k)), []
-    judges, redrawn = [], np.zeros(len(drawn))
+    judges, redrawn, gaps = [], np.zeros(len(drawn)), data.gaps
     position = np.full(len(drawn), np.inf)
     # Of few rows, for which threads would only wait for each other.
     with ignored(ConvergenceWarning), one_thread():
         for split in range(n_splits):
-            other = _redrawn(data, split, drawn)
+            other = None if gaps is None else gaps.redraw(split, drawn)
             folds = np.array_split(rng.permutation(len(drawn)), n_folds)
             best = []
             for unseen in folds:
@@ -101,8 +101,8 @@ def refit_halves(
         support = where(at, support, where(live, ops.widen(theirs), nothing))
         disputed = where(at, disputed, unlike & live)
         position = where(at, position, where(live, ops.widen(there), nothing))
-        whole = _redrawn(data, n_splits)
-        if whole is not None:
+        if gaps is not None:
+            whole = gaps.redraw(n_splits, None)
             (theirs, *_), _ = whole.sweep(work, codes)
             again = where(at, again, ops.widen(theirs))
     if again is not None:
@@ -110,14 +110,6 @@ def refit_halves(
     largest = float(np.mean([np.exp(judge.log_shares.max()) for judge in judges]))
     agreed = float(np.mean(agreement))
     return Refits(support, disputed, position, again, agreed, largest)
-
-
-def _redrawn(data: Matrix, seed: int, rows: np.ndarray | None = None) -> Matrix | None:
-    """Return rows, all by default, with a draw of their missing cells, if any are."""
-    if data.incomplete is None or data.redraw is None:
-        return None
-    gaps = data.incomplete if rows is None else data.incomplete.take(rows)
-    return data.redraw(gaps, seed)
 
 
 @dataclass(frozen=True, eq=False)

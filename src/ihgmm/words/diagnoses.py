@@ -93,10 +93,10 @@ def _gap_words(diagnosis: Diagnosis) -> str:
 
 
 def _threshold_words(diagnosis: Diagnosis) -> str:
-    conditions, text = diagnosis.conditions, "separation over what theory asks for"
-    if conditions is None or conditions.separation < 1:
+    text = "separation over what theory asks for"
+    if diagnosis.separation_ratio < 1:
         return f"{text}; below 1 no promise"
-    if conditions.features < 1:
+    if diagnosis.has_few_features:
         return f"{text}; too few features"
     return f"{text}: met, up to constants"
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm.numerics.recipe import Recipe
 from ihgmm.plotting._axes import color, given_or_new, ink, quiet
 from ihgmm.plotting._clusters import fitted
 from ihgmm.statistics.diagnosis import Diagnosis
@@ -49,7 +50,8 @@ def plot_scree(
         values, n_clusters, gram = source.eigenvalues, source.n_clusters, source.gram
     else:
         values = fitted(source, "eigenvalues_", "plot_scree").astype(np.float64)
-        n_clusters, gram = len(values), getattr(source, "gram", "")
+        n_clusters, recipe = len(values), getattr(source, "recipe", None)
+        gram = "" if recipe is None else Recipe.of(recipe).gram
         count = count or getattr(source, "selection_", None)
     ax = given_or_new(ax, (6.0, 4.0))
     k, names = n_clusters, ("clusters", "the next")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm.numerics.recipe import Recipe
 from ihgmm.plotting._axes import given_or_new, ink, quiet
 from ihgmm.plotting._clusters import fitted
 from ihgmm.plotting._colors import color
@@ -44,7 +45,8 @@ def scree_of(source: Any, count: ClusterCount | None = None) -> Scree:
         values, k, gram = source.eigenvalues, source.n_clusters, source.gram
     else:
         values = fitted(source, "eigenvalues_", "plot_scree").astype(np.float64)
-        k, gram = len(values), getattr(source, "gram", "")
+        k, recipe = len(values), getattr(source, "recipe", None)
+        gram = "" if recipe is None else Recipe.of(recipe).gram
     count = count or getattr(source, "selection_", None)
     if count is None:
         return Scree(values, k, gram)

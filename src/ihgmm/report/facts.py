@@ -13,6 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from ihgmm._checks import check_labels, check_matrix, complete_matrix
 from ihgmm.matrix import Matrix, only, to_host
 from ihgmm.matrix.tall import row_lengths, unit_rows
+from ihgmm.numerics.recipe import Recipe
 from ihgmm.plotting._clusters import Clusters, names_of, text_of
 from ihgmm.plotting._view import circle_view
 from ihgmm.plotting.eigenvalues import scree_of
@@ -52,6 +53,9 @@ class Facts:
         self.filled = filled_cells(data)
         self.n_zero_rows = int((to_host(data.sqnorms) == 0).sum())
         self.parameters = model.get_params(deep=False)
+        recipe = Recipe.of(self.parameters.get("recipe", "default"))
+        self.gram = recipe.gram
+        self.clip = recipe.clip if self.method == "IhSC" else None
         # How many clusters the data speak for, where the fit asked them.
         self.count: Any = getattr(model, "selection_", None)
         self.is_settled = self.count is None or not self.count.is_doubtful

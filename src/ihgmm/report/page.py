@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm._files import atomic_write, regular_target
+from ihgmm.numerics.recipe import Recipe
 from ihgmm.plotting._clusters import Clusters, names_of
 from ihgmm.plotting._colors import DARK, LIGHT
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed
@@ -391,7 +392,7 @@ def _call(method: str, parameters: dict[str, Any]) -> str:
     """Return the call that makes a model."""
 
     def text(value: Any) -> str:
-        plain = value is None or isinstance(value, bool | int | float | str)
+        plain = value is None or isinstance(value, bool | int | float | str | Recipe)
         return repr(value) if plain else f"<{type(value).__name__}>"
 
     items = (f"{name}={text(value)}" for name, value in parameters.items())

@@ -91,7 +91,7 @@ def count_doubts(count: ClusterCount, hidden_from: str | None) -> Iterator[str]:
         yield (
             f"The cosines of rows show {counted(count.n_clusters, 'cluster')}; "
             f"gram={hidden_from!r} shows fewer and can mix them up. Fit with "
-            "gram='cosine' or refine=True."
+            "Recipe(gram='cosine') or refine=True."
         )
 
 

@@ -268,7 +268,7 @@ def test_labels_with_decimal_commas_are_read():
     labels = pd.read_csv("l.csv").assign(name="K")
     labels.to_csv("excel.csv", index=False, sep=";", decimal=",")
     (rows,) = {len(labels)}
-    found = read_labels(Path("excel.csv")).certainty
+    found = read_labels(Path("excel.csv")).certainty()
     np.testing.assert_allclose(found, labels["certainty"])
     assert len(found) == rows
     assert "They are the same clusters" in good("compare", "l.csv", "excel.csv")

@@ -24,6 +24,7 @@ from ihgmm import (
     PSC,
     IhGMM,
     IhSC,
+    Recipe,
     SphericalKMeans,
     TwoComponentLloyd,
     diagnose,
@@ -33,8 +34,8 @@ from ihgmm.cli.commands import app
 from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_loss
 from ihgmm.plotting import plot_sizes
+from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters
-from ihgmm.plotting._colors import DARK, LIGHT
 from ihgmm.report import write_comparison, write_report
 from ihgmm.report.charts import ScaleAxis, signed
 from ihgmm.report.comparison import Comparison
@@ -235,7 +236,7 @@ def test_the_page_says_what_made_it(sample, tmp_path):
     assert "<dd>1 August 2026, 16:00 UTC</dd>" in foot
     assert f"<bdi>{escape(source)}</bdi>" in foot
     assert f"<code>{escape('ihgmm report -k ')}&#39;3&#39;</code>" in foot
-    assert "IhSC(assign_labels=" in foot
+    assert "IhSC(missing=" in foot
     assert "3 clusters · 1 August 2026</p>" in page
     assert "<dt>Command</dt>" not in written(model, X, tmp_path)
 
@@ -573,8 +574,8 @@ def test_a_report_reads_the_data_as_often_as_a_diagnosis(sample, tmp_path):
         IhGMM(3, random_state=0),
         PSC(3, random_state=0),
         SphericalKMeans(3, random_state=0),
-        IhSC(3, gram="hetero", random_state=0),
-        IhSC(3, gram="cosine", refine=True, random_state=0),
+        IhSC(3, recipe=Recipe(gram="hetero"), random_state=0),
+        IhSC(3, recipe=Recipe(gram="cosine"), refine=True, random_state=0),
         IhSC("auto", random_state=0),
         IhSC(1, random_state=0),
         IhSC(30, random_state=0),

@@ -14,9 +14,9 @@ from ihgmm.cli.tables.table import Table
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.matrix.tall import row_lengths
 from ihgmm.metrics import misclassification_loss
+from ihgmm.statistics.contrasts import typical_ranks
 from ihgmm.statistics.diagnosis import Diagnosis
 from ihgmm.statistics.observed import filled_cells
-from ihgmm.statistics.typical import typical_ranks
 from ihgmm.words.diagnoses import CLUSTER_WORDS
 
 

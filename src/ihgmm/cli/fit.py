@@ -89,19 +89,20 @@ def fit(
         for caution in diagnosis.cautions
     ]
     count = getattr(model, "selection_", None)
-    summary = None if count is None else in_shell(str(count))
+    summary = "" if count is None else in_shell(str(count))
     method = type(model).__name__
+    call = " ".join(repr(model).split())
     python = table.python and (
         *table.python,
-        f"from ihgmm import {method}",
-        f"model = {' '.join(repr(model).split())}.fit(X)",
+        f"from ihgmm import {method}{', Recipe' * ('Recipe(' in call)}",
+        f"model = {call}.fit(X)",
     )
     screen.document(
         "fit",
         table.facts,
         method=method,
         n_clusters=k,
-        count=summary,
+        count=summary or None,
         clusters=clusters,
         verdict=str(diagnosis.verdict),
         expected_error=diagnosis.expected_error,

@@ -202,7 +202,8 @@ def _open_hdf5(path: Path, part: str) -> Stored:
     variables = Frame(path, "raw/var" if part.startswith("raw/") else "var")
     if variables.index is not None:
         names = [str(name) for name in variables.read(variables.index)]
-        matrix.names = names if len(names) == matrix.shape[1] else None
+        if len(names) == matrix.shape[1]:
+            return matrix.named(names)
     return matrix
 
 

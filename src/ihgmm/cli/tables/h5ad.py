@@ -21,7 +21,7 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
     layer, place, notes = _layer(path, request)
     X = open_data(path, part=place)
     # Beside each entry of a sparse matrix stands its place.
-    size = X.n_entries * X.dtype.itemsize * (2 if X.has_gaps else 1)
+    size = X.n_entries * X.dtype.itemsize * (2 if X.sparse else 1)
     stays = size > memory
     ids, labels, id_name, more = _beside(path, request, X.shape[0])
     notes += more
@@ -39,7 +39,7 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
         labels,
         X.names,
         notes,
-        is_sparse=X.has_gaps,
+        is_sparse=X.sparse,
         python=() if stays else read,
     )
     return request.order(request.choose_features(table))

@@ -34,8 +34,8 @@ from ihgmm.cli.commands import app
 from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_loss
 from ihgmm.plotting import plot_sizes
+from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters
-from ihgmm.plotting._colors import DARK, LIGHT
 from ihgmm.report import write_comparison, write_report
 from ihgmm.report.charts import ScaleAxis, signed
 from ihgmm.report.comparison import Comparison

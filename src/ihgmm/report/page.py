@@ -19,8 +19,8 @@ import numpy as np
 
 from ihgmm._files import atomic_write, regular_target
 from ihgmm.numerics.recipe import Recipe
+from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters, names_of
-from ihgmm.plotting._colors import DARK, LIGHT
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed
 from ihgmm.report.comparison import Comparison
 from ihgmm.report.facts import Facts, cross_table, shorten
@@ -321,6 +321,8 @@ def _template(name: str) -> Any:
 def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     """Return what fills the slots of the report."""
     sizes, axis = facts.clusters.sizes, ScaleAxis(facts.scales)
+    eigenvalues = (facts.count or facts.diagnosis).eigenvalues
+    edge = None if facts.count is None else facts.count.edge
     known = facts.known
     return {
         "data": inline_json(_payload(facts, kept)),
@@ -331,8 +333,8 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "axis": axis,
         "clusters": [_cluster(facts, axis, rows) for rows in facts.clusters.rows()],
         "cards": [(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],
-        "chart": scree_chart(facts.scree, facts.n_clusters),
-        "eigenvalues": ", ".join(f"{value:.3g}" for value in facts.scree.values[:60]),
+        "chart": scree_chart(eigenvalues, facts.n_clusters, edge),
+        "eigenvalues": ", ".join(f"{value:.3g}" for value in eigenvalues[:60]),
         "known": None if known is None else cross_table(facts.clusters, known),
         "doubt": None if facts.is_settled else count_headline(facts.count),
         "call": _call(facts.method, facts.parameters),

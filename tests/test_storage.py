@@ -275,6 +275,7 @@ WRONG = {
     "parameter": (put(MODEL + "shell", 1), "IhSC has no parameter or attribute shell"),
     "nested": (put(MODEL + "n_clusters", [1]), r"n_clusters is \[1\], where Un"),
     "value": (put(MODEL + "n_clusters", -3), "n_clusters=-3 is too small"),
+    "recipe": (put(MODEL + "recipe", "odd"), "recipe='odd' is not known"),
     "count": (put(MODEL + "n_clusters_", 4), "n_clusters_=4 and there are 3 centres"),
     "number": (put(MODEL + "n_iter_", "3"), "n_iter_ is '3', where int is wanted"),
     "below": (put(MODEL + "n_iter_", -1), "n_iter_ holds -1, which is out of range"),

@@ -133,8 +133,6 @@ def command(line):
     if code:
         return {"code": code, "said": err.getvalue()}
     found = json.loads(out.getvalue())
-    if "plan" in words:  # figures without words
-        return {name: x for name, x in flat("told", found) if x.dtype.kind != "U"}
     files = {}
     for path in sorted(Path().glob("out-*.csv")):
         lines = path.read_text("utf-8").splitlines()
@@ -419,14 +417,9 @@ COMMANDS = {
     "fit": "fit rows.csv -k 3 COLUMNS -o out-labels.csv --save fitted.npz",
     "predict": "predict fitted.npz new.csv -o out-placed.csv",
     "fit-auto": "fit rows.csv -k auto --refine --prepare scale COLUMNS",
-    "fit-iris": "fit iris -k 3 --gram cosine",
+    "fit-iris": "fit iris -k 3",
     "choose-k": "choose-k rows.csv COLUMNS",
     "choose-k-parallel": "choose-k rows.csv --method parallel COLUMNS",
-    "test-scales": "test-scales rows.csv COLUMNS",
-    "test-scales-found": "test-scales rows.csv -k 3 COLUMNS",
-    "plan": "plan -n 1e8 -p 500 -k 20 --workers 50",
-    "plan-small": "plan -n 1e5 -p 50_000 -k 3 --density 0.01",
-    "sample": "sample out-drawn.csv -n 40 -p 6 -k 3",
     "no-file": "fit nothing.csv -k 3",
 }
 

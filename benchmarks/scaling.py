@@ -1,4 +1,4 @@
-"""Measure IhSC over a grid of sizes and compare with what ``ihgmm.planning`` says.
+"""Measure IhSC over a grid of sizes: time, memory and passes.
 
     python benchmarks/scaling.py measure   # minutes; writes results/scaling.json
     python benchmarks/scaling.py report    # writes results/scaling.md
@@ -222,21 +222,10 @@ def stored_runs() -> list[dict[str, Any]]:
     return json.loads(STORE.read_text(encoding="utf-8"))
 
 
-def planned(run: dict[str, Any]) -> tuple[float, int]:
-    """Return the memory beyond the process and the data, and the passes of the plan."""
-    from ihgmm.planning import plan
-
-    found = plan(run["n"], run["p"], run["k"], density=run["density"])
-    held = run["where"] == "memory"
-    need = found.needs["in memory" if held else "on disk"]
-    process = 2.1e8  # what the plan takes for a process without data
-    return need.memory - process - (found.data_bytes if held else 0), need.passes
-
-
 def report() -> None:
-    """Write the table of what was measured and what is planned."""
+    """Write the table of what was measured."""
     lines = [
-        "# Measured and planned",
+        "# Sizes, time and memory",
         "",
         "`python benchmarks/scaling.py measure`, then `report`. "
         "One thread, float32; the least of two or three rounds on a shared machine, so "
@@ -245,18 +234,16 @@ def report() -> None:
         "both cores. "
         "Memory is what the fit takes beyond the process and the data.",
         "",
-        "| X | n x p, K | time | memory | planned | passes | planned |",
-        "|---|---|---:|---:|---:|---:|---:|",
+        "| X | n x p, K | time | memory | passes |",
+        "|---|---|---:|---:|---:|",
     ]
     for run in stored_runs():
         if run["where"] == "dask":
             continue
-        beyond, passes = planned(run)
         kind = "" if run["density"] is None else f", {run['density']:.1%} filled"
         lines.append(
             f"| {run['where']}{kind} | {run['n']:,} x {run['p']:,}, {run['k']} "
-            f"| {run['busy']:.2f} s | {run['beyond'] / 1e6:.0f} MB "
-            f"| {beyond / 1e6:.0f} MB | {run['passes']} | {passes} |"
+            f"| {run['busy']:.2f} s | {run['beyond'] / 1e6:.0f} MB | {run['passes']} |"
         )
     lines += [
         "",

@@ -13,7 +13,6 @@ from ihgmm import (
     scale_heterogeneity_test,
     select_n_clusters,
 )
-from ihgmm.planning import plan
 from ihgmm.statistics.contrasts import telling_features
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -78,16 +77,12 @@ def test_figures_are_those_of_the_results(sample):
     assert shown.lines[1][1].startswith(f"{ranked.features[0, 0]} (")
 
 
-def test_a_count_and_a_plan(sample):
+def test_a_count(sample):
     count = select_n_clusters(sample[0], random_state=0)
     shown = Cells(count._repr_html_())
     assert count.summary in shown.text
     numbers = [number.n_clusters for number in count.plausible]
     assert [int(line[0]) for line in shown.lines[1:]] == numbers
-    asked = plan(10_000_000, 2_000, 10, workers=4)
-    shown = Cells(asked._repr_html_())
-    assert ["", *asked.needs] == shown.lines[0]
-    assert any("over the network" in line[0] for line in shown.lines)
 
 
 def test_estimators_keep_the_diagram_of_scikit_learn(sample):

@@ -15,7 +15,7 @@ LAYERS = [
     {"_warnings", "_files", "_parameters", "_progress", "policy"},
     {"matrix"},
     {"numerics"},
-    {"_checks", "_text", "_html", "statistics", "metrics", "datasets", "planning"},
+    {"_checks", "_text", "_html", "statistics", "metrics", "datasets"},
     {"estimators"},
     {"paper"},
     {"_public"},

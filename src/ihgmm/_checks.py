@@ -37,7 +37,6 @@ def check_matrix(
     reset: bool = True,
     in_memory: bool = False,
     missing: str | None = None,
-    verbose: bool | int = False,
 ) -> Matrix:
     """Return data of any kind as a matrix that is safe to compute with.
 
@@ -50,7 +49,6 @@ def check_matrix(
     may be among the entries; None says that the caller knows no such choice.
     """
     matrix = open_matrix(X, estimator, reset=reset)
-    matrix.verbose = bool(verbose)
     if in_memory and not matrix.on_host:
         matrix = _to_memory(matrix, estimator)
     info = np.finfo(matrix.dtype)

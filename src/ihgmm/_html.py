@@ -11,20 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ihgmm._text import (
-    count_headline,
-    counted,
-    figure_table,
-    plan_advice,
-    plan_heading,
-    plan_table,
-    scale_rows,
-    workers_table,
-)
+from ihgmm._text import count_headline, counted, figure_table, scale_rows
 from ihgmm.matrix import to_host
 
 if TYPE_CHECKING:
-    from ihgmm.planning import Plan
     from ihgmm.statistics.contrasts import TellingFeatures
     from ihgmm.statistics.diagnosis import Diagnosis
     from ihgmm.statistics.estimation import Estimates
@@ -134,15 +124,6 @@ def features_html(ranked: TellingFeatures) -> str:
     ]
     head = ("cluster", *(f"feature {i}" for i in range(1, shown + 1)))
     return _page("Features that set clusters apart (contrast)", _table(head, rows))
-
-
-def plan_html(plan: Plan) -> str:
-    """Return what a fit takes in each place, and what to do where it has no room."""
-    tables = [plan_table(plan)]
-    if plan.workers is not None:
-        tables.append(workers_table(plan.workers))
-    made = [_table(head, rows) for head, *rows in tables]
-    return _page(plan_heading(plan), *made, _list(plan_advice(plan)))
 
 
 def _figure(value: float) -> str:

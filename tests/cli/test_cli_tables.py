@@ -108,10 +108,13 @@ def test_names_cannot_steer_the_terminal(sample):
     table["\x1b[2J" + "y" * 10_000] = "\x1b[2Jtext\u202e"
     table["kind"] = np.resize(["\x1b[2J\u202eA", "B\nC", "z" * 10_000], 120)
     table.to_csv("a.csv", index=False)
+    clusters = pd.DataFrame({"cluster": np.arange(120) % 3, "name": table["kind"]})
+    clusters.to_csv("one.csv", index=False)
+    clusters.to_csv("two.csv", index=False)
     for command in (
         ["fit", "a.csv", "-k", 3, "--label-column", "kind"],
         ["choose-k", "a.csv"],
-        ["test-scales", "a.csv", "--label-column", "kind"],
+        ["compare", "one.csv", "two.csv"],
     ):
         text = good(*command)
         assert all(c.isprintable() or c in "\n\u200d" for c in text)
@@ -222,7 +225,7 @@ def test_scaled_columns_keep_the_patterns():
     table.to_csv("a.csv", index=False)
     options = ["a.csv", "-k", 3, "--label-column", "kind"]
     for how in ("none", "standardize"):
-        done = invoke("fit", *options, "--gram=hollow", "--prepare", how, "--json")
+        done = invoke("fit", *options, "--paper", "--prepare", how, "--json")
         assert json.loads(done.stdout)["known_labels"]["misplaced"] > 10
     found = document("fit", *options, "--save", "model.npz")  # prepared by itself
     assert found["known_labels"]["misplaced"] == 0
@@ -233,10 +236,9 @@ def test_scaled_columns_keep_the_patterns():
     centers = load_model("model.npz")[-1].cluster_centers_
     expected = IhSC(3, random_state=0).fit(X / X.std(axis=0)).cluster_centers_
     np.testing.assert_allclose(centers, expected, rtol=1e-6)
-    for command in (["choose-k"], ["test-scales"], ["bench", "--repeats", 1]):
-        options = ["--label-column", "kind", "--prepare", "scale"]
-        found = document(*command, "a.csv", *options)
-        assert any(note.startswith(divided) for note in found["notes"])
+    options = ["--label-column", "kind", "--prepare", "scale"]
+    found = document("choose-k", "a.csv", *options)
+    assert any(note.startswith(divided) for note in found["notes"])
 
 
 def test_sparse_columns_can_be_scaled(sample):
@@ -255,9 +257,7 @@ def test_sparse_columns_can_be_scaled(sample):
     assert exact_recovery(labels, clusters)
 
 
-@pytest.mark.parametrize(
-    "command", ["fit", "report", "choose-k", "test-scales", "bench"]
-)
+@pytest.mark.parametrize("command", ["fit", "report", "choose-k"])
 def test_an_unknown_preparation_is_refused(folder, command):
     options = {"fit": ["-k", 3], "report": ["-k", 3, "-o", "r.html"]}.get(command, [])
     message = fail(command, "iris", *options, "--prepare", "log")
@@ -328,15 +328,11 @@ def test_a_column_that_costs_most_rows_is_named(sample):
         ["fit", "a.csv", "-k", 3],
         ["fit", "a.csv", "-k", 3, "--quiet"],
         ["choose-k", "a.csv", "--quiet"],
-        ["test-scales", "a.csv", "-k", 3, "--json"],
         ["report", "a.csv", "-k", 3, "-o", "r.html"],
     ):
         done = invoke(*command, "--missing", "drop")
         assert done.exit_code == 0
-        either = f"{cure} or {zero}"
-        if command[0] != "test-scales":  # which refuses cells that are filled in
-            either = f"{cure}, {fill} or {zero}"
-        said = f"warning: {what} To keep more rows, add {either}"
+        said = f"warning: {what} To keep more rows, add {cure}, {fill} or {zero}"
         assert " ".join(done.stderr.split()).startswith(said)
     page = Path("r.html").read_text(encoding="utf-8")
     assert what.replace("'age'", "<bdi>&#39;age&#39;</bdi>") in page
@@ -530,9 +526,8 @@ def test_pickles_are_never_loaded():
 
 def test_sparse_cannot_be_standardized(sample):
     write("sparse.npz", *sample)
-    for command in ("fit", "test-scales"):
-        message = fail(command, "sparse.npz", "-k", 3, "--prepare", "standardize")
-        assert "fills sparse data up; take --prepare scale" in message
+    message = fail("fit", "sparse.npz", "-k", 3, "--prepare", "standardize")
+    assert "fills sparse data up; take --prepare scale" in message
 
 
 def test_unknown_column_lists_those_there_are(sample):
@@ -563,7 +558,6 @@ def test_missing_cells_are_filled_in(sample):
     good("report", *options, "-k", 3, "-o", "r.html")
     assert "missing cells" in Path("r.html").read_text(encoding="utf-8")
     assert "3 clusters" in good("choose-k", *options)
-    assert "have no noise of their own" in fail("test-scales", *options, "-k", 3)
     named(X).to_csv("whole.csv", index=False)
     good("fit", "whole.csv", "-k", 3, "--save", "plain.npz")
     message = fail("predict", "plain.npz", "gaps.csv", "--missing", "fit")

@@ -63,20 +63,15 @@ def test_advice_on_missing_cells_can_be_followed():
     shop().to_csv("whole.csv", index=False)
     with_gaps(shop(), 0.3).to_csv("gaps.csv", index=False)
     good(*FIT, "whole.csv", *IDS, "--save", "m.npz")
-    for command in (
-        ["predict", "m.npz", "gaps.csv"],
-        ["test-scales", "gaps.csv", "-k", 3, *IDS],
-        ["bench", "gaps.csv", "-k", 3, *IDS, "--repeats", 1],
-    ):
-        for handling in ("auto", "drop", "fit", "error"):
-            said = invoke(*command, "--missing", handling).stderr
-            advised = set(re.findall(r"--missing (\w+)", said)) - {"fit"}
-            assert advised >= {"zero"}, (command, handling, said)
-            # A model that cannot fill cells in has to be fitted anew.
-            assert "--missing fit to have them" not in said
-        for handling in ("zero", "drop"):
-            done = invoke(*command, "--missing", handling)
-            assert done.exit_code == 0, done.stderr
+    for handling in ("auto", "drop", "fit", "error"):
+        said = invoke("predict", "m.npz", "gaps.csv", "--missing", handling).stderr
+        advised = set(re.findall(r"--missing (\w+)", said)) - {"fit"}
+        assert advised >= {"zero"}, (handling, said)
+        # A model that cannot fill cells in has to be fitted anew.
+        assert "--missing fit to have them" not in said
+    for handling in ("zero", "drop"):
+        done = invoke("predict", "m.npz", "gaps.csv", "--missing", handling)
+        assert done.exit_code == 0, done.stderr
 
 
 # Titles, footnotes, sums
@@ -258,8 +253,8 @@ def test_a_sheet_of_notes_comes_first():
     assert found["n_samples"] == 90
     found = document(*FIT, "a.xlsx", "--sheet", "2024", "--save", "m.npz")
     assert found["n_samples"] == 60
-    for command in (["predict", "m.npz"], ["plan"]):
-        assert document(*command, "a.xlsx", "--sheet", "2024")["n_samples"] == 60
+    found = document("predict", "m.npz", "a.xlsx", "--sheet", "2024")
+    assert found["n_samples"] == 60
     assert "no sheet '2O24' (did you mean" in fail(*FIT, "a.xlsx", "--sheet", "2O24")
     assert "iris has no sheets" in fail(*FIT, "iris", "--sheet", "a")
 
@@ -351,11 +346,3 @@ def test_what_is_far_is_not_offered():
     assert "did you mean 'cheese'?" in fail(*FIT, "a.csv", "--columns", "chese,meat")
     assert "did you mean" not in fail("compare", "a.csv", "a.csv")
     assert "such as -k 5, or -k auto" in fail("fit", "a.csv")
-    told = good("bench", "a.csv", "-k", 3, "--repeats", 1, "--drop-columns", GOODS[0])
-    assert "error: not known; --label-column names the true" in told
-
-
-def test_a_plan_has_the_columns_of_the_fit():
-    rows = rows_of(shop())
-    write_sheet("a.xlsx", [*rows, summary("Total", rows[2:])])
-    assert document("plan", "a.xlsx")["n_features"] == 5

@@ -254,9 +254,6 @@ def test_a_layer_that_is_not_there():
     for data in ("shop.csv", "iris"):
         message = fail("fit", data, "-k", 2, "--layer", "counts")
         assert f"{data} has no layers; that option is for H5AD files" in message
-    found = document("plan", "a.h5ad", "--layer", "counts", "-k", 2)
-    assert found["n_features"] == 6
-    assert "--layer counts: there is no DATA" in fail("plan", "--layer", "counts")
 
 
 @pytest.mark.filterwarnings("default")

@@ -16,10 +16,12 @@ from ihgmm import (
     SDPKMeans,
     SphericalKMeans,
     TwoComponentLloyd,
+    diagnose,
     estimate_parameters,
     make_ihgmm,
     select_n_clusters,
 )
+from ihgmm.matrix import as_matrix
 from ihgmm.metrics import exact_recovery
 
 each = pytest.mark.parametrize("Estimator", [IhSC, PSC, SphericalKMeans])
@@ -413,3 +415,66 @@ def test_columns_of_a_frame_are_named():
         for call in (IhSC(2).fit, select_n_clusters):
             with pytest.raises(ValueError, match=f"infinity at row 7, column {name}"):
                 call(data)
+
+
+# What users give is left as it is
+
+
+def with_duplicates(storage, dtype):
+    """Return a sparse matrix that stores some cells twice, and in no order."""
+    rng = np.random.default_rng(0)
+    n, p = 60, 12
+    row = np.concatenate([np.arange(n), rng.integers(0, n, 400)])
+    column = np.concatenate([np.arange(n) % p, rng.integers(0, p, 400)])
+    values = rng.integers(1, 9, len(row)).astype(dtype)
+    if storage == "coo":
+        return sp.coo_array((values, (row, column)), shape=(n, p))
+    slow, quick, kind = row, column, sp.csr_array
+    if storage == "csc":
+        slow, quick, kind = column, row, sp.csc_array
+    order, sizes = np.argsort(slow, kind="stable"), np.bincount(slow)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    return kind((values[order], quick[order], starts), shape=(n, p))
+
+
+def contents(X):
+    """Return copies of all that a sparse matrix holds, and what it knows of itself."""
+    return {
+        key: [np.array(part) for part in value] if key == "coords" else np.array(value)
+        for key, value in vars(X).items()
+    }
+
+
+TWICE = {
+    "select": lambda X: select_n_clusters(X, method="parallel", random_state=0).rank,
+    "diagnose": lambda X: diagnose(X, np.arange(60) % 3).certainty,
+    "fit_predict": IhSC(3, random_state=0).fit_predict,
+    "predict": lambda X: IhSC(3, random_state=0).fit(X.toarray()).predict(X),
+    "IhGMM": lambda X: IhGMM(3, random_state=0).fit(X).memberships_,
+    "PSC": lambda X: PSC(3, random_state=0).fit(X).transform(X),
+    "SphericalKMeans": lambda X: SphericalKMeans(3, random_state=0).fit(X).transform(X),
+}
+
+
+@pytest.mark.filterwarnings("ignore:X looks like counts", "ignore:In .* of the rows")
+@pytest.mark.parametrize("name", TWICE)
+def test_cells_that_are_stored_twice_count_once_and_stay_so(name):
+    given = [("csr", np.int32), ("csr", float), ("csc", np.int32), ("csc", float)]
+    wanted = TWICE[name](sp.csr_array(with_duplicates("coo", float)))
+    for storage, dtype in [*given, ("coo", np.int32)]:
+        X = with_duplicates(storage, dtype)
+        before = contents(X)
+        assert_allclose(TWICE[name](X), wanted, err_msg=storage)
+        after = contents(X)
+        assert after.keys() == before.keys()
+        for key, value in before.items():
+            assert_array_equal(after[key], value, err_msg=f"{storage}: {key}")
+
+
+def test_a_fit_writes_nothing_into_a_matrix():
+    X = as_matrix(make_ihgmm(60, 8, 3, random_state=0)[0])
+    model = IhSC(3, random_state=0).fit(X)
+    before = dict(vars(X))  # with what it keeps once it was asked for
+    model.set_params(verbose=True).fit(X)
+    assert vars(X).keys() == before.keys()
+    assert all(vars(X)[key] is value for key, value in before.items())

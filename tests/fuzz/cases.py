@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 import ihgmm
-from ihgmm import metrics, planning
+from ihgmm import metrics
 from ihgmm.storage import load_model, save_model
 
 # Data
@@ -247,7 +247,6 @@ CALLS = {
         "dtype": st.sampled_from(["float64", "float32"]),
     },
     "metrics": {},
-    "plan": {"density": st.sampled_from([None, 0.01, 1.0, 2.0])},
 }
 AFTER = [
     "predict", "transform", "score", "predict_proba", "score_samples", "bic", "icl",
@@ -475,8 +474,6 @@ def _call(case):
         other = make_data({**spec, "p": 1})[:, 0]
         for metric in METRICS:
             metric(labels, other)
-    elif case["ask"] == "plan":
-        str(planning.plan(n, spec["p"], k, **options))
     else:
         _, given = _prepared(case)
         call = getattr(ihgmm, case["ask"])

@@ -6,6 +6,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from array_kinds import (
     csr_hdf5,
     csr_zarr,
@@ -23,6 +24,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 from ihgmm import PSC, IhSC, SphericalKMeans, make_ihgmm
+from ihgmm._progress import showing_passes
 from ihgmm.matrix import as_matrix, recognize, to_host
 from ihgmm.matrix.stored import Stored
 from ihgmm.numerics.eigen import leading_eigenpairs
@@ -98,8 +100,8 @@ def test_few_rows_are_read_alone():
 def test_samples_of_chunks_count_as_passes(capsys):
     X, index = sample(1000), np.arange(7, 1000, 90)
     rows, asked = reader(X, step=100)
-    rows.verbose = True
-    rows.take(index)
+    with showing_passes(True):
+        rows.take(index)
     assert sum(-(-stop // 100) - start // 100 for start, stop in asked) == 10
     assert rows.passes == 1
     assert capsys.readouterr().err.count("pass 1 ") == 1
@@ -108,6 +110,13 @@ def test_samples_of_chunks_count_as_passes(capsys):
     alone, _ = reader(X)
     alone.take(index)
     assert alone.passes == 0
+
+
+def test_cells_that_a_file_holds_twice_count_once():
+    X = sp.csr_array(([3.0, 4.0, 1.0], [1, 1, 0], [0, 2, 3]), shape=(2, 2))
+    stored = Stored(lambda a, b: X[a:b], X.shape, X.dtype, n_entries=3, sparse=True)
+    assert_array_equal(stored.sqnorms, [49, 1])
+    assert X.nnz == 3
 
 
 def test_blocks_are_whole_chunks_unless_these_are_tall():

@@ -36,9 +36,9 @@ def test_a_covariance_and_its_maps():
                     found.whiten_rows(rows))  # fmt: skip
     assert_allclose(found.whitened_variances, np.diag(np.linalg.inv(S)))
     assert found.log_volume == pytest.approx(np.linalg.slogdet(S)[1] / 2)
-    assert found.n_parameters() == 6 * 2 - 1
+    assert found.n_parameters == 6 * 2 - 1
     none = Covariance.none(6)
-    assert (none.log_volume, none.n_parameters()) == (0.0, 0)
+    assert (none.log_volume, none.n_parameters) == (0.0, 0)
     assert none.whiten(data := as_matrix(rows)) is data
 
 

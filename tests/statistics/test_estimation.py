@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import t
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm.matrix import as_matrix
-from ihgmm.matrix.tall import Groups
+from ihgmm.matrix import HOST, as_matrix
 from ihgmm.metrics import exact_recovery
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.residuals import residuals
@@ -234,7 +233,7 @@ def test_residuals_against_a_naive_computation():
     centers, scales = rng.standard_normal((2, 8)), rng.random(30)
     weights, counted = rng.random(30) / 30, rng.random(30)
     found = residuals(
-        as_matrix(X), Groups.of(labels, 2), centers, scales, weights,
+        as_matrix(X), HOST.groups(labels, 2), centers, scales, weights,
         [np.ones(30), counted], np.ones(2),
     )  # fmt: skip
     left = (X - scales[:, None] * centers[labels]) ** 2

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import gamma, kstest, norm
 
 from ihgmm import IhSC, make_ihgmm, scale_heterogeneity_test
-from ihgmm.matrix import as_matrix
+from ihgmm.matrix import HOST, as_matrix
 from ihgmm.statistics.scale_heterogeneity import (
     Advice,
     Assumption,
@@ -76,7 +76,7 @@ def naive_elsewhere(parts):
 def test_against_a_naive_computation():
     X, labels = make_ihgmm(40, 30, 2, scale_ratio=1.2, random_state=0)
     found = scale_heterogeneity_test(X, labels, random_state=5)
-    half = random_halves(labels, np.random.default_rng(5))
+    half = random_halves(HOST, labels, np.random.default_rng(5))
     parts = [[X[(labels == k) & (half == side)] for side in (0, 1)] for k in (0, 1)]
     t = [naive_elsewhere([parts[1 - k], parts[k]]) for k in (0, 1)]
     mean = np.array([values.mean() for values in t])
@@ -155,7 +155,7 @@ def test_what_is_assumed():
 
 def test_halves_are_halves():
     codes = np.repeat([0, 1, 2], [10, 7, 1])
-    halves = random_halves(codes, np.random.default_rng(0))
+    halves = random_halves(HOST, codes, np.random.default_rng(0))
     assert_array_equal(np.bincount(2 * codes + halves), [5, 5, 4, 3, 1])
 
 

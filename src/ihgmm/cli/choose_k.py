@@ -12,12 +12,12 @@ from ihgmm._files import atomic_write
 from ihgmm._text import count_headline, edge_words, evidence_words
 from ihgmm.cli.data import Reading
 from ihgmm.cli.fitting import WHITEN
-from ihgmm.cli.options import DATA, SEED, choice, option, output_option
+from ihgmm.cli.options import DATA, SEED, option, output_option
 from ihgmm.cli.output import check_output
 from ihgmm.cli.screen import AnswerScreen, print_warning
 from ihgmm.cli.spelling import in_shell
 from ihgmm.statistics.evidence import CountEvidence
-from ihgmm.statistics.selection import COUNT_GRAMS, METHODS, ClusterCount
+from ihgmm.statistics.selection import METHODS, ClusterCount
 
 
 def choose_k(
@@ -30,7 +30,6 @@ def choose_k(
         "auto",
         words=METHODS,
     ),
-    gram: str = choice("Similarity of rows", COUNT_GRAMS),
     max_clusters: int = option("The largest number to look for.", 50),
     whiten: str | None = WHITEN,
     random_state: int = SEED,
@@ -53,8 +52,8 @@ def choose_k(
     """
     check_output(plot, "--plot", (".png", ".pdf", ".svg"), [data])
     table = reading.load(data, screen)
-    options: dict[str, Any] = {"method": method, "gram": gram}
-    options |= {
+    options: dict[str, Any] = {
+        "method": method,
         "whiten": whiten,
         "max_clusters": max_clusters,
         "random_state": random_state,

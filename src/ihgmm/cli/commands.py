@@ -30,29 +30,9 @@ COMMANDS = {
         "Compare two clusterings of the same rows: how far they agree, what moved "
         "where.",
     ),
-    "sample": (
-        "sample:sample",
-        "Write a sample of the model, with its labels and parameters.",
-    ),
-    "test-scales": (
-        "scales:scales",
-        "Test whether the rows of a cluster differ in scale at all.",
-    ),
-    "plan": (
-        "plan:plan",
-        "Say how often a fit will read the data, and how much memory it needs.",
-    ),
     "reproduce": (
         "reproduce:reproduce",
         "Run the experiments of the paper, or its table of real data.",
-    ),
-    "bench": (
-        "bench:bench",
-        "Compare IhSC with k-means on your data or on a sample: time and error.",
-    ),
-    "datasets": (
-        "datasets:datasets",
-        "List the paper's data sets and where they are kept, or download one.",
     ),
 }
 

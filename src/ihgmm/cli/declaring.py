@@ -37,8 +37,7 @@ def add_command(parent: typer.Typer, name: str, function: Callable[..., None]) -
     # Lines of a paragraph are joined: they break where the terminal ends.
     paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
     text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
-    no_args_is_help = name not in ("bench", "list")  # which run without arguments
-    add = parent.command(name, cls=Command, help=text, no_args_is_help=no_args_is_help)
+    add = parent.command(name, cls=Command, help=text, no_args_is_help=True)
     add(spell_out(function))
 
 

@@ -51,7 +51,7 @@ def fit(
 
       ihgmm fit demo -k auto --refine --json
     """
-    model = fitting.model(reading.missing, saved=save is not None)
+    model = fitting.model(reading.missing)
     out.check_output(output, "-o", out.LABELS_SUFFIXES, [data])
     out.check_output(save, "--save", sources=[data])
     if output is not None and save is not None and output.resolve() == save.resolve():

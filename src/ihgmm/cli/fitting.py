@@ -10,28 +10,12 @@ from ihgmm._parameters import check_outliers
 from ihgmm._text import listed
 from ihgmm.cli.options import N_CLUSTERS, SEED, option
 from ihgmm.estimators.base import InSteps
-from ihgmm.numerics.eigen import ORDERS
-from ihgmm.numerics.gram import GRAMS
 from ihgmm.numerics.whitening import NOISES
-from ihgmm.storage import LAYOUTS
 
 # By the names that they have in Python.
 METHODS: dict[str, Any] = {
-    name: getattr(ihgmm, name)
-    for name in (
-        "IhSC",
-        "IhGMM",
-        "PSC",
-        "SphericalKMeans",
-        "SDPKMeans",
-        "TwoComponentLloyd",
-    )
+    name: getattr(ihgmm, name) for name in ("IhSC", "IhGMM", "PSC", "SphericalKMeans")
 }
-GRAM = option(
-    f"Similarity of rows: {', '.join(GRAMS)}. By default that of the method; IhSC and "
-    "IhGMM take hetero.",
-    words=GRAMS,
-)
 WHITEN = option(
     "Make noise alike in rows and columns first. counts: its variance grows with the "
     "mean of an entry; learned: it is learnt from what a low-rank fit leaves; auto: "
@@ -56,11 +40,6 @@ class Fitting:
         "IhSC",
         words=METHODS,
     )
-    gram: str | None = GRAM
-    order: str | None = option(
-        f"Which eigenvalues lead: {', '.join(ORDERS)}; the first by default.",
-        words=ORDERS,
-    )
     refine: bool = option(
         "Compare each row once more with the centres of the other rows.",
         False,
@@ -84,11 +63,10 @@ class Fitting:
     )
     random_state: int = SEED
 
-    def model(self, missing: str, *, saved: bool = False) -> Any:
+    def model(self, missing: str) -> Any:
         """Return the model, to be fitted to data whose missing cells are so handled.
 
-        What the method cannot do is refused, before any work is done; ``saved`` says
-        that the model is to be written to a file.
+        What the method cannot do is refused, before any work is done.
         """
         if self.n_clusters is None:
             raise ValueError(
@@ -109,10 +87,7 @@ class Fitting:
             options["outliers"] = parse_outliers(self.outliers)
         if missing == "fit":
             options["missing"] = missing
-        if name == "TwoComponentLloyd":
-            if options.pop("n_clusters") != 2:
-                raise ValueError(f"-k {self.n_clusters}: {name} finds two; give -k 2.")
-        elif options["n_clusters"] == "auto" and not issubclass(METHODS[name], InSteps):
+        if options["n_clusters"] == "auto" and not issubclass(METHODS[name], InSteps):
             raise ValueError(
                 f"-k auto: {name} does not count clusters; ihgmm choose-k does. Give "
                 "the number."
@@ -127,11 +102,6 @@ class Fitting:
                 )
         if self.paper and name != "IhSC":
             raise ValueError(f"--paper: these are settings of IhSC, not of {name}.")
-        if saved and name not in LAYOUTS:
-            raise ValueError(
-                f"--save: a model of {name} cannot be written to a file, those of "
-                f"{listed(list(LAYOUTS), 'and')} can."
-            )
         build = METHODS[name].paper if self.paper else METHODS[name]
         return build(**options)
 

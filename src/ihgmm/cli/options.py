@@ -27,11 +27,6 @@ def option(
     )
 
 
-def choice(text: str, words: tuple[str, ...], default: str | None = None) -> Any:
-    """Return an option that takes one of these words, by default the first."""
-    return option(f"{text}: {', '.join(words)}.", default or words[0], words=words)
-
-
 def argument(
     metavar: str, text: str, words: Iterable[str] = (), default: Any = ...
 ) -> Any:
@@ -61,8 +56,6 @@ SHEET = reading_option(
 )
 # Names of options that commands declare in words of their own.
 N_CLUSTERS = "-k --n-clusters"
-N_SAMPLES = "-n --n-samples"
-N_FEATURES = "-p --n-features"
 FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
 DATA_TEXT = (
     "A CSV, TSV, XLSX, Parquet, JSONL, H5AD, NPY, NPZ or MTX file with a row for "

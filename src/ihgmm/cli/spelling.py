@@ -12,7 +12,7 @@ OPTIONS = {
     "random_state": "--seed",
     **{
         name: f"--{name.replace('_', '-')}"
-        for name in ("gram", "order", "whiten", "outliers", "missing", "method")
+        for name in ("whiten", "outliers", "missing", "method")
     },
     "max_clusters": "--max-clusters",
 }
@@ -26,6 +26,9 @@ _PHRASES: list[tuple[str, Any]] = [
     (r"diagnose\(X, labels\)", "ihgmm report"),
     (r"IhSC\.paper", "IhSC --paper"),
     # What only --paper asks for, or no option does.
+    (r"\bgram=\S+ shows fewer", "the fit shows fewer"),
+    (r"\bgram='cosine' or refine=True", "refine=True"),
+    (r'; otherwise raise tol or take gram="hollow"', ""),
     (
         r"Use clip=1\.5, which shortens long rows, or",
         "Leave out --paper, so that long rows are shortened, or use",
@@ -33,21 +36,11 @@ _PHRASES: list[tuple[str, Any]] = [
     (r" \(clip=1\.5\)", ""),
     (r'\buse space="auto"', "leave out --paper"),
     (r'; otherwise raise tol or take eigen_solver="lanczos"', ""),
-    (r"\braise tol or take\b", "take"),
     (r"\bRaise max_iter or tol, or ask\b", "Ask"),
     (r" Raise max_iter or tol=\S+\.", ""),
-    (r", or raise max_samples and wait\b", ""),
-    (
-        r"\bn_samples=(\d+) is more than max_samples=(\d+)",
-        r"\1 rows are more than the \2 that SDPKMeans takes",
-    ),
     (r"\bn_samples=(\d+)", r"the \1 rows"),
     (r"\bn_clusters=(\d+) clusters", r"\1 clusters"),
     (r"\bgive n_clusters\b", "give -k"),
-    (
-        r"Leave X on disk: a memory map, HDF5, zarr or Parquet\.",
-        "ihgmm fit then reads CSV, TSV, Parquet, H5AD and NPY files block by block.",
-    ),
     (r"\bby predict\b", "by ihgmm predict"),
     (r"\bDivide the columns by their deviation", r"\g<0> (--prepare scale)"),
     (r"\bSubtract its mean\b", r"\g<0> (--prepare standardize)"),
@@ -66,8 +59,8 @@ def in_shell(text: str) -> str:
 
     Examples
     --------
-    >>> in_shell("Fit with gram='cosine' or refine=True; n_clusters=9 is too many.")
-    'Fit with --gram cosine or --refine; -k 9 is too many.'
+    >>> in_shell("Fit with whiten='counts' or refine=True; n_clusters=9 is too many.")
+    'Fit with --whiten counts or --refine; -k 9 is too many.'
     >>> in_shell("Count them with select_n_clusters(X, max_clusters=500).")
     'Count them with ihgmm choose-k --max-clusters 500.'
     """

@@ -51,7 +51,7 @@ from ihgmm._parameters import (
     check_verbose,
     generator,
 )
-from ihgmm._progress import Steps
+from ihgmm._progress import Steps, showing_passes
 from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, only, to_host
 from ihgmm.matrix.tall import (
     by_block,
@@ -260,7 +260,11 @@ class InSteps(CallbackSupportMixin, Clusterer):
         Returns the fitted estimator itself.
         """
         self._check_parameters()
-        with self._steps(X, y) as steps, self._all_or_nothing():
+        with (
+            showing_passes(bool(self.verbose)),
+            self._steps(X, y) as steps,
+            self._all_or_nothing(),
+        ):
             self._fit(X, steps, sample_weight)
         return self
 
@@ -285,9 +289,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
         """Check the data, find the rows that count, and count the clusters."""
         rng = generator(self.random_state)
         with steps.step("check") as say:
-            everything = check_matrix(
-                X, self, missing=self.missing, verbose=self.verbose
-            )
+            everything = check_matrix(X, self, missing=self.missing)
             n, p = everything.shape
             say(f"{n:,} rows, {p:,} features")
             data, counts = counted_rows(everything, sample_weight)

@@ -54,7 +54,7 @@ from ihgmm.statistics.likelihood import (
     fit_mixture,
     indicators,
     joint_log_likelihood,
-    project,
+    look,
     refine_labels,
 )
 
@@ -228,7 +228,7 @@ class IhGMM(DensityMixin, InSteps):
         kinds = identical_rows(data, k)
         covariance = Covariance.none(data.shape[1])
         if kinds is not None:
-            given = indicators(data.to_device(kinds), k)
+            given = indicators(data.ops, data.to_device(kinds), k)
             found = evaluate_mixture(data, given, self._rounds)
             found = replace(found, memberships=given, change=0.0)
         else:
@@ -285,7 +285,7 @@ class IhGMM(DensityMixin, InSteps):
         hard = keep(hard)
         order = order_by_size(hard, k, data.weights)
         labels = keep(number_by_size(hard, k, data.weights))
-        found = found.in_order(order)
+        found = found.in_order(order, data.ops)
         estimates = estimates_of_labels(data, labels, np.arange(k))
         self.labels_ = labels
         self.memberships_ = keep(found.memberships)
@@ -467,7 +467,7 @@ class IhGMM(DensityMixin, InSteps):
             penalty += live * np.log(p)
         else:
             penalty += len(self.noise_levels_) * np.log(live * p)
-            penalty += covariance.n_parameters() * np.log(live)
+            penalty += covariance.n_parameters * np.log(live)
         value = found.log_likelihood - live * covariance.log_volume
         value -= _log_unit(data, live)
         return float(penalty - 2 * value), found.memberships
@@ -496,7 +496,7 @@ class IhGMM(DensityMixin, InSteps):
             loads = squares @ covariance.whitened_variances / (errors.shape[1])
             most = 1e150 * np.minimum(levels**2, 1e150)
             loads = ratio(np.minimum(loads, most), levels**2 + 0 * loads)
-        directions = Directions(units.T, (units**2).sum(axis=1), loads)
+        directions = Directions(units.T, loads)
         work = partial(_joint_block, directions, to_host(self.weights_), variances)
         (joint,), _ = covariance.whiten(data).sweep(work)
         return joint
@@ -513,7 +513,8 @@ def _joint_block(
     variances: np.ndarray | None,
     block: Matrix,
 ) -> tuple[tuple[Tall], tuple[()]]:
-    return (joint_log_likelihood(project(block, directions), shares, variances),), ()
+    seen = look(block, block.sqnorms, directions)
+    return (joint_log_likelihood(seen, shares, variances),), ()
 
 
 def _likeliest(memberships: Tall) -> Tall:

@@ -61,7 +61,6 @@ class Matrix(ABC):
     streamed: bool = False
     distributed: bool = False  # blocks of rows are on workers, and stay there
     passes: int = 0  # how often a streamed matrix has been read so far
-    verbose: bool = False  # passes are shown
     least_range: int = 1  # entries of a range: a device does best with many
 
     @abstractmethod

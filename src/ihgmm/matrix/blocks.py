@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ihgmm.matrix.base import Index, T
-from ihgmm.matrix.memory import Dense, Sparse
+from ihgmm.matrix.memory import Dense, Sparse, without_duplicates
 from ihgmm.matrix.view import ByBlocks
 
 
@@ -63,7 +63,9 @@ class Blocks(ByBlocks):
 
     def wrap(self, block: Any) -> Dense | Sparse:
         """Return rows in memory as a matrix."""
-        return (Sparse if self.has_gaps else Dense)(block, self.unit)
+        if self.has_gaps:
+            return Sparse(without_duplicates(block), self.unit)
+        return Dense(block, self.unit)
 
     def rescaled(self, factor: float) -> Blocks:
         other = copy(self)

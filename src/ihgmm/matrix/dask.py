@@ -17,7 +17,7 @@ from ihgmm.matrix import lazy
 from ihgmm.matrix.base import Matrix, T, float_type, in_unit
 from ihgmm.matrix.blocks import Blocks
 from ihgmm.matrix.kinds import as_matrix
-from ihgmm.matrix.memory import Dense, Sparse
+from ihgmm.matrix.memory import Dense, Sparse, without_duplicates
 from ihgmm.matrix.ops import ops_of
 from ihgmm.matrix.tall import Tall, is_foreign, is_lazy, to_host
 
@@ -243,5 +243,7 @@ def _call(
     if is_foreign(block):  # of a GPU, for example
         matrix = as_matrix(block)
         return work(matrix if factor == 1.0 else matrix.rescaled(factor), *tall)
-    rows = in_unit(sp.csr_array(block) if sparse else np.asarray(block), dtype, factor)
-    return work(Sparse(rows, unit) if sparse else Dense(rows, unit), *tall)
+    if not sparse:
+        return work(Dense(in_unit(np.asarray(block), dtype, factor), unit), *tall)
+    rows = without_duplicates(in_unit(sp.csr_array(block), dtype, factor))
+    return work(Sparse(rows, unit), *tall)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from ihgmm.matrix.base import Matrix, float_type
 from ihgmm.matrix.device import Device, as_floats
 from ihgmm.matrix.formats import open_stored
-from ihgmm.matrix.memory import Dense, Sparse
+from ihgmm.matrix.memory import Dense, Sparse, without_duplicates
 from ihgmm.matrix.sparse_device import open_sparse
 from ihgmm.matrix.tall import is_foreign
 
@@ -43,7 +43,7 @@ def as_matrix(X: Any) -> Matrix:
         return matrix
     if sp.issparse(X):
         X = X if X.format in ("csr", "csc") else X.tocsr()
-        return Sparse(X.astype(float_type(X.dtype), copy=False))
+        return Sparse(without_duplicates(X.astype(float_type(X.dtype), copy=False)))
     X = np.asarray(X)
     return Dense(X.astype(float_type(X.dtype), copy=False))
 
@@ -108,6 +108,9 @@ def _has_na_of_r(X: Any) -> bool:
     """Tell whether whole numbers, of an array or of columns, have R's NA among them."""
     if hasattr(X, "select_dtypes"):
         X = X.select_dtypes("int32").to_numpy()
+    elif sp.issparse(X):
+        # Its own minimum would first add up entries of one cell, in the user's matrix.
+        X = X.data if X.format in ("csr", "csc", "coo") else X.tocoo().data
     whole = getattr(X, "dtype", None) == np.int32 and getattr(X, "size", 0) > 0
     return whole and bool(X.min() == NA_OF_R)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from functools import cached_property
 from typing import Any, Self
 
@@ -438,6 +439,19 @@ def random_signs(rng: np.random.Generator, size: int, dtype: np.dtype) -> np.nda
     signs *= 2
     signs -= 1
     return signs
+
+
+def without_duplicates(X: Any) -> Any:
+    """Return a CSR or CSC matrix in which each cell is stored once.
+
+    Sums over stored entries would not be sums over cells otherwise. The given matrix,
+    in which scipy also keeps what it finds out, is left as it is.
+    """
+    same = copy(X)
+    if not same.has_canonical_format:
+        same = X.copy()
+        same.sum_duplicates()
+    return same
 
 
 def _part(X: Any, at: slice) -> Any:

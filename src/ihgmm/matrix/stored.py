@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm._progress import passes_shown
 from ihgmm.matrix.base import Index, T, float_type, in_unit, parts_of, row_ranges
 from ihgmm.matrix.blocks import Blocks
 from ihgmm.matrix.memory import Dense, Sparse
@@ -197,7 +198,7 @@ class Stored(Blocks):
     def _show(self, done: int, total: int, started: float) -> None:
         """Draw how far a pass has come on one line, for those who asked."""
         # A line that will be overwritten is of no use in a file.
-        if not self.verbose or not (done == total or sys.stderr.isatty()):
+        if not passes_shown.get() or not (done == total or sys.stderr.isatty()):
             return
         left = (time.monotonic() - started) * (total - done) / done
         bar = "█" * (20 * done // total)

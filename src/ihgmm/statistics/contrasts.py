@@ -170,7 +170,7 @@ def _at_same_size(centers: np.ndarray, means: np.ndarray) -> np.ndarray:
 def _means(data: Matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:
     """Return the mean of observed cells by cluster and feature; NaN without any."""
     codes = np.where(labels < 0, n_clusters, labels)  # outliers come last
-    members = indicators(data.to_device(codes), n_clusters + 1)
+    members = indicators(data.ops, data.to_device(codes), n_clusters + 1)
     lacks = np.isnan(number(namespace(data.sqnorms).sum(data.sqnorms)))
     known = Filled(data, "filled") if lacks else data
     sums = to_host(known.adjoint(members)).astype(np.float64).T

@@ -8,25 +8,15 @@ direction.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, Stretched, Tall, namespace, to_host
-from ihgmm.matrix.tall import (
-    Groups,
-    clip,
-    keep,
-    number,
-    one_hot,
-    ratio,
-    tall_dot,
-    unit_rows,
-    widen,
-)
+from ihgmm.matrix import HOST, Matrix, Stretched, Tall, to_host
+from ihgmm.matrix.ops import Groups
+from ihgmm.policy import Small, TiedNoise
 from ihgmm.statistics.likelihood import Mixture, fit_mixture
 
 Structure = Literal["common", "class", "individual", "tied"]
@@ -72,64 +62,51 @@ class Covariance:
         """What whitening takes off the log-density of a row."""
         return float(np.log(self.deviations).sum())
 
+    @property
     def n_parameters(self) -> int:
-        """Return how many numbers describe it, the level apart."""
+        """How many numbers describe it, the level apart."""
         p, m = self.directions.shape
         return p * m - m * (m - 1) // 2
 
 
 def fit_tied(
-    X: Matrix,
-    labels: Tall,
-    n_clusters: int,
-    *,
-    rng: np.random.Generator,
-    max_iter: int,
-    tol: float,
-    say: Callable[[str], None] | None = None,
+    X: Matrix, labels: Tall, n_clusters: int, *, rng: np.random.Generator, **rounds: Any
 ) -> tuple[Mixture, Covariance]:
     """Fit a mixture whose clusters share one covariance of the noise.
 
     The covariance of the labels makes the noise alike in all directions; a mixture
-    with common noise is fitted to such rows, and its labels give the next covariance,
-    until they stay the same, or five times.
+    with common noise is fitted to such rows, with the options ``rounds``, and its
+    labels give the next covariance, until they stay the same, or a few times.
     """
-    found = None
-    for _ in range(5):
+    for _ in range(TiedNoise.COVARIANCES):
         covariance = leading_covariance(X, labels, n_clusters, rng=rng)
-        found = fit_mixture(
-            covariance.whiten(X),
-            labels,
-            n_clusters,
-            noise="common",
-            max_iter=max_iter,
-            tol=tol,
-            say=say,
-        )
-        xp, before = namespace(found.memberships), labels
-        labels = keep(xp.argmax(found.memberships, axis=1))
-        if not number(xp.any(labels != before)):
+        white = covariance.whiten(X)
+        mixture = fit_mixture(white, labels, n_clusters, noise="common", **rounds)
+        before = labels
+        labels = X.ops.keep(X.ops.xp.argmax(mixture.memberships, axis=1))
+        if not X.ops.number(X.ops.xp.any(labels != before)):
             break
-    assert found is not None
-    return found, covariance
+    return mixture, covariance
 
 
 def leading_covariance(
     X: Matrix, labels: Tall, n_clusters: int, *, rng: np.random.Generator
 ) -> Covariance:
     """Estimate the covariance of the noise, given the labels."""
-    rows = Groups.of(labels, n_clusters, X.weights)
-    counts = rows.counted(widen(X.sqnorms > 0))
-    sizes, p = rows.sums(counts), X.shape[1]
+    ops, p = X.ops, X.shape[1]
+    rows = ops.groups(labels, n_clusters, X.weights)
+    counts = rows.counted(ops.widen(X.sqnorms > 0))
+    sizes = rows.sums(counts)
     n = int(sizes.sum())
     units = _unit_centers(X, rows)
     centers = np.linalg.svd(units, full_matrices=False)
-    span = centers[2][centers[1] > 1e-6].T
-    width = max(min(n // 10, 50, p - span.shape[1] - 1), 0)  # ten rows a direction
-    root = keep(X.cast(counts**0.5))
+    span = centers[2][centers[1] > Small.SINE].T
+    width = min(n // TiedNoise.ROWS_A_DIRECTION, TiedNoise.DIRECTIONS)
+    width = max(min(width, p - span.shape[1] - 1), 0)
+    root = ops.keep(X.cast(counts**0.5))
     outside, squares = _leading_outside(X, root, span, width, rng)
-    inside = np.trace(tall_dot(Y := (X @ span) * root[:, None], Y))
-    all_squares = number(namespace(counts).sum(counts * X.sqnorms))
+    inside = np.trace(ops.tall_dot(Y := (X @ span) * root[:, None], Y))
+    all_squares = ops.number(ops.xp.sum(counts * X.sqnorms))
     total = max(all_squares - inside, 0.0) / max(n, 1)
     if n <= n_clusters:
         return Covariance.none(p)
@@ -141,27 +118,27 @@ def leading_covariance(
     S = _covariance_of(units @ L, moments, sizes, level)
     shrink = np.append(np.ones(span.shape[1]), np.sqrt(ratios))
     values, vectors = np.linalg.eigh(S * np.outer(shrink, shrink) / level)
-    return Covariance(L @ vectors, np.sqrt(np.maximum(values, 1e-6)))
+    return Covariance(L @ vectors, np.sqrt(np.maximum(values, TiedNoise.RIDGE)))
 
 
 def _moments(
     L: np.ndarray, n_clusters: int, block: Matrix, labels: Tall, counts: Tall
 ) -> tuple[tuple[()], tuple[Tall]]:
     """Return second moments of the rows of each cluster along some directions."""
-    Y = widen(block @ L)
-    members = one_hot(labels, n_clusters, Y) * counts[:, None]
+    ops = block.ops
+    Y = ops.widen(block @ L)
+    members = ops.one_hot(labels, n_clusters, Y) * counts[:, None]
     moments = [(Y * members[:, k : k + 1]).T @ Y for k in range(n_clusters)]
-    return (), (namespace(Y).stack(moments),)
+    return (), (ops.xp.stack(moments),)
 
 
 def _unit_centers(X: Matrix, rows: Groups) -> np.ndarray:
     """Return directions of the centres; rows count by their length along them."""
-    xp = namespace(X.sqnorms)
-    weights = ratio(1.0, xp.sqrt(X.sqnorms))
+    weights = X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms))
     for _ in range(2):
         sums = rows.weighted_sums(X, rows.counted(weights))
-        units = unit_rows(sums.astype(np.float64))
-        weights = clip(rows.inner_products(X, units), 0.0, None)
+        units = HOST.unit_rows(sums.astype(np.float64))
+        weights = X.ops.clip(rows.inner_products(X, units), 0.0, None)
     return np.asarray(units)
 
 
@@ -173,16 +150,17 @@ def _leading_outside(
     Outside the span of the centres rows have no signal, and what they have is noise.
     Rows count by the square of ``root``.
     """
-    W, more = np.zeros((X.shape[1], 0)), min(width + 8, X.shape[1] - span.shape[1])
+    p = X.shape[1]
     if width == 0:
-        return W, np.zeros(0)
-    W = rng.standard_normal((X.shape[1], more))
-    for _ in range(6):  # the last directions need not be exact
+        return np.zeros((p, 0)), np.zeros(0)
+    W = rng.standard_normal((p, min(width + TiedNoise.SPARE, p - span.shape[1])))
+    for _ in range(TiedNoise.POWERS):
         W = np.linalg.qr(W - span @ (span.T @ W))[0]
         back = X.product_and_adjoint(X.cast(W), row_scale=root)[1]
         W = to_host(back).astype(np.float64)
     W = np.linalg.qr(W - span @ (span.T @ W))[0]
-    squares, vectors = np.linalg.eigh(tall_dot(Y := (X @ W) * root[:, None], Y))
+    products = X.ops.tall_dot(Y := (X @ W) * root[:, None], Y)
+    squares, vectors = np.linalg.eigh(products)
     return (W @ vectors)[:, ::-1][:, :width], squares[::-1][:width]
 
 
@@ -198,16 +176,15 @@ def _standing_out(
     gamma = n_directions / n
     edge, m = (1 + gamma**0.5) ** 2, 0
     left = total
-    # The margin is about two deviations of the largest eigenvalue for 300 rows.
     while m < len(values) and n_directions - m > 1:
         rest = (left - values[m]) / (n_directions - m - 1)
-        if values[m] <= 1.05 * edge * rest:
+        if values[m] <= TiedNoise.MARGIN * edge * rest:
             break
         left -= values[m]
         m += 1
     level = left / max(n_directions - m, 1)
-    # Beside a variance 1e30 times as large, noise is none.
-    least = max(1e-30 * max(values[:1], default=0.0), np.finfo(float).tiny)
+    # Beside a variance so many times as large, noise is none.
+    least = max(max(values[:1], default=0.0) / TiedNoise.RATIO, np.finfo(float).tiny)
     seen = np.maximum(values[:m] / max(level, least), edge)
     b = seen + 1 - gamma
     true = (b + np.sqrt(np.maximum(b**2 - 4 * seen, 0.0))) / 2
@@ -222,19 +199,20 @@ def _covariance_of(
     It is found by expectation and maximisation: noise along the own centre, which the
     scale hides, is expected to be what the covariance of the last round says.
     """
-    S = level * np.eye(units.shape[1])
-    for _ in range(100):
+    one = np.eye(units.shape[1])
+    S = level * one
+    for _ in range(TiedNoise.ROUNDS):
         before, S = S, np.zeros_like(S)
         # Where rows are few, some directions hold nothing: a ridge far below noise.
-        inverse = np.linalg.inv(before + 1e-6 * level * np.eye(len(before)))
+        inverse = np.linalg.inv(before + TiedNoise.RIDGE * level * one)
         for unit, moment, size in zip(units, moments, sizes, strict=True):
             hidden = unit @ inverse @ unit
             if hidden <= 0:
                 continue
-            P = np.eye(len(S)) - np.outer(unit, unit @ inverse) / hidden
+            P = one - np.outer(unit, unit @ inverse) / hidden
             S += P @ moment @ P.T + size / hidden * np.outer(unit, unit)
         S /= sizes.sum()
         S = (S + S.T) / 2
-        if np.abs(S - before).max() <= 1e-4 * level:
+        if np.abs(S - before).max() <= TiedNoise.CHANGE * level:
             break
     return S

@@ -20,28 +20,11 @@ from ihgmm._checks import (
 )
 from ihgmm._html import estimates_html
 from ihgmm._parameters import check_count, check_number
-from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
-from ihgmm.matrix.tall import (
-    Groups,
-    cast_like,
-    clip,
-    gather_blocks,
-    keep,
-    map_ranges,
-    one_hot,
-    pick,
-    place,
-    ratio,
-    row_lengths,
-    row_norms,
-    rows_where,
-    stack,
-    tall_dot,
-    to_device,
-    widen,
-)
+from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, to_host
+from ihgmm.matrix.ops import Groups, ops_of, row_lengths
 from ihgmm.numerics.roots import falling_root
 from ihgmm.numerics.spectral import Spectral
+from ihgmm.policy import Small, Weighting
 from ihgmm.statistics.observed import fit_observed
 from ihgmm.statistics.residuals import Residuals, residuals, unit_squares
 
@@ -122,11 +105,9 @@ class Estimates(Parameters):
         ndarray of shape (n_samples, 2)
             Lower and upper ends; none is below 0.
         """
-        level = _check_level(level)
         # Student's t, since the noise level of a row comes from its own entries.
-        freedom = max(self.centers.shape[1] - 1, 1)
-        reach = to_host(self.scale_errors) * stdtrit(freedom, (1 + level) / 2)
-        return _intervals(self.scales, reach, lowest=0.0)
+        freedom = np.array(max(self.centers.shape[1] - 1, 1))
+        return _intervals(self.scales, self.scale_errors, freedom, level, lowest=0.0)
 
     def center_intervals(self, level: float = 0.95) -> np.ndarray:
         """Return a confidence interval for each entry of each centre.
@@ -142,25 +123,26 @@ class Estimates(Parameters):
             Lower and upper ends. A column of counts that are nearly all 0 has too
             narrow ones: no residual shows the noise of what hardly ever happens.
         """
-        quantiles = stdtrit(self.center_freedom, (1 + _check_level(level)) / 2)
-        reach = to_host(self.center_errors) * quantiles[:, None]
-        return _intervals(self.centers, reach)
+        freedom = self.center_freedom[:, None]
+        return _intervals(self.centers, self.center_errors, freedom, level)
 
 
-def _check_level(level: float) -> float:
+def _intervals(
+    values: Tall,
+    errors: Tall,
+    freedom: np.ndarray,
+    level: float,
+    lowest: float = -np.inf,
+) -> Tall:
     level = check_number("level", level, above=0)
     if level >= 1:
         raise ValueError(
             f"level={level:g} is not a share; give a number between 0 and 1, such as "
             "0.95."
         )
-    return level
-
-
-def _intervals(values: Tall, reach: np.ndarray, lowest: float = -np.inf) -> Tall:
-    host = to_host(values)
+    host, reach = to_host(values), to_host(errors) * stdtrit(freedom, (1 + level) / 2)
     ends = np.stack([host - reach, host + reach], axis=-1)
-    return cast_like(np.maximum(ends, lowest), values)
+    return ops_of(values).cast_like(np.maximum(ends, lowest), values)
 
 
 def estimate_parameters(
@@ -227,32 +209,33 @@ def estimate_parameters(
     """
     X, labels = data_and_labels(X, labels)
     data = check_matrix(X)
-    n = data.shape[0]
+    n, ops = data.shape[0], data.ops
     if n_clusters is not None:
         _check_numbers(labels, n_clusters, n)
-    classes, codes, strange = labelled_rows(labels, data)
-    if strange is not None:
-        sample_weight = check_weights(sample_weight, n) * ~to_host(strange)
+    classes, codes, outliers = labelled_rows(labels, data)
+    if outliers is not None:
+        sample_weight = check_weights(sample_weight, n) * ~to_host(outliers)
     if n_clusters is not None:
         # Clusters without rows have numbers too.
-        codes = Groups.of(codes, len(classes)).spread(classes)
-        classes = np.arange(n_clusters)
+        codes, classes = ops.take_lines(classes, codes), np.arange(n_clusters)
     if scales is not None:
         scales = data.to_device(_check_scales(scales, n))
     kept, counts = counted_rows(data, sample_weight)
     if counts is None:
         return estimates_of_labels(kept, codes, classes, scales)
-    given = None if scales is None else rows_where(scales, counts)
-    found = estimates_of_labels(kept, rows_where(codes, counts), classes, given)
-    found = for_all_rows(found, data, codes, counts)
-    xp = namespace(found.scales)
-    unknown = xp.full_like(found.scales, np.nan)
-    outlying = namespace(counts).zeros_like(counts) if strange is None else strange
+    given = None if scales is None else ops.rows_where(scales, counts)
+    fitted = estimates_of_labels(kept, ops.rows_where(codes, counts), classes, given)
+    fitted = for_all_rows(fitted, data, codes, counts)
+    unknown = ops.xp.full_like(fitted.scales, np.nan)
+    fitted = replace(
+        fitted, scale_errors=ops.place(fitted.scale_errors, counts, unknown)
+    )
+    if outliers is None:
+        return fitted
     return replace(
-        found,
-        scales=xp.where(outlying, unknown, found.scales),
-        noise_levels=xp.where(outlying, unknown, found.noise_levels),
-        scale_errors=place(found.scale_errors, counts, unknown),
+        fitted,
+        scales=ops.xp.where(outliers, unknown, fitted.scales),
+        noise_levels=ops.xp.where(outliers, unknown, fitted.noise_levels),
     )
 
 
@@ -262,20 +245,20 @@ def estimates_of_fit(X: Matrix, fit: Spectral, labels: Tall, k: int) -> Paramete
     Scales of rows that point the other way are negative.
     """
     if fit.signs is not None:
-        signs = cast_like(fit.signs, fit.coordinates)
+        signs = X.ops.cast_like(fit.signs, fit.coordinates)
         turned = replace(fit, coordinates=fit.coordinates * signs[:, None], signs=None)
-        found = estimates_of_fit(Scaled(X, rows=signs), turned, labels, k)
-        return replace(found, scales=found.scales * X.cast(signs))
-    rows = Groups.of(labels, k, X.weights)
-    scales = rows.over_mean(_lengths_along_centers(fit, k, X.weights))
-    found = Parameters(*_parameters(X, _fit(X, rows, rows.counted(scales), scales)))
+        fitted = estimates_of_fit(Scaled(X, rows=signs), turned, labels, k)
+        return replace(fitted, scales=fitted.scales * X.cast(signs))
+    rows = X.ops.groups(labels, k, X.weights)
+    scales = rows.over_mean(_lengths_along_centers(fit, X.ops, k, X.weights))
+    fitted = Parameters(*_parameters(X, _fit(X, rows, rows.counted(scales), scales)))
     if X.incomplete is None:
-        return found
-    return replace(found, **fit_observed(found, X, rows).parameters)
+        return fitted
+    return replace(fitted, **fit_observed(fitted, X, rows).parameters)
 
 
 def in_data_units(
-    found: P, white: Scaled, labels: Tall, weights: Tall | None = None
+    fitted: P, white: Scaled, labels: Tall, weights: Tall | None = None
 ) -> P:
     """Return parameters of whitened data in the units that the data had.
 
@@ -283,37 +266,38 @@ def in_data_units(
     noise level of a row is the root of its mean variance over columns. Weights say how
     much rows count in the mean scale, which is 1.
     """
-    k, unit = found.centers.shape[0], white.matrix.unit
-    factors, columns = widen(white.row_scale), to_host(white.columns)
-    lengths = ratio(widen(found.scales), factors)
+    k, unit, ops = fitted.centers.shape[0], white.matrix.unit, white.ops
+    factors = ops.widen(white.row_scale)
+    lengths = ops.ratio(ops.widen(fitted.scales), factors)
     if weights is not None:
-        weights = cast_like(weights, lengths)
-    rows = Groups.of(to_device(labels, lengths), k, weights)
-    counts = rows.counted(namespace(lengths).ones_like(lengths))
-    sizes = namespace(lengths).abs(lengths)  # scales may have both signs
-    means = ratio(rows.sums(rows.counted(sizes)), rows.sums(counts))
+        weights = ops.cast_like(weights, lengths)
+    rows = ops.groups(ops.to_device(labels, lengths), k, weights)
+    # Scales may have both signs.
+    totals = rows.sums(rows.counted(ops.xp.abs(lengths)))
+    means = HOST.ratio(totals, rows.sums(rows.counted(ops.xp.ones_like(lengths))))
     means[means == 0] = 1.0
-    gains = ratio(1.0, columns.astype(np.float64))
-    centers = to_host(found.centers) * gains * means[:, None] * unit
+    gains = HOST.ratio(1.0, to_host(white.columns).astype(np.float64))
+    centers = to_host(fitted.centers) * gains * means[:, None] * unit
     level = float(np.sqrt(np.square(gains[gains > 0]).mean())) * unit
+    levels = ops.ratio(ops.widen(fitted.noise_levels), factors) * level
     return replace(
-        found,
+        fitted,
         centers=white.cast(centers),
         scales=white.cast(lengths / rows.spread(means)),
-        noise_levels=white.cast(ratio(widen(found.noise_levels), factors) * level),
+        noise_levels=white.cast(levels),
     )
 
 
 def for_all_rows(
-    found: P, X: Matrix, labels: Tall, counts: Tall, *, signed: bool = False
+    fitted: P, X: Matrix, labels: Tall, counts: Tall, *, signed: bool = False
 ) -> P:
     """Return parameters for all rows, found from those that count."""
-    centers = to_host(found.centers) / X.unit
+    centers = to_host(fitted.centers) / X.unit
     scales, levels = fit_to_centers(X, labels, centers, signed=signed)
     return replace(
-        found,
-        scales=place(found.scales, counts, scales),
-        noise_levels=place(found.noise_levels, counts, levels * X.unit),
+        fitted,
+        scales=X.ops.place(fitted.scales, counts, scales),
+        noise_levels=X.ops.place(fitted.noise_levels, counts, levels * X.unit),
     )
 
 
@@ -325,19 +309,20 @@ def fit_to_centers(
     The scale is that of the multiple of the centre nearest to the row, not below 0
     unless ``signed``. X and the centres are in the same units.
     """
-    rows = Groups.of(labels, len(centers))
+    ops, rows = X.ops, X.ops.groups(labels, len(centers))
     centers = centers.astype(np.float64)
     lengths = rows.spread(row_lengths(centers))
-    along = ratio(rows.inner_products(X, centers), lengths)
+    along = ops.ratio(rows.inner_products(X, centers), lengths)
     if not signed:
-        along = clip(along, 0.0, None)
-    scales = ratio(along, lengths)
-    left = to_device(X.sqnorms, labels) - along**2
-    variances = clip(left, 0.0, None) / max(X.shape[1] - 1, 1)
-    return X.cast(scales), X.cast(variances**0.5)
+        along = ops.clip(along, 0.0, None)
+    left = ops.clip(ops.to_device(X.sqnorms, labels) - along**2, 0.0, None)
+    variances = left / max(X.shape[1] - 1, 1)
+    return X.cast(ops.ratio(along, lengths)), X.cast(variances**0.5)
 
 
-def _lengths_along_centers(fit: Spectral, n_clusters: int, counts: Tall | None) -> Tall:
+def _lengths_along_centers(
+    fit: Spectral, ops: Ops, n_clusters: int, counts: Tall | None
+) -> Tall:
     """Return the lengths of rows along their centres, as the leading subspace has them.
 
     They are known up to a factor for each cluster. The signal part of the Gram matrix
@@ -348,55 +333,54 @@ def _lengths_along_centers(fit: Spectral, n_clusters: int, counts: Tall | None) 
     embedding, labels = fit.placement.embedding, fit.labels
     vectors = fit.coordinates[:, : embedding.rank]
     values = np.maximum(embedding.eigenvalues[: embedding.rank], 0.0)
-    xp, rows = namespace(vectors), Groups.of(labels, n_clusters)
+    xp, rows = ops.xp, ops.groups(labels, n_clusters)
+    norms = ops.row_norms(vectors)
+    if counts is not None:
+        norms = norms * ops.cast_like(counts, vectors)
 
-    def weighted(block: slice) -> tuple[Tall, np.ndarray]:
-        few = vectors[block, :]
-        size = row_norms(few)
-        if counts is not None:
-            size = size * cast_like(counts[block], few)
-        members = one_hot(labels[block], n_clusters, few) * size[:, None]
-        return size, tall_dot(members, few)
+    def weighted_sums(ops: Ops, *tall: Tall) -> tuple[np.ndarray]:
+        vectors, labels, norms = tall
+        members = ops.one_hot(labels, n_clusters, vectors) * norms[:, None]
+        return (ops.tall_dot(members, vectors),)
 
-    def along(block: slice) -> Tall:
-        return pick(vectors[block, :] @ centers, labels[block])
+    (sums,) = ops.row_sums(weighted_sums, vectors, labels, norms, width=n_clusters)
+    centers = (sums * values).T
 
-    norms, sums = zip(*map_ranges(vectors, n_clusters, weighted), strict=True)
-    weights = keep(widen(stack(norms)))
-    centers = cast_like((sum(sums) * values).T, vectors)
-    products = widen(stack(map_ranges(vectors, n_clusters, along)))
-    products = keep(clip(products, 0.0, None))
+    def along(ops: Ops, vectors: Tall, labels: Tall) -> Tall:
+        return ops.pick(vectors @ ops.cast_like(centers, vectors), labels)
+
+    weights = ops.keep(ops.widen(norms))
+    products = ops.widen(ops.row_map(along, vectors, labels, width=n_clusters))
+    products = ops.keep(ops.clip(products, 0.0, None))
     totals = np.sqrt(rows.sums(weights * products))
     totals[totals == 0] = 1.0
     lengths, one = products / rows.spread(totals), xp.ones_like(products)
-    # Up to a thousandth of the largest, neither a row's own term nor a change of the
-    # lengths matters.
     work, largest_own = partial(_length_figures, n_clusters), np.inf
     for _ in range(20 if embedding.diagonal == "zero" else 0):
-        if largest_own <= 1e-3 * totals.min():
+        # So little of the largest, a row's own term or a change, does not matter.
+        if largest_own <= Weighting.LENGTH_CHANGE * totals.min():
             break
         total = rows.spread(totals)
         # A row of more than half of its cluster's weight could take all of it.
         others = xp.maximum(total - weights * lengths, total / 2)
         before = lengths
-        lengths = keep(products / xp.where(others > 0, others, one))
-        each = gather_blocks(work, labels, weights, lengths, before)
-        peaks, sums = zip(*each, strict=True)
+        lengths = ops.keep(products / xp.where(others > 0, others, one))
+        parts = ops.gather_blocks(work, labels, weights, lengths, before)
+        peaks, own_sums = zip(*parts, strict=True)
         largest_own, change, longest = np.max(peaks, axis=0)
-        if change <= 1e-3 * longest:
+        if change <= Weighting.LENGTH_CHANGE * longest:
             break
-        totals = np.sum(sums, axis=0)
-    return lengths if fit.row_scale is None else ratio(lengths, fit.row_scale)
+        totals = np.sum(own_sums, axis=0)
+    return lengths if fit.row_scale is None else ops.ratio(lengths, fit.row_scale)
 
 
 def _length_figures(
-    k: int, labels: Tall, weights: Tall, lengths: Tall, before: Tall
+    k: int, ops: Ops, labels: Tall, weights: Tall, lengths: Tall, before: Tall
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest own term, change and length of rows; sums over clusters."""
-    xp, own = namespace(lengths), weights * lengths
-    each = (own, xp.abs(lengths - before), lengths)
-    peaks = xp.stack([xp.max(values) for values in each])
-    return to_host(peaks), Groups.of(labels, k).sums(own)
+    xp, own = ops.xp, weights * lengths
+    largest = map(xp.max, (own, xp.abs(lengths - before), lengths))
+    return ops.to_host(xp.stack([*largest])), ops.group_sums(labels, k, own)
 
 
 def _check_numbers(labels: Any, n_clusters: int, n_samples: int) -> None:
@@ -430,11 +414,10 @@ def estimates_of_labels(
     X: Matrix, labels: Tall, classes: np.ndarray, scales: Tall | None = None
 ) -> Estimates:
     """Do as :func:`estimate_parameters`; labels are numbers of classes, where X is."""
-    p = X.shape[1]
-    rows = Groups.of(labels, len(classes), X.weights)
+    rows = X.ops.groups(labels, len(classes), X.weights)
     if scales is None:
-        fit = _fit(X, rows, rows.counted(namespace(X.sqnorms).ones_like(X.sqnorms)))
-        weights, slopes = _efficient_weights(fit, rows, p)
+        fit = _fit(X, rows, rows.counted(X.ops.xp.ones_like(X.sqnorms)))
+        weights, slopes = _efficient_weights(fit, rows, X.shape[1])
         fit = _fit(X, rows, rows.counted(weights))
         fit, errors, variances = _with_errors(X, fit, rows, slopes)
     else:
@@ -443,24 +426,27 @@ def estimates_of_labels(
         left = _residuals(X, rows, fit, [fit.weights**2])
         errors, variances = scales * np.nan, left.squares[0]
     variances[rows.sizes < 2] = np.inf
-    found = Estimates(
+    # Satterthwaite's degrees of freedom of the errors of centres.
+    terms = fit.weights**2 * fit.variances
+    freedom = HOST.ratio(rows.sums(terms) ** 2, rows.sums(terms**2)) - 1
+    fitted = Estimates(
         *_parameters(X, fit),
         scale_errors=X.cast(errors),
         center_errors=X.cast(np.sqrt(variances) * X.unit),
-        center_freedom=_center_freedom(fit, rows),
+        center_freedom=np.maximum(freedom, 1.0),
         classes=classes,
     )
     if X.incomplete is None:
-        return found
-    seen = fit_observed(found, X, rows)
+        return fitted
+    observed = fit_observed(fitted, X, rows)
     # Errors of filled rows know that noise is shared among columns, also by what was
     # filled in, and not how little was observed.
-    least, known = X.cast(seen.scale_errors), found.scale_errors
+    least, known = X.cast(observed.scale_errors), fitted.scale_errors
     return replace(
-        found,
-        **seen.parameters,
-        scale_errors=namespace(known).where(known < least, least, known),
-        center_errors=found.center_errors * X.cast(seen.center_growth),
+        fitted,
+        **observed.parameters,
+        scale_errors=X.ops.xp.where(known < least, least, known),
+        center_errors=fitted.center_errors * X.cast(observed.center_growth),
     )
 
 
@@ -480,39 +466,39 @@ class _Fit:
     weights: Tall  # divided by A, so that weights @ scales is 1 in a cluster
     scales: Tall
     centers: np.ndarray
-    center_sqnorms: np.ndarray  # of the true centres, free of the noise in ours
+    squares: np.ndarray  # squared norms of the centres
+    true_squares: np.ndarray  # of the true centres, free of the noise in ours
     variances: Tall
     solved: Tall | None  # whether the equations for a row's cluster have a solution
 
 
 def _fit(X: Matrix, rows: Groups, weights: Tall, scales: Tall | None = None) -> _Fit:
     """Fit centres and noise with these weights; also scales, unless they are given."""
-    # Numbers of rows are where the labels are: on the host, or where X is.
-    sqnorms, weights = to_device(X.sqnorms, weights), keep(weights)
+    ops, solved = X.ops, None
+    sqnorms, weights = X.sqnorms, ops.keep(weights)
     sums = rows.weighted_sums(X, weights)
-    solved = None
     if scales is None:
         inner = rows.inner_products(X, sums) - weights * sqnorms
         scales, solved = _scales(weights, inner, sqnorms, rows)
-    scales = keep(scales)
+    scales = ops.keep(scales)
     total = rows.sums(weights * scales)
     total[rows.sizes == 0] = 1.0
     centers = sums / total[:, None].astype(sums.dtype)
-    weights = weights / rows.spread(total)
+    weights = ops.keep(weights / rows.spread(total))
     # The squared norm of our centre is a double sum over rows. The terms that pair a
     # row with itself carry the noise and are left out; a row alone has no others.
     squares = np.einsum("ij,ij->i", centers, centers, dtype=np.float64)
     diagonal = rows.sums(weights**2 * sqnorms)
     kept = 1.0 - rows.sums((weights * scales) ** 2)
-    kept[kept <= 1e-12] = 1.0
+    kept[kept <= Small.EXACT] = 1.0
     length = np.clip((squares - diagonal) / kept, 0.0, squares)
     left = sqnorms - scales**2 * rows.spread(length)
     # So little is rounding; and a row alone is its own centre.
     nothing = left < 32 * float(np.finfo(sums.dtype).eps) * sqnorms
     nothing = nothing | (rows.spread(rows.sizes) == 1)
-    xp = namespace(left)
-    variances = xp.where(nothing, xp.zeros_like(left), left) / max(X.shape[1] - 1, 1)
-    return _Fit(keep(weights), scales, centers, length, keep(variances), solved)
+    left = ops.xp.where(nothing, ops.xp.zeros_like(left), left)
+    variances = ops.keep(left / max(X.shape[1] - 1, 1))
+    return _Fit(weights, scales, centers, squares, length, variances, solved)
 
 
 def _scales(
@@ -524,13 +510,13 @@ def _scales(
     The largest of each cluster, y, is looked for; the others have the smaller root.
     Where no y will do, and for two rows, scales are not solved for.
     """
-    xp = namespace(weights)
-    products = clip(weights * inner, 0.0, None)
-    relative = keep(ratio(products, rows.spread(rows.maxima(products))))
+    ops, xp = rows.ops, rows.ops.xp
+    products = ops.clip(weights * inner, 0.0, None)
+    relative = ops.keep(ops.ratio(products, rows.spread(rows.maxima(products))))
 
     def smaller_roots(y: np.ndarray, rest: np.ndarray) -> Tall:
         """Return roots for ``y * (1 - y)``, times ``rest / (1 - y)``."""
-        square = clip(1 - rows.spread(4 * y * (1 - y)) * relative, 0.0, None)
+        square = ops.clip(1 - rows.spread(4 * y * (1 - y)) * relative, 0.0, None)
         return rows.spread(2 * y * rest) * relative / (1 + xp.sqrt(square))
 
     half = np.full(len(rows.sizes), 0.5)
@@ -563,35 +549,25 @@ def _with_errors(
 ) -> tuple[_Fit, Tall, np.ndarray]:
     """Return a fit with better centres, errors of scales and variances of centres."""
     a, p = fit.weights, X.shape[1]
-    one = namespace(a).ones_like(a)
+    one = rows.ops.xp.ones_like(a)
     mean = rows.counted(one)
-    mean = mean / rows.row_sums(mean)  # the part of a row in the mean of the scales
-    counted = [one, a**2, a * mean, a * slopes]
-    left = _residuals(X, rows, fit, counted)
-    along = left.noise_ratio(fit.centers)
-    errors = _scale_variances(fit, rows, p, rows.spread(along)) ** 0.5
-    noise, q = fit.variances * rows.spread(along), unit_squares(fit.centers)
+    mean = mean / rows.row_sums(mean)[0]  # the part of a row in the mean of the scales
+    left = _residuals(X, rows, fit, [one, a**2, a * mean, a * slopes])
+    along = rows.spread(left.noise_ratio(fit.centers))
+    errors = _scale_variances(fit, rows, p, along) ** 0.5
+    noise, q = fit.variances * along, unit_squares(fit.centers)
     variances = left.center_variances(rows, a, mean, noise, q)
     # A scale that noise has raised gives that noise more weight. Where noise differs
     # between columns, this turns the centre.
-    total = rows.sums(a * slopes * noise)[:, None]
-    turned = left.squares[3] - (1 - q) * total
-    squares = np.einsum("ij,ij->i", fit.centers, fit.centers, dtype=np.float64)
-    turned = ratio(turned, squares[:, None] + 0 * turned)
+    turned = left.squares[3] - (1 - q) * rows.sums(a * slopes * noise)[:, None]
+    turned = HOST.ratio(turned, fit.squares[:, None] + 0 * turned)
     centers = fit.centers * (1 - turned).astype(fit.centers.dtype)
     return replace(fit, centers=centers), errors, variances
 
 
 def _residuals(X: Matrix, rows: Groups, fit: _Fit, counted: list[Tall]) -> Residuals:
-    squares = np.einsum("ij,ij->i", fit.centers, fit.centers, dtype=np.float64)
-    accuracy = ratio(fit.center_sqnorms, squares, 1.0)
+    accuracy = HOST.ratio(fit.true_squares, fit.squares, 1.0)
     return residuals(X, rows, fit.centers, fit.scales, fit.weights, counted, accuracy)
-
-
-def _center_freedom(fit: _Fit, rows: Groups) -> np.ndarray:
-    """Return the degrees of freedom (Satterthwaite) of errors of the centres."""
-    terms = fit.weights**2 * fit.variances
-    return np.maximum(ratio(rows.sums(terms) ** 2, rows.sums(terms**2)) - 1, 1.0)
 
 
 def _scale_variances(
@@ -607,26 +583,28 @@ def _scale_variances(
     Each sum over j below is a quadratic in slope_i with a cluster's sums in it, so
     that all rows take linear time.
     """
-    a, w, v, xp = fit.weights, fit.scales, fit.variances, namespace(fit.scales)
+    a, w, v, ops, xp = fit.weights, fit.scales, fit.variances, rows.ops, rows.ops.xp
     n_rows = rows.spread(rows.sizes.astype(np.float64))
-    length = rows.spread(fit.center_sqnorms)
+    length = rows.spread(fit.true_squares)
     c = 1 - 2 * a * w
     # The singularity of c is not one of the equations.
-    c = xp.where(xp.abs(c) < 1e-7, xp.full_like(c, 1e-7), c)
+    c = xp.where(xp.abs(c) < Small.SINGULAR, xp.full_like(c, Small.SINGULAR), c)
     with np.errstate(divide="ignore", invalid="ignore"):
-        b = keep(a / c)
-        h, total = rows.many_row_sums(b * w, w / c)
+        b = ops.keep(a / c)
+        h, total = rows.row_sums(b * w, w / c)
         # dask divides later, when warnings are heard: NaN, unlike 0, raises none.
         one, safe = (
             xp.where(x == 0, xp.full_like(x, np.nan), x) for x in (1 + h, length)
         )
         slope = 1 / (c * one)
-        level = keep((1 / c - b * total / one) / n_rows)
+        level = ops.keep((1 / c - b * total / one) / n_rows)
         g = v * a
         moments = [
-            each * term for each in (v, g**2) for term in (b**2, level**2, b * level)
+            weight * term
+            for weight in (v, g**2)
+            for term in (b**2, level**2, b * level)
         ]
-        sums = rows.many_row_sums(*moments, g * b, g * level, v * a**2, v)
+        sums = rows.row_sums(*moments, g * b, g * level, v * a**2, v)
         first, second, loads, all_noise = sums[6:]
 
         def squares(g: Tall, of_slopes: Tall, of_levels: Tall, of_both: Tall) -> Tall:
@@ -642,9 +620,9 @@ def _scale_variances(
     long = (length > 0) & (p > 1)
     known = fit.solved & long & xp.isfinite(variances)
     unknown = xp.full_like(variances, np.inf)
-    variances = xp.where(known, clip(variances, 0.0, None), unknown)
+    variances = xp.where(known, ops.clip(variances, 0.0, None), unknown)
     exact = (n_rows == 1) | (all_noise == 0) & long
-    return keep(xp.where(exact, xp.zeros_like(variances), variances))
+    return ops.keep(xp.where(exact, xp.zeros_like(variances), variances))
 
 
 def _efficient_weights(fit: _Fit, rows: Groups, p: int) -> tuple[Tall, Tall]:
@@ -652,40 +630,33 @@ def _efficient_weights(fit: _Fit, rows: Groups, p: int) -> tuple[Tall, Tall]:
 
     Return also by which share a weight rises with the scale found for its row.
     """
-    share = _error_share(fit.scales, _scale_variances(fit, rows, p), rows)
-    scales = _pulled(fit.scales, share, rows)
-    # A weight of zero would leave no equation for the row's own scale.
-    xp, least = namespace(scales), 0.1
-    weights = clip(scales, least, None) / _shrunk_variances(fit, rows, p)
-    slopes = (1 - share) / clip(scales, least, None)
-    # Weights from fewer than ten rows would be too uncertain.
-    few, nothing = rows.spread(rows.sizes) < 10, xp.zeros_like(scales)
-    weights = xp.where(few, nothing + 1, weights)
-    return weights, xp.where(few | (scales <= least), nothing, slopes)
-
-
-def _shrunk_variances(fit: _Fit, rows: Groups, p: int) -> Tall:
-    """Return noise variances over their cluster's mean, pulled towards 1.
-
-    Their error is a factor, the same for all, so this is done to the logarithms. A row
-    that seems free of noise, such as a zero row, counts as an ordinary one.
-    """
+    ops, xp, least = rows.ops, rows.ops.xp, Weighting.LEAST_SCALE
+    scales, share = _pulled(fit.scales, _scale_variances(fit, rows, p), rows)
+    # Errors of noise variances are a factor, the same for all: logarithms are pulled. A
+    # row that seems free of noise, such as a zero row, counts as an ordinary one.
     relative = rows.over_mean(fit.variances)
-    xp = namespace(relative)
     one = xp.ones_like(relative)
-    logs = xp.log(xp.where(relative > 0, clip(relative, 1e-4, None), one))
+    relative = xp.where(
+        relative > 0, ops.clip(relative, Weighting.LEAST_VARIANCE, None), one
+    )
     error = one * float(polygamma(1, max(p - 1, 1) / 2))
-    share = _error_share(logs, error, rows)
-    return rows.over_mean(xp.exp(_pulled(logs, share, rows)))
+    variances = rows.over_mean(xp.exp(_pulled(xp.log(relative), error, rows)[0]))
+    # A weight of zero would leave no equation for the row's own scale.
+    clipped = ops.clip(scales, least, None)
+    # Weights from so few rows would be too uncertain.
+    few = rows.spread(rows.sizes) < Weighting.LEAST_ROWS
+    weights = xp.where(few, one, clipped / variances)
+    flat = few | (scales <= least)
+    return weights, xp.where(flat, xp.zeros_like(scales), (1 - share) / clipped)
 
 
-def _error_share(values: Tall, errors: Tall, rows: Groups) -> Tall:
-    """Return the share of error in the variance of the values of a cluster."""
-    variance = rows.means((values - rows.means(values)) ** 2)
-    error = namespace(variance).minimum(rows.means(errors), variance)
-    return ratio(error, variance, 1.0)
+def _pulled(values: Tall, errors: Tall, rows: Groups) -> tuple[Tall, Tall]:
+    """Pull values to their cluster's mean by the share of error in their variance.
 
-
-def _pulled(values: Tall, share: Tall, rows: Groups) -> Tall:
-    """Pull values to their cluster's mean by a share of their distance."""
-    return values + share * (rows.means(values) - values)
+    Return the values, and the share.
+    """
+    means = rows.means(values)
+    variance = rows.means((values - means) ** 2)
+    error = rows.ops.xp.minimum(rows.means(errors), variance)
+    share = rows.ops.ratio(error, variance, 1.0)
+    return values + share * (means - values), share

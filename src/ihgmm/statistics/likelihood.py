@@ -16,47 +16,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, Tall, as_matrix, namespace
-from ihgmm.matrix.tall import (
-    cast_like,
-    clip,
-    column_totals,
-    log_ndtr,
-    number,
-    one_hot,
-    pick,
-    ratio,
-    row_max,
-    row_totals,
-    softmax,
-    to_device,
-    to_host,
-    widen,
-)
+from ihgmm.matrix import HOST, Matrix, Ops, Tall, as_matrix, to_host
 from ihgmm.numerics.roots import falling_root
+from ihgmm.policy import Rounds, Small
 
 Noise = Literal["common", "class", "individual"]
 
 
 @dataclass(frozen=True)
 class Refinement:
-    """Refined labels.
-
-    Examples
-    --------
-    >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.matrix import as_matrix
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> from ihgmm.statistics.likelihood import refine_labels
-    >>> refined = refine_labels(as_matrix(X), kinds, 3)
-    >>> refined.converged, refined.centers.shape
-    (True, (3, 50))
-    """
+    """Refined labels."""
 
     labels: Tall  #: the cluster of each row, where the data are
     centers: np.ndarray  #: directions that rows are compared with, (n_clusters, p)
@@ -82,98 +56,76 @@ def refine_labels(
     Examples
     --------
     >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.matrix import as_matrix
     >>> from ihgmm.metrics import misclassification_rate
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
     >>> from ihgmm.statistics.likelihood import refine_labels
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
     >>> start = kinds.copy()
     >>> start[::10] = (start[::10] + 1) % 3  # a tenth of the labels is wrong
-    >>> misclassification_rate(kinds, start)
-    0.1
-    >>> refined = refine_labels(as_matrix(X), start, 3)
-    >>> misclassification_rate(kinds, refined.labels)
+    >>> misclassification_rate(kinds, refine_labels(X, start, 3).labels)
     0.0
     """
     X = as_matrix(X)
-    labels = X.to_device(labels)
-    rounds = _Rounds.begin(X, indicators(labels, n_clusters), "individual")
+    ops, labels = X.ops, X.to_device(labels)
+    rounds = _Rounds.begin(X, indicators(ops, labels, n_clusters), "individual")
     if n_clusters == 1:
         return Refinement(labels, rounds.directions.sums.T, 0, True)
     # The first look, from centres in which rows count alike, is a round too.
-    rounds, n_iter, moved = rounds.next(keep), 1, np.inf
+    rounds, n_iter, moved = rounds.next(_stay), 1, np.inf
     # Of many rows a few always move.
-    while n_iter < min(30, max_iter) and moved > X.shape[0] // 1000:
+    still = X.shape[0] // Rounds.ROWS_PER_MOVE
+    while n_iter < min(Rounds.SOFT, max_iter) and moved > still:
         rounds, n_iter = rounds.next(_soften), n_iter + 1
         (moved,) = rounds.figures
     earlier: list[Tall] = []
     repeated = False
     while n_iter < max_iter and not repeated:
         before = rounds
-        rounds, n_iter = before.next(_nearest), n_iter + 1
+        rounds, n_iter = before.next(_to_nearest), n_iter + 1
         if not rounds.sizes.all():
-            rounds = before.next(keep, _refilled(before, rounds, labels))
+            rounds = before.next(_stay, _refilled(before, rounds, labels))
         # Circles are short, if there are any.
-        earlier = [labels, *earlier[:3]]
-        labels = _labels_of(rounds.memberships)
-        repeated = any(_count(labels != others) == 0 for others in earlier)
+        earlier = [labels, *earlier[: Rounds.CIRCLE - 1]]
+        labels = ops.xp.argmax(rounds.memberships, axis=1)
+        repeated = any(not ops.number(ops.xp.any(labels != old)) for old in earlier)
     return Refinement(labels, rounds.seen_from.sums.T, n_iter, repeated)
-
-
-def _labels_of(memberships: Tall) -> Tall:
-    return namespace(memberships).argmax(memberships, axis=1)
-
-
-def _count(rows: Tall) -> int:
-    return int(number(namespace(rows).count_nonzero(rows)))
 
 
 def _refilled(before: _Rounds, after: _Rounds, labels: Tall) -> Tall:
     """Return memberships in which clusters keep the row that loses least by staying."""
-    memberships, sizes = after.memberships, after.sizes.copy()
-    xp, now = namespace(memberships), _labels_of(memberships)
-    # How much better the best centre is than that of the label.
+    ops, memberships, sizes = before.X.ops, after.memberships, after.sizes.copy()
+    xp, now = ops.xp, ops.xp.argmax(memberships, axis=1)
     (lost,), _ = before.sweep(_losses, labels)
     for k in np.flatnonzero(sizes == 0).tolist():
         own = labels == k
-        if _count(own) == 0:
+        if not ops.number(xp.any(own)):
             continue
-        row = int(number(xp.argmin(xp.where(own, lost, xp.full_like(lost, np.inf)))))
-        other = int(number(now[row]))
+        own_loss = xp.where(own, lost, xp.full_like(lost, np.inf))
+        row = int(ops.number(xp.argmin(own_loss)))
+        other = int(ops.number(now[row]))
         if sizes[other] > 1:
             sizes[other] -= 1
-            memberships = _moved(memberships, row, k)
+            memberships = _moved(ops, memberships, row, k)
     return memberships
 
 
 def _losses(
     seen: Projections, _: Matrix, labels: Tall
 ) -> tuple[tuple[Tall], tuple[()]]:
-    best = namespace(seen.cosines).max(seen.cosines, axis=1)
-    return (best - pick(seen.cosines, labels),), ()
+    """Return how much better the best centre is than that of the label."""
+    return (seen.ops.row_max(seen.cosines) - seen.ops.pick(seen.cosines, labels),), ()
 
 
-def _moved(memberships: Tall, row: int, cluster: int) -> Tall:
+def _moved(ops: Ops, memberships: Tall, row: int, cluster: int) -> Tall:
     """Return memberships with one row wholly in a cluster."""
     n, k = memberships.shape
-    at = to_device(np.arange(n) == row, memberships)
-    whole = cast_like(np.eye(k)[[cluster]], memberships)
-    return namespace(memberships).where(at[:, None], whole, memberships)
+    at = ops.to_device(np.arange(n) == row, memberships)
+    whole = ops.cast_like(np.eye(k)[[cluster]], memberships)
+    return ops.xp.where(at[:, None], whole, memberships)
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """A fitted mixture.
-
-    Examples
-    --------
-    >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.matrix import as_matrix
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> from ihgmm.statistics.likelihood import fit_mixture
-    >>> mixture = fit_mixture(as_matrix(X), kinds, 3)
-    >>> mixture.memberships.shape, mixture.mixing_weights.round(2)
-    ((200, 3), array([0.33, 0.33, 0.33]))
-    """
+    """A fitted mixture."""
 
     memberships: Tall  #: probability of each cluster for each row, given others
     mixing_weights: np.ndarray  #: shares of the clusters
@@ -183,18 +135,16 @@ class Mixture:
     n_iter: int  #: rounds that were run
     change: float  #: how much a row's memberships moved in the last round, on average
 
-    def in_order(self, order: np.ndarray) -> Mixture:
+    def in_order(self, order: np.ndarray, ops: Ops) -> Mixture:
         """Return the mixture with its clusters in another order."""
         d, variances = self.directions, self.noise_variances
-        columns = to_device(order, self.memberships)
+        columns = ops.to_device(order, self.memberships)
         return replace(
             self,
-            memberships=namespace(self.memberships).take(
-                self.memberships, columns, axis=1
-            ),
+            memberships=ops.xp.take(self.memberships, columns, axis=1),
             mixing_weights=self.mixing_weights[order],
             noise_variances=None if variances is None else variances[order],
-            directions=Directions(d.sums[:, order], d.sqnorms[order], d.loads[order]),
+            directions=Directions(d.sums[:, order], d.loads[order]),
         )
 
 
@@ -224,81 +174,48 @@ def fit_mixture(
     >>> from ihgmm import make_ihgmm
     >>> from ihgmm.matrix import as_matrix
     >>> from ihgmm.metrics import misclassification_rate
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
     >>> from ihgmm.statistics.likelihood import fit_mixture
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
     >>> mixture = fit_mixture(as_matrix(X), kinds, 3)
     >>> misclassification_rate(kinds, mixture.memberships.argmax(axis=1))
     0.0
     """
-    rounds = _Rounds.begin(X, indicators(X.to_device(labels), n_clusters), noise)
+    ops, xp = X.ops, X.ops.xp
+    rounds = _Rounds.begin(X, indicators(ops, X.to_device(labels), n_clusters), noise)
     # Shares that follow the memberships would feed on themselves: where clusters are
     # hard to tell apart, the largest would swallow the others.
     shares = mixing_weights(rounds.live_sizes)
-    rounds = rounds.next(keep)
+    rounds = rounds.next(_stay)
     n_iter, change, log_likelihood = 0, np.inf, 0.0
     while n_iter < max_iter and change > tol:
         before, n_iter = rounds, n_iter + 1
         # Only half the way after a while, lest memberships swing for ever.
-        rounds = before.next(partial(_move, shares, 0.5 if n_iter > 20 else 1.0))
-        change, log_likelihood = rounds.figures
-        if rounds.sizes.min() < 0.5:
-            kept = _kept_alive(before, rounds)
-            rounds = before.next(keep, kept)
-            change = _distance(kept, before.memberships)
-        change = number(change) / (2 * X.shape[0])
+        step = 0.5 if n_iter > Rounds.FULL_STEPS else 1.0
+        rounds = before.next(partial(_move, shares, step))
+        total, log_likelihood = rounds.figures
+        if rounds.sizes.min() < 0.5:  # the last row of a vanishing cluster stays
+            memberships = rounds.memberships
+            for k in np.flatnonzero(rounds.sizes < 0.5).tolist():
+                row = int(ops.number(xp.argmax(before.memberships[:, k])))
+                memberships = _moved(ops, memberships, row, k)
+            rounds = before.next(_stay, memberships)
+            total = xp.sum(xp.abs(memberships - before.memberships))
+        change = ops.number(total) / (2 * X.shape[0])
         if say is not None:
             many = f"{n_iter} round{'s' * (n_iter != 1)}"
             say(f"{many}, memberships moved by {change:.2g}")
-    return Mixture(
-        rounds.memberships,
-        mixing_weights(rounds.live_sizes),
-        rounds.variances,
-        rounds.seen_from,
-        float(log_likelihood),
-        n_iter,
-        change,
-    )
-
-
-def _kept_alive(before: _Rounds, after: _Rounds) -> Tall:
-    """Return memberships in which the last row of a vanishing cluster stays."""
-    memberships, xp = after.memberships, namespace(after.memberships)
-    for k in np.flatnonzero(after.sizes < 0.5).tolist():
-        row = int(number(xp.argmax(before.memberships[:, k])))
-        memberships = _moved(memberships, row, k)
-    return memberships
+    shares = mixing_weights(rounds.live_sizes)
+    return rounds.mixture(shares, float(log_likelihood), n_iter, change)
 
 
 def evaluate_mixture(X: Matrix, memberships: Tall, noise: Noise) -> Mixture:
-    """Return the mixture that rows with given memberships make, without moving them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.matrix import as_matrix
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> from ihgmm.statistics.likelihood import evaluate_mixture
-    >>> mixture = evaluate_mixture(as_matrix(X), np.eye(3)[kinds], "individual")
-    >>> mixture.mixing_weights.round(2)
-    array([0.33, 0.33, 0.33])
-    """
+    """Return the mixture that rows with given memberships make, without moving them."""
     rounds = _Rounds.begin(X, memberships, noise)
     shares = mixing_weights(rounds.live_sizes)
-    # The weights of rows in the centres have settled after three rounds.
-    for _ in range(3):
-        rounds = rounds.next(keep)
+    for _ in range(Rounds.SETTLING):
+        rounds = rounds.next(_stay)
     last = rounds.next(partial(_move, shares, 1.0))
-    log_likelihood = float(last.figures[1])
-    return Mixture(
-        last.memberships,
-        shares,
-        last.variances,
-        last.seen_from,
-        log_likelihood,
-        1,
-        np.inf,
-    )
+    return last.mixture(shares, float(last.figures[1]), 1, np.inf)
 
 
 # What a round is made of.
@@ -327,10 +244,11 @@ class _Rounds:
     @classmethod
     def begin(cls, X: Matrix, memberships: Tall, noise: Noise) -> _Rounds:
         """Sum up centres in which all rows count as if of the same length."""
-        level = number(namespace(X.sqnorms).mean(X.sqnorms)) ** 0.5 or 1.0
+        level = X.ops.number(X.ops.xp.mean(X.sqnorms)) ** 0.5 or 1.0
         work = partial(_begin_block, level)
         (weights,), sums = X.sweep(work, X.sqnorms, X.weights, memberships)
-        return cls(X, noise, level, memberships, weights, *_summed(sums))
+        directions, sizes = Directions(*sums[:2]), sums[2:]
+        return cls(X, noise, level, memberships, weights, directions, *sizes)
 
     def sweep(self, work: Callable[..., Any], *tall: Tall) -> Any:
         """Go through the rows with what is seen of them from the centres."""
@@ -340,38 +258,38 @@ class _Rounds:
     def next(self, judge: Judge, memberships: Tall | None = None) -> _Rounds:
         """Look at every row, let a judge move it, and sum up the next centres."""
         given = self.memberships if memberships is None else memberships
-        variances = None
+        variances, (_, p), ops = None, self.X.shape, self.X.ops
         if self.noise != "individual":
-            cosines, squares, loads, sqnorms = self.sweep(_all_seen)[0]
-            seen = Projections(cosines, squares, loads, sqnorms, self.X.shape[1])
+            seen = Projections(*self.sweep(_all_seen)[0], p, ops)
             members = _counted(given, self.X.weights)
             variances = _noise_variances(seen, members, self.noise)
         work = partial(_next_block, judge, variances, self.noise, self.level)
         (moved, weights), sums = self.sweep(work, self.X.weights, given)
-        directions, sizes, live_sizes = _summed(sums[:4])
         return replace(
             self,
             memberships=moved,
             weights=weights,
-            directions=directions,
-            sizes=sizes,
-            live_sizes=live_sizes,
+            directions=Directions(*sums[:2]),
+            sizes=sums[2],
+            live_sizes=sums[3],
             seen_from=self.directions,
             variances=variances,
             figures=sums[4:],
         )
 
-
-def _summed(sums: tuple[np.ndarray, ...]) -> tuple[Directions, np.ndarray, np.ndarray]:
-    total, loads, sizes, live_sizes = sums
-    return Directions(total, (total**2).sum(axis=0), loads), sizes, live_sizes
+    def mixture(
+        self, shares: np.ndarray, log_likelihood: float, n_iter: int, change: float
+    ) -> Mixture:
+        """Return the mixture that the last look saw."""
+        found = (self.memberships, shares, self.variances, self.seen_from)
+        return Mixture(*found, log_likelihood, n_iter, change)
 
 
 def _begin_block(
     level: float, block: Matrix, sqnorms: Tall, counts: Tall | None, memberships: Tall
 ) -> tuple[tuple[Tall], tuple[Any, ...]]:
     members = _counted(memberships, counts)
-    weights = unit_weights(members, sqnorms, level)
+    weights = unit_weights(block.ops, members, sqnorms, level)
     return (weights,), _sums(block, weights, memberships, members, sqnorms)
 
 
@@ -384,7 +302,7 @@ def _looking(
     *tall: Tall,
 ) -> Any:
     """Do some work on what is seen of a block of rows, and the block."""
-    return work(look(block, sqnorms, weights, directions), block, *tall)
+    return work(look(block, sqnorms, directions, weights), block, *tall)
 
 
 def _next_block(
@@ -401,19 +319,18 @@ def _next_block(
     new, figures = judge(seen, memberships, counts, variances)
     members = _counted(new, counts)
     weights = seen.weights(members, noise) * level
-    return (new, weights), (
-        *_sums(block, weights, new, members, seen.sqnorms),
-        *figures,
-    )
+    sums = _sums(block, weights, new, members, seen.sqnorms)
+    return (new, weights), (*sums, *figures)
 
 
 def _sums(
     block: Matrix, weights: Tall, memberships: Tall, members: Tall, sqnorms: Tall
 ) -> tuple[Any, ...]:
     """Return the sums of rows, of squared weights, of memberships, of live ones."""
-    live = members * widen(sqnorms > 0)[:, None]
-    each = (weights * weights, memberships, live)
-    return (widen(block.adjoint(weights)), *map(column_totals, each))
+    ops = block.ops
+    live = members * ops.widen(sqnorms > 0)[:, None]
+    totals = map(ops.column_totals, (weights * weights, memberships, live))
+    return (ops.widen(block.adjoint(weights)), *totals)
 
 
 def _counted(values: Tall, counts: Tall | None) -> Tall:
@@ -421,30 +338,36 @@ def _counted(values: Tall, counts: Tall | None) -> Tall:
     return values if counts is None else values * counts[:, None]
 
 
+def _all_seen(seen: Projections, _: Matrix) -> tuple[tuple[Tall, ...], tuple[()]]:
+    return (seen.cosines, seen.center_sqnorms, seen.loads, seen.sqnorms), ()
+
+
 # Judges.
 
 
-def keep(_: Any, memberships: Tall, *__: Any) -> tuple[Tall, tuple[()]]:
+def _stay(_: Any, memberships: Tall, *__: Any) -> tuple[Tall, tuple[()]]:
     """Leave memberships as they are."""
     return memberships, ()
 
 
 def _soften(seen: Projections, memberships: Tall, *_: Any) -> tuple[Tall, tuple[Any]]:
     """Move memberships to half of what is likely; count rows that move by more."""
-    xp = namespace(memberships)
+    ops, alike = seen.ops, np.ones(memberships.shape[1])
     # Half sure, by the root of the likelihood, so that early errors can mend.
-    likely = softmax(0.5 * joint_log_likelihood(seen, np.ones(memberships.shape[1])))
-    moved = row_max(xp.abs(likely - memberships)) > 1e-2
-    return likely, (xp.sum(widen(moved)),)
+    likely = ops.softmax(0.5 * joint_log_likelihood(seen, alike))
+    moved = ops.row_max(ops.xp.abs(likely - memberships)) > Rounds.MOVE
+    return likely, (ops.xp.sum(ops.widen(moved)),)
 
 
-def _nearest(seen: Projections, memberships: Tall, *_: Any) -> tuple[Tall, tuple[()]]:
+def _to_nearest(
+    seen: Projections, memberships: Tall, *_: Any
+) -> tuple[Tall, tuple[()]]:
     """Move rows to the cluster of largest cosine."""
-    xp, k = namespace(memberships), memberships.shape[1]
+    ops, xp = seen.ops, seen.ops.xp
     labels = xp.argmax(seen.cosines, axis=1)
     # Zero rows fit everywhere alike and keep their label.
     labels = xp.where(seen.sqnorms == 0, xp.argmax(memberships, axis=1), labels)
-    return one_hot(labels, k, memberships), ()
+    return ops.one_hot(labels, memberships.shape[1], memberships), ()
 
 
 def _move(
@@ -459,22 +382,17 @@ def _move(
 
     Return by how much they moved, and the log-likelihood of the rows.
     """
-    xp = namespace(memberships)
+    ops, xp = seen.ops, seen.ops.xp
     joint = joint_log_likelihood(seen, shares, variances)
-    peak = row_max(joint)
+    peak = ops.row_max(joint)
     odds = xp.exp(joint - peak[:, None])
-    total = row_totals(odds)
+    total = ops.row_totals(odds)
     likely = odds / total[:, None]
-    value = (peak + xp.log(total)) * widen(seen.sqnorms > 0)
+    value = (peak + xp.log(total)) * ops.widen(seen.sqnorms > 0)
     value = value if counts is None else value * counts
     if step < 1:
         likely = memberships + step * (likely - memberships)
-    return likely, (_distance(likely, memberships), xp.sum(value))
-
-
-def _distance(memberships: Tall, others: Tall) -> Tall:
-    xp = namespace(memberships)
-    return xp.sum(xp.abs(memberships - others))
+    return likely, (xp.sum(xp.abs(likely - memberships)), xp.sum(value))
 
 
 # Rows seen from centres.
@@ -485,8 +403,12 @@ class Directions:
     """Estimated directions of the centres and how much noise they carry."""
 
     sums: np.ndarray  # (n_features, n_clusters): weighted sums of the rows
-    sqnorms: np.ndarray  # (n_clusters,): their squared norms
     loads: np.ndarray  # (n_clusters,): sums of squared weights, which multiply noise
+
+    @cached_property
+    def sqnorms(self) -> np.ndarray:
+        """Squared norms of the sums."""
+        return np.asarray((self.sums**2).sum(axis=0))
 
 
 @dataclass(frozen=True)
@@ -498,28 +420,20 @@ class Projections:
     loads: Tall  # (n_samples, n_clusters): its sum of squared weights
     sqnorms: Tall  # (n_samples,): of the rows
     n_features: int
-
-    @property
-    def along(self) -> Tall:
-        """Lengths of rows along each centre."""
-        return namespace(self.sqnorms).sqrt(self.sqnorms)[:, None] * self.cosines
+    ops: Ops = HOST
 
     @property
     def sines(self) -> Tall:
         """Squared sines of the angles between rows and centres."""
         # No row fits a centre without any noise: this is the least squared sine.
-        rest = 1.0 - self.cosines * self.cosines
-        return clip(rest, 1e-12, None)
-
-    @property
-    def across(self) -> Tall:
-        """Squared lengths of rows across each centre."""
-        return self.sines * self.sqnorms[:, None]
+        return self.ops.clip(1.0 - self.cosines * self.cosines, Small.EXACT, None)
 
     def accuracy(self, variances: np.ndarray) -> Tall:
         """Return squared cosines of the centres with the true ones, at least 0.001."""
-        noise = self.loads * to_device(self.n_features * variances, self.loads)
-        return clip(1.0 - ratio(noise, self.center_sqnorms, 1.0), 1e-3, 1.0)
+        ops, noise = self.ops, self.n_features * variances
+        noise = self.loads * ops.to_device(noise, self.loads)
+        share = ops.ratio(noise, self.center_sqnorms, 1.0)
+        return ops.clip(1.0 - share, Rounds.LEAST_ACCURACY, 1.0)
 
     def weights(self, memberships: Tall, noise: Noise) -> Tall:
         """Return the weight of each row in each centre: its length over its noise.
@@ -527,69 +441,49 @@ class Projections:
         Both are read off the projections; a row that points away from a centre has
         weight 0 in it. Unless noise is individual, it is the same within a cluster.
         """
-        xp = namespace(memberships)
-        weights = memberships * clip(self.cosines, 0.0, None)
-        norms = xp.sqrt(self.sqnorms)
+        weights = memberships * self.ops.clip(self.cosines, 0.0, None)
+        norms = self.ops.xp.sqrt(self.sqnorms)
         if noise == "individual":
             weights = weights / self.sines
-            norms = ratio(1.0, norms)
+            norms = self.ops.ratio(1.0, norms)
         return weights * norms[:, None]
 
 
-def unit_weights(memberships: Tall, sqnorms: Tall, level: float = 1.0) -> Tall:
+def unit_weights(
+    ops: Ops, memberships: Tall, sqnorms: Tall, level: float = 1.0
+) -> Tall:
     """Return weights with which all rows count as if of the same length."""
-    return memberships * ratio(level, namespace(sqnorms).sqrt(sqnorms))[:, None]
+    return memberships * ops.ratio(level, ops.xp.sqrt(sqnorms))[:, None]
 
 
-def indicators(labels: Tall, n_clusters: int) -> Tall:
+def indicators(ops: Ops, labels: Tall, n_clusters: int) -> Tall:
     """Return memberships that are 1 in the cluster of each row and 0 elsewhere."""
-    xp = namespace(labels)
-    return one_hot(xp.astype(labels, xp.int64), n_clusters, widen(labels))
-
-
-def _all_seen(seen: Projections, _: Matrix) -> tuple[tuple[Tall, ...], tuple[()]]:
-    return (seen.cosines, seen.center_sqnorms, seen.loads, seen.sqnorms), ()
+    labels = ops.xp.astype(labels, ops.xp.int64)
+    return ops.one_hot(labels, n_clusters, ops.widen(labels))
 
 
 def look(
-    block: Matrix, sqnorms: Tall, weights: Tall, directions: Directions
+    block: Matrix, sqnorms: Tall, directions: Directions, weights: Tall | None = None
 ) -> Projections:
-    """Compare rows with the sums of the others; ``weights`` are their own in these."""
-    # Where nothing is left without the row, rounding must not pass for a centre.
-    rounding = max(1e-10, 32 * float(np.finfo(block.dtype).eps))
-    inner = _inner_products(block, directions)
-    xp, total = namespace(inner), to_device(directions.sqnorms, inner)
+    """Compare rows with the sums; with their ``weights`` in these, with the others."""
+    ops, xp, sums = block.ops, block.ops.xp, directions.sums
+    # In float32 products could overflow: a power of two, which rounds nothing.
+    size = float(np.ldexp(1.0, np.frexp(np.abs(sums).max(initial=0.0))[1]))
+    inner = ops.widen(block @ (sums / size)) * size
+    if weights is None:
+        weights = xp.zeros_like(inner)
+    total = ops.to_device(directions.sqnorms, inner)
     own = weights * sqnorms[:, None]
     squares = total - weights * (2 * inner - own)
+    # Where nothing is left without the row, rounding must not pass for a centre.
+    rounding = max(Small.ROUNDING, 32 * float(np.finfo(block.dtype).eps))
     most = rounding * xp.maximum(total, weights * own)
     squares = xp.where(squares <= most, xp.zeros_like(squares), squares)
-    loads = to_device(directions.loads, inner) - weights * weights
-    cosines = _cosines(inner - own, squares, sqnorms)
-    return Projections(cosines, squares, loads, sqnorms, block.shape[1])
-
-
-def _inner_products(block: Matrix, directions: Directions) -> Tall:
-    """Return products of rows with the sums, which in float32 could overflow."""
-    _, exponent = np.frexp(np.abs(directions.sums).max(initial=0.0))
-    size = float(np.ldexp(1.0, exponent))  # a power of two, which rounds nothing
-    return widen(block @ (directions.sums / size)) * size
-
-
-def project(block: Matrix, directions: Directions) -> Projections:
-    """Compare new rows with the centres."""
-    inner = _inner_products(block, directions)
-    xp, sqnorms = namespace(inner), block.sqnorms
-    squares = xp.zeros_like(inner) + to_device(directions.sqnorms, inner)
-    loads = xp.zeros_like(inner) + to_device(directions.loads, inner)
-    cosines = _cosines(inner, squares, sqnorms)
-    return Projections(cosines, squares, loads, sqnorms, block.shape[1])
-
-
-def _cosines(inner: Tall, squares: Tall, sqnorms: Tall) -> Tall:
-    xp = namespace(inner)
+    loads = ops.to_device(directions.loads, inner) - weights * weights
     # Two roots: the product may be too large for a number, where there is no noise.
     lengths = xp.sqrt(squares) * xp.sqrt(sqnorms)[:, None]
-    return clip(ratio(inner, lengths), -1.0, 1.0)
+    cosines = ops.clip(ops.ratio(inner - own, lengths), -1.0, 1.0)
+    return Projections(cosines, squares, loads, sqnorms, block.shape[1], ops)
 
 
 def joint_log_likelihood(
@@ -599,37 +493,26 @@ def joint_log_likelihood(
 
     Shares and noise variances are those of the clusters; without variances, every row
     has its own, which is unknown and fitted to it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.statistics.likelihood import Projections, joint_log_likelihood
-    >>> cosines = np.array([[0.9, 0.1]])  # one row, two centres
-    >>> ones = np.ones((1, 2))
-    >>> seen = Projections(cosines, 100 * ones, ones, np.array([25.0]), n_features=10)
-    >>> joint = joint_log_likelihood(seen, np.array([0.5, 0.5]))
-    >>> joint.shape, bool(joint[0, 0] > joint[0, 1])
-    ((1, 2), True)
     """
-    p = seen.n_features
+    ops, xp, p = seen.ops, seen.ops.xp, seen.n_features
     freedom = max(p - 1, 1)
     tiny = float(np.finfo(np.float64).tiny)
-    along, across = seen.along, seen.across
-    xp = namespace(along)
+    along = xp.sqrt(seen.sqnorms)[:, None] * seen.cosines
+    across = seen.sines * seen.sqnorms[:, None]
     if variances is None:
-        variance = clip(across / freedom, tiny, None)
+        variance = ops.clip(across / freedom, tiny, None)
         fit: Any = freedom
     else:
         accuracy = seen.accuracy(variances)
-        signal = clip(along, 0.0, None) ** 2 * (1.0 / accuracy - 1.0)
-        variance = to_device(variances, along) + signal / p
-        variance = clip(variance, tiny, None)
+        signal = ops.clip(along, 0.0, None) ** 2 * (1.0 / accuracy - 1.0)
+        variance = ops.to_device(variances, along) + signal / p
+        variance = ops.clip(variance, tiny, None)
         fit = across / variance
     value = -0.5 * (freedom * xp.log(2 * np.pi * variance) + fit)
-    value += log_ndtr(along / xp.sqrt(variance))
+    value += ops.log_ndtr(along / xp.sqrt(variance))
     # A zero row fits everywhere alike.
     value = xp.where((seen.sqnorms == 0)[:, None], xp.zeros_like(value), value)
-    return value + to_device(np.log(shares), value)
+    return value + ops.to_device(np.log(shares), value)
 
 
 def mixing_weights(sizes: np.ndarray) -> np.ndarray:
@@ -656,21 +539,21 @@ def _noise_variances(seen: Projections, members: Tall, noise: Noise) -> np.ndarr
     the noise: more noise in the centres means more signal in the rows. What is left
     falls as the variance rises, so that one value agrees with itself.
     """
-    xp = namespace(members)
-    along = clip(seen.cosines, 0.0, None) ** 2
+    ops, xp = seen.ops, seen.ops.xp
+    along = ops.clip(seen.cosines, 0.0, None) ** 2
     length = members * seen.sqnorms[:, None]
-    live = members * widen(seen.sqnorms > 0)[:, None]
-    freedom = max(seen.n_features - 1, 1)
-    entries, total = (to_host(xp.sum(each, axis=0)) for each in (live, length))
-    entries = entries * freedom
+    live = members * ops.widen(seen.sqnorms > 0)[:, None]
+    entries, total = (to_host(xp.sum(values, axis=0)) for values in (live, length))
+    entries = entries * max(seen.n_features - 1, 1)
 
     def excess(variances: np.ndarray) -> np.ndarray:
-        signal = clip(along / seen.accuracy(variances), None, 1.0)
+        signal = ops.clip(along / seen.accuracy(variances), None, 1.0)
         left = to_host(xp.sum(length * (1.0 - signal), axis=0)) - variances * entries
         return np.full_like(left, left.sum()) if noise == "common" else left
 
     overall = total.sum() / entries.sum()
-    high = total / np.maximum(entries, 1e-9)
+    high = total / np.maximum(entries, Small.ROUNDING)
     if noise == "common":
         high[:] = overall
-    return np.maximum(falling_root(excess, np.zeros_like(high), high), 1e-12 * overall)
+    variances = falling_root(excess, np.zeros_like(high), high)
+    return np.maximum(variances, Small.EXACT * overall)

@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, Tall, namespace, to_host
-from ihgmm.matrix.tall import (
-    Groups,
-    clip,
-    one_hot,
-    pick,
-    ratio,
-    stack,
-    to_device,
-    widen,
-)
+from ihgmm.matrix import HOST, Matrix, Tall, to_host
+from ihgmm.matrix.ops import Groups
+from ihgmm.policy import Small
 
 if TYPE_CHECKING:
     from ihgmm.statistics.estimation import Parameters
@@ -39,70 +31,64 @@ class Observed(NamedTuple):
     center_growth: np.ndarray  # (n_clusters, n_features)
 
 
-def fit_observed(found: Parameters, X: Matrix, rows: Groups) -> Observed:
+def fit_observed(fitted: Parameters, X: Matrix, rows: Groups) -> Observed:
     """Fit centres, scales and noise once more, to what was observed of the rows.
 
     An entry of a centre is the least-squares fit, given the scales, to the rows that
     have a cell there; a scale that of its row's observed cells to the centre without
     that row. Errors grow as there is less to go by.
     """
-    gaps = X.incomplete
+    gaps, ops, xp = X.incomplete, rows.ops, rows.ops.xp
     assert gaps is not None
     p, unit, k = X.shape[1], X.unit, len(rows.sizes)
-    scales = to_device(widen(found.scales), rows.labels)
+    scales = ops.to_device(ops.widen(fitted.scales), rows.labels)
     weights = rows.counted(scales)
     total = rows.sums(weights * scales)
     labels = gaps.to_device(rows.labels)
     both = gaps.cast(weights), gaps.cast(weights * scales)
-    parts = [*gaps.map(partial(_sums, k), labels, *both)]
-    sums, lost = (sum(part[i] for part in parts) for i in range(2))
-    sqnorms, holes = (
-        to_device(stack([part[i] for part in parts]), scales) for i in (2, 3)
-    )
+    tall, (sums, lost) = gaps.sweep(partial(_sums, k), labels, *both)
+    sqnorms, holes = (ops.to_device(values, scales) for values in tall)
     loads = total[:, None] - lost
-    centers = to_host(found.centers).astype(np.float64) / unit
+    centers = to_host(fitted.centers).astype(np.float64) / unit
     # Entries that no row of the cluster has stay as they were filled in.
-    enough = loads > 1e-6 * np.maximum(total, 1e-300)[:, None]
+    enough = loads > Small.LOAD * np.maximum(total, Small.TINY)[:, None]
     centers = np.where(enough, sums / np.where(enough, loads, 1.0), centers)
-    products = [*gaps.map(partial(_products, centers), labels)]
-    inner, hidden = (
-        to_device(widen(stack([part[i] for part in products])), scales)
-        for i in range(2)
-    )
+    tall, _ = gaps.sweep(partial(_products, centers), labels)
+    inner, hidden = (ops.to_device(ops.widen(values), scales) for values in tall)
     shares = weights / rows.spread(np.where(total > 0, total, 1.0))
     squares = np.einsum("ij,ij->i", centers, centers)
-    coverage = ratio(loads.mean(axis=1), total, 1.0)
-    own = shares / rows.spread(np.maximum(coverage, 1e-6))
+    coverage = HOST.ratio(loads.mean(axis=1), total, 1.0)
+    own = shares / rows.spread(np.maximum(coverage, Small.LOAD))
     # As in complete data: a row has no part in the centre that it is compared with,
     # and the noise in a centre does not count as length.
-    kept = np.maximum(1.0 - rows.sums((shares * scales) ** 2), 1e-12)
+    kept = np.maximum(1.0 - rows.sums((shares * scales) ** 2), Small.EXACT)
     noisy = rows.sums(own * shares * sqnorms)
-    free = np.clip(ratio((squares - noisy) / kept, squares), 0.0, 1.0)
-    part = rows.spread(squares) - hidden
-    length = part * rows.spread(free)
-    xp = namespace(length)
-    others = clip(1.0 - own * scales, 0.5, None)
-    inner = (inner - own * sqnorms) / others
-    fitted = clip(ratio(inner, length), 0.0, None)
+    free = np.clip(HOST.ratio((squares - noisy) / kept, squares), 0.0, 1.0)
+    length = (rows.spread(squares) - hidden) * rows.spread(free)
+    # A row of more than half of its centre could take all of it.
+    inner = (inner - own * sqnorms) / ops.clip(1.0 - own * scales, 0.5, None)
+    refitted = ops.clip(ops.ratio(inner, length), 0.0, None)
     alone = rows.spread(rows.sizes) < 3
-    fitted = xp.where(alone | (length <= 0), scales, fitted)
-    left = clip(sqnorms - fitted**2 * length, 0.0, None)
-    before = to_device(widen(found.noise_levels), rows.labels) / unit
+    refitted = xp.where(alone | (length <= 0), scales, refitted)
+    left = ops.clip(sqnorms - refitted**2 * length, 0.0, None)
+    before = ops.to_device(ops.widen(fitted.noise_levels), rows.labels) / unit
     cells = p - holes
-    variances = left / clip(cells - 1.0, 1.0, None)
+    variances = left / ops.clip(cells - 1.0, 1.0, None)
     variances = xp.where(alone | (cells < 2), before**2, variances)
     # What an error is made of: the noise of a row, and how much of the centre it has.
-    errors = xp.where(alone, xp.zeros_like(length), ratio(variances, length)) ** 0.5
-    noise = ratio(rows.sums(shares**2 * variances), rows.sums(shares**2 * before**2), 1)
-    seen = ratio(loads, np.broadcast_to(total[:, None], loads.shape), 1.0)
-    wider = np.sqrt(noise[:, None] / np.maximum(seen, 1e-6))
-    sizes = rows.sums(rows.counted(xp.ones_like(fitted)))
-    means = ratio(rows.sums(rows.counted(fitted)), sizes)
+    nothing = xp.zeros_like(length)
+    errors = xp.where(alone, nothing, ops.ratio(variances, length)) ** 0.5
+    squared = rows.sums(shares**2 * variances), rows.sums(shares**2 * before**2)
+    noise = HOST.ratio(*squared, 1.0)
+    seen = HOST.ratio(loads, np.broadcast_to(total[:, None], loads.shape), 1.0)
+    wider = np.sqrt(noise[:, None] / np.maximum(seen, Small.LOAD))
+    counts = rows.sums(rows.counted(xp.ones_like(refitted)))
+    means = HOST.ratio(rows.sums(rows.counted(refitted)), counts)
     means[means == 0] = 1.0
     spread = rows.spread(means)
     parameters = {
         "centers": X.to_device((centers * means[:, None] * unit).astype(X.dtype)),
-        "scales": X.cast(fitted / spread),
+        "scales": X.cast(refitted / spread),
         "noise_levels": X.cast(variances**0.5 * unit),
     }
     return Observed(parameters, errors / spread, wider * means[:, None])
@@ -110,18 +96,21 @@ def fit_observed(found: Parameters, X: Matrix, rows: Groups) -> Observed:
 
 def _sums(
     k: int, block: Matrix, labels: Tall, *weights: Tall
-) -> tuple[np.ndarray, np.ndarray, Tall, Tall]:
-    """Return weighted sums of rows and of missing cells; of rows, norms and holes."""
+) -> tuple[tuple[Tall, Tall], tuple[np.ndarray, ...]]:
+    """Return norms and holes of rows; weighted sums of rows and of missing cells."""
     values, missing = block.filled(), block.missing()
-    members = one_hot(labels, k, weights[0])
-    sums, lost = (
-        to_host(each.adjoint(members * few[:, None])).T.astype(np.float64)
-        for each, few in zip((values, missing), weights, strict=True)
+    members = block.ops.one_hot(labels, k, weights[0])
+    sums = (
+        to_host(part.adjoint(members * weight[:, None])).T.astype(np.float64)
+        for part, weight in zip((values, missing), weights, strict=True)
     )
-    return sums, lost, values.sqnorms, missing.sqnorms
+    return (values.sqnorms, missing.sqnorms), tuple(sums)
 
 
-def _products(centers: np.ndarray, block: Matrix, labels: Tall) -> tuple[Tall, Tall]:
+def _products(
+    centers: np.ndarray, block: Matrix, labels: Tall
+) -> tuple[tuple[Tall, Tall], tuple[()]]:
     """Return products of observed cells with centres, and squares of centres hidden."""
-    values, missing = block.filled(), block.missing()
-    return pick(values @ centers.T, labels), pick(missing @ (centers**2).T, labels)
+    pick, values, missing = block.ops.pick, block.filled(), block.missing()
+    inner = pick(values @ centers.T, labels)
+    return (inner, pick(missing @ (centers**2).T, labels)), ()

@@ -8,33 +8,30 @@ two there is the share of rows that are as strange; docs/outliers.md has the rea
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 from scipy.stats import poisson
 
-from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
-from ihgmm.matrix.tall import (
-    cast_like,
-    in_order,
-    keep,
-    map_ranges,
-    number,
-    row_map,
-    to_device,
-    unit_rows,
-)
+from ihgmm.matrix import HOST, Matrix, Ops, Tall, only, to_host
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.gram import row_factors
 from ihgmm.numerics.spectral import spectral_clustering
+from ihgmm.policy import Outliers, Small
 
-# Positions of the quantiles that stand for a distribution.
-_LEVELS = (np.arange(40) + 0.5) / 40
+_LEVELS = (np.arange(Outliers.QUANTILES) + 0.5) / Outliers.QUANTILES
+
+
+class _Rows(NamedTuple):
+    """Rows as they appear from the nearest centre."""
+
+    along: np.ndarray  # lengths along it
+    noise: np.ndarray  # noise levels; 0 for zero rows
+    labels: np.ndarray  # numbers of the centres
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,40 +61,29 @@ class OutlierRule:
         """
         coordinates = self.embedding.coordinates(X)
         work = partial(self._scores_of, X.unit)
-        return keep(row_map(work, coordinates, X.sqnorms, width=len(_LEVELS)))
-
-    def _scores_of(self, unit: float, coordinates: Tall, sqnorms: Tall) -> Tall:
-        seen = _measure(
-            self.embedding, self.centers, self.signed, unit, coordinates, sqnorms
+        return X.ops.keep(
+            X.ops.row_map(work, coordinates, X.sqnorms, width=len(_LEVELS))
         )
-        return to_device(self._score(*seen), sqnorms)
+
+    def _scores_of(self, unit: float, ops: Ops, *tall: Tall) -> Tall:
+        seen_from = (self.embedding, self.centers, self.signed, unit)
+        return ops.to_device(self._score(_measure(ops, *tall, *seen_from)), tall[1])
 
     def __call__(self, X: Matrix) -> Tall:
         """Tell which rows are outliers."""
         return self.scores(X) > self.threshold
 
-    def _score(
-        self, along: np.ndarray, rest: np.ndarray, labels: np.ndarray
-    ) -> np.ndarray:
-        unit = self.lengths[labels]
+    def _score(self, rows: _Rows) -> np.ndarray:
+        unit = self.lengths[rows.labels]
         # The noise of zero rows is none; their scores are set below.
-        some = np.where(rest > 0, rest, 1.0)
-        length, noise = along / unit, np.log(some) - self.noises[labels]
+        some = np.where(rows.noise > 0, rows.noise, 1.0)
+        length, noise = rows.along / unit, np.log(some) - self.noises[rows.labels]
         surprise = self._noise_surprise(length, noise)
-        surprise += self._in_parts(self._length_surprise, length, rest / unit)
+        surprise += self._length_surprise(length, rows.noise / unit)
         # Two independent shares, each uniform, have a product below exp(-surprise) in
         # this share of rows.
         scores = (surprise - np.log1p(surprise)) / np.log(10)
-        return np.where(rest > 0, scores, 0.0)
-
-    @staticmethod
-    def _in_parts(work: Callable[..., np.ndarray], *rows: np.ndarray) -> np.ndarray:
-        """Do some work that turns a row into many numbers, a range at a time."""
-
-        def of(few: slice) -> np.ndarray:
-            return work(*(values[few] for values in rows))
-
-        return np.concatenate(map_ranges(rows[0], len(_LEVELS), of))
+        return np.where(rows.noise > 0, scores, 0.0)
 
     def _noise_surprise(self, length: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Return minus the log of the share of rows with so much noise.
@@ -117,17 +103,23 @@ class OutlierRule:
         A row of more noise than others would be as long as they are, give or take the
         noise that it has beyond theirs.
         """
-        known = self.length_quantiles
-        own = self.noise_share
-        # A quarter of the noise smooths the quantiles.
-        width = np.sqrt(np.maximum(noise**2 - own**2, 0.0) + (own / 4) ** 2)
-        steps = (length[:, None] - known) / np.maximum(width, 1e-9)[:, None]
-        share = np.log(np.maximum(ndtr(steps).mean(axis=1), np.finfo(float).tiny))
+        known, own = self.length_quantiles, self.noise_share
+        # A part of the noise smooths the quantiles.
+        smooth = (own / Outliers.SMOOTHING) ** 2
+        width = np.sqrt(np.maximum(noise**2 - own**2, 0.0) + smooth)
+        width = np.maximum(width, Small.ROUNDING)
+
+        def shares(part: slice) -> np.ndarray:  # many numbers for each row
+            steps = (length[part, None] - known) / width[part, None]
+            return np.asarray(ndtr(steps).mean(axis=1))
+
+        share = np.concatenate(HOST.map_ranges(length, len(known), shares))
+        share = np.log(np.maximum(share, np.finfo(float).tiny))
         # No fewer rows are short than an exponential tail has.
         tenth = np.interp(0.1, _LEVELS, known)
         shorter = known[known < tenth]
         shortfall = float((tenth - shorter).mean()) if len(shorter) else 0.0
-        least = np.log(0.1) + (length - tenth) / max(shortfall, 1e-9)
+        least = np.log(0.1) + (length - tenth) / max(shortfall, Small.ROUNDING)
         return -np.where(length < tenth, np.maximum(share, least), share)
 
 
@@ -148,23 +140,22 @@ def find_outliers(
     find the same rows again. Of more than ``max_rows`` rows, so many drawn at random
     teach the rule. ``rng`` is left as it is.
     """
-    n = X.shape[0]
-    n_live = int(number(namespace(X.sqnorms).count_nonzero(X.sqnorms > 0)))
-    share = 0.5 if outliers == "auto" else float(outliers)
+    n, ops, automatic = X.shape[0], X.ops, outliers == "auto"
+    n_live = int(ops.number(ops.xp.count_nonzero(X.sqnorms > 0)))
+    count = 0 if automatic else round(float(outliers) * n_live)
     if n > max_rows:
         drawn = np.sort(deepcopy(rng).choice(n, max_rows, replace=False))
-        few = only(X, drawn)
-        rule = find_outliers(few, n_clusters, outliers, signed=signed, rng=rng)
-        if outliers != "auto":
-            scores = rule.scores(X)
-            return replace(rule, threshold=_between(scores, round(share * n_live)))
+        rule = find_outliers(
+            only(X, drawn), n_clusters, outliers, signed=signed, rng=rng
+        )
+        if not automatic:
+            return replace(rule, threshold=_between(ops, rule.scores(X), count))
         alone = rule.threshold >= _alone(max_rows)
         return replace(rule, threshold=_alone(n)) if alone else rule
-    left = n_live - round(share * n_live)
     # A fit needs more rows than clusters to compare them with each other.
-    if outliers != "auto" and left <= n_clusters:
+    if not automatic and n_live - count <= n_clusters:
         raise ValueError(
-            f"outliers={outliers!r} leaves {left} of {n_live} rows for "
+            f"outliers={outliers!r} leaves {n_live - count} of {n_live} rows for "
             f"n_clusters={n_clusters}; give a smaller share or fewer clusters."
         )
     inside, weights = np.ones(n, dtype=bool), np.ones(n)
@@ -177,20 +168,22 @@ def find_outliers(
             embedding, fit.coordinates, fit.labels, n_clusters, signed
         )
         coordinates = to_host(embedding.coordinates(X))
-        seen = _measure(embedding, centers, signed, X.unit, coordinates, sqnorms)
-        live = seen[1] > 0
+        seen_from = (embedding, centers, signed, X.unit)
+        rows = _measure(HOST, coordinates, sqnorms, *seen_from)
         if i == 0:
-            start, ordinary = _start(embedding, centers, seen)
-            rule = _learn(embedding, centers, seen, start, ordinary)
+            start, ordinary = _start(embedding, centers, rows)
+            rule = _learn(embedding, centers, rows, start, ordinary)
         else:
-            rule = _learn(embedding, centers, seen, weights * live, weights * live)
-        scores = rule._score(*seen)
-        if outliers == "auto":
+            some = weights * (rows.noise > 0)
+            rule = _learn(embedding, centers, rows, some, some)
+        scores = rule._score(rows)
+        if automatic:
             most = min(n_live // 2, n_live - n_clusters)
-            count, weights = _choose(scores, float(np.sum(weights * live)), most)
-            threshold = min(_between(scores, count), _alone(n))
+            counted = float(np.sum(weights * (rows.noise > 0)))
+            chosen, weights = _choose(scores, counted, most)
+            threshold = min(_between(HOST, scores, chosen), _alone(n))
         else:
-            threshold = _between(scores, round(share * n_live))
+            threshold = _between(HOST, scores, count)
             weights = (scores <= threshold).astype(float)
         rule = replace(rule, threshold=threshold, signed=signed)
         before, inside = inside, scores <= rule.threshold
@@ -200,18 +193,18 @@ def find_outliers(
 
 
 def _alone(n_rows: float) -> float:
-    """Return the score of a row so strange that n rows of clusters have 0.02 such."""
-    return float(np.log10(n_rows / 0.02))
+    """Return the score of a row so strange that n rows of clusters have few such."""
+    return float(np.log10(n_rows / Outliers.ALONE))
 
 
-def _between(scores: Tall, count: int) -> float:
+def _between(ops: Ops, scores: Tall, count: int) -> float:
     """Return a number between the so many largest scores and the others."""
     n = scores.shape[0]
     if count == 0:
         return np.inf
     if count == n:
         return -np.inf
-    return float(in_order(scores, np.array([n - count - 1, n - count])).mean())
+    return float(ops.in_order(scores, np.array([n - count - 1, n - count])).mean())
 
 
 def _choose(scores: np.ndarray, n_rows: float, most: int) -> tuple[int, np.ndarray]:
@@ -219,23 +212,23 @@ def _choose(scores: np.ndarray, n_rows: float, most: int) -> tuple[int, np.ndarr
 
     Of ``n_rows`` rows of clusters, ``n_rows * 10**-score`` are as strange, or fewer:
     there were .3 to .8 of that with Gaussian and t3 noise, but up to 2.5 of it in real
-    sets at a score of 2. Rows are outliers one by one where it is at most 0.02. Others
-    are, among the strangest 3% of clusters, where there are more than three times as
-    many and chance is ruled out at one in a thousand; down to where rows are no longer
-    1.5 times as many as in clusters.
+    sets at a score of 2. Rows are outliers one by one where it is at most ``ALONE``.
+    Others are, among the strangest of clusters, where there are many times as many and
+    chance is ruled out; down to where rows are hardly more than in clusters.
 
     Some of the latter may be rows of clusters, and count as such by the odds: without
     them the rows that are left would seem ever more alike, and others strange.
     """
     order = np.argsort(-scores, kind="stable")
     expected = n_rows * 10 ** -scores[order]
-    found = np.arange(1, len(scores) + 1)
+    so_far = np.arange(1, len(scores) + 1)
     sure = min(int(np.count_nonzero(scores > _alone(n_rows))), most)
-    more = found - sure
-    gain = more - 1.5 * expected
-    many = (more > 3 * expected) & (expected <= 0.03 * n_rows) & (found <= most)
-    many &= poisson.sf(more - 1, expected) < 1e-3
-    count = int(np.where(many, gain, -np.inf).argmax()) + 1 if many.any() else sure
+    more = so_far - sure
+    many = (more > Outliers.TIMES * expected) & (so_far <= most)
+    many &= expected <= Outliers.STRANGEST * n_rows
+    many &= poisson.sf(more - 1, expected) < Outliers.CHANCE
+    gain = np.where(many, more - Outliers.LAST_TIMES * expected, -np.inf)
+    count = int(gain.argmax()) + 1 if many.any() else sure
     odds = np.where(more > 0, expected / (2 * np.maximum(more, 1)), 0.0)
     weights = np.ones(len(scores))
     weights[order[:count]] = np.minimum(odds[:count], 1.0)
@@ -250,10 +243,10 @@ def _directions(
     labels = to_host(labels)
     if signed:  # along which the rows of a cluster are longest
         groups = [rows[labels == j] for j in range(k)]
-        return np.array([np.linalg.eigh(few.T @ few)[1][:, -1] for few in groups])
+        return np.array([np.linalg.eigh(own.T @ own)[1][:, -1] for own in groups])
     sums = np.zeros((k, rows.shape[1]))
     np.add.at(sums, labels, rows)
-    return unit_rows(sums)
+    return np.asarray(HOST.unit_rows(sums))
 
 
 def _roots(embedding: Embedding) -> np.ndarray:
@@ -263,36 +256,32 @@ def _roots(embedding: Embedding) -> np.ndarray:
 
 
 def _measure(
+    ops: Ops,
+    coordinates: Tall,
+    sqnorms: Tall,
     embedding: Embedding,
     centers: np.ndarray,
     signed: bool,
     unit: float,
-    coordinates: Tall,
-    sqnorms: Tall,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the length of rows along the nearest centre, noise levels and centres.
-
-    Rows, given by coordinates and squared norms, are in units of ``unit``.
-    """
-    along = coordinates @ cast_like((_roots(embedding) * centers).T, coordinates)
-    xp = namespace(along)
-    along = xp.abs(along) if signed else along
-    labels = to_host(xp.argmax(along, axis=1))
-    along = to_host(xp.max(along, axis=1)).astype(np.float64)
-    sqnorms = to_host(sqnorms) * (unit / embedding.unit) ** 2
+) -> _Rows:
+    """Look from the nearest centre at rows in units of ``unit``."""
+    along = coordinates @ ops.cast_like((_roots(embedding) * centers).T, coordinates)
+    along = ops.xp.abs(along) if signed else along
+    labels = ops.to_host(ops.xp.argmax(along, axis=1))
+    along = ops.to_host(ops.xp.max(along, axis=1)).astype(np.float64)
+    sqnorms = ops.to_host(sqnorms) * (unit / embedding.unit) ** 2
     factors = row_factors(sqnorms, embedding.longest)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        along = np.where(factors > 0, along / factors, 0.0)
+    along = HOST.ratio(along, factors)
     # No row fits its centre better than that; else nothing could be compared with rows
     # that are free of noise.
-    left = np.maximum(sqnorms - np.maximum(along, 0.0) ** 2, 1e-4 * sqnorms)
-    return along, np.sqrt(left / max(len(embedding.directions) - 1, 1)), labels
+    left = sqnorms - np.maximum(along, 0.0) ** 2
+    left = np.maximum(left, Outliers.LEAST_NOISE * sqnorms)
+    noise = np.sqrt(left / max(len(embedding.directions) - 1, 1))
+    return _Rows(along, noise, labels)
 
 
 def _start(
-    embedding: Embedding,
-    centers: np.ndarray,
-    seen: tuple[np.ndarray, np.ndarray, np.ndarray],
+    embedding: Embedding, centers: np.ndarray, rows: _Rows
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return which rows surely belong to clusters, and which have ordinary noise.
 
@@ -300,45 +289,43 @@ def _start(
     exponential tail of the rows below has none such in a thousand rows and more. Of
     these rows, those that are not short for their noise belong to clusters.
     """
-    along, rest, labels = seen
-    live = (rest > 0).astype(float)
-    rule = _learn(embedding, centers, seen, live, live)
+    live = (rows.noise > 0).astype(float)
+    rule = _learn(embedding, centers, rows, live, live)
     with np.errstate(divide="ignore"):
-        noise = np.where(live > 0, np.log(rest) - rule.noises[labels], -np.inf)
+        noise = np.log(rows.noise) - rule.noises[rows.labels]  # of zero rows: none
     values = np.sort(noise[live > 0])
     below = np.arange(max(len(values) // 2, 4), len(values))
     quarter = (0.75 * below).astype(int)
     sums = np.append(0.0, np.cumsum(values))
     excess = (sums[below] - sums[quarter + 1]) / np.maximum(below - quarter - 1, 1)
-    excess -= values[quarter]
-    excess = np.maximum(excess, _chance(embedding) / 2)
-    jumps = values[below] > values[quarter] + 8 * excess
+    excess = np.maximum(excess - values[quarter], _chance(embedding) / 2)
+    jumps = values[below] > values[quarter] + Outliers.JUMP * excess
     if jumps.any():
         live = live * (noise < values[below[jumps.argmax()]])
-        rule = _learn(embedding, centers, seen, live, live)
-    unit = np.where(live > 0, rule.lengths[labels], 1.0)
-    short = rule._in_parts(rule._length_surprise, along / unit, rest / unit)
-    short = short > np.log(4)
-    return live * ~short, live
+        rule = _learn(embedding, centers, rows, live, live)
+    unit = np.where(live > 0, rule.lengths[rows.labels], 1.0)
+    short = rule._length_surprise(rows.along / unit, rows.noise / unit)
+    return live * (short <= np.log(Outliers.SHORT)), live
 
 
 def _learn(
     embedding: Embedding,
     centers: np.ndarray,
-    seen: tuple[np.ndarray, np.ndarray, np.ndarray],
+    rows: _Rows,
     for_noise: np.ndarray,
     for_length: np.ndarray,
 ) -> OutlierRule:
     """Learn from rows what is ordinary; two weights say how much each row counts."""
-    along, rest, labels = seen
+    along, rest, labels = rows
     with np.errstate(divide="ignore"):
         logs = np.log(rest)
     lengths = _by_cluster(along, for_length, labels, len(centers))
     # Rows may have nothing but noise along all centres.
-    lengths = np.maximum(lengths, 1e-3 * max(lengths.max(), rest.max()))
+    least = Outliers.LEAST_LENGTH * max(lengths.max(), rest.max())
+    lengths = np.maximum(lengths, least)
     noises = _by_cluster(logs, for_noise, labels, len(centers))
-    some = for_noise > 0
-    length, weights = (along / lengths[labels])[some], for_noise[some]
+    relative, some, full = along / lengths[labels], for_noise > 0, for_length > 0
+    length, weights = relative[some], for_noise[some]
     noise = (logs - noises[labels])[some]
     knots = _noise_by_length(length, noise, weights)
     excess = noise - np.interp(length, *knots)
@@ -347,13 +334,12 @@ def _learn(
     tail = 0.0
     if above.any():
         tail = float(np.average(excess[above] - quartile, weights=weights[above]))
-    full = for_length > 0
     return OutlierRule(
         embedding,
         centers,
         lengths,
         noises,
-        _quantiles((along / lengths[labels])[full], for_length[full], _LEVELS),
+        _quantiles(relative[full], for_length[full], _LEVELS),
         _quantiles(excess, weights, _LEVELS),
         knots,
         max(tail, _chance(embedding) / 2),
@@ -366,22 +352,21 @@ def _noise_by_length(
 ) -> np.ndarray:
     """Return some lengths, and the noise that is expected there.
 
-    They are medians of up to eight ranges, of 16 rows or more, of the longer half of
-    the rows. Among shorter rows may be outliers, so that these are expected to have
-    as much noise as the median row; or more, where noise falls as rows get longer, as
-    it does where all rows have one norm.
+    They are medians of a few ranges of the longer half of the rows. Among shorter rows
+    may be outliers, so that these are expected to have as much noise as the median row;
+    or more, where noise falls as rows get longer, as it does where all rows have one
+    norm.
     """
     long = length >= _quantiles(length, weights, 0.5)
     length, noise, weights = length[long], noise[long], weights[long]
-    n_ranges = int(np.clip(weights.sum() // 16, 1, 8))
+    n_ranges = weights.sum() // Outliers.ROWS_A_RANGE
+    n_ranges = int(np.clip(n_ranges, 1, Outliers.RANGES))
     edges = _quantiles(length, weights, np.arange(1, n_ranges) / n_ranges)
     ranges = np.searchsorted(edges, length)
+    parts = [ranges == j for j in np.unique(ranges)]
     knots = np.array(
         [
-            [
-                _quantiles(values[ranges == j], weights[ranges == j], 0.5)
-                for j in np.unique(ranges)
-            ]
+            [_quantiles(values[part], weights[part], 0.5) for part in parts]
             for values in (length, noise)
         ]
     )
@@ -404,15 +389,15 @@ def _chance(embedding: Embedding) -> float:
 def _by_cluster(
     values: np.ndarray, weights: np.ndarray, labels: np.ndarray, k: int
 ) -> np.ndarray:
-    """Return weighted medians of clusters; few rows count with five of all clusters."""
+    """Return weighted medians of clusters; few rows count with some of all clusters."""
     overall = float(_quantiles(values[weights > 0], weights[weights > 0], 0.5))
-    medians = np.full(k, overall)
+    medians, prior = np.full(k, overall), Outliers.PRIOR_ROWS
     for j in range(k):
         own = (labels == j) & (weights > 0)
         if own.any():
             size = weights[own].sum()
             median = _quantiles(values[own], weights[own], 0.5)
-            medians[j] = (size * median + 5 * overall) / (size + 5)
+            medians[j] = (size * median + prior * overall) / (size + prior)
     return medians
 
 

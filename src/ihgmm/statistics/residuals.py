@@ -16,18 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, Tall, namespace
-from ihgmm.matrix.tall import (
-    Groups,
-    clip,
-    one_hot,
-    pick,
-    ratio,
-    tall_dot,
-    to_device,
-    unit_rows,
-    widen,
-)
+from ihgmm.matrix import HOST, Matrix, Ops, Tall
+from ihgmm.matrix.ops import Groups
 from ihgmm.policy import Scales
 
 
@@ -40,12 +30,12 @@ class Along:
     second: np.ndarray  # (m, m): sums of products of two of them
 
     @staticmethod
-    def sums(t_squared: Tall, counts: Tall) -> tuple[Any, ...]:
+    def sums(ops: Ops, t_squared: Tall, counts: Tall) -> tuple[Any, ...]:
         """Return the three; ``counts`` says which rows count for which direction."""
-        counts = namespace(t_squared).astype(counts, t_squared.dtype)
-        t_squared = t_squared * counts
-        first = namespace(t_squared).sum(t_squared, axis=0)
-        return tall_dot(counts, counts), first, tall_dot(t_squared, t_squared)
+        counts = ops.xp.astype(counts, t_squared.dtype)
+        t_squared, dot = t_squared * counts, ops.tall_dot
+        first = ops.xp.sum(t_squared, axis=0)
+        return dot(counts, counts), first, dot(t_squared, t_squared)
 
     @property
     def sizes(self) -> np.ndarray:
@@ -55,13 +45,15 @@ class Along:
     @property
     def ratios(self) -> np.ndarray:
         """Means of t**2; 1 where no row counts."""
-        return np.asarray(ratio(self.first, self.sizes, 1.0))
+        return np.asarray(HOST.ratio(self.first, self.sizes, 1.0))
 
     @property
     def relative_covariance(self) -> np.ndarray:
         """Covariances of the errors of the ratios, in units of the ratios."""
-        products = ratio(self.second, np.outer(self.ratios, self.ratios)) - self.count
-        return np.asarray(ratio(products, np.outer(self.sizes, self.sizes)))
+        products = (
+            HOST.ratio(self.second, np.outer(self.ratios, self.ratios)) - self.count
+        )
+        return np.asarray(HOST.ratio(products, np.outer(self.sizes, self.sizes)))
 
     @property
     def variance_ratios(self) -> np.ndarray:
@@ -73,10 +65,10 @@ class Along:
         """
         known = self.sizes > 1
         # Of a mean of squares of normal variables; what few rows say of it is noisy.
-        error = ratio(2.0, self.sizes)
+        error = HOST.ratio(2.0, self.sizes)
         excess = ((self.ratios - 1) ** 2 - error)[known]
         prior = max(float(excess.mean()), 0.0) if known.any() else 0.0
-        kept = np.where(known, ratio(prior, prior + error), 0.0)
+        kept = np.where(known, HOST.ratio(prior, prior + error), 0.0)
         return np.asarray(1 + kept * (self.ratios - 1))
 
 
@@ -95,9 +87,9 @@ class Residuals:
         column is about ``variance - q * s``, exactly so where variances are equal.
         """
         left, q = self.squares[0], unit_squares(centers)
-        along = ratio((q * left).sum(axis=1), 1 - (q**2).sum(axis=1))
+        along = HOST.ratio((q * left).sum(axis=1), 1 - (q**2).sum(axis=1))
         mean = (left.sum(axis=1) + along) / left.shape[1]
-        return ratio(along, mean, 1.0) * self.correlation
+        return HOST.ratio(along, mean, 1.0) * self.correlation
 
     def center_variances(
         self, rows: Groups, weights: Tall, mean: Tall, noise: Tall, q: np.ndarray
@@ -118,7 +110,7 @@ class Residuals:
 def unit_squares(centers: np.ndarray) -> np.ndarray:
     """Return the squared entries of the centres, of sum 1 for each."""
     squares = centers.astype(np.float64) ** 2
-    return ratio(squares, squares.sum(axis=1, keepdims=True) + 0 * squares)
+    return HOST.ratio(squares, squares.sum(axis=1, keepdims=True) + 0 * squares)
 
 
 def residuals(
@@ -139,10 +131,13 @@ def residuals(
     """
     centers = centers.astype(np.float64)
     # A row may be all of its centre.
-    share = clip(weights * scales, None, Scales.LARGEST_SHARE)
+    share = rows.ops.clip(weights * scales, None, Scales.LARGEST_SHARE)
     # A row that is part of its centre has too large a t**2 along a similar centre, by
     # up to this much.
-    cos, load = np.square(unit_rows(centers) @ unit_rows(centers).T), 1 - accuracy
+    cos, load = (
+        np.square(HOST.unit_rows(centers) @ HOST.unit_rows(centers).T),
+        1 - accuracy,
+    )
     load = load * centers.shape[1] / np.maximum(rows.sizes, 1)
     apart = cos * load[:, None] < Scales.OWN_PART * (1 - cos)
     apart &= ~np.eye(len(centers), dtype=bool)
@@ -163,27 +158,26 @@ def _block_sums(
     of the noise are independent, whatever their variances.
     """
     k, p = centers.shape
-    units = unit_rows(centers)
+    units, ops, xp = HOST.unit_rows(centers), block.ops, block.ops.xp
     sums: tuple[Any, ...] = ()
     for at in block.dense_ranges(2**18):  # so few entries stay in the cache
         labels, scales, share, *counted = (values[at] for values in tall)
-        x = widen(block.rows(at))
-        xp = namespace(x)
-        own = xp.take(to_device(centers, x), labels, axis=0)
+        x = ops.widen(block.rows(at))
+        own = xp.take(ops.to_device(centers, x), labels, axis=0)
         squares = (x - scales[:, None] * own) ** 2 / (1 - share)[:, None]
-        members = one_hot(labels, k, squares)
+        members = ops.one_hot(labels, k, squares)
         by_weight = [members * weights[:, None] for weights in counted]
-        total = tall_dot(xp.concat(by_weight, axis=1), squares)
-        toward = to_device(units, x)
-        cos = xp.take(to_device(units @ units.T, x), labels, axis=0)
+        total = ops.tall_dot(xp.concat(by_weight, axis=1), squares)
+        toward = ops.to_device(units, x)
+        cos = xp.take(ops.to_device(units @ units.T, x), labels, axis=0)
         along = x @ toward.T
-        along -= cos * pick(along, labels)[:, None]
+        along -= cos * ops.pick(along, labels)[:, None]
         own, squares = xp.take(toward, labels, axis=0), squares * (p / max(p - 1, 1))
         spread = squares @ (toward**2).T - 2 * cos * ((squares * own) @ toward.T)
         spread += cos**2 * xp.sum(squares * own * own, axis=1)[:, None]
-        t_squared = ratio(along**2 / (1 - share)[:, None], spread)
+        t_squared = ops.ratio(along**2 / (1 - share)[:, None], spread)
         # A row without noise says nothing.
-        counts = xp.take(to_device(apart, x), labels, axis=0) & (t_squared > 0)
-        few = (total, *Along.sums(t_squared, counts))
+        counts = xp.take(ops.to_device(apart, x), labels, axis=0) & (t_squared > 0)
+        few = (total, *Along.sums(ops, t_squared, counts))
         sums = tuple(map(add, sums, few)) if sums else few
     return (), sums

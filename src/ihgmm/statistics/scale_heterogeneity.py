@@ -15,18 +15,8 @@ from ihgmm._checks import check_matrix, data_and_labels, labelled_rows
 from ihgmm._html import scale_test_html
 from ihgmm._parameters import generator
 from ihgmm._text import SCALE_ASSUMPTIONS, scale_recommendation, scale_table
-from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
-from ihgmm.matrix.tall import (
-    Groups,
-    clip,
-    few_rows,
-    number,
-    ratio,
-    row_dots,
-    stack,
-    to_device,
-    widen,
-)
+from ihgmm.matrix import HOST, Matrix, Ops, Tall, only, to_host
+from ihgmm.matrix.ops import Groups
 from ihgmm.policy import Scales, Small
 from ihgmm.statistics.residuals import Along
 
@@ -247,9 +237,9 @@ def scale_heterogeneity_test(
     classes, codes, strange = labelled_rows(labels, data)
     if strange is not None:
         inside = np.flatnonzero(~to_host(strange))
-        data, codes = only(data, inside), few_rows(codes, inside)
-    sizes = Groups.of(codes, len(classes)).sizes
-    group = 2 * codes + random_halves(codes, generator(random_state))
+        data, codes = only(data, inside), data.ops.few_rows(codes, inside)
+    sizes = data.ops.groups(codes, len(classes)).sizes
+    group = 2 * codes + random_halves(data.ops, codes, generator(random_state))
     rows = row_figures(data, group, 2 * len(sizes))
     rows, correlation, reference, shared = _beside_others(rows)
     cumulants = cumulants_of(rows) + reference
@@ -271,12 +261,12 @@ def scale_heterogeneity_test(
     )
 
 
-def random_halves(codes: Tall, rng: np.random.Generator) -> Tall:
+def random_halves(ops: Ops, codes: Tall, rng: np.random.Generator) -> Tall:
     """Split every cluster in two at random; return 0 or 1 for each row."""
-    xp, n = namespace(codes), codes.shape[0]
-    keys = to_device(rng.random(n, dtype=np.float32), codes)
-    order = xp.argsort(widen(codes) + widen(keys))
-    groups = Groups.of(codes, int(number(xp.max(codes))) + 1)
+    xp, n = ops.xp, codes.shape[0]
+    keys = ops.to_device(rng.random(n, dtype=np.float32), codes)
+    order = xp.argsort(ops.widen(codes) + ops.widen(keys))
+    groups = ops.groups(codes, int(ops.number(xp.max(codes))) + 1)
     first = groups.spread(np.cumsum(groups.sizes) - groups.sizes)
     return (xp.argsort(order) - first) % 2
 
@@ -311,12 +301,12 @@ def row_figures(
     Groups 2 k and 2 k + 1 are the halves of cluster k. On a host ``max_entries`` of X
     are worked on at a time; so few stay in the cache.
     """
-    groups = Groups.of(X.to_device(group), n_groups)
+    ops, groups = X.ops, X.ops.groups(X.to_device(group), n_groups)
     weight = _weights(X, groups)
     means = groups.weighted_sums(X, weight).astype(np.float64)
     length = np.linalg.norm(means, axis=1, keepdims=True)
     other = np.arange(n_groups) ^ 1
-    u = ratio(means, length)[other]
+    u = HOST.ratio(means, length)[other]
     cube = u**3
     power = np.einsum("ij,ij->i", cube, u)
     # A row nearer to the mean than rounding says nothing.
@@ -327,15 +317,15 @@ def row_figures(
     work = partial(_block_figures, (means, u, cube), step, max_entries)
     figures, (*along, energy) = X.sweep(work, groups.labels, weight > 0)
     y, square, cross, e, v, fourth, sixth = figures
-    spread, xp = groups.spread, namespace(y)
+    spread, xp = groups.spread, ops.xp
     # sum(u**2 * (d - y * u)**2), free of the row's own scale
     noise = square - 2 * y * cross + y**2 * spread(power)
-    v = v * widen(square > spread(rounding))
+    v = v * ops.widen(square > spread(rounding))
     # What y * u and the mean took of the noise; with one feature, all of it.
     rest = spread(1 - power) * (1 - weight)
     rest = xp.where(rest > Small.ROUNDING, rest, 0 * rest)
-    noise = clip(ratio(noise, rest, np.inf), 0, None)
-    gain = ratio(v, square**1.5) * spread(length[other, 0])
+    noise = ops.clip(ops.ratio(noise, rest, np.inf), 0, None)
+    gain = ops.ratio(v, square**1.5) * spread(length[other, 0])
     level = np.einsum("ij,ij->i", u, means)
     last = level, Along(*along), energy
     return RowFigures(groups, weight, y, e, v, fourth, sixth, noise, gain, *last)
@@ -350,52 +340,55 @@ def _block_figures(
     tested: Tall,
 ) -> tuple[tuple[Tall, ...], tuple[Any, ...]]:
     """Return figures of each row, and sums over rows along other directions."""
-    lines, sums = [], ()
+    ops, xp, lines, sums = block.ops, block.ops.xp, [], ()
     for at in block.dense_ranges(max_entries):
-        rows, own = widen(block.rows(at)), group[at]
-        xp = namespace(rows)
-        means, u, cube = (to_device(each, rows) for each in by_group)
+        rows, own = ops.widen(block.rows(at)), group[at]
+        means, u, cube = (ops.to_device(table, rows) for table in by_group)
         of_group = (xp.take(table, own, axis=0) for table in (means, u, cube))
-        lines.append(_figures(rows, *of_group))
+        lines.append(_figures(ops, rows, *of_group))
         few = rows[::step, :] - xp.take(means, own[::step], axis=0)
-        part = _elsewhere(few, own[::step], tested[at][::step], u)
+        part = _elsewhere(ops, few, own[::step], tested[at][::step], u)
         sums = tuple(map(add, sums, part)) if sums else part
-    return tuple(map(stack, zip(*lines, strict=True))), sums
+    return tuple(map(ops.stack, zip(*lines, strict=True))), sums
 
 
-def _figures(block: Tall, means: Tall, u: Tall, cube: Tall) -> tuple[Tall, ...]:
+def _figures(
+    ops: Ops, block: Tall, means: Tall, u: Tall, cube: Tall
+) -> tuple[Tall, ...]:
     """Return y, ``sum((u * d)**2)``, ``sum(u**3 * d)``, and figures of e."""
-    xp = namespace(block)
+    xp = ops.xp
     d = block - means
     a = d * u
     squares = a * a
     square = xp.sum(squares, axis=1)
-    e = _raised(a, squares / _positive(square)[:, None])
+    e = _raised(ops, a, squares / _positive(ops, square)[:, None])
     total = xp.sum(e, axis=1)
     e *= e
     v = xp.sum(e, axis=1)
-    e /= _positive(v)[:, None]
+    e /= _positive(ops, v)[:, None]
     fourths = e * e
-    fourth, sixth = xp.sum(fourths, axis=1), row_dots(fourths, e)
-    return xp.sum(a, axis=1), square, row_dots(cube, d), total, v, fourth, sixth
+    fourth, sixth = xp.sum(fourths, axis=1), ops.row_dots(fourths, e)
+    return xp.sum(a, axis=1), square, ops.row_dots(cube, d), total, v, fourth, sixth
 
 
-def _elsewhere(d: Tall, group: Tall, tested: Tall, u: Tall) -> tuple[Any, ...]:
+def _elsewhere(
+    ops: Ops, d: Tall, group: Tall, tested: Tall, u: Tall
+) -> tuple[Any, ...]:
     """Look at rows, less their mean, along the directions of all other clusters.
 
     What the rows have along the direction of their own cluster, where scales show, is
     taken off. Half of the rows look along the direction of one half of a cluster.
     """
-    xp = namespace(d)
+    xp = ops.xp
     own = xp.take(u, group, axis=0)
     t_squares, counts, energy = [], [], []
     for k in range(u.shape[0] // 2):
         toward = xp.take(u, 2 * k + group % 2, axis=0)
-        cos = row_dots(toward, own)
+        cos = ops.row_dots(toward, own)
         a = d * (toward - cos[:, None] * own)
         squares = a * a
-        e = _raised(a, squares / _positive(xp.sum(squares, axis=1))[:, None])
-        t_squares.append(ratio(xp.sum(e, axis=1) ** 2, row_dots(e, e)))
+        e = _raised(ops, a, squares / _positive(ops, xp.sum(squares, axis=1))[:, None])
+        t_squares.append(ops.ratio(xp.sum(e, axis=1) ** 2, ops.row_dots(e, e)))
         # Nearly the own direction says nothing.
         counts.append((group // 2 != k) & tested & (cos**2 < 1 - Small.SINE))
         some = xp.astype(counts[-1], a.dtype)
@@ -403,11 +396,11 @@ def _elsewhere(d: Tall, group: Tall, tested: Tall, u: Tall) -> tuple[Any, ...]:
         energy += [xp.sum(some * each) for each in sums]
     t_squared = xp.stack(t_squares, axis=1)
     # Nor does a row without noise.
-    along = Along.sums(t_squared, xp.stack(counts, axis=1) & (t_squared > 0))
-    return *along, to_host(xp.stack(energy)).reshape(-1, 2).T
+    along = Along.sums(ops, t_squared, xp.stack(counts, axis=1) & (t_squared > 0))
+    return *along, ops.to_host(xp.stack(energy)).reshape(-1, 2).T
 
 
-def _raised(a: Tall, share: Tall) -> Tall:
+def _raised(ops: Ops, a: Tall, share: Tall) -> Tall:
     """Return entries of noise, raised by their share in the squares of the row.
 
     A large entry is divided by squares that are largely its own. Noise that is skewed
@@ -419,13 +412,12 @@ def _raised(a: Tall, share: Tall) -> Tall:
     # order, no part in the mean of the statistic, where sum(e)**2 - sum(e**2) of a row
     # has the weight sum((u * d)**2) ** (-3 / 2).
     factor = 2.5 - 2.5**0.5
-    share = clip(share, 0.0, Scales.LARGEST_SHARE)  # the factor below has no bound
+    share = ops.clip(share, 0.0, Scales.LARGEST_SHARE)  # the factor below has no bound
     return a * (1 + factor * share / (1 - share))
 
 
-def _positive(values: Tall) -> Tall:
-    xp = namespace(values)
-    return xp.where(values > 0, values, xp.ones_like(values))
+def _positive(ops: Ops, values: Tall) -> Tall:
+    return ops.xp.where(values > 0, values, ops.xp.ones_like(values))
 
 
 def _weights(X: Matrix, groups: Groups) -> Tall:
@@ -439,19 +431,19 @@ def _weights(X: Matrix, groups: Groups) -> Tall:
     size = spread(sizes)
     means = groups.weighted_sums(X, 1 / size).astype(np.float64)
     cross, squares = groups.inner_products(X, means), (means**2).sum(axis=1)
-    xp = namespace(cross)
-    left = clip(X.sqnorms - 2 * cross + spread(squares), 0.0, None)
-    mean = groups.row_sums(left) / spread(np.maximum(sizes - 1, 1))
+    ops, xp = X.ops, X.ops.xp
+    left = ops.clip(X.sqnorms - 2 * cross + spread(squares), 0.0, None)
+    mean = groups.row_sums(left)[0] / spread(np.maximum(sizes - 1, 1))
     # The expectation of what is left is (1 - 2 / size) * noise + mean / size. The
     # bound keeps one quiet row from being all of the mean.
     noise = (left - mean / size) / spread(np.where(sizes > 2, 1 - 2 / sizes, 1.0))
     known = spread(sizes > 2) & (mean > 0)
-    inverse = ratio(1.0, xp.maximum(noise, mean / size), 1.0)
+    inverse = ops.ratio(1.0, xp.maximum(noise, mean / size), 1.0)
     inverse = xp.where(known, inverse, xp.ones_like(inverse))
     # A difference in each half takes two rows there, four in the cluster.
     enough = np.repeat(groups.sizes.reshape(-1, 2).sum(axis=1) >= 4, 2)
     inverse = inverse * spread(enough.astype(np.float64))
-    return ratio(inverse, groups.row_sums(inverse))
+    return ops.ratio(inverse, groups.row_sums(inverse)[0])
 
 
 def _beside_others(
@@ -470,7 +462,7 @@ def _beside_others(
     by_row = rows.groups.spread(np.repeat(pulled, 2))
     # In variances rows count more whose noise is large in all entries.
     along, apart = rows.energy
-    more = pulled * ratio(ratio(along, apart, 1.0), others.ratios, 1.0)
+    more = pulled * HOST.ratio(HOST.ratio(along, apart, 1.0), others.ratios, 1.0)
     more = np.clip(more, 1 / Small.HUGE, Small.HUGE)  # of rows without noise
     rows = replace(
         rows,
@@ -505,7 +497,7 @@ def cumulants_of(rows: RowFigures) -> np.ndarray:
     traces of powers of a diagonal matrix less one of rank one. The factors after that
     are those of a sum of entries with random signs, against a normal variable.
     """
-    s, f = rows.groups.sums, rows.gain
+    s, f, ratio = rows.groups.sums, rows.gain, rows.groups.ops.ratio
     b = f * ratio(rows.weight, 1 - rows.weight)
     d = f + b
     second = s(d**2) - 2 * s(d * b) + s(b) ** 2
@@ -513,7 +505,7 @@ def cumulants_of(rows: RowFigures) -> np.ndarray:
 
     def average(total: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Return a ratio, with 0 for what is 0 up to rounding."""
-        return ratio(np.where(total > Small.ROUNDING * weight, total, 0.0), weight)
+        return HOST.ratio(np.where(total > Small.ROUNDING * weight, total, 0.0), weight)
 
     second *= average(s(f**2 * (1 - rows.fourth)), s(f**2))
     third *= average(s(f**3 * (1 - 3 * rows.fourth + 2 * rows.sixth)), s(f**3))
@@ -557,7 +549,7 @@ def _effects(rows: RowFigures) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _spread(variance: Any, square: Any) -> Any:
     """Return the root of a ratio, 0 if negative, NaN if its denominator is not > 0."""
-    return np.sqrt(np.maximum(ratio(variance, np.asarray(square), np.nan), 0.0))
+    return np.sqrt(np.maximum(HOST.ratio(variance, np.asarray(square), np.nan), 0.0))
 
 
 def _detectable_spread(
@@ -573,9 +565,10 @@ def _detectable_spread(
     quantile = Scales.LEVEL_QUANTILE
     sizes = rows.groups.sizes.reshape(-1, 2).sum(axis=1)
     level = np.where(usable, square / np.maximum(sizes, 1), 0.0)
-    signal = ratio(rows.groups.spread(np.repeat(level, 2)), rows.v)
+    ops = rows.groups.ops
+    signal = ops.ratio(rows.groups.spread(np.repeat(level, 2)), rows.v)
     terms = (rows.gain * signal, rows.gain**2 * signal, (rows.gain * signal) ** 2)
-    pull, cross, own = (number(namespace(term).sum(term)) for term in terms)
+    pull, cross, own = (ops.number(ops.xp.sum(term)) for term in terms)
     below = pull**2 - 2 * quantile**2 * own
     if below <= 0:
         return np.inf

@@ -11,8 +11,8 @@ from ihgmm.cli.output import is_like_a_formula
 from ihgmm.cli.screen import print_warning
 from ihgmm.cli.tables.reading import load_text
 from ihgmm.cli.tables.table import Table, quote, quote_all
-from ihgmm.matrix.delimited import number_style
-from ihgmm.matrix.files import near
+from ihgmm.matrix.delimited import parse_numbers
+from ihgmm.matrix.faults import near
 
 
 class Labels(NamedTuple):
@@ -33,16 +33,14 @@ class Labels(NamedTuple):
         column = pa.array(cells, pa.string())
         # No certainty has thousands, so that a comma is a decimal one.
         comma = any("," in cell for cell in self.certainty_cells)
-        style, n_numbers = number_style(column, "," if comma else ".")
-        if n_numbers < len(column) - column.null_count:
-            bad = style.matches(column).to_pylist().index(False)
+        numbers = parse_numbers(column, "," if comma else ".")
+        if len(numbers.bad_rows):
+            bad = int(numbers.bad_rows[0])
             raise ValueError(
                 f"{self.path}: column 'certainty' holds {quote(cells[bad])} in row "
                 f"{bad + 1}; give numbers from 0 to 1, or leave the column out."
             )
-        return [
-            float("nan") if v is None else v for v in style.numbers(column).to_pylist()
-        ]
+        return [float(value) for value in numbers.values]
 
     def called(self, cluster: str) -> str:
         """Return a cluster by its number, and its name where it has one."""

@@ -19,7 +19,7 @@ from ihgmm._text import counted
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Table, quote
 from ihgmm.matrix.delimited import DELIMITERS
-from ihgmm.matrix.files import explain_lack
+from ihgmm.matrix.faults import explain_lack
 from ihgmm.metrics import misclassification_loss
 
 LABELS_SUFFIXES = (*DELIMITERS, ".xlsx")

@@ -67,7 +67,7 @@ class TextTable:
 
         # By number, since names may be anything; each column costs a look-up.
         numbers = {name: str(i) for i, name in enumerate(self.names)}
-        used = [numbers[name] for name in columns or numbers]
+        used = [numbers[name] for name in (numbers if columns is None else columns)]
         reading = arrow.ReadOptions(
             column_names=list(numbers.values()),
             skip_rows=self.n_titles,
@@ -81,6 +81,18 @@ class TextTable:
         )
         with pa.input_stream(os.fspath(self.path)) as source:
             yield from arrow.open_csv(source, reading, parsing, as_text)
+
+    def read(
+        self, columns: Sequence[str] | None = None, only_head: bool = False
+    ) -> Any:
+        """Return all rows as a table of pyarrow, or only those of the first block."""
+        import pyarrow as pa
+
+        names = self.names if columns is None else list(columns)
+        batches = list(islice(self.batches(columns), 1 if only_head else None))
+        if not batches:
+            return pa.table([pa.array([], pa.string())] * len(names), names=names)
+        return pa.Table.from_batches(batches).rename_columns(names)
 
 
 def read_text(

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from ihgmm._text import counted
-from ihgmm.cli.tables.cells import examine, examine_block
+from ihgmm.cli.tables.missing import examine, examine_block
 from ihgmm.cli.tables.table import Note, Table, quote
 from ihgmm.matrix import Scaled
 from ihgmm.matrix.delimited import place_names

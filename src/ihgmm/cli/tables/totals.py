@@ -34,7 +34,7 @@ def no_observations(X: np.ndarray, arrow: Any, most: int = 10_000) -> dict[int, 
     rows = np.setdiff1d(np.arange(len(X)), list(others))
     sums = summaries(X[rows]) if len(rows) <= most else {}
     for row, (what, parts) in sums.items():
-        is_whole = len(parts) == row - sum(other < row for other in sums)
+        is_whole = len(parts) == len(rows) - len(sums)
         which = "all other rows" if is_whole else f"the {len(parts):,} rows above it"
         others[int(rows[row])] = f"is the {what} of {which}"
     return others
@@ -47,50 +47,47 @@ def summaries(X: np.ndarray) -> dict[int, tuple[str, np.ndarray]]:
     numbers are passed over, so that sums only grow.
     """
     X = X[:, ~(np.isinf(X) | (X < 0)).any(axis=0)]
-    n, unit = len(X), _units(X)
-    # A sum is no less than each of its parts.
-    may_be_sum = np.arange(n) >= LEAST_PARTS
+    n = len(X)
+    # A sum is no less than each of its parts, but for rounding.
+    may_be_one = np.arange(n) >= LEAST_PARTS
     for k in range(1, min(LEAST_PARTS + 1, n)):
-        may_be_sum[k:] &= ~(X[k:] < X[:-k] - unit).any(axis=1)
-    may_be_sum[n - 2 :] = True
+        may_be_one[k:] &= ~(X[k:] < X[:-k] - 1).any(axis=1)
+    may_be_one[n - 2 :] = True
     found: dict[int, tuple[str, np.ndarray]] = {}
-    for row in np.flatnonzero(may_be_sum).tolist():
-        rows = np.setdiff1d(np.arange(row), list(found))
-        known = ~np.isnan(X[row])
+    for row in np.flatnonzero(may_be_one).tolist():
+        rows, known = np.setdiff1d(np.arange(row), list(found)), ~np.isnan(X[row])
         if len(rows) < LEAST_PARTS or not known.any():
             continue
-        target, parts, u = X[row, known], X[rows[::-1]][:, known], unit[known]
-        counts = np.maximum(np.count_nonzero(~np.isnan(parts), axis=0), 1)
-        parts = np.nan_to_num(parts)
-        sums = parts.cumsum(axis=0)
+        target, parts = X[row, known], X[rows[::-1]][:, known]
+        unit = _units(np.vstack([parts, target]))
+        sums = np.nancumsum(parts, axis=0)
+        n_parts = np.arange(1, len(rows) + 1)[:, None]
         # Decimals may have been rounded after they were added up.
-        lengths = np.arange(1, len(rows) + 1)[:, None]
-        loose = np.where(u < 1, u * (0.5 + np.sqrt(lengths)), 0.0) + 1e-9 * sums
+        loose = np.where(unit < 1, unit * (0.5 + np.sqrt(n_parts)), 0.0) + 1e-9 * sums
         fits = (np.abs(sums - target) <= loose).all(axis=1)
         fits[: LEAST_PARTS - 1] = False
         if fits.any():
             m = int(fits.argmax()) + 1
-            adds = np.count_nonzero(parts[:m], axis=0) >= LEAST_PARTS
-            if _is_no_chance(target, u + 2 * loose[m - 1], adds, n):
+            adds = np.count_nonzero(np.nan_to_num(parts[:m]), axis=0) >= LEAST_PARTS
+            if _is_no_chance((target / (unit + 2 * loose[m - 1]))[adds], n):
                 found[row] = "sum", rows[-m:]
-                continue
-        if row >= n - 2:
-            own, mean = _units(target[None]), sums[-1] / counts
-            differs = np.ptp(parts, axis=0) > 0
-            fits = np.abs(mean - target) <= own / 2 + 1e-9 * mean
-            if fits.all() and _is_no_chance(target, own, differs, n):
+        elif row >= n - 2:
+            mean = sums[-1] / np.maximum(np.count_nonzero(~np.isnan(parts), axis=0), 1)
+            loose = _units(target[None]) / 2 + 1e-9 * mean
+            spread = np.ptp(np.where(np.isnan(parts), mean, parts), axis=0)
+            fits = np.abs(mean - target) <= loose
+            if fits.all() and _is_no_chance(spread / (2 * loose), n):
                 found[row] = "mean", rows
     return found
 
 
-def _is_no_chance(
-    target: np.ndarray, width: np.ndarray, says: np.ndarray, n_tried: int
-) -> bool:
-    """Return whether a row fits in too many digits for chance, once in 100,000 tables.
+def _is_no_chance(n_others: np.ndarray, n_tried: int) -> bool:
+    """Return whether cells fit that could have been so many others as well.
 
-    A cell could as well have been any other multiple of what it may be off by.
+    By chance that happens in one table of 100,000. Cells with few others say little:
+    someone may give the middle answer to all questions.
     """
-    digits = np.log10(1 + target / width)[says].sum()
+    digits = np.log10(1 + n_others[n_others > 20]).sum()
     return bool(digits > 5 + np.log10(n_tried))
 
 

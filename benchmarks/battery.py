@@ -37,11 +37,7 @@ from threadpoolctl import threadpool_limits
 import ihgmm
 from ihgmm import anndata, metrics, storage
 from ihgmm.paper import theory
-
-try:
-    from ihgmm.estimation import telling_features
-except ImportError:
-    from ihgmm.statistics.contrasts import telling_features
+from ihgmm.statistics.contrasts import telling_features
 
 # How things are called: what the package renames changes in this part only.
 
@@ -305,12 +301,11 @@ def estimator_cases():
         yield from grid(f"ihgmm/{shape}", partial(fit, "IhGMM"), **ways)
         call = partial(fit, "IhGMM", k="auto", max_iter=3)
         yield from grid(f"ihgmm/{shape}/count", call, **ways)
-        ways = {"eigen_solver": SOLVERS}
-        yield from grid(f"two/{shape}", partial(fit, "TwoComponentLloyd"), **ways)
-        ways["assign_labels"] = ASSIGNMENTS
+        yield from grid(f"two/{shape}", partial(fit, "TwoComponentLloyd"))
+        ways = {"eigen_solver": SOLVERS, "assign_labels": ASSIGNMENTS}
         yield from grid(f"psc/{shape}", partial(fit, "PSC"), **ways)
         call = partial(fit, "SDPKMeans", X=X[:40])
-        yield from grid(f"sdp/{shape}", call, assign_labels=ASSIGNMENTS)
+        yield from grid(f"sdp/{shape}", call, gram=("full", "cosine"))
         start = (X[:k].toarray() if sp.issparse(X) else X[:k]) + 0.1
         uneven = np.random.default_rng(1).exponential(size=len(labels))
         ways = {"init": {"drawn": "k-means++", "given": start}, "n_init": ("auto", 4)}
@@ -326,7 +321,7 @@ def question_cases():
         yield from grid(
             f"select/{shape}", partial(select, X), method=methods, gram=grams
         )
-        yield f"select/{shape}/few", partial(select, X, n_flips=4, max_clusters=2)
+        yield f"select/{shape}/few", partial(select, X, max_clusters=2)
         words = np.array(["ash", "birch", "cedar", "dogwood"])[labels]
         given = {"true": labels, "words": words, "one": 0 * labels}
         given["random"] = rng.permutation(labels)
@@ -407,10 +402,11 @@ def function_cases():
     model["centers"] = rng.standard_normal((3, 10))
     known |= model | {"noise_level": 1.5, "size_ratio": 2.5}
     known["parameters"] = attempt(partial(theory.model_parameters, **model))
-    for name in filter(str.islower, theory.__all__):
-        wanted = inspect.signature(getattr(theory, name)).parameters
-        given = {name: known[name] for name in wanted if name in known}
-        yield f"theory/{name}", partial(getattr(theory, name), **given)
+    for name, function in inspect.getmembers(theory, inspect.isfunction):
+        if function.__module__ == theory.__name__ and not name.startswith("_"):
+            wanted = inspect.signature(function).parameters
+            given = {name: known[name] for name in wanted if name in known}
+            yield f"theory/{name}", partial(function, **given)
 
 
 COMMANDS = {

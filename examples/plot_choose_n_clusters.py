@@ -6,16 +6,13 @@ Random signs on the entries of the data destroy a pattern that rows share and le
 noise as it was. Eigenvalues that stand out from such copies count the patterns. When
 patterns are mixtures of each other there are more clusters than that, and stability
 finds them.
-
-Run ``python examples/plot_choose_n_clusters.py picture.png`` to save the picture.
 """
-
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from ihgmm import make_ihgmm, select_n_clusters
+from ihgmm.plotting import plot_evidence, plot_scree
 
 # %%
 # Five patterns over 200 features, in sizes from 1 to 10; the smallest cluster is small.
@@ -49,19 +46,16 @@ print("mixtures, stability:", stable)
 print("mixtures, all sides:", everything)
 
 figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
-many_features.plot(axes[0])
+plot_scree(many_features, ax=axes[0])
 axes[0].set_title(f"five patterns: {many_features.n_clusters} found")
-nothing.plot(axes[1])
+plot_scree(nothing, ax=axes[1])
 axes[1].set_title(f"pure noise: {nothing.n_clusters} found")
 
-stable.plot_strengths(axes[2])
+plot_evidence(stable, ax=axes[2])
 axes[2].set_title(
     f"four mixtures of two: rank {stable.rank}, {stable.n_clusters} clusters"
 )
 for ax in axes:
     ax.spines[["top", "right"]].set_visible(False)
 
-if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
-    figure.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+plt.show()

@@ -6,11 +6,8 @@ Real noise is seldom the same in all directions: neighbouring features move toge
 some are noisier than others. Where a model takes it to be the same, intervals are too
 narrow, a test takes noise for scales, and memberships are too sure. Here is what each
 does with noise of several kinds, and what it did before it looked at the residuals.
-
-Run ``python examples/plot_correlated_noise.py picture.png`` to save the picture.
 """
 
-import sys
 import warnings
 
 import matplotlib.pyplot as plt
@@ -132,7 +129,4 @@ ax.legend(frameon=False, loc="upper left")
 for ax in axes:
     ax.spines[["top", "right"]].set_visible(False)
 
-if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
-    figure.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+plt.show()

@@ -5,11 +5,8 @@ Counts: common words are loud
 The variance of a count is its mean. Columns of common words or genes hold most of the
 noise, and eigenvectors follow what is loud. Whitening multiplies rows and columns so
 that noise has variance one in each, on average.
-
-Run ``python examples/plot_counts.py picture.png`` to save the picture.
 """
 
-import sys
 import warnings
 
 import matplotlib.pyplot as plt
@@ -93,7 +90,4 @@ for axes in (left, right):
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
 
-if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
-    figure.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+plt.show()

@@ -5,11 +5,7 @@ Can these labels be trusted?
 Every method returns labels, also where there are no clusters. ``diagnose`` looks at the
 data once more and says in words how far to believe them. Here is an easy sample, a hard
 one, and one of pure noise.
-
-Run ``python examples/plot_diagnosis.py picture.png`` to save the picture.
 """
-
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -80,7 +76,4 @@ for column, (name, result) in zip(axes.T, found.items(), strict=True):
 axes[0, 0].set_ylabel("share of rows")
 axes[1, 0].set_ylabel("eigenvalue over the fifth")
 
-if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
-    figure.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+plt.show()

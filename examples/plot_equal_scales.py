@@ -6,11 +6,7 @@ The classical mixture gives all rows of a cluster the same scale. Before using a
 with a scale for each row, ask the data: the test of
 :func:`ihgmm.scale_heterogeneity_test` gives a p-value for equal scales
 and says how far apart they are.
-
-Run ``python examples/plot_equal_scales.py picture.png`` to save the picture.
 """
-
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -94,7 +90,4 @@ ax.legend(frameon=False, loc="upper left")
 for ax in axes:
     ax.spines[["top", "right"]].set_visible(False)
 
-if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
-    figure.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+plt.show()

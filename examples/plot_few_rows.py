@@ -9,11 +9,7 @@ Patterns at right angles do not need it; patterns that resemble each other do, f
 tells them apart has small eigenvalues. ``gram="hetero"`` estimates the signal's part of
 the diagonal from the other entries (HeteroPCA), and is the default. All else is here as
 in the paper.
-
-Run ``python examples/plot_few_rows.py picture.png`` to save the picture.
 """
-
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -77,7 +73,4 @@ axes[1].set_xlabel("cosine of patterns")
 for ax in axes:
     ax.spines[["top", "right"]].set_visible(False)
 
-if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
-    figure.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+plt.show()

@@ -4,12 +4,7 @@ Kinds, not sizes
 
 Three kinds of observations, each in every size from small to large. K-means cuts the
 data by size; IhSC finds the kinds.
-
-Run ``python examples/plot_kinds_and_sizes.py picture.png`` to draw the picture of the
-README.
 """
-
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -46,7 +41,4 @@ for ax, (name, clusters) in zip(axes, found.items(), strict=True):
     ax.spines[["top", "right"]].set_visible(False)
 axes[0].set_ylabel("feature 2")
 
-if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
-    figure.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+plt.show()

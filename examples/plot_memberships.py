@@ -6,11 +6,7 @@ How sure is a label?
 are worth: of rows whose label has probability 0.8, eight in ten should be right. It
 also shows why a row must not vote on its own centre: the same mixture, judging rows by
 centres they are part of, is far too sure.
-
-Run ``python examples/plot_memberships.py picture.png`` to save the picture.
 """
-
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -69,7 +65,4 @@ ax.set_ylabel("rows")
 for ax in axes:
     ax.spines[["top", "right"]].set_visible(False)
 
-if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
-    figure.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+plt.show()

@@ -5,11 +5,7 @@ Missing cells: what to fill them with
 Cells are missing at random. A zero in place of a missing cell turns a row away from its
 pattern; a column mean turns it towards the others. ``missing="fit"`` fills a cell with
 what the other cells of its row say, by a low-rank model of the data without centring.
-
-Run ``python examples/plot_missing.py picture.png`` to save the picture.
 """
-
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -73,6 +69,4 @@ right.axline((1, 1), slope=1, color="0.7", lw=1)
 right.scatter(true, model.scales_, s=12, color="#009E73", alpha=0.7, lw=0)
 right.set(xlabel="true scale (mean 1 in a cluster)", ylabel="scale found, 40% missing")
 
-if len(sys.argv) > 1:
-    figure.savefig(sys.argv[1], dpi=120)
 plt.show()

@@ -5,11 +5,7 @@ Rows that fit no cluster
 One row in ten was replaced: half of these are ten times as long as others, half are as
 long as others and point nowhere. ``outliers="auto"`` finds both kinds, and leaves alone
 the rows that are long or short because their scale is.
-
-Run ``python examples/plot_outliers.py picture.png`` to save the picture.
 """
-
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -57,7 +53,4 @@ right.minorticks_off()
 right.legend(frameon=False)
 right.spines[["top", "right"]].set_visible(False)
 
-if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
-    figure.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+plt.show()

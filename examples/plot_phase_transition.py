@@ -8,11 +8,7 @@ rows from equal to very unequal. Each method is compared with an oracle that kno
 labels of all other rows and has only the centres to learn. IhSC has the settings of the
 paper. A line marks the limit: where one who knows the centres finds all labels in about
 half of the samples.
-
-Run ``python examples/plot_phase_transition.py picture.png`` to keep the picture.
 """
-
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -106,7 +102,4 @@ figure.suptitle("Misplaced rows, per cent", fontsize=12)
 legend = {"loc": "outside lower center", "frameon": False, "fontsize": 9}
 figure.legend([line], ["limit: exact recovery at even odds, centres known"], **legend)
 
-if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
-    figure.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+plt.show()

@@ -4,11 +4,7 @@ Pictures of a clustering
 
 A fit is a few arrays. ``ihgmm.plotting`` draws them: how many clusters stand out, how
 far they are apart, how sure the labels are, and what tells one cluster from another.
-
-Run ``python examples/plot_pictures.py picture.png`` to save the picture.
 """
-
-import sys
 
 import matplotlib.pyplot as plt
 
@@ -61,7 +57,4 @@ plot_confusion(truth, model.labels_, ax=confusion)
 plot_confidence(model, X, ax=confidence)
 plot_silhouette(model, ax=silhouette)
 
-if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
-    figure.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+plt.show()

@@ -8,11 +8,7 @@ takes every row once more and compares it with the centres that the *other* rows
 weighted by how much they have to say. This example draws the error as the separation of
 the centres grows, beside that of a label oracle, who knows the labels of all other rows
 and has only the centres to learn.
-
-Run ``python examples/plot_refinement.py picture.png`` to save the picture.
 """
-
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -65,7 +61,4 @@ ax.set_ylim(bottom=0)
 ax.spines[["top", "right"]].set_visible(False)
 ax.legend(frameon=False)
 
-if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
-    figure.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+plt.show()

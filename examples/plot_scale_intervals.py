@@ -5,11 +5,7 @@ How well is a scale known?
 Every row is a multiple of its cluster's pattern, plus noise: the multiple is the row's
 scale. ``estimate_parameters`` tells how far off each scale may be. With many more
 features than rows, the obvious estimate is wrong: it takes noise for size.
-
-Run ``python examples/plot_scale_intervals.py picture.png`` to save the picture.
 """
-
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -84,7 +80,4 @@ for name, scales in [("naive", naive), ("leave-one-out", found.scales)]:
     error = np.sqrt(np.mean((scales - truth) ** 2))
     print(f"{name}: error {error:.3f}, its correlation with the noise {tilt:.2f}")
 
-if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
-    figure.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+plt.show()

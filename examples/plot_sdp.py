@@ -12,11 +12,8 @@ many errors as IhSC with cosines, and it takes far longer, more with every row.
 Take it for a few hundred rows at most, where a certificate is worth the wait. Take IhSC
 for everything else: it also gives scales, counts clusters, and works on any number of
 rows. The example needs cvxpy.
-
-Run ``python examples/plot_sdp.py picture.png`` to keep the picture.
 """
 
-import sys
 import warnings
 
 import matplotlib.pyplot as plt
@@ -105,7 +102,4 @@ axes[2].set_title("errors as the centres part", fontsize=10)
 axes[2].legend(facecolor="white", edgecolor="none", framealpha=1, fontsize=8)
 axes[2].spines[["top", "right"]].set_visible(False)
 
-if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
-    figure.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+plt.show()

@@ -5,11 +5,8 @@ Signs: opposite rows of one kind
 Some patterns come with either sign: a wave that starts up or down, a change that raises
 some genes and lowers others, or the reverse. Rows of one kind then point both ways
 along a line. ``IhSC(signed=True)`` finds lines instead of directions.
-
-Run ``python examples/plot_signs.py picture.png`` to save the picture.
 """
 
-import sys
 import warnings
 
 import matplotlib.pyplot as plt
@@ -66,7 +63,4 @@ for k, color in enumerate(colors):
 panels[2].set(xlabel="true scale", ylabel="scales_", title="Scales have both signs")
 panels[2].spines[["top", "right"]].set_visible(False)
 
-if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
-    figure.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+plt.show()

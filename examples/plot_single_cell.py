@@ -7,9 +7,9 @@ differ 20-fold in how many of their molecules were caught. The usual way is to d
 that out, take logarithms, choose genes, and cluster principal components. IhSC takes
 the depth for what the model calls the scale, and gives it back.
 
-Run ``python examples/plot_single_cell.py picture.png`` to save the picture, or with
-``table`` for the table of the tutorial, which takes some minutes. Without scanpy
-(``pip install scanpy igraph``) the usual way is left out.
+Run ``python examples/plot_single_cell.py table`` for the table of the tutorial, which
+takes some minutes. Without scanpy (``pip install scanpy igraph``) the usual way is left
+out.
 """
 
 import sys
@@ -191,8 +191,5 @@ else:
         print(f"{name:<28} agreement {score:.2f}")
     if not SCANPY:
         print("scanpy and igraph are not installed: the usual way was left out.")
-    figure = picture(adata)
-    if len(sys.argv) > 1:
-        figure.savefig(sys.argv[1], dpi=130)
-    else:
-        plt.show()
+    picture(adata)
+    plt.show()

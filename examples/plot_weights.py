@@ -5,11 +5,7 @@ A row counted twice is not a row given twice
 The product of a row with itself holds its noise, squared and added up over all
 features. That is why the Gram matrix of the paper has a zero diagonal. Repeated rows
 bring such products back, off the diagonal. Weights count rows as often and do not.
-
-Run ``python examples/plot_weights.py picture.png`` to save the picture.
 """
-
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -63,7 +59,4 @@ axes.minorticks_off()
 axes.legend(frameon=False)
 axes.spines[["top", "right"]].set_visible(False)
 
-if len(sys.argv) > 1 and sys.argv[1].endswith(".png"):
-    figure.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+plt.show()

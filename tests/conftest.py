@@ -42,7 +42,7 @@ def root():
 @pytest.fixture
 def command(capsys):
     """Run the command line in this process; return its status and what it printed."""
-    from ihgmm.cli import app
+    from ihgmm.cli.commands import app
 
     def run(*arguments):
         with pytest.raises(SystemExit) as ended:

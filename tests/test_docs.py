@@ -6,6 +6,7 @@ those that begin as ``NOT_RUN`` says, which ``.ci/run`` gives to a shell in a co
 the repository; their options are checked here too.
 """
 
+import ast
 import csv
 import importlib
 import os
@@ -73,7 +74,7 @@ RUN = {page: [w for p, w in ALL if p == page and not reason(w)] for page in PAGE
 )
 def test_commands_run(page, tmp_path, monkeypatch):
     testing = pytest.importorskip("typer.testing")
-    from ihgmm.cli import app
+    from ihgmm.cli.commands import app
 
     monkeypatch.chdir(tmp_path)
     X, kinds = make_ihgmm(80, 12, 8, random_state=0)
@@ -106,7 +107,7 @@ def test_commands_run(page, tmp_path, monkeypatch):
 )
 def test_options_exist(words):
     typer = pytest.importorskip("typer")
-    from ihgmm.cli import app
+    from ihgmm.cli.commands import app
 
     group = typer.main.get_command(app)
     with group.make_context("ihgmm", words[1:2], resilient_parsing=True) as context:
@@ -206,6 +207,15 @@ def test_reference_lists_every_public_package():
     named = {module.split(".")[1] for module in listed() if "." in module}
     # Pages and estimators tell of these.
     assert packages - named <= {"cli", "estimators"}
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "examples"])
+def test_scripts_import_what_there_is(folder):
+    # Benchmarks take hours and are run by hand: names that have changed show here.
+    for script in (ROOT / folder).glob("*.py"):
+        for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and "ihgmm" in (node.module or ""):
+                exec(ast.unparse(node), {})
 
 
 def test_pictures_of_how_it_works_are_those_that_are_drawn(tmp_path):

@@ -4,11 +4,22 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from ihgmm._display import MAKERS
+
 if TYPE_CHECKING:
     from ihgmm._public import *  # noqa: F403
     from ihgmm._public import __all__ as __all__
 
 __version__ = version("ihgmm")
+
+# Results and models are below what shows them; here they learn who does.
+MAKERS.update(
+    text="ihgmm.words:text",
+    html="ihgmm.words:html",
+    doubts="ihgmm.words.counts:count_doubts",
+    plot="ihgmm.plotting.eigenvalues:plot_count",
+    report="ihgmm.report:write_report",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -158,7 +158,7 @@ def open_matrix(
         raise
     names = list(getattr(X, "columns", ()))
     if names and all(isinstance(name, str) for name in names):
-        matrix.names = names
+        return matrix.named(names)
     return matrix
 
 

@@ -148,12 +148,16 @@ def ihsc(
         "expected_error": diagnosis.expected_error,
     }
     if model.n_clusters == "auto":
-        names = ("gram", "rank", "edge", "summary")
-        selection: dict[str, Any] = {k: getattr(model.selection_, k) for k in names}
-        selection["confidence"] = model.selection_.confidence.value
-        numbers = [number.n_clusters for number in model.selection_.plausible]
-        selection["plausible"] = np.array(numbers, dtype=np.int64)
-        summary["selection"] = selection
+        count = model.selection_
+        numbers = [number.n_clusters for number in count.plausible]
+        summary["selection"] = {
+            "gram": count.gram,
+            "rank": count.rank,
+            "edge": count.edge,
+            "summary": str(count),
+            "confidence": count.confidence.value,
+            "plausible": np.array(numbers, dtype=np.int64),
+        }
     if copy:
         adata = adata.copy()
     used, codes = np.unique(labels, return_inverse=True)

@@ -97,9 +97,9 @@ def match_labels(labels_true: Any, labels_pred: Any, *, unmatched: Any = None) -
     if unmatched is None:
         unmatched = -1 if names.dtype.kind in "iuf" else "unmatched"
     n_pred = table.shape[1]
-    found = len(columns) == n_pred  # a partner for every predicted cluster
-    kind = names.dtype if found else np.result_type(names, np.asarray(unmatched))
-    renamed = np.full(n_pred, names[0] if found else unmatched, dtype=kind)
+    complete = len(columns) == n_pred  # a partner for every predicted cluster
+    kind = names.dtype if complete else np.result_type(names, np.asarray(unmatched))
+    renamed = np.full(n_pred, names[0] if complete else unmatched, dtype=kind)
     renamed[columns] = names[rows]
     return renamed[code]
 
@@ -155,11 +155,11 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     >>> search.fit(X).best_params_
     {'n_clusters': 3}
     """
-    placed = to_host(model.predict(X))
-    found = to_host(clone(model).fit_predict(X))
-    if len(np.unique(placed)) < 2 or len(np.unique(found)) < 2:
+    predicted = to_host(model.predict(X))
+    refitted = to_host(clone(model).fit_predict(X))
+    if len(np.unique(predicted)) < 2 or len(np.unique(refitted)) < 2:
         return 0.0
-    return float(adjusted_rand_score(placed, found))
+    return float(adjusted_rand_score(predicted, refitted))
 
 
 def _matched(

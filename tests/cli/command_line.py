@@ -9,7 +9,7 @@ import scipy.io
 import scipy.sparse as sp
 from typer.testing import CliRunner
 
-from ihgmm.cli import app
+from ihgmm.cli.commands import app
 
 # Of a labels file.
 COLUMNS = ["row", "cluster", "scale", "size", "certainty", "typical", "filled"]

@@ -20,8 +20,8 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-import ihgmm.cli
 from ihgmm import IhGMM, IhSC, SphericalKMeans, select_n_clusters
+from ihgmm.cli.commands import app
 from ihgmm.metrics import misclassification_loss
 from ihgmm.storage import save_model
 
@@ -279,16 +279,6 @@ def test_choose_k():
     assert len(found["plausible"][0]["gaps"]) == 2
 
 
-def test_reproduce_for_machines():
-    found = document(
-        "reproduce", "table", "--only", "iris", "--repeats", 1, "-o", "out"
-    )
-    (ours,) = (c for c in found["studies"]["table"]["cells"] if c["method"] == "IhSC")
-    assert ours["paper"] == 7
-    assert len(ours["counts"]) == 1
-    assert Path("out", "table.md").exists()
-
-
 def test_json_is_one_document_and_quiet_is_silent(sample):
     X, labels = sample
     write("a.csv", X, labels)
@@ -399,7 +389,7 @@ def test_completion():
     # What a shell asks for after: ihgmm fit w<TAB>
     asked = {"COMP_WORDS": "ihgmm fit w", "COMP_CWORD": "2"}
     asked["_IHGMM_COMPLETE"] = "complete_bash"
-    done = CliRunner().invoke(ihgmm.cli.app, [], prog_name="ihgmm", env=asked)
+    done = CliRunner().invoke(app, [], prog_name="ihgmm", env=asked)
     assert done.stdout.split() == ["wine"]
 
 

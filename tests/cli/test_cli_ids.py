@@ -2,7 +2,6 @@
 
 import csv
 import json
-import zipfile
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,7 @@ import pytest
 from command_line import COLUMNS, fail, invoke
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm.cli.output import is_like_a_formula
+from ihgmm.cli.files import is_like_a_formula
 from ihgmm.storage import save_model
 
 X, LABELS = make_ihgmm(60, 8, 3, random_state=0)
@@ -140,23 +139,6 @@ def test_labels_of_an_archive_are_remembered():
     assert "holds (7,) labels for 60 rows" in message
     message = fail("predict", "m.npz", "alone.npz", "--label-column", "kind")
     assert "alone.npz holds no array beside 'kind'" in message
-
-
-def test_models_from_before_ids_were_kept():
-    table().to_csv("a.csv", index=False)
-    run("fit", "a.csv", "-k", 3, "--id-column", "customer", "--save", "m.npz")
-    with zipfile.ZipFile("m.npz") as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    header = json.loads(parts["header.json"])
-    assert header.pop("id_column") == "customer"
-    assert header.pop("label_column") is None
-    with zipfile.ZipFile("old.npz", "w") as archive:
-        for name, content in (parts | {"header.json": json.dumps(header)}).items():
-            archive.writestr(name, content)
-    run("predict", "old.npz", "a.csv", "-o", "out.csv")
-    assert read("out.csv")[1][0] == "1"
-    run("predict", "old.npz", "a.csv", "-o", "out.csv", "--id-column", "customer")
-    assert read("out.csv")[1][0] == "000"
 
 
 @pytest.mark.parametrize(

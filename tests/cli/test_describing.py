@@ -10,7 +10,7 @@ import pytest
 from command_line import COLUMNS, document, fail, good, invoke, read, write
 
 from ihgmm import IhSC, diagnose
-from ihgmm.cli.fitting import METHODS
+from ihgmm.cli.options import METHODS
 
 
 @pytest.mark.parametrize("method", METHODS)

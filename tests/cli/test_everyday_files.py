@@ -14,7 +14,7 @@ from command_line import fail, good, invoke, read
 from typer.testing import CliRunner
 
 from ihgmm import make_ihgmm, open_data
-from ihgmm.cli import app
+from ihgmm.cli.commands import app
 from ihgmm.cli.tables.preparation import prepare
 from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.table import Request

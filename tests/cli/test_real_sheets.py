@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from command_line import document, fail, good, invoke, read
 
-from ihgmm.cli.labels import read_labels
+from ihgmm.cli.files import read_labels
 from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.table import Request
 from ihgmm.matrix.delimited import find_header
@@ -251,7 +251,7 @@ def test_labels_with_decimal_commas_are_read():
     labels = pd.read_csv("l.csv").assign(name="K")
     labels.to_csv("excel.csv", index=False, sep=";", decimal=",")
     (rows,) = {len(labels)}
-    found = read_labels(Path("excel.csv")).certainty
+    found = read_labels(Path("excel.csv")).certainty()
     np.testing.assert_allclose(found, labels["certainty"])
     assert len(found) == rows
     assert "They are the same clusters" in good("compare", "l.csv", "excel.csv")

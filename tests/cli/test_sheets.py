@@ -12,7 +12,7 @@ import pytest
 from command_line import document, fail, good, invoke, read
 
 from ihgmm import IhSC
-from ihgmm.cli.labels import read_labels
+from ihgmm.cli.files import read_labels
 from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.table import Request
 from ihgmm.cli.tables.totals import summaries
@@ -130,7 +130,7 @@ def test_names_in_a_damaged_model():
                     header = json.loads(content) | {"cluster_names": names}
                     content = json.dumps(header)
                 new.writestr(member, content)
-        with pytest.raises(StorageError, match=r"n\.npz: cluster_names is"):
+        with pytest.raises(StorageError, match=r"n\.npz: cluster_names"):
             load_saved("n.npz")
 
 

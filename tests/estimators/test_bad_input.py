@@ -406,7 +406,7 @@ def test_columns_of_a_frame_are_named():
     X[:, 3] += 1e6
     frame = pd.DataFrame(X, columns=list("abcde"))
     for data, name in ((X, "3"), (frame, "'d'")):
-        summary = select_n_clusters(data, method="parallel", random_state=0).summary
+        summary = str(select_n_clusters(data, method="parallel", random_state=0))
         assert f"column {name} holds 100% of the squared length" in summary
         with pytest.warns(ConvergenceWarning, match=f"column {name} holds 100%"):
             IhSC("auto", random_state=0).fit(data)

@@ -222,9 +222,7 @@ OPTIONS = {
         **{key: COMMON[key] for key in ("max_iter", "tol", "n_init")},
         "n_clusters": st.integers(1, 6),
     },
-    "TwoComponentLloyd": {
-        key: COMMON[key] for key in ("max_iter", "tol", "eigen_solver")
-    },
+    "TwoComponentLloyd": {key: COMMON[key] for key in ("max_iter", "tol")},
     "Biwhitener": {"noise": WHITEN},
 }
 CALLS = {
@@ -232,7 +230,6 @@ CALLS = {
         "max_clusters": st.sampled_from([1, 2, 8, 50]),
         "gram": st.sampled_from(["auto", "hollow", "cosine"]),
         "method": st.sampled_from(["auto", "parallel", "stability"]),
-        "n_flips": st.sampled_from([None, 1, 4]),
         "whiten": WHITEN,
         "missing": COMMON["missing"],
     },

@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, make_ihgmm, open_data
-from ihgmm.cli import app
+from ihgmm.cli.commands import app
 from ihgmm.cli.tables.reading import LOADERS, READERS
 from ihgmm.storage import StorageError, load_model, save_model
 
@@ -206,7 +206,9 @@ def _change_part(raw, step):
             names = [name for name in parts if name != "header.json"]
             name = names[step["which"] % len(names)]
             _change_array(parts, name, step["change"])
-    except (zipfile.BadZipFile, KeyError, ValueError, IndexError, ZeroDivisionError):
+    except (zipfile.BadZipFile, RuntimeError, OSError, EOFError, ValueError):
+        return raw  # it is no archive any more
+    except (LookupError, ZeroDivisionError):
         return raw  # there is nothing left to change
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:

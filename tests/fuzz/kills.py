@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ihgmm import cli, make_ihgmm
-from ihgmm.paper.figures import draw_experiment  # noqa: F401  (before forks)
+from ihgmm.paper.figures import draw_study  # noqa: F401  (before forks)
 from ihgmm.paper.runner import read_results
 from ihgmm.paper.studies import STUDIES
 from ihgmm.storage import load_model
@@ -135,7 +135,7 @@ def kill_reproduce(count, draw, jobs=1, at_once=1):
                 status = end(child, delay)
                 killed += status is None
                 assert status in (None, 0, *[1] * (at_once > 1)), status
-            done = [r.run for r in read_results(table, methods)]
+            done = [(r.setting, r.rep) for r in read_results(table, methods)]
             assert known <= set(done), known - set(done)
             assert all(done.count(run) == len(methods) for run in set(done))
             known = set(done)

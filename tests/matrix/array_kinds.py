@@ -201,7 +201,8 @@ class Bare(Matrix):
     """As little as a kind may know: all else follows from these."""
 
     def __init__(self, X):
-        self.X, self.shape, self.dtype = X, X.shape, X.dtype
+        super().__init__(X.shape, X.dtype)
+        self.X = X
 
     def __matmul__(self, W):
         return self.X @ self.cast(W)

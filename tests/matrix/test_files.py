@@ -310,7 +310,7 @@ def test_anndata(layout, tmp_path):
     parts = {None: X[:, :20], "layers/twice": 2 * X[:, :20], "raw/X": X}
     for part, wanted in parts.items():
         rows = opened(open_data(path, part=part), 2**12)
-        assert rows.has_gaps == (layout is not np.asarray)
+        assert rows.sparse == (layout is not np.asarray)
         assert rows.names == [f"gene {j}" for j in range(wanted.shape[1])]
         assert_array_equal(rows.toarray(), wanted)
         chosen = np.array([399, 5, 6, 123])

@@ -253,7 +253,7 @@ def break_after(rows, passes, harm):
         if next(left, None) == 0:
             harm()
 
-    rows.map = map_then_harm
+    vars(rows)["map"] = map_then_harm  # a matrix does not let itself be changed
     return rows
 
 

@@ -16,35 +16,33 @@ from pathlib import Path
 import pytest
 
 from ihgmm._files import sole_writer
-from ihgmm.paper.runner import Result, Run, read_results, run_experiment, summarize
-from ihgmm.paper.studies import EXPERIMENTS, Experiment, Panel
-from ihgmm.paper.table import real_data_table
+from ihgmm.paper.methods import METHODS
+from ihgmm.paper.runner import read_results, run_study, summarize
+from ihgmm.paper.studies import STUDIES, Panel, simulation_study
 from ihgmm.statistics.model import make_ihgmm
 
 COMMAND = shutil.which("ihgmm", path=str(Path(sys.executable).parent)) or "ihgmm"
 
-SIZES = {"n_samples": 60, "n_clusters": 3}
-PANEL = Panel("one", "one", "n_features", "p", (20, 40), SIZES)
-SMALL = Experiment("small", "A small experiment", (PANEL,), ("IhSC", "k-means"))
+PANEL = Panel(
+    "one", "one", "n_features", "p", (20, 40), {"n_samples": 60, "n_clusters": 3}
+)
+SMALL = simulation_study("small", "A small study", [PANEL], ("IhSC", "k-means"))
 
 
-def test_seeds_depend_on_the_name_only():
-    settings = EXPERIMENTS["exp1"].settings()
-    seeds = [Run(s, rep).seed for s in settings for rep in range(200)]
-    assert len(set(seeds)) > 0.999 * len(seeds)
-    assert Run(settings[0], 0).key == "exp1/n>>p/500/gaussian/0"
-    assert Run(settings[0], 0).seed == 902423127
+def run(path, reps, study=SMALL, **options):
+    settings = options.pop("settings", study.settings)
+    return sorted(run_study(settings, study.methods, path, reps=reps, **options))
 
 
 def test_results_do_not_depend_on_order_or_resumption(tmp_path):
     seen = []
     one, two = tmp_path / "one.csv", tmp_path / "two.csv"
-    whole = run_experiment(SMALL, one, reps=3, progress=lambda *done: seen.append(done))
+    whole = run(one, 3, progress=lambda *done: seen.append(done))
     assert seen == [(i, 12) for i in range(13)]
     assert len(whole) == 12 * len(SMALL.methods)
-    run_experiment(SMALL, two, reps=1)
-    run_experiment(SMALL, two, reps=2, only=lambda s: s.x == 40)
-    assert run_experiment(SMALL, two, reps=3) == whole
+    run(two, 1)
+    run(two, 2, settings=SMALL.choose("/40/"))
+    assert run(two, 3) == whole
     texts = [sorted(path.read_text().splitlines()) for path in (one, two)]
     assert texts[0] == texts[1]
 
@@ -52,14 +50,15 @@ def test_results_do_not_depend_on_order_or_resumption(tmp_path):
 def test_finished_runs_are_not_run_again(tmp_path):
     drawn = []
 
-    def counting(*args, **options):
-        drawn.append(args)
-        return make_ihgmm(*args, **options)
+    def counting(**options):
+        drawn.append(options)
+        return make_ihgmm(**options)
 
-    counted = replace(SMALL, panels=(replace(PANEL, sampler=counting),))
-    first = run_experiment(counted, tmp_path / "runs.csv", reps=2)
+    panel = replace(PANEL, sampler=counting)
+    study = simulation_study("small", "", [panel], SMALL.methods)
+    first = run(tmp_path / "runs.csv", 2, study)
     assert len(drawn) == 8
-    assert run_experiment(counted, tmp_path / "runs.csv", reps=2) == first
+    assert run(tmp_path / "runs.csv", 2, study) == first
     assert len(drawn) == 8
 
 
@@ -80,21 +79,17 @@ def writing(path, seconds):
 
 def test_one_process_at_a_time_writes_to_a_table(tmp_path):
     path = tmp_path / "runs.csv"
-    first = run_experiment(SMALL, path, reps=1)
+    first = run(path, 1)
     text = path.read_text()
     with writing(path, 60) as other:
         message = rf"written by another run \(process {other.pid}\); wait for it to end"
-        for table in (
-            lambda: run_experiment(SMALL, path, reps=2),
-            lambda: real_data_table(path, only=["iris"]),
-        ):
-            with pytest.raises(BlockingIOError, match=message):
-                table()
+        with pytest.raises(BlockingIOError, match=message):
+            run(path, 2)
         assert path.read_text() == text
         # Other tables of the folder are not concerned.
-        assert run_experiment(SMALL, tmp_path / "more.csv", reps=1) == first
+        assert run(tmp_path / "more.csv", 1) == first
         other.kill()  # whoever is killed holds up nobody
-    assert len(run_experiment(SMALL, path, reps=2)) == 2 * len(first)
+    assert len(run(path, 2)) == 2 * len(first)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["more.csv", "runs.csv"]
 
 
@@ -105,7 +100,7 @@ def test_writers_that_take_turns(tmp_path):
 
     def add(_):
         turns = 0
-        while turns < 200:
+        while turns < 50:
             try:
                 with sole_writer(path):
                     path.write_text(str(int(path.read_text()) + 1))
@@ -115,7 +110,7 @@ def test_writers_that_take_turns(tmp_path):
 
     with ThreadPoolExecutor(3) as threads:
         list(threads.map(add, range(3)))
-    assert path.read_text() == "600"
+    assert path.read_text() == "150"
 
 
 def test_a_table_that_cannot_be_locked(tmp_path, monkeypatch):
@@ -128,17 +123,17 @@ def test_a_table_that_cannot_be_locked(tmp_path, monkeypatch):
     with pytest.warns(
         UserWarning, match="cannot be locked here .* no other run"
     ) as seen:
-        run_experiment(SMALL, tmp_path / "runs.csv", reps=1)
+        run(tmp_path / "runs.csv", 1)
     assert seen[0].filename == __file__
 
 
 @pytest.mark.parametrize("cut", [1, 20, 60])
 def test_unfinished_ends_are_repaired(tmp_path, cut):
     path = tmp_path / "runs.csv"
-    whole = run_experiment(SMALL, path, reps=2)
+    whole = run(path, 2)
     text = path.read_text()
     path.write_text(text[:-cut])
-    assert run_experiment(SMALL, path, reps=2) == whole
+    assert run(path, 2) == whole
     assert sorted(path.read_text().splitlines()) == sorted(text.splitlines())
 
 
@@ -146,19 +141,8 @@ def test_foreign_files_are_left_alone(tmp_path):
     path = tmp_path / "runs.csv"
     path.write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match=r"not a table of runs: its columns are a, b"):
-        run_experiment(SMALL, path, reps=1)
+        run(path, 1)
     assert path.read_text() == "a,b\n1,2\n"
-
-
-def test_summary():
-    rows = [
-        Result("e", "p", 1.0, "gaussian", rep, "IhSC", 10, errors)
-        for rep, errors in enumerate([0, 0, 5, 1])
-    ]
-    (summary,) = summarize(rows)
-    assert summary.reps == 4
-    assert summary.rate == pytest.approx(0.15)
-    assert summary.exact_share == 0.5
 
 
 def started(command, path, lines):
@@ -181,22 +165,12 @@ def started(command, path, lines):
 
 
 def test_what_processes_have_done_survives_interrupts_and_kills(tmp_path, command):
-    experiment, folder = EXPERIMENTS["exp1"], tmp_path / "folder"
+    study, folder = STUDIES["exp1"], tmp_path / "folder"
     whole, path = tmp_path / "whole.csv", folder / "exp1-runs.csv"
-    results = run_experiment(
-        experiment, whole, reps=12, only=lambda s: "n=p/1" in s.key
-    )
-    study = [
-        "reproduce",
-        "exp1",
-        "--repeats",
-        "12",
-        "--only",
-        "n=p/1",
-        "-o",
-        str(folder),
-    ]
-    two_jobs = [COMMAND, *study, "--jobs", "2"]
+    results = run(whole, 12, study, settings=study.choose("n=p/100"))
+    asked = ("reproduce", "exp1", "--repeats", "12", "--only", "n=p/100")
+    asked += ("-o", str(folder))
+    two_jobs = [COMMAND, *asked, "--jobs", "2"]
 
     stopped = started(two_jobs, path, 12)
     os.killpg(stopped.pid, signal.SIGINT)  # as a terminal does, workers too
@@ -205,29 +179,29 @@ def test_what_processes_have_done_survives_interrupts_and_kills(tmp_path, comman
     assert errors.startswith("stopped; what is finished is kept in")
     assert errors.count("\n") == 1
     assert list(folder.iterdir()) == [path]
-    first = len(read_results(path, experiment.methods))
+    first = len(read_results(path, study.methods))
     assert first >= 12
 
     killed = started(two_jobs, path, first + 12)
     killed.kill()
     killed.communicate(timeout=60)  # returns when its workers have ended too
-    assert first < len(read_results(path, experiment.methods)) < len(results)
+    assert first < len(read_results(path, study.methods)) < len(results)
 
-    assert command(*study, "--jobs", "1").returncode == 0
+    assert command(*asked, "--jobs", "1").returncode == 0
     lines = [sorted(file.read_text().splitlines()) for file in (path, whole)]
     assert lines[0] == lines[1]
     assert (folder / "exp1.png").read_bytes()[:4] == b"\x89PNG"
     with open(folder / "exp1-summary.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    for row, s in zip(rows, summarize(results), strict=True):
+    for row, s in zip(rows, summarize(study, results), strict=True):
         place = (s.experiment, s.panel, "100", s.noise, s.method, "12")
         figures = (f"{s.rate:.6f}", f"{s.exact_share:.4f}")
         assert tuple(row.values()) == (*place, *figures)
 
 
 def test_ihsc_recovers_clusters_of_unequal_sizes(tmp_path):
-    balance = replace(EXPERIMENTS["exp4"], methods=("IhSC",))
-    results = run_experiment(
-        balance, tmp_path / "runs.csv", reps=2, only=lambda s: s.x in (0.2, 0.6, 1.0)
-    )
+    study = STUDIES["exp4"]
+    settings = [s for s in study.settings if s.x in (0.2, 0.6, 1.0)]
+    only = {"IhSC": METHODS["IhSC"]}
+    results = run_study(settings, only, tmp_path / "runs.csv", reps=2)
     assert [r.errors for r in results] == [0] * 12

@@ -2,80 +2,81 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm.paper.figures import grid, limit_constant, threshold_constants
-from ihgmm.paper.methods import METHODS
 from ihgmm.paper.oracles import center_oracle
-from ihgmm.paper.runner import Summary
+from ihgmm.paper.runner import Result, Summary, summarize
 from ihgmm.paper.studies import EXPERIMENTS, PHASE, STUDIES, correlated_sample
 from ihgmm.paper.theory import ihsc_threshold, thresholds
-from ihgmm.statistics.model import default_separation, make_ihgmm
+from ihgmm.statistics.model import default_separation
 
 
-def count(experiment, panel=None):
-    return sum(panel in (None, s.panel) for s in EXPERIMENTS[experiment].settings())
+def arguments(study, name):
+    """Return the values that an argument of the sampler takes in a study."""
+    return sorted({s.options[name] for s in study.settings})
 
 
 def test_grids_are_the_papers():
-    assert [count(e) for e in EXPERIMENTS] == [30, 42, 40, 20]
-    first = EXPERIMENTS["exp1"].settings()
-    assert {s.options["n_clusters"] for s in first} == {4}
-    square = [s.options for s in first if s.panel == "n=p"]
+    first, second, third, fourth = EXPERIMENTS
+    assert [len(study.settings) for study in EXPERIMENTS] == [30, 42, 40, 20]
+    assert arguments(first, "n_clusters") == [4]
+    square = [s.options for s in first.settings if s.panel == "n=p"]
     assert all(o["n_samples"] == o["n_features"] for o in square)
     assert sorted({o["n_samples"] for o in square}) == [100, 200, 300, 400, 500]
-    second = EXPERIMENTS["exp2"].settings()
-    sizes = {(s.options["n_samples"], s.options["n_features"]) for s in second}
+    sizes = {(s.options["n_samples"], s.options["n_features"]) for s in second.settings}
     assert sizes == {(5000, 1000), (1000, 1000), (1000, 5000)}
-    assert sorted({s.x for s in second}) == [2, 3, 4, 5, 6, 7, 8]
-    assert sorted({s.x for s in EXPERIMENTS["exp3"].settings()}) == list(
-        range(5, 101, 5)
-    )
-    assert sorted({s.x for s in EXPERIMENTS["exp4"].settings()}) == pytest.approx(
-        np.arange(1, 11) / 10
-    )
-    for name, n, p, value in (
-        ("exp3", 500, 1000, 16.2408),
-        ("exp4", 200, 1000, 20.4217),
-    ):
-        options = EXPERIMENTS[name].settings()[0].options
-        assert (options["n_samples"], options["n_features"]) == (n, p)
-        assert default_separation(n, p, options["n_clusters"]) == pytest.approx(
-            value, abs=1e-4
-        )
-    for experiment in EXPERIMENTS.values():
-        assert set(experiment.methods) <= set(METHODS)
-        assert {"IhSC", "PSC", "k-means"} <= set(experiment.methods)
-    assert "IhSC, magnitude" in EXPERIMENTS["exp4"].methods
-    keys = [s.key for e in EXPERIMENTS.values() for s in e.settings()]
-    assert len(set(keys)) == len(keys)
-    for experiment in EXPERIMENTS.values():  # every setting can be sampled
-        for s in experiment.settings():
-            make_ihgmm(
-                **{**s.options, "n_samples": 20, "n_features": 12}, noise=s.noise
-            )
+    assert arguments(second, "n_clusters") == [2, 3, 4, 5, 6, 7, 8]
+    assert arguments(third, "scale_ratio") == list(range(5, 101, 5))
+    assert_allclose(arguments(fourth, "balance"), np.arange(1, 11) / 10)
+    for study, value in ((third, 16.2408), (fourth, 20.4217)):
+        options = study.settings[0].options
+        size = [options[f"n_{name}"] for name in ("samples", "features", "clusters")]
+        assert default_separation(*size) == pytest.approx(value, abs=1e-4)
+    for study in EXPERIMENTS:
+        assert {"IhSC", "PSC", "k-means"} <= set(study.methods)
+    assert "IhSC, magnitude" in fourth.methods
+
+
+def test_every_setting_can_be_sampled_and_has_a_name_of_its_own():
+    settings = [s for study in STUDIES.values() for s in study.settings]
+    assert len({s.key for s in settings}) == len(settings)
+    for s in settings:
+        small = {**s.options, "n_samples": 30, "n_features": 20, "noise": s.noise}
+        sample = s.sampler(**small, random_state=0, return_params=True)
+        constant = small.get("separation_constant", 3.0)
+        expected = default_separation(30, 20, len(sample.centers), constant)
+        assert sample.separation == pytest.approx(expected)
+
+
+def test_seeds_depend_on_the_name_only():
+    first = EXPERIMENTS[0].settings[0]
+    assert first.key == "exp1/n>>p/500/gaussian"
+    sample, seed = first.draw(0)
+    assert seed == 902423127
+    assert_array_equal(first.draw(0)[0].X, sample.X)
+    assert first.draw(1)[1] != seed
+
+
+def test_a_choice_of_settings():
+    study = STUDIES["exp2"]
+    assert len(study.choose()) == 42
+    assert {s.panel for s in study.choose("n=p")} == {"n=p"}
+    assert {s.panel for s in study.choose(quick=True)} == {"n=p"}
+    assert study.choose("moon") == []
 
 
 def test_phase_varies_one_thing_at_a_time():
-    settings = PHASE.settings()
-    assert len({s.key for s in settings}) == len(settings) == 2 * 10 * 33
-    assert settings[0].key == "phase/p=50/0.05/gaussian"
+    assert len(PHASE.settings) == 2 * 10 * 33
     assert PHASE.panels == tuple(p for m in PHASE.maps for p in m.panels)
-    assert set(PHASE.methods) <= set(METHODS)
     base = {"n_samples": 200, "n_features": 500, "n_clusters": 4, "scale_ratio": 5}
     for panel in PHASE.panels:
-        assert panel.values[0] == 0.05
-        assert panel.values[-1] == 3
+        assert (panel.values[0], panel.values[-1]) == (0.05, 3)
         differ = [k for k, v in panel.fixed.items() if base.get(k) != v]
         assert len(differ) <= 1, panel.name
     rows = {m.name: [p.title for p in m.panels] for m in PHASE.maps}
     assert rows["K"] == ["2", "3", "4", "6", "8", "12"]
     assert rows["cosine"] == ["0", "0.3", "0.6", "0.9"]
-    for s in settings:  # every one can be sampled, with the separation it says
-        small = {**s.options, "n_samples": 30, "n_features": 20}
-        sample = s.sampler(**small, noise=s.noise, random_state=0, return_params=True)
-        expected = default_separation(30, 20, len(sample.centers), s.x)
-        assert sample.separation == pytest.approx(expected)
-    assert STUDIES == {**EXPERIMENTS, "phase": PHASE}
 
 
 @pytest.mark.parametrize("cosine", [0.0, 0.3, 0.9])
@@ -83,14 +84,14 @@ def test_correlated_centres(cosine):
     options = {"cosine": cosine, "separation_constant": 0.7, "random_state": 3}
     sample = correlated_sample(40, 30, 5, **options, return_params=True)
     units = sample.centers / np.linalg.norm(sample.centers, axis=1, keepdims=True)
-    cosines = (units @ units.T)[~np.eye(5, dtype=bool)]
-    np.testing.assert_allclose(cosines, cosine, atol=1e-12)
+    others = ~np.eye(5, dtype=bool)
+    assert_allclose((units @ units.T)[others], cosine, atol=1e-12)
     differences = sample.centers[:, None] - sample.centers
-    distances = np.linalg.norm(differences, axis=2)[~np.eye(5, dtype=bool)]
-    np.testing.assert_allclose(distances, default_separation(40, 30, 5, 0.7))
+    distances = np.linalg.norm(differences, axis=2)[others]
+    assert_allclose(distances, default_separation(40, 30, 5, 0.7))
     X, labels = correlated_sample(40, 30, 5, **options)
-    np.testing.assert_array_equal(X, sample.X)
-    np.testing.assert_array_equal(labels, sample.labels)
+    assert_array_equal(X, sample.X)
+    assert_array_equal(labels, sample.labels)
 
 
 @pytest.mark.parametrize("cosine", [-0.1, 1.0])
@@ -98,6 +99,15 @@ def test_impossible_cosines(cosine):
     message = rf"cosine={cosine} is out of range; give at least 0 and at most 0\.99"
     with pytest.raises(ValueError, match=message):
         correlated_sample(40, 30, 3, cosine=cosine, separation_constant=1.0)
+
+
+def test_summary():
+    key = "exp4/beta/0.2/gaussian"
+    results = [Result(key, rep, "IhSC", 10, e) for rep, e in enumerate([0, 0, 5, 1])]
+    results += [Result("exp4/beta/9/gaussian", 0, "IhSC", 10, 3)]  # of another version
+    (summary,) = summarize(STUDIES["exp4"], results)
+    expected = Summary("exp4", "beta", 0.2, "gaussian", "IhSC", 4, 0.15, 0.5)
+    assert summary == expected
 
 
 def test_maps_pool_the_noises():
@@ -117,11 +127,10 @@ def test_maps_pool_the_noises():
 
 def test_thresholds_in_units_of_the_papers():
     two, three = PHASE.maps[1].panels[:2]
-    found = threshold_constants(three)
-    assert found["IhSC"] == 1
+    constants = threshold_constants(three)
+    assert constants["IhSC"] == 1
     for name, value in thresholds(200, 500, 3).items():
-        separation = default_separation(200, 500, 3, found[name])
-        np.testing.assert_allclose(separation, value)
+        assert_allclose(default_separation(200, 500, 3, constants[name]), value)
     # Drawn as one line, since they are one number.
     pair = threshold_constants(two)
     assert pair["Ndaoud 2022"] == pair["Chen and Yang 2021"]
@@ -131,18 +140,17 @@ def test_the_limit_is_where_the_centre_oracle_gets_half_of_the_samples_right():
     panels = {panel.name: panel for panel in PHASE.panels}
     for name in ("K=12", "R=1", "cosine=0.9", "noise=1/3 to 3"):
         panel = panels[name]
-        constant = limit_constant(panel)
+        k = panel.fixed["n_clusters"]
+        # Few features: the directions of the centres are all that counts.
+        few = {**panel.fixed, "n_features": 20, "noise": "gaussian"}
+        few["separation_constant"] = limit_constant(panel) * (
+            ihsc_threshold(200, 500, k) / ihsc_threshold(200, 20, k)
+        )
         exact = 0
         for seed in range(100):
-            # Few features: the directions of the centres are all that counts.
-            few = {**panel.fixed, "n_features": 20, "noise": "gaussian"}
-            few["separation_constant"] = constant * (
-                ihsc_threshold(200, 500, panel.fixed["n_clusters"])
-                / ihsc_threshold(200, 20, panel.fixed["n_clusters"])
-            )
             sample = panel.sampler(**few, random_state=seed, return_params=True)
             exact += bool((center_oracle(sample) == sample.labels).all())
         assert 35 <= exact <= 68, name  # 50 give or take three standard errors
     # Clusters that share the rows otherwise, or the centres, change nothing.
     values = [limit_constant(panels[n]) for n in ("beta=0.1", "cosine=0.6", "K=4")]
-    np.testing.assert_allclose(values, values[0], rtol=0.02)
+    assert_allclose(values, values[0], rtol=0.02)

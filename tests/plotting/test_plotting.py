@@ -22,7 +22,6 @@ from ihgmm import (
     make_ihgmm,
     select_n_clusters,
 )
-from ihgmm._text import percent
 from ihgmm.plotting import (
     plot_centers,
     plot_confidence,
@@ -38,6 +37,7 @@ from ihgmm.plotting._axes import shortened
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.plotting._colors import DARK, LIGHT, NEUTRAL, color, marker
 from ihgmm.statistics.contrasts import telling_features
+from ihgmm.words.phrases import percent
 
 matplotlib.use("Agg")
 

@@ -29,8 +29,7 @@ from ihgmm import (
     diagnose,
     make_ihgmm,
 )
-from ihgmm._text import percent
-from ihgmm.cli import app
+from ihgmm.cli.commands import app
 from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_loss
 from ihgmm.plotting import plot_sizes
@@ -40,6 +39,7 @@ from ihgmm.report import write_comparison, write_report
 from ihgmm.report.charts import ScaleAxis, signed
 from ihgmm.report.comparison import Comparison
 from ihgmm.report.page import inline_json, kept_rows
+from ihgmm.words.phrases import percent
 
 MINUS = "\N{MINUS SIGN}"
 KINDS = {"u2": "<u2", "u4": "<u4", "f4": "<f4"}

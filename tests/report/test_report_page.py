@@ -14,8 +14,8 @@ from matplotlib import pyplot as plt
 from playwright.sync_api import expect, sync_playwright
 
 from ihgmm import IhSC, diagnose, make_ihgmm
-from ihgmm._text import percent
 from ihgmm.report import write_comparison, write_report
+from ihgmm.words.phrases import percent
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),

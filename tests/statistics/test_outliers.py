@@ -242,8 +242,8 @@ def test_statistics_leave_outliers_out(data, model):
     assert found.n_outliers == 15
     assert found.expected_error == other.expected_error
     np.testing.assert_array_equal(np.isnan(found.certainty), strange)
-    assert "outliers" in found.summary
-    assert "outliers" not in other.summary
+    assert "outliers" in str(found)
+    assert "outliers" not in str(other)
     estimates = estimate_parameters(X, labels)
     expected = estimate_parameters(X[~strange], inside)
     np.testing.assert_allclose(estimates.centers, expected.centers)

@@ -149,8 +149,7 @@ def test_what_is_assumed():
     Y[:, :2] = X[:, :2]
     assert scale_heterogeneity_test(Y, labels).assumption in Assumption
     for test in (several, one):
-        assert str(test).splitlines()[-1] == test.assumption.sentence
-        assert test.assumption.sentence.startswith("Assumed: ")
+        assert str(test).splitlines()[-1].startswith("Assumed: ")
 
 
 def test_halves_are_halves():
@@ -448,10 +447,11 @@ def test_exact_multiples():
 )  # fmt: skip
 def test_recommendation(p_value, spread, detectable, evidence, recommendation):
     one = np.array([p_value])
-    test = ScaleTest(p_value, 1.0, spread, detectable, one, one, one, one, one, one)
+    rows = np.array([9])
+    test = ScaleTest(p_value, 1.0, spread, detectable, rows, rows, one, one, one, one)
     assert test.evidence is evidence
-    assert test.recommendation == recommendation
-    assert test.recommendation.split(": ")[0] == test.advice
+    assert recommendation in str(test).splitlines()
+    assert recommendation.split(": ")[0] == test.advice
 
 
 def test_a_cluster_that_others_drown():
@@ -473,14 +473,13 @@ def test_a_cluster_that_others_drown():
         assert (test.evidence, test.advice) == (Evidence.ONE_CLUSTER, Advice.IHGMM)
         assert test.strongest == ("few", 2 * test.p_values[0])
         words = "Ih-GMM: rows of cluster few differ in scale"
-        assert test.recommendation.startswith(words)
+        assert words in str(test)
 
 
 def test_shows_itself():
     test = scale_heterogeneity_test(*make_ihgmm(60, 20, 3, random_state=0))
     assert repr(test).startswith("ScaleTest(p_value=")
     assert str(test).splitlines()[0].split() == ["cluster", "rows", "spread", "p-value"]
-    assert test.recommendation in str(test)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from ihgmm import IhGMM, IhSC, make_ihgmm, select_n_clusters
 from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.gram import GramOperator
+from ihgmm.plotting import plot_evidence
 from ihgmm.statistics.evidence import Confidence, Side
 from ihgmm.statistics.selection import count_above_noise, count_clusters
 
@@ -101,11 +102,10 @@ def test_the_second_look_starts_from_what_is_known():
     G = GramOperator.of(make_ihgmm(200, 60, 4, random_state=0)[0], "cosine")
     for known in (None, 0, 2, 4, 6):
         _, rank, null, edge = count_above_noise(
-            G, 10, 3, np.random.default_rng(0), known=known
+            G, 10, np.random.default_rng(0), known=known
         )
         assert rank == max(known or 0, 4)
-        assert null.max() < edge
-        assert len(null) <= 3
+        assert null.mean() < edge
 
 
 @pytest.mark.parametrize(
@@ -187,8 +187,7 @@ def test_odd_data(method, gram):
 
 def test_words_and_picture():
     X, _ = make_ihgmm(200, 60, 6, random_state=0)
-    count = select_n_clusters(X, n_flips=2, random_state=0)
-    assert len(count.null) == 2
+    count = select_n_clusters(X, random_state=0)
     assert repr(count).startswith("ClusterCount(n_clusters=6, rank=6, edge=")
     assert repr(count).endswith("confidence='high')")
     assert str(count).startswith("6 clusters, supported by the number of directions")
@@ -203,13 +202,13 @@ def test_words_and_picture():
     assert str(signs).startswith("6 eigenvalues stand out from noise")
     one = select_n_clusters(make_ihgmm(90, 30, 1, random_state=0)[0], random_state=0)
     assert one.n_clusters == 1
-    assert "1 eigenvalue stands out" in one.summary
-    assert "share one direction" in one.summary
+    assert "1 eigenvalue stands out" in str(one)
+    assert "share one direction" in str(one)
     none = select_n_clusters(noise(60, 90, "gaussian", 0), random_state=0)
-    assert "No structure" in none.summary
+    assert "No structure" in str(none)
     few = select_n_clusters(np.repeat(np.eye(2), 20, axis=0), method="stability")
     assert (few.rank, few.is_stable) == (0, True)
-    assert "Halves of the data agree on 2 clusters" in few.summary
+    assert "Halves of the data agree on 2 clusters" in str(few)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +218,6 @@ def test_words_and_picture():
         ({"max_clusters": 2.5}, TypeError, "max_clusters=2.5 is a float; give a whole"),
         ({"gram": "full"}, ValueError, "gram='full' is not known; give one of 'auto'"),
         ({"method": "gap"}, ValueError, "method='gap' is not known; .*'stability'"),
-        ({"n_flips": 0}, ValueError, "n_flips=0 is too small; give 1"),
         ({"random_state": "x"}, TypeError, "random_state='x' is a str; give"),
     ],
 )
@@ -242,8 +240,8 @@ def test_a_column_that_dominates_is_said_to():
     for storage in (np.asarray, sp.csr_array):
         count = select_n_clusters(storage(units), random_state=0)
         assert (count.n_clusters, count.is_dominated) == (0, True)
-        assert "Cannot tell: column 7 holds" in count.summary
-        assert "Divide the columns by their deviation" in count.summary
+        assert "Cannot tell: column 7 holds" in str(count)
+        assert "Divide the columns by their deviation" in str(count)
     remedy = units / units.std(axis=0)
     assert select_n_clusters(remedy, random_state=0).n_clusters == 4
 
@@ -254,9 +252,9 @@ def test_an_offset_is_to_be_subtracted():
     for data in (X, sp.csc_array(X), X / X.std(axis=0)):
         count = select_n_clusters(data, random_state=0)
         assert (count.n_clusters, count.is_offset) == (0, True)
-        assert "Cannot tell: column 3 holds" in count.summary
-        assert "Subtract its mean, or leave it out" in count.summary
-        assert "Divide" not in count.summary
+        assert "Cannot tell: column 3 holds" in str(count)
+        assert "Subtract its mean, or leave it out" in str(count)
+        assert "Divide" not in str(count)
     assert count.plot().get_title() == "none above noise"
     matplotlib.pyplot.close("all")
     X[:, 3] -= X[:, 3].mean()
@@ -269,8 +267,8 @@ def test_the_largest_number_looked_for_is_said(n_features, most, method):
     X, _ = make_ihgmm(200, n_features, 4, scale_ratio=3, random_state=1)
     count = select_n_clusters(X, max_clusters=most, method=method, random_state=0)
     assert (count.n_clusters, count.is_capped) == (most, True)
-    assert f"stopped at max_clusters={most}; there may be more" in count.summary
-    assert "share one direction" not in count.summary
+    assert f"stopped at max_clusters={most}; there may be more" in str(count)
+    assert "share one direction" not in str(count)
 
 
 def test_an_estimator_says_that_it_stopped_counting():
@@ -292,7 +290,7 @@ def test_a_count_that_only_cosines_show_is_said_to():
     )  # fmt: skip
     count = select_n_clusters(X, random_state=0)
     assert (count.n_clusters, count.gram) == (4, "cosine")
-    assert "The cosines of rows show this" in count.summary
+    assert "The cosines of rows show this" in str(count)
     plain = IhSC.paper("auto", random_state=0)
     with pytest.warns(ConvergenceWarning, match="gram='cosine' or refine=True"):
         plain.fit(X)
@@ -314,10 +312,10 @@ def test_few_features(p, k):
     assert k in [number.n_clusters for number in count.plausible]
     stable = select_n_clusters(X, method="stability", random_state=0)
     assert (stable.n_clusters, stable.method) == (k, "stability")
-    assert f"Halves of the data agree on {k} clusters" in stable.summary
+    assert f"Halves of the data agree on {k} clusters" in str(stable)
     signs = select_n_clusters(X, method="parallel", random_state=0)
     assert signs.n_clusters <= k
-    assert "compare with method='stability'" in signs.summary
+    assert "compare with method='stability'" in str(signs)
 
 
 def test_one_side_is_not_confirmed():
@@ -327,9 +325,9 @@ def test_one_side_is_not_confirmed():
     (only,) = count.plausible
     assert (only.n_clusters, only.sides) == (3, (Side.DIRECTIONS,))
     assert (count.confidence, count.evidence) == (Confidence.LOW, ())
-    assert "stability" not in count.summary
+    assert "stability" not in str(count)
     with pytest.raises(ValueError, match="used one criterion"):
-        count.plot_evidence()
+        plot_evidence(count)
 
 
 @pytest.mark.parametrize("p", [2, 6])
@@ -343,14 +341,14 @@ def test_noise_in_few_features_has_no_clusters(p):
     # At a rate of 3 in 100, more than 1 of 4 would be a chance of 1 in 190.
     assert np.count_nonzero(counts) <= 1
     count = select_n_clusters(noise(60, p, "gaussian", 0), random_state=0)
-    assert count.summary.startswith("No structure")
-    assert "no eigenvalue stands out" in count.summary
+    assert str(count).startswith("No structure")
+    assert "no eigenvalue stands out" in str(count)
     assert not count.is_known  # little can be seen in few features
     stable = select_n_clusters(
         noise(60, p, "gaussian", 0), method="stability", random_state=0
     )
-    assert "No number of clusters from 2 to" in stable.summary
-    assert f"Random signs on {p} features may not show" in stable.summary
+    assert "No number of clusters from 2 to" in str(stable)
+    assert f"Random signs on {p} features may not show" in str(stable)
 
 
 def test_no_stable_number_is_said():
@@ -360,9 +358,9 @@ def test_no_stable_number_is_said():
     assert max(count.strengths.values()) < count.required_strength
     last = max(count.strengths)
     assert last == count.rank + 8
-    assert f"No number of clusters from {count.rank} to {last} is" in count.summary
-    assert "The number given is the rank" in count.summary
-    assert count.plot_strengths().get_title() == "stable: no number"
+    assert f"No number of clusters from {count.rank} to {last} is" in str(count)
+    assert "The number given is the rank" in str(count)
+    assert plot_evidence(count).get_title() == "stable: no number"
     matplotlib.pyplot.close("all")
 
 
@@ -380,11 +378,8 @@ def test_picture_of_stability():
     assert count.plot(own) is own
     assert own.get_xlabel() == "eigenvalue number"
     assert own.figure.axes == [own]
-    assert count.plot_strengths().get_ylabel() == "prediction strength"
+    assert plot_evidence(count).get_ylabel() == "prediction strength"
     matplotlib.pyplot.close("all")
-    signs = select_n_clusters(X, method="parallel", random_state=0)
-    with pytest.raises(ValueError, match="has no prediction strengths"):
-        signs.plot_strengths()
 
 
 def ihgmm_rows(centers, seed, *, n=300, correlation=0.0, spread=0.5):
@@ -404,8 +399,8 @@ def test_correlated_noise_has_directions_and_no_clusters():
         assert count.rank > 5
         assert (count.n_clusters, count.confidence) == (1, Confidence.NONE)
         assert named(count)[0] == 1
-        assert "Not known" in count.summary
-        assert "Noise that features share looks like this" in count.summary
+        assert "Not known" in str(count)
+        assert "Noise that features share looks like this" in str(count)
     E = ihgmm_rows(np.zeros((1, 50)), 0, n=200, correlation=0.95)
     assert not select_n_clusters(E, random_state=0).is_known
 
@@ -469,8 +464,8 @@ def test_the_picture_shows_what_speaks_for_each_number():
     assert_allclose(right.lines[1].get_ydata(), [e.gaps[1] for e in count.evidence])
     upright = [x for line in right.lines if len(set(x := line.get_xdata())) == 1]
     assert upright[0][0] == 6
-    many = select_n_clusters(make_ihgmm(400, 120, 30, random_state=0)[0], n_flips=2)
-    assert many.plot_evidence().get_xscale() == "log"
+    many = select_n_clusters(make_ihgmm(400, 120, 30, random_state=0)[0])
+    assert plot_evidence(many).get_xscale() == "log"
     matplotlib.pyplot.close("all")
 
 

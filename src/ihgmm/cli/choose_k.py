@@ -6,18 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer
 
 from ihgmm import select_n_clusters
 from ihgmm._files import atomic_write
-from ihgmm._text import count_headline, edge_words, evidence_words
-from ihgmm.cli.data import Reading
-from ihgmm.cli.fitting import WHITEN
-from ihgmm.cli.options import DATA, SEED, option, output_option
-from ihgmm.cli.output import check_output
-from ihgmm.cli.screen import AnswerScreen, print_warning
-from ihgmm.cli.spelling import in_shell
-from ihgmm.statistics.evidence import CountEvidence
+from ihgmm.cli.files import check_output
+from ihgmm.cli.options import DATA, SEED, WHITEN, Reading, option, output_option
+from ihgmm.cli.screen import Screen, in_shell, print_warning
+from ihgmm.plotting import plot_evidence, plot_scree
 from ihgmm.statistics.selection import METHODS, ClusterCount
+from ihgmm.words.counts import count_headline, edge_words, evidence_words
 
 
 def choose_k(
@@ -38,7 +36,7 @@ def choose_k(
         "a PNG, PDF or SVG file."
     ),
     reading: Reading,
-    screen: AnswerScreen,
+    screen: Screen,
 ) -> None:
     """Find the number of clusters in DATA, and show the evidence.
 
@@ -54,22 +52,41 @@ def choose_k(
     table = reading.load(data, screen)
     options: dict[str, Any] = {
         "method": method,
-        "whiten": whiten,
         "max_clusters": max_clusters,
+        "whiten": whiten,
+        "missing": "fit" if table.has_missing else "error",
         "random_state": random_state,
     }
-    options["missing"] = "fit" if table.has_missing else "error"
     with screen.working("counting"):
         count = select_n_clusters(table.named_data, **options)
     if plot is not None:
         _draw(count, plot)
-    summary = in_shell(count.summary)
-    names = ("n_clusters", "rank", "eigenvalues", "edge", "strengths")
-    evidence = {name: getattr(count, name) for name in (*names, "method", "gram")}
-    evidence["summary"] = summary
-    evidence["confidence"] = count.confidence.value
-    evidence["plausible"] = [_as_dict(number) for number in count.plausible]
-    screen.document("choose-k", table.facts, **evidence, plot_file=plot)
+    summary = in_shell(str(count))
+    screen.document(
+        "choose-k",
+        table.facts,
+        n_clusters=count.n_clusters,
+        rank=count.rank,
+        eigenvalues=count.eigenvalues,
+        edge=count.edge,
+        strengths=count.strengths,
+        method=count.method,
+        gram=count.gram,
+        summary=summary,
+        confidence=count.confidence.value,
+        plausible=[
+            {
+                "n_clusters": number.n_clusters,
+                "sides": [side.value for side in number.sides],
+                "gaps": number.gaps,
+                "support": number.support,
+                "strength": number.strength,
+                "gain": number.gain,
+            }
+            for number in count.plausible
+        ],
+        plot_file=plot,
+    )
     screen.say(f"{table.heading}: {count_headline(count)}", "bold")
     screen.notes(table.notes)
     screen.say(summary)
@@ -83,24 +100,13 @@ def choose_k(
     _show_eigenvalues(count, screen)
     if plot is not None:
         screen.say(f"drawn in {plot}")
-    if screen.quiet and not screen.as_json and count.is_doubtful:
-        print_warning(f"{count_headline(count)}. {summary}")
-    screen.answer(str(count.n_clusters))
+    if screen.quiet and not screen.as_json:
+        if count.is_doubtful:
+            print_warning(f"{count_headline(count)}. {summary}")
+        typer.echo(count.n_clusters)  # for scripts
 
 
-def _as_dict(number: CountEvidence) -> dict[str, Any]:
-    """Return what speaks for a number, as the JSON document has it."""
-    figures = {name: getattr(number, name) for name in ("support", "strength", "gain")}
-    sides = [side.value for side in number.sides]
-    return {
-        "n_clusters": number.n_clusters,
-        "sides": sides,
-        "gaps": list(number.gaps),
-        **figures,
-    }
-
-
-def _show_evidence(count: ClusterCount, screen: AnswerScreen) -> None:
+def _show_evidence(count: ClusterCount, screen: Screen) -> None:
     """Show the figures of the plausible numbers and of their neighbours."""
     places = {number.n_clusters: i for i, number in enumerate(count.plausible, 1)}
     last = 2 + max((number.n_clusters for number in count.plausible), default=10)
@@ -124,7 +130,7 @@ def _show_evidence(count: ClusterCount, screen: AnswerScreen) -> None:
     screen.explain(evidence_words(count))
 
 
-def _show_eigenvalues(count: ClusterCount, screen: AnswerScreen) -> None:
+def _show_eigenvalues(count: ClusterCount, screen: Screen) -> None:
     """Show the eigenvalues that stand out from noise, and how they go on."""
     beyond = 5
     rows = []
@@ -145,10 +151,8 @@ def _draw(count: ClusterCount, path: Path) -> None:
     panels = 2 if count.evidence or count.strengths else 1
     figure = Figure(figsize=(6 if panels == 1 else 10, 4), layout="constrained")
     axes = figure.subplots(1, panels, squeeze=False)[0]
-    count.plot(axes[0])
-    if count.evidence:
-        count.plot_evidence(axes[1])
-    elif count.strengths:
-        count.plot_strengths(axes[1])
+    plot_scree(count, ax=axes[0])
+    if panels == 2:
+        plot_evidence(count, ax=axes[1])
     with atomic_write(path) as file:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)

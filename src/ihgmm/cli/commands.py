@@ -1,51 +1,50 @@
-"""All commands; they end with one line and an exit code where something is wrong."""
+"""All commands, and how a function becomes one.
+
+A command ends with one line and an exit code where something is wrong.
+"""
 
 from __future__ import annotations
 
+import inspect
+import shlex
 import warnings
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from ihgmm import __version__
-from ihgmm.cli.declaring import Group, add_command
 
-# Each command: where its function is, and its line in the help of all. A command is
-# imported when it is run, so that the help and the version need nothing but typer.
+# Each command and its line in the help of all. A command is imported when it is run, so
+# that the help and the version need nothing but typer.
 COMMANDS = {
-    "fit": ("fit:fit", "Cluster the rows of DATA and describe the clusters."),
-    "predict": ("predict:predict", "Label the rows of DATA with a saved model."),
-    "choose-k": (
-        "choose_k:choose_k",
-        "Find the number of clusters in DATA, and show the evidence.",
-    ),
-    "report": (
-        "report:report",
-        "Cluster the rows of DATA and write a report about it.",
-    ),
-    "compare": (
-        "compare:compare",
-        "Compare two clusterings of the same rows: how far they agree, what moved "
-        "where.",
-    ),
-    "reproduce": (
-        "reproduce:reproduce",
-        "Run the experiments of the paper, or its table of real data.",
-    ),
+    "fit": "Cluster the rows of DATA and describe the clusters.",
+    "predict": "Label the rows of DATA with a saved model.",
+    "choose-k": "Find the number of clusters in DATA, and show the evidence.",
+    "report": "Cluster the rows of DATA and write a report about it.",
+    "compare": "Compare two clusterings of the same rows: how far they agree, what "
+    "moved where.",
+    "reproduce": "Run the experiments of the paper, or its table of real data.",
 }
 
 
-def load_command(name: str) -> Any:
-    """Import a command."""
-    module, _, function = COMMANDS[name][0].partition(":")
-    loaded = getattr(import_module(f"ihgmm.cli.{module}"), function)
-    if not isinstance(loaded, typer.Typer):
-        alone = typer.Typer(add_completion=False)
-        add_command(alone, name, loaded)
-        loaded = alone
-    return typer.main.get_command(loaded)
+class _PlainFlags:
+    """Help in which an option that takes no value shows no type."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, the one for help too."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+class Command(_PlainFlags, TyperCommand):
+    """A command."""
 
 
 class LateCommand(TyperCommand):
@@ -60,18 +59,17 @@ class LateCommand(TyperCommand):
         )
 
 
-class Commands(Group):
+class Commands(_PlainFlags, TyperGroup):
     """All commands: errors and warnings are told in one line each."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        for name, (_, summary) in COMMANDS.items():
+        for name, summary in COMMANDS.items():
             self.add_command(LateCommand(name, help=summary))
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
-        from ihgmm.cli.screen import print_message, print_warning
-        from ihgmm.cli.spelling import in_shell
+        from ihgmm.cli.screen import in_shell, print_message, print_warning
 
         with warnings.catch_warnings():
             warnings.showwarning = print_warning
@@ -121,3 +119,70 @@ VERSION = typer.Option(
 @app.callback()
 def _root(version: bool = VERSION) -> None:
     pass
+
+
+def load_command(name: str) -> Any:
+    """Import a command: the function of that name; its docstring is the help."""
+    module = name.replace("-", "_")
+    function = getattr(import_module(f"ihgmm.cli.{module}"), module)
+    # Lines of a paragraph are joined: they break where the terminal ends.
+    paragraphs = inspect.cleandoc(function.__doc__).split("\n\n")
+    text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+    alone = typer.Typer(add_completion=False)
+    add = alone.command(name, cls=Command, help=text, no_args_is_help=True)
+    add(_spell_out(function))
+    return typer.main.get_command(alone)
+
+
+def _spell_out(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that has an option for each field of its groups of options.
+
+    A group is a dataclass whose defaults are options. A command that has a parameter of
+    that class gets it made of the options that were given.
+    """
+    groups: dict[str, Any] = {}
+    options: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        group = parameter.annotation
+        if not is_dataclass(group):
+            options.append(parameter)
+            continue
+        groups[parameter.name] = group
+        hints = get_type_hints(group)
+        for field in fields(group):
+            member = parameter.replace(name=field.name, default=field.default)
+            options.append(member.replace(annotation=hints[field.name]))
+
+    def run(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{f.name: values.pop(f.name) for f in fields(group)})
+        command(**values)
+
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    run.__annotations__ = {option.name: option.annotation for option in options}
+    return run
+
+
+def command_line(command: str, *arguments: Any, **options: object) -> str:
+    """Return a command as users write it, to be pasted into a shell.
+
+    Arguments are texts, or groups of options, of which those that are not at their
+    defaults are written. Further options are left out where they are None.
+    """
+    words: list[str] = ["ihgmm", command]
+    for argument in arguments:
+        if not is_dataclass(argument):
+            words.append(str(argument))
+            continue
+        for field in fields(argument):
+            value, declared = getattr(argument, field.name), field.default
+            if value == declared.default:  # type: ignore[union-attr]
+                continue
+            long_name = f"--{field.name.replace('_', '-')}"
+            words.append([long_name, *declared.param_decls][-1])  # type: ignore[union-attr]
+            if value is not True:
+                words.append(",".join(value) if isinstance(value, list) else str(value))
+    for name, value in options.items():
+        if value is not None:
+            words += [f"--{name}", str(value)]
+    return shlex.join(words)

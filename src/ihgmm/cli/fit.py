@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from ihgmm._text import automatic_count_warnings, counted
-from ihgmm.cli import describing
-from ihgmm.cli import output as out
-from ihgmm.cli.data import Reading
-from ihgmm.cli.declaring import command_line
-from ihgmm.cli.fitting import Fitting
-from ihgmm.cli.labels import ClusterNames
-from ihgmm.cli.options import DATA, LABELS_FILE, NAMES_FILE, output_option
-from ihgmm.cli.screen import Screen
-from ihgmm.cli.spelling import in_shell
+from ihgmm._checks import complete_matrix
+from ihgmm.cli import clusters as cl
+from ihgmm.cli import files
+from ihgmm.cli.commands import command_line
+from ihgmm.cli.options import (
+    DATA,
+    LABELS_FILE,
+    NAMES_FILE,
+    Fitting,
+    Reading,
+    output_option,
+)
+from ihgmm.cli.screen import Screen, in_shell, print_warning
+from ihgmm.cli.tables.table import Table
 from ihgmm.matrix import to_host
+from ihgmm.statistics.contrasts import set_apart
+from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose_fit
+from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.storage import save_model
+from ihgmm.words.diagnoses import FEATURE_WORDS, caution_text, trust_sentence
+from ihgmm.words.phrases import counted
 
 
 def fit(
@@ -51,20 +62,12 @@ def fit(
 
       ihgmm fit demo -k auto --refine --json
     """
-    model = fitting.model(reading.missing)
-    out.check_output(output, "-o", out.LABELS_SUFFIXES, [data])
-    out.check_output(save, "--save", sources=[data])
+    files.check_output(output, "-o", files.LABELS_SUFFIXES, [data])
+    files.check_output(save, "--save", sources=[data])
     if output is not None and save is not None and output.resolve() == save.resolve():
         raise ValueError(f"-o and --save both name {save}; give two files.")
-    named = None if names is None else ClusterNames.read(names)
     screen = screen.beside(output)
-    table = reading.load(data, screen, fills=model.missing is not None)
-    if table.has_missing:
-        model.missing = "fit"
-    with screen.working("clustering"):
-        model.fit(table.named_data)
-    k, labels = len(model.cluster_centers_), to_host(model.labels_)
-    called = None if named is None else named.of(table, labels, k)
+    model, table, cluster_names = fit_table(data, fitting, reading, names, screen)
     if save is not None:
         save_model(
             make_pipeline(table.scaler, model) if table.scaler else model,
@@ -74,14 +77,19 @@ def fit(
             label_column=reading.label_column,
             layer=reading.layer,
             empty_is_zero=reading.missing == "zero",
-            cluster_names=called,
+            cluster_names=cluster_names,
         )
+    labels, k = to_host(model.labels_).astype(np.intp), len(model.cluster_centers_)
     with screen.working("describing"):
-        found = describing.describe_fit(model, table, called)
-    remarks = out.write_labels(output, table, labels, found.figures, called)
-    comparison = out.compare_labels(table.labels, labels)
+        figures, clusters, diagnosis = _describe(model, table, labels, cluster_names)
+    remarks = files.write_labels(output, table, labels, figures, cluster_names)
+    comparison = cl.compare_labels(table, labels)
+    cautions = [
+        in_shell(caution_text(caution, table.column_names))
+        for caution in diagnosis.cautions
+    ]
     count = getattr(model, "selection_", None)
-    summary = None if count is None else in_shell(count.summary)
+    summary = "" if count is None else in_shell(str(count))
     method = type(model).__name__
     python = table.python and (
         *table.python,
@@ -93,13 +101,13 @@ def fit(
         table.facts,
         method=method,
         n_clusters=k,
-        count=summary,
-        clusters=found.clusters,
-        verdict=str(found.diagnosis.verdict),
-        expected_error=found.diagnosis.expected_error,
+        count=summary or None,
+        clusters=clusters,
+        verdict=str(diagnosis.verdict),
+        expected_error=diagnosis.expected_error,
         eigenvalues=getattr(model, "eigenvalues_", None),
         known_labels=comparison,
-        notes=[*table.notes, *found.cautions, *remarks],
+        notes=[*table.notes, *cautions, *remarks],
         python=python,
         labels_file=output,
         model_file=save,
@@ -107,18 +115,92 @@ def fit(
     screen.say(f"{table.heading}, {counted(k, 'cluster')} ({method})", "bold")
     screen.notes(table.notes)
     if count is not None:
-        # A warning may have said it.
-        warned = automatic_count_warnings(count, hidden_from=None)
-        if not any(count.summary in text for text in warned):
-            screen.say(in_shell(count.summary))
+        if count.n_clusters > 1 and (count.is_known or count.is_capped):
+            screen.say(summary)  # of any other count, a warning has said it
         if count.is_doubtful:
             options = {"whiten": fitting.whiten, "seed": fitting.random_state or None}
             look = command_line("choose-k", data, reading, **options)
             screen.say(f"To see the evidence for each number: {look}")
-    describing.print_clusters(screen, found.clusters)
-    describing.print_features(screen, found.clusters)
-    describing.print_trust(screen, found)
-    out.print_labels(screen, len(labels), comparison, output, remarks)
+    cl.print_clusters(screen, clusters)
+    _print_features(screen, clusters)
+    trust = trust_sentence(diagnosis)
+    if screen.silent and diagnosis.verdict is Verdict.NO_SEPARATION:
+        print_warning(trust)
+    screen.say(trust)
+    for caution in cautions:
+        screen.say(caution, "yellow")
+    cl.print_labels(screen, len(labels), comparison, output, remarks)
     screen.python(python)
     if save is not None:
         screen.say(f"model written to {save}; use it with: ihgmm predict {save} DATA")
+
+
+def fit_table(
+    data: str, fitting: Fitting, reading: Reading, names: Path | None, screen: Screen
+) -> tuple[Any, Table, list[str] | None]:
+    """Return a fitted model, its data, and names of its clusters where a file has some.
+
+    What cannot be done is refused before the data are read.
+    """
+    model = fitting.model(reading.missing)
+    named = None if names is None else files.read_names(names)
+    table = reading.load(data, screen, fills=model.missing is not None)
+    if table.has_missing:
+        model.missing = "fit"
+    with screen.working("clustering"):
+        model.fit(table.named_data)
+    if named is None:
+        return model, table, None
+    k, labels = len(model.cluster_centers_), to_host(model.labels_)
+    return model, table, named.names_for(table, labels, k)
+
+
+def _describe(
+    model: Any, table: Table, labels: np.ndarray, names: list[str] | None
+) -> tuple[cl.Figures, list[dict[str, Any]], Diagnosis]:
+    """Return figures of rows, a line about each cluster, and how far to trust them."""
+    data, k = complete_matrix(table.X, model), len(model.cluster_centers_)
+    if hasattr(model, "scales_"):
+        known = model.scales_, model.cluster_centers_, model.noise_levels_
+    else:  # a method that knows nothing of scales
+        estimates = estimate_parameters(data, labels, k)
+        known = estimates.scales, estimates.centers, estimates.noise_levels
+    scales, centers, levels = (to_host(values).astype(float) for values in known)
+    diagnosis = diagnose_fit(model, table.X, labels)
+    asked = getattr(model, "outliers", None) is not None
+    scores = model.outlier_scores_ if asked else None
+    figures = cl.figures_of(data, labels, scales, centers, diagnosis, scores)
+    clusters = cl.cluster_lines(labels, names or [""] * k, figures, table.ids)
+    units = {"original": table.original, "n_features": 3}
+    apart = set_apart(model, data, labels, levels, **units)
+    features = table.names or [f"feature {j}" for j in range(1, data.shape[1] + 1)]
+    for line in clusters:
+        i = line["cluster"]
+        line["features"] = [
+            {
+                "feature": str(features[j]),
+                "mean": apart.means[i, j],
+                "others_same_size": apart.others[i, j],
+                "contrast": apart.ranked.contrasts[i, j],
+            }
+            for j in (apart.ranked.features[i] if k > 1 and i >= 0 else ())
+            if apart.ranked.contrasts[i, j] != 0
+        ]
+    return figures, clusters, diagnosis
+
+
+def _print_features(
+    screen: Screen, clusters: list[dict[str, Any]], most: int = 12
+) -> None:
+    """Print which features set each of the largest clusters apart."""
+    rows = [
+        (cl.called(line) if i == 0 else "", *list(feature.values())[:3])
+        for line in clusters[:most]
+        for i, feature in enumerate(line["features"])
+    ]
+    if rows:
+        formats = {"cluster": "", "set apart by": "", "mean": ".4g"}
+        screen.table(formats | {"others, same size": ".4g"}, rows)
+        screen.explain(FEATURE_WORDS)
+        if len(clusters) > most:
+            screen.say(f"These are the {most} largest clusters; --json has all.", "dim")

@@ -1,15 +1,27 @@
-"""How options are declared, and options that several commands share."""
+"""Options that commands share, one by one and in groups, and how they are declared."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import csv
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ihgmm.cli.tables.reading import BUILT_IN
+import ihgmm
+from ihgmm._parameters import check_choice, check_outliers
+from ihgmm.cli.tables.missing import HANDLING
+from ihgmm.cli.tables.preparation import PREPARATIONS, prepare
+from ihgmm.cli.tables.reading import BUILT_IN, read_table
+from ihgmm.cli.tables.table import Request, Table
 from ihgmm.datasets import list_datasets
+from ihgmm.numerics.whitening import NOISES
+from ihgmm.words.phrases import listed
+
+if TYPE_CHECKING:
+    from ihgmm.cli.screen import Screen
 
 
 def option(
@@ -27,12 +39,10 @@ def option(
     )
 
 
-def argument(
-    metavar: str, text: str, words: Iterable[str] = (), default: Any = ...
-) -> Any:
+def argument(metavar: str, text: str, words: Iterable[str] = ()) -> Any:
     """Return what is given without the name of an option."""
     complete = _offer(words)
-    return typer.Argument(default, metavar=metavar, help=text, autocompletion=complete)
+    return typer.Argument(..., metavar=metavar, help=text, autocompletion=complete)
 
 
 def _offer(words: Iterable[str]) -> Callable[[str], list[str]] | None:
@@ -46,24 +56,15 @@ def _offer(words: Iterable[str]) -> Callable[[str], list[str]] | None:
 reading_option = partial(option, rich_help_panel="Reading the data")
 output_option = partial(option, rich_help_panel="Output")
 
-LAYER = reading_option(
-    "Layer of an H5AD file to use, such as counts; raw for its raw data, and X, which "
-    "is the default."
-)
-SHEET = reading_option(
-    "Sheet of an XLSX file to use; by default the first that has two columns of "
-    "numbers."
-)
-# Names of options that commands declare in words of their own.
-N_CLUSTERS = "-k --n-clusters"
 FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
-DATA_TEXT = (
+DATA = argument(
+    "DATA",
     "A CSV, TSV, XLSX, Parquet, JSONL, H5AD, NPY, NPZ or MTX file with a row for "
     "each observation; - for standard input; or a "
     f"built-in data set: {', '.join(BUILT_IN)}, or one of the paper's that are "
-    f"downloaded: {', '.join(FETCHED)}."
+    f"downloaded: {', '.join(FETCHED)}.",
+    [*BUILT_IN, *FETCHED],
 )
-DATA = argument("DATA", DATA_TEXT, [*BUILT_IN, *FETCHED])
 LABELS_FILE = output_option(
     "Write a line for each row to this CSV, TSV or XLSX file; an old one is replaced. "
     "- is standard output.",
@@ -74,4 +75,208 @@ NAMES_FILE = output_option(
     "that a report lets you save."
 )
 SEED = option("Seed of the random numbers.", 0, "--seed")
-DATA_HOME = option("Folder with the downloaded data sets.")
+WHITEN = option(
+    "Make noise alike in rows and columns first. counts: its variance grows with the "
+    "mean of an entry; learned: it is learnt from what a low-rank fit leaves; auto: "
+    "the first where the data look like counts.",
+    words=("auto", *NOISES),
+)
+
+
+@dataclass(frozen=True)
+class RowReading:
+    """The options that say which rows to read, and what is known about them."""
+
+    label_column: str | None = reading_option(
+        "Column with known labels (or array of an NPZ file), which are compared with "
+        "the clusters."
+    )
+    id_column: str | None = reading_option("Column with names of rows, for the output.")
+    layer: str | None = reading_option(
+        "Layer of an H5AD file to use, such as counts; raw for its raw data, and X, "
+        "which is the default."
+    )
+    sheet: str | None = reading_option(
+        "Sheet of an XLSX file to use; by default the first that has two columns of "
+        "numbers."
+    )
+    missing: str = reading_option(
+        "Missing cells: auto (fill them in where the method can, and else leave out "
+        "their rows; predict does as the fit did, and leaves out none), fit (fill them "
+        "in by a low-rank model of the data), zero (an empty cell means none), drop "
+        "(leave out their rows), error (refuse them).",
+        "auto",
+        words=HANDLING,
+    )
+    memory: float | None = reading_option(
+        "GB that the data may take in memory; CSV, TSV, Parquet, H5AD and NPY files "
+        "that need more are read block by block. A quarter of what is free by default."
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what is not known, before any work is done."""
+        check_choice("--missing", self.missing, HANDLING)
+        if self.memory is not None and not 0 <= self.memory < float("inf"):
+            raise ValueError(
+                f"--memory {self.memory:g}: give a number of GB from 0 on."
+            )
+
+    def read(
+        self, request: Request, screen: Screen, missing: str, *, fills: bool
+    ) -> Table:
+        """Return the data; cells that are missing are so handled.
+
+        They can be left to the model if it ``fills`` them in.
+        """
+        memory = None if self.memory is None else self.memory * 1e9
+        with screen.working(f"reading {request.source}"):
+            return read_table(request, missing=missing, memory=memory, fills=fills)
+
+
+@dataclass(frozen=True)
+class Reading(RowReading):
+    """The options that say how to read the data."""
+
+    columns: list[str] | None = reading_option(
+        "Columns to use; all that hold numbers by default. Names with a comma in "
+        "double quotes: '\"a,b\",c'.",
+        metavar="NAME,...",
+    )
+    drop_columns: list[str] | None = reading_option(
+        "Columns to leave out.", metavar="NAME,..."
+    )
+    prepare: str = reading_option(
+        "Columns in different units: auto (do nothing where deviations are alike; else "
+        "divide each column by its deviation, and subtract the mean where zero means "
+        "nothing), none, scale (divide all: zero stays zero, so that rows stay "
+        "multiples of a pattern), standardize (subtract all means, too).",
+        "auto",
+        words=PREPARATIONS,
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what is not known, before any work is done."""
+        super().__post_init__()
+        check_choice("--prepare", self.prepare, PREPARATIONS)
+
+    def load(self, data: str, screen: Screen, *, fills: bool = True) -> Table:
+        """Return the data with its columns prepared."""
+        request = Request(
+            data,
+            label=self.label_column,
+            ids=self.id_column,
+            columns=_names(self.columns),
+            dropped=_names(self.drop_columns),
+            layer=self.layer,
+            sheet=self.sheet,
+        )
+        table = self.read(request, screen, self.missing, fills=fills)
+        return prepare(table, self.prepare)
+
+
+def _names(lists: Sequence[str] | None) -> list[str]:
+    """Return the names in lists such as ``a,b`` or ``"a,b",c``."""
+    return [name for row in csv.reader(lists or ()) for name in row]
+
+
+# By the names that they have in Python.
+METHODS: dict[str, Any] = {
+    name: getattr(ihgmm, name) for name in ("IhSC", "IhGMM", "PSC", "SphericalKMeans")
+}
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """The options of the model; those that were not given are None or False."""
+
+    n_clusters: str | None = option(
+        'Number of clusters, or "auto" to let the data decide; it has to be given.',
+        None,
+        "-k --n-clusters",
+        words=["auto"],
+    )
+    method: str = option(
+        f"How to cluster: {', '.join(METHODS)}. The first is the package's best, and "
+        "the options below are for it unless they say otherwise.",
+        "IhSC",
+        words=METHODS,
+    )
+    refine: bool = option(
+        "Compare each row once more with the centres of the other rows.",
+        False,
+        "--refine",
+    )
+    whiten: str | None = WHITEN
+    signed: bool = option(
+        "Rows that point opposite ways are of one kind; scales have both signs.",
+        False,
+        "--signed",
+    )
+    outliers: str | None = option(
+        'Give rows that fit no cluster the label -1: "auto", or a share such as 0.05. '
+        "For IhSC and IhGMM.",
+        None,
+        "--outliers",
+        words=["auto"],
+    )
+    paper: bool = option(
+        "Use the settings of the paper's Algorithm 1.", False, "--paper"
+    )
+    random_state: int = SEED
+
+    def model(self, missing: str) -> Any:
+        """Return the model, to be fitted to data whose missing cells are so handled.
+
+        What the method cannot do is refused, before any work is done.
+        """
+        if self.n_clusters is None:
+            raise ValueError(
+                "Give the number of clusters, such as -k 5, or -k auto to let the data "
+                "decide."
+            )
+        name = {known.lower(): known for known in METHODS}.get(self.method.lower())
+        if name is None:
+            raise ValueError(
+                f"--method {self.method}: give one of {', '.join(METHODS)}."
+            )
+        if self.paper and name != "IhSC":
+            raise ValueError(f"--paper: these are settings of IhSC, not of {name}.")
+        k: Any = self.n_clusters.lower()
+        try:
+            k = k if k == "auto" else int(k)
+        except ValueError:
+            raise ValueError(
+                f"-k {self.n_clusters}: give a whole number, or auto."
+            ) from None
+        if k == "auto" and name not in ("IhSC", "IhGMM"):
+            raise ValueError(
+                f"-k auto: {name} does not count clusters; ihgmm choose-k does. Give "
+                "the number."
+            )
+        outliers: Any = self.outliers
+        try:
+            outliers = outliers if outliers in (None, "auto") else float(outliers)
+            check_outliers("outliers", outliers)
+        except ValueError:
+            raise ValueError(
+                f"--outliers {self.outliers}: give auto, or a share above 0 and at "
+                "most 0.5."
+            ) from None
+        options = {
+            "refine": self.refine,
+            "whiten": self.whiten,
+            "signed": self.signed,
+            "outliers": outliers,
+            "missing": missing if missing == "fit" else None,
+        }
+        given = {key: value for key, value in options.items() if value}
+        for key in given:
+            able = [other for other in METHODS if key in METHODS[other]().get_params()]
+            if name not in able:
+                raise ValueError(
+                    f"--{key}: {name} has no such option, {listed(able, 'and')} "
+                    f"{'has' if len(able) == 1 else 'have'}. Take another --method, or "
+                    "leave the option out."
+                )
+        build = METHODS[name].paper if self.paper else METHODS[name]
+        return build(k, random_state=self.random_state, **given)

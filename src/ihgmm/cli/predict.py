@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,28 +13,17 @@ from sklearn.pipeline import Pipeline
 
 from ihgmm import SphericalKMeans
 from ihgmm._checks import complete_matrix
-from ihgmm._text import counted
-from ihgmm.cli import output as out
-from ihgmm.cli.data import RowReading
-from ihgmm.cli.describing import (
-    Figures,
-    certainties,
-    cluster_lines,
-    outlier_scores,
-    print_clusters,
-)
-from ihgmm.cli.labels import ClusterNames
-from ihgmm.cli.options import DATA, LABELS_FILE, NAMES_FILE, argument
+from ihgmm.cli import clusters as cl
+from ihgmm.cli import files
+from ihgmm.cli.options import DATA, LABELS_FILE, NAMES_FILE, RowReading, argument
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.preparation import prepared_columns
-from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.table import Note, Request, Table
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.statistics.diagnosis import diagnose_fit
-from ihgmm.statistics.observed import filled_cells
-from ihgmm.statistics.typical import typical_ranks
 from ihgmm.storage import load_saved
+from ihgmm.words.phrases import counted
 
 
 def predict(
@@ -68,18 +58,21 @@ def predict(
     """
     if not model.is_file():
         raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
-    out.check_output(output, "-o", out.LABELS_SUFFIXES, [data, model])
-    named = None if names is None else ClusterNames.read(names)
+    files.check_output(output, "-o", files.LABELS_SUFFIXES, [data, model])
+    named = None if names is None else files.read_names(names)
     screen = screen.beside(output)
     saved = load_saved(model)
     fitted = saved.model
     scaler, estimator = fitted if isinstance(fitted, Pipeline) else (None, fitted)
-    if rows.missing == "fit" and estimator.missing != "fit":
+    fills, missing = estimator.missing == "fit", rows.missing
+    if missing == "fit" and not fills:
         raise ValueError(
             f"--missing fit: {model} was fitted without it and cannot fill cells in; "
             "fit it with --missing fit, or give --missing zero if an empty cell means "
             "none, or --missing drop to leave those rows out."
         )
+    if missing == "auto":  # rows are not left out unless it is asked for
+        missing = "fit" if fills else "zero" if saved.empty_is_zero else "error"
     columns = getattr(fitted, "feature_names_in_", None)
     request = Request(
         data,
@@ -93,14 +86,7 @@ def predict(
         fit_layer=saved.layer,
         fit_zero=saved.empty_is_zero,
     )
-    with screen.working(f"reading {data}"):
-        fills, missing = estimator.missing == "fit", rows.missing
-        if missing == "auto":  # rows are not left out unless it is asked for
-            as_fit = "zero" if saved.empty_is_zero else "error"
-            missing = "fit" if fills else as_fit
-        table = read_table(
-            request, missing=missing, memory=rows.memory_bytes, fills=fills
-        )
+    table = rows.read(request, screen, missing, fills=fills)
     n, p = table.X.shape
     if p != fitted.n_features_in_:
         nameless = "has no names for them" if columns is None else "finds them by name"
@@ -114,91 +100,78 @@ def predict(
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         X = table.X if scaler is None else prepared_columns(table, scaler)
         labels = np.asarray(estimator.predict(X))
-    k, called = len(estimator.cluster_centers_), saved.cluster_names
-    called = called if named is None else named.of(table, labels, k)
-    new = complete_matrix(X, estimator, of_fit=False)
-    table = _note_zero_rows(table, new)
-    figures = _figures(estimator, X, new, labels)
-    table = _note_unknown_certainty(table, figures, k)
-    remarks = out.write_labels(output, table, labels, figures, called)
-    comparison = out.compare_labels(table.labels, labels)
-    clusters = cluster_lines(labels, called or [""] * k, figures, table.ids)
+    k, cluster_names = len(estimator.cluster_centers_), saved.cluster_names
+    if named is not None:
+        cluster_names = named.names_for(table, labels, k)
+    complete = complete_matrix(X, estimator, of_fit=False)
+    figures = _figures(estimator, X, complete, labels)
+    notes = [*table.notes, *_notes(table, complete, figures, k)]
+    remarks = files.write_labels(output, table, labels, figures, cluster_names)
+    comparison = cl.compare_labels(table, labels)
+    clusters = cl.cluster_lines(labels, cluster_names or [""] * k, figures, table.ids)
     kind = type(estimator).__name__
     screen.document(
         "predict",
         {"model": model, "class": kind, **table.facts},
         clusters=clusters,
         known_labels=comparison,
-        notes=[*table.notes, *remarks],
+        notes=[*notes, *remarks],
         labels_file=output,
     )
     screen.say(f"{data}: {counted(n, 'row')} placed by {model} ({kind})", "bold")
-    screen.notes(table.notes)
-    print_clusters(screen, clusters)
-    out.print_labels(screen, n, comparison, output, remarks)
+    screen.notes(notes)
+    cl.print_clusters(screen, clusters)
+    cl.print_labels(screen, n, comparison, output, remarks)
 
 
-def _note_zero_rows(table: Table, data: Matrix) -> Table:
-    """Return the table with a note of rows that show no pattern, if there are any."""
+def _notes(table: Table, data: Matrix, figures: cl.Figures, k: int) -> Iterator[Note]:
+    """Yield notes on rows that show no pattern, and on why no row has a certainty."""
     zero = np.flatnonzero(to_host(data.sqnorms) == 0)
-    if len(zero) == 0:
-        return table
-    first = table.place(zero[0])
-    if len(zero) == 1:
-        what = f"{first[0].upper()}{first[1:]} is"
-    else:
-        what = f"{len(zero):,} of {data.shape[0]:,} rows, the first is {first}, are"
-    text = (
-        f"{what} zero in all columns of the model. Zeros show no pattern: the label is "
-        "0, that of the largest cluster, and means nothing."
-    )
-    return replace(table, notes=[*table.notes, Note(text, loud=True)])
+    if len(zero) > 0:
+        first = table.place(zero[0])
+        if len(zero) == 1:
+            what = f"{first[0].upper()}{first[1:]} is"
+        else:
+            what = f"{len(zero):,} of {data.shape[0]:,} rows, the first is {first}, are"
+        yield Note(
+            f"{what} zero in all columns of the model. Zeros show no pattern: the "
+            "label is 0, that of the largest cluster, and means nothing.",
+            loud=True,
+        )
+    if np.isnan(figures.certainty).all():
+        yield Note(
+            "Certainty is not known: it is judged by other rows of the same file, and "
+            f"{counted(k, 'cluster')} take {10 * k:,} rows. The file has "
+            f"{len(figures.certainty):,}; judge new rows together with those of the "
+            "fit."
+        )
 
 
-def _note_unknown_certainty(table: Table, figures: Figures, k: int) -> Table:
-    """Return the table with a note of why no row has a certainty, if none has."""
-    if not np.isnan(figures.certainty).all():
-        return table
-    text = (
-        "Certainty is not known: it is judged by other rows of the same file, and "
-        f"{counted(k, 'cluster')} take {10 * k:,} rows. The file has "
-        f"{len(figures.certainty):,}; judge new rows together with those of the fit."
-    )
-    return replace(table, notes=[*table.notes, Note(text)])
-
-
-def _figures(estimator: Any, X: Any, data: Matrix, labels: np.ndarray) -> Figures:
+def _figures(estimator: Any, X: Any, data: Matrix, labels: np.ndarray) -> cl.Figures:
     """Return the figures of rows that a model has placed.
 
     Scale and size are those of the multiple of its centre nearest to a row, columns
     being weighed as in the fit. No multiple is below 0, unless scales have both signs.
     """
     centers = np.asarray(estimator.cluster_centers_, dtype=np.float64)
-    along = centers * _column_weights(estimator)
+    weighted = centers
+    for change in estimator.preparation_:
+        # The factor of a row is in the row and in the multiple alike: it drops out.
+        if isinstance(change, Whitener):
+            weighted = centers * np.square(change.columns)
     n, k = len(labels), len(centers)
-    products = data.unit * to_host(data @ along.T)[np.arange(n), labels]
+    products = data.unit * to_host(data @ weighted.T)[np.arange(n), labels]
     products = np.where(labels < 0, np.nan, products)  # outliers have no centre
-    squares = (centers * along).sum(axis=1)[labels]
+    squares = (centers * weighted).sum(axis=1)[labels]
     scales = products / np.where(squares > 0, squares, 1.0)
     if not getattr(estimator, "signed", False):
         scales = np.maximum(scales, 0.0)
-    sizes = scales * np.linalg.norm(centers, axis=1)[labels]
-    if isinstance(estimator, SphericalKMeans):  # which does not know how long rows are
-        scales = np.full(n, np.nan)
-    certainty = np.full(n, np.nan)
+    diagnosis = None
     if (labels >= 0).sum() >= 10 * k:  # else clusters of these rows would not show
-        certainty = certainties(diagnose_fit(estimator, X, labels, of_fit=False))
-    filled, scores = filled_cells(data), outlier_scores(estimator, data)
-    typical = typical_ranks(data, labels, centers, sizes, complete=filled == 0)
-    return Figures(scales, sizes, certainty, typical, scores, filled)
-
-
-def _column_weights(estimator: Any) -> np.ndarray | float:
-    """Return how much columns count where a row is compared with its centre.
-
-    The factor of a row is in the row and in the multiple alike, and so drops out.
-    """
-    for change in estimator.preparation_:
-        if isinstance(change, Whitener):
-            return np.square(change.columns)
-    return 1.0
+        diagnosis = diagnose_fit(estimator, X, labels, of_fit=False)
+    asked = getattr(estimator, "outliers", None) is not None
+    scores = estimator.outlier_rule_.scores(data) if asked else None
+    figures = cl.figures_of(data, labels, scales, centers, diagnosis, scores)
+    if isinstance(estimator, SphericalKMeans):  # which does not know how long rows are
+        return replace(figures, scale=np.full(n, np.nan))
+    return figures

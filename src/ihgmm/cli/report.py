@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ihgmm.cli.data import Reading
-from ihgmm.cli.declaring import command_line
-from ihgmm.cli.fitting import Fitting
-from ihgmm.cli.labels import ClusterNames
-from ihgmm.cli.options import DATA, NAMES_FILE, output_option
-from ihgmm.cli.output import check_output, real_file
+from ihgmm.cli.commands import command_line
+from ihgmm.cli.files import check_output, real_file
+from ihgmm.cli.fit import fit_table
+from ihgmm.cli.options import DATA, NAMES_FILE, Fitting, Reading, output_option
 from ihgmm.cli.screen import Screen
-from ihgmm.matrix import to_host
 from ihgmm.report import write_report
 
 
@@ -41,17 +38,9 @@ def report(
 
       ihgmm report wine -k 3 --prepare standardize --title "Wines" -o wine.html
     """
-    model = fitting.model(reading.missing)
     check_output(output, "-o", (".html", ".htm"), [data])
-    named = None if names is None else ClusterNames.read(names)
     screen = screen.beside(output)
-    table = reading.load(data, screen, fills=model.missing is not None)
-    if table.has_missing:
-        model.missing = "fit"
-    with screen.working("clustering"):
-        model.fit(table.named_data)
-    k, labels = len(model.cluster_centers_), to_host(model.labels_)
-    called = None if named is None else named.of(table, labels, k)
+    model, table, cluster_names = fit_table(data, fitting, reading, names, screen)
     files = {"names": names, "title": title, "output": output}
     with screen.working("writing the report"), real_file(output, ".html") as page:
         write_report(
@@ -64,11 +53,12 @@ def report(
             title=title or f"Clusters of {Path(data).stem}",
             labels_true=table.labels,
             notes=table.page_notes,
-            names=called,
+            names=cluster_names,
             original=table.original,
             source=table.source,
             command=command_line("report", data, fitting, reading, **files),
         )
+    k = len(model.cluster_centers_)
     screen.document("report", table.facts, n_clusters=k, report_file=output)
     screen.notes(table.notes)
     screen.say(f"report written to {output}; open it in a browser")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -12,13 +11,13 @@ from typing import Any
 import typer
 
 from ihgmm._files import atomic_write
-from ihgmm.cli.options import DATA_HOME, argument, option
-from ihgmm.cli.output import write_csv
+from ihgmm.cli.files import write_csv
+from ihgmm.cli.options import argument, option
 from ihgmm.cli.screen import Screen, clean
-from ihgmm.paper.figures import draw_experiment, draw_map
-from ihgmm.paper.runner import Summary, run_experiment, summarize
-from ihgmm.paper.studies import STUDIES, Experiment, Setting
-from ihgmm.paper.table import PAPER_COUNTS, real_data_table, to_latex, to_markdown
+from ihgmm.paper.figures import draw_study
+from ihgmm.paper.runner import Result, Summary, run_study, summarize
+from ihgmm.paper.studies import STUDIES, Study
+from ihgmm.paper.table import real_data_study, table_cells, to_latex, to_markdown
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Extent:
     quick: bool = option(
         "A few repetitions, without the largest samples.", False, "--quick"
     )
-    data_home: Path | None = DATA_HOME
+    data_home: Path | None = option("Folder with the downloaded data sets.")
 
 
 def reproduce(
@@ -86,12 +85,13 @@ def reproduce(
     done: dict[str, Any] = {}
     try:
         for name in [*STUDIES, "table"] if what == "all" else [what]:
-            if name == "table":
-                done[name] = _table(extent, screen)
-            else:
-                done[name] = _experiment(STUDIES[name], extent, screen)
-            files = ", ".join(done[name]["files"])
-            screen.say(f"  written to {extent.output}: {files}")
+            table = name == "table"
+            study = real_data_study(extent.data_home) if table else STUDIES[name]
+            results = _run(study, extent, screen)
+            tell = _tell_table if table else _tell_simulation
+            facts = done[name] = tell(study, results, extent.output, screen)
+            facts["files"].append(f"{name}-runs.csv")
+            screen.say(f"  written to {extent.output}: {', '.join(facts['files'])}")
     except KeyboardInterrupt:
         typer.echo(
             f"stopped; what is finished is kept in {clean(str(extent.output))}. Give "
@@ -102,40 +102,39 @@ def reproduce(
     screen.document("reproduce", {"folder": extent.output, "studies": done})
 
 
-def _experiment(
-    experiment: Experiment, extent: Extent, screen: Screen
-) -> dict[str, Any]:
-    """Run a study; write and print what came out, and return it."""
-    name, only = experiment.name, extent.only
-    # A quick run shows that all works: one repetition in 40, no sample of seconds.
-    reps = max(1, experiment.reps // 40) if extent.quick else experiment.reps
-    most_entries = 1_500_000 if extent.quick else math.inf
-
-    def chosen(setting: Setting) -> bool:
-        entries = setting.options["n_samples"] * setting.options["n_features"]
-        return (only is None or only in setting.key) and entries <= most_entries
-
-    settings = [s for s in experiment.settings() if chosen(s)]
+def _run(study: Study, extent: Extent, screen: Screen) -> list[Result]:
+    """Run what was asked for and is missing; return all there is."""
+    settings = study.choose(extent.only or "", quick=extent.quick)
     if not settings:
         raise ValueError(
-            f"--only {only!r} matches nothing in {name}; settings are named like "
-            f"{experiment.settings()[0].key!r}."
+            f"--only {extent.only!r} matches nothing in {study.name}; settings are "
+            f"named like {study.settings[0].key!r}."
         )
-    with screen.working(experiment.title, len(settings)) as update:
-        results = run_experiment(
-            experiment,
-            extent.output / f"{name}-runs.csv",
-            reps=extent.repeats or reps,
+    if study.name == "table":
+        # All data first: what is missing is better known before an hour than after.
+        for setting in settings:
+            setting.draw(0)
+    with screen.working(study.title, len(settings)) as update:
+        return run_study(
+            settings,
+            study.methods,
+            extent.output / f"{study.name}-runs.csv",
+            reps=extent.repeats or (study.quick_reps if extent.quick else study.reps),
             jobs=extent.jobs or os.cpu_count() or 1,
-            only=chosen,
             progress=update,
         )
-    summary = summarize(results)
+
+
+def _tell_simulation(
+    study: Study, results: list[Result], output: Path, screen: Screen
+) -> dict[str, Any]:
+    """Write and print a summary of a simulation, and return it."""
+    summary = summarize(study, results)
     columns = [field.name for field in fields(Summary)]
     forms = {"x": "g", "rate": ".6f", "exact_share": ".4f"}
     rows = [[format(getattr(s, c), forms.get(c, "")) for c in columns] for s in summary]
-    write_csv(extent.output / f"{name}-summary.csv", columns, rows)
-    pictures = _draw(experiment, summary, extent.output)
+    write_csv(output / f"{study.name}-summary.csv", columns, rows)
+    files = [*draw_study(study, summary, output), f"{study.name}-summary.csv"]
     methods = []
     for method in dict.fromkeys(s.method for s in summary):
         rates = [s.rate for s in summary if s.method == method]
@@ -147,45 +146,18 @@ def _experiment(
             f"  {method:<19} mean error {error:.3f}   "
             f"exact recovery {exact:.3f} (least {min(shares):.2f})"
         )
-    written = [*pictures, f"{name}-summary.csv", f"{name}-runs.csv"]
-    return {"methods": methods, "files": written}
+    return {"methods": methods, "files": files}
 
 
-def _draw(experiment: Experiment, summary: list[Summary], output: Path) -> list[str]:
-    """Draw every figure to look at and for print; return the names of the files."""
-    name, drawn = experiment.name, {s.panel for s in summary}
-    files = []
-    for suffix in ("png", "pdf"):
-        if not experiment.maps:
-            files.append(f"{name}.{suffix}")
-            draw_experiment(experiment, summary, output / files[-1])
-        for one in experiment.maps:
-            if drawn & {panel.name for panel in one.panels}:
-                files.append(f"{name}-{one.name}.{suffix}")
-                draw_map(experiment, one, summary, output / files[-1])
-    return files
-
-
-def _table(extent: Extent, screen: Screen) -> dict[str, Any]:
-    """Make the table; write and print what came out, and return it."""
-    only = extent.only
-    names = [name for name in PAPER_COUNTS if only is None or only in name]
-    if not names:
-        raise ValueError(
-            f"--only {only!r} matches no data set; there are {', '.join(PAPER_COUNTS)}."
-        )
-    with screen.working("Table of real data", len(names)) as update:
-        cells = real_data_table(
-            extent.output / "table.csv",
-            seeds=extent.repeats or (3 if extent.quick else 10),
-            data_home=extent.data_home,
-            only=names,
-            progress=update,
-        )
+def _tell_table(
+    study: Study, results: list[Result], output: Path, screen: Screen
+) -> dict[str, Any]:
+    """Write and print the table of real data, and return its cells."""
+    cells = table_cells(results)
     texts = {"table.md": to_markdown(cells), "table.tex": to_latex(cells)}
     for name, text in texts.items():
-        with atomic_write(extent.output / name, "w") as file:
+        with atomic_write(output / name, "w") as file:
             file.write(text)
     screen.say("misclassified rows, median over seeds (range); the paper's beside:")
     screen.say(texts["table.md"])
-    return {"cells": [asdict(cell) for cell in cells], "files": ["table.csv", *texts]}
+    return {"cells": [asdict(cell) for cell in cells], "files": [*texts]}

@@ -1,9 +1,13 @@
-"""What a command prints: for people on a screen, or for machines as JSON."""
+"""What a command prints: for people on a screen, or for machines as JSON.
+
+Messages of the library are printed in the spelling of the shell.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,8 +20,75 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from ihgmm.cli.options import output_option
-from ihgmm.cli.spelling import in_shell
 from ihgmm.cli.tables.table import Note, shorten
+
+# Parameters that commands have as options: flags are given or not.
+FLAGS = ("refine", "signed", "paper")
+OPTIONS = {
+    "n_clusters": "-k",
+    "random_state": "--seed",
+    "max_clusters": "--max-clusters",
+    "method": "--method",
+    "missing": "--missing",
+    "outliers": "--outliers",
+    "whiten": "--whiten",
+}
+_VALUE = r"""=(?:"([^"\s]*)"|'([^'\s]*)'|([\w.+-]*[\w+]))"""
+# Calls and names that have a command in their place; the first that fits is taken.
+_PHRASES: list[tuple[str, Any]] = [
+    (r"select_n_clusters\(X, max_clusters=(\d+)\)", r"choose-k --max-clusters \1"),
+    (r"select_n_clusters\(X\)\.plot\(\)", "the evidence (choose-k)"),
+    (r"select_n_clusters(\(X\))?", "choose-k"),
+    (r"(?<!ihgmm )\bchoose-k\b", "ihgmm choose-k"),
+    (r"diagnose\(X, labels\)", "ihgmm report"),
+    (r"IhSC\.paper", "IhSC --paper"),
+    # What only --paper asks for, or no option does.
+    (r"\bgram=\S+ shows fewer", "the fit shows fewer"),
+    (r"\bgram='cosine' or refine=True", "refine=True"),
+    (r'; otherwise raise tol or take gram="hollow"', ""),
+    (
+        r"Use clip=1\.5, which shortens long rows, or",
+        "Leave out --paper, so that long rows are shortened, or use",
+    ),
+    (r" \(clip=1\.5\)", ""),
+    (r'\buse space="auto"', "leave out --paper"),
+    (r'; otherwise raise tol or take eigen_solver="lanczos"', ""),
+    (r"\bRaise max_iter or tol, or ask\b", "Ask"),
+    (r" Raise max_iter or tol=\S+\.", ""),
+    (r"\bn_samples=(\d+)", r"the \1 rows"),
+    (r"\bn_clusters=(\d+) clusters", r"\1 clusters"),
+    (r"\bgive n_clusters\b", "give -k"),
+    (r"\bby predict\b", "by ihgmm predict"),
+    (r"\bDivide the columns by their deviation", r"\g<0> (--prepare scale)"),
+    (r"\bSubtract its mean\b", r"\g<0> (--prepare standardize)"),
+    # A column that is to be left out has been named before.
+    (
+        r"""([Cc]olumn ('[^']*'|"[^"]*") .*\bleave it out)\b""",
+        r"\1 (--drop-columns \2, or --id-column \2 if it names the rows)",
+    ),
+    (r"; give one of (.*), None\.$", r"; give one of \1."),
+    # People count from 1, and rows of arrays have no other name.
+    (r"\bat row (\d+), column ", lambda place: f"in row {int(place[1]) + 1}, column "),
+]
+
+
+def in_shell(text: str) -> str:
+    """Return a message of the library as users of the command line would give it.
+
+    Examples
+    --------
+    >>> in_shell("Fit with whiten='counts' or refine=True; n_clusters=9 is too many.")
+    'Fit with --whiten counts or --refine; -k 9 is too many.'
+    >>> in_shell("Count them with select_n_clusters(X, max_clusters=500).")
+    'Count them with ihgmm choose-k --max-clusters 500.'
+    """
+    for pattern, phrase in _PHRASES:
+        text = re.sub(pattern, phrase, text)
+    for name in FLAGS:
+        text = re.sub(rf"\b{name}=True\b", f"--{name}", text)
+    for name, option in OPTIONS.items():
+        text = re.sub(rf"(?<![\w-]){name}{_VALUE}", rf"{option} \1\2\3", text)
+    return text
 
 
 def clean(text: str) -> str:
@@ -59,7 +130,7 @@ class Screen:
         "Print one JSON document and nothing else.", False, "--json"
     )
     quiet: bool = output_option(
-        "Print nothing but warnings and errors.", False, "-q --quiet"
+        "Print nothing but warnings, errors and the bare answer.", False, "-q --quiet"
     )
 
     @property
@@ -156,20 +227,6 @@ class _ErrorScreen(Screen):
 
     def _console(self) -> Console:
         return Console(stderr=True, highlight=False)
-
-
-@dataclass(frozen=True)
-class AnswerScreen(Screen):
-    """A screen on which ``--quiet`` leaves the bare answer, for scripts."""
-
-    quiet: bool = output_option(
-        "Print nothing but the bare answer, warnings and errors.", False, "-q --quiet"
-    )
-
-    def answer(self, text: str) -> None:
-        """Print the answer alone, if nothing else is asked for."""
-        if self.quiet and not self.as_json:
-            typer.echo(clean(text))
 
 
 def _cell(value: Any, form: str) -> Text:

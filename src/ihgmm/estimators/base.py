@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Literal,
-    NamedTuple,
-    Self,
-    TypeVar,
-    cast,
-)
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import (
@@ -38,6 +28,7 @@ from ihgmm._checks import (
     warn_missing,
     warn_zero_rows,
 )
+from ihgmm._display import made
 from ihgmm._parameters import (
     check_choice,
     check_clip,
@@ -52,6 +43,7 @@ from ihgmm._parameters import (
     generator,
 )
 from ihgmm._progress import Steps, showing_passes
+from ihgmm._values import OPTIONAL, Count, Domain
 from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, only, to_host
 from ihgmm.matrix.tall import (
     by_block,
@@ -70,14 +62,11 @@ from ihgmm.numerics.eigen import ORDERS, SOLVERS
 from ihgmm.numerics.embedding import SPACES
 from ihgmm.numerics.gram import GRAMS, GramKind
 from ihgmm.numerics.labels import ASSIGNMENTS
-from ihgmm.numerics.missing import MISSING, Missing, learn_filler
-from ihgmm.numerics.whitening import NOISES
+from ihgmm.numerics.missing import MISSING, Filler, Missing, learn_filler
+from ihgmm.numerics.whitening import NOISES, Whitener
 from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.outliers import OutlierRule, find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
-
-if TYPE_CHECKING:
-    from ihgmm.report import Page
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -124,10 +113,11 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "verbose": check_verbose,
     }
     missing: Missing | None = None  # of estimators that have no such parameter
-    labels_: np.ndarray
-    cluster_centers_: np.ndarray
-    n_iter_: int
-    preparation_: tuple[Callable[[Matrix], Matrix], ...] = ()
+    # Types of fitted attributes say what files may hold.
+    labels_: Annotated[np.ndarray, Domain("n", least=-1, below="k")]
+    cluster_centers_: Annotated[np.ndarray, Domain("kp")]
+    n_iter_: Count
+    preparation_: tuple[Filler | Whitener, ...] = ()
     _fit: Callable[..., None]  # sets the attributes
 
     def __sklearn_tags__(self) -> Tags:
@@ -146,7 +136,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
             self._fit(check_matrix(X, self, in_memory=True))
         return self
 
-    def report(self, X: Any, path: Any = None, **options: Any) -> Path | Page:
+    def report(self, X: Any, path: Any = None, **options: Any) -> Any:
         """Write the clustering as one page of HTML that opens in any browser.
 
         Parameters
@@ -166,9 +156,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         Path or Page
             The file, or the page where no path is given.
         """
-        from ihgmm.report import write_report  # a look upwards, when it is asked for
-
-        return write_report(self, X, path, **options)
+        return made("report", self, X, path, **options)
 
     def _check_parameters(self) -> None:
         for name, value in self.get_params(deep=False).items():
@@ -227,13 +215,13 @@ class InSteps(CallbackSupportMixin, Clusterer):
     gram: GramKind
     verbose: bool | int
     random_state: Any
-    n_clusters_: int
-    selection_: ClusterCount
-    scales_: np.ndarray
+    n_clusters_: Count
+    selection_: Annotated[ClusterCount, OPTIONAL]
+    scales_: Annotated[np.ndarray, Domain("n", unknown=True)]
     outliers: float | Literal["auto"] | None
-    outlier_rule_: OutlierRule
-    outlier_scores_: np.ndarray
-    outlier_threshold_: float
+    outlier_rule_: Annotated[OutlierRule, OPTIONAL]
+    outlier_scores_: Annotated[np.ndarray, Domain("n", most=np.inf), OPTIONAL]
+    outlier_threshold_: Annotated[float, Domain(most=np.inf), OPTIONAL]
 
     @property
     def sizes_(self) -> np.ndarray:
@@ -421,7 +409,7 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         """Return the estimator without what the fit knows of its own rows."""
         light = clone(self)
         for name in self._placing:
-            if hasattr(self, name):  # models of old files know less
+            if hasattr(self, name):
                 setattr(light, name, getattr(self, name))
         return light
 

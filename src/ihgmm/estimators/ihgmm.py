@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from sklearn.base import DensityMixin
@@ -20,6 +20,7 @@ from ihgmm._checks import (
 )
 from ihgmm._parameters import check_count, generator
 from ihgmm._progress import Steps
+from ihgmm._values import OPTIONAL, Domain
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import InSteps, mark
 from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
@@ -192,6 +193,15 @@ class IhGMM(DensityMixin, InSteps):
     """
 
     _fewest_steps = 6
+    memberships_: Annotated[np.ndarray, Domain("nk")]
+    weights_: Annotated[np.ndarray, Domain("k", above=0)]
+    center_errors_: Annotated[np.ndarray, Domain("kp", unknown=True)]
+    scale_errors_: Annotated[np.ndarray, Domain("n", most=np.inf, unknown=True)]
+    noise_levels_: Annotated[np.ndarray, Domain("n|k|1", least=0, unknown=True)]
+    noise_components_: Annotated[np.ndarray, Domain("mp"), OPTIONAL]
+    component_levels_: Annotated[np.ndarray, Domain("m", above=0), OPTIONAL]
+    log_likelihood_: Annotated[float, Domain()]
+    converged_: bool
 
     def __init__(
         self,

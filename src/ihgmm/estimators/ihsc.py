@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,6 +15,7 @@ from ihgmm._checks import (
     warn_empty_clusters,
 )
 from ihgmm._progress import Steps
+from ihgmm._values import Domain
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import CosineClusterer, InSteps, mark
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
@@ -224,6 +225,12 @@ class IhSC(InSteps, CosineClusterer):
 
     _fewest_steps = 4
     missing: Missing
+    embedding_: Annotated[np.ndarray, Domain("nm")]
+    eigenvalues_: Annotated[np.ndarray, Domain("m", most=np.inf)]
+    space_: Space
+    noise_share_: Annotated[float, Domain(least=0)]
+    placement_: Placement | CosinePlacement
+    noise_levels_: Annotated[np.ndarray, Domain("n", unknown=True)]
     _placing: ClassVar = (*CosineClusterer._placing, "placement_", "outlier_rule_")
 
     def __init__(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
 from ihgmm._checks import check_row_count, counted_rows, identical_rows, warn_missing
 from ihgmm._parameters import generator
+from ihgmm._values import Domain
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import DistanceClusterer, Weighted, distances
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
@@ -96,6 +97,9 @@ class PSC(Weighted, DistanceClusterer):
     """
 
     _placing: ClassVar = (*DistanceClusterer._placing, "components_")
+    embedding_: Annotated[np.ndarray, Domain("nk")]
+    eigenvalues_: Annotated[np.ndarray, Domain("k", most=np.inf)]
+    components_: Annotated[np.ndarray, Domain("kp")]
 
     def __init__(
         self,

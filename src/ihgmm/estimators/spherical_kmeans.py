@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import check_row_count, check_weights, counted_rows, warn_zero_rows
 from ihgmm._parameters import check_number, generator
+from ihgmm._values import Domain
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import CosineClusterer, Weighted
 from ihgmm.matrix import Matrix, namespace, to_host
@@ -81,6 +82,7 @@ class SphericalKMeans(Weighted, CosineClusterer):
     }
 
     _centers_are_directions = True  # with which rows of any size are compared
+    inertia_: Annotated[float, Domain(least=0)]
 
     def __init__(
         self,

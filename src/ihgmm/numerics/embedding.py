@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
+from ihgmm._values import Count, Domain
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     cast_like,
@@ -52,13 +53,16 @@ class Embedding:
     True
     """
 
-    directions: np.ndarray  # (n_features, n_components): A.T @ u for each eigenvector u
-    eigenvalues: np.ndarray  # (n_components,), leading first
-    weights: np.ndarray  # (n_components,): what coordinates are multiplied by
-    rank: int  # of the approximation that gives an imputed diagonal
+    # p features, m components: A.T @ u for each eigenvector u
+    directions: Annotated[np.ndarray, Domain("pm")]
+    eigenvalues: Annotated[np.ndarray, Domain("m")]  # leading first
+    weights: Annotated[np.ndarray, Domain("m")]  # what coordinates are multiplied by
+    rank: Count  # of the approximation that gives an imputed diagonal
     diagonal: Diagonal  # what the Gram matrix has on its diagonal
-    longest: float  # longer rows are shortened to it; 0: all are brought to unit norm
-    unit: float = 1.0  # the unit of the data, as a matrix has it
+    # Longer rows are shortened to it; 0: all are brought to unit norm.
+    longest: Annotated[float, Domain(least=0, most=np.inf)]
+    # The unit of the data, as a matrix has it.
+    unit: Annotated[float, Domain(above=0)] = 1.0
     unit_norm: bool = True  # whether the coordinates of a row are brought to unit norm
 
     @classmethod

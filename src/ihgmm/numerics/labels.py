@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, svd
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
+from ihgmm._values import Domain
 from ihgmm.matrix import Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     cast_like,
@@ -64,8 +65,9 @@ class LinearRule:
     array([0, 1])
     """
 
-    coefficients: np.ndarray  # (n_components, n_clusters)
-    intercepts: np.ndarray  # (n_clusters,)
+    # m components, k clusters
+    coefficients: Annotated[np.ndarray, Domain("mk")]
+    intercepts: Annotated[np.ndarray, Domain("k")]
     signed: bool = False  # opposite rows are of one cluster: the product's size counts
 
     def products(self, rows: Tall) -> Tall:
@@ -117,9 +119,10 @@ class NeighborRule:
     array([0, 1])
     """
 
-    rows: np.ndarray  # (n_known, n_components)
-    labels: np.ndarray  # (n_known,)
-    n_neighbors: int
+    # s rows that are known, m components
+    rows: Annotated[np.ndarray, Domain("sm")]
+    labels: Annotated[np.ndarray, Domain("s", least=0, below="k")]
+    n_neighbors: Annotated[int, Domain(least=1)]
 
     def __call__(self, rows: Tall) -> Tall:
         """Return the label of each row."""

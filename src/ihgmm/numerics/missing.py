@@ -13,12 +13,14 @@ kept for each row.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
+from ihgmm._values import LARGEST, Domain
 from ihgmm.matrix import Matrix, Tall, filled, namespace, to_host
 from ihgmm.matrix.base import row_ranges
 from ihgmm.matrix.tall import cast_like, number, ratio, to_device, widen
@@ -52,32 +54,34 @@ class Filler:
     array([[3., 6.]])
     """
 
-    loadings: np.ndarray  # (n_features, rank), of a row of scale 1
-    noise_levels: np.ndarray  # (n_features,), likewise
-    mean: np.ndarray  # (rank,), of positions
-    sizes: np.ndarray  # (n_features,), of columns
-    spread: float = 1.0  # of logarithms of scales around 0
+    # p features, rank r: of a row of scale 1, and so is the noise
+    loadings: Annotated[np.ndarray, Domain("pr", most=LARGEST)]
+    noise_levels: Annotated[np.ndarray, Domain("p", above=0, most=LARGEST)]
+    mean: Annotated[np.ndarray, Domain("r")]  # of positions
+    sizes: Annotated[np.ndarray, Domain("p", above=0, most=LARGEST)]  # of columns
+    # Of logarithms of scales around 0.
+    spread: Annotated[float, Domain(least=0)] = 1.0
     nonnegative: bool = False  # whether no cell is below 0
 
     def __call__(self, X: Matrix) -> Matrix:
         """Return data without missing cells; data that have none as they are."""
         if np.isfinite(number(namespace(X.sqnorms).sum(X.sqnorms))):
             return X
-        complete = self.draw(X, None)
-        complete.incomplete, complete.redraw = X, self.draw
-        return complete
+        return filled(X, self._fill(X, None), self.draw)
 
-    def draw(self, X: Matrix, seed: int | None) -> Matrix:
+    def draw(self, X: Matrix, seed: int) -> Matrix:
         """Return data with missing cells drawn given the others.
 
-        Without a seed they get their means. With one, the same block of rows always
-        gets the same cells.
+        The same block of rows always gets the same cells.
         """
+        return filled(X, self._fill(X, seed))
+
+    def _fill(self, X: Matrix, seed: int | None) -> Callable[[Tall], Tall]:
+        """Return what fills rows: with draws, or without a seed with means."""
         B, levels = self.loadings / self.sizes[:, None], self.noise_levels / self.sizes
         rule = _Rule.of(_Model(B, levels**2, self.mean, 0.0, self.spread), X.dtype)
         columns = (self.sizes / X.unit).astype(X.dtype)
-        fill = partial(_fill_rows, rule, columns, self.nonnegative, seed)
-        return filled(X, fill)
+        return partial(_fill_rows, rule, columns, self.nonnegative, seed)
 
 
 def _fill_rows(

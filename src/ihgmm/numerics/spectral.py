@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from ihgmm._progress import Steps
+from ihgmm._values import Domain
 from ihgmm.matrix import Matrix, Tall, namespace
 from ihgmm.matrix.tall import (
     Groups,
@@ -76,7 +77,7 @@ class CosinePlacement:
     array([0, 1])
     """
 
-    directions: np.ndarray  # (n_clusters, n_features)
+    directions: Annotated[np.ndarray, Domain("kp")]  # one for each cluster
     signed: bool = False  # opposite directions are one
 
     def __call__(self, X: Matrix) -> Tall:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from ihgmm._values import LARGEST, Domain
 from ihgmm._warnings import warn
 from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
 from ihgmm.matrix.tall import keep, ratio, row_dots, stack, widen
@@ -32,18 +33,20 @@ class Whitener:
     """
 
     noise: Noise
-    columns: np.ndarray  # (n_features,): factors; 0 where the fit had no entry
-    directions: np.ndarray  # (n_features, m): orthonormal, of the pattern in such rows
-    dispersion: float = 0.0  # of counts: c in the variance ``mean + c * mean**2``
+    # Factors of p features; 0 where the fit had no entry.
+    columns: Annotated[np.ndarray, Domain("p", most=LARGEST)]
+    # Orthonormal, of the pattern in such rows.
+    directions: Annotated[np.ndarray, Domain("pm")]
+    # Of counts: c in the variance ``mean + c * mean**2``.
+    dispersion: Annotated[float, Domain(least=0)] = 0.0
 
     def __call__(self, X: Matrix) -> Scaled:
         """Return the data with its rows and columns multiplied; nothing is copied."""
         (variances, sqnorms), _ = X.sweep(self._row_figures)
         rows = keep(ratio(1.0, namespace(variances).sqrt(variances)))
-        white = Scaled(X, rows, self.columns)
-        white.sqnorms = keep(sqnorms * rows**2)
-        white.unit = 1.0  # noise of variance one, whatever unit the data had
-        return white
+        # Noise of variance one, whatever unit the data had.
+        norms = keep(sqnorms * rows**2)
+        return Scaled(X, rows, self.columns, unit=1.0, sqnorms=norms)
 
     def _row_figures(self, X: Matrix) -> tuple[tuple[Tall, Tall], tuple[()]]:
         """Return noise variance and squared norm of rows once columns are multiplied.

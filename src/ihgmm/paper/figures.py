@@ -12,7 +12,7 @@ import numpy as np
 
 from ihgmm._files import atomic_write
 from ihgmm.paper.runner import Summary
-from ihgmm.paper.studies import NOISE_NAMES, Experiment, Map, Panel
+from ihgmm.paper.studies import NOISE_NAMES, Map, Panel, Study
 from ihgmm.paper.theory import exact_recovery_limit, ihsc_threshold, thresholds
 
 # Colours that the colour-blind can tell apart, and markers that print in grey.
@@ -37,6 +37,22 @@ THRESHOLDS: dict[str, tuple[str, Any]] = {
 LIMIT = "limit with known centres (even odds)"
 
 
+def draw_study(study: Study, summary: list[Summary], folder: Path) -> list[str]:
+    """Draw every figure of a study to look at and for print; return the file names."""
+    figures = {} if study.maps else {study.name: _curves(study, summary)}
+    drawn = {s.panel for s in summary}
+    for one in study.maps:
+        if drawn & {panel.name for panel in one.panels}:
+            figures[f"{study.name}-{one.name}"] = _heat_map(study, one, summary)
+    files = []
+    for name, figure in figures.items():
+        for suffix in ("png", "pdf"):
+            files.append(f"{name}.{suffix}")
+            with atomic_write(folder / files[-1]) as file:
+                figure.savefig(file, format=suffix, dpi=120)
+    return files
+
+
 def _two_rows(n_columns: int, **options: Any) -> tuple[Any, np.ndarray]:
     """Return a figure of two rows of axes, errors above and shares below."""
     from matplotlib.figure import Figure
@@ -45,24 +61,15 @@ def _two_rows(n_columns: int, **options: Any) -> tuple[Any, np.ndarray]:
     return figure, figure.subplots(2, n_columns, squeeze=False, **options)
 
 
-def _save(
-    figure: Any,
-    path: Path,
-    heading: str,
-    lines: dict[str, Any],
-    dpi: int,
-    **legend: Any,
-) -> None:
+def _legend(figure: Any, heading: str, lines: dict[str, Any], **options: Any) -> None:
     place = {"loc": "outside lower center", "frameon": False}
-    figure.legend(lines.values(), lines.keys(), **place, **legend)
+    figure.legend(lines.values(), lines.keys(), **place, **options)
     figure.suptitle(heading, fontsize=11)
-    with atomic_write(path) as file:
-        figure.savefig(file, format=path.suffix[1:].lower(), dpi=dpi)
 
 
-def draw_experiment(experiment: Experiment, summary: list[Summary], path: Path) -> None:
-    """Draw the curves of a summary of an experiment to a PNG, PDF or SVG file."""
-    panels = [p for p in experiment.panels if any(s.panel == p.name for s in summary)]
+def _curves(study: Study, summary: list[Summary]) -> Any:
+    """Return a figure of both figures of each method over what varies."""
+    panels = [p for p in study.panels if any(s.panel == p.name for s in summary)]
     columns = [(panel, noise) for panel in panels for noise in NOISE_NAMES]
     figure, axes = _two_rows(len(columns), sharex="col", sharey="row")
     figure.set_size_inches(2.6 * len(columns) + 0.6, 5.4)
@@ -71,13 +78,11 @@ def draw_experiment(experiment: Experiment, summary: list[Summary], path: Path) 
         for method, style in CURVES.items():
             place = (panel.name, noise, method)
             curve = [s for s in summary if (s.panel, s.noise, s.method) == place]
-            curve.sort(key=lambda s: s.x)
             if curve:
-                x = [s.x for s in curve]
                 style = {"linewidth": 1.3, "markersize": 4.5, **style}
                 rows = [s.rate for s in curve], [s.exact_share for s in curve]
                 for ax, values in zip(axes[:, column], rows, strict=True):
-                    (lines[method],) = ax.plot(x, values, **style)
+                    (lines[method],) = ax.plot([s.x for s in curve], values, **style)
         noise_title = f"{noise.capitalize()} noise ({NOISE_NAMES[noise]})"
         axes[0, column].set_title(f"{panel.title}\n{noise_title}", fontsize=9)
         axes[1, column].set_xlabel(panel.symbol)
@@ -89,10 +94,11 @@ def draw_experiment(experiment: Experiment, summary: list[Summary], path: Path) 
         ax.tick_params(labelsize=8)
     reps = sorted({s.reps for s in summary})
     count = f"{reps[0]}" if len(reps) == 1 else f"{reps[0]} to {reps[-1]}"
-    heading = f"{experiment.title} ({count} repetitions)"
     # Six names side by side need the width of at least four panels.
     ncols = len(lines) if len(columns) >= 4 else 3
-    _save(figure, path, heading, lines, 130, ncols=ncols, fontsize=9)
+    heading = f"{study.title} ({count} repetitions)"
+    _legend(figure, heading, lines, ncols=ncols, fontsize=9)
+    return figure
 
 
 def grid(
@@ -116,17 +122,12 @@ def grid(
     return errors / reps, shares / reps
 
 
-def draw_map(
-    experiment: Experiment, one: Map, summary: list[Summary], path: Path
-) -> None:
-    """Draw a map of an experiment to a PNG, PDF or SVG file, a column for each method.
-
-    ``summary`` is what :func:`~ihgmm.paper.runner.summarize` returned for it.
-    """
+def _heat_map(study: Study, one: Map, summary: list[Summary]) -> Any:
+    """Return a figure of a map, with a column for each method."""
     from matplotlib.colors import PowerNorm
     from matplotlib.patheffects import withStroke
 
-    methods, n_rows = experiment.methods, len(one.panels)
+    methods, n_rows = list(study.methods), len(one.panels)
     values = np.array(one.panels[0].values)
     middles = np.sqrt(values[1:] * values[:-1])
     edges = np.r_[values[0] ** 2 / middles[0], middles, values[-1] ** 2 / middles[-1]]
@@ -140,7 +141,6 @@ def draw_map(
         ("exact recovery", "cividis", PowerNorm(1, 0, 1)),
     )
     outline = [withStroke(linewidth=2.6, foreground="black")]
-    line = {"color": "white", "linewidth": 1.2, "path_effects": outline}
     steps = _threshold_steps(one, edges)
     lines: dict[str, Any] = {}
     figure, axes = _two_rows(len(methods), sharex=True, sharey=True)
@@ -150,13 +150,10 @@ def draw_map(
             mesh = ax.pcolormesh(edges, heights, cells[row], cmap=cmap, norm=norm)
             ax.set_facecolor("#dddddd")
             for label, (x, style) in steps.items():
+                look = {"color": "#ff5a36", "zorder": 3} if label == LIMIT else {}
+                look = {"color": "white", "linestyle": style, "linewidth": 1.2, **look}
                 y = np.repeat(heights, 2)[1:-1]
-                look = (
-                    {**line, "color": "#ff5a36", "zorder": 3}
-                    if label == LIMIT
-                    else line
-                )
-                (lines[label],) = ax.plot(x, y, linestyle=style, **look)
+                (lines[label],) = ax.plot(x, y, path_effects=outline, **look)
         bar = figure.colorbar(mesh, ax=axes[row], aspect=12, pad=0.01)
         bar.ax.tick_params(labelsize=7)
         if row == 0:
@@ -179,8 +176,9 @@ def draw_map(
     draws = sum(s.reps for s in summary if s.panel in names and s.method == methods[0])
     heading = f"{one.title} ({draws / np.isfinite(grids[0][0]).sum():.3g} draws a cell)"
     title = {"title": "thresholds for exact recovery", "title_fontsize": 8}
-    legend = {"ncols": len(steps), "fontsize": 8, "handlelength": 3.5}
-    _save(figure, path, heading, lines, 110, **title, **legend)
+    look = {"ncols": len(steps), "fontsize": 8, "handlelength": 3.5}
+    _legend(figure, heading, lines, **title, **look)
+    return figure
 
 
 def threshold_constants(panel: Panel) -> dict[str, float]:
@@ -188,8 +186,7 @@ def threshold_constants(panel: Panel) -> dict[str, float]:
 
     They have the names of :func:`ihgmm.paper.theory.thresholds`; IhSC's is 1.
     """
-    fixed = panel.fixed
-    values = thresholds(fixed["n_samples"], fixed["n_features"], fixed["n_clusters"])
+    values = thresholds(*_size(panel))
     return {name: value / values["IhSC"] for name, value in values.items()}
 
 
@@ -198,14 +195,18 @@ def limit_constant(panel: Panel) -> float:
 
     It is that of rows which the panel's sampler draws, for samples of the panel's size.
     """
-    fixed = panel.fixed
-    size = fixed["n_samples"], fixed["n_features"], fixed["n_clusters"]
+    n, p, k = _size(panel)
     # Many rows, for figures that hardly depend on the draw (50,000 leave 0.5%, 1.5% at
     # R = 100), and few features, on which nothing that the limit knows depends.
-    many = {"n_samples": 50_000, "n_features": size[2] + 1, "separation_constant": 1.0}
-    s = panel.sampler(**{**fixed, **many}, random_state=0, return_params=True)
+    many = {"n_samples": 50_000, "n_features": k + 1, "separation_constant": 1.0}
+    s = panel.sampler(**{**panel.fixed, **many}, random_state=0, return_params=True)
     model = s.labels, s.scales, s.centers, s.noise_levels
-    return exact_recovery_limit(*model, n_samples=size[0]) / ihsc_threshold(*size)
+    return exact_recovery_limit(*model, n_samples=n) / ihsc_threshold(n, p, k)
+
+
+def _size(panel: Panel) -> tuple[int, int, int]:
+    fixed = panel.fixed
+    return fixed["n_samples"], fixed["n_features"], fixed["n_clusters"]
 
 
 def _threshold_steps(one: Map, edges: np.ndarray) -> dict[str, tuple[np.ndarray, Any]]:

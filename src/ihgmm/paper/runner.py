@@ -1,19 +1,18 @@
-"""Runs an experiment: in parallel, kept as it goes, resumed where it stopped."""
+"""Runs a study: in parallel, kept as it goes, resumed where it stopped."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
 import functools
-import hashlib
 import io
+import itertools
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,130 +24,57 @@ from ihgmm._files import append_text, atomic_write, sole_writer
 from ihgmm._warnings import ignored
 from ihgmm.matrix.threads import one_thread
 from ihgmm.metrics import misclassification_loss
-from ihgmm.paper.methods import METHODS
-from ihgmm.paper.studies import Experiment, Setting
-
-
-@dataclass(frozen=True)
-class Run:
-    """One repetition of one setting.
-
-    Examples
-    --------
-    >>> from ihgmm.paper.studies import EXPERIMENTS
-    >>> from ihgmm.paper.runner import Run
-    >>> run = Run(next(iter(EXPERIMENTS["exp1"].settings())), rep=0)
-    >>> run.rep
-    0
-    """
-
-    setting: Setting
-    rep: int
-
-    @property
-    def key(self) -> str:
-        """A name that is the same in every run and on every machine."""
-        return f"{self.setting.key}/{self.rep}"
-
-    @property
-    def seed(self) -> int:
-        """The seed of this repetition; it depends on nothing but its name."""
-        digest = hashlib.sha256(self.key.encode()).digest()
-        return int.from_bytes(digest[:4], "big") >> 1
+from ihgmm.paper.methods import Method
+from ihgmm.paper.studies import Study
 
 
 class Result(NamedTuple):
-    """How one method did in one repetition: a row of the table of all runs.
+    """How one method did in one repetition of a setting: a line of the table of runs.
 
     Examples
     --------
-    >>> from ihgmm.paper.runner import Result
-    >>> result = Result("exp1", "n>>p", 500, "gaussian", 0, "IhSC", 500, 5)
+    >>> result = Result("exp1/n>>p/500/gaussian", 0, "IhSC", 500, 5)
     >>> result.errors / result.n_samples
     0.01
     """
 
-    experiment: str
-    panel: str
-    x: float
-    noise: str
+    setting: str  #: its key
     rep: int
     method: str
     n_samples: int
     errors: int
 
-    @property
-    def run(self) -> str:
-        """The key of the run that it belongs to."""
-        return f"{self.experiment}/{self.panel}/{self.x:g}/{self.noise}/{self.rep}"
 
-
-HEAD = ",".join(Result._fields) + "\n"
-
-
-@dataclass(frozen=True)
-class Summary:
-    """How one method did at one setting, over all repetitions."""
-
-    experiment: str
-    panel: str
-    x: float
-    noise: str
-    method: str
-    reps: int
-    rate: float
-    exact_share: float
-
-
-def execute(run: Run) -> list[Result]:
-    """Draw the sample of one repetition and run every method on it."""
-    setting = run.setting
-    options = {**setting.options, "noise": setting.noise, "random_state": run.seed}
-    sample = setting.sampler(**options, return_params=True)
-    place = (setting.experiment, setting.panel, float(setting.x), setting.noise)
-    results = []
-    # One thread: processes share the cores, and results do not depend on how many.
-    # Where there is next to no signal, nothing converges, and the error shows it.
-    with one_thread(), ignored(ConvergenceWarning):
-        for name in setting.methods:
-            labels = METHODS[name](sample, run.seed)
-            errors = misclassification_loss(sample.labels, labels)
-            results.append(Result(*place, run.rep, name, len(labels), errors))
-    return results
-
-
-def run_experiment(
-    experiment: Experiment,
+def run_study(
+    settings: Sequence[Any],
+    methods: Mapping[str, Method],
     path: Path,
     *,
-    reps: int = 200,
+    reps: int,
     jobs: int = 1,
-    only: Callable[[Setting], bool] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Result]:
-    """Run an experiment, or what is missing of it.
+    """Run methods on samples of settings, or what is missing of it.
 
     Parameters
     ----------
-    experiment : Experiment
-        One of :data:`~ihgmm.paper.studies.STUDIES`.
+    settings, methods
+        Those of a :class:`~ihgmm.paper.studies.Study`, or some of the settings.
     path : Path
-        The table of all runs, a CSV file. Every repetition is added as soon as it is
-        finished; those already there are not run again. After an interruption or a
-        crash the same call goes on where it stopped.
+        The table of runs, a CSV file. Every repetition of a setting is added as soon as
+        it is finished; those already there are not run again. After an interruption or
+        a crash the same call goes on where it stopped.
     reps : int
         Repetitions of each setting.
     jobs : int
         Processes. The results do not depend on their number.
-    only : callable, optional
-        Which settings to run.
     progress : callable, optional
         Called with the numbers of repetitions done and wanted.
 
     Returns
     -------
     list of Result
-        All results in the table, sorted: what the call asked for and what was there.
+        All results in the table: what the call asked for and what was there.
 
     Raises
     ------
@@ -158,54 +84,68 @@ def run_experiment(
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
-    >>> from ihgmm.paper.runner import run_experiment
-    >>> from ihgmm.paper.studies import EXPERIMENTS
-    >>> experiment = EXPERIMENTS["exp3"]
-    >>> first = next(iter(experiment.settings()))
+    >>> from ihgmm.paper.studies import STUDIES
+    >>> study = STUDIES["exp3"]
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     results = run_experiment(
-    ...         experiment, Path(folder) / "exp3.csv", reps=1, only=lambda s: s == first
-    ...     )
+    ...     path = Path(folder) / "exp3-runs.csv"
+    ...     results = run_study(study.settings[:1], study.methods, path, reps=1)
     >>> [result.errors for result in results if result.method == "IhSC"]
     [0]
     """
     report = progress or (lambda done, wanted: None)
-    settings = [s for s in experiment.settings() if only is None or only(s)]
     # Repetition by repetition, so that an early look sees every setting.
-    wanted = [Run(setting, rep) for rep in range(reps) for setting in settings]
+    wanted = [(setting, rep) for rep in range(reps) for setting in settings]
     with sole_writer(path):
-        done = _grouped(read_results(path, experiment.methods, repair=True), "run")
-        missing = [run for run in wanted if run.key not in done]
-        count = len(wanted) - len(missing)
-        report(count, len(wanted))
-        if not path.exists() or path.stat().st_size == 0:
-            append_text(path, HEAD)
-        with contextlib.closing(_execute_all(missing, jobs)) as outputs:
-            for results in outputs:
-                done |= _grouped(results, "run")
-                append_text(path, _lines(results))
-                count += 1
+        results = read_results(path, methods)
+        begun = _lines([Result._fields, *results])
+        # A process that was killed may have left a part of a line or of a repetition.
+        if not path.exists() or path.read_text(encoding="utf-8") != begun:
+            with atomic_write(path, "w") as file:
+                file.write(begun)
+        finished = {(result.setting, result.rep) for result in results}
+        missing = [run for run in wanted if (run[0].key, run[1]) not in finished]
+        before = len(wanted) - len(missing)
+        report(before, len(wanted))
+        with contextlib.closing(_execute_all(missing, methods, jobs)) as outputs:
+            for count, output in enumerate(outputs, before + 1):
+                append_text(path, _lines(output))
+                results += output
                 report(count, len(wanted))
-    return sorted(result for results in done.values() for result in results)
+    return results
 
 
-def _execute_all(runs: list[Run], jobs: int) -> Generator[list[Result], None, None]:
+def execute(setting: Any, rep: int, methods: Mapping[str, Method]) -> list[Result]:
+    """Draw the sample of one repetition and run every method on it."""
+    sample, seed = setting.draw(rep)
+    n, results = len(sample.labels), []
+    # One thread: processes share the cores, and results do not depend on how many.
+    # Where there is next to no signal, nothing converges, and the error shows it.
+    with one_thread(), ignored(ConvergenceWarning):
+        for name, method in methods.items():
+            errors = misclassification_loss(sample.labels, method(sample, seed))
+            results.append(Result(setting.key, rep, name, n, errors))
+    return results
+
+
+def _execute_all(
+    runs: list[tuple[Any, int]], methods: Mapping[str, Method], jobs: int
+) -> Generator[list[Result], None, None]:
     """Yield the results of each run as soon as they are there, in any order."""
     # One run at a time: joblib would wait for all of a batch before it hands out any.
     parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1)
+    task = delayed(_execute_for)
     with _uninterrupted():  # workers start here, and leave Ctrl-C to this process
-        outputs = parallel(delayed(_execute_for)(os.getpid(), run) for run in runs)
+        outputs = parallel(task(os.getpid(), *run, methods) for run in runs)
     # To close it after an interrupt ends the workers. Tasks that are cancelled or not
     # used, of which joblib warns, are what is wanted then.
     with ignored(UserWarning, r"\d+ tasks "), contextlib.closing(outputs):
         yield from outputs
 
 
-def _execute_for(parent: int, run: Run) -> list[Result]:
+def _execute_for(parent: int, *run: Any) -> list[Result]:
     if os.getpid() != parent:
         _follow(parent)
-    return execute(run)
+    return execute(*run)
 
 
 @functools.cache
@@ -232,80 +172,68 @@ def _uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def read_results(
-    path: Path, methods: tuple[str, ...], *, repair: bool = False
-) -> list[Result]:
-    """Read the table of all runs; repetitions count once all methods are there.
+def read_results(path: Path, methods: Iterable[str]) -> list[Result]:
+    """Read the repetitions of a table of runs that have all methods, if there is one.
 
-    A process that was killed may leave an unfinished line or repetition at the end of
-    the table; with ``repair`` they are cut off the file, and always left out here.
+    An unfinished line or repetition, left by a process that was killed, is left out.
     """
-    kinds = (str, str, float, str, int, str, int, int)
-    results = [
-        Result(*(kind(word) for kind, word in zip(kinds, row, strict=True)))
-        for row in read_rows(path, Result._fields, "runs")
-    ]
-    complete = [
-        result
-        for group in _grouped(results, "run").values()
-        if {result.method for result in group} == set(methods)
-        for result in group
-    ]
-    text = HEAD + _lines(complete)
-    if repair and path.exists() and path.read_text(encoding="utf-8") != text:
-        with atomic_write(path, "w") as file:
-            file.write(text)
-    return complete
-
-
-def read_rows(path: Path, columns: Sequence[str], what: str) -> list[list[str]]:
-    """Return the finished lines of a table that an earlier run has left, if any."""
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8")
     lines = text[: text.rfind("\n") + 1].splitlines()
-    head, *rows = list(csv.reader(lines)) or [list(columns)]
-    if head != list(columns):
+    head, *rows = list(csv.reader(lines)) or [list(Result._fields)]
+    if head != list(Result._fields):
         raise ValueError(
-            f"{path} is not a table of {what}: its columns are {', '.join(head)}. Move "
+            f"{path} is not a table of runs: its columns are {', '.join(head)}. Move "
             "it away, or give another folder."
         )
-    return rows
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for setting, rep, method, n, errors in rows:
+        result = Result(setting, int(rep), method, int(n), int(errors))
+        groups.setdefault((setting, rep), []).append(result)
+    complete = [g for g in groups.values() if {r.method for r in g} == set(methods)]
+    return [result for group in complete for result in group]
 
 
-def summarize(results: Iterable[Result]) -> list[Summary]:
-    """Average the repetitions of each method at each setting.
+@dataclass(frozen=True)
+class Summary:
+    """How one method did at one point of a simulation, over all repetitions."""
+
+    experiment: str
+    panel: str
+    x: float
+    noise: str
+    method: str
+    reps: int
+    rate: float
+    exact_share: float
+
+
+def summarize(study: Study, results: Iterable[Result]) -> list[Summary]:
+    """Average the repetitions of each method at each setting of a simulation.
 
     Examples
     --------
-    >>> from ihgmm.paper.runner import Result, summarize
-    >>> first = Result("exp1", "n>>p", 500, "gaussian", 0, "IhSC", 500, errors=0)
+    >>> from ihgmm.paper.studies import STUDIES
+    >>> first = Result("exp1/n>>p/500/gaussian", 0, "IhSC", 500, errors=0)
     >>> second = first._replace(rep=1, errors=5)
-    >>> (summary,) = summarize([first, second])
-    >>> summary.rate, summary.exact_share
-    (0.005, 0.5)
+    >>> (summary,) = summarize(STUDIES["exp1"], [first, second])
+    >>> summary.panel, summary.rate, summary.exact_share
+    ('n>>p', 0.005, 0.5)
     """
-    groups = _grouped(results, "experiment", "panel", "x", "noise", "method")
+    rates: dict[tuple[str, str], list[float]] = {}
+    for r in results:
+        rates.setdefault((r.setting, r.method), []).append(r.errors / r.n_samples)
     summary = []
-    for place, group in groups.items():
-        rate = float(np.mean([r.errors / r.n_samples for r in group]))
-        share = float(np.mean([r.errors == 0 for r in group]))
-        row = (*place, len(group), rate, share)
-        summary.append(Summary(*row))
+    for s, method in itertools.product(study.settings, study.methods):
+        if values := rates.get((s.key, method)):
+            share = np.mean(np.equal(values, 0))
+            figures = len(values), float(np.mean(values)), float(share)
+            summary.append(Summary(s.study, s.panel, s.x, s.noise, method, *figures))
     return summary
 
 
-def _grouped(results: Iterable[Result], *names: str) -> dict[Any, list[Result]]:
-    """Return results by what they have in common: the attributes of these names."""
-    key = attrgetter(*names)
-    groups: dict[Any, list[Result]] = {}
-    for result in results:
-        groups.setdefault(key(result), []).append(result)
-    return groups
-
-
-def _lines(results: Iterable[Result]) -> str:
+def _lines(rows: Iterable[Iterable[Any]]) -> str:
     out = io.StringIO()
-    rows = ({**r._asdict(), "x": f"{r.x:g}"}.values() for r in results)
     csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue()

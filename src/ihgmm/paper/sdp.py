@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import (
     check_live_rows,
@@ -15,12 +17,13 @@ from ihgmm._checks import (
     warn_zero_rows,
 )
 from ihgmm._parameters import check_choice, generator
+from ihgmm._warnings import ignored, warn
 from ihgmm.estimators.base import DistanceClusterer
 from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, to_host
 from ihgmm.matrix.tall import number_by_size
 from ihgmm.numerics.gram import row_factors
-from ihgmm.numerics.labels import Assignment
-from ihgmm.numerics.sdp import sdp_kmeans
+from ihgmm.numerics.krylov import leading_pairs
+from ihgmm.numerics.labels import learn_rule
 
 
 class SDPKMeans(DistanceClusterer):
@@ -43,11 +46,6 @@ class SDPKMeans(DistanceClusterer):
     max_samples : int, default=500
         Most rows accepted. Time grows at least with the cube of their number: 100
         take about a second, 300 about ten, 500 a minute or two.
-    assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
-        How rows of the leading eigenvectors of the solution become labels.
-    n_init : int or "auto", default="auto"
-        Starts of k-means on the eigenvectors: one from pivoted QR, the others
-        k-means++. "auto" is 1 + 10, fewer once three have ended in the same best place.
     max_iter : int, default=10000
         Cap on the iterations of the solver of the relaxation.
     tol : float, default=1e-5
@@ -91,10 +89,11 @@ class SDPKMeans(DistanceClusterer):
     -----
     The relaxation is: maximise ``sum(X @ X.T * Z)`` over positive semi-definite Z
     without negative entries, whose rows sum to 1 and whose trace is n_clusters. The
-    theory [2]_ says when Z is the matrix of the true clustering, with ``1 / size`` in
-    the block of each cluster and zero elsewhere, so that labels can be read off it.
-    Elsewhere a rounding is needed: here it is k-means on the leading eigenvectors of
-    Z, which finds the blocks where there are blocks.
+    matrix of a clustering, with ``1 / size`` in the block of each cluster and zero
+    elsewhere, is such a Z, and its objective is the sum of squares less the cost of
+    k-means. The theory [2]_ says when the solution is that of the true clustering, so
+    that labels can be read off it. Elsewhere a rounding is needed: here it is k-means
+    on the leading eigenvectors of Z, which finds the blocks where there are blocks.
 
     A number taken off the whole diagonal of the Gram matrix lowers the objective by
     n_clusters times that number, whatever Z is, since the trace of Z is fixed. So for
@@ -142,8 +141,6 @@ class SDPKMeans(DistanceClusterer):
         *,
         gram: Literal["full", "cosine"] = "full",
         max_samples: int = 500,
-        assign_labels: Assignment = "kmeans",
-        n_init: int | Literal["auto"] = "auto",
         max_iter: int = 10_000,
         tol: float = 1e-5,
         random_state: Any = None,
@@ -151,8 +148,6 @@ class SDPKMeans(DistanceClusterer):
         self.n_clusters = n_clusters
         self.gram = gram
         self.max_samples = max_samples
-        self.assign_labels = assign_labels
-        self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -172,31 +167,41 @@ class SDPKMeans(DistanceClusterer):
             check_live_rows(X.sqnorms, k)
             live = np.flatnonzero(to_host(X.sqnorms))
             X = _unit_rows(X)
-        rows = X.take(live)
-        found = sdp_kmeans(
-            rows,
-            k,
-            assign_labels=self.assign_labels,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=generator(self.random_state),
-        )
-        kinds = identical_rows(rows if self.gram == "full" else _merged(rows), k)
-        labels = found.labels if kinds is None else number_by_size(kinds, k)
+        rows = X.take(live).toarray()
+        # The solver sees rows moved to mean zero, which changes the objective by a
+        # constant: products then lose no digits to the mean.
+        mean = rows.mean(axis=0, dtype=np.float64)
+        A = (rows - mean) @ (rows - mean).T
+        Z, self.status_, self.n_iter_ = _solve(A, k, self.max_iter, self.tol)
+        embedding = np.ascontiguousarray(leading_pairs(Z, k)[1])
+        # Signs of eigenvectors are fixed as everywhere: the largest entry is positive.
+        peaks = embedding[np.abs(embedding).argmax(axis=0), np.arange(k)]
+        embedding *= np.where(peaks < 0, -1, 1)
+        rule, _ = learn_rule(embedding, k, rng=generator(self.random_state))
+        labels = number_by_size(rule(embedding), k)
+        same = labels[:, None] == labels
+        # Where Z is a clustering the solver leaves up to 2e-4 of this norm, and to move
+        # one row between clusters of m rows changes it by 2 / sqrt(m + 1).
+        exact = bool(np.linalg.norm(Z - same / same.sum(axis=1)) <= 1e-2)
+        distinct = rows
+        if self.gram == "cosine":  # parallel rows are the same, but for rounding
+            near = cdist(rows, rows) <= 10 * np.finfo(rows.dtype).eps
+            distinct = rows[near.argmax(axis=1)]
+        kinds = identical_rows(as_matrix(distinct), k)
+        if kinds is not None:
+            labels, exact = number_by_size(kinds, k), False
         sizes = np.maximum(np.bincount(labels, minlength=k), 1)
-        centers = rows.adjoint(np.eye(k)[labels] / sizes).T
+        centers = (np.eye(k)[labels] / sizes).T @ rows
         self.labels_ = np.zeros(n, dtype=labels.dtype)
         self.labels_[live] = labels
-        self.cluster_centers_ = centers * centers.dtype.type(X.unit)
+        self.cluster_centers_ = (centers * X.unit).astype(X.dtype)
         self.solution_ = np.zeros((n, n))
-        self.solution_[np.ix_(live, live)] = found.Z
+        self.solution_[np.ix_(live, live)] = Z
         self.embedding_ = np.zeros((n, k), dtype=X.dtype)
-        self.embedding_[live] = found.embedding
-        self.objective_ = float(X.restore_squares(np.array(found.objective)))
-        self.exact_ = found.exact and kinds is None
-        self.status_ = found.status
-        self.n_iter_ = found.n_iter
+        self.embedding_[live] = embedding
+        objective = np.vdot(A, Z) + len(rows) * mean @ mean
+        self.objective_ = float(X.restore_squares(np.array(objective)))
+        self.exact_ = exact
 
     def _distances(self, X: Matrix) -> Tall:
         if self.gram == "full":
@@ -211,13 +216,45 @@ class SDPKMeans(DistanceClusterer):
 
 def _unit_rows(X: Matrix) -> Matrix:
     """Return rows of unit norm, whatever unit the data are kept in."""
-    rows = Scaled(X, rows=row_factors(X.sqnorms, 0.0))
-    rows.unit = 1.0
-    return rows
+    return Scaled(X, rows=row_factors(X.sqnorms, 0.0), unit=1.0)
 
 
-def _merged(rows: Matrix) -> Matrix:
-    """Return rows with one copy of those that differ by rounding, as parallel ones."""
-    U = rows.toarray()
-    same = cdist(U, U) <= 10 * np.finfo(U.dtype).eps
-    return as_matrix(U[same.argmax(axis=1)])
+def _solve(
+    A: np.ndarray, n_clusters: int, max_iter: int, tol: float
+) -> tuple[np.ndarray, str, int]:
+    """Return the solution for a Gram matrix, the solver's status and iterations."""
+    n = len(A)
+    # One cluster, or as many as rows, leaves a single feasible point.
+    if n_clusters == n:
+        return np.eye(n), "optimal", 0
+    if n_clusters == 1:
+        return np.full((n, n), 1 / n), "optimal", 0
+    try:
+        cp = import_module("cvxpy")
+    except ImportError as error:
+        raise ImportError(
+            "The semidefinite relaxation needs cvxpy: pip install cvxpy"
+        ) from error
+    norm = np.linalg.norm(A, 2)
+    Z = cp.Variable(A.shape, PSD=True)
+    problem = cp.Problem(
+        cp.Maximize(cp.sum(cp.multiply(A / (norm if norm > 0 else 1.0), Z))),
+        [Z >= 0, cp.sum(Z, axis=1) == 1, cp.trace(Z) == n_clusters],
+    )
+    # The warning below says so with the names of this package.
+    with ignored(UserWarning, "Solution may be inaccurate"):
+        problem.solve(solver=cp.SCS, eps_abs=tol, eps_rel=tol, max_iters=max_iter)
+    if Z.value is None:
+        raise RuntimeError(
+            f"The solver SCS found no solution (status {problem.status!r}). Raise tol="
+            f"{tol:g} or max_iter={max_iter}, or look at the scale of the rows of X."
+        )
+    if problem.status != cp.OPTIMAL:
+        warn(
+            f"The solver stopped after max_iter={max_iter} iterations (status "
+            f"{problem.status!r}); its solution may be inaccurate. Raise max_iter or "
+            f"tol={tol:g}.",
+            ConvergenceWarning,
+        )
+    solution = (Z.value + Z.value.T) / 2
+    return solution, str(problem.status), int(problem.solver_stats.num_iters)

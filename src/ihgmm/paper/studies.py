@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from itertools import product
+from typing import Any
 
 import numpy as np
 
 from ihgmm._parameters import check_number, generator
+from ihgmm.paper.methods import METHODS, Method
 from ihgmm.statistics.model import default_separation, make_ihgmm
 
-Noise = Literal["gaussian", "rademacher"]
 # Noise distributions and the paper's names for them.
-NOISE_NAMES: dict[Noise, str] = {"gaussian": "GHe", "rademacher": "SHe"}
+NOISE_NAMES = {"gaussian": "GHe", "rademacher": "SHe"}
 # The methods of every experiment: the paper's three and what users would try.
 COMPARED = (
     *("IhSC", "IhSC, cosine", "PSC", "PSC, restarts", "k-means"),
@@ -28,29 +31,42 @@ SEPARATION = ("separation_constant", "separation constant, C")
 
 
 @dataclass(frozen=True)
-class Setting:
+class Simulation:
     """One point of a curve: where it is drawn, and what is sampled there.
 
     Examples
     --------
-    >>> from ihgmm.paper.studies import EXPERIMENTS
-    >>> setting = next(iter(EXPERIMENTS["exp1"].settings()))
-    >>> setting.panel, setting.x, setting.noise
-    ('n>>p', 500, 'gaussian')
+    >>> point = STUDIES["exp1"].settings[0]
+    >>> point.panel, point.x, point.noise, point.key
+    ('n>>p', 500, 'gaussian', 'exp1/n>>p/500/gaussian')
+    >>> sample, seed = point.draw(0)
+    >>> sample.X.shape, seed
+    ((500, 200), 902423127)
     """
 
-    experiment: str
+    study: str
     panel: str
     x: float  #: the value of the parameter that varies
-    noise: Noise  #: distribution of the noise
+    noise: str  #: distribution of the noise
     options: dict[str, Any] = field(hash=False)  #: arguments of the sampler
-    methods: tuple[str, ...]  #: what is run, of ihgmm.paper.methods.METHODS
     sampler: Callable[..., Any] = make_ihgmm  #: takes and returns what make_ihgmm does
 
     @property
     def key(self) -> str:
         """A name that is the same in every run and on every machine."""
-        return f"{self.experiment}/{self.panel}/{self.x:g}/{self.noise}"
+        return f"{self.study}/{self.panel}/{self.x:g}/{self.noise}"
+
+    @property
+    def n_entries(self) -> int:
+        """The number of entries of a sample."""
+        return int(self.options[N] * self.options[P])
+
+    def draw(self, rep: int) -> tuple[Any, int]:
+        """Return a sample and its seed, which depends on nothing but key and number."""
+        digest = hashlib.sha256(f"{self.key}/{rep}".encode()).digest()
+        seed = int.from_bytes(digest[:4], "big") >> 1
+        options = {**self.options, "noise": self.noise, "random_state": seed}
+        return self.sampler(**options, return_params=True), seed
 
 
 @dataclass(frozen=True)
@@ -59,8 +75,7 @@ class Panel:
 
     Examples
     --------
-    >>> from ihgmm.paper.studies import EXPERIMENTS
-    >>> panel = EXPERIMENTS["exp3"].panels[0]
+    >>> panel = STUDIES["exp3"].panels[0]
     >>> panel.varies, list(panel.values)[:3]
     ('scale_ratio', [5, 10, 15])
     """
@@ -71,7 +86,7 @@ class Panel:
     symbol: str  #: what it is called under the axis, with the paper's letter
     values: Sequence[float]  #: in order
     fixed: dict[str, Any] = field(hash=False)  #: the other arguments
-    sampler: Callable[..., Any] = make_ihgmm  #: as in Setting
+    sampler: Callable[..., Any] = make_ihgmm  #: as in Simulation
 
 
 @dataclass(frozen=True)
@@ -80,8 +95,7 @@ class Map:
 
     Examples
     --------
-    >>> from ihgmm.paper.studies import PHASE
-    >>> [one.name for one in PHASE.maps]
+    >>> [one.name for one in STUDIES["phase"].maps]
     ['p', 'K', 'beta', 'R', 'cosine', 'noise']
     """
 
@@ -92,37 +106,51 @@ class Map:
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """A simulation study.
+class Study:
+    """Methods that are compared at many settings.
+
+    A setting has a ``key``, which is the same on every machine, a number of entries,
+    and ``draw(rep)``, which returns a sample with ``X`` and ``labels``, and a seed.
 
     Examples
     --------
-    >>> from ihgmm.paper.studies import EXPERIMENTS
-    >>> experiment = EXPERIMENTS["exp1"]
-    >>> experiment.reps, [panel.name for panel in experiment.panels]
-    (200, ['n>>p', 'n=p', 'p>>n'])
+    >>> study = STUDIES["exp1"]
+    >>> study.reps, [panel.name for panel in study.panels], len(study.settings)
+    (200, ['n>>p', 'n=p', 'p>>n'], 30)
     """
 
-    name: str  #: a word for tables
+    name: str  #: a word for files
     title: str  #: a heading for figures
-    panels: tuple[Panel, ...]  #: what varies
-    methods: tuple[str, ...] = COMPARED  #: of ihgmm.paper.methods.METHODS
+    settings: tuple[Any, ...]  #: of simulations, or of real data
+    methods: dict[str, Method] = field(hash=False)  #: by the names that tables show
     reps: int = 200  #: repetitions of each setting, unless asked for otherwise
+    quick_reps: int = 5  #: for a look
+    panels: tuple[Panel, ...] = ()  #: what varies, in a simulation
     maps: tuple[Map, ...] = ()  #: panels as rows of heat maps; else drawn as curves
 
-    def settings(self) -> list[Setting]:
-        """Return every setting, noise after noise within a point."""
-        settings = []
-        for panel in self.panels:
-            names = (panel.varies,) if isinstance(panel.varies, str) else panel.varies
-            for x in panel.values:
-                options = {**panel.fixed, **dict.fromkeys(names, x)}
-                place = (self.name, panel.name, x)
-                settings += [
-                    Setting(*place, noise, options, self.methods, panel.sampler)
-                    for noise in NOISE_NAMES
-                ]
-        return settings
+    def choose(self, only: str = "", *, quick: bool = False) -> list[Any]:
+        """Return the settings with a word in their key, without large ones if quick."""
+        most = 1_500_000 if quick else math.inf  # entries, for less than a second
+        return [s for s in self.settings if only in s.key and s.n_entries <= most]
+
+
+def simulation_study(
+    name: str,
+    title: str,
+    panels: Sequence[Panel],
+    methods: Sequence[str] = COMPARED,
+    **more: Any,
+) -> Study:
+    """Return a study of panels: every point of each, noise after noise."""
+    settings = []
+    for panel in panels:
+        names = (panel.varies,) if isinstance(panel.varies, str) else panel.varies
+        for x, noise in product(panel.values, NOISE_NAMES):
+            options = {**panel.fixed, **dict.fromkeys(names, x)}
+            point = Simulation(name, panel.name, x, noise, options, panel.sampler)
+            settings.append(point)
+    chosen = {method: METHODS[method] for method in methods}
+    return Study(name, title, tuple(settings), chosen, panels=tuple(panels), **more)
 
 
 def correlated_sample(
@@ -141,6 +169,8 @@ def correlated_sample(
     depend on it: it is ``separation_constant`` times the threshold of the paper. Other
     arguments and what is returned are those of :func:`ihgmm.make_ihgmm`.
 
+    Examples
+    --------
     >>> sample = correlated_sample(
     ...     50, 20, 3, cosine=0.6, separation_constant=1.0, random_state=0,
     ...     return_params=True,
@@ -162,8 +192,8 @@ def correlated_sample(
 
 WIDE = {P: 1000, K: 3}
 TENTHS = tuple(i / 10 for i in range(1, 11))
-EXPERIMENTS = {
-    "exp1": Experiment(
+EXPERIMENTS = (
+    simulation_study(
         "exp1",
         "Experiment 1: sample size and dimension",
         (
@@ -172,7 +202,7 @@ EXPERIMENTS = {
             Panel("p>>n", "p ≫ n", *FEATURES, range(1000, 5001, 1000), {N: 200, K: 4}),
         ),
     ),
-    "exp2": Experiment(
+    simulation_study(
         "exp2",
         "Experiment 2: number of clusters",
         (
@@ -181,18 +211,18 @@ EXPERIMENTS = {
             Panel("p>>n", "p ≫ n", *CLUSTERS, range(2, 9), {N: 1000, P: 5000}),
         ),
     ),
-    "exp3": Experiment(
+    simulation_study(
         "exp3",
         "Experiment 3: spread of the scales",
         (Panel("R", "n = 500, p = 1000", *SPREAD, range(5, 101, 5), {N: 500, **WIDE}),),
     ),
-    "exp4": Experiment(
+    simulation_study(
         "exp4",
         "Experiment 4: balance of the clusters",
         (Panel("beta", "n = 200, p = 1000", *BALANCE, TENTHS, {N: 200, **WIDE}),),
         ("IhSC", "IhSC, magnitude", *COMPARED[1:]),
     ),
-}
+)
 """The paper's experiments. Scales up to 20 and C = 3 are defaults of the sampler; the
 separation is the default one throughout, which is what the paper fixes it to in
 experiments 3 and 4, since it depends on neither R nor beta."""
@@ -231,19 +261,20 @@ MAPS = (
     _map("cosine", "Correlated centres", *COSINE, COSINES, correlated_sample),
     _map("noise", "Noise that differs between rows", *NOISE, LEVELS),
 )
-PHASE = Experiment(
+PHASE = simulation_study(
     "phase",
     "Phase transition",
-    tuple(panel for one in MAPS for panel in one.panels),
+    [panel for one in MAPS for panel in one.panels],
     (
         *("IhSC", "IhSC, refined", "IhGMM", "PSC, restarts", "spherical, restarts"),
         *("label oracle", "centre oracle"),
     ),
     reps=5,
+    quick_reps=1,
     maps=MAPS,
 )
 """From no recovery to exact recovery as the centres part: not in the paper. Panel names
 hold the second parameter, as in ``K=12``."""
 
-STUDIES: dict[str, Experiment] = {**EXPERIMENTS, PHASE.name: PHASE}
-"""Everything that can be simulated: the paper's experiments and beyond."""
+STUDIES: dict[str, Study] = {study.name: study for study in (*EXPERIMENTS, PHASE)}
+"""All simulations by name: the paper's experiments, and one beyond them."""

@@ -12,9 +12,9 @@ from ihgmm._parameters import generator
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import DistanceClusterer
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
-from ihgmm.matrix.tall import unit_rows
-from ihgmm.numerics.eigen import Solver
-from ihgmm.numerics.two_component import two_component_lloyd
+from ihgmm.matrix.tall import number_by_size, unit_rows
+from ihgmm.numerics.eigen import leading_eigenpairs
+from ihgmm.numerics.gram import GramOperator
 
 
 class TwoComponentLloyd(DistanceClusterer):
@@ -28,9 +28,6 @@ class TwoComponentLloyd(DistanceClusterer):
 
     Parameters
     ----------
-    eigen_solver : {"auto", "dense", "lanczos", "block"}, default="auto"
-        How the eigenvector is found; see
-        :func:`ihgmm.numerics.eigen.leading_eigenpairs`.
     max_iter : int, default=300
         Cap on the iterations after the spectral start.
     tol : float, default=1e-2
@@ -63,6 +60,11 @@ class TwoComponentLloyd(DistanceClusterer):
     the clusters are of about one size, subtract the mean of X first; otherwise use
     another method.
 
+    Row i of ``G @ signs`` is its inner product with the centre of all *other* rows. All
+    signs are updated at once, and ``signs_before @ G @ signs`` never decreases, so the
+    iteration ends in a fixed point or alternates between two states. Then a warning
+    says so, and the state that fits better is taken.
+
     ``predict`` places new rows by the sign of their inner product with ``theta``. On
     the rows of the fit it agrees with ``labels_`` but for rows on the border, since
     there a row has no say in the centre that places it. Zero rows of the fit get the
@@ -88,40 +90,33 @@ class TwoComponentLloyd(DistanceClusterer):
     """
 
     def __init__(
-        self,
-        *,
-        eigen_solver: Solver = "auto",
-        max_iter: int = 300,
-        tol: float = 1e-2,
-        random_state: Any = None,
+        self, *, max_iter: int = 300, tol: float = 1e-2, random_state: Any = None
     ) -> None:
-        self.eigen_solver = eigen_solver
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
 
     def _fit(self, X: Matrix) -> None:
         warn_zero_rows(X.sqnorms)
-        found = two_component_lloyd(
-            X,
-            eigen_solver=self.eigen_solver,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=generator(self.random_state),
-        )
-        live = np.count_nonzero(X.sqnorms)
-        if live > 1 and not found.labels.any():
+        G = GramOperator.of(X, "hollow")
+        rng = generator(self.random_state)
+        top = leading_eigenpairs(G, 1, tol=self.tol, rng=rng)
+        one = G.dtype.type(1)
+        start = np.where(top.vectors[:, 0] < 0, -one, one)
+        signs, self.n_iter_ = _iterate(G, start, self.max_iter)
+        live = X.sqnorms > 0
+        self.labels_ = np.zeros(len(signs), dtype=np.intp)
+        self.labels_[live] = number_by_size((signs[live] < 0).astype(np.intp), 2)
+        count = np.count_nonzero(live)
+        if count > 1 and not self.labels_.any():
             warn(
-                f"All {live} rows that are not zero are in one cluster, on one side "
+                f"All {count} rows that are not zero are in one cluster, on one side "
                 "of the origin. Subtract the mean of X, or use PSC or IhSC.",
                 ConvergenceWarning,
             )
-        signs = 1.0 - 2.0 * found.labels
-        theta = X.adjoint(signs[:, None] / live).T
-        self.labels_ = found.labels
+        theta = X.adjoint((1.0 - 2.0 * self.labels_[:, None]) / count).T
         self.cluster_centers_ = np.vstack([theta, -theta]) * theta.dtype.type(X.unit)
-        self.eigenvalues_ = X.restore_squares(np.array([found.eigenvalue]))
-        self.n_iter_ = found.n_iter
+        self.eigenvalues_ = X.restore_squares(np.array([float(top.values[0])]))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the cluster on whose side of the origin each row is.
@@ -134,3 +129,32 @@ class TwoComponentLloyd(DistanceClusterer):
         center = unit_rows(to_host(self.cluster_centers_)[:1])
         side = (self._check_new(X) @ center.T)[:, 0] < 0
         return namespace(side).astype(side, namespace(side).int64)
+
+
+def _iterate(
+    G: GramOperator, signs: np.ndarray, max_iter: int
+) -> tuple[np.ndarray, int]:
+    """Update all signs at once until they stay; return them and the iterations."""
+    before = signs
+    for n_iter in range(1, max_iter + 1):
+        product = G @ signs
+        # A row that the others do not pull either way stays where it is.
+        updated = np.where(product == 0, signs, np.sign(product))
+        if np.array_equal(updated, signs):
+            return signs, n_iter
+        if n_iter > 1 and np.array_equal(updated, before):
+            moving = int((updated != signs).sum())
+            _warn(f"{moving} of {len(signs)} rows alternate between the two clusters")
+            fit = [float(s @ (G @ s)) for s in (before, signs)]
+            return (before if fit[0] >= fit[1] else signs), n_iter
+        before, signs = signs, updated
+    _warn(f"Rows still change their cluster after max_iter={max_iter} iterations")
+    return signs, max_iter
+
+
+def _warn(what: str) -> None:
+    warn(
+        f"{what}. The clusters are hardly separated, or their centres are not "
+        "opposite: subtract the mean of X, or use PSC or IhSC.",
+        ConvergenceWarning,
+    )

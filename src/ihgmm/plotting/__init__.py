@@ -1,7 +1,7 @@
 """Pictures of a clustering. They need matplotlib, the extra ``plot``."""
 
 from ihgmm.plotting.clusters import plot_centers, plot_scales, plot_sizes
-from ihgmm.plotting.eigenvalues import plot_scree
+from ihgmm.plotting.eigenvalues import plot_evidence, plot_scree
 from ihgmm.plotting.embedding import plot_embedding, plot_embedding_3d
 from ihgmm.plotting.trust import plot_confidence, plot_confusion, plot_silhouette
 
@@ -11,6 +11,7 @@ __all__ = [
     "plot_confusion",
     "plot_embedding",
     "plot_embedding_3d",
+    "plot_evidence",
     "plot_scales",
     "plot_scree",
     "plot_silhouette",

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ihgmm._checks import check_clusters, check_labels, is_outlier
-from ihgmm._text import counted
 from ihgmm.matrix import to_host
+from ihgmm.words.phrases import counted
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._text import count_headline, counted
 from ihgmm.plotting._axes import given_or_new, ink, quiet
 from ihgmm.plotting._clusters import fitted
 from ihgmm.plotting._colors import color
 from ihgmm.statistics.diagnosis import Diagnosis
 from ihgmm.statistics.selection import ClusterCount
+from ihgmm.words.counts import count_headline
+from ihgmm.words.phrases import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,16 +109,50 @@ def plot_count(count: ClusterCount, ax: Any = None) -> Any:
     """Draw the eigenvalues of a count; in a new figure, more evidence beside them."""
     if ax is None and (count.evidence or count.strengths):
         ax = given_or_new(None, (10.0, 4.0), 1, 2, 1)
-        beside = ax.figure.add_subplot(1, 2, 2)
-        plot_evidence(count, beside) if count.evidence else plot_strengths(
-            count, beside
-        )
+        plot_evidence(count, ax=ax.figure.add_subplot(1, 2, 2))
     return plot_scree(count, ax=ax)
 
 
-def plot_evidence(count: ClusterCount, ax: Any = None) -> Any:
-    """Draw what the sides say of each number tried, and mark the plausible ones."""
+def plot_evidence(count: ClusterCount, *, ax: Any = None) -> Any:
+    """Draw what speaks for each number of clusters that was tried.
+
+    How to read it: :doc:`/pictures`.
+
+    Parameters
+    ----------
+    count : ClusterCount
+        What :func:`ihgmm.select_n_clusters` returned, by ``method="auto"`` or
+        ``method="stability"``.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> from ihgmm import make_ihgmm, select_n_clusters
+    >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
+    >>> ax = plot_evidence(select_n_clusters(X, random_state=0))
+    >>> ax.get_title()
+    '3 clusters (confidence high)'
+    """
+    if not (count.evidence or count.strengths):
+        raise ValueError(
+            f"This count (method={count.method!r}, rank={count.rank}) used one "
+            "criterion, or too few rows; plot_scree draws its eigenvalues. "
+            "select_n_clusters(X, method='auto') compares several criteria."
+        )
     ax = given_or_new(ax, (6.0, 4.0))
+    draw = _draw_evidence if count.evidence else _draw_strengths
+    draw(ax, count)
+    ax.set_xlabel("number of clusters")
+    return quiet(ax)
+
+
+def _draw_evidence(ax: Any, count: ClusterCount) -> None:
+    """Draw what the sides say of each number tried, and mark the plausible ones."""
     tried = [number.n_clusters for number in count.evidence]
     gaps = np.array([number.gaps for number in count.evidence]).T
     curves = {
@@ -143,17 +178,15 @@ def plot_evidence(count: ClusterCount, ax: Any = None) -> Any:
         ax.xaxis.minorticks_off()
     else:
         ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.set(xlabel="number of clusters", ylabel="evidence")
+    ax.set_ylabel("evidence")
     ax.set_title(f"{count_headline(count)} (confidence {count.confidence.value})")
     # Below the axes: curves leave no corner free.
     style = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": 5}
     ax.legend(frameon=False, fontsize="small", columnspacing=1.2, **style)
-    return quiet(ax)
 
 
-def plot_strengths(count: ClusterCount, ax: Any = None) -> Any:
+def _draw_strengths(ax: Any, count: ClusterCount) -> None:
     """Draw how far halves of the data agree on each number of clusters tried."""
-    ax = given_or_new(ax, (6.0, 4.0))
     style = {"color": color(0, ax), "ms": 7}
     tried, strengths = list(count.strengths), list(count.strengths.values())
     ax.plot(tried, strengths, "-o", mfc=ax.get_facecolor(), **style)
@@ -166,10 +199,9 @@ def plot_strengths(count: ClusterCount, ax: Any = None) -> Any:
     ax.axhline(least, color=color(1, ax), lw=1.2, label=f"asked for: {least}")
     ax.set_ylim(-0.04, 1.06)  # whole circles at 0 and 1
     ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.set(xlabel="number of clusters", ylabel="prediction strength")
+    ax.set_ylabel("prediction strength")
     ax.set_title(f"stable: {stable}")
     ax.legend(frameon=False)
-    return quiet(ax)
 
 
 def _draw(ax: Any, scree: Scree) -> None:

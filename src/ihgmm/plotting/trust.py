@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from ihgmm._checks import check_labels, check_matrix, complete_matrix
-from ihgmm._text import percent
 from ihgmm.matrix import Matrix, only, to_host
 from ihgmm.metrics import match_labels, misclassification_rate
 from ihgmm.plotting._axes import draw_profiles, explain, font_size, heatmap, ink
 from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
 from ihgmm.plotting._colors import LIGHT
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose
+from ihgmm.words.phrases import percent
 
 
 def plot_confidence(

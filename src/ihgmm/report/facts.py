@@ -11,17 +11,16 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ihgmm._checks import check_labels, check_matrix, complete_matrix
-from ihgmm._text import caution_text
 from ihgmm.matrix import Matrix, only, to_host
 from ihgmm.matrix.tall import row_lengths, unit_rows
 from ihgmm.plotting._clusters import Clusters, names_of, text_of
 from ihgmm.plotting._view import circle_view
 from ihgmm.plotting.eigenvalues import scree_of
-from ihgmm.statistics.contrasts import set_apart
+from ihgmm.statistics.contrasts import set_apart, typical_ranks
 from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.statistics.estimation import Estimates, estimate_parameters
 from ihgmm.statistics.observed import filled_cells
-from ihgmm.statistics.typical import typical_ranks
+from ihgmm.words.diagnoses import caution_text
 
 
 class Facts:

@@ -18,20 +18,15 @@ from typing import Any
 import numpy as np
 
 from ihgmm._files import atomic_write, regular_target
-from ihgmm._text import (
-    agreement_words,
-    count_headline,
-    counted,
-    figure_table,
-    outlier_note,
-    percent,
-    preference_text,
-)
 from ihgmm.plotting._clusters import Clusters, names_of
 from ihgmm.plotting._colors import DARK, LIGHT
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed
 from ihgmm.report.comparison import Comparison
 from ihgmm.report.facts import Facts, cross_table, shorten
+from ihgmm.words.comparisons import agreement_words, preference_text
+from ihgmm.words.counts import count_headline
+from ihgmm.words.diagnoses import figure_table, outlier_note
+from ihgmm.words.phrases import counted, percent
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -311,7 +306,7 @@ def _template(name: str) -> Any:
         return value
 
     pages = Environment(
-        loader=PackageLoader("ihgmm.report", ""),
+        loader=PackageLoader(str(__package__), ""),
         autoescape=True,
         finalize=written,
         undefined=StrictUndefined,

@@ -1,4 +1,4 @@
-"""The features in which a cluster differs from the others."""
+"""What describes a cluster: features that set it apart, and its typical rows."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from ihgmm._checks import check_matrix, turned_rows
-from ihgmm._html import features_html
+from ihgmm._display import Result
 from ihgmm._parameters import check_count
-from ihgmm.matrix import Filled, Matrix, namespace, to_host
-from ihgmm.matrix.tall import number, row_lengths, unit_rows
+from ihgmm.matrix import HOST, Filled, Matrix, to_host
+from ihgmm.matrix.ops import row_lengths
 from ihgmm.statistics.likelihood import indicators
 from ihgmm.statistics.model import check_model
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TellingFeatures:
+class TellingFeatures(Result):
     """The features in which each centre differs most from the others.
 
     Attributes
@@ -40,9 +40,6 @@ class TellingFeatures:
     features: np.ndarray
     scores: np.ndarray
     contrasts: np.ndarray
-
-    def _repr_html_(self) -> str:
-        return features_html(self)
 
     def __repr__(self) -> str:
         k, p = self.contrasts.shape
@@ -94,7 +91,12 @@ def telling_features(
     """
     count = check_count("n_features", n_features)
     (array,) = check_model(centers=to_host(centers))
-    contrasts = _contrasts(array)
+    unit = HOST.unit_rows(array)
+    live = unit.any(axis=1)
+    contrasts, others = unit, int(live.sum()) - 1
+    if others > 0:
+        mean = (unit.sum(axis=0) - unit) / others
+        contrasts = np.where(live[:, None], unit - mean, 0.0)
     if noise_levels is not None:
         noise = _check_noise(noise_levels, array.shape)
         lengths = np.linalg.norm(array, axis=1, keepdims=True)
@@ -171,7 +173,7 @@ def _means(data: Matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:
     """Return the mean of observed cells by cluster and feature; NaN without any."""
     codes = np.where(labels < 0, n_clusters, labels)  # outliers come last
     members = indicators(data.ops, data.to_device(codes), n_clusters + 1)
-    lacks = np.isnan(number(namespace(data.sqnorms).sum(data.sqnorms)))
+    lacks = np.isnan(data.ops.number(data.ops.xp.sum(data.sqnorms)))
     known = Filled(data, "filled") if lacks else data
     sums = to_host(known.adjoint(members)).astype(np.float64).T
     sizes = np.bincount(codes, minlength=n_clusters + 1).astype(np.float64)
@@ -200,17 +202,6 @@ def _offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:
     return np.asarray(means[1] - slopes * means[0])
 
 
-def _contrasts(centers: np.ndarray) -> np.ndarray:
-    """Return each unit centre less the mean of the others; zero for zero centres."""
-    unit = unit_rows(centers)
-    live = unit.any(axis=1)
-    others = int(live.sum()) - 1
-    if others < 1:
-        return unit
-    mean = (unit.sum(axis=0) - unit) / others
-    return np.where(live[:, None], unit - mean, 0.0)
-
-
 def _check_noise(levels: Any, shape: tuple[int, ...]) -> np.ndarray:
     array = to_host(levels).astype(np.float64)
     if array.shape == (shape[0],):
@@ -227,3 +218,39 @@ def _check_noise(levels: Any, shape: tuple[int, ...]) -> np.ndarray:
             "deviations."
         )
     return array
+
+
+def typical_ranks(
+    data: Matrix,
+    labels: np.ndarray,
+    centers: np.ndarray,
+    sizes: np.ndarray,
+    *,
+    complete: np.ndarray,
+) -> np.ndarray:
+    """Return 1, 2 and 3 for the most typical rows of each cluster, NaN for others.
+
+    A typical row is of ordinary size: in the middle half of its cluster. Among those,
+    the pattern of the first is nearest to that of the cluster, by the angle to the
+    centre. Angles alone would choose the largest rows, which noise turns least. Rows
+    that are not ``complete`` come into question nowhere: cells that were filled in
+    follow the pattern more closely than any observed one. Of fewer than five such
+    rows none is typical.
+    """
+    n, ranks = len(labels), np.full(len(labels), np.nan)
+    products = to_host(data @ HOST.unit_rows(centers).T).astype(np.float64)
+    norms = np.sqrt(to_host(data.sqnorms).astype(np.float64))
+    # Where scales have both signs, a row may point away from its centre.
+    cosines = products[np.arange(n), labels] * np.sign(sizes)
+    cosines = cosines / np.where(norms > 0, norms, 1.0)
+    lengths = np.abs(sizes)
+    eligible = complete & (norms > 0) & (labels >= 0) & ~np.isnan(lengths)
+    for cluster in range(len(centers)):
+        rows = np.flatnonzero(eligible & (labels == cluster))
+        if len(rows) < 5:
+            continue
+        low, high = np.quantile(lengths[rows], [0.25, 0.75])
+        rows = rows[(lengths[rows] >= low) & (lengths[rows] <= high)]
+        first = rows[np.argsort(-cosines[rows], kind="stable")[:3]]
+        ranks[first] = np.arange(1, len(first) + 1)
+    return ranks

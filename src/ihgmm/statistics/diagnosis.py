@@ -19,28 +19,18 @@ from ihgmm._checks import (
     labelled_rows,
     warn_zero_rows,
 )
-from ihgmm._html import diagnosis_html
+from ihgmm._display import Result
 from ihgmm._parameters import check_choice, check_clip, generator
-from ihgmm._text import caution_text, diagnosis_summary
-from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
-from ihgmm.matrix.tall import (
-    Groups,
-    clip,
-    draw_rows,
-    few_rows,
-    number,
-    place,
-    quantiles,
-    ratio,
-    widen,
-)
+from ihgmm.matrix import HOST, Matrix, Tall, only, to_host
+from ihgmm.matrix.ops import Groups
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GRAMS, GramKind, GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
 from ihgmm.numerics.missing import MISSING, Missing, learn_filler
+from ihgmm.policy import Cautions, Default, Trust
 from ihgmm.statistics.estimation import Estimates, estimates_of_labels
-from ihgmm.statistics.model import CorollaryConditions, corollary_conditions
+from ihgmm.statistics.model import default_separation
 from ihgmm.statistics.refits import Refits, noise_directions, refit_halves
 
 
@@ -108,8 +98,8 @@ class CautionKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Caution:
-    """A reason to look twice, with the figures behind it.
+class Caution(Result):
+    """A reason to look twice, with the figures behind it. ``print`` it for a sentence.
 
     Examples
     --------
@@ -126,7 +116,7 @@ class Caution:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Diagnosis:
+class Diagnosis(Result):
     """What the data say about labels. ``print`` it for a summary in words.
 
     Attributes
@@ -167,8 +157,6 @@ class Diagnosis:
         noise adds to their spread.
     cosines : ndarray of shape (n_clusters, n_clusters)
         Cosines of the centres, less what noise takes off them.
-    conditions : CorollaryConditions or None
-        All conditions of the corollary, as ratios; None for a single number.
     cautions : tuple of Caution
         What to look at, each with its kind and its figures.
     certain_from : float
@@ -205,9 +193,8 @@ class Diagnosis:
     balance: float
     scale_ratio: float
     cosines: np.ndarray
-    conditions: CorollaryConditions | None
     cautions: tuple[Caution, ...] = ()
-    certain_from: float = 0.9
+    certain_from: float = Trust.CERTAIN
     n_outliers: int = 0
 
     @property
@@ -217,18 +204,22 @@ class Diagnosis:
             return Verdict.ONE_CLUSTER
         if np.isnan(self.refit_error):
             return Verdict.NO_SEPARATION
-        # Fits to halves of pure noise doubt labels 0.7 to 1 times as much as a guess
-        # by the sizes would, for two clusters 0.6 times and more, and they agree with
-        # each other as little as chance would. With clusters, it is hardly half.
         guess = 1 - self.sizes.max() / self.sizes.sum()
-        chance = 1 - self.agreement >= 0.8 * guess
-        if self.refit_error >= (0.5 if chance else 0.65) * guess:
+        chance = 1 - self.agreement >= Trust.CHANCE * guess
+        most = Trust.DOUBT_AT_CHANCE if chance else Trust.DOUBT
+        if self.refit_error >= most * guess:
             return Verdict.NO_SEPARATION
-        if self.expected_error < 0.01:
+        if self.expected_error < Trust.WELL_SEPARATED:
             return Verdict.WELL_SEPARATED
-        if self.expected_error < 0.15:
+        if self.expected_error < Trust.SEPARATED:
             return Verdict.SEPARATED
         return Verdict.OVERLAPPING
+
+    @property
+    def has_few_features(self) -> bool:
+        """Whether features are fewer than the paper's Corollary 1 asks for."""
+        log_size = np.log(max(self.n_samples, self.n_features))
+        return bool(self.n_features < self.n_clusters * log_size**2)
 
     @property
     def edge(self) -> Edge | None:
@@ -242,19 +233,6 @@ class Diagnosis:
             return Edge.NONE
         return _edge(self.eigenvalue_gap)
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What to look at, in words."""
-        return tuple(map(caution_text, self.cautions))
-
-    @property
-    def summary(self) -> str:
-        """The verdict, each figure with its meaning, and the warnings."""
-        return diagnosis_summary(self)
-
-    def _repr_html_(self) -> str:
-        return diagnosis_html(self)
-
     def __repr__(self) -> str:
         return (
             f"Diagnosis({self.verdict!r}, n_clusters={self.n_clusters}, "
@@ -263,16 +241,13 @@ class Diagnosis:
             f"separation_ratio={self.separation_ratio:.3g})"
         )
 
-    def __str__(self) -> str:
-        return self.summary
-
 
 def diagnose(
     X: Any,
     labels: Any,
     *,
     gram: GramKind = "hetero",
-    clip: float | None = 1.5,
+    clip: float | None = Default.CLIP,
     estimates: Estimates | None = None,
     missing: Missing = "error",
     random_state: Any = 0,
@@ -310,7 +285,7 @@ def diagnose(
     Returns
     -------
     Diagnosis
-        Figures, a verdict and warnings; ``print`` shows them in words.
+        Figures, a verdict and cautions; ``print`` shows them in words.
 
     Notes
     -----
@@ -347,28 +322,28 @@ def diagnose(
     data = check_matrix(X, missing=missing)
     if missing == "fit":
         data = learn_filler(data)(data)
-    n, p = data.shape
-    classes, codes, strange = labelled_rows(labels, data)
-    if strange is not None:
-        rows = np.flatnonzero(~to_host(strange))
-        others: dict[str, Any] = {"gram": gram, "clip": clip, "random_state": rng}
-        inside = classes[to_host(few_rows(codes, rows))]
-        found = diagnose(only(data, rows), inside, **others)
-        xp, count = namespace(strange), n - len(rows)
-        unknown = xp.full_like(widen(strange), np.nan)
-        certainty = place(found.certainty, ~strange, unknown)
-        return replace(found, certainty=certainty, n_outliers=count)
-    xp, live = namespace(codes), data.sqnorms > 0
-    n_live = int(number(xp.count_nonzero(live)))
+    (n, p), ops, xp = data.shape, data.ops, data.ops.xp
+    classes, codes, outliers = labelled_rows(labels, data)
+    if outliers is not None:
+        rows = np.flatnonzero(~to_host(outliers))
+        inside = classes[to_host(ops.few_rows(codes, rows))]
+        diagnosis = diagnose(
+            only(data, rows), inside, gram=gram, clip=clip, random_state=rng
+        )
+        unknown = xp.full_like(ops.widen(outliers), np.nan)
+        certainty = ops.place(diagnosis.certainty, ~outliers, unknown)
+        return replace(diagnosis, certainty=certainty, n_outliers=n - len(rows))
+    live, k = data.sqnorms > 0, len(classes)
+    n_live = int(ops.number(xp.count_nonzero(live)))
     if n_live == 0:
         warn_zero_rows(data.sqnorms)
-    k, groups = len(classes), Groups.of(codes, len(classes))
+    groups = ops.groups(codes, k)
     sizes = groups.sizes
 
     def mean(values: Tall) -> float:
         """Return the mean over rows that are not zero."""
-        some = xp.where(live, widen(values), xp.zeros_like(data.sqnorms))
-        return number(xp.sum(some)) / n_live if n_live else np.nan
+        some = xp.where(live, ops.widen(values), xp.zeros_like(data.sqnorms))
+        return ops.number(xp.sum(some)) / n_live if n_live else np.nan
 
     values = _eigenvalues(data, k, gram, clip, rng)
     shown = values[: k + 1]
@@ -378,14 +353,15 @@ def diagnose(
     if refits is not None:
         refit_error = 1 - mean(refits.support)
         # Of the defaults of a fit, whatever matrix is to be shown.
-        usual = gram == "hetero" and clip == 1.5
-        usual_values = values if usual else _eigenvalues(data, k, "hetero", 1.5, rng)
-        figures = (refit_error, n_live, k, _gap(usual_values, k), directions)
-        certainty = _calibrated(refits.support, refits.position, live, *figures)
-        if refits.kept is not None:
-            certainty = certainty * refits.kept
+        usual = values
+        if gram != "hetero" or clip != Default.CLIP:
+            usual = _eigenvalues(data, k, "hetero", Default.CLIP, rng)
+        # Without noise beside the clusters there is no gap to speak of.
+        gap = np.clip(np.nan_to_num(_gap(usual, k), nan=1.0), 1.0, Trust.LARGEST_GAP)
+        evidence = directions * k**2 * gap
+        certainty = _calibrated(data, refits, live, refit_error, k, evidence)
     separation, cosines, scale_ratio = _geometry(data, groups, estimates)
-    conditions = _conditions(n, p, k, separation)
+    theory = default_separation(n, p, k, 1.0)
     diagnosis = Diagnosis(
         n_samples=n,
         n_features=p,
@@ -393,7 +369,7 @@ def diagnose(
         classes=classes,
         sizes=sizes,
         expected_error=1 - mean(certainty),
-        uncertain_share=mean(certainty < Diagnosis.certain_from),
+        uncertain_share=mean(certainty < Trust.CERTAIN),
         disputed_share=mean(refits.disputed) if refits else 0.0,
         certainty=certainty,
         refit_error=refit_error,
@@ -403,11 +379,10 @@ def diagnose(
         eigenvalues=shown if gram == "cosine" else data.restore_squares(shown),
         eigenvalue_gap=_gap(values, k),
         separation=separation,
-        separation_ratio=conditions.separation if conditions else np.inf,
+        separation_ratio=separation / theory if theory > 0 else np.inf,
         balance=float(k * sizes.min() / n),
         scale_ratio=scale_ratio,
         cosines=cosines,
-        conditions=conditions,
     )
     cautions = tuple(_cautions(diagnosis, data, codes, values, refits, rng))
     return replace(diagnosis, cautions=cautions)
@@ -437,57 +412,53 @@ def diagnose_fit(
     if getattr(model, "whiten", None) is not None:
         estimates = None
     clip = getattr(model, "clip", None)
-    found = diagnose(data, labels, gram=gram, clip=clip, estimates=estimates)
+    diagnosis = diagnose(data, labels, gram=gram, clip=clip, estimates=estimates)
     if clip is None:
-        return found
+        return diagnosis
     # The fit has shortened huge rows: there is nothing to do about them.
-    cautions = (c for c in found.cautions if c.kind is not CautionKind.HUGE_ROWS)
-    return replace(found, cautions=tuple(cautions))
+    cautions = (c for c in diagnosis.cautions if c.kind is not CautionKind.HUGE_ROWS)
+    return replace(diagnosis, cautions=tuple(cautions))
 
 
 def _calibrated(
-    support: Tall,
-    position: Tall,
+    data: Matrix,
+    refits: Refits,
     live: Tall,
     refit_error: float,
-    n_live: int,
     k: int,
-    gap: float,
-    directions: float,
+    evidence: float,
 ) -> Tall:
     """Return the probability that labels are right, from what fits to halves say.
 
     Log-odds of an error are those of the fits times a trust between 0 and 1, and a
     little more. Fits can be trusted where noise is spread over many directions, where
     the clusters' own directions stand out from all others, and where halves agree on
-    many clusters, not on two. The four numbers were fitted to draws of designs and to
-    real sets, with labels of three methods; those of one half of the sets do as well on
-    the other. ``benchmarks/trust.py`` has the table.
+    many clusters, not on two.
 
     Rows of which all fits are sure differ by their position: those between two centres,
     such as sums of two kinds, are the less sure ones.
     """
-    # Without noise beside the clusters there is no gap to speak of.
-    evidence = directions * k**2 * np.clip(np.nan_to_num(gap, nan=1.0), 1.0, 100.0)
-    trust = float(expit(0.74 * np.log(evidence) - 3.84))
+    ops, xp, support = data.ops, data.ops.xp, refits.support
+    n_live = int(ops.number(xp.count_nonzero(live)))
+    trust = float(expit(Trust.SLOPE * np.log(evidence) - Trust.OFFSET))
     # Without any doubt among n rows, there may still be a quarter of a row.
     doubt = (refit_error * n_live + 0.25) / (n_live + 0.5)
-    error = expit(trust * logit(doubt) + 0.17)
+    error = expit(trust * logit(doubt) + Trust.SHIFT)
     # Rows differ by less than the fits say; the mean is settled.
-    xp, step = namespace(support), max(1, support.shape[0] // 10_000)
-    sure = clip(support, 0.01, 0.99)
-    # With 5, log-losses on designs and on real sets were the least; with 2 and 10 a
-    # little more. Rows of little support are ranked by it.
-    apart = 5 * position * clip((support - 0.9) / 0.09, 0.0, 1.0)
-    scores = 0.4 * trust * (xp.log(sure / (1 - sure)) + apart)
+    surest, unsure = Trust.SUREST, Trust.CERTAIN
+    sure = ops.clip(support, 1 - surest, surest)
+    ranked = ops.clip((support - unsure) / (surest - unsure), 0.0, 1.0)
+    apart = Trust.POSITION * refits.position * ranked
+    scores = Trust.ROWS * trust * (xp.log(sure / (1 - sure)) + apart)
+    step = max(1, support.shape[0] // Trust.MEAN_ROWS)
     some = to_host(scores[::step])[to_host(live[::step])]
     if len(some) == 0 or np.isnan(error):  # no row to judge by
-        return xp.full_like(support, 1 / k)
-    shift = float(
-        brentq(lambda shift: expit(-some - shift).mean() - error, -50.0, 50.0)
-    )
-    certainty = 1 / (1 + xp.exp(-scores - shift))
-    return xp.where(live, certainty, xp.full_like(certainty, 1 / k))
+        certainty = xp.full_like(support, 1 / k)
+    else:
+        shift = brentq(lambda shift: expit(-some - shift).mean() - error, -50.0, 50.0)
+        certainty = 1 / (1 + xp.exp(-scores - float(shift)))
+        certainty = xp.where(live, certainty, xp.full_like(certainty, 1 / k))
+    return certainty if refits.kept is None else certainty * refits.kept
 
 
 def _eigenvalues(
@@ -513,16 +484,6 @@ def _eigenvalues(
     return np.asarray(pairs.values, dtype=np.float64)
 
 
-def _conditions(
-    n: int, p: int, k: int, separation: float
-) -> CorollaryConditions | None:
-    if max(n, p) < 2:
-        return None
-    finite = np.isfinite(separation)
-    conditions = corollary_conditions(n, p, k, separation if finite else 0.0)
-    return conditions if finite else replace(conditions, separation=np.inf)
-
-
 def _gap(values: np.ndarray, k: int) -> float:
     """Return the k-th eigenvalue over the next; NaN if there is no next one."""
     if len(values) <= k:
@@ -535,10 +496,9 @@ def _gap(values: np.ndarray, k: int) -> float:
 
 def _edge(first: float, second: float = 1.0) -> Edge:
     """Judge the drop from an eigenvalue to the next, or a ratio of the two."""
-    # In noise the ratio is below the first bound, at the end of signal above the other.
-    if first < 1.15 * second:
+    if first < Cautions.NO_EDGE * second:
         return Edge.NONE
-    return Edge.SLIGHT if first < 2 * second else Edge.CLEAR
+    return Edge.SLIGHT if first < Cautions.CLEAR_EDGE * second else Edge.CLEAR
 
 
 def _geometry(
@@ -550,58 +510,51 @@ def _geometry(
     Squared lengths do. What the noise levels leave of the squared row norms is that
     of the signal, ``scale**2`` times the squared length.
     """
-    p, sqnorms, k = data.shape[1], data.sqnorms, len(rows.sizes)
+    p, k, ops = data.shape[1], len(rows.sizes), data.ops
     if fit is None or len(fit.classes) != k:
         fit = estimates_of_labels(data, rows.labels, np.arange(k))
-    scales = widen(data.to_device(fit.scales))
-    variances = (widen(data.to_device(fit.noise_levels)) / data.unit) ** 2
+    scales = ops.widen(data.to_device(fit.scales))
+    variances = (ops.widen(data.to_device(fit.noise_levels)) / data.unit) ** 2
     centers = to_host(fit.centers).astype(np.float64) / data.unit
     inner = centers @ centers.T
-    signal = rows.sums(sqnorms - max(p - 1, 1) * variances)
-    squares = np.clip(ratio(signal, rows.sums(scales**2)), 0.0, np.diag(inner))
+    signal = rows.sums(data.sqnorms - max(p - 1, 1) * variances)
+    squares = HOST.ratio(signal, rows.sums(scales**2))
+    squares = np.clip(squares, 0.0, np.diag(inner))
     excess = np.diag(inner) - squares
     np.fill_diagonal(inner, squares)
+
+    def over(values: np.ndarray, by: np.ndarray) -> np.ndarray:
+        """Divide; where by is 0, return ``inf`` unless the value is 0 too."""
+        return np.where(values > 0, HOST.ratio(values, by, np.inf), 0.0)
+
     # The variance of a scale's error: noise of its row and of its centre.
     noise = rows.sums(variances) / rows.sizes
-    error = _over(noise * (1 + _over(excess, squares)), squares)
+    error = over(noise * (1 + over(excess, squares)), squares)
     # A sample's variance is off by about this much; no spread is made out of that.
     error = error * (1 + 2 / np.sqrt(rows.sizes))
     spread = rows.sums((scales - 1) ** 2) / rows.sizes
-    kept = np.sqrt(np.maximum(1 - _over(error, spread), 0.0))
-    live = sqnorms > 0
+    kept = np.sqrt(np.maximum(1 - over(error, spread), 0.0))
+    live = data.sqnorms > 0
     scales = 1 + rows.spread(kept) * (scales - 1)
     # Quantiles, so that no single row decides. The smallest scale is where the line
     # through two of them comes to 0%.
-    low, quarter, high = quantiles(scales, live, [0.05, 0.25, 0.95])
+    low, quarter, high = ops.quantiles(scales, live, [0.05, 0.25, 0.95])
     least = max(low - (quarter - low) * 0.05 / (0.25 - 0.05), low / 2)
-    cosines = np.clip(ratio(inner, np.sqrt(np.outer(squares, squares))), -1.0, 1.0)
-    told = live & (rows.spread(rows.sizes) > 1)
-    (typical,) = np.nan_to_num(quantiles(variances, told, [0.5]))
-    distance = _smallest_distance(inner, float(typical))
+    lengths = np.sqrt(np.outer(squares, squares))
+    cosines = np.clip(HOST.ratio(inner, lengths), -1.0, 1.0)
+    known = live & (rows.spread(rows.sizes) > 1)
+    (typical,) = np.nan_to_num(ops.quantiles(variances, known, [0.5]))
+    distance = np.inf  # between the closest centres, in noise levels
+    if k > 1:
+        apart = np.add.outer(squares, squares) - 2 * inner
+        smallest = np.sqrt(max(apart[np.triu_indices(k, 1)].min(), 0.0))
+        distance = float(over(smallest, np.sqrt(typical)))
     separation = least * distance if least > 0 else 0.0  # also without any noise
     if data.row_scale is not None:  # rows were made alike before they were judged
-        scales = ratio(scales, namespace(scales).abs(widen(data.row_scale)))
-        scales = ratio(scales, rows.spread(rows.sums(scales) / rows.sizes))
-        low, high = quantiles(scales, live, [0.05, 0.95])
+        scales = ops.ratio(scales, ops.xp.abs(ops.widen(data.row_scale)))
+        scales = ops.ratio(scales, rows.spread(rows.sums(scales) / rows.sizes))
+        low, high = ops.quantiles(scales, live, [0.05, 0.95])
     return separation, cosines, float(high / low) if low > 0 else np.inf
-
-
-def _over(values: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Divide; where by is 0, return ``inf`` unless the value is 0 too."""
-    return np.where(values > 0, ratio(values, by, np.inf), 0.0)
-
-
-def _smallest_distance(inner: np.ndarray, variance: float) -> float:
-    """Return the smallest distance from inner products, over the typical noise."""
-    k = len(inner)
-    if k == 1:
-        return np.inf
-    squares = np.add.outer(np.diag(inner), np.diag(inner)) - 2 * inner
-    smallest = np.sqrt(max(squares[np.triu_indices(k, 1)].min(), 0.0))
-    level = np.sqrt(variance)
-    if level == 0:
-        return np.inf if smallest > 0 else 0.0
-    return float(smallest / level)
 
 
 def _cautions(
@@ -613,8 +566,8 @@ def _cautions(
     rng: np.random.Generator,
 ) -> Iterator[Caution]:
     """Yield what to look at; ``values`` are the clusters' eigenvalues and two more."""
-    k, live = diagnosis.n_clusters, data.sqnorms > 0
-    n_live = int(number(namespace(live).count_nonzero(live)))
+    k, ops, live = diagnosis.n_clusters, data.ops, data.sqnorms > 0
+    n_live = int(ops.number(ops.xp.count_nonzero(live)))
     zero = data.shape[0] - n_live
     if zero:
         yield Caution(CautionKind.ZERO_ROWS, {"rows": zero})
@@ -623,43 +576,53 @@ def _cautions(
     hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
     if k > 1 and refits is None:
         yield Caution(CautionKind.FEW_ROWS, {"rows": n_live, "clusters": k})
-    mean = number(namespace(live).mean(data.sqnorms))
+    mean = ops.number(ops.xp.mean(data.sqnorms))
     directions = _directions(diagnosis, mean, values)
     fewer = Caution(CautionKind.FEWER_DIRECTIONS, {"directions": directions})
     # There are no more directions than features: a drop after the last of these is none
     # of clusters.
     gap = diagnosis.eigenvalue_gap if k < diagnosis.n_features else np.nan
     beyond = _gap(values, k + 1) if k + 1 < diagnosis.n_features else np.nan
+    share = 1 / gap if gap > 0 else np.nan
+    more = Caution(CautionKind.MORE_CLUSTERS, {"number": k, "share": share})
+    # The second drop is where clusters end, unless the first is wide.
+    second = beyond > Cautions.SECOND_DROP and gap < Cautions.WIDE_DROP
     kept = 1 - diagnosis.disputed_share
-    # Labels of the default were closer to the truth in 27 cases of 36 like this, and
-    # further from it in 9: k-means and the paper's settings on designs and real sets.
-    others = refits is not None and refits.agreement > kept + 0.1
+    others = refits is not None and refits.agreement > kept + Cautions.OTHERS_AGREE
     guess = 1 - diagnosis.sizes.max() / diagnosis.sizes.sum()
     # Chance alone is as good; unless rows or columns led astray, rows were mixed up.
-    if others and diagnosis.refit_error >= 0.85 * guess and not sizes:
+    if others and diagnosis.refit_error >= Cautions.MIXED_UP * guess and not sizes:
         yield Caution(CautionKind.OTHER_ORDER, {})
     elif others:
         figures = {"agreement": diagnosis.agreement, "share": kept}
         yield Caution(CautionKind.OTHER_CLUSTERS, figures)
     elif hopeless and directions:
         yield fewer
-    elif hopeless and beyond > 2 and 0 < gap < 5:
+    elif hopeless and second and gap > 0:
         # Fits to halves merge other clusters, where there are more of them.
-        yield Caution(CautionKind.MORE_CLUSTERS, {"number": k, "share": 1 / gap})
+        yield more
     elif hopeless and refits is not None:
         yield Caution(CautionKind.PURE_NOISE, {})
     if refits is not None and diagnosis.verdict is not Verdict.WELL_SEPARATED:
-        yield from _causes(diagnosis, refits)
+        if k > 2 and refits.largest >= Cautions.LARGE_CLUSTER:
+            yield Caution(CautionKind.LARGE_CLUSTER, {"share": refits.largest})
+        most = min(diagnosis.n_features, diagnosis.n_samples)
+        if diagnosis.noise_directions < most / Cautions.SHARED_NOISE:
+            figures = {
+                "directions": diagnosis.noise_directions,
+                "features": diagnosis.n_features,
+            }
+            yield Caution(CautionKind.SHARED_NOISE, figures)
     smallest = int(diagnosis.sizes.argmin())
     rows = int(diagnosis.sizes[smallest])
-    if k > 1 and (diagnosis.balance < 0.2 or rows == 1):
+    if k > 1 and (diagnosis.balance < Cautions.BALANCE or rows == 1):
         cluster = diagnosis.classes[smallest]
         yield Caution(CautionKind.SMALL_CLUSTER, {"cluster": cluster, "rows": rows})
     if hopeless:
         return
     if k > 1:
-        yield from _overlaps(diagnosis, Groups.of(codes, k, widen(live)))
-        if not others and diagnosis.disputed_share > 0.01:
+        yield from _overlaps(diagnosis, ops.groups(codes, k, ops.widen(live)))
+        if not others and diagnosis.disputed_share > Cautions.DISPUTED:
             share = diagnosis.disputed_share
             yield Caution(CautionKind.DISPUTED_ROWS, {"share": share})
     if directions:
@@ -668,55 +631,39 @@ def _cautions(
         yield Caution(CautionKind.NOT_POSITIVE, {"number": k})
     # More clusters than these would overlap the more.
     elif diagnosis.verdict is not Verdict.OVERLAPPING and (
-        # The second drop is where clusters end, unless the first is wide.
-        _edge(gap) is Edge.NONE or (beyond > 2 and gap < 5)
+        _edge(gap) is Edge.NONE or second
     ):
-        yield Caution(CautionKind.MORE_CLUSTERS, {"number": k, "share": 1 / gap})
-    if diagnosis.scale_ratio < 1.25:
+        yield more
+    if diagnosis.scale_ratio < Cautions.EQUAL_SCALES:
         yield Caution(CautionKind.EQUAL_SCALES, {"ratio": diagnosis.scale_ratio})
 
 
 def _sizes(data: Matrix, rng: np.random.Generator) -> Iterator[Caution]:
     """Yield cautions about rows and columns that hold most of the sum of squares."""
-    (n, p), sqnorms, xp = data.shape, data.sqnorms, namespace(data.sqnorms)
+    (n, p), sqnorms, ops, xp = data.shape, data.sqnorms, data.ops, data.ops.xp
     live = sqnorms > 0
-    n_live = int(number(xp.count_nonzero(live)))
-    (typical,) = quantiles(sqnorms, live, [0.5])
-    huge = sqnorms > 25 * float(typical)  # five times as long as the median
-    theirs = xp.where(huge, sqnorms, xp.zeros_like(sqnorms))
-    share = number(xp.sum(theirs)) / number(xp.sum(sqnorms)) if n_live else 0.0
-    if n >= 10 and share >= 0.5:
-        figures = {"rows": int(number(xp.count_nonzero(huge))), "share": share}
+    n_live = int(ops.number(xp.count_nonzero(live)))
+    (typical,) = ops.quantiles(sqnorms, live, [0.5])
+    huge = sqnorms > Cautions.HUGE**2 * float(typical)
+    theirs = ops.number(xp.sum(xp.where(huge, sqnorms, xp.zeros_like(sqnorms))))
+    share = theirs / ops.number(xp.sum(sqnorms)) if n_live else 0.0
+    if n >= Cautions.LEAST_ROWS and share >= Cautions.MOST:
+        figures = {"rows": int(ops.number(xp.count_nonzero(huge))), "share": share}
         yield Caution(CautionKind.HUGE_ROWS, figures)
-    if p == 1 or n_live < 10:
+    if p == 1 or n_live < Cautions.LEAST_ROWS:
         return
-    part = data.take(draw_rows(live & ~huge, 2_000, rng))
+    part = data.take(ops.draw_rows(live & ~huge, Cautions.COLUMN_ROWS, rng))
     squares = part.column_sqnorms()
     column = int(squares.argmax())
     share = float(squares[column] / squares.sum())
-    if share < 0.5:
+    if share < Cautions.MOST:
         return
     ones = part.cast(np.ones((part.shape[0], 1)))
     mean = float(to_host(part.adjoint(ones))[column, 0]) / part.shape[0]
-    # Of eight real sets with such a column, four gained when columns were divided by
-    # their deviation, none of which was mostly offset; the three that were lost.
-    offset = mean**2 * part.shape[0] > 0.9 * squares[column]
+    offset = mean**2 * part.shape[0] > Cautions.OFFSET * squares[column]
     kind = CautionKind.SHIFTED_COLUMN if offset else CautionKind.RULING_COLUMN
     name = data.names[column] if data.names else column
     yield Caution(kind, {"column": name, "share": share})
-
-
-def _causes(diagnosis: Diagnosis, refits: Refits) -> Iterator[Caution]:
-    """Yield what makes such data hard for some methods."""
-    if diagnosis.n_clusters > 2 and refits.largest >= 0.75:
-        yield Caution(CautionKind.LARGE_CLUSTER, {"share": refits.largest})
-    most = min(diagnosis.n_features, diagnosis.n_samples)
-    if diagnosis.noise_directions < most / 4:
-        figures = {
-            "directions": diagnosis.noise_directions,
-            "features": diagnosis.n_features,
-        }
-        yield Caution(CautionKind.SHARED_NOISE, figures)
 
 
 def _overlaps(diagnosis: Diagnosis, rows: Groups) -> Iterator[Caution]:
@@ -727,12 +674,12 @@ def _overlaps(diagnosis: Diagnosis, rows: Groups) -> Iterator[Caution]:
     # A cluster of one row has nothing to be compared with; that is said already.
     doubt[sizes < 2] = 0.0
     worst = int(doubt.argmax())
-    if doubt[worst] >= 0.3:
+    if doubt[worst] >= Cautions.VAGUE:
         figures = {"cluster": classes[worst], "share": float(doubt[worst])}
         yield Caution(CautionKind.VAGUE_CLUSTER, figures)
     pairs = combinations(range(k), 2)
     cosine, a, b = max((diagnosis.cosines[a, b], a, b) for a, b in pairs)
-    if cosine >= 0.95:
+    if cosine >= Cautions.PARALLEL:
         figures = {"clusters": (classes[a], classes[b]), "cosine": float(cosine)}
         yield Caution(CautionKind.PARALLEL_CLUSTERS, figures)
 
@@ -750,11 +697,10 @@ def _directions(diagnosis: Diagnosis, sqnorm: float, values: np.ndarray) -> int:
     diagonal = {"full": 0.0, "cosine": 1.0}.get(diagnosis.gram, sqnorm)
     values = np.maximum(values + diagonal, 0.0)
     noise = values[k]
-    # In noise of a hundred rows or fewer the ratio is below 1.5 still.
-    if values[k - 1] > 1.5 * noise:
+    if values[k - 1] > Cautions.LEVEL * noise:
         return 0
     # There are no more directions than features, with signal or without.
     for count in range(min(k, diagnosis.n_features) - 1, 0, -1):
-        if values[count - 1] > 5 * values[count]:
-            return count if values[count] < 2 * noise else 0
+        if values[count - 1] > Cautions.DROP * values[count]:
+            return count if values[count] < Cautions.LEVEL_AFTER * noise else 0
     return 0

@@ -18,7 +18,7 @@ from ihgmm._checks import (
     is_outlier,
     labelled_rows,
 )
-from ihgmm._html import estimates_html
+from ihgmm._display import Result
 from ihgmm._parameters import check_count, check_number
 from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, to_host
 from ihgmm.matrix.ops import Groups, ops_of, row_lengths
@@ -42,7 +42,7 @@ P = TypeVar("P", bound=Parameters)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimates(Parameters):
+class Estimates(Result, Parameters):
     """Estimates of what generated the data, ``x_i = scale_i * center + noise``.
 
     Attributes
@@ -79,9 +79,6 @@ class Estimates(Parameters):
     center_errors: np.ndarray
     center_freedom: np.ndarray
     classes: np.ndarray
-
-    def _repr_html_(self) -> str:
-        return estimates_html(self)
 
     def __repr__(self) -> str:
         (k, p), n = self.centers.shape, self.scales.shape[0]

@@ -6,19 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._warnings import ignored
-from ihgmm.matrix import to_host
-from ihgmm.matrix.tall import unit_rows
+from ihgmm.matrix import HOST, to_host
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
 from ihgmm.numerics.kmeans import Run, lloyd, plus_plus
 from ihgmm.numerics.krylov import signal_weights
-from ihgmm.numerics.labels import fit_clusters, log_likelihood_of_one, nearest_center
+from ihgmm.numerics.labels import (
+    fit_clusters,
+    kmeans_labels,
+    log_likelihood_of_one,
+    nearest_center,
+)
+from ihgmm.policy import Counting, Small
 
 
 class Side(Enum):
@@ -103,24 +109,19 @@ class Evidence:
     """The figures of all numbers tried, and what follows from them."""
 
     numbers: tuple[CountEvidence, ...]  # all that were tried, increasing
-    deviations: tuple[float, float]  # of a gap in noise, in the two spaces
+    deviations: np.ndarray  # of a gap in noise, in the two spaces
     firsts: tuple[int, ...]  # the number with most support in each draw of rows
 
     @property
-    def noise_shares(self) -> tuple[float, float]:
+    def noise_shares(self) -> np.ndarray:
         """The deviation of a gap over the largest gap, in the two spaces."""
         gaps = np.array([number.gaps for number in self.numbers]).max(axis=0)
-        first, second = np.array(self.deviations) / np.maximum(gaps, 1e-9)
-        return float(first), float(second)
+        return np.asarray(self.deviations / np.maximum(gaps, Counting.NO_GAP))
 
     def has_clusters(self, rank: int) -> bool:
         """Whether some gap is larger than noise alone would show."""
-        # The largest of many gaps has to exceed noise by more than two deviations, the
-        # more so among projected rows, where few directions dominate; and a gap of a
-        # few percent is no clusters, however sure it may be. Rows that share one
-        # direction have a gap of up to .06 where their scales differ twentyfold.
-        floor = 0.03 if rank > 1 else 0.1
-        least = np.maximum(np.array([5, 7]) * self.deviations, floor)
+        floor = Counting.LEAST_GAP if rank > 1 else Counting.LEAST_GAP_OF_ONE
+        least = np.maximum(np.array(Counting.DEVIATIONS) * self.deviations, floor)
         for number in self.numbers:
             eigenvectors, projected = np.array(number.gaps) > least
             # Rows that share one direction are turned by noise, small ones more. One
@@ -132,8 +133,7 @@ class Evidence:
         return False
 
 
-@dataclass(frozen=True, eq=False)
-class Verdict:
+class Answer(NamedTuple):
     """The number of clusters, the plausible numbers, and how far they are known."""
 
     n_clusters: int
@@ -142,7 +142,7 @@ class Verdict:
     evidence: tuple[CountEvidence, ...] = ()  # of all numbers tried, increasing
 
     @classmethod
-    def from_one_side(cls, n_clusters: int, side: Side) -> Verdict:
+    def from_one_side(cls, n_clusters: int, side: Side) -> Answer:
         """Return what one side alone says; nobody has confirmed it."""
         return cls(n_clusters, (_named_by(n_clusters, side),), Confidence.LOW)
 
@@ -153,30 +153,30 @@ def _named_by(n_clusters: int, *sides: Side) -> CountEvidence:
     return CountEvidence(n_clusters, sides, nan, (nan, nan), nan, nan, nan)
 
 
-def judge(evidence: Evidence | None, rank: int, *, few_features: bool) -> Verdict:
+def judge(evidence: Evidence | None, rank: int, *, few_features: bool) -> Answer:
     """Weigh the evidence; ``rank`` directions stand out from noise.
 
     In few features little stands out, and that there are no clusters is not known.
     """
     if evidence is None:  # rows are too few for clusters to be compared
-        return Verdict.from_one_side(rank, Side.DIRECTIONS)
+        return Answer.from_one_side(rank, Side.DIRECTIONS)
     tried = evidence.numbers
     numbers = plausible(evidence)
     if not evidence.has_clusters(rank):
         # Directions without clusters: noise is correlated, or hides them.
         one = _named_by(min(rank, 1), Side.GAP)
         if rank > 1:
-            return Verdict(1, (one, *numbers[:2]), Confidence.NONE, tried)
+            return Answer(1, (one, *numbers[:2]), Confidence.NONE, tried)
         # Gaps that are not yet clusters, but more than noise, leave a doubt.
-        if few_features or min(evidence.noise_shares) < 1 / 3:
-            return Verdict(rank, (one, *numbers[:2]), Confidence.LOW, tried)
-        return Verdict(rank, (one,), Confidence.HIGH, tried)
+        if few_features or min(evidence.noise_shares) < Counting.QUIET:
+            return Answer(rank, (one, *numbers[:2]), Confidence.LOW, tried)
+        return Answer(rank, (one,), Confidence.HIGH, tried)
     confidence = _confidence(numbers, max(evidence.noise_shares))
     if set(evidence.firsts) != {numbers[0].n_clusters} and (
         confidence is Confidence.HIGH
     ):
         confidence = Confidence.LOW  # other rows would have said another number
-    return Verdict(numbers[0].n_clusters, numbers, confidence, tried)
+    return Answer(numbers[0].n_clusters, numbers, confidence, tried)
 
 
 def _confidence(numbers: Sequence[CountEvidence], noise: float) -> Confidence:
@@ -188,27 +188,27 @@ def _confidence(numbers: Sequence[CountEvidence], noise: float) -> Confidence:
     # Where data follow the model the gap falls at once on both sides of the number, by
     # about the part of a cluster in it. Few real data show that.
     agreed = {Side.HALVES, Side.LIKELIHOOD} <= set(first.sides)
-    sharp = first.sharpness >= max(1 / (first.n_clusters + 2), 3 * noise)
-    if sharp and (Side.DIRECTIONS in first.sides or agreed):
+    least = max(1 / (first.n_clusters + 2), Counting.SHARP * noise)
+    if first.sharpness >= least and (Side.DIRECTIONS in first.sides or agreed):
         return Confidence.HIGH
     # All sides named one number in 9 of 109 designs and real sets, the true one in all.
     if set(first.sides) == set(Side):
         return Confidence.HIGH
     named = {n.n_clusters for n in numbers if n.sides}
     lone = len(first.sides) < 2
-    far = bool(named) and max(named) >= 3 * min(named)
+    far = bool(named) and max(named) >= Counting.FAR_APART * min(named)
     return Confidence.NONE if lone and far else Confidence.LOW
 
 
-def plausible(evidence: Evidence, most: int = 3) -> tuple[CountEvidence, ...]:
+def plausible(evidence: Evidence) -> tuple[CountEvidence, ...]:
     """Return the numbers with most support, best first, none close to a better one."""
     chosen: list[CountEvidence] = []
     for number in sorted(evidence.numbers, key=lambda number: -number.support):
-        k = number.n_clusters
+        others = [(number.n_clusters, better.n_clusters) for better in chosen]
         # Neighbours of a large number say the same as it does.
-        if all(abs(k - c.n_clusters) > 0.12 * max(k, c.n_clusters) for c in chosen):
+        if all(abs(k - other) > Counting.ALIKE * max(k, other) for k, other in others):
             chosen.append(number)
-    return tuple(chosen[:most])
+    return tuple(chosen[: Counting.PLAUSIBLE])
 
 
 def gather_evidence(
@@ -224,8 +224,8 @@ def gather_evidence(
     small ones is among the largest of these.
     """
     n = min(G.shape[0] for G in grams)
-    most = min(max_clusters, n // 4, max(50, rank + 1))
-    few = min(12, most)
+    most = min(max_clusters, n // 4, max(Counting.MOST, rank + 1))
+    few, spare = min(Counting.FEW, most), Counting.SPARE
     near = {k for k in (rank - 1, rank, rank + 1) if 2 <= k <= most}
     if few < 2:
         return None
@@ -234,114 +234,81 @@ def gather_evidence(
     def look(numbers: list[int], n_directions: int) -> dict[int, _Figures]:
         for G, figures in zip(grams, draws, strict=True):
             spectrum = _spectrum(G, n_directions, rng)
-            figures.update({k: _figures(spectrum, k, rng) for k in numbers})
-        return _average(draws)
+            figures.update({k: _figures(*spectrum, k, rng) for k in numbers})
+        return {
+            k: _Figures(*(np.mean(part, axis=0) for part in zip(*same, strict=True)))
+            for k, same in ((k, [draw[k] for draw in draws]) for k in sorted(draws[0]))
+        }
 
     with one_thread(), ignored(ConvergenceWarning):
         numbers = sorted({*range(2, few + 1), *near})
-        figures = look(numbers, max(2 * few + 2, *(k + 12 for k in near), 0))
+        figures = look(numbers, max(2 * few + 2, *(k + spare for k in near), 0))
         # Large numbers are tried where large ones are best, unless there is a reason.
-        best = _best(figures)
-        if most > few and min(best) > 0.7 * few and set(best) != {rank}:
+        best = [max(figures, key=lambda k: figures[k].gaps[j]) for j in range(2)]
+        large = min(best) > Counting.TRY_LARGE * few and set(best) != {rank}
+        if most > few and large:
             # Steps of a fifth: no more than a tenth from any number.
             steps = (round(few * 1.2**i) for i in range(1, 100))
             more = sorted({k for k in steps if k <= most} - set(figures))
-            figures = look(more, most + 12)
+            figures = look(more, most + spare)
     is_open = most > 3
-    singly = [_combine(each, rank, is_open)[0] for each in draws]
+    singly = [_combine(draw, rank, is_open) for draw in draws]
     firsts = [max(each, key=attrgetter("support")).n_clusters for each in singly]
-    return Evidence(*_combine(figures, rank, is_open), tuple(firsts))
+    variances = np.mean([f.variances for f in figures.values()], axis=0)
+    numbers_tried = _combine(figures, rank, is_open)
+    return Evidence(numbers_tried, np.sqrt(variances), tuple(firsts))
 
 
-@dataclass(frozen=True)
-class _Figures:
-    gaps: tuple[float, float]
+class _Figures(NamedTuple):
+    """What was measured for one number of clusters."""
+
+    gaps: np.ndarray  # in the two spaces
+    variances: np.ndarray  # of these in noise
     strength: float
     gain: float
     price: float  # in units of the gain: that of one more cluster
-    deviations: tuple[float, float]
 
 
-def _average(draws: Sequence[dict[int, _Figures]]) -> dict[int, _Figures]:
-    """Return the mean figures of each number, the numbers in order."""
-
-    def mean(k: int) -> _Figures:
-        each = [draw[k] for draw in draws]
-        first, second = np.mean([f.gaps for f in each], axis=0)
-        squares = np.mean(np.square([f.deviations for f in each]), axis=0)
-        deviations = float(np.sqrt(squares[0])), float(np.sqrt(squares[1]))
-        strength, gain, price = (
-            float(np.mean([getattr(f, name) for f in each]))
-            for name in ("strength", "gain", "price")
-        )
-        gaps = float(first), float(second)
-        return _Figures(gaps, strength, gain, price, deviations)
-
-    return {k: mean(k) for k in sorted(draws[0])}
-
-
-@dataclass(frozen=True)
-class _Spectrum:
-    """Leading eigenpairs of a Gram matrix with imputed diagonal, on the host."""
-
-    values: np.ndarray
-    vectors: np.ndarray
-
-    def spaces(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows of the recipe's two spaces for k clusters, of any length.
-
-        They are rows of weighted eigenvectors, and projected rows.
-        """
-        m = min(2 * k + 2, len(self.values))
-        vectors = self.vectors[:, :m] * signal_weights(self.values[:m], min(k, m))
-        return vectors, vectors * np.sqrt(self.values[:m])
-
-
-def _spectrum(G: GramOperator, k: int, rng: np.random.Generator) -> _Spectrum:
+def _spectrum(
+    G: GramOperator, k: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return leading eigenpairs with imputed diagonal, on the host."""
     n, p = G.A.shape
     k = max(1, min(k, p, n - 1))
     # A digit or two are enough to compare numbers of clusters.
     pairs = impute_diagonal(G, k, tol=0.05, max_iter=20, quiet=True, rng=rng).pairs
     values = np.maximum(pairs.values.astype(np.float64), 0.0)
     # What rounding left of a direction would count as one among eigenvectors.
-    kept = max(1, int((values > 1e-6 * values[0]).sum()))
-    vectors = to_host(pairs.vectors).astype(np.float64)[:, :kept]
-    return _Spectrum(values[:kept], vectors)
+    kept = max(1, int((values > Small.LOAD * values[0]).sum()))
+    return values[:kept], to_host(pairs.vectors).astype(np.float64)[:, :kept]
 
 
 def _figures(
-    spectrum: _Spectrum,
-    k: int,
-    rng: np.random.Generator,
-    *,
-    n_references: int = 2,
-    n_splits: int = 2,
-    n_directions: int = 12,
+    values: np.ndarray, vectors: np.ndarray, k: int, rng: np.random.Generator
 ) -> _Figures:
-    """Measure k clusters from all sides."""
-    spaces = spectrum.spaces(k)
-    gaps, deviations = _gaps(spaces, k, rng, n_references)
-    strength = _strength([unit_rows(rows) for rows in spaces], k, rng, n_splits)
+    """Measure k clusters from all sides.
+
+    Its spaces are the recipe's two: rows of weighted eigenvectors, and projected rows.
+    """
+    m = min(2 * k + 2, len(values))
+    weighted = vectors[:, :m] * signal_weights(values[:m], min(k, m))
+    spaces = [weighted, weighted * np.sqrt(values[:m])]
+    gaps, variances = _gaps(spaces, k, rng)
+    strength = _strength([HOST.unit_rows(rows) for rows in spaces], k, rng)
     # All numbers are compared in one space.
-    rows = spectrum.vectors[:, :n_directions] * np.sqrt(spectrum.values[:n_directions])
-    n, d = rows.shape
-    gain = _gain(unit_rows(rows), k, rng)
+    d = min(Counting.MIXTURE_DIRECTIONS, len(values))
+    rows = HOST.unit_rows(vectors[:, :d] * np.sqrt(values[:d]))
     # Clusters of real data are no Gaussians: with the penalty of BIC itself a mixture
     # goes on to describe their shape. Twice that keeps to the clusters.
-    price = (d + 1) * float(np.log(n)) / n
-    gain -= (k - 1) * price
-    return _Figures(gaps, strength, gain, price, deviations)
-
-
-def _best(figures: dict[int, _Figures]) -> list[int]:
-    """Return the number with the largest gap in each space."""
-    return [max(figures, key=lambda k: figures[k].gaps[j]) for j in range(2)]
+    price = (d + 1) * float(np.log(len(rows))) / len(rows)
+    gain = _gain(rows, k, rng) - (k - 1) * price
+    return _Figures(gaps, variances, strength, gain, price)
 
 
 def _combine(
     figures: dict[int, _Figures], rank: int, is_open: bool
-) -> tuple[tuple[CountEvidence, ...], tuple[float, float]]:
-    """Add up what the sides say of each number; return it and the deviations of gaps.
+) -> tuple[CountEvidence, ...]:
+    """Add up what the sides say of each number.
 
     The largest number tried is no peak of the gap if larger ones are open.
     """
@@ -350,64 +317,49 @@ def _combine(
     gaps = np.array([f.gaps for f in figures.values()])
     # Rows without noise are infinitely likely, whatever their clusters.
     gain = np.array([f.gain for f in figures.values()])
-    gain = np.clip(np.where(np.isnan(gain), -np.inf, gain), -1e99, 1e99)
-    price = next(iter(figures.values())).price
-    share = gaps / np.maximum(gaps.max(axis=0), 1e-9)  # of the largest in its space
-    sphere = (_peaks(share, is_open).mean(axis=1) + _nearly(share).max(axis=1)) / 2
+    gain = np.clip(np.where(np.isnan(gain), -np.inf, gain), -Small.HUGE, Small.HUGE)
+    price = max(next(iter(figures.values())).price, Small.LOAD)
+    # Of the largest gap in its space; and those of the numbers before and after.
+    share = gaps / np.maximum(gaps.max(axis=0), Counting.NO_GAP)
+    end = np.full((1, 2), np.inf if is_open else 0.0)
+    before = np.vstack([np.zeros((1, 2)), share[:-1]])
+    after = np.vstack([share[1:], np.zeros((1, 2))])
+    peak = (share > 0) & (share >= before) & (share >= np.vstack([share[1:], end]))
+    # 1 for the largest gap, and less for others: 0 from seven tenths of it.
+    nearly = np.clip(1 - (1 - share) / Counting.NEARLY, 0.0, 1.0)
+    sphere = (np.where(peak, share, 0.0).mean(axis=1) + nearly.max(axis=1)) / 2
     # Halves may agree on a number, and a mixture may be likely, where rows do not
     # gather more than noise does: that counts less.
-    grouped = np.clip(share.max(axis=1) / 0.3, 0.0, 1.0)
+    grouped = np.clip(share.max(axis=1) / Counting.GROUPED, 0.0, 1.0)
     strength = np.array([f.strength for f in figures.values()])
     # Worth less by the price of two clusters: a third of the support.
-    likelihood = np.exp((gain - gain.max()) / 2 / max(price, 1e-6))
+    likelihood = np.exp((gain - gain.max()) / 2 / price)
     # Directions count where rows gather around as many.
-    directions = (tried == rank) & (share >= 0.9).any(axis=1)
+    directions = (tried == rank) & (share >= Counting.AT_RANK).any(axis=1)
     sides = {
         Side.DIRECTIONS: directions.astype(float),
         Side.GAP: sphere,
         Side.HALVES: grouped * strength,
         Side.LIKELIHOOD: grouped * likelihood,
     }
-    # Of numbers that explain rows alike, the smaller one is likelier: twice as many
-    # clusters have to bring a quarter of a side's support. Among large numbers this
-    # would outweigh what is seen.
-    support = sum(sides.values()) - 0.4 * np.log(np.minimum(tried, 8))
-    sharp = _sharpness(share).min(axis=1)
+    # Of numbers that explain rows alike, the smaller one is likelier. Among large
+    # numbers this would outweigh what is seen.
+    dear = Counting.MANY_PRICE * np.log(np.minimum(tried, Counting.MANY))
+    support = sum(sides.values()) - dear
+    sharpness = (share - np.maximum(before, after)).min(axis=1)
+    # Halves that differ about every number name none of them.
+    least = {Side.HALVES: Counting.NAMED_BY_HALVES}
     numbers = []
     for i, (k, f) in enumerate(figures.items()):
-        named = tuple(
+        named = (
             side
             for side, says in sides.items()
-            # Halves that differ about every number name none of them.
-            if says[i] > (0.5 if side is Side.HALVES else 0) and says[i] >= says.max()
+            if says[i] > least.get(side, 0) and says[i] >= says.max()
         )
-        figure = (f.gaps, float(sharp[i]), f.strength, f.gain)
-        numbers.append(CountEvidence(k, named, float(support[i]), *figure))
-    squares = np.square([f.deviations for f in figures.values()])
-    deviations = np.sqrt(squares.mean(axis=0))
-    return tuple(numbers), (float(deviations[0]), float(deviations[1]))
-
-
-def _peaks(share: np.ndarray, is_open: bool) -> np.ndarray:
-    """Return local maxima along the first axis, and 0 elsewhere."""
-    before, after = _neighbours(share, np.inf if is_open else 0.0)
-    return np.where((share > 0) & (share >= before) & (share >= after), share, 0.0)
-
-
-def _nearly(share: np.ndarray) -> np.ndarray:
-    """Return 1 for the largest gap, and less for others: 0 from seven tenths of it."""
-    return np.clip(1 - (1 - share) / 0.3, 0.0, 1.0)
-
-
-def _sharpness(share: np.ndarray) -> np.ndarray:
-    """Return how far gaps exceed those of both neighbours."""
-    return share - np.maximum(*_neighbours(share, 0.0))
-
-
-def _neighbours(share: np.ndarray, end: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return what comes before and after, 0 before the first."""
-    first, last = np.zeros((1, share.shape[1])), np.full((1, share.shape[1]), end)
-    return np.vstack([first, share[:-1]]), np.vstack([share[1:], last])
+        gap = float(f.gaps[0]), float(f.gaps[1])
+        rest = float(sharpness[i]), float(f.strength), float(f.gain)
+        numbers.append(CountEvidence(k, tuple(named), float(support[i]), gap, *rest))
+    return tuple(numbers)
 
 
 def _kmeans(rows: Sequence[np.ndarray], draws: Sequence[np.ndarray]) -> list[Run]:
@@ -415,7 +367,7 @@ def _kmeans(rows: Sequence[np.ndarray], draws: Sequence[np.ndarray]) -> list[Run
     spaces = np.stack(rows)
     starts = plus_plus(spaces, np.stack(draws)[..., None])
     runs = lloyd(spaces, starts, max_iter=30, tol=1e-3)
-    return [min(each, key=attrgetter("inertia")) for each in runs]
+    return [min(several, key=attrgetter("inertia")) for several in runs]
 
 
 def _draws(n: int, k: int, rng: np.random.Generator, n_runs: int = 2) -> np.ndarray:
@@ -426,53 +378,45 @@ def _draws(n: int, k: int, rng: np.random.Generator, n_runs: int = 2) -> np.ndar
 
 
 def _gaps(
-    spaces: Sequence[np.ndarray], k: int, rng: np.random.Generator, n_references: int
-) -> tuple[tuple[float, float], tuple[float, float]]:
+    spaces: Sequence[np.ndarray], k: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """Compare the inertia of directions with that of noise of the same spread.
 
-    Beside the gaps, in two spaces, the standard deviations of the noise's inertia are
-    returned.
+    Beside the gaps, in two spaces, the variances of the noise's inertia are returned.
     """
     units, draws = [], []
     for rows in spaces:
         mean, deviation = rows.mean(axis=0), rows.std(axis=0)
-        for _ in range(n_references):
+        for _ in range(Counting.REFERENCES):
             noise = mean + deviation * rng.standard_normal(rows.shape)
-            units.append(unit_rows(noise))
+            units.append(HOST.unit_rows(noise))
             draws.append(_draws(len(rows), k, rng))
-        units.append(unit_rows(rows))
+        units.append(HOST.unit_rows(rows))
         draws.append(_draws(len(rows), k, rng))
-    # Rows that coincide have no inertia; this is about the rounding of float32.
-    least = 1e-7 * len(units[0])
+    least = Counting.LEAST_INERTIA * len(units[0])  # rows may coincide
     inertias = [run.inertia + least for run in _kmeans(units, draws)]
     logs = np.log(inertias).reshape(len(spaces), -1)
-    gaps = logs[:, :-1].mean(axis=1) - logs[:, -1]
-    deviations = logs[:, :-1].std(axis=1, ddof=1)
-    first, second = zip(gaps.tolist(), deviations.tolist(), strict=True)
-    return (first[0], second[0]), (first[1], second[1])
+    noise = logs[:, :-1]
+    return noise.mean(axis=1) - logs[:, -1], noise.var(axis=1, ddof=1)
 
 
-def _strength(
-    spaces: Sequence[np.ndarray], k: int, rng: np.random.Generator, n_splits: int
-) -> float:
+def _strength(spaces: Sequence[np.ndarray], k: int, rng: np.random.Generator) -> float:
     """Return how well one half of the rows predicts which of the other go together.
 
-    For each cluster of the other half, the share of its pairs of rows that the centres
-    of the first half keep together; the smallest of these counts, on average over some
-    splits, in the space where that is more.
+    It is the mean over some splits, in the space where that is more.
     """
     tests, trains, draws, others = [], [], [], []
     for rows in spaces:
-        for _ in range(n_splits):
+        for _ in range(Counting.SPLITS):
             order, half = rng.permutation(len(rows)), len(rows) // 2
             trains.append(rows[order[:half]])
             tests.append(rows[order[half:]])
             draws.append(_draws(len(tests[-1]), k, rng, 1))
             others.append(_draws(half, k, rng, 1))
-    found = zip(tests, _kmeans(tests, draws), _kmeans(trains, others), strict=True)
+    runs = zip(tests, _kmeans(tests, draws), _kmeans(trains, others), strict=True)
     strengths = [
         _kept_together(own.labels, nearest_center(other.centers)(test), k)
-        for test, own, other in found
+        for test, own, other in runs
     ]
     return float(np.reshape(strengths, (len(spaces), -1)).mean(axis=1).max())
 
@@ -495,3 +439,77 @@ def _gain(rows: np.ndarray, k: int, rng: np.random.Generator) -> float:
     members = (labels[:, None] == np.arange(k)).astype(np.float64)
     (several,) = fit_clusters([(rows, members)], pull=0.0, max_iter=30)
     return several.log_likelihood - log_likelihood_of_one(rows)
+
+
+# The number that halves of the rows agree on, with no other criterion.
+
+
+def stable_count(
+    vectors: np.ndarray, rank: int, max_clusters: int, rng: np.random.Generator
+) -> tuple[int, dict[int, float]]:
+    """Return the largest number of clusters that halves of the rows agree on.
+
+    ``vectors`` are rows whose directions are clustered; ``rank`` is the smallest number
+    tried, and the answer where halves agree on none. Beside the number the strength of
+    each number tried is returned.
+    """
+    if vectors.shape[1] == 1:  # two if rows lie on both sides, beyond a few by noise
+        energy = np.square(vectors[:, 0], dtype=np.float64)
+        share = energy[vectors[:, 0] < 0].sum() / (energy.sum() or 1.0)
+        return 2 if min(share, 1 - share) > Counting.OTHER_SIDE else 1, {}
+    if len(vectors) > Counting.STABLE_ROWS:
+        drawn = rng.choice(len(vectors), Counting.STABLE_ROWS, replace=False)
+        vectors = vectors[drawn]
+    energy = np.square(vectors, dtype=np.float64).sum(axis=1)
+    embedding = HOST.unit_rows(vectors.astype(np.float64))
+    distinct = len(np.unique(embedding.round(6), axis=0))
+    most = min(max_clusters, len(embedding) // 4, distinct)
+    orders = [rng.permutation(len(energy)) for _ in range(Counting.STABLE_SPLITS)]
+    splits = [(embedding[order], energy[order]) for order in orders]
+    strengths: dict[int, float] = {}
+    best = rank
+    # Centres that span r dimensions are r at least.
+    for k in range(max(rank, 2), most + 1):
+        if k == 2 and rank == 0 and _are_opposite(embedding, rng):
+            strengths[k] = 0.0  # noise that is larger in one column has two sides too
+        else:
+            strengths[k] = _mean_strength(splits, k, rng)
+        if strengths[k] >= Counting.STABLE:
+            best = k
+        # Directions that the rank does not show can be as many clusters.
+        elif k - max(best, vectors.shape[1]) >= Counting.PATIENCE:
+            break
+    return best, strengths
+
+
+def _are_opposite(embedding: np.ndarray, rng: np.random.Generator) -> bool:
+    """Return whether two clusters of the rows are two sides of one direction."""
+    labels = kmeans_labels(embedding, 2, n_init=4, rng=rng)
+    sides = [embedding[labels == side].sum(axis=0) for side in range(2)]
+    first, second = HOST.unit_rows(np.array(sides))
+    return bool(first @ second < -Counting.OPPOSITE)
+
+
+def _mean_strength(
+    splits: list[tuple[np.ndarray, np.ndarray]], k: int, rng: np.random.Generator
+) -> float:
+    """Return the mean over splits, or over the first if the others cannot save it."""
+    strengths: list[float] = []
+    for embedding, energy in splits:
+        half = len(embedding) // 2
+        train, test = embedding[:half], embedding[half:]
+        labels = kmeans_labels(train, k, n_init=4, rng=rng)
+        own = kmeans_labels(test, k, n_init=4, rng=rng)
+        weight = np.bincount(own, energy[half:], k)
+        # Small rows that noise turned to one side are no cluster. This goes by degrees:
+        # a cluster near a limit would count in one split and not in the next.
+        counts = weight.min() / (Counting.SMALL_CLUSTER * weight.mean())
+        member = np.eye(k)[labels]
+        centers = member.T @ train / np.maximum(member.sum(axis=0), 1)[:, None]
+        distance = np.square(centers).sum(axis=1) - 2 * test @ centers.T
+        together = _kept_together(own, distance.argmin(axis=1), k)
+        strengths.append(min(1.0, float(counts)) * together)
+        missing = len(splits) - len(strengths)
+        if sum(strengths) + missing < Counting.STABLE * len(splits):
+            break
+    return float(np.mean(strengths))

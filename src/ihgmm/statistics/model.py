@@ -74,70 +74,6 @@ def default_separation(
     return float(constant * np.sqrt(n_clusters * np.log(d)) * aspect)
 
 
-@dataclass(frozen=True)
-class CorollaryConditions:
-    """Left side over right side of each condition of Corollary 1.
-
-    Examples
-    --------
-    >>> from ihgmm.statistics.model import corollary_conditions
-    >>> conditions = corollary_conditions(500, 200, 4, separation=20.0)
-    >>> round(conditions.separation, 1)
-    4.0
-    """
-
-    product: float  #: The condition on ``n * p``.
-    features: float  #: The condition on p.
-    samples: float  #: The condition on n.
-    separation: float  #: The condition on Delta.
-
-    @property
-    def smallest(self) -> float:
-        """The smallest ratio, that of the condition which is hardest to meet."""
-        return min(self.product, self.features, self.samples, self.separation)
-
-
-def corollary_conditions(
-    n_samples: int, n_features: int, n_clusters: int, separation: float
-) -> CorollaryConditions:
-    """Return how far the conditions of Corollary 1 are met (cond:cor, cond:delta).
-
-    Parameters
-    ----------
-    n_samples, n_features, n_clusters : int
-        Size of the sample; at least 2 samples or 2 features.
-    separation : float
-        Smallest distance between two centres, in units of the noise.
-
-    Examples
-    --------
-    >>> ratios = corollary_conditions(2500, 200, 4, 16.78)
-    >>> round(ratios.separation, 2), round(ratios.features, 2)
-    (3.0, 0.82)
-    """
-    n = check_count("n_samples", n_samples)
-    p = check_count("n_features", n_features)
-    k = check_count("n_clusters", n_clusters)
-    delta = check_number("separation", separation, least=0)
-    log = log_size(n, p)
-    return CorollaryConditions(
-        product=n * p / (k**2 * log**4),
-        features=p / (k * log**2),
-        samples=n / k,
-        separation=delta / default_separation(n, p, k, 1.0),
-    )
-
-
-def log_size(n: int, p: int) -> float:
-    """Return ``log(max(n, p))``, which conditions divide by; raise where it is 0."""
-    if max(n, p) < 2:
-        raise ValueError(
-            "n_samples=1 and n_features=1 leave log(max(n, p)) = 0 in the conditions; "
-            "give at least 2 of one."
-        )
-    return float(np.log(max(n, p)))
-
-
 def make_ihgmm(
     n_samples: int = 500,
     n_features: int = 200,
@@ -231,7 +167,12 @@ def make_ihgmm(
         if separation is None:
             separation = default_separation(n, p, k, separation_constant)
         separation = check_number("separation", separation, above=0)
-        theta = separation / np.sqrt(2) * _orthonormal_rows(k, p, rng)
+        if p < k:
+            raise ValueError(
+                f"n_features={p} is less than n_clusters={k}: no orthogonal centres "
+                "exist. Raise n_features or give centers."
+            )
+        theta = separation / np.sqrt(2) * np.linalg.qr(rng.standard_normal((p, k)))[0].T
     else:
         (theta,) = check_model(centers=np.atleast_2d(centers))
         k, p = theta.shape
@@ -316,16 +257,6 @@ def _check_row_numbers(names: np.ndarray, n_clusters: int) -> None:
             f"No label is {empty}; leave out centers without rows and number the "
             "others afresh."
         )
-
-
-def _orthonormal_rows(k: int, p: int, rng: np.random.Generator) -> np.ndarray:
-    if p < k:
-        raise ValueError(
-            f"n_features={p} is less than n_clusters={k}: no orthogonal centres exist. "
-            "Raise n_features or give centers."
-        )
-    Q, _ = np.linalg.qr(rng.standard_normal((p, k)))
-    return Q.T
 
 
 def _labels(n: int, k: int, balance: float, rng: np.random.Generator) -> np.ndarray:

@@ -11,12 +11,13 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 from scipy.stats import poisson
 
+from ihgmm._values import Domain
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, only, to_host
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.gram import row_factors
@@ -43,15 +44,21 @@ class OutlierRule:
     """
 
     embedding: Embedding  # of rows that are no outliers
-    centers: np.ndarray  # (n_clusters, n_components), of unit norm in that embedding
-    lengths: np.ndarray  # (n_clusters,): of the median row along each centre
-    noises: np.ndarray  # (n_clusters,): its log noise level
-    length_quantiles: np.ndarray  # (40,), of all rows together
-    noise_quantiles: np.ndarray  # (40,), less the noise expected at a row's length
-    knots: np.ndarray  # (2, n_knots): lengths, and the noise expected there
-    tail: float  # the mean excess of the noise over its upper quartile
-    noise_share: float  # noise of the median row in units of its length
-    threshold: float = np.inf  # rows whose score is larger are outliers
+    # Of c clusters in m components, of unit norm in that embedding.
+    centers: Annotated[np.ndarray, Domain("cm")]
+    # Of the median row along each centre, and its log noise level.
+    lengths: Annotated[np.ndarray, Domain("c", above=0)]
+    noises: Annotated[np.ndarray, Domain("c")]
+    # Of all rows together: of lengths, and of noise less that expected at a length.
+    length_quantiles: Annotated[np.ndarray, Domain("q")]
+    noise_quantiles: Annotated[np.ndarray, Domain("q")]
+    knots: Annotated[np.ndarray, Domain("2j")]  # lengths, and the noise expected there
+    # The mean excess of the noise over its upper quartile.
+    tail: Annotated[float, Domain(above=0)]
+    # Noise of the median row in units of its length.
+    noise_share: Annotated[float, Domain(least=0)]
+    # Rows whose score is larger are outliers.
+    threshold: Annotated[float, Domain(most=np.inf)] = np.inf
     signed: bool = False  # opposite directions are one
 
     def scores(self, X: Matrix) -> Tall:

@@ -12,9 +12,8 @@ import numpy as np
 from scipy.special import gammaincc, ndtr
 
 from ihgmm._checks import check_matrix, data_and_labels, labelled_rows
-from ihgmm._html import scale_test_html
+from ihgmm._display import Result
 from ihgmm._parameters import generator
-from ihgmm._text import SCALE_ASSUMPTIONS, scale_recommendation, scale_table
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, only, to_host
 from ihgmm.matrix.ops import Groups
 from ihgmm.policy import Scales, Small
@@ -56,14 +55,9 @@ class Assumption(StrEnum):
     SOME_ALIKE = auto()
     INDEPENDENT = auto()
 
-    @property
-    def sentence(self) -> str:
-        """The assumption in words."""
-        return SCALE_ASSUMPTIONS[self.name]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ScaleTest:
+class ScaleTest(Result):
     """What the data say about the scales of the rows of a cluster; print it.
 
     Attributes
@@ -163,22 +157,11 @@ class ScaleTest:
                 return Advice.CLASSICAL
         return Advice.IHGMM
 
-    @property
-    def recommendation(self) -> str:
-        """Which mixture to use, in words, with the figures that speak for it."""
-        return scale_recommendation(self)
-
-    def _repr_html_(self) -> str:
-        return scale_test_html(self)
-
     def __repr__(self) -> str:
         return (
             f"ScaleTest(p_value={self.p_value:.3g}, statistic={self.statistic:.3g}, "
             f"spread={self.spread:.3g}, n_clusters={len(self.clusters)})"
         )
-
-    def __str__(self) -> str:
-        return scale_table(self)
 
 
 def scale_heterogeneity_test(
@@ -226,8 +209,13 @@ def scale_heterogeneity_test(
     --------
     >>> from ihgmm import make_ihgmm, scale_heterogeneity_test
     >>> X, labels = make_ihgmm(200, 100, 2, scale_ratio=1.5, random_state=0)
-    >>> scale_heterogeneity_test(X, labels).recommendation
-    'Ih-GMM: rows of a cluster differ in scale by about 12% (p < 0.0001).'
+    >>> print(scale_heterogeneity_test(X, labels))
+    cluster     rows  spread  p-value
+    0            100   11.0%  1.4e-07
+    1            100   13.7%   <1e-16
+    all          200   12.4%   <1e-16
+    Ih-GMM: rows of a cluster differ in scale by about 12% (p < 0.0001).
+    Assumed: noise is correlated alike in all clusters.
     >>> X, labels = make_ihgmm(200, 100, 2, scale_ratio=1.0, random_state=0)
     >>> scale_heterogeneity_test(X, labels).p_value > 0.05
     True

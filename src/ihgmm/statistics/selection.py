@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -11,12 +11,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import check_matrix, counted_rows, hint_at_counts
-from ihgmm._html import count_html
+from ihgmm._display import Result, made
 from ihgmm._parameters import check_choice, check_count, generator
-from ihgmm._text import automatic_count_warnings, count_summary
 from ihgmm._warnings import warn
-from ihgmm.matrix import Matrix, namespace, on_few_rows, only, to_host
-from ihgmm.matrix.tall import number
+from ihgmm.matrix import Matrix, on_few_rows, only, to_host
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.flips import default_flips, is_kept, null_eigenvalues, residual_of
@@ -24,16 +22,17 @@ from ihgmm.numerics.gram import GramKind, GramOperator
 from ihgmm.numerics.krylov import EigenPairs
 from ihgmm.numerics.missing import MISSING, Missing, learn_filler
 from ihgmm.numerics.whitening import NOISES, Noise, learn_whitener
+from ihgmm.policy import Counting, Default
 from ihgmm.statistics.evidence import (
+    Answer,
     Confidence,
     CountEvidence,
     Evidence,
     Side,
-    Verdict,
     gather_evidence,
     judge,
+    stable_count,
 )
-from ihgmm.statistics.stability import stable_count
 
 CountGram = Literal["auto", "hollow", "cosine"]
 Method = Literal["auto", "parallel", "stability"]
@@ -42,7 +41,7 @@ METHODS: tuple[Method, ...] = ("auto", "parallel", "stability")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ClusterCount:
+class ClusterCount(Result):
     """How many clusters were found, and on what evidence.
 
     Attributes
@@ -115,7 +114,7 @@ class ClusterCount:
     largest_index: int
     largest_mean: float
     strengths: dict[int, float] = field(default_factory=dict)
-    required_strength: float = 0.9
+    required_strength: float = Counting.STABLE
     plausible: tuple[CountEvidence, ...] = ()
     confidence: Confidence = Confidence.LOW
     evidence: tuple[CountEvidence, ...] = ()
@@ -158,9 +157,6 @@ class ClusterCount:
         # It then has length 1 / (1 - share of its mean) or more, each other one has 1.
         return (1 - self.largest_mean) * max(self.n_features - 1, 2) < 1
 
-    def _repr_html_(self) -> str:
-        return count_html(self)
-
     def __repr__(self) -> str:
         return (
             f"ClusterCount(n_clusters={self.n_clusters}, rank={self.rank}, "
@@ -169,48 +165,13 @@ class ClusterCount:
             f"confidence={self.confidence.value!r})"
         )
 
-    def __str__(self) -> str:
-        return self.summary
-
-    @property
-    def summary(self) -> str:
-        """The finding in words."""
-        return count_summary(self)
-
     def plot(self, ax: Any = None) -> Any:
         """Draw the eigenvalues and the band of the null; return the matplotlib axes.
 
         A new figure, made where no axes are given, shows beside them what speaks for
-        each number, and for "stability" the prediction strengths; in axes of your own
-        :meth:`plot_evidence` and :meth:`plot_strengths` draw them.
+        each number: :func:`ihgmm.plotting.plot_evidence`.
         """
-        from ihgmm.plotting.eigenvalues import plot_count
-
-        return plot_count(self, ax)
-
-    def plot_evidence(self, ax: Any = None) -> Any:
-        """Draw the evidence for each number tried; return the axes."""
-        from ihgmm.plotting.eigenvalues import plot_evidence
-
-        if not self.evidence:
-            raise ValueError(
-                f"This count (method={self.method!r}, rank={self.rank}) used one "
-                "criterion, or too few rows; plot() draws its eigenvalues. "
-                "select_n_clusters(X, method='auto') compares several criteria."
-            )
-        return plot_evidence(self, ax)
-
-    def plot_strengths(self, ax: Any = None) -> Any:
-        """Draw the prediction strength of each number tried; return the axes."""
-        from ihgmm.plotting.eigenvalues import plot_strengths
-
-        if not self.strengths:
-            raise ValueError(
-                f"This count (method={self.method!r}, rank={self.rank}) has no "
-                "prediction strengths; plot() draws its eigenvalues. They come from "
-                "select_n_clusters(X, method='stability') if rows can be halved."
-            )
-        return plot_strengths(self, ax)
+        return made("plot", self, ax=ax)
 
 
 def select_n_clusters(
@@ -219,7 +180,6 @@ def select_n_clusters(
     max_clusters: int = 50,
     gram: CountGram = "auto",
     method: Method = "auto",
-    n_flips: int | None = None,
     whiten: Noise | Literal["auto"] | None = None,
     missing: Missing = "error",
     sample_weight: Any = None,
@@ -248,9 +208,6 @@ def select_n_clusters(
         are linearly independent. ``"stability"`` asks how many clusters those
         directions hold: the largest number, from the rank upwards, that halves of the
         data agree on.
-    n_flips : int, optional
-        Sign-flipped copies to compare with. Default: 8, fewer on large data, where
-        they cost more and vary less.
     whiten : {"auto", "counts", "learned"} or None
         How noise is made alike in rows and columns first, as in :class:`ihgmm.IhSC`;
         ``"counts"`` for counts.
@@ -311,8 +268,6 @@ def select_n_clusters(
     check_choice("gram", gram, COUNT_GRAMS)
     check_choice("method", method, METHODS)
     check_choice("missing", missing, MISSING)
-    if n_flips is not None:
-        check_count("n_flips", n_flips)
     check_choice("whiten", whiten, ("auto", *NOISES, None))
     rng = generator(random_state)
     checked = check_matrix(X, missing=missing)
@@ -323,15 +278,8 @@ def select_n_clusters(
         hint_at_counts(data)
     else:
         data = learn_whitener(data, whiten, rng)(data)
-    return count_clusters(
-        data,
-        gram,
-        rng,
-        names=checked.names,
-        max_clusters=most,
-        method=method,
-        n_flips=n_flips,
-    )
+    options = {"names": checked.names, "max_clusters": most, "method": method}
+    return count_clusters(data, gram, rng, **options)
 
 
 def resolve(
@@ -355,7 +303,7 @@ def resolve(
     count = count_clusters(X, kind, rng, names=names, method=method)
     # Shortened rows and a filled-in diagonal, as by default, hide nothing.
     hidden = count.gram == "cosine" and gram in ("hollow", "full") and not refined
-    for text in automatic_count_warnings(count, hidden_from=gram if hidden else None):
+    for text in made("doubts", count, gram if hidden else None):
         warn(text, ConvergenceWarning)
     return count
 
@@ -368,157 +316,30 @@ def count_clusters(
     names: Sequence[str] | None = None,
     max_clusters: int = 50,
     method: Method = "auto",
-    n_flips: int | None = None,
-    max_entries: int = 2**22,
+    max_entries: int = Counting.ENTRIES,
 ) -> ClusterCount:
     """Find the number of clusters in data that has been checked.
 
     Where rows are many more than features, so many are drawn that about ``max_entries``
     are left. See :func:`select_n_clusters`.
     """
-    X = _draw_by_weights(X, rng)
-    count = partial(
-        _count, gram=gram, max_clusters=max_clusters, method=method, n_flips=n_flips
-    )
+    if X.weights is not None:
+        # As many rows as their weights are worth; a row is drawn once at most.
+        shares = to_host(X.weights) / to_host(X.weights).sum()
+        size = max(1, int(1 / np.square(shares).sum()))
+        drawn = np.sort(rng.choice(len(shares), size, replace=False, p=shares))
+        X = only(X, drawn).weighted(None)
+    work = partial(_count, rng, gram, max_clusters, method)
     rows = _rows_to_count(X, max_entries, rng)
     if rows is None:
-        found = count(X, rng)
+        count, _ = work(X)
     else:
-        found, used = on_few_rows(X, rows, partial(_counted, count, rng))
+        count, used = on_few_rows(X, rows, work)
         # Another process may have it.
         rng.bit_generator.state = used.bit_generator.state
     if names is None:
-        return found
-    return replace(found, largest_name=str(names[found.largest_index]))
-
-
-def _counted(
-    count: Callable[..., ClusterCount], rng: np.random.Generator, X: Matrix
-) -> tuple[ClusterCount, np.random.Generator]:
-    return count(X, rng), rng
-
-
-def _count(
-    X: Matrix,
-    rng: np.random.Generator,
-    *,
-    gram: CountGram,
-    max_clusters: int,
-    method: Method,
-    n_flips: int | None,
-) -> ClusterCount:
-    """Count the clusters of all rows."""
-    n, p = X.shape
-    most = min(max_clusters, n - 1, p)
-    # What signs leave of one pattern in so few features may hide another.
-    few = p <= 20
-    kind: GramKind = "cosine" if gram == "cosine" else "hollow"
-    with sized_threads(X.n_entries):
-        facts = {
-            "method": "combined" if method == "auto" else method,
-            "n_rows": n,
-            "n_features": p,
-            "has_few_features": few,
-            "max_clusters": max_clusters,
-            **_largest_column(X),
-        }
-        if most < 1 or not number(namespace(X.sqnorms).any(X.sqnorms > 0)):
-            none = np.zeros(0)
-            return ClusterCount(0, 0, np.zeros(1), 0.0, none, gram=kind, **facts)
-        G = GramOperator.of(X, kind)
-        least = p + 1 if few else 11  # stability looks at all of few features
-        spectrum = count_above_noise(G, most, n_flips, rng, least=least)
-        # A second look at large data would cost too much.
-        if gram == "auto" and spectrum.rank < most and is_kept(X):
-            # Noisy rows can hide a cluster; as unit rows they are not louder.
-            G, known = GramOperator.of(X, "cosine"), spectrum.rank
-            cosine = count_above_noise(G, most, n_flips, rng, least=least, known=known)
-            if cosine.rank > known:
-                kind, spectrum = "cosine", cosine
-        pairs, rank, null, edge = spectrum
-        if p == 1:
-            rank = 1  # flips change nothing, and there is one direction to share
-        strengths: dict[int, float] = {}
-        if method == "auto":
-            evidence = _evidence(X, kind, rank, max_clusters, rng)
-            verdict = judge(evidence, rank, few_features=few)
-            strengths = {e.n_clusters: e.strength for e in verdict.evidence}
-        elif method == "stability" and (rank > 0 or few):
-            vectors = to_host(pairs.vectors[:, : p if few else rank])
-            if few:  # flips show little here: all directions, by what they weigh
-                vectors = vectors * np.sqrt(np.maximum(pairs.values[:p], 0))
-            vectors = vectors[to_host(X.sqnorms) > 0]
-            required = ClusterCount.required_strength
-            stable, strengths = stable_count(
-                vectors, rank, max_clusters, rng, required=required
-            )
-            verdict = Verdict.from_one_side(stable, Side.HALVES)
-        else:
-            verdict = Verdict.from_one_side(rank, Side.DIRECTIONS)
-    values, squares = pairs.values, X.restore_squares(pairs.values)
-    own_edge = float(X.restore_squares(np.asarray(edge)))
-    # Unless these are no squares of X, or squares that no float can hold.
-    if kind != "cosine" and own_edge != 0 and np.isfinite(squares).all():
-        values, edge, null = squares, own_edge, X.restore_squares(null)
-    count = ClusterCount(
-        verdict.n_clusters,
-        rank,
-        values,
-        edge,
-        null,
-        gram=kind,
-        strengths=strengths,
-        plausible=verdict.plausible,
-        confidence=verdict.confidence,
-        evidence=verdict.evidence,
-        **facts,
-    )
-    if method == "auto" and rank == 0 and count.is_dominated:
-        # Rows differ in one column and in nothing else that can be seen.
-        return replace(count, n_clusters=0, confidence=Confidence.NONE)
-    return count
-
-
-def _evidence(
-    X: Matrix,
-    kind: GramKind,
-    rank: int,
-    max_clusters: int,
-    rng: np.random.Generator,
-    *,
-    n_draws: int = 3,
-) -> Evidence | None:
-    """Look at few rows from all sides, at so many draws of them as there are rows for.
-
-    One draw of 20,000 rows says 5 clusters and the next one 6, where both are
-    plausible; the mean of three seldom does, and it shows that they disagree.
-    """
-    live = np.flatnonzero(to_host(X.sqnorms) > 0)
-    # So many show clusters of all but the largest numbers; more would cost more and
-    # show more of the shape of clusters.
-    size = int(np.clip(12 * rank, 400, 600))
-    n_draws = min(n_draws, max(1, len(live) // size))
-    if len(live) > size:
-        live = np.sort(rng.choice(live, n_draws * size, replace=False))
-    few = X if len(live) == X.shape[0] else X.by_rows().take(live)
-    parts = [few]
-    if n_draws > 1:
-        order = rng.permutation(len(live)).reshape(n_draws, size)
-        parts = [few.take(np.sort(each)) for each in order]
-    # Rows as the default of IhSC takes them, unless cosines show more.
-    clip = None if kind == "cosine" else 1.5
-    grams = [GramOperator.of(part, kind, clip=clip) for part in parts]
-    return gather_evidence(grams, rank, max_clusters, rng)
-
-
-def _draw_by_weights(X: Matrix, rng: np.random.Generator) -> Matrix:
-    """Draw as many rows as their weights are worth; a row is drawn once at most."""
-    if X.weights is None:
-        return X
-    shares = to_host(X.weights) / to_host(X.weights).sum()
-    size = max(1, int(1 / np.square(shares).sum()))
-    keep = np.sort(rng.choice(len(shares), size, replace=False, p=shares))
-    return only(X, keep).weighted(None)
+        return count
+    return replace(count, largest_name=str(names[count.largest_index]))
 
 
 def _rows_to_count(
@@ -532,6 +353,105 @@ def _rows_to_count(
     # So little is gone through many times: not on many workers.
     small = X.distributed and X.n_entries <= 1.5 * max_entries
     return np.arange(n) if small else None
+
+
+def _count(
+    rng: np.random.Generator,
+    gram: CountGram,
+    max_clusters: int,
+    method: Method,
+    X: Matrix,
+) -> tuple[ClusterCount, np.random.Generator]:
+    """Count the clusters of all rows; return the generator too."""
+    n, p = X.shape
+    most = min(max_clusters, n - 1, p)
+    few = p <= Counting.FEW_FEATURES
+    kind: GramKind = "cosine" if gram == "cosine" else "hollow"
+    with sized_threads(X.n_entries):
+        facts = {
+            "method": "combined" if method == "auto" else method,
+            "n_rows": n,
+            "n_features": p,
+            "has_few_features": few,
+            "max_clusters": max_clusters,
+            **_largest_column(X),
+        }
+        if most < 1 or not X.ops.number(X.ops.xp.any(X.sqnorms > 0)):
+            nothing = (0, 0, np.zeros(1), 0.0, np.zeros(0))
+            return ClusterCount(*nothing, gram=kind, **facts), rng
+        G = GramOperator.of(X, kind)
+        least = p + 1 if few else 11  # stability looks at all of few features
+        spectrum = count_above_noise(G, most, rng, least=least)
+        # A second look at large data would cost too much.
+        if gram == "auto" and spectrum.rank < most and is_kept(X):
+            # Noisy rows can hide a cluster; as unit rows they are not louder.
+            G, known = GramOperator.of(X, "cosine"), spectrum.rank
+            cosine = count_above_noise(G, most, rng, least=least, known=known)
+            if cosine.rank > known:
+                kind, spectrum = "cosine", cosine
+        pairs, rank, null, edge = spectrum
+        if p == 1:
+            rank = 1  # flips change nothing, and there is one direction to share
+        strengths: dict[int, float] = {}
+        if method == "auto":
+            evidence = _evidence(X, kind, rank, max_clusters, rng)
+            answer = judge(evidence, rank, few_features=few)
+            strengths = {e.n_clusters: e.strength for e in answer.evidence}
+        elif method == "stability" and (rank > 0 or few):
+            vectors = to_host(pairs.vectors[:, : p if few else rank])
+            if few:  # flips show little here: all directions, by what they weigh
+                vectors = vectors * np.sqrt(np.maximum(pairs.values[:p], 0))
+            vectors = vectors[to_host(X.sqnorms) > 0]
+            stable, strengths = stable_count(vectors, rank, max_clusters, rng)
+            answer = Answer.from_one_side(stable, Side.HALVES)
+        else:
+            answer = Answer.from_one_side(rank, Side.DIRECTIONS)
+    values, squares = pairs.values, X.restore_squares(pairs.values)
+    own_edge = float(X.restore_squares(np.asarray(edge)))
+    # Unless these are no squares of X, or squares that no float can hold.
+    if kind != "cosine" and own_edge != 0 and np.isfinite(squares).all():
+        values, edge, null = squares, own_edge, X.restore_squares(null)
+    count = ClusterCount(
+        answer.n_clusters,
+        rank,
+        values,
+        edge,
+        null,
+        gram=kind,
+        strengths=strengths,
+        plausible=answer.plausible,
+        confidence=answer.confidence,
+        evidence=answer.evidence,
+        **facts,
+    )
+    if method == "auto" and rank == 0 and count.is_dominated:
+        # Rows differ in one column and in nothing else that can be seen.
+        count = replace(count, n_clusters=0, confidence=Confidence.NONE)
+    return count, rng
+
+
+def _evidence(
+    X: Matrix, kind: GramKind, rank: int, max_clusters: int, rng: np.random.Generator
+) -> Evidence | None:
+    """Look at few rows from all sides, at so many draws of them as there are rows for.
+
+    One draw of 20,000 rows says 5 clusters and the next one 6, where both are
+    plausible; the mean of three seldom does, and it shows that they disagree.
+    """
+    live = np.flatnonzero(to_host(X.sqnorms) > 0)
+    size = int(np.clip(Counting.ROWS_A_DIRECTION * rank, *Counting.DRAW_ROWS))
+    n_draws = min(Counting.DRAWS, max(1, len(live) // size))
+    if len(live) > size:
+        live = np.sort(rng.choice(live, n_draws * size, replace=False))
+    drawn = X if len(live) == X.shape[0] else X.by_rows().take(live)
+    parts = [drawn]
+    if n_draws > 1:
+        order = rng.permutation(len(live)).reshape(n_draws, size)
+        parts = [drawn.take(np.sort(rows)) for rows in order]
+    # Rows as the default of IhSC takes them, unless cosines show more.
+    clip = None if kind == "cosine" else Default.CLIP
+    grams = [GramOperator.of(part, kind, clip=clip) for part in parts]
+    return gather_evidence(grams, rank, max_clusters, rng)
 
 
 def _largest_column(X: Matrix) -> dict[str, Any]:
@@ -559,7 +479,6 @@ class Spectrum(NamedTuple):
 def count_above_noise(
     G: GramOperator,
     most: int,
-    n_flips: int | None,
     rng: np.random.Generator,
     *,
     least: int = 11,
@@ -571,10 +490,7 @@ def count_above_noise(
     directions already, ``known`` says how many: the count starts from there, and ends
     at the first flip that reaches the next.
     """
-    n_flips = n_flips or default_flips(G.A)
-    # Standard deviations from the mean of the null to the edge. A second look asks for
-    # more, so that looking twice hardly finds more in noise.
-    margin = 2.5 if known is None else 3.0
+    margin = Counting.MARGIN if known is None else Counting.SECOND_MARGIN
     rank = start = known or 0
     pairs = _eigenpairs(G, min(max(least, start + 6), most + 1, G.shape[0]), rng)
     while True:
@@ -582,10 +498,11 @@ def count_above_noise(
         residual = residual_of(G.A, pairs.vectors[:, :rank])
         # A first rough look is enough when components stand out clearly.
         for rough in (True, False) if rank == start else (False,):
-            flips = 1 if rough else n_flips
+            flips = 1 if rough else default_flips(G.A)
             null = np.array(null_eigenvalues(residual, flips, rng, rough=rough))
-            edge = _edge(G, null, margin * (4 if rough else 1))
-            edge = max(edge, 20 * float(np.finfo(G.dtype).eps) * pairs.values[0])
+            edge = _edge(G, null, margin * (Counting.ROUGH if rough else 1))
+            rounding = Counting.ROUNDING * float(np.finfo(G.dtype).eps)
+            edge = max(edge, rounding * pairs.values[0])
             # If all eigenpairs are above the edge, look at more.
             while pairs.values[-1] > edge and len(pairs.values) <= most:
                 pairs = _eigenpairs(G, min(2 * len(pairs.values) + 5, most + 1), rng)
@@ -610,9 +527,9 @@ def _edge(G: GramOperator, null: np.ndarray, margin: float) -> float:
     """Put the edge some standard deviations above the mean of the null eigenvalues.
 
     Few flips say little about the deviation; what the Tracy-Widom law says of the top
-    eigenvalue of white noise counts for four. Rows of unequal norm count for fewer.
+    eigenvalue of white noise counts for a few. Rows of unequal norm count for fewer.
     """
-    prior, tracy_widom_deviation = 4, 1.268
+    prior, tracy_widom_deviation = Counting.PRIOR_FLIPS, 1.268
     p = G.A.shape[1]
     sqnorms = to_host(G.A.sqnorms)
     n = sqnorms.sum() ** 2 / np.square(sqnorms).sum()

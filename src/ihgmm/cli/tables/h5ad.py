@@ -48,7 +48,7 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
         cure = f"If there are counts, take them: --layer {counts} --whiten counts."
         obs_notes.append(Note(text, cure, loud=True))
     # Beside each entry of a sparse matrix stands its place.
-    size = X.n_entries * X.dtype.itemsize * (2 if X.has_gaps else 1)
+    size = X.n_entries * X.dtype.itemsize * (2 if X.sparse else 1)
     stays = size > memory
     member = {"X": "X", "raw": "raw.X"}.get(layer, f"layers[{layer!r}]")
     read = ("import anndata", "", f"X = anndata.read_h5ad({str(path)!r}).{member}")
@@ -62,7 +62,7 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
             *notes,
             *obs_notes,
         ],
-        is_sparse=X.has_gaps,
+        is_sparse=X.sparse,
         python=() if stays else read,
     )
     names = table.column_names

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._text import counted, listed, percent
+from ihgmm.words.phrases import counted, listed, percent
 from ihgmm.cli.tables.columns import left_out_note
 from ihgmm.cli.tables.table import Note, Request, Table, quote
 

@@ -63,9 +63,7 @@ class Table:
     @property
     def named_data(self) -> Matrix:
         """X with the names of its columns, so that messages of a fit use them."""
-        matrix = as_matrix(self.X)
-        matrix.names = self.column_names
-        return matrix
+        return as_matrix(self.X).named(self.column_names)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -1,0 +1,140 @@
+"""What is known about rows in clusters, and what is said about each cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ihgmm.cli.screen import Screen, print_message
+from ihgmm.cli.tables.table import Table
+from ihgmm.matrix import Matrix, to_host
+from ihgmm.matrix.tall import row_lengths
+from ihgmm.metrics import misclassification_loss
+from ihgmm.statistics.contrasts import typical_ranks
+from ihgmm.statistics.diagnosis import Diagnosis
+from ihgmm.statistics.observed import filled_cells
+from ihgmm.words.diagnoses import CLUSTER_WORDS
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Figures of each row, which are columns of the labels file; NaN if not known."""
+
+    scale: np.ndarray
+    size: np.ndarray
+    certainty: np.ndarray
+    typical: np.ndarray  # 1 for the most typical row of a cluster, 2 and 3
+    outlier_score: np.ndarray | None  # None if nobody looked for outliers
+    filled: np.ndarray  # how many cells were missing, and filled in
+
+
+def figures_of(
+    data: Matrix,
+    labels: np.ndarray,
+    scales: np.ndarray,
+    centers: np.ndarray,
+    diagnosis: Diagnosis | None,
+    outlier_scores: Any,
+) -> Figures:
+    """Return the figures of rows, whose missing cells are filled in.
+
+    Without a diagnosis, or where it had too few rows to ask, no certainty is known.
+    """
+    lengths = np.minimum(row_lengths(centers), np.finfo(float).max)
+    sizes = scales * lengths[labels]
+    certainty = np.full(len(labels), np.nan)
+    if diagnosis is not None:
+        asked = diagnosis.n_clusters == 1 or not np.isnan(diagnosis.refit_error)
+        certainty = to_host(diagnosis.certainty).astype(float) if asked else certainty
+    filled = filled_cells(data)
+    typical = typical_ranks(data, labels, centers, sizes, complete=filled == 0)
+    scores = None if outlier_scores is None else to_host(outlier_scores).astype(float)
+    return Figures(scales, sizes, certainty, typical, scores, filled)
+
+
+def cluster_lines(
+    labels: np.ndarray, names: list[str], figures: Figures, ids: np.ndarray
+) -> list[dict[str, Any]]:
+    """Return a line about each cluster, and one about outliers if there are any.
+
+    There is a name for each cluster, which may be empty, and an id for each row.
+    """
+    lines = []
+    for number in [*range(len(names)), *[-1] * int((labels < 0).any())]:
+        mine = labels == number
+        count = int(mine.sum())
+        scales, sizes, certainty = (
+            values[mine] if count else np.array([np.nan])
+            for values in (figures.scale, figures.size, figures.certainty)
+        )
+        low, high = np.quantile(scales, [0.05, 0.95])
+        ranked = np.flatnonzero(mine & (figures.typical >= 1))
+        ranked = ranked[np.argsort(figures.typical[ranked])]
+        line = {
+            "cluster": number,
+            "name": names[number] if number >= 0 else "",
+            "rows": count,
+            "share": count / len(labels),
+            "size_median": np.median(sizes),
+            "scale_median": np.median(scales),
+            "scale_5%": low,
+            "scale_95%": high,
+            "certainty": certainty.mean(),
+            "typical": [ids[row] for row in ranked],
+        }
+        lines.append(line)
+    return lines
+
+
+def called(line: dict[str, Any]) -> str:
+    """Return the number of a cluster, and its name where it has one."""
+    return f"{line['cluster']} {line['name']}".strip()
+
+
+def print_clusters(screen: Screen, clusters: list[dict[str, Any]]) -> None:
+    """Print a table of the clusters, and what its words mean."""
+    rows = []
+    for line in clusters:
+        low, high = line["scale_5%"], line["scale_95%"]
+        scales = None if np.isnan(low) else f"{low:.2f} to {high:.2f}"
+        typical = str(line["typical"][0]) if line["typical"] else None
+        kinds = line["size_median"], scales, line["certainty"], typical
+        rows.append((called(line), line["rows"], line["share"], *kinds))
+    formats = {"cluster": "", "rows": ",", "share": ".1%", "size": ".4g"}
+    formats |= {"scales": "", "certainty": ".0%", "typical": ""}
+    screen.table(formats, rows)
+    screen.explain(CLUSTER_WORDS)
+
+
+def compare_labels(table: Table, labels: np.ndarray) -> dict[str, Any] | None:
+    """Return how labels differ from those known; None where none are."""
+    if table.labels is None:
+        return None
+    known = table.labels.astype(str)
+    wrong = misclassification_loss(known, labels)
+    return {"classes": len(set(known)), "misplaced": wrong, "rate": wrong / len(known)}
+
+
+def print_labels(
+    screen: Screen,
+    n: int,
+    comparison: dict[str, Any] | None,
+    path: Path | None,
+    remarks: Iterable[str],
+) -> None:
+    """Print how labels compare with those known, and where they are."""
+    if comparison is not None:
+        classes = comparison["classes"]
+        screen.say(
+            f"against the known labels ({classes} class{'es' * (classes != 1)}): "
+            f"{comparison['misplaced']:,} of {n:,} rows differ "
+            f"({comparison['rate']:.1%})"
+        )
+    written = f"labels written to {path}"
+    screen.say(written if path else "labels were not saved; add -o labels.csv")
+    for text in remarks if not screen.silent else ():
+        print_message("note", text, "yellow")

@@ -1,0 +1,60 @@
+"""Two clusterings side by side in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ihgmm.words.phrases import chance
+
+
+def agreement_words(rand: float, n_moved: int) -> str:
+    """Return how far two clusterings agree, by their adjusted Rand index.
+
+    The steps are those of Steinley (2004), Psychological Methods 9: 0.9, 0.8 and 0.65
+    stand for excellent, good and moderate recovery.
+    """
+    if n_moved == 0:
+        return "They are the same clusters"
+    steps = {
+        0.9: "They are nearly the same clusters",
+        0.8: "They agree on most rows",
+        0.65: "They agree in part",
+        0.1: "They are different clusterings",
+    }
+    return next(
+        (words for least, words in steps.items() if rand >= least),
+        "They have nothing to do with each other",
+    )
+
+
+def preference_text(
+    preference: str, names: Sequence[str], errors: Sequence[float], surer: int
+) -> str:
+    """Return which of two clusterings the data speak for, with the reason.
+
+    ``names`` and ``errors``, the shares of labels expected to be wrong, are those of
+    both; ``surer`` is the place of the one with fewer.
+    """
+    if preference == "not_known":
+        return (
+            "Nothing here says which of them is better: the certainty of rows is not "
+            "known for both."
+        )
+    better, other = names[surer], names[1 - surer]
+    few, more = (chance(errors[i]) for i in (surer, 1 - surer))
+    if preference == "surer":
+        return (
+            f"The data speak for {better}: {few} of its labels are expected to be "
+            f"wrong, and {more} of those of {other}."
+        )
+    figures = (
+        f"{few} of the labels of {better} are expected to be wrong, and {more} of "
+        f"those of {other}"
+    )
+    if preference == "none":
+        return f"The data prefer neither: {figures}. That is no clear difference."
+    return (
+        f"The data do not say which is better: {figures}. But {better} has fewer "
+        "clusters, in which it is easier to place rows. To choose between numbers of "
+        "clusters, ask ihgmm choose-k, or select_n_clusters in Python."
+    )

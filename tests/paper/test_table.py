@@ -1,0 +1,119 @@
+"""The paper's table of real data, and the commands that make it and the figures."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from ihgmm.paper.runner import run_study
+from ihgmm.paper.studies import PHASE
+from ihgmm.paper.table import (
+    PAPER_COUNTS,
+    Cell,
+    real_data_study,
+    table_cells,
+    to_latex,
+    to_markdown,
+)
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+
+
+def counted(path, names, reps, data_home=None):
+    """Run the table on some data sets; return its cells by data set and method."""
+    study = real_data_study(data_home)
+    settings = [s for s in study.settings if s.name in names]
+    results = run_study(settings, study.methods, path, reps=reps)
+    return {(c.dataset, c.method): c for c in table_cells(results)}
+
+
+def test_phase_command(tmp_path, command):
+    study = ("phase", "--quick", "--only", "phase/K=2/0.8", "--jobs", 1)
+    done = command("reproduce", *study, "-o", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "label oracle" in done.stdout
+    names = ("K.png", "K.pdf", "summary.csv", "runs.csv")
+    assert {p.name for p in tmp_path.iterdir()} == {f"phase-{name}" for name in names}
+    assert (tmp_path / "phase-K.png").read_bytes()[:4] == b"\x89PNG"
+    runs = (tmp_path / "phase-runs.csv").read_text().splitlines()
+    assert len(runs) == 1 + 2 * len(PHASE.methods)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["exp9"], "WHAT='exp9' is not known; give one of exp1, exp2"),
+        (["exp1", "--only", "moon"], "--only 'moon' matches nothing in exp1"),
+        (["table", "--only", "moon"], "settings are named like 'table/iris'"),
+        (["exp1", "--repeats", 0], "--repeats 0 is too small"),
+        (["exp1", "--jobs", 0], "--jobs 0 is too small"),
+    ],
+)
+def test_wrong_use(tmp_path, command, arguments, message):
+    done = command("reproduce", *arguments, "-o", tmp_path)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+
+
+def test_table_formats():
+    cells = [
+        Cell("iris", "IhSC", 150, (7, 7, 8), 7),
+        Cell("iris", "spherical k-means", 150, (5, 5, 5), None),
+        Cell("wine", "IhSC", 178, (9,), 9),
+        Cell("wine", "spherical k-means", 178, (13,), None),
+    ]
+    assert to_markdown(cells).splitlines() == [
+        "| data | n | IhSC | paper | spherical k-means |",
+        "|---|---:|---:|---:|---:|",
+        "| iris | 150 | 7 (7-8) | 7 | 5 |",
+        "| wine | 178 | 9 | 9 | 13 |",
+    ]
+    assert r"iris & 150 & 7 (7--8) & 7 & 5 \\" in to_latex(cells)
+
+
+def test_iris_has_the_papers_counts(tmp_path):
+    cells = counted(tmp_path / "runs.csv", ["iris"], 10)
+    assert set(cells["iris", "IhSC, magnitude"].counts) == {7}
+    assert set(cells["iris", "IhSC"].counts) == {10}
+    assert cells["iris", "IhSC, default"].median <= 7
+    assert set(cells["iris", "PSC"].counts) == {16}
+    assert set(cells["iris", "k-means"].counts) == {16}
+
+
+@pytest.mark.skipif(
+    not DATA.is_dir(), reason="the downloaded data sets are not beside the repository"
+)
+def test_table_agrees_with_the_paper(tmp_path):
+    # IhSC within 1% of n of the paper's count on every data set.
+    names = ["wine", "seeds", "dermatology", "dna", "segment", "satimage"]
+    table = counted(tmp_path / "runs.csv", names, 3, DATA)
+    for name in names:
+        cell = table[name, "IhSC"]
+        assert abs(cell.median - PAPER_COUNTS[name]["IhSC"]) <= 0.01 * cell.n_samples
+    assert table["seeds", "PSC"].median == 16
+    assert table["seeds", "k-means"].median == 17
+
+
+def test_table_command(tmp_path, command):
+    table = ("reproduce", "table", "--only", "iris", "--jobs", 1, "-o", tmp_path)
+    done = command(*table, "--repeats", 1)
+    assert done.returncode == 0, done.stderr
+    row = r"\| iris \| 150 \| 10 \| 7 \| 7 \| \d+ \| 16 \| 16 \| 16 \| 16 \|"
+    assert re.search(row, done.stdout)
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "table-runs.csv",
+        "table.md",
+        "table.tex",
+    }
+    # Counts that are there are not made again.
+    runs = tmp_path / "table-runs.csv"
+    runs.write_text(runs.read_text().replace("0,IhSC,150,10", "0,IhSC,150,70"))
+    done = command(*table, "--repeats", 2, "--json")
+    cells = json.loads(done.stdout)["studies"]["table"]["cells"]
+    assert (cells[0]["method"], cells[0]["counts"], cells[0]["paper"]) == (
+        "IhSC",
+        [70, 10],
+        7,
+    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import tokenize
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ TABLES = (".csv", ".tsv", ".parquet")
 HDF5 = (".h5ad", ".h5", ".hdf5")
 # An array whose header is cut or altered fails in the ways of Python's own parser.
 HEADER_ERRORS = (ValueError, EOFError, SyntaxError, tokenize.TokenError)
-HDF5_ERRORS = (RuntimeError, KeyError, TypeError, IndexError)
 
 
 def open_data(
@@ -162,11 +162,18 @@ def _open_npy(path: Path) -> Stored:
     return matrix
 
 
-def _open_hdf5(path: Path, part: str) -> Stored:
+@contextmanager
+def opened_hdf5(path: Path) -> Iterator[Any]:
+    """Open an HDF5 file for as long as it is used; say so if it is damaged."""
     with explain_lack("h5py", "large", path):
         import h5py
-    with explain_damage(path, *HDF5_ERRORS):
-        file = h5py.File(path, "r")
+    errors = (RuntimeError, KeyError, TypeError, IndexError)
+    with explain_damage(path, *errors):
+        yield h5py.File(path, "r")
+
+
+def _open_hdf5(path: Path, part: str) -> Stored:
+    with opened_hdf5(path) as file:
         if part not in file:
             arrays = [
                 name for name in file if len(getattr(file[name], "shape", ())) == 2

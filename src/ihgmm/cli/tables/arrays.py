@@ -75,7 +75,8 @@ def read_npz(path: Path, request: Request, memory: float) -> Table:
     if is_sparse:
         call = f"X = scipy.sparse.load_npz({str(path)!r}).tocsr()"
         lines = ("import scipy.sparse", "", call)
-    return _from_matrix(arrays[data], request, lines, arrays.get(label), label)
+    labels = arrays.get(label)
+    return _from_matrix(arrays[data], request, lines, is_sparse, labels, label)
 
 
 def read_mtx(path: Path, request: Request, memory: float) -> Table:
@@ -149,13 +150,14 @@ def read_mtx(path: Path, request: Request, memory: float) -> Table:
     i, j, *x = columns
     entries = x[0] if x else np.ones(len(i))
     X = sp.csr_array((entries, (i - 1, j - 1)), shape=(n, p))
-    return _from_matrix(X, request, lines)
+    return _from_matrix(X, request, lines, is_sparse)
 
 
 def _from_matrix(
     X: Any,
     request: Request,
     python: tuple[str, ...],
+    is_sparse: bool = False,
     labels: np.ndarray | None = None,
     label: str | None = None,
 ) -> Table:
@@ -179,7 +181,7 @@ def _from_matrix(
         X if X.dtype in (np.float32, np.float64) else X.astype(np.float64),
         labels=labels,
         notes=request.resolve([] if label is None else [label])[1],
-        is_sparse=sp.issparse(X),
+        is_sparse=is_sparse,
         python=python,
     )
     return request.order(table)

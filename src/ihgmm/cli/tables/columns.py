@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.words.phrases import counted
 from ihgmm.cli.tables.table import Note, Request, Table, quote, quote_all
 from ihgmm.cli.tables.totals import no_observations, summaries
 from ihgmm.matrix.delimited import Numbers, between_digits, parse_numbers, unique_names
+from ihgmm.words.phrases import counted
 
 
 @dataclass(frozen=True)

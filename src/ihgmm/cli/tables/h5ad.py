@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ihgmm.cli.tables.table import Note, Request, Table, quote, quote_all
-from ihgmm.matrix.faults import explain_damage, explain_lack, near
-from ihgmm.matrix.files import HDF5_ERRORS, frame_index, hdf5_column, open_data
+from ihgmm.matrix.faults import near
+from ihgmm.matrix.files import frame_index, hdf5_column, open_data, opened_hdf5
 from ihgmm.numerics.whitening import preparation_of_counts
 
 
@@ -19,9 +19,7 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
     It stays on disk where it would take more bytes than ``memory``. Rows go by the
     names of the observations, unless a column is asked for.
     """
-    with explain_lack("h5py", "large", path):
-        import h5py
-    with explain_damage(path, *HDF5_ERRORS), h5py.File(path, "r") as file:
+    with opened_hdf5(path) as file:
         layers = {"X": "X"} if "X" in file else {}
         layers |= {"raw": "raw/X"} if "raw/X" in file else {}
         layers |= {name: f"layers/{name}" for name in file.get("layers", ())}

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.words.phrases import counted, listed, percent
 from ihgmm.cli.tables.columns import left_out_note
 from ihgmm.cli.tables.table import Note, Request, Table, quote
+from ihgmm.words.phrases import counted, listed, percent
 
 HANDLING = ("auto", "fit", "zero", "drop", "error")
 

@@ -276,7 +276,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
             names = getattr(self, "feature_names_in_", None)
             unobserved = warn_missing(data, names)
             data = self._learn_preparation(data, rng)
-            warn_zero_rows(data.sqnorms, unobserved)
+            warn_zero_rows(data, unobserved)
             everything = data if counts is None else self._prepared(everything)
         for name in ("selection_", *self._of_outliers):  # of an earlier fit
             self.__dict__.pop(name, None)
@@ -287,7 +287,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
         else:
             k = int(self.n_clusters)
         check_row_count(data.shape[0], k)
-        check_live_rows(data.sqnorms, k)
+        check_live_rows(data, k)
         strange = None
         if self.outliers is not None:
             with steps.step("outliers") as say:
@@ -299,7 +299,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
                     counts = ~strange if counts is None else counts & ~strange
                     if self.n_clusters == "auto":
                         k = self._count(data, rng, refined)
-            check_live_rows(data.sqnorms, k)
+            check_live_rows(data, k)
         self.n_clusters_ = k
         return Begun(data, everything, counts, strange, k, rng)
 

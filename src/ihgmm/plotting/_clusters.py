@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_clusters, check_labels, is_outlier
+from ihgmm._checks import check_labels, is_outlier
 from ihgmm.matrix import to_host
 from ihgmm.words.phrases import counted
 
@@ -96,8 +96,9 @@ def clusters_of(source: Any, picture: str) -> Clusters:
     """Return the clusters of a fitted model, empty ones too, or those of labels."""
     if not (hasattr(source, "fit") or hasattr(source, "labels_")):
         name = f"{picture} takes a fitted model or its labels. What it was given"
-        classes, codes = check_clusters(source, name=name)
-        first = int(is_outlier(check_labels("labels", source)).any())
+        labels = check_labels(name, source)
+        classes, codes = np.unique(labels, return_inverse=True)
+        first = int(is_outlier(labels).any())
         return Clusters(codes - first, [str(name) for name in classes[first:]])
     labels = fitted(source, "labels_", picture)
     centers = getattr(source, "cluster_centers_", None)

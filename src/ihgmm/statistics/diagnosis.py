@@ -337,7 +337,7 @@ def diagnose(
     live, k = data.sqnorms > 0, len(classes)
     n_live = int(ops.number(xp.count_nonzero(live)))
     if n_live == 0:
-        warn_zero_rows(data.sqnorms)
+        warn_zero_rows(data)
     groups = ops.groups(codes, k)
     sizes = groups.sizes
 

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, make_ihgmm
+from ihgmm import PSC, IhGMM, IhSC, Recipe, SphericalKMeans, make_ihgmm
 from ihgmm.storage import StorageError, load_model, load_saved, save_model
 
 X, LABELS = make_ihgmm(90, 15, 3, separation_constant=1.0, random_state=0)
@@ -25,7 +25,7 @@ MODELS = {
     "IhSC": IhSC(3, random_state=0),
     "whitened": IhSC(3, whiten="learned", random_state=0),
     "signed": IhSC(3, signed=True, random_state=0),
-    "auto": IhSC("auto", gram="cosine", random_state=0),
+    "auto": IhSC("auto", recipe=Recipe(gram="cosine"), random_state=0),
     "IhGMM": IhGMM(3, random_state=0),
     "class": IhGMM(3, noise="class", random_state=0),
     "common": IhGMM(np.int64(3), noise="common", random_state=0),
@@ -83,14 +83,15 @@ def test_round_trip(path, name, dtype):
 @pytest.mark.parametrize(
     "options",
     [
-        {"assign_labels": "neighbors"},
-        {"assign_labels": "cluster_qr", "space": "eigenvectors"},
-        {"gram": "full", "clip": None},
-        {"gram": "cosine"},
+        {"recipe": Recipe(labels="neighbors")},
+        {"recipe": Recipe(labels="cluster_qr", space="eigenvectors")},
+        {"recipe": Recipe(gram="full", clip=None)},
+        {"recipe": Recipe(gram="cosine")},
+        {"recipe": "psc"},
         {"refine": True},
-        {"placement": "cosine"},
+        {"recipe": Recipe(placement="cosine")},
         {"whiten": "counts", "signed": True},
-        {"whiten": "learned", "placement": "cosine"},
+        {"whiten": "learned", "recipe": Recipe(placement="cosine")},
     ],
     ids=str,
 )

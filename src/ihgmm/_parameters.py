@@ -43,7 +43,7 @@ def check_number(
 def check_choice(name: str, value: Any, choices: Sequence[str | None]) -> None:
     """Raise unless ``value`` is one of the words allowed."""
     if not isinstance(value, str | None) or value not in choices:
-        words = ", ".join(repr(c) for c in choices)
+        words = ", ".join(repr(c) for c in choices if c is not None)
         raise ValueError(f"{name}={value!r} is not known; give one of {words}.")
 
 

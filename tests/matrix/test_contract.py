@@ -13,6 +13,7 @@ from ihgmm import (
     PSC,
     IhGMM,
     IhSC,
+    Recipe,
     SphericalKMeans,
     diagnose,
     estimate_parameters,
@@ -238,10 +239,10 @@ PLAIN = [
 ]
 OPTIONS = (
     {"refine": True},
-    {"gram": "cosine", "eigen_solver": "block"},
-    {"gram": "full", "order": "magnitude"},
-    {"eigen_solver": "dense", "assign_labels": "cluster_qr"},
-    {"eigen_solver": "lanczos"},
+    {"recipe": Recipe(gram="cosine", solver="block")},
+    {"recipe": Recipe(gram="full", order="magnitude")},
+    {"recipe": Recipe(solver="dense", labels="cluster_qr")},
+    {"recipe": Recipe(solver="lanczos")},
 )
 
 
@@ -414,9 +415,9 @@ def test_peers(kind, make, weighted, dtype, tmp_path):
 
 PLACINGS = (
     {},
-    {"gram": "hollow", "clip": None, "assign_labels": "kmeans", "n_components": None},
-    {"gram": "cosine", "assign_labels": "cluster_qr", "space": "projected"},
-    {"gram": "full", "assign_labels": "neighbors", "space": "eigenvectors"},
+    {"recipe": Recipe(gram="hollow", clip=None, labels="kmeans", n_components=None)},
+    {"recipe": Recipe(gram="cosine", labels="cluster_qr", space="projected")},
+    {"recipe": Recipe(gram="full", labels="neighbors", space="eigenvectors")},
     {"refine": True},
 )
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm import IhGMM, IhSC, make_ihgmm, select_n_clusters
+from ihgmm import IhGMM, IhSC, Recipe, make_ihgmm, select_n_clusters
 from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.gram import GramOperator
@@ -298,7 +298,7 @@ def test_a_count_that_only_cosines_show_is_said_to():
     found = IhSC(4, random_state=0).fit(X).labels_
     assert misclassification_rate(labels[quiet], found[quiet]) == 0
     for model in (
-        IhSC("auto", gram="cosine", random_state=0),
+        IhSC("auto", recipe=Recipe(gram="cosine"), random_state=0),
         IhSC("auto", refine=True, random_state=0),
         IhGMM("auto", random_state=0),
     ):  # warnings are errors

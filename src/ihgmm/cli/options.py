@@ -278,5 +278,6 @@ class Fitting:
                     f"{'has' if len(able) == 1 else 'have'}. Take another --method, or "
                     "leave the option out."
                 )
-        build = METHODS[name].paper if self.paper else METHODS[name]
-        return build(k, random_state=self.random_state, **given)
+        if self.paper:
+            given["recipe"] = "paper"
+        return METHODS[name](k, random_state=self.random_state, **given)

@@ -16,6 +16,7 @@ from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.gram import row_factors
 from ihgmm.numerics.labels import LinearRule
+from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.policy import Default, Refitting, Small
 
@@ -140,7 +141,8 @@ class _Judge:
         rng: np.random.Generator,
     ) -> _Judge:
         """Fit some rows; clusters are named as the labels of these rows name them."""
-        fit = spectral_clustering(part.take(seen), k, n_init=Refitting.STARTS, rng=rng)
+        recipe = Recipe(n_init=Refitting.STARTS)
+        fit = spectral_clustering(part.take(seen), k, recipe, rng=rng)
         embedding = fit.placement.embedding
         labels = _renamed(to_host(fit.labels), codes[seen], k)
         coordinates = to_host(embedding.coordinates(part)).astype(np.float64)

@@ -167,7 +167,7 @@ class Screen:
             if note.loud:
                 print_warning(note)
             else:
-                self.say(note.text, "yellow")
+                self.say(str(note), "yellow")
 
     def python(self, lines: Iterable[str]) -> None:
         """Print what does the same in Python, for people to copy."""

@@ -33,10 +33,7 @@ from ihgmm._parameters import (
     check_choice,
     check_count,
     check_flag,
-    check_n_clusters,
-    check_n_init,
     check_number,
-    check_outliers,
     check_verbose,
     generator,
 )
@@ -98,10 +95,10 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "signed": check_flag,
         "missing": partial(check_choice, choices=MISSING),
         "max_samples": check_count,
-        "n_init": check_n_init,
+        "n_init": partial(check_count, words=("auto",)),
         "max_iter": check_count,
         "tol": partial(check_number, above=0),
-        "outliers": check_outliers,
+        "outliers": partial(check_number, above=0, most=0.5, words=("auto", None)),
         "verbose": check_verbose,
     }
     missing: Missing | None = None  # of estimators that have no such parameter
@@ -201,7 +198,10 @@ class Weighted(Clusterer):
 class InSteps(CallbackSupportMixin, Clusterer):
     """A clusterer that shows the steps of its fit and can count the clusters itself."""
 
-    _checks: ClassVar = {**Clusterer._checks, "n_clusters": check_n_clusters}
+    _checks: ClassVar = {
+        **Clusterer._checks,
+        "n_clusters": partial(check_count, words=("auto",)),
+    }
     _fewest_steps: ClassVar[int]
     n_clusters: int | Literal["auto"]
     recipe: Recipe | str

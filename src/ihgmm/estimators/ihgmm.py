@@ -258,7 +258,7 @@ class IhGMM(DensityMixin, InSteps):
                     found = fit_mixture(
                         data, labels, k, noise=self.noise, say=say, **rounds
                     )
-            warn_empty_clusters(data.ops, _likeliest(found.memberships), k)
+            warn_empty_clusters(data, _likeliest(found.memberships), k)
         if found.change > self.tol:
             warn(
                 f"Memberships still moved by {found.change:.1e} a row after "

@@ -327,7 +327,7 @@ class IhSC(InSteps, CosineClusterer):
         # Once labels have settled, these cosines give them: a row is nearer still to
         # the centre that it is part of.
         labels, placement = _by_cosine(X, refined.centers, k)
-        warn_empty_clusters(X.ops, labels, k)
+        warn_empty_clusters(X, labels, k)
         return labels, placement
 
     def _by_kind(

@@ -40,38 +40,18 @@ def examine(table: Table, learn: Callable[[Any], Any] | None = None) -> Cells:
             learn(X)
         if table.is_sparse:  # the estimator names the place of a NaN
             low, high = (bound(axis=0).toarray().ravel() for bound in (X.min, X.max))
-            rows, columns = np.zeros(X.shape[0], bool), np.zeros(X.shape[1], int)
+            gaps = np.zeros(X.shape[0], bool), np.zeros(X.shape[1], int)
         else:
             missing = np.isnan(X)
             low = np.min(X, axis=0, where=~missing, initial=np.inf)
             high = np.max(X, axis=0, where=~missing, initial=-np.inf)
-            rows, columns = missing.any(axis=1), missing.sum(axis=0)
-        parts.append((rows, columns, low, high))
-    rows, columns, low, high = zip(*parts, strict=True)
+            gaps = missing.any(axis=1), missing.sum(axis=0)
+        parts.append(Cells(*gaps, low, high))
     return Cells(
-        np.concatenate(rows),
-        np.sum(columns, axis=0),
-        np.min(low, axis=0),
-        np.max(high, axis=0),
-    )
-
-
-def refuse_infinity(table: Table, cells: Cells) -> None:
-    """Raise if a cell of a table in memory is infinite, and say where it is.
-
-    Estimators say where it is in data on disk, and in arrays without names.
-    """
-    # A column without a number has the bounds inf and -inf.
-    wrong = (cells.high == np.inf) | (cells.low == -np.inf)
-    if table.on_disk or not table.is_mixed or not wrong.any():
-        return
-    column = int(wrong.argmax())
-    row = int(np.isinf(table.X[:, column]).argmax())
-    name = quote(table.column_names[column])
-    raise ValueError(
-        f"{table.source}: column {name} holds {table.X[row, column]:g}, the first is "
-        f"in {table.place(row)}. Mend the file, or leave the column out: "
-        f"--drop-columns {name}."
+        np.concatenate([part.incomplete for part in parts]),
+        np.sum([part.gaps for part in parts], axis=0),
+        np.min([part.low for part in parts], axis=0),
+        np.max([part.high for part in parts], axis=0),
     )
 
 

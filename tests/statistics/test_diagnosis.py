@@ -43,7 +43,7 @@ def figures(found):
     return {
         name: value
         for name, value in values.items()
-        if name not in ("cautions", "gram", "classes", "conditions")
+        if name not in ("cautions", "gram", "classes")
     }
 
 
@@ -60,7 +60,7 @@ def test_a_row_does_not_judge_itself():
     assert found.refit_error == pytest.approx(1 / 6, abs=0.01)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_rows_between_two_clusters_are_the_least_certain(seed):
     # All fits are sure of every label, of sums of two rows as well; no two rows tie.
     X, labels = make_ihgmm(300, 80, 4, scale_ratio=2, random_state=seed)
@@ -121,12 +121,14 @@ def test_an_imputed_diagonal_is_that_of_the_fit(k):
     assert found.eigenvalue_gap == pytest.approx(dense[k - 1] / dense[k], rel=1e-3)
 
 
-@pytest.mark.parametrize(("n", "p", "constant"), [(300, 100, 3.0), (120, 1200, 1.0)])
-@pytest.mark.parametrize("scale_ratio", [1.0, 3.0, 20.0])
-def test_separation_ratio_recovers_the_constant(n, p, scale_ratio, constant):
+@pytest.mark.parametrize(
+    ("n", "p", "constant", "scale_ratio"),
+    [(300, 100, 3.0, 1.0), (120, 1200, 1.0, 3.0), (300, 100, 3.0, 20.0)],
+)
+def test_separation_ratio_recovers_the_constant(n, p, constant, scale_ratio):
     # With noise left in, p = 1200 and the constant 1 would give 1.5 and more.
     ratios, smallest = [], []
-    for seed in range(4):
+    for seed in range(3):
         sample = make_ihgmm(
             n, p, 3, scale_ratio=scale_ratio, separation_constant=constant,
             random_state=seed, return_params=True,
@@ -144,11 +146,10 @@ def test_separation_ratio_recovers_the_constant(n, p, scale_ratio, constant):
 @pytest.mark.parametrize(("n", "p"), [(400, 60), (150, 1000)])
 @pytest.mark.parametrize(("scale_ratio", "low", "high"), [(1, 1, 1.4), (5, 3.3, 5)])
 def test_scale_ratio_is_free_of_noise(n, p, scale_ratio, low, high):
-    for seed in range(2):
-        X, labels = make_ihgmm(
-            n, p, 3, scale_ratio=scale_ratio, separation_constant=1.0, random_state=seed
-        )
-        assert low <= diagnose(X, labels).scale_ratio < high
+    X, labels = make_ihgmm(
+        n, p, 3, scale_ratio=scale_ratio, separation_constant=1.0, random_state=0
+    )
+    assert low <= diagnose(X, labels).scale_ratio < high
 
 
 @pytest.mark.parametrize(("n", "p", "seed"), [(300, 60, 0), (120, 600, 1)])
@@ -160,7 +161,7 @@ def test_expected_error_and_verdict_follow_the_true_error(n, p, seed):
         Verdict.NO_SEPARATION: (0.25, 1),  # of 16 draws, 2 are at 0.3 or below by luck
     }
     seen = set()
-    for constant in [0.1, 0.3, 0.4, 0.5, 0.7, 2.0]:
+    for constant in [0.1, 0.3, 0.4, 0.7, 2.0]:
         X, labels, error = fitted(
             n, p, 3, seed=seed, scale_ratio=3.0, separation_constant=constant
         )
@@ -184,18 +185,19 @@ def test_noise_is_no_separation(n, p, k):
 
 
 def test_wrong_labels_are_seen_through():
-    X, labels = make_ihgmm(300, 100, 3, random_state=0)
-    shuffled = np.random.default_rng(0).permutation(labels)
-    assert diagnose(X, labels).verdict == "well separated"
-    found = diagnose(X, shuffled)
+    X, labels = make_ihgmm(200, 60, 4, random_state=0)
+    found = diagnose(X, np.random.default_rng(0).permutation(labels))
     assert found.verdict == "no separation: do not trust these labels"
+    assert found.agreement > 0.95
+    assert CautionKind.OTHER_ORDER in kinds(found)
+    assert CautionKind.PURE_NOISE not in kinds(found)
     assert "in the same order" in str(found)
     some = labels.copy()
-    some[:30] = (some[:30] + 1) % 3
+    some[:20] = (some[:20] + 1) % 4
     found = diagnose(X, some)
     assert found.disputed_share == pytest.approx(0.1)
     assert 0.1 <= found.expected_error < 0.16
-    assert found.certainty[:30].max() < found.certainty[30:].min()
+    assert found.certainty[:20].max() < found.certainty[20:].min()
     assert "10.0% of the rows fit another cluster better" in str(found)
 
 
@@ -203,10 +205,9 @@ def test_labels_of_any_kind_and_kinds_of_data(kind):
     X, labels, _ = fitted(80, 30, 3, separation_constant=0.5)
     expected = figures(diagnose(X, labels))
     names = np.array(["ant", "bee", "cat"])[labels]
-    for given in (names, list(labels), labels[:, None]):
-        found = figures(diagnose(kind(X), given))
-        for name, value in expected.items():
-            assert_allclose(found[name], value, rtol=1e-6, atol=1e-9, err_msg=name)
+    found = figures(diagnose(kind(X), names))
+    for name, value in expected.items():
+        assert_allclose(found[name], value, rtol=1e-6, atol=1e-9, err_msg=name)
 
 
 def test_pandas():
@@ -316,15 +317,21 @@ def test_too_few_and_too_many_clusters():
     X, truth = make_ihgmm(300, 100, 4, scale_ratio=3, random_state=0)
     found = diagnose(X, np.minimum(truth, 2))
     assert any("there may be more clusters" in w for w in map(str, found.cautions))
-    split = np.where((truth == 0) & (np.arange(300) % 2 == 0), 4, truth)
-    found = diagnose(X, split)
-    assert any("hardly a cluster" in w for w in map(str, found.cautions))
-    assert any("Clusters 0 and 4 have nearly" in w for w in map(str, found.cautions))
-    assert any("fewer directions" in w for w in map(str, found.cautions))
     assert diagnose(X, truth).cautions == ()
+    split = np.where((truth == 0) & (np.arange(300) % 2 == 0), 4, truth)
+    found = diagnose(np.vstack([X, np.zeros((2, 100))]), np.append(split, [1, 1]))
+    figures = {caution.kind: caution.figures for caution in found.cautions}
+    assert figures[CautionKind.ZERO_ROWS] == {"rows": 2}
+    assert figures[CautionKind.FEWER_DIRECTIONS] == {"directions": 4}
+    assert figures[CautionKind.PARALLEL_CLUSTERS]["clusters"] == (0, 4)
+    assert figures[CautionKind.DISPUTED_ROWS]["share"] == found.disputed_share
+    text = " ".join(map(str, found.cautions))
+    assert f"{figures[CautionKind.VAGUE_CLUSTER]['share']:.1%} of its rows" in text
+    for words in ("hardly a cluster", "Clusters 0 and 4 have nearly", "fewer direct"):
+        assert words in text
 
 
-@pytest.mark.parametrize(("asked", "constant"), [(5, 1.0), (8, 0.5), (12, 3.0)])
+@pytest.mark.parametrize(("asked", "constant"), [(5, 1.0), (12, 3.0)])
 def test_too_many_clusters_are_told_how_many_there_are(asked, constant):
     X, _ = make_ihgmm(200, 100, 4, separation_constant=constant, random_state=0)
     found = diagnose(X, IhSC(asked, random_state=0).fit_predict(X))
@@ -343,8 +350,8 @@ def test_no_drop_where_there_is_none():
         noise_levels=0.1, random_state=0,
     )  # fmt: skip
     assert "drop" not in str(diagnose(X, labels))
-    X = rng.standard_normal((200, 60)) * 0.7 ** np.arange(60)
-    found = diagnose(X, IhSC(8, random_state=0).fit_predict(X))
+    X = rng.standard_normal((150, 40)) * 0.7 ** np.arange(40)
+    found = diagnose(X, IhSC(6, random_state=0).fit_predict(X))
     assert "drop" not in str(found)
     # Five features give five eigenvalues, patterns or not.
     X = rng.standard_normal((60, 5))
@@ -483,25 +490,9 @@ def test_input_is_left_alone_and_result_is_frozen():
 
 
 def test_a_verdict_is_its_sentence():
-    X, labels = make_ihgmm(300, 100, 2, random_state=0)
-    found = diagnose(X, labels)
-    assert found.verdict is Verdict.WELL_SEPARATED
-    assert json.dumps({"verdict": found.verdict}) == '{"verdict": "well separated"}'
-    assert repr(found.verdict) == "'well separated'"
-    assert repr(found).startswith("Diagnosis('well separated', n_clusters=2")
-
-
-def test_cautions_carry_the_figures_that_their_sentences_name():
-    X, truth = make_ihgmm(300, 100, 4, scale_ratio=3, random_state=0)
-    split = np.where((truth == 0) & (np.arange(300) % 2 == 0), 4, truth)
-    found = diagnose(np.vstack([X, np.zeros((2, 100))]), np.append(split, [1, 1]))
-    figures = {caution.kind: caution.figures for caution in found.cautions}
-    assert figures[CautionKind.ZERO_ROWS] == {"rows": 2}
-    assert figures[CautionKind.FEWER_DIRECTIONS] == {"directions": 4}
-    assert figures[CautionKind.PARALLEL_CLUSTERS]["clusters"] == (0, 4)
-    assert figures[CautionKind.DISPUTED_ROWS]["share"] == found.disputed_share
-    share = figures[CautionKind.VAGUE_CLUSTER]["share"]
-    assert f"{share:.1%} of its rows" in " ".join(map(str, found.cautions))
+    verdict = Verdict.WELL_SEPARATED
+    assert json.dumps({"verdict": verdict}) == '{"verdict": "well separated"}'
+    assert repr(verdict) == "'well separated'"
 
 
 def test_every_kind_of_caution_has_a_sentence():
@@ -513,15 +504,6 @@ def test_every_kind_of_caution_has_a_sentence():
     texts = {str(Caution(kind, figures)) for kind in CautionKind}
     assert len(texts) == len(CautionKind)
     assert all(text[-1] in ".?" for text in texts)
-
-
-def test_labels_in_another_order_are_no_noise():
-    X, truth = make_ihgmm(200, 60, 4, random_state=0)
-    shuffled = np.random.default_rng(0).permutation(truth)
-    found = diagnose(X, shuffled, random_state=0)
-    assert found.agreement > 0.95
-    assert CautionKind.OTHER_ORDER in kinds(found)
-    assert CautionKind.PURE_NOISE not in kinds(found)
 
 
 @pytest.mark.parametrize(
@@ -557,11 +539,10 @@ def test_scales_of_whitened_rows_are_those_of_the_data():
 
 def test_the_last_column_is_no_sign_of_more_clusters():
     # Six kinds in seven columns: eigenvalue 8 is not there to compare with.
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        patterns = rng.dirichlet(np.full(7, 0.5), 5)
-        X = patterns[rng.integers(0, 5, 300)] * rng.lognormal(0, 0.8, (300, 1))
-        X *= rng.lognormal(0, 0.4, X.shape)
-        for k in (6, 7):
-            model = IhSC(k, random_state=0).fit(X)
-            assert CautionKind.MORE_CLUSTERS not in kinds(diagnose(X, model.labels_))
+    rng = np.random.default_rng(0)
+    patterns = rng.dirichlet(np.full(7, 0.5), 5)
+    X = patterns[rng.integers(0, 5, 300)] * rng.lognormal(0, 0.8, (300, 1))
+    X *= rng.lognormal(0, 0.4, X.shape)
+    for k in (6, 7):
+        model = IhSC(k, random_state=0).fit(X)
+        assert CautionKind.MORE_CLUSTERS not in kinds(diagnose(X, model.labels_))

@@ -61,8 +61,13 @@ def model_of(make, X, k, weights=None, **options):
     given = {"n_clusters": k, "random_state": 0, **options}
     if make == "TwoComponentLloyd":
         del given["n_clusters"]
+    build = getattr(ihgmm, make)
+    own = build().get_params()
+    if "recipe" in own:
+        settings = {name: given.pop(name) for name in set(given) - set(own)}
+        given["recipe"] = ihgmm.Recipe.of(own["recipe"], **settings)
     more = {} if weights is None else {"sample_weight": weights}
-    return getattr(ihgmm, make)(**given).fit(X, **more)
+    return build(**given).fit(X, **more)
 
 
 def told(model, X, new):
@@ -280,8 +285,8 @@ def grid(name, call, **choices):
 
 def ihsc_cases():
     refine = {"plain": False, "refined": True}
-    ways = {"gram": GRAMS, "order": ORDERS, "eigen_solver": SOLVERS}
-    ways |= {"assign_labels": ASSIGNMENTS, "refine": refine}
+    ways = {"gram": GRAMS, "order": ORDERS, "solver": SOLVERS}
+    ways |= {"labels": ASSIGNMENTS, "refine": refine}
     for shape, (X, new, _, k) in shapes().items():
         name, fit = f"ihsc/{shape}", partial(fitted, "IhSC", X, new)
         yield from grid(name, partial(fit, k), **ways)
@@ -289,7 +294,7 @@ def ihsc_cases():
         yield from grid(f"{name}/count", counted, gram=GRAMS, refine=refine)
         yield from grid(f"{name}/starts", partial(fit, k, max_iter=1), n_init=(1, 3))
         exact = partial(fit, k, tol=1e-8)
-        yield from grid(f"{name}/exact", exact, eigen_solver=("block", "lanczos"))
+        yield from grid(f"{name}/exact", exact, solver=("block", "lanczos"))
         seeds = {"state": np.random.RandomState(5), "rng": np.random.default_rng(5)}
         yield from grid(f"{name}/seed", partial(fit, k), random_state=seeds)
 
@@ -302,7 +307,7 @@ def estimator_cases():
         call = partial(fit, "IhGMM", k="auto", max_iter=3)
         yield from grid(f"ihgmm/{shape}/count", call, **ways)
         yield from grid(f"two/{shape}", partial(fit, "TwoComponentLloyd"))
-        ways = {"eigen_solver": SOLVERS, "assign_labels": ASSIGNMENTS}
+        ways = {"solver": SOLVERS, "labels": ASSIGNMENTS}
         yield from grid(f"psc/{shape}", partial(fit, "PSC"), **ways)
         call = partial(fit, "SDPKMeans", X=X[:40])
         yield from grid(f"sdp/{shape}", call, gram=("full", "cosine"))
@@ -339,9 +344,9 @@ def basics(name, X, new, labels, k, solvers=("auto",), makes=ESTIMATORS):
     """Yield what can be asked of any data."""
     fit = partial(fitted, X=X, new=new, k=k)
     ihsc = partial(fit, "IhSC")
-    yield from grid(f"{name}/ihsc", ihsc, gram=GRAMS, eigen_solver=solvers)
+    yield from grid(f"{name}/ihsc", ihsc, gram=GRAMS, solver=solvers)
     yield f"{name}/ihsc/refined", partial(ihsc, refine=True)
-    qr = partial(ihsc, assign_labels="cluster_qr", order="magnitude")
+    qr = partial(ihsc, labels="cluster_qr", order="magnitude")
     yield f"{name}/ihsc/cluster_qr", qr
     yield f"{name}/ihsc/count", partial(ihsc, k="auto")
     yield from grid(name, fit, make=makes)
@@ -364,7 +369,7 @@ def edge_cases():
         makes = (*ESTIMATORS, "SDPKMeans") if len(X) < 30 else ESTIMATORS
         labels, solvers = np.arange(len(X)) % k, ("auto", "block")
         yield from basics(f"edge/{edge}", X, X[:30], labels, k, solvers, makes)
-    for name in ("gram", "order", "eigen_solver", "n_clusters", "tol", "n_init"):
+    for name in ("gram", "order", "solver", "n_clusters", "tol", "n_init"):
         wrong = partial(model_of, "IhSC", [[1.0]], 1)
         yield from grid(f"edge/{name}", wrong, **{name: ("none",)})
 
@@ -375,7 +380,7 @@ def large_cases():
         yield from basics(f"large/{shape}", X, new, labels, k, makes=ESTIMATORS[:3])
         fit = partial(fitted, "IhSC", new=new, k=k)
         call = partial(fit, X=X)
-        yield from grid(f"large/{shape}", call, eigen_solver=("block", "lanczos"))
+        yield from grid(f"large/{shape}", call, solver=("block", "lanczos"))
         if len(X) != 3_000:
             kinds = ("memory_map", "zarr", "csr_array", "torch", "dask")
             put = {kind: attempt(partial(KINDS[kind], X)) for kind in kinds}

@@ -353,6 +353,13 @@ def paper_settings(X: np.ndarray, k: int, seed: int) -> np.ndarray:
     return IhSC.paper(k, random_state=seed).fit_predict(X)
 
 
+def cosine_gram(X: np.ndarray, k: int, seed: int) -> np.ndarray:
+    from ihgmm import IhSC, Recipe
+
+    model = IhSC(k, recipe=Recipe(gram="cosine"), random_state=seed)
+    return model.fit_predict(X)
+
+
 def estimator(name: str, **options: Any) -> Method:
     def labels(X: np.ndarray, k: int, seed: int) -> np.ndarray:
         import ihgmm
@@ -393,7 +400,7 @@ def neighbours(X: np.ndarray, k: int, seed: int) -> np.ndarray:
 METHODS: dict[str, Method] = {
     "IhSC": estimator("IhSC"),
     "paper": paper_settings,
-    "cosine": estimator("IhSC", gram="cosine"),
+    "cosine": cosine_gram,
     "refine": estimator("IhSC", refine=True),
     "IhGMM": estimator("IhGMM"),
     "kmeans-unit": kmeans_unit,

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from measure import measured
 
-from ihgmm import IhGMM, IhSC, select_n_clusters
+from ihgmm import IhGMM, IhSC, Recipe, select_n_clusters
 
 P, K, ROWS = 500, 4, 25_000
 
@@ -48,7 +48,8 @@ def data(n_blocks: int, rows: int) -> Any:
 
 
 def transform(X: Any) -> Any:
-    return IhSC(K, gram="hollow", random_state=0).fit(X).transform(X).persist()
+    model = IhSC(K, recipe=Recipe(gram="hollow"), random_state=0).fit(X)
+    return model.transform(X).persist()
 
 
 WORK: dict[str, Callable[[Any], Any]] = {

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import normalize
 
-from ihgmm import IhSC, SDPKMeans, make_ihgmm
+from ihgmm import IhSC, Recipe, SDPKMeans, make_ihgmm
 from ihgmm.metrics import misclassification_rate
 from ihgmm.paper.studies import correlated_sample
 
@@ -45,7 +45,7 @@ DESIGNS = {
 METHODS = {
     "IhSC.paper": IhSC.paper,
     "IhSC": IhSC,
-    "IhSC, cosine": partial(IhSC, gram="cosine"),
+    "IhSC, cosine": partial(IhSC, recipe=Recipe(gram="cosine")),
     "SDPKMeans": SDPKMeans,
     "SDPKMeans, cosine": partial(SDPKMeans, gram="cosine"),
     "KMeans, unit rows": partial(KMeans, n_init=10),

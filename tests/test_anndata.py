@@ -11,7 +11,7 @@ from anndata import AnnData
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
-from ihgmm import IhSC, __version__, diagnose, make_ihgmm
+from ihgmm import IhSC, Recipe, __version__, diagnose, make_ihgmm
 from ihgmm.anndata import ihsc
 from ihgmm.metrics import exact_recovery, misclassification_rate
 from ihgmm.plotting import plot_embedding
@@ -145,11 +145,12 @@ def test_number_of_clusters_is_counted():
 
 def test_options_reach_the_estimator():
     adata = cells()
-    ihsc(adata, 3, gram="cosine", refine=True, random_state=5)
-    model = IhSC(3, gram="cosine", refine=True, random_state=5).fit(adata.X)
+    options = {"recipe": Recipe(gram="cosine"), "refine": True, "random_state": 5}
+    ihsc(adata, 3, **options)
+    model = IhSC(3, **options).fit(adata.X)
     assert_allclose(adata.uns["ihsc"]["eigenvalues"], model.eigenvalues_)
     assert_array_equal(adata.obs["ihsc"].astype(int), model.labels_)
-    assert adata.uns["ihsc"]["params"]["gram"] == "cosine"
+    assert adata.uns["ihsc"]["params"]["recipe"] == "Recipe(gram='cosine')"
     with pytest.raises(TypeError, match="resolution"):
         ihsc(adata, 3, resolution=0.5)
 

@@ -3,6 +3,7 @@
 from ihgmm.estimators import PSC, Biwhitener, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix.files import open_data
 from ihgmm.matrix.masked import with_missing
+from ihgmm.numerics.recipe import Recipe
 from ihgmm.paper.sdp import SDPKMeans
 from ihgmm.paper.two_component import TwoComponentLloyd
 from ihgmm.statistics.diagnosis import diagnose
@@ -16,6 +17,7 @@ __all__ = [
     "Biwhitener",
     "IhGMM",
     "IhSC",
+    "Recipe",
     "SDPKMeans",
     "SphericalKMeans",
     "TwoComponentLloyd",

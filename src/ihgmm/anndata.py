@@ -136,6 +136,7 @@ def ihsc(
     labels, centers = to_host(model.labels_), to_host(model.cluster_centers_)
     diagnosis = diagnose_fit(model, X, labels)
     params = {**model.get_params(), "layer": layer, "use_rep": use_rep}
+    params["recipe"] = str(params["recipe"])
     # A generator cannot be stored, and None says nothing.
     kinds = (str, bool, int, float, np.number)
     summary: dict[str, Any] = {

@@ -6,8 +6,9 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import document, fail, good
+from command_line import document, fail, good, invoke
 
+from ihgmm.cli.files import Labels
 from ihgmm.metrics import misclassification_loss
 
 
@@ -107,6 +108,9 @@ def test_compare(folder):
     ]
     page = page_of(folder / "c.html")
     assert f"{50 - moved} of 50 rows" in page
+    done = invoke("compare", "one.csv", "two.csv", "-o", "-")
+    assert done.stdout.startswith("<!doctype html>")
+    assert f"50 rows in both: {moved} (" in done.stderr
     assert "Clusters compared: one and two" in page
     shown = good("compare", "one.csv", "two.csv")
     assert f"50 rows in both: {moved} (" in shown
@@ -140,6 +144,17 @@ def test_compare(folder):
         lines = [f"cluster{tab}scale", *(f"{k}{tab}1.0" for k in one)]
         (folder / name).write_text("\n".join(lines))
     assert document("compare", "a.csv", "b.tsv")["moved"] == 0
+
+
+def test_cells_of_certainty_are_read_once(folder, monkeypatch):
+    for name, rows in (("one.csv", 40), ("two.csv", 39)):
+        certainty = np.full(rows, 0.9)
+        write_labels(folder / name, ids(rows), np.arange(rows) % 2, certainty=certainty)
+    readings = []
+    read = Labels.certainty
+    monkeypatch.setattr(Labels, "certainty", lambda x: readings.append(x) or read(x))
+    good("compare", "one.csv", "two.csv")
+    assert len(readings) == 2
 
 
 def test_files_that_cannot_be_compared(folder):

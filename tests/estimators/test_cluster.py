@@ -23,6 +23,7 @@ from ihgmm import (
     PSC,
     IhGMM,
     IhSC,
+    Recipe,
     SDPKMeans,
     SphericalKMeans,
     TwoComponentLloyd,
@@ -174,7 +175,7 @@ def test_sizes_compare_rows_of_different_clusters(Estimator, sample):
     # The same patterns, in clusters of small, middling and large rows.
     factors = np.array([1.0, 5.0, 25.0])[sample.labels]
     X = sample.X * factors[:, None]
-    model = Estimator(3, gram="cosine", random_state=0).fit(X)
+    model = Estimator(3, recipe=Recipe(gram="cosine"), random_state=0).fit(X)
     assert exact_recovery(sample.labels, model.labels_)
     lengths = np.linalg.norm(model.cluster_centers_, axis=1)
     assert_allclose(model.sizes_, model.scales_ * lengths[model.labels_])
@@ -219,13 +220,13 @@ def test_embedding_is_that_of_lemma_1():
     # Without noise, rows of one cluster coincide and others are orthogonal. The hollow
     # diagonal shifts rows a little; the full Gram matrix shows it exactly.
     X, labels = make_ihgmm(120, 30, 3, noise_levels=0.0, random_state=0)
-    U = IhSC(3, gram="full", random_state=0).fit(X).embedding_
+    U = IhSC(3, recipe=Recipe(gram="full"), random_state=0).fit(X).embedding_
     same = labels[:, None] == labels[None, :]
     assert_allclose(U @ U.T, same.astype(float), atol=1e-8)
 
 
 def test_psc_attributes(sample):
-    model = PSC(3, random_state=0, tol=1e-8).fit(sample.X)
+    model = PSC(3, random_state=0, recipe=Recipe.of("psc", tol=1e-8)).fit(sample.X)
     left, values, right = np.linalg.svd(sample.X, full_matrices=False)
     assert_allclose(model.eigenvalues_, values[:3] ** 2, rtol=1e-8)
     assert_allclose(np.abs(model.components_), np.abs(right[:3]), atol=1e-6)
@@ -319,7 +320,7 @@ def test_zero_rows(kind):
     rest = np.delete(np.arange(100), [3, 50])
     for model in (
         IhSC(3, random_state=0),
-        IhSC(3, gram="cosine", random_state=0),
+        IhSC(3, recipe=Recipe(gram="cosine"), random_state=0),
         SphericalKMeans(3, n_init=5, random_state=0),
     ):
         with pytest.warns(UserWarning, match="2 of 100 rows are zero") as caught:
@@ -340,7 +341,7 @@ def test_nothing_n_by_n_is_allocated(solver):
     n = 20_000
     X, labels = make_ihgmm(n, 20, 3, random_state=0, dtype=np.float32)
     tracemalloc.start()
-    found = IhSC(3, eigen_solver=solver, random_state=0).fit(X).labels_
+    found = IhSC(3, recipe=Recipe(solver=solver), random_state=0).fit(X).labels_
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert exact_recovery(labels, found)
@@ -379,6 +380,6 @@ def test_more_clusters_than_features(Estimator):
 def test_float32_stays_so_with_few_features():
     X, _ = make_ihgmm(400, 6, 3, dtype=np.float32, random_state=0)
     for solver in ("dense", "block"):
-        model = IhSC(3, eigen_solver=solver, random_state=0).fit(X)
+        model = IhSC(3, recipe=Recipe(solver=solver), random_state=0).fit(X)
         assert model.embedding_.dtype == np.float32
         assert model.scales_.dtype == np.float32

@@ -1,5 +1,6 @@
 """The default settings: where they differ from the paper's, and what they check."""
 
+import pickle
 import warnings
 from importlib.util import module_from_spec, spec_from_file_location
 
@@ -8,8 +9,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.model_selection import GridSearchCV
 
-from ihgmm import IhSC, make_ihgmm
+from ihgmm import PSC, IhGMM, IhSC, Recipe, make_ihgmm
 from ihgmm.metrics import misclassification_rate
 
 both = pytest.mark.parametrize("build", [IhSC, IhSC.paper], ids=["default", "paper"])
@@ -70,7 +72,7 @@ def test_similar_patterns_are_told_apart_in_eigenvectors(designs):
 @pytest.mark.parametrize("space", ["eigenvectors", "projected"])
 def test_a_space_can_be_asked_for(space):
     X, _ = make_ihgmm(100, 30, 3, random_state=0)
-    assert IhSC(3, space=space, random_state=0).fit(X).space_ == space
+    assert IhSC(3, recipe=Recipe(space=space), random_state=0).fit(X).space_ == space
 
 
 # Noise
@@ -119,7 +121,7 @@ def test_real_data_are_not_doubted(build, load, k):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("settings", "message"),
     [
         ({"clip": 0}, "clip=0 .*above 0"),
         ({"clip": -1.5}, "clip=-1.5 .*above 0"),
@@ -128,49 +130,104 @@ def test_real_data_are_not_doubted(build, load, k):
         ({"n_components": "all"}, "n_components='all' is not known; give 'auto' or"),
         ({"space": "outer"}, "space='outer' .*'auto', 'eigenvectors'.*'projected'"),
         ({"placement": "near"}, "placement='near' .*'embedding'.*'cosine'"),
-        ({"assign_labels": "coin"}, "assign_labels='coin' .*'tied', 'kmeans'"),
-        ({"n_components": 31}, "n_components=31 is more than 60 rows of 30 features"),
+        ({"labels": "coin"}, "labels='coin' .*'tied', 'kmeans'"),
+        ({"unit_norm": 1}, "unit_norm=1 is not known; give True or False"),
+        ({"clip": [1]}, "clip=.1. is a list; give a number"),
+        ({"n_components": [1]}, "n_components=.1. is a list; give a whole number"),
+        ({"n_init": 0}, "n_init=0 is too small"),
+        ({"n_init": "many"}, "n_init='many' is not known; give 'auto' or a whole"),
+        ({"max_iter": 0}, "max_iter=0 is too small"),
+        ({"tol": -1.0}, "tol=-1.0 is out of range"),
+        ({"tol": "tight"}, "tol='tight' is a str; give a number"),
+        ({"gram": "best"}, "'hollow', 'full', 'cosine'"),
+        ({"order": "best"}, "'algebraic', 'magnitude'"),
+        ({"solver": "best"}, "'auto', 'dense', 'lanczos', 'block'"),
     ],
 )
-def test_bad_parameters(options, message):
+def test_a_recipe_checks_its_settings(settings, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        Recipe(**settings)
+    with pytest.raises((TypeError, ValueError), match=message):
+        IhSC.paper(3, **settings)
+
+
+def test_as_many_components_as_the_data_have():
     X, _ = make_ihgmm(60, 30, 3, random_state=0)
+    message = "n_components=31 is more than 60 rows of 30 features"
     with pytest.raises(ValueError, match=message):
-        IhSC(3, **options).fit(X)
-
-
-@pytest.mark.parametrize("name", ["clip", "n_components"])
-def test_parameters_of_another_type(name):
-    X, _ = make_ihgmm(60, 30, 3, random_state=0)
-    with pytest.raises(TypeError, match=name):
-        IhSC(3, **{name: [1]}).fit(X)
+        IhSC(3, recipe=Recipe(n_components=31)).fit(X)
 
 
 @pytest.mark.filterwarnings("ignore:In .* of the rows noise outweighs")
 def test_any_number_of_components():
     X, _ = make_ihgmm(60, 30, 3, random_state=0)
     for n_components in (1, 2, 3, 10, 30):
-        model = IhSC(3, n_components=n_components, random_state=0).fit(X)
+        model = IhSC(3, recipe=Recipe(n_components=n_components), random_state=0).fit(X)
         assert model.embedding_.shape == (60, n_components)
         assert_array_equal(model.predict(X), model.labels_)
 
 
 def test_the_settings_of_the_paper():
+    assert IhSC.paper(5).recipe == "paper"
     model = IhSC.paper(5, random_state=3, tol=1e-4)
-    assert isinstance(model, IhSC)
-    wanted = {
+    settings = {
         "gram": "hollow",
         "clip": None,
         "n_components": None,
         "space": "eigenvectors",
-        "assign_labels": "kmeans",
-        "n_clusters": 5,
-        "random_state": 3,
+        "labels": "kmeans",
         "tol": 1e-4,
     }
-    assert model.get_params() == IhSC(**wanted).get_params()
-    assert clone(model).get_params() == model.get_params()
+    wanted = IhSC(5, recipe=Recipe(**settings), random_state=3)
+    assert model.get_params() == wanted.get_params()
     assert IhSC.paper().n_clusters == IhSC().n_clusters
-    # Each setting can be replaced.
-    assert IhSC.paper(3, gram="cosine").gram == "cosine"
     X, _ = make_ihgmm(200, 50, 5, random_state=0)
-    assert_array_equal(clone(model).fit(X).labels_, IhSC(**wanted).fit(X).labels_)
+    assert_array_equal(clone(model).fit(X).labels_, wanted.fit(X).labels_)
+
+
+# Recipes
+
+
+def test_a_recipe_shows_what_differs_from_the_default_and_reads_back():
+    for recipe in (Recipe(), Recipe.of("paper"), Recipe.of("psc", tol=1e-3)):
+        assert eval(repr(recipe)) == recipe
+    assert repr(Recipe(gram="cosine", clip=1.5)) == "Recipe(gram='cosine')"
+
+
+def test_recipes_go_through_searches_clones_and_pickles():
+    X, _ = make_ihgmm(90, 20, 3, random_state=0)
+    recipes = ["default", "paper", Recipe(gram="cosine", labels="kmeans")]
+    search = GridSearchCV(IhSC(3, random_state=0), {"recipe": recipes}, cv=2).fit(X)
+    assert search.best_params_["recipe"] in recipes
+    model = search.best_estimator_
+    for copy in (clone(model), pickle.loads(pickle.dumps(model))):
+        assert copy.get_params() == model.get_params()
+
+
+def test_a_recipe_given_by_name_is_the_recipe_itself():
+    X, _ = make_ihgmm(200, 50, 4, separation_constant=0.3, random_state=0)
+    for name in ("default", "paper", "psc"):
+        one, two = (
+            IhSC(4, recipe=recipe, random_state=0).fit(X)
+            for recipe in (name, Recipe.of(name))
+        )
+        assert_array_equal(one.labels_, two.labels_)
+    # Projected spectral clustering is a recipe.
+    assert_array_equal(two.labels_, PSC(4, random_state=0).fit(X).labels_)
+    assert_array_equal(two.predict(X), two.labels_)
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (IhSC(3, recipe="papr"), ValueError, "recipe='papr' .*'default', 'paper', 'p"),
+        (IhSC(3, recipe={"gram": "full"}), TypeError, "is a dict; give a Recipe or"),
+        (IhGMM(3, recipe=None), TypeError, "recipe=None is a NoneType; give a Recipe"),
+        (PSC(3, recipe="paper"), ValueError, "is another method than PSC; give 'psc'"),
+        (PSC(3, recipe=Recipe.of("psc", clip=2)), ValueError, "is another method"),
+    ],
+)
+def test_what_is_no_recipe_is_refused_by_fit(model, error, message):
+    X, _ = make_ihgmm(60, 30, 3, random_state=0)
+    with pytest.raises(error, match=message):
+        model.fit(X)

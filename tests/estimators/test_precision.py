@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from ihgmm import IhSC, make_ihgmm
+from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.metrics import exact_recovery, misclassification_rate
 
 PAPER = [
@@ -15,10 +15,6 @@ PAPER = [
     {"n_samples": 200, "n_features": 1000, "n_clusters": 3, "balance": 0.2},
 ]
 SOLVERS = ["auto", "block"]
-
-
-def labels_of(X, k, **options):
-    return IhSC(k, random_state=0, **options).fit_predict(X)
 
 
 @pytest.mark.parametrize(
@@ -31,10 +27,12 @@ def labels_of(X, k, **options):
 )
 def test_no_more_errors_than_in_float64_near_the_threshold(setting, gram):
     errors = {np.float32: [], np.float64: []}
+    k = setting["n_clusters"]
+    model = IhSC(k, recipe=Recipe(gram=gram), random_state=0)
     for seed in range(6):
         X, labels = make_ihgmm(**setting, separation_constant=0.2, random_state=seed)
         for dtype, rates in errors.items():
-            found = labels_of(X.astype(dtype), setting["n_clusters"], gram=gram)
+            found = model.fit_predict(X.astype(dtype))
             rates.append(misclassification_rate(labels, found))
     # A row on a border may fall to either side.
     assert abs(np.mean(errors[np.float32]) - np.mean(errors[np.float64])) <= 0.002
@@ -56,7 +54,7 @@ def twelve_decades(seed, n=600, p=50, k=3):
 def test_scales_from_a_millionth_to_a_million(shape, solver, gram, dtype):
     for seed in range(2):
         X, labels, scales = twelve_decades(seed, *shape)
-        model = IhSC(shape[2], gram=gram, eigen_solver=solver, random_state=0)
+        model = IhSC(shape[2], recipe=Recipe(gram=gram, solver=solver), random_state=0)
         model.fit(X.astype(dtype))
         assert exact_recovery(labels, model.labels_)
         # In each cluster the scales found are in proportion to the true ones.

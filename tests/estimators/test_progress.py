@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from ihgmm import IhGMM, IhSC, make_ihgmm
+from ihgmm import IhGMM, IhSC, Recipe, make_ihgmm
 from ihgmm._progress import Steps
 
 STEPS = {
@@ -57,7 +57,9 @@ def test_steps_that_are_left_out_are_not_shown(capsys):
 def test_products_are_told_one_by_one_on_a_terminal(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
-    IhSC(3, random_state=0, eigen_solver="block", tol=1e-6, verbose=True).fit(sample())
+    IhSC(3, random_state=0, recipe=Recipe(solver="block", tol=1e-6), verbose=True).fit(
+        sample()
+    )
     shown = re.findall(
         r"eigenvectors .*? (\d+) products?, .*?([\r\n])", screen.getvalue()
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from ihgmm import PSC, IhSC, SphericalKMeans, make_ihgmm
+from ihgmm import PSC, IhSC, Recipe, SphericalKMeans, make_ihgmm
 from ihgmm.metrics import exact_recovery, misclassification_rate
 from ihgmm.numerics.gram import GRAMS
 from ihgmm.numerics.labels import ASSIGNMENTS
@@ -93,9 +93,9 @@ def test_extreme_imbalance():
 def test_every_combination_of_options_is_exact(gram, solver, assign, build):
     dtype = np.float32 if build is IhSC else np.float64
     X, labels = make_ihgmm(300, 400, 4, random_state=0, dtype=dtype)
-    model = build(
-        4, gram=gram, eigen_solver=solver, assign_labels=assign, random_state=0
-    ).fit(X)
+    base = "default" if build is IhSC else "paper"
+    recipe = Recipe.of(base, gram=gram, solver=solver, labels=assign)
+    model = IhSC(4, recipe=recipe, random_state=0).fit(X)
     assert exact_recovery(labels, model.labels_)
     assert exact_recovery(labels, model.predict(X))
     assert model.embedding_.dtype == dtype
@@ -145,7 +145,9 @@ def test_psc_recovers_the_classical_mixture():
 def test_new_rows_are_predicted(build, placement):
     for seed in range(3):
         X, labels = make_ihgmm(800, 300, 4, random_state=seed)
-        model = build(4, placement=placement, random_state=0).fit(X[:400])
+        base = "default" if build is IhSC else "paper"
+        recipe = Recipe.of(base, placement=placement)
+        model = IhSC(4, recipe=recipe, random_state=0).fit(X[:400])
         assert exact_recovery(labels[400:], model.predict(X[400:]))
 
 
@@ -157,7 +159,7 @@ def test_fewer_features_than_clusters(gram):
         X, labels = make_ihgmm(
             600, centers=directions, noise_levels=0.05, random_state=seed
         )
-        default = IhSC(6, gram=gram, random_state=seed).fit(X)
+        default = IhSC(6, recipe=Recipe(gram=gram), random_state=seed).fit(X)
         assert misclassification_rate(labels, default.labels_) < 0.02
         assert default.embedding_.shape[1] == 3
         model = IhSC.paper(6, gram=gram, random_state=seed).fit(X)

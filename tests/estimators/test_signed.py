@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ihgmm import IhSC, make_ihgmm
+from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.labels import (
     LinearRule,
@@ -36,7 +36,7 @@ def fitted(X, k=4, **options):
 @pytest.mark.parametrize("seed", range(3))
 def test_opposite_rows_are_of_one_kind(seed, assign):
     X, labels, _ = lines(seed)
-    model = fitted(X, assign_labels=assign)
+    model = fitted(X, recipe=Recipe(labels=assign))
     # Pivots are rows, noise and all: labels by them are less exact.
     most = 0.1 if assign == "cluster_qr" else 0.06
     assert misclassification_rate(labels, model.labels_) < most
@@ -72,7 +72,9 @@ def test_scales_have_both_signs():
     assert model.score(X) > 0.95
 
 
-@pytest.mark.parametrize("options", [{"placement": "cosine"}, {"whiten": "learned"}])
+@pytest.mark.parametrize(
+    "options", [{"recipe": Recipe(placement="cosine")}, {"whiten": "learned"}]
+)
 def test_goes_with_other_options(options):
     X, labels, _ = lines(1)
     model = fitted(X, **options)
@@ -137,7 +139,8 @@ def test_clusters_are_counted_by_their_directions():
     ("options", "message"),
     [
         ({"refine": True}, "refine=True .* cannot be combined with signed=True"),
-        ({"assign_labels": "neighbors"}, "use 'tied' or 'kmeans'"),
+        ({"recipe": Recipe(labels="neighbors")}, "use 'tied' or 'kmeans'"),
+        ({"recipe": "psc"}, "unit_norm=False keeps their lengths"),
         ({"signed": "yes"}, "signed='yes'"),
     ],
 )

@@ -17,7 +17,7 @@ from ihgmm import (
 
 ESTIMATORS = [
     IhSC(),
-    IhGMM(),
+    IhGMM(2),  # of predict_proba, scikit-learn expects two columns, or four
     PSC(),
     Biwhitener(),
     SphericalKMeans(),

@@ -9,6 +9,7 @@ from ihgmm import (
     PSC,
     IhGMM,
     IhSC,
+    Recipe,
     SphericalKMeans,
     estimate_parameters,
     make_ihgmm,
@@ -21,7 +22,7 @@ from ihgmm.numerics.gram import GramOperator
 ESTIMATORS = [
     IhSC(3, random_state=0),
     IhSC.paper(3, random_state=0),
-    IhSC(3, gram="cosine", assign_labels="kmeans", refine=True, random_state=0),
+    IhSC(3, recipe=Recipe(gram="cosine", labels="kmeans"), refine=True, random_state=0),
     IhGMM(3, random_state=0),
     PSC(3, random_state=0),
     SphericalKMeans(3, random_state=0),

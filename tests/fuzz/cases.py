@@ -9,6 +9,7 @@ import io
 import linecache
 import warnings
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import fields
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -188,8 +189,9 @@ COMMON = {
     "tol": st.sampled_from([1e-12, 1e-4, 0.01, 1.0]),
     "n_init": st.sampled_from(["auto", 1, 3]),
     "missing": st.sampled_from(["fit", "error"]),
-    "eigen_solver": st.sampled_from(["auto", "dense", "lanczos", "block"]),
+    "solver": st.sampled_from(["auto", "dense", "lanczos", "block"]),
 }
+SETTINGS = {field.name for field in fields(ihgmm.Recipe)}
 LABELS = st.sampled_from(["tied", "kmeans", "cluster_qr", "neighbors"])
 GRAM = st.sampled_from(["hetero", "hollow", "full", "cosine"])
 OUTLIERS = st.one_of(st.none(), st.just("auto"), st.sampled_from([0.02, 0.2, 0.5]))
@@ -203,7 +205,8 @@ OPTIONS = {
         "order": st.sampled_from(["algebraic", "magnitude"]),
         "n_components": st.sampled_from(["auto", None, 1, 3, 50]),
         "space": st.sampled_from(["auto", "eigenvectors", "projected"]),
-        "assign_labels": LABELS,
+        "labels": LABELS,
+        "unit_norm": st.booleans(),
         "placement": st.sampled_from(["embedding", "cosine"]),
         "signed": st.booleans(),
         "whiten": WHITEN,
@@ -217,7 +220,7 @@ OPTIONS = {
         "gram": GRAM,
         "outliers": OUTLIERS,
     },
-    "PSC": {**COMMON, "n_clusters": st.integers(1, 6), "assign_labels": LABELS},
+    "PSC": {**COMMON, "n_clusters": st.integers(1, 6), "labels": LABELS},
     "SphericalKMeans": {
         **{key: COMMON[key] for key in ("max_iter", "tol", "n_init")},
         "n_clusters": st.integers(1, 6),
@@ -364,6 +367,11 @@ def _fit(case):
     before = X.copy()
     options = dict(case["options"])
     model = getattr(ihgmm, case["ask"])()
+    if "recipe" in model.get_params():
+        # What the estimator has itself, as IhGMM has tol, is no setting of its recipe.
+        settings = SETTINGS & set(options) - set(model.get_params())
+        changes = {name: options.pop(name) for name in settings}
+        options["recipe"] = ihgmm.Recipe.of(model.recipe, **changes)
     model.set_params(**options)
     if "random_state" in model.get_params():
         model.set_params(random_state=0)

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, make_ihgmm, open_data
+from ihgmm import PSC, IhGMM, IhSC, Recipe, SphericalKMeans, make_ihgmm, open_data
 from ihgmm.cli.commands import app
-from ihgmm.cli.tables.reading import READERS
+from ihgmm.cli.tables.reading import LOADERS, READERS
 from ihgmm.storage import StorageError, load_model, save_model
 
 # Whole files
@@ -95,13 +95,13 @@ TABLES = {
 TABLES = {
     name: make
     for name, make in TABLES.items()
-    if Path(name.removesuffix(".gz")).suffix in READERS
+    if Path(name.removesuffix(".gz")).suffix in {*LOADERS, *READERS}
 }
 STREAMED = ("a.csv", "a.tsv", "a.parquet", "a.npy", "a.h5ad", "sparse.h5ad")
 MODELS = {
     "IhSC": lambda: IhSC(3, random_state=0),
-    "neighbors": lambda: IhSC(3, assign_labels="neighbors", random_state=0),
-    "cosine": lambda: IhSC(3, placement="cosine", random_state=0),
+    "neighbors": lambda: IhSC(3, recipe=Recipe(labels="neighbors"), random_state=0),
+    "cosine": lambda: IhSC(3, recipe=Recipe(placement="cosine"), random_state=0),
     "outliers": lambda: IhSC(3, outliers="auto", random_state=0),
     "whitened": lambda: IhSC(3, whiten="learned", random_state=0),
     "filled": lambda: IhSC(3, missing="fit", random_state=0),

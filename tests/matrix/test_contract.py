@@ -13,6 +13,7 @@ from ihgmm import (
     PSC,
     IhGMM,
     IhSC,
+    Recipe,
     SphericalKMeans,
     diagnose,
     estimate_parameters,
@@ -136,7 +137,7 @@ def test_norms_and_counts(hold, dtype):
     assert isinstance(A.column_sqnorms(), np.ndarray)
     assert A.max_abs() == np.abs(X).max()
     assert A.most_negative() == min(X.min(), 0)
-    assert A.n_entries == (np.count_nonzero(X) if A.has_gaps else X.size)
+    assert A.n_entries == (np.count_nonzero(X) if A.sparse else X.size)
     assert A.not_finite()[0] == 0
 
 
@@ -229,7 +230,7 @@ def test_integers_are_floats(kind, tmp_path):
 
 def like(A, X):
     """Return X, sparse if A is: sparse data changes signs in another way."""
-    return sp.csr_array(X) if A.has_gaps else X
+    return sp.csr_array(X) if A.sparse else X
 
 
 PLAIN = [
@@ -238,17 +239,17 @@ PLAIN = [
 ]
 OPTIONS = (
     {"refine": True},
-    {"gram": "cosine", "eigen_solver": "block"},
-    {"gram": "full", "order": "magnitude"},
-    {"eigen_solver": "dense", "assign_labels": "cluster_qr"},
-    {"eigen_solver": "lanczos"},
+    {"recipe": Recipe(gram="cosine", solver="block")},
+    {"recipe": Recipe(gram="full", order="magnitude")},
+    {"recipe": Recipe(solver="dense", labels="cluster_qr")},
+    {"recipe": Recipe(solver="lanczos")},
 )
 
 
 @cache
-def fit_of_numpy(dtype, has_gaps, make, *options):
+def fit_of_numpy(dtype, sparse, make, *options):
     X, _ = numbers(dtype)
-    X = sp.csr_array(X) if has_gaps else X.copy()
+    X = sp.csr_array(X) if sparse else X.copy()
     return make(**dict(options)).fit(X)
 
 
@@ -278,7 +279,7 @@ def test_clusters(kind, options, dtype, tmp_path):
     given = kind(X, tmp_path)
     A = opened(given)
     options = {"n_clusters": 4, "random_state": 0, **options}
-    wanted = fit_of_numpy(dtype, A.has_gaps, IhSC, *options.items())
+    wanted = fit_of_numpy(dtype, A.sparse, IhSC, *options.items())
     plain = len(options) == 2
     found = IhSC(**options).fit(given if plain else A)
     assert_array_equal(to_host(found.labels_), wanted.labels_)
@@ -342,9 +343,9 @@ def odd_rows():
 
 
 @cache
-def odd_fit_of_numpy(has_gaps, *options):
+def odd_fit_of_numpy(sparse, *options):
     X, weights = odd_rows()
-    X = sp.csr_array(X) if has_gaps else X
+    X = sp.csr_array(X) if sparse else X
     return IhSC(4, random_state=0, **dict(options)).fit(X, sample_weight=weights)
 
 
@@ -356,7 +357,7 @@ def test_weights_and_outliers(kind, options, dtype, tmp_path):
     X, weights = odd_rows()
     given = kind(X, tmp_path)
     A = opened(given)
-    wanted = odd_fit_of_numpy(A.has_gaps, *options.items())
+    wanted = odd_fit_of_numpy(A.sparse, *options.items())
     found = IhSC(4, random_state=0, **options).fit(given, sample_weight=weights)
     labels = to_host(found.labels_)
     assert_array_equal(labels, wanted.labels_)
@@ -374,9 +375,9 @@ def test_weights_and_outliers(kind, options, dtype, tmp_path):
 
 
 @cache
-def other_fit_of_numpy(make, has_gaps, weighted):
+def other_fit_of_numpy(make, sparse, weighted):
     X, weights = numbers("float32")[0].copy(), odd_rows()[1]
-    data = sp.csr_array(X) if has_gaps else X
+    data = sp.csr_array(X) if sparse else X
     model = make(4, random_state=0).fit(
         data, sample_weight=weights if weighted else None
     )
@@ -392,7 +393,7 @@ def test_peers(kind, make, weighted, dtype, tmp_path):
     X, weights = numbers(dtype)[0], odd_rows()[1]
     given = kind(X, tmp_path)
     A, model = opened(given), make(4, random_state=0)
-    wanted, places, score = other_fit_of_numpy(make, A.has_gaps, weighted)
+    wanted, places, score = other_fit_of_numpy(make, A.sparse, weighted)
     found = model.fit(A, sample_weight=weights) if weighted else model.fit(given)
     check_home(found.labels_, given)
     assert_array_equal(to_host(found.labels_), wanted.labels_)
@@ -414,9 +415,9 @@ def test_peers(kind, make, weighted, dtype, tmp_path):
 
 PLACINGS = (
     {},
-    {"gram": "hollow", "clip": None, "assign_labels": "kmeans", "n_components": None},
-    {"gram": "cosine", "assign_labels": "cluster_qr", "space": "projected"},
-    {"gram": "full", "assign_labels": "neighbors", "space": "eigenvectors"},
+    {"recipe": Recipe(gram="hollow", clip=None, labels="kmeans", n_components=None)},
+    {"recipe": Recipe(gram="cosine", labels="cluster_qr", space="projected")},
+    {"recipe": Recipe(gram="full", labels="neighbors", space="eigenvectors")},
     {"refine": True},
 )
 
@@ -454,9 +455,9 @@ def test_mixtures(kind, dtype, tmp_path):
 
 
 @cache
-def answer_of_numpy(question, dtype, has_gaps):
+def answer_of_numpy(question, dtype, sparse):
     X, labels = numbers(dtype)
-    return question(sp.csr_array(X) if has_gaps else X, labels)
+    return question(sp.csr_array(X) if sparse else X, labels)
 
 
 def counted(X, labels):
@@ -490,10 +491,10 @@ def test_questions(kind, question, dtype, tmp_path):
     X, labels = numbers(dtype)
     A = opened(kind(X, tmp_path))
     found = question(A, labels)
-    wanted = answer_of_numpy(question, dtype, A.has_gaps)
+    wanted = answer_of_numpy(question, dtype, A.sparse)
     for name in FIGURES[question]:
         # The signs of sparse rows depend on how the rows are cut into blocks.
-        loose = name == "edge" and A.has_gaps
+        loose = name == "edge" and A.sparse
         figure = np.asarray(getattr(wanted, name))
         close(getattr(found, name), figure, dtype, 1e13 * 0.1 if loose else 1e4)
     if question is not counted:

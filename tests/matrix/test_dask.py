@@ -20,7 +20,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from ihgmm import IhGMM, IhSC, make_ihgmm, select_n_clusters
 from ihgmm._progress import Steps
 from ihgmm.matrix import as_matrix, to_host
-from ihgmm.matrix import lazy as tall_blocks
+from ihgmm.matrix import dask_ops as tall_blocks
 
 X, _ = make_ihgmm(1200, 40, 4, random_state=0)
 

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from array_kinds import cupy, strict, torch_cpu, torch_cuda
 from numpy.testing import assert_allclose, assert_array_equal
+from recipes import with_recipe
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 from ihgmm import (
     PSC,
     IhGMM,
     IhSC,
+    Recipe,
     SDPKMeans,
     SphericalKMeans,
     TwoComponentLloyd,
@@ -55,7 +57,7 @@ def same_kind(a, X, dtype):
 
 def same_fit(X, to_device, k=4, tol=1e-9, **options):
     """Fit NumPy's X and a copy on a device, and compare; return the latter."""
-    options = {"random_state": 0, **options}
+    options = with_recipe(**{"random_state": 0, **options})
     A = to_device(X)
     got, wanted = (IhSC(k, **options).fit(data) for data in (A, X))
     same_kind(got.labels_, A, np.intp)
@@ -84,7 +86,7 @@ def test_many_eigenvectors_of_many_rows():
 
 @pytest.mark.parametrize("solver", ["dense", "lanczos"])
 def test_solvers_that_work_on_the_host(solver):
-    same_fit(sample(800, 60, 20), strict, 20, eigen_solver=solver, n_init=1)
+    same_fit(sample(800, 60, 20), strict, 20, solver=solver, n_init=1)
 
 
 def test_large_data(to_device):
@@ -96,12 +98,12 @@ def test_large_data(to_device):
 def test_clusters_that_only_a_long_search_shows(to_device):
     # The sample is not enough here, so that the basis grows and is condensed.
     X = sample(3_000, 60, 6, separation_constant=0.2)
-    same_fit(X, to_device, 6, tol=1e-9, eigen_solver="block")
+    same_fit(X, to_device, 6, tol=1e-9, solver="block")
 
 
 def test_fewer_features_than_columns_of_a_block(to_device):
     # The block has to be filled up with random columns.
-    same_fit(sample(500, 3, 3), to_device, 3, eigen_solver="block")
+    same_fit(sample(500, 3, 3), to_device, 3, solver="block")
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
@@ -117,7 +119,7 @@ def test_zero_rows(to_device, options):
     X = sample()
     X[[0, 7, 599]] = 0
     with pytest.warns(DataConversionWarning, match="3 of 600 rows are zero"):
-        got = same_fit(X, to_device, eigen_solver="block", **options)
+        got = same_fit(X, to_device, solver="block", **options)
     for name in ("labels_", "embedding_", "scales_"):
         assert_array_equal(to_host(getattr(got, name))[[0, 7, 599]], 0)
     with pytest.raises(ValueError, match="All 20 rows of X are zero"):
@@ -156,7 +158,7 @@ def test_scales_from_a_millionth_to_a_million(to_device):
     labels = rng.integers(0, 3, 400)
     X = np.eye(3, 50)[labels] + 0.01 * rng.standard_normal((400, 50))
     X = (X * 10.0 ** rng.uniform(-6, 6, (400, 1))).astype(np.float32)
-    got = same_fit(X, to_device, 3, 1e-3, gram="cosine", eigen_solver="block")
+    got = same_fit(X, to_device, 3, 1e-3, gram="cosine", solver="block")
     own = to_host(got.labels_)
     assert all(len(np.unique(own[labels == k])) == 1 for k in range(3))
 
@@ -365,8 +367,8 @@ def test_peers_in_another_unit(to_device, power):
     [
         lambda A: IhSC(4, refine=True, random_state=0).fit(A),
         lambda A: IhSC("auto", random_state=0).fit(A),
-        lambda A: IhSC("auto", gram="cosine", random_state=0).fit(A),
-        lambda A: IhSC(4, gram="hetero", random_state=0).fit(A),
+        lambda A: IhSC("auto", recipe=Recipe(gram="cosine"), random_state=0).fit(A),
+        lambda A: IhSC(4, recipe=Recipe(gram="hetero"), random_state=0).fit(A),
         lambda A: IhGMM(4, random_state=0).fit(A).bic(A),
         lambda A: PSC(4, random_state=0).fit(A).score(A),
         lambda A: SphericalKMeans(4, n_init=3, random_state=0).fit(A).score(A),

@@ -24,6 +24,7 @@ from ihgmm import (
     Biwhitener,
     IhGMM,
     IhSC,
+    Recipe,
     SDPKMeans,
     SphericalKMeans,
     TwoComponentLloyd,
@@ -306,8 +307,8 @@ def test_estimators_that_work_on_the_host(to_device, Estimator):
     "work",
     [
         lambda A, labels: IhSC(4, refine=True, random_state=0).fit(A),
-        lambda A, labels: IhSC(4, gram="cosine", random_state=0).fit(A),
-        lambda A, labels: IhSC(4, gram="hetero", random_state=0).fit(A),
+        lambda A, labels: IhSC(4, recipe=Recipe(gram="cosine"), random_state=0).fit(A),
+        lambda A, labels: IhSC(4, recipe=Recipe(gram="hetero"), random_state=0).fit(A),
         lambda A, labels: IhGMM(4, random_state=0).fit(A).bic(A),
         lambda A, labels: PSC(4, random_state=0).fit(A).score(A),
         lambda A, labels: SphericalKMeans(4, n_init=3, random_state=0).fit(A).score(A),

@@ -23,7 +23,7 @@ from array_kinds import (
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
-from ihgmm import PSC, IhSC, SphericalKMeans, make_ihgmm
+from ihgmm import PSC, IhSC, Recipe, SphericalKMeans, make_ihgmm
 from ihgmm._progress import showing_passes
 from ihgmm.matrix import as_matrix, recognize, to_host
 from ihgmm.matrix.stored import Stored
@@ -223,10 +223,7 @@ def test_passes_of_peers(store):
     assert rows.passes == model.n_iter_ + 2
     rows, others = opened(store(X)), opened(store(X))
     PSC(4, random_state=0).fit(rows)
-    recipe = {"gram": "full", "clip": None, "n_components": None, "space": "projected"}
-    spectral_clustering(
-        others, 4, unit_norm=False, rng=np.random.default_rng(0), **recipe
-    )
+    spectral_clustering(others, 4, Recipe.of("psc"), rng=np.random.default_rng(0))
     assert rows.passes == others.passes
 
 
@@ -253,7 +250,7 @@ def break_after(rows, passes, harm):
         if next(left, None) == 0:
             harm()
 
-    rows.map = map_then_harm
+    vars(rows)["map"] = map_then_harm  # a matrix does not let itself be changed
     return rows
 
 

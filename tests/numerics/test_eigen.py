@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from scipy.sparse.linalg import eigsh
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm import IhSC, make_ihgmm
+from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.numerics.eigen import (
     ORDERS,
     SOLVERS,
@@ -232,7 +232,7 @@ def test_same_seed_same_labels_of_degenerate_data():
     """ARPACK meets an invariant subspace at once, and draws vectors to go on."""
     X = np.kron(np.eye(6), np.ones((20, 4)))
     fits = [
-        IhSC(4, gram="full", eigen_solver="lanczos", random_state=3).fit(X)
+        IhSC(4, recipe=Recipe(gram="full", solver="lanczos"), random_state=3).fit(X)
         for _ in range(3)
     ]
     for fit in fits[1:]:

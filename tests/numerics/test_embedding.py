@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ihgmm import IhSC, make_ihgmm
+from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.matrix import as_matrix, to_host
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Embedding
@@ -217,10 +217,9 @@ def test_weights_of_directions():
 def test_under_the_model_directions_are_those_of_the_paper(n, p, k, noise):
     for seed in range(2):
         X, _ = make_ihgmm(n, p, k, noise=noise, random_state=seed)
-        options = {"tol": 1e-9, "random_state": 0}
-        paper = IhSC.paper(k, **options).fit(X)
-        model = IhSC(k, clip=None, gram="hollow", space="eigenvectors", **options)
-        model.fit(X)
+        paper = IhSC.paper(k, tol=1e-9, random_state=0).fit(X)
+        recipe = Recipe(clip=None, gram="hollow", space="eigenvectors", tol=1e-9)
+        model = IhSC(k, recipe=recipe, random_state=0).fit(X)
         assert model.embedding_.shape == paper.embedding_.shape == (n, k)
         assert_allclose(model.embedding_, paper.embedding_, atol=1e-6)
         assert_allclose(model.eigenvalues_, paper.eigenvalues_, rtol=1e-9)

@@ -4,7 +4,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
-from ihgmm import IhSC, make_ihgmm
+from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.matrix import as_matrix
 from ihgmm.metrics import exact_recovery, misclassification_rate
 from ihgmm.numerics.eigen import ORDERS, leading_eigenpairs
@@ -315,8 +315,8 @@ def test_recovery(storage, solver):
     for seed in range(2):
         X, labels = make_ihgmm(80, 100, 4, noise_levels=(0.3, 2.7), random_state=seed)
         for clip in (None, 1.5):
-            options = {"clip": clip, "eigen_solver": solver, "tol": 1e-6}
-            model = IhSC(4, gram="hetero", random_state=0, **options).fit(storage(X))
+            recipe = Recipe(clip=clip, solver=solver, tol=1e-6)
+            model = IhSC(4, recipe=recipe, random_state=0).fit(storage(X))
             assert exact_recovery(labels, model.labels_)
             assert model.placement_.embedding.diagonal == "imputed"
             found = impute_diagonal(GramOperator.of(X, clip=clip), 4, tol=1e-6)
@@ -327,7 +327,7 @@ def test_a_diagonal_that_would_change_nothing_is_left_out():
     for seed in range(5):
         X, _ = make_ihgmm(600, 100, 4, random_state=seed)
         hetero, hollow = (
-            IhSC(4, gram=gram, tol=1e-8, random_state=0).fit(X)
+            IhSC(4, recipe=Recipe(gram=gram, tol=1e-8), random_state=0).fit(X)
             for gram in ("hetero", "hollow")
         )
         assert hetero.placement_.embedding.diagonal == "zero"
@@ -357,7 +357,7 @@ def test_zero_rows_of_the_estimator():
     rows = np.flatnonzero(labels == 1)[:3]
     X[rows] = 0
     with pytest.warns(DataConversionWarning, match="3 of 120 rows are zero"):
-        model = IhSC(3, gram="hetero", random_state=0).fit(X)
+        model = IhSC(3, recipe=Recipe(gram="hetero"), random_state=0).fit(X)
     assert_array_equal(model.embedding_[rows], 0)
     assert_array_equal(model.labels_[rows], 0)
 
@@ -365,7 +365,7 @@ def test_zero_rows_of_the_estimator():
 def test_projected_rows():
     X, labels = make_ihgmm(150, 40, 3, scale_ratio=1.2, random_state=0)
     found = spectral_clustering(
-        as_matrix(X), 3, gram="hetero", space="projected", rng=np.random.default_rng(0)
+        as_matrix(X), 3, Recipe(space="projected"), rng=np.random.default_rng(0)
     )
     assert found.space == "projected"
     assert exact_recovery(labels, found.labels)

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from ihgmm.matrix import as_matrix, to_host
-from ihgmm.matrix.stretched import Stretched
+from ihgmm.matrix import Stretched, as_matrix, to_host
 from ihgmm.statistics.covariance import Covariance, leading_covariance
 
 

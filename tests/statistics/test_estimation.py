@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import t
 
-from ihgmm import IhSC, make_ihgmm
+from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.matrix import HOST, as_matrix
 from ihgmm.metrics import exact_recovery
 from ihgmm.statistics.estimation import estimate_parameters
@@ -56,7 +56,7 @@ def test_no_bias_in_any_regime(n, p, source):
             found = estimate_parameters(sample.X, sample.labels, 3)
             omega, sigma = found.scales, found.noise_levels
         else:
-            model = IhSC(3, gram=source, random_state=seed).fit(sample.X)
+            model = IhSC(3, recipe=Recipe(gram=source), random_state=seed).fit(sample.X)
             omega, sigma = model.scales_, model.noise_levels_
         length = np.linalg.norm(sample.centers, axis=1).mean() * 3
         errors.append(

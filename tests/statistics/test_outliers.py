@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ihgmm import IhGMM, IhSC, diagnose, estimate_parameters, scale_heterogeneity_test
+from ihgmm import (
+    IhGMM,
+    IhSC,
+    Recipe,
+    diagnose,
+    estimate_parameters,
+    scale_heterogeneity_test,
+)
 from ihgmm._checks import check_matrix
 from ihgmm.metrics import match_labels, misclassification_loss
 from ihgmm.statistics.outliers import find_outliers
@@ -121,7 +128,9 @@ def test_where_there_are_none_nothing_changes():
     np.testing.assert_array_equal(plain.scales_, asked.scales_)
 
 
-@pytest.mark.parametrize("options", [{}, {"refine": True}, {"gram": "cosine"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"refine": True}, {"recipe": Recipe(gram="cosine")}]
+)
 def test_predict_says_what_the_fit_said(data, options):
     X, strange = data
     model = IhSC(4, outliers="auto", random_state=0, **options).fit(X)

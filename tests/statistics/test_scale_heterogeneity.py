@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import gamma, kstest, norm
 
-from ihgmm import IhSC, make_ihgmm, scale_heterogeneity_test
+from ihgmm import IhSC, Recipe, make_ihgmm, scale_heterogeneity_test
 from ihgmm.matrix import HOST, as_matrix
 from ihgmm.statistics.scale_heterogeneity import (
     Advice,
@@ -322,7 +322,7 @@ def test_labels_that_were_found():
         tests[ratio] = []
         for seed in range(10):
             X, _ = make_ihgmm(90, 40, 3, scale_ratio=ratio, random_state=seed)
-            labels = IhSC(3, n_init=1, random_state=0).fit_predict(X)
+            labels = IhSC(3, recipe=Recipe(n_init=1), random_state=0).fit_predict(X)
             tests[ratio].append(scale_heterogeneity_test(X, labels).p_value)
     assert np.sum(np.array(tests[1.0]) < 0.05) <= 2  # more: once in 90 sweeps
     assert np.max(tests[1.5]) < 0.05

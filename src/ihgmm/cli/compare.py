@@ -37,15 +37,26 @@ def compare(
       ihgmm compare monday.csv friday.csv -o comparison.html
     """
     check_output(output, "-o", (".html", ".htm"), [first, second])
-    files = {path: read_labels(path) for path in (first, second)}
-    ids, (one, two), certainty, notes = _common_rows(files)
+    screen = screen.beside(output)
+    if first == second:
+        raise ValueError(f"{first} is given twice; give two files.")
+    files = [read_labels(first), read_labels(second)]
+    places, notes = _common_rows(*files)
+    ids = [files[0].ids[i] for i in places[0]]
+    one, two = (
+        [labels.called(labels.clusters[i]) for i in rows]
+        for labels, rows in zip(files, places, strict=True)
+    )
+    certainty = [
+        labels.certainty()[rows] for labels, rows in zip(files, places, strict=True)
+    ]
     # Called by what tells them apart.
     called = (first.stem, second.stem)
     if first.stem == second.stem:
         called = (str(first), str(second))
-    found = Comparison(one, two, ids, called, certainty)
+    comparison = Comparison(one, two, ids, called, certainty)
     if output is not None:
-        with real_file(output) as page:
+        with real_file(output, ".html") as page:
             write_comparison(
                 one,
                 two,
@@ -60,78 +71,66 @@ def compare(
                     "compare", first, second, title=title, output=output
                 ),
             )
+    n, n_moved = comparison.n_samples, comparison.n_moved
     screen.document(
         "compare",
-        {"first": first, "second": second, "n_samples": found.n_samples},
-        moved=found.n_moved,
-        adjusted_rand_index=found.rand,
-        flows=found.flows,
-        moves=found.moves,
-        expected_errors=found.expected_errors,
-        preference=found.preference,
+        {"first": first, "second": second, "n_samples": n},
+        moved=n_moved,
+        adjusted_rand_index=comparison.rand,
+        flows=comparison.flows,
+        moves=comparison.moves,
+        expected_errors=comparison.expected_errors,
+        preference=comparison.preference,
         notes=notes,
         report_file=output,
     )
-    share = percent(found.n_moved / found.n_samples)
-    screen.say(f"{agreement_words(found.rand, found.n_moved)}.", "bold")
+    screen.say(f"{agreement_words(comparison.rand, n_moved)}.", "bold")
     screen.say(
-        f"{counted(found.n_samples, 'row')} in both: {found.n_moved:,} ({share}) are "
-        f"in another cluster; agreement beyond chance {found.rand:.2f}"
+        f"{counted(n, 'row')} in both: {n_moved:,} ({percent(n_moved / n)}) are "
+        f"in another cluster; agreement beyond chance {comparison.rand:.2f}"
     )
     quoted = [quote(name) for name in called]
-    errors = found.expected_errors
-    screen.say(preference_text(found.preference, quoted, errors, found.surer))
+    errors = comparison.expected_errors
+    screen.say(preference_text(comparison.preference, quoted, errors, comparison.surer))
     for note in notes:
         screen.say(note, "yellow")
     columns = {"cluster": "", "rows": ",", "most went to": "", "of them": ","}
-    rows = ((flow["name"], flow["rows"], *flow["parts"][0]) for flow in found.flows)
+    rows = (
+        (flow["name"], flow["rows"], *flow["parts"][0]) for flow in comparison.flows
+    )
     screen.table(columns | {"share": ".1%"}, rows)
-    if found.moves:
+    if comparison.moves:
         groups = [
             (move["from"], move["to"], move["rows"], move["shown"][0][0])
-            for move in found.moves[:12]
+            for move in comparison.moves[:12]
         ]
         screen.table({"moved from": "", "to": "", "rows": ",", "such as": ""}, groups)
     if output is not None:
         screen.say(f"page written to {output}; open it in a browser")
 
 
-def _common_rows(
-    files: dict[Path, Labels],
-) -> tuple[list[str], list[list[str]], list[list[float]], list[str]]:
-    """Return the ids that both files have, their clusters in each, and remarks.
-
-    Between them comes the certainty of these rows in each file.
-    """
-    if len(files) == 1:
-        raise ValueError(f"{next(iter(files))} is given twice; give two files.")
-    one, two = files.values()
+def _common_rows(one: Labels, two: Labels) -> tuple[list[list[int]], list[str]]:
+    """Return where each file has the rows that both have, and remarks."""
     if one.ids == two.ids:
-        names = [[f.called(k) for k in f.clusters] for f in (one, two)]
-        return one.ids, names, [one.certainty, two.certainty], []
-    for path, labels in files.items():
+        return [[*range(len(one.ids))]] * 2, []
+    for labels in (one, two):
         (name, times), *_ = Counter(labels.ids).most_common(1)
         if times > 1:
             raise ValueError(
-                f"{path}: the id {quote(name)} stands in {times} rows, and rows are "
-                "matched by their ids; give files with a column of ids that differ."
+                f"{labels.path}: the id {quote(name)} stands in {times} rows, and rows "
+                "are matched by their ids; give files with a column of ids that differ."
             )
-    places = [{name: i for i, name in enumerate(each.ids)} for each in (one, two)]
-    ids = [name for name in one.ids if name in places[1]]
-    if not ids:
+    places = {name: i for i, name in enumerate(two.ids)}
+    pairs = [(i, places[name]) for i, name in enumerate(one.ids) if name in places]
+    if not pairs:
         raise ValueError(
-            f"{' and '.join(map(str, files))} have no id in common, the first being "
+            f"{one.path} and {two.path} have no id in common, the first being "
             f"{quote(one.ids[0])} and {quote(two.ids[0])}; give files on the same rows."
         )
-    pairs, certainty = [], []
-    for labels, place in zip((one, two), places, strict=True):
-        rows = [place[name] for name in ids]
-        pairs.append([labels.called(labels.clusters[i]) for i in rows])
-        certainty.append([labels.certainty[i] for i in rows])
     notes = [
-        f"Left out {counted(len(labels.ids) - len(ids), 'row')} of {path}: the other "
-        "file does not have them."
-        for path, labels in files.items()
-        if len(labels.ids) > len(ids)
+        f"Left out {counted(len(labels.ids) - len(pairs), 'row')} of {labels.path}: "
+        "the other file does not have them."
+        for labels in (one, two)
+        if len(labels.ids) > len(pairs)
     ]
-    return ids, pairs, certainty, notes
+    return [list(rows) for rows in zip(*pairs, strict=True)], notes

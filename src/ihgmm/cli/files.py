@@ -19,7 +19,7 @@ from ihgmm.cli.screen import print_warning
 from ihgmm.cli.tables.reading import load_text
 from ihgmm.cli.tables.table import Table, quote, quote_all
 from ihgmm.matrix.delimited import DELIMITERS
-from ihgmm.matrix.files import explain_lack, near
+from ihgmm.matrix.faults import explain_lack, near
 from ihgmm.words.phrases import counted
 
 LABELS_SUFFIXES = (*DELIMITERS, ".xlsx")
@@ -178,9 +178,8 @@ class Labels(NamedTuple):
     names: dict[str, str]  # of clusters that have one
     certainty_cells: list[str]  # as they are written; empty where the file has none
 
-    @property
-    def certainty(self) -> list[float]:
-        """The certainty of each row, NaN where the file has none."""
+    def certainty(self) -> np.ndarray:
+        """Return the certainty of each row, NaN where the file has none."""
         values = []
         for row, cell in enumerate(self.certainty_cells, 1):
             try:
@@ -191,7 +190,7 @@ class Labels(NamedTuple):
                     f"{self.path}: column 'certainty' holds {quote(cell)} in row "
                     f"{row}; give numbers from 0 to 1, or leave the column out."
                 ) from None
-        return values
+        return np.array(values)
 
     def called(self, cluster: str) -> str:
         """Return a cluster by its number, and its name where it has one."""

@@ -89,7 +89,7 @@ def fit(
         for caution in diagnosis.cautions
     ]
     count = getattr(model, "selection_", None)
-    summary = None if count is None else in_shell(str(count))
+    summary = "" if count is None else in_shell(str(count))
     method = type(model).__name__
     python = table.python and (
         *table.python,
@@ -101,7 +101,7 @@ def fit(
         table.facts,
         method=method,
         n_clusters=k,
-        count=summary,
+        count=summary or None,
         clusters=clusters,
         verdict=str(diagnosis.verdict),
         expected_error=diagnosis.expected_error,

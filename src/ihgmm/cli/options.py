@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import ihgmm
-from ihgmm._parameters import check_choice, check_outliers
+from ihgmm._parameters import check_choice, check_number
 from ihgmm.cli.tables.missing import HANDLING
 from ihgmm.cli.tables.preparation import PREPARATIONS, prepare
 from ihgmm.cli.tables.reading import BUILT_IN, read_table
@@ -101,9 +101,10 @@ class RowReading:
         "numbers."
     )
     missing: str = reading_option(
-        "Missing cells: auto (as in the fit: fill them in, or take them for 0; a model "
-        "that was fitted to complete rows refuses them), fit (fill them in), zero (an "
-        "empty cell means none), drop (leave out their rows), error (refuse them).",
+        "Missing cells: auto (fill them in where the method can, and else leave out "
+        "their rows; predict does as the fit did, and leaves out none), fit (fill them "
+        "in by a low-rank model of the data), zero (an empty cell means none), drop "
+        "(leave out their rows), error (refuse them).",
         "auto",
         words=HANDLING,
     )
@@ -136,13 +137,6 @@ class RowReading:
 class Reading(RowReading):
     """The options that say how to read the data."""
 
-    missing: str = reading_option(
-        "Missing cells: auto (fill them in where the method can, and else leave out "
-        "their rows), fit (fill them in by a low-rank model of the data), zero (an "
-        "empty cell means none), drop (leave out their rows), error (refuse them).",
-        "auto",
-        words=HANDLING,
-    )
     columns: list[str] | None = reading_option(
         "Columns to use; all that hold numbers by default. Names with a comma in "
         "double quotes: '\"a,b\",c'.",
@@ -235,64 +229,55 @@ class Fitting:
 
         What the method cannot do is refused, before any work is done.
         """
+        if self.n_clusters is None:
+            raise ValueError(
+                "Give the number of clusters, such as -k 5, or -k auto to let the data "
+                "decide."
+            )
         name = {known.lower(): known for known in METHODS}.get(self.method.lower())
         if name is None:
             raise ValueError(
                 f"--method {self.method}: give one of {', '.join(METHODS)}."
             )
-        given = {
+        if self.paper and name != "IhSC":
+            raise ValueError(f"--paper: these are settings of IhSC, not of {name}.")
+        k: Any = self.n_clusters.lower()
+        try:
+            k = k if k == "auto" else int(k)
+        except ValueError:
+            raise ValueError(
+                f"-k {self.n_clusters}: give a whole number, or auto."
+            ) from None
+        if k == "auto" and name not in ("IhSC", "IhGMM"):
+            raise ValueError(
+                f"-k auto: {name} does not count clusters; ihgmm choose-k does. Give "
+                "the number."
+            )
+        outliers: Any = self.outliers
+        try:
+            if outliers not in (None, "auto"):
+                outliers = check_number("", float(outliers), above=0, most=0.5)
+        except ValueError:
+            raise ValueError(
+                f"--outliers {self.outliers}: give auto, or a share above 0 and at "
+                "most 0.5."
+            ) from None
+        options = {
             "refine": self.refine,
             "whiten": self.whiten,
             "signed": self.signed,
-            "outliers": self._share_of_outliers(),
-            "missing": "fit" if missing == "fit" else None,
+            "outliers": outliers,
+            "missing": missing if missing == "fit" else None,
         }
-        options = {key: value for key, value in given.items() if value}
-        for key in options:
-            able = [each for each in METHODS if key in METHODS[each]().get_params()]
+        given = {key: value for key, value in options.items() if value}
+        for key in given:
+            able = [other for other in METHODS if key in METHODS[other]().get_params()]
             if name not in able:
                 raise ValueError(
                     f"--{key}: {name} has no such option, {listed(able, 'and')} "
                     f"{'has' if len(able) == 1 else 'have'}. Take another --method, or "
                     "leave the option out."
                 )
-        if self.paper and name != "IhSC":
-            raise ValueError(f"--paper: these are settings of IhSC, not of {name}.")
-        k = self._count()
-        if k == "auto" and name not in ("IhSC", "IhGMM"):
-            raise ValueError(
-                f"-k auto: {name} does not count clusters; ihgmm choose-k does. Give "
-                "the number."
-            )
-        build = METHODS[name].paper if self.paper else METHODS[name]
-        return build(k, random_state=self.random_state, **options)
-
-    def _count(self) -> Any:
-        """Return the number of clusters, or "auto"."""
-        if self.n_clusters is None:
-            raise ValueError(
-                "Give the number of clusters, such as -k 5, or -k auto to let the data "
-                "decide."
-            )
-        if self.n_clusters.lower() == "auto":
-            return "auto"
-        try:
-            return int(self.n_clusters)
-        except ValueError:
-            raise ValueError(
-                f"-k {self.n_clusters}: give a whole number, or auto."
-            ) from None
-
-    def _share_of_outliers(self) -> Any:
-        """Return the share of rows that fit no cluster, "auto", or None."""
-        if self.outliers in (None, "auto"):
-            return self.outliers
-        try:
-            share = float(self.outliers)
-            check_outliers("outliers", share)
-        except ValueError:
-            raise ValueError(
-                f"--outliers {self.outliers}: give auto, or a share above 0 and at "
-                "most 0.5."
-            ) from None
-        return share
+        if self.paper:
+            given["recipe"] = "paper"
+        return METHODS[name](k, random_state=self.random_state, **given)

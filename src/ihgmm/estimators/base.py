@@ -31,14 +31,9 @@ from ihgmm._checks import (
 from ihgmm._display import made
 from ihgmm._parameters import (
     check_choice,
-    check_clip,
     check_count,
     check_flag,
-    check_n_clusters,
-    check_n_components,
-    check_n_init,
     check_number,
-    check_outliers,
     check_verbose,
     generator,
 )
@@ -58,11 +53,10 @@ from ihgmm.matrix.tall import (
     unit_rows,
     widen,
 )
-from ihgmm.numerics.eigen import ORDERS, SOLVERS
-from ihgmm.numerics.embedding import SPACES
-from ihgmm.numerics.gram import GRAMS, GramKind
+from ihgmm.numerics.eigen import SOLVERS
 from ihgmm.numerics.labels import ASSIGNMENTS
 from ihgmm.numerics.missing import MISSING, Filler, Missing, learn_filler
+from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.whitening import NOISES, Whitener
 from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.outliers import OutlierRule, find_outliers
@@ -93,23 +87,18 @@ class Clusterer(ClusterMixin, BaseEstimator):
     _checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {
         "n_clusters": check_count,
         "noise": partial(check_choice, choices=STRUCTURES),
-        "gram": partial(check_choice, choices=GRAMS),
-        "order": partial(check_choice, choices=ORDERS),
-        "eigen_solver": partial(check_choice, choices=SOLVERS),
-        "clip": check_clip,
-        "n_components": check_n_components,
-        "space": partial(check_choice, choices=("auto", *SPACES)),
-        "placement": partial(check_choice, choices=("embedding", "cosine")),
-        "assign_labels": partial(check_choice, choices=ASSIGNMENTS),
+        "recipe": lambda _, value: Recipe.of(value),
+        "solver": partial(check_choice, choices=SOLVERS),
+        "labels": partial(check_choice, choices=ASSIGNMENTS),
         "refine": check_flag,
         "whiten": partial(check_choice, choices=("auto", *NOISES, None)),
         "signed": check_flag,
         "missing": partial(check_choice, choices=MISSING),
         "max_samples": check_count,
-        "n_init": check_n_init,
+        "n_init": partial(check_count, words=("auto",)),
         "max_iter": check_count,
         "tol": partial(check_number, above=0),
-        "outliers": check_outliers,
+        "outliers": partial(check_number, above=0, most=0.5, words=("auto", None)),
         "verbose": check_verbose,
     }
     missing: Missing | None = None  # of estimators that have no such parameter
@@ -209,10 +198,13 @@ class Weighted(Clusterer):
 class InSteps(CallbackSupportMixin, Clusterer):
     """A clusterer that shows the steps of its fit and can count the clusters itself."""
 
-    _checks: ClassVar = {**Clusterer._checks, "n_clusters": check_n_clusters}
+    _checks: ClassVar = {
+        **Clusterer._checks,
+        "n_clusters": partial(check_count, words=("auto",)),
+    }
     _fewest_steps: ClassVar[int]
     n_clusters: int | Literal["auto"]
-    gram: GramKind
+    recipe: Recipe | str
     verbose: bool | int
     random_state: Any
     n_clusters_: Count
@@ -284,7 +276,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
             names = getattr(self, "feature_names_in_", None)
             unobserved = warn_missing(data, names)
             data = self._learn_preparation(data, rng)
-            warn_zero_rows(data.sqnorms, unobserved)
+            warn_zero_rows(data, unobserved)
             everything = data if counts is None else self._prepared(everything)
         for name in ("selection_", *self._of_outliers):  # of an earlier fit
             self.__dict__.pop(name, None)
@@ -295,7 +287,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
         else:
             k = int(self.n_clusters)
         check_row_count(data.shape[0], k)
-        check_live_rows(data.sqnorms, k)
+        check_live_rows(data, k)
         strange = None
         if self.outliers is not None:
             with steps.step("outliers") as say:
@@ -307,7 +299,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
                     counts = ~strange if counts is None else counts & ~strange
                     if self.n_clusters == "auto":
                         k = self._count(data, rng, refined)
-            check_live_rows(data.sqnorms, k)
+            check_live_rows(data, k)
         self.n_clusters_ = k
         return Begun(data, everything, counts, strange, k, rng)
 
@@ -315,7 +307,7 @@ class InSteps(CallbackSupportMixin, Clusterer):
         signed = getattr(self, "signed", False)
         self.selection_ = resolve(
             data,
-            self.gram,
+            Recipe.of(self.recipe).gram,
             rng,
             names=getattr(self, "feature_names_in_", None),
             refined=refined,
@@ -456,12 +448,13 @@ class CosineClusterer(CenterClusterer):
             cosines = cosines - cast_like(2 * empty, cosines)
         return namespace(cosines).argmax(cosines, axis=1)
 
-    def _cosines(self, X: Matrix) -> Any:
-        # The centres are few: they go where the rows are, whoever has fitted them.
-        # They go through what rows have gone through.
+    def _compared_centers(self) -> np.ndarray:
+        """Return centres on the host, after what rows have gone through."""
         centers = as_matrix(to_host(self.cluster_centers_))
-        centers = self._prepared(centers)
-        cosines = X @ unit_rows(centers.toarray()).T
+        return self._prepared(centers).toarray()
+
+    def _cosines(self, X: Matrix) -> Any:
+        cosines = X @ unit_rows(self._compared_centers()).T
         xp = namespace(cosines)
         norms = cast_like(xp.sqrt(X.sqnorms), cosines)
         norms = xp.where(norms == 0, xp.ones_like(norms), norms)

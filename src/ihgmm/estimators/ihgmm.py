@@ -42,8 +42,8 @@ from ihgmm.matrix.tall import (
     unit_rows,
     widen,
 )
-from ihgmm.numerics.gram import GramKind
 from ihgmm.numerics.missing import Missing
+from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.statistics.covariance import Covariance, Structure, fit_tied
 from ihgmm.statistics.estimation import estimates_of_labels, fit_to_centers
@@ -70,7 +70,7 @@ class IhGMM(DensityMixin, InSteps):
 
     Parameters
     ----------
-    n_clusters : int or "auto", default=2
+    n_clusters : int or "auto", default=8
         Number of clusters. "auto" weighs several criteria, and warns if they do not
         agree: see :func:`~ihgmm.select_n_clusters`.
     noise : {"individual", "class", "common", "tied"}, default="individual"
@@ -79,8 +79,8 @@ class IhGMM(DensityMixin, InSteps):
         one covariance for all rows, full in the span of the centres and in directions
         where noise stands out, with one level in all others. :meth:`bic` shows which
         one fits best.
-    gram : {"hetero", "hollow", "full", "cosine"}, default="hetero"
-        Gram matrix of the spectral start, see :class:`~ihgmm.IhSC`.
+    recipe : {"default", "paper", "psc"} or Recipe, default="default"
+        The settings of the spectral start, see :class:`~ihgmm.Recipe`.
     missing : {"error", "fit"}, default="error"
         What to do with missing cells: NaN, masked cells, and pandas' NA. ``"error"``
         refuses them; ``"fit"`` fills them in by a low-rank model of the data, and takes
@@ -205,10 +205,10 @@ class IhGMM(DensityMixin, InSteps):
 
     def __init__(
         self,
-        n_clusters: int | Literal["auto"] = 2,
+        n_clusters: int | Literal["auto"] = 8,
         *,
         noise: Structure = "individual",
-        gram: GramKind = "hetero",
+        recipe: Recipe | str = "default",
         missing: Missing = "error",
         max_iter: int = 200,
         tol: float = 1e-3,
@@ -218,7 +218,7 @@ class IhGMM(DensityMixin, InSteps):
     ) -> None:
         self.n_clusters = n_clusters
         self.noise = noise
-        self.gram = gram
+        self.recipe = recipe
         self.missing = missing
         self.max_iter = max_iter
         self.tol = tol
@@ -242,7 +242,8 @@ class IhGMM(DensityMixin, InSteps):
             found = evaluate_mixture(data, given, self._rounds)
             found = replace(found, memberships=given, change=0.0)
         else:
-            start = spectral_clustering(data, k, gram=self.gram, rng=rng, steps=steps)
+            recipe = Recipe.of(self.recipe)
+            start = spectral_clustering(data, k, recipe, rng=rng, steps=steps)
             rounds: Any = {"max_iter": self.max_iter, "tol": self.tol}
             if self.noise == "tied":
                 # Refined labels would go by cosines, which such noise makes wrong.
@@ -257,7 +258,7 @@ class IhGMM(DensityMixin, InSteps):
                     found = fit_mixture(
                         data, labels, k, noise=self.noise, say=say, **rounds
                     )
-            warn_empty_clusters(_likeliest(found.memberships), k)
+            warn_empty_clusters(data, _likeliest(found.memberships), k)
         if found.change > self.tol:
             warn(
                 f"Memberships still moved by {found.change:.1e} a row after "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -30,12 +30,9 @@ from ihgmm.matrix.tall import (
     sign_of,
     take_lines,
 )
-from ihgmm.numerics.eigen import Solver
 from ihgmm.numerics.embedding import Space
-from ihgmm.numerics.gram import GramKind
-from ihgmm.numerics.krylov import Order
-from ihgmm.numerics.labels import Assignment
 from ihgmm.numerics.missing import Missing
+from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import CosinePlacement, Placement, spectral_clustering
 from ihgmm.numerics.whitening import Noise, learn_whitener
 from ihgmm.statistics.estimation import (
@@ -67,47 +64,14 @@ class IhSC(InSteps, CosineClusterer):
     n_clusters : int or "auto", default=8
         Number of clusters. "auto" weighs several criteria, and warns if they do not
         agree: see :func:`~ihgmm.select_n_clusters`.
-    gram : {"hetero", "hollow", "full", "cosine"}, default="hetero"
-        The similarity of rows. ``"hollow"``: inner products with a zero diagonal, as in
-        the paper, since the diagonal is where noise adds up. ``"hetero"``: the same,
-        with a diagonal filled in from the other entries (HeteroPCA), since signal is
-        lost with the diagonal where rows or features are few. ``"full"``: all inner
-        products. ``"cosine"``: cosines.
-    clip : float or None, default=1.5
-        Rows longer than this many times the median row are shortened to that length
-        before inner products are taken, so that a few rows cannot dominate the
-        eigenvectors.
-    order : {"algebraic", "magnitude"}, default="algebraic"
-        Which eigenvalues lead: the largest, or those of largest absolute value. The
-        signal has positive eigenvalues, so the first loses less if clusters are
-        very unequal or a row is very large.
-    n_components : int, "auto" or None, default="auto"
-        How many eigenvectors are used to compare rows. None: as many as clusters, as in
-        the paper. "auto": up to 2 K + 2, since real data also vary inside clusters.
-        Those beyond K count by how far their eigenvalues are above the last; under the
-        model that is next to nothing.
-    space : {"auto", "eigenvectors", "projected"}, default="auto"
-        Whether rows are compared in the eigenvectors, as in the paper, or in these
-        times the root of their eigenvalue, which are the data projected on their
-        leading directions. In eigenvectors, noise is large where eigenvalues are small,
-        which drowns the rows of a cluster much larger than others. "auto" takes the
-        space in which clusters add more to the likelihood.
-    eigen_solver : {"auto", "dense", "lanczos", "block"}, default="auto"
-        How eigenvectors are found; see :func:`ihgmm.numerics.eigen.leading_eigenpairs`.
-    assign_labels : {"tied", "kmeans", "cluster_qr", "neighbors"}, default="tied"
-        How rows of eigenvectors become labels. ``"tied"``: by Gaussian clusters that
-        share one covariance, started from k-means, so that clusters may be longer in
-        some directions. ``"kmeans"``: as in the paper. ``"cluster_qr"``: needs no start
-        and no randomness. ``"neighbors"``: by a graph of nearest neighbours, for
-        clusters of any shape.
-    placement : {"embedding", "cosine"}, default="embedding"
-        How ``predict`` labels rows: as the fit labelled its own, so that
-        ``predict(X) == labels_``; or by the largest cosine with ``cluster_centers_``.
+    recipe : {"default", "paper", "psc"} or Recipe, default="default"
+        The settings of the spectral method, by name or as a :class:`~ihgmm.Recipe`:
+        which Gram matrix, how many eigenvectors, how labels are assigned, and others.
     signed : bool, default=False
         Whether scales have both signs, so that opposite rows are of one cluster. Scales
         of rows that point away from their centre are then negative, and their absolute
-        values have mean 1. This cannot be combined with ``refine`` or
-        ``assign_labels="neighbors"``. See :doc:`/signs`.
+        values have mean 1. This cannot be combined with ``refine``, nor with recipes
+        of ``labels="neighbors"`` or without ``unit_norm``. See :doc:`/signs`.
     whiten : {"auto", "counts", "learned"} or None, default=None
         Whether rows and columns are multiplied first so that noise is alike in all of
         them. ``"counts"``: the variance of an entry grows with its mean, as that of
@@ -129,14 +93,6 @@ class IhSC(InSteps, CosineClusterer):
         refuses them; ``"fit"`` fills them in by a low-rank model of the data, and takes
         rows with missing cells in ``predict`` and the methods beside it, too. Centres,
         scales and noise levels come from the observed cells. See :doc:`/missing`.
-    n_init : int or "auto", default="auto"
-        Starts of k-means: one from pivoted QR, the others k-means++. "auto" is 1 + 10,
-        fewer on large data whose starts agree.
-    max_iter : int, default=300
-        Cap on the iterations of one k-means run.
-    tol : float, default=1e-2
-        Largest angle, in radians, between the computed and the true leading subspace.
-        Noise in the data turns that subspace by more.
     verbose : bool or int, default=False
         With 1 or True, write a line for each step of the fit, with its time, and show
         how far each pass over data on disk has come. With 2, also write a line for
@@ -237,42 +193,22 @@ class IhSC(InSteps, CosineClusterer):
         self,
         n_clusters: int | Literal["auto"] = 8,
         *,
-        gram: GramKind = "hetero",
-        clip: float | None = 1.5,
-        order: Order = "algebraic",
-        n_components: int | Literal["auto"] | None = "auto",
-        space: Space | Literal["auto"] = "auto",
-        eigen_solver: Solver = "auto",
-        assign_labels: Assignment = "tied",
-        placement: Literal["embedding", "cosine"] = "embedding",
+        recipe: Recipe | str = "default",
         signed: bool = False,
         whiten: Noise | Literal["auto"] | None = None,
         refine: bool = False,
         outliers: float | Literal["auto"] | None = None,
         missing: Missing = "error",
-        n_init: int | Literal["auto"] = "auto",
-        max_iter: int = 300,
-        tol: float = 1e-2,
         verbose: bool | int = False,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
-        self.gram = gram
-        self.clip = clip
-        self.order = order
-        self.n_components = n_components
-        self.space = space
-        self.eigen_solver = eigen_solver
-        self.assign_labels = assign_labels
-        self.placement = placement
+        self.recipe = recipe
         self.signed = signed
         self.whiten = whiten
         self.refine = refine
         self.outliers = outliers
         self.missing = missing
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
         self.verbose = verbose
         self.random_state = random_state
 
@@ -281,43 +217,28 @@ class IhSC(InSteps, CosineClusterer):
         """Return an estimator with the settings of the paper's Algorithm 1.
 
         These are a zero diagonal, as many eigenvectors as clusters, rows of the
-        eigenvectors at unit norm, and k-means. Other options are those of the class.
+        eigenvectors at unit norm, and k-means. Other options are settings of the
+        :class:`~ihgmm.Recipe` or parameters of the class.
 
         Examples
         --------
         >>> from ihgmm import IhSC
         >>> IhSC.paper(4, random_state=0)
-        IhSC(assign_labels='kmeans', clip=None, gram='hollow', n_clusters=4,
-             n_components=None, random_state=0, space='eigenvectors')
+        IhSC(n_clusters=4, random_state=0, recipe='paper')
+        >>> IhSC.paper(4, order="magnitude").recipe.order
+        'magnitude'
         """
-        settings: dict[str, Any] = {
-            "gram": "hollow",
-            "clip": None,
-            "n_components": None,
-            "space": "eigenvectors",
-            "assign_labels": "kmeans",
-        }
-        return cls(n_clusters, **settings | options)
+        names = {field.name for field in fields(Recipe)} & set(options)
+        changes = {name: options.pop(name) for name in names}
+        recipe = Recipe.of("paper", **changes) if changes else "paper"
+        return cls(n_clusters, recipe=recipe, **options)
 
     def _fit(self, X: Any, steps: Steps, sample_weight: Any) -> None:
         begun = self._begin(X, steps, sample_weight, refined=self.refine)
         data, k = begun.data, begun.n_clusters
+        recipe = Recipe.of(self.recipe)
         found = spectral_clustering(
-            data,
-            k,
-            gram=self.gram,
-            clip=self.clip,
-            order=self.order,
-            n_components=self.n_components,
-            space=self.space,
-            eigen_solver=self.eigen_solver,
-            assign_labels=self.assign_labels,
-            signed=self.signed,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=begun.rng,
-            steps=steps,
+            data, k, recipe, signed=self.signed, rng=begun.rng, steps=steps
         )
         labels, kinds = found.labels, identical_rows(data, k)
         placement: Placement | CosinePlacement = found.placement
@@ -358,6 +279,8 @@ class IhSC(InSteps, CosineClusterer):
         self.noise_share_ = found.noise_share
         self.placement_ = placement
         self.cluster_centers_ = fitted.centers
+        if recipe.placement == "cosine":
+            self.placement_ = CosinePlacement(self._compared_centers(), self.signed)
         self.scales_ = keep(mark(fitted.scales, begun.strange, np.nan))
         self.noise_levels_ = keep(mark(fitted.noise_levels, begun.strange, np.nan))
         self.n_iter_ = found.n_iter
@@ -371,11 +294,17 @@ class IhSC(InSteps, CosineClusterer):
                 "refine=True expects positive scales and cannot be combined with "
                 "signed=True; leave one of them out."
             )
-        if self.assign_labels == "neighbors":
+        recipe = Recipe.of(self.recipe)
+        if recipe.labels == "neighbors":
             raise ValueError(
-                "assign_labels='neighbors' joins rows that are near each other, never "
+                "labels='neighbors' joins rows that are near each other, never "
                 "opposite ones, and cannot be combined with signed=True; use 'tied' or "
                 "'kmeans'."
+            )
+        if not recipe.unit_norm:
+            raise ValueError(
+                "signed=True compares directions of rows, and unit_norm=False keeps "
+                "their lengths; leave one of them out."
             )
 
     def _learn_preparation(self, X: Matrix, rng: np.random.Generator) -> Matrix:
@@ -398,7 +327,7 @@ class IhSC(InSteps, CosineClusterer):
         # Once labels have settled, these cosines give them: a row is nearer still to
         # the centre that it is part of.
         labels, placement = _by_cosine(X, refined.centers, k)
-        warn_empty_clusters(labels, k)
+        warn_empty_clusters(X, labels, k)
         return labels, placement
 
     def _by_kind(
@@ -426,7 +355,8 @@ class IhSC(InSteps, CosineClusterer):
         )
 
     def _warn_of_noise(self, share: float, k: int) -> None:
-        other = "" if self.space == "auto" else ', use space="auto"'
+        fixed = Recipe.of(self.recipe).space != "auto"
+        other = ', use Recipe(space="auto")' if fixed else ""
         warn(
             f"In {share:.0%} of the rows noise outweighs what sets {k} clusters apart: "
             f"many labels may be chance. Ask for fewer clusters{other}, or look at "
@@ -438,19 +368,15 @@ class IhSC(InSteps, CosineClusterer):
         rows = "1 row is" if count == 1 else f"{count:,} rows are"
         warn(
             f"{rows} more than three times as long as the median row, and dominate "
-            "eigenvectors that say nothing about the other rows. Use clip=1.5, which "
-            'shortens long rows, or outliers="auto", which leaves out rows that fit no '
-            "cluster.",
+            "eigenvectors that say nothing about the other rows. Use Recipe(clip=1.5), "
+            'which shortens long rows, or outliers="auto", which leaves out rows that '
+            "fit no cluster.",
             UserWarning,
         )
 
     def _nearest(self, X: Any) -> Any:
         data = self._check_new(X)
-        if self.placement == "cosine":
-            labels = super()._nearest(X)
-        else:
-            labels = self.placement_(data)
-        return mark(labels, self._is_outlier(data), -1)
+        return mark(self.placement_(data), self._is_outlier(data), -1)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the share of the rows' squared length that their centres explain.

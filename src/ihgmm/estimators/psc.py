@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
@@ -22,9 +22,8 @@ from ihgmm.matrix.tall import (
     place,
     tall_dot,
 )
-from ihgmm.numerics.eigen import Solver
-from ihgmm.numerics.labels import Assignment
 from ihgmm.numerics.missing import Missing
+from ihgmm.numerics.recipe import RECIPES, Recipe
 from ihgmm.numerics.spectral import spectral_clustering
 
 
@@ -40,20 +39,12 @@ class PSC(Weighted, DistanceClusterer):
     ----------
     n_clusters : int, default=8
         Number of clusters and of directions.
-    eigen_solver : {"auto", "dense", "lanczos", "block"}, default="auto"
-        How eigenvectors are found; see :func:`ihgmm.numerics.eigen.leading_eigenpairs`.
-    assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
-        How projected rows become labels.
+    recipe : "psc" or Recipe, default="psc"
+        The settings, see :class:`~ihgmm.Recipe`: ``Recipe.of("psc", tol=1e-6)`` changes
+        some. ``gram``, ``clip``, ``space`` and ``unit_norm`` make it PSC, and stay.
     missing : {"error", "fit"}, default="error"
         What to do with missing cells, NaN: refuse them, or fill them in by a low-rank
         model of the data, see :doc:`/missing`.
-    n_init : int or "auto", default="auto"
-        Starts of k-means: one from pivoted QR, the others k-means++. "auto" is 1 + 10,
-        fewer on large data whose starts agree.
-    max_iter : int, default=300
-        Cap on the iterations of one k-means run.
-    tol : float, default=1e-2
-        Largest angle, in radians, between the computed and the true leading subspace.
     random_state : int, RandomState, Generator or None, default=None
         Seed; the same seed gives the same labels.
 
@@ -105,22 +96,24 @@ class PSC(Weighted, DistanceClusterer):
         self,
         n_clusters: int = 8,
         *,
-        eigen_solver: Solver = "auto",
-        assign_labels: Assignment = "kmeans",
+        recipe: Recipe | str = "psc",
         missing: Missing = "error",
-        n_init: int | Literal["auto"] = "auto",
-        max_iter: int = 300,
-        tol: float = 1e-2,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
-        self.eigen_solver = eigen_solver
-        self.assign_labels = assign_labels
+        self.recipe = recipe
         self.missing = missing
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
         self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        recipe = Recipe.of(self.recipe)
+        kept = ("gram", "clip", "space", "unit_norm")
+        if any(getattr(recipe, name) != getattr(RECIPES["psc"], name) for name in kept):
+            raise ValueError(
+                f"recipe={self.recipe!r} is another method than PSC; give 'psc' or "
+                "Recipe.of('psc', ...), or take IhSC."
+            )
 
     def _fit(self, everything: Matrix, sample_weight: Any = None) -> None:
         k = self.n_clusters
@@ -136,21 +129,7 @@ class PSC(Weighted, DistanceClusterer):
         X = self._learn_preparation(X, rng)
         everything = X if counts is None else self._prepared(everything)
         check_row_count(X.shape[0], k)
-        found = spectral_clustering(
-            X,
-            k,
-            gram="full",
-            clip=None,
-            n_components=None,
-            space="projected",
-            unit_norm=False,
-            eigen_solver=self.eigen_solver,
-            assign_labels=self.assign_labels,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=rng,
-        )
+        found = spectral_clustering(X, k, Recipe.of(self.recipe), rng=rng)
         labels, embedding = found.labels, found.rows
         kinds = identical_rows(X, k)
         if kinds is not None:

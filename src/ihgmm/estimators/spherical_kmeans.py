@@ -116,7 +116,7 @@ class SphericalKMeans(Weighted, CosineClusterer):
         k = self.n_clusters
         X, counts = counted_rows(everything, sample_weight)
         check_row_count(X.shape[0], k)
-        warn_zero_rows(X.sqnorms)
+        warn_zero_rows(X)
         found = spherical_kmeans(
             X,
             k,

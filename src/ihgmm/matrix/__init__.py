@@ -6,22 +6,29 @@ is. Tall arrays, a number or a few for each row, stay where the data are; ``tall
 works on them. Small arrays, one row for each cluster or column, are NumPy arrays.
 """
 
-from ihgmm.matrix.base import Matrix
-from ihgmm.matrix.blocks import Blocks
-from ihgmm.matrix.chosen import drawn, on_few_rows, only
-from ihgmm.matrix.filled import Filled, filled
+from ihgmm.matrix.base import About, Gaps, Matrix
 from ihgmm.matrix.kinds import as_matrix, recognize
 from ihgmm.matrix.memory import Dense, Sparse
-from ihgmm.matrix.ops import HOST, Ops, ops_of
-from ihgmm.matrix.scaled import Scaled
-from ihgmm.matrix.stretched import Stretched
-from ihgmm.matrix.tall import Tall, namespace, to_host
+from ihgmm.matrix.ops import HOST, Ops, Tall, ops_of, to_host
+from ihgmm.matrix.stored import Blocks
+from ihgmm.matrix.tall import namespace
+from ihgmm.matrix.views import (
+    Filled,
+    Scaled,
+    Stretched,
+    drawn,
+    filled,
+    on_few_rows,
+    only,
+)
 
 __all__ = [
     "HOST",
+    "About",
     "Blocks",
     "Dense",
     "Filled",
+    "Gaps",
     "Matrix",
     "Ops",
     "Scaled",

@@ -2,30 +2,98 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from operator import iadd
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from ihgmm.matrix.ops import HOST, Ops
-from ihgmm.matrix.tall import Tall, keep, namespace, stack, to_host
+from ihgmm.matrix.ops import HOST, Ops, Tall, to_host
 
 T = TypeVar("T")
 Index = np.ndarray | slice
 
 
-class Matrix(ABC):
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """Rows whose missing cells were filled in: as they were, and how to draw anew."""
+
+    # The rows with their missing cells; None of a view that mixes cells of a row.
+    matrix: Matrix | None
+    # Returns the rows, all or those at some positions, with cells that a seed draws.
+    redraw: Callable[[int, np.ndarray | None], Matrix]
+
+    def through(self, view: Callable[[Matrix, np.ndarray | None], Matrix]) -> Gaps:
+        """Return the gaps of a view, which takes a matrix of all or of some rows."""
+        matrix = None if self.matrix is None else view(self.matrix, None)
+        return Gaps(matrix, partial(_redraw_through, self.redraw, view))
+
+
+def _redraw_through(
+    redraw: Callable[..., Matrix],
+    view: Callable[..., Matrix],
+    seed: int,
+    rows: np.ndarray | None,
+) -> Matrix:
+    return view(redraw(seed, rows), rows)
+
+
+@dataclass(frozen=True, eq=False)
+class About:
+    """What belongs to the rows and columns of a matrix, and every view passes on."""
+
+    # What the entries were divided by because their squares would have overflowed or
+    # vanished: a power of two, 1 for all ordinary data.
+    unit: float = 1.0
+    weights: Tall | None = None  # how much rows count, 1 on average; None: all alike
+    gaps: Gaps | None = None  # None where no cell was filled in
+    names: list[str] | None = None  # of features, where the data have names
+
+    def of_taken_rows(self) -> About:
+        """Return what belongs to rows that are taken: they count alike."""
+        return About(self.unit, names=self.names)
+
+    def rescaled(self, factor: float) -> About:
+        """Return what belongs to ``factor * X``."""
+        gaps = self.gaps and self.gaps.through(lambda X, _: X.rescaled(factor))
+        return replace(self, unit=self.unit / factor, gaps=gaps)
+
+
+NOTHING = About()
+
+
+class _FrozenAfterInit(ABCMeta):
+    """Makes classes whose objects do not change once they are made."""
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        made = super().__call__(*args, **options)
+        vars(made)["_frozen"] = True
+        return made
+
+
+class Matrix(metaclass=_FrozenAfterInit):
     """The data: n samples by p features, immutable, in any kind of array.
 
-    A new kind needs ``shape``, ``dtype`` and three methods: ``X @ W``, ``X.adjoint(V)``
-    and ``X.take(rows)``. All other answers follow from these; a kind that knows a
-    faster way overrides them.
+    A new kind calls ``super().__init__`` and needs three methods: ``X @ W``,
+    ``X.adjoint(V)`` and ``X.take(rows)``. All other answers follow from these; a kind
+    that knows a faster way overrides them.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Number of samples and of features.
+    dtype : numpy.dtype
+        Type of entries and of every product: float32 or float64.
+    about : About
+        What belongs to rows and columns: unit, weights, gaps, names.
+    ops : Ops
+        What can be done with tall arrays of this kind.
 
     Examples
     --------
@@ -38,30 +106,65 @@ class Matrix(ABC):
     array([3., 6.])
     """
 
-    shape: tuple[int, int]  # (n_samples, n_features)
-    ops: Ops = HOST  # what can be done with tall arrays of this kind
-    dtype: np.dtype  # of entries and of every product: float32 or float64
-    names: list[str] | None = None  # of features, where the data have names
-    # What the entries were divided by because their squares would have overflowed or
-    # vanished: a power of two, 1 for all ordinary data.
-    unit: float = 1.0
     row_scale: Tall | None = None  # what rows of other data were multiplied by
-    # How much each row counts, 1 on average; None where all count alike. Rows that are
-    # taken count alike.
-    weights: Tall | None = None
-    # The same rows with their missing cells, of a matrix whose cells were filled in.
-    incomplete: Matrix | None = None
-    # Of such a matrix: what draws these cells anew, given the rows and a seed.
-    redraw: Callable[[Matrix, int], Matrix] | None = None
-    has_gaps: bool = False  # zeros are left out, so that signs and residuals skip them
+    sparse: bool = False  # zeros are not stored, so that signs and residuals skip them
     on_host: bool = True  # entries are in the memory of the host
     host_copy: str = "copy"  # how a user has one in the memory of the host
     # Entries are read anew for every product, so that two products from one reading
     # cost half of two readings.
     streamed: bool = False
     distributed: bool = False  # blocks of rows are on workers, and stay there
-    passes: int = 0  # how often a streamed matrix has been read so far
     least_range: int = 1  # entries of a range: a device does best with many
+    passes: int = 0  # how often a streamed matrix has been read so far
+    incomplete: Matrix | None  # the rows with their missing cells, of ``gaps``
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        dtype: Any,
+        about: About = NOTHING,
+        ops: Ops = HOST,
+    ) -> None:
+        self.shape, self.dtype = shape, np.dtype(dtype)
+        self.ops, self.about = ops, about
+        self.unit, self.weights, self.names = about.unit, about.weights, about.names
+        self.gaps = about.gaps
+        self.incomplete = None if about.gaps is None else about.gaps.matrix
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_frozen" in vars(self):
+            raise AttributeError(
+                f"A matrix does not change: {name} cannot be set. Make another one."
+            )
+        super().__setattr__(name, value)
+
+    def with_about(self, about: About) -> Self:
+        """Return the same entries with other things that belong to their rows."""
+        return self._but(
+            about=about,
+            unit=about.unit,
+            weights=about.weights,
+            names=about.names,
+            gaps=about.gaps,
+            incomplete=None if about.gaps is None else about.gaps.matrix,
+        )
+
+    def weighted(self, weights: Tall | None) -> Self:
+        """Return the matrix with weights of rows, brought to a mean of 1."""
+        if weights is not None:
+            weights = self.to_device(weights)
+            weights = self.ops.keep(weights / self.ops.xp.mean(weights))
+        return self.with_about(replace(self.about, weights=weights))
+
+    def named(self, names: list[str]) -> Self:
+        """Return the matrix with names of its features."""
+        return self.with_about(replace(self.about, names=names))
+
+    def _but(self, **changes: Any) -> Self:
+        """Return a copy with other attributes."""
+        other = copy(self)
+        vars(other).update(changes)
+        return other
 
     @abstractmethod
     def __matmul__(self, W: Any) -> Tall:
@@ -121,12 +224,12 @@ class Matrix(ABC):
         """
         parts: list[tuple[Tall, ...]] = []
         totals: tuple[Any, ...] = ()
-        for found in self.map(work, *tall):
-            if found is not None:  # None where no row of a block counts
-                parts.append(found[0])
-                totals = tuple(map(iadd, totals, found[1])) if totals else found[1]
+        for result in self.map(work, *tall):
+            if result is not None:  # None where no row of a block counts
+                parts.append(result[0])
+                totals = tuple(map(iadd, totals, result[1])) if totals else result[1]
         lines = zip(*parts, strict=True)
-        return tuple(map(stack, lines)), tuple(map(to_host, totals))
+        return tuple(map(self.ops.stack, lines)), tuple(map(self.ops.to_host, totals))
 
     @cached_property
     def sqnorms(self) -> Tall:
@@ -155,10 +258,10 @@ class Matrix(ABC):
 
     def not_finite(self) -> tuple[int, int, int, float]:
         """Return how many entries are not finite; row, column, value of the first."""
-        found = list(self.map(ask("not_finite")))
-        total = sum(count for count, *_ in found)
+        answers = list(self.map(ask("not_finite")))
+        total = sum(count for count, *_ in answers)
         for (count, row, column, value), rows in zip(
-            found, self.row_blocks, strict=True
+            answers, self.row_blocks, strict=True
         ):
             if count:
                 return total, rows.start + row, column, value
@@ -174,15 +277,6 @@ class Matrix(ABC):
         n_entries = max(n_entries, self.least_range)
         return row_ranges(self.shape[0], n_entries // self.shape[1])
 
-    def weighted(self, weights: Tall | None) -> Matrix:
-        """Return the matrix with weights of rows, brought to a mean of 1."""
-        other = copy(self)
-        other.weights = None
-        if weights is not None:
-            weights = self.to_device(weights)
-            other.weights = keep(weights / namespace(weights).mean(weights))
-        return other
-
     def rows(self, rows: Index) -> Tall:
         """Return some rows as a dense array, where tall arrays are."""
         return self.take(rows).rows(slice(None))
@@ -193,7 +287,8 @@ class Matrix(ABC):
 
     def to_memory(self) -> Matrix:
         """Return the matrix in the memory of the host."""
-        return self.take(slice(0, self.shape[0])).to_memory()
+        rows = self.take(slice(0, self.shape[0])).to_memory()
+        return rows.with_about(self.about.of_taken_rows())
 
     def by_rows(self) -> Matrix:
         """Return the matrix in an order of storage that makes it quick to take rows."""
@@ -217,7 +312,7 @@ class Matrix(ABC):
 
         Other than a scaled matrix, this also serves entries whose squares overflow.
         """
-        return self.to_memory().rescaled(factor)
+        return self.to_memory().rescaled(factor).with_about(self.about.rescaled(factor))
 
     def restore_squares(self, values: np.ndarray) -> np.ndarray:
         """Put values in squared units back; ``inf`` where that overflows."""

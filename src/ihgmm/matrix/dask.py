@@ -13,13 +13,12 @@ import scipy.sparse as sp
 from dask.delayed import delayed
 
 from ihgmm._warnings import warn
-from ihgmm.matrix import lazy
-from ihgmm.matrix.base import Matrix, T, float_type, in_unit
-from ihgmm.matrix.blocks import Blocks
+from ihgmm.matrix import dask_ops as lazy
+from ihgmm.matrix.base import NOTHING, About, Matrix, T, float_type, in_unit
 from ihgmm.matrix.kinds import as_matrix
 from ihgmm.matrix.memory import Dense, Sparse, without_duplicates
-from ihgmm.matrix.ops import ops_of
-from ihgmm.matrix.tall import Tall, is_foreign, is_lazy, to_host
+from ihgmm.matrix.ops import Tall, is_foreign, is_lazy, ops_of, to_host
+from ihgmm.matrix.stored import Blocks
 
 
 def open_dask(X: Any) -> DaskRows:
@@ -48,9 +47,10 @@ def open_dask(X: Any) -> DaskRows:
         )
     if X.shape[0] == 1:  # beside chunks without rows
         X = X.rechunk(-1)  # type: ignore[no-untyped-call]
-    rows = DaskRows(X)
+    names = None
     if hasattr(given, "columns"):
-        rows.names = [str(name) for name in given.columns]
+        names = [str(name) for name in given.columns]
+    rows = DaskRows(X, About(names=names))
     chunks = X.numblocks[0]
     size = rows.shape[0] * rows.shape[1] * rows.dtype.itemsize / chunks
     # dask spends about a millisecond on a task, in which a core multiplies a megabyte.
@@ -75,26 +75,30 @@ class DaskRows(Blocks):
 
     distributed = True
 
-    def __init__(self, X: Any) -> None:
-        self.X = X
-        self.ops = ops_of(X)
-        self.shape = (int(X.shape[0]), int(X.shape[1]))
-        self.dtype, self.has_gaps = float_type(X.dtype), sp.issparse(X._meta)
+    def __init__(self, X: Any, about: About = NOTHING) -> None:
+        shape = (int(X.shape[0]), int(X.shape[1]))
+        super().__init__(shape, float_type(X.dtype), about, ops_of(X))
+        self.X, self.sparse = X, sp.issparse(X._meta)
         edges = pairwise(np.cumsum([0, *X.chunks[0]]).tolist())
         self._chunks = [i for i, rows in enumerate(X.chunks[0]) if rows]
         self.row_blocks = [slice(*edge) for edge in edges if edge[0] < edge[1]]
 
+    @property
+    def n_entries(self) -> int:
+        """How many numbers are stored."""
+        known = self.tally.n_entries
+        return self.shape[0] * self.shape[1] if known is None else known
+
     def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
-        results = self._results(work, *tall)
-        found = lazy.compute(*lazy.blocks_of(results))
-        yield from (result for result in found if result is not None)
+        results = lazy.compute(*lazy.blocks_of(self._results(work, *tall)))
+        yield from (result for result in results if result is not None)
 
     def sweep(self, work: Callable[..., Any], *tall: Any) -> tuple[Any, Any]:
         results = lazy.keep(self._results(partial(_counted, work), *tall))
         blocks = lazy.blocks_of(results)
         sums = lazy.tree_sum([delayed(_sums)(block) for block in blocks])
         forms = [delayed(_forms)(block) for block in blocks]
-        (self.n_entries, *sums), *forms = lazy.compute(sums, *forms)
+        (self.tally.n_entries, *sums), *forms = lazy.compute(sums, *forms)
         lines = []
         for number, like in enumerate(next(form for form in forms if form is not None)):
             chunks = tuple(form[number][0][0] if form else 0 for form in forms)
@@ -104,8 +108,8 @@ class DaskRows(Blocks):
 
     def _results(self, work: Callable[..., Any], *tall: Any) -> Any:
         """Return what some work makes of each block, as a dask array of objects."""
-        self.passes += 1
-        call = partial(_call, work, self.has_gaps, self.dtype, self.factor, self.unit)
+        self.tally.passes += 1
+        call = partial(_call, work, self.sparse, self.dtype, self.factor, self._block)
         shapes = lazy.from_shapes(self.X.chunks[0], self.shape[1])
         return lazy.objects(call, shapes, self.X, *map(self.to_device, tall))
 
@@ -116,15 +120,20 @@ class DaskRows(Blocks):
         return np.empty_like(self._kind, shape=(0, *shape[1:]), dtype=dtype)
 
     @property
+    def _block(self) -> About:
+        """What belongs to the rows of a block."""
+        return self.about.of_taken_rows()
+
+    @property
     def _kind(self) -> Any:
         """An empty array of the library that tall arrays are of, block by block."""
-        return np.empty(0) if self.has_gaps else self.X._meta
+        return np.empty(0) if self.sparse else self.X._meta
 
     def fetch(self, wanted: list[tuple[int, np.ndarray]]) -> list[Any]:
         # Each of these blocks is made anew, or read anew, as a whole.
-        self.passes += round(len(wanted) / len(self.row_blocks))
+        self.tally.passes += round(len(wanted) / len(self.row_blocks))
         blocks, rows_of = lazy.blocks_of(self.X), self.X.chunks[0]
-        call = partial(_call, _pick, self.has_gaps, self.dtype, self.factor, self.unit)
+        call = partial(_call, _pick, self.sparse, self.dtype, self.factor, self._block)
         parts = [
             delayed(call, pure=False)(
                 (rows_of[chunk], self.shape[1]),
@@ -137,9 +146,8 @@ class DaskRows(Blocks):
 
     def in_one_block(self) -> DaskRows:
         """Return rows that are few as one block, on one worker."""
-        whole = DaskRows(lazy.in_one_block(self.X))
-        whole.factor, whole.unit = self.factor, self.unit
-        return whole
+        whole = DaskRows(lazy.in_one_block(self.X), self._block)
+        return whole._but(factor=self.factor)
 
     def to_device(self, values: Any) -> Tall:
         if values is None:
@@ -174,10 +182,10 @@ class DaskRows(Blocks):
 
 def _counted(work: Callable[..., Any], block: Matrix, *tall: Any) -> Any:
     """Do the work of a sweep on a block, and count the numbers that the block has."""
-    found = work(block, *tall)
-    if found is None:
+    result = work(block, *tall)
+    if result is None:
         return None
-    lines, sums = found
+    lines, sums = result
     return (block.n_entries, *map(to_host, sums)), tuple(lines)
 
 
@@ -221,7 +229,7 @@ def _call(
     sparse: bool,
     dtype: np.dtype,
     factor: float,
-    unit: float,
+    about: About,
     shape: tuple[int, int],
     block: Any,
     *tall: Any,
@@ -242,8 +250,9 @@ def _call(
         return None
     if is_foreign(block):  # of a GPU, for example
         matrix = as_matrix(block)
-        return work(matrix if factor == 1.0 else matrix.rescaled(factor), *tall)
+        matrix = matrix if factor == 1.0 else matrix.rescaled(factor)
+        return work(matrix.with_about(about), *tall)
     if not sparse:
-        return work(Dense(in_unit(np.asarray(block), dtype, factor), unit), *tall)
+        return work(Dense(in_unit(np.asarray(block), dtype, factor), about), *tall)
     rows = without_duplicates(in_unit(sp.csr_array(block), dtype, factor))
-    return work(Sparse(rows, unit), *tall)
+    return work(Sparse(rows, about), *tall)

@@ -293,7 +293,7 @@ class BlockOps(Ops):
     lazy = True
 
     def __init__(self, inner: Ops) -> None:
-        super().__init__(compat.array_namespace(da.empty(0)))  # type: ignore[no-untyped-call]
+        super().__init__(compat.array_namespace(da.empty(0)))
         self.inner, self.few = inner, HOST
 
     def __reduce__(self) -> Any:

@@ -11,19 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix.base import Index, row_ranges, sum_of
+from ihgmm.matrix.base import NOTHING, About, Index, row_ranges, sum_of
 from ihgmm.matrix.memory import Array, Dense
-from ihgmm.matrix.ops import ops_of
-from ihgmm.matrix.tall import (
-    Tall,
-    cast_like,
-    host_dtype,
-    namespace,
-    stack,
-    to_device,
-    to_host,
-    widen,
-)
+from ihgmm.matrix.ops import Tall, ops_of, to_host
 from ihgmm.matrix.threads import one_thread
 
 
@@ -36,12 +26,10 @@ class Device(Array):
         "NumPy copy (X.cpu().numpy() of a torch tensor, X.get() of a CuPy array)"
     )
 
-    def __init__(self, array: Any, unit: float = 1.0) -> None:
-        self.array = array
-        self.ops = ops_of(array)
-        self.xp = self.ops.xp
-        self.shape = (int(array.shape[0]), int(array.shape[1]))
-        self.dtype, self.unit = host_dtype(array), unit
+    def __init__(self, array: Any, about: About = NOTHING) -> None:
+        ops, shape = ops_of(array), (int(array.shape[0]), int(array.shape[1]))
+        super().__init__(shape, ops.host_dtype(array), about, ops)
+        self.array, self.xp = array, ops.xp
 
     @property
     def description(self) -> str:
@@ -78,13 +66,13 @@ class Device(Array):
         return to_host(self.array)
 
     def to_memory(self) -> Dense:
-        return Dense(to_host(self.array), self.unit)
+        return Dense(to_host(self.array), self.about.of_taken_rows())
 
     def to_device(self, values: Any) -> Tall:
-        return to_device(values, self.array)
+        return self.ops.to_device(values, self.array)
 
     def cast(self, values: Any) -> Tall:
-        return cast_like(values, self.array)
+        return self.ops.cast_like(values, self.array)
 
     @cached_property
     def row_blocks(self) -> list[slice]:
@@ -101,8 +89,8 @@ class Device(Array):
             for rows in self.row_blocks:
                 few = self.array[rows, :]
                 few = few if weights is None else few * weights
-                parts.append(self.xp.square(widen(norm(few, axis=1))))
-        return stack(parts)
+                parts.append(self.xp.square(self.ops.widen(norm(few, axis=1))))
+        return self.ops.stack(parts)
 
     def column_sqnorms(self) -> np.ndarray:
         total = np.zeros(self.shape[1])
@@ -128,7 +116,7 @@ class Device(Array):
         return one_thread()  # what is left for the host is small
 
     def rescaled(self, factor: float) -> Device:
-        return Device(times(self.array, factor), self.unit / factor)
+        return Device(times(self.array, factor), self.about.rescaled(factor))
 
     def filled(self, fill: Any = None) -> Device:
         """Return rows with NaN filled in, as a copy; by zeros without a ``fill``."""
@@ -141,7 +129,7 @@ class Device(Array):
                 parts.append(self.xp.where(self.xp.isnan(few), nothing, few))
             else:
                 parts.append(fill(few))
-        return Device(stack(parts), self.unit)
+        return Device(self.ops.stack(parts), self.about)
 
     def missing(self) -> Device:
         """Return 1 where a cell is missing and 0 elsewhere."""
@@ -150,14 +138,15 @@ class Device(Array):
     def minus_fit(self, parts: Any, directions: np.ndarray, gain: np.ndarray) -> Device:
         """Return the rows less their fit, each column times a gain."""
         left = self.array - parts @ self.cast(directions.T)
-        return Device(left * self.cast(gain))
+        return Device(left * self.cast(gain), self.about.of_taken_rows())
 
     def with_signs(self, signs: Any, places: np.ndarray, _: Any) -> Device:
         """Multiply each row by a window, from its place on, of a vector of signs."""
         xp, starts = self.xp, self.to_device(places)
         steps = xp.arange(self.shape[1], dtype=starts.dtype, device=self.array.device)
         index = xp.reshape(starts[:, None] + steps[None, :], (-1,))
-        return Device(self.array * xp.reshape(xp.take(signs, index), self.shape))
+        signed = self.array * xp.reshape(xp.take(signs, index), self.shape)
+        return Device(signed, self.about.of_taken_rows())
 
 
 def as_floats(X: Any) -> Any:
@@ -189,7 +178,8 @@ def check_two_dimensions(X: Any) -> None:
 
 def real_floats(values: Any) -> Any:
     """Return real numbers of any type as float32 or float64."""
-    xp = namespace(values)
+    ops = ops_of(values)
+    xp = ops.xp
     if values.dtype in (xp.float32, xp.float64):
         return values
     if xp.isdtype(values.dtype, "complex floating"):
@@ -198,12 +188,12 @@ def real_floats(values: Any) -> Any:
             "numbers."
         )
     half = xp.isdtype(values.dtype, "real floating")
-    return xp.astype(values, xp.float32) if half else widen(values)
+    return xp.astype(values, xp.float32) if half else ops.widen(values)
 
 
 def times(values: Any, factor: float) -> Any:
     """Return values times a number that their type may not hold, if it holds 1 / it."""
-    kind = host_dtype(values).type
+    kind = ops_of(values).host_dtype(values).type
     with np.errstate(over="ignore"):
         fits = np.isfinite(kind(factor))
     return values * factor if fits else values / float(kind(1 / factor))

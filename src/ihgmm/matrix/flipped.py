@@ -12,7 +12,7 @@ import numpy as np
 
 from ihgmm.matrix.base import Matrix
 from ihgmm.matrix.memory import random_signs
-from ihgmm.matrix.tall import Tall, tall_dot, to_host, widen
+from ihgmm.matrix.ops import Tall, to_host
 
 
 class Residual:
@@ -40,7 +40,7 @@ class Residual:
         # A feature that lies in the directions by more than 0.9 is not made up for.
         gain = 1 / np.sqrt(1 - np.minimum(taken, 0.9))
         self.ranges = A.ranges(n_entries)
-        if A.has_gaps and vectors.shape[1]:
+        if A.sparse and vectors.shape[1]:
             gain *= self._gap_gain(most)
         self.gain = gain.astype(A.dtype)
         self.kept = [self._block(rows) for rows in self.ranges] if keep else None
@@ -61,8 +61,8 @@ class Residual:
         The directions fit those entries too.
         """
         p = self.A.shape[1]
-        parts = widen(self.parts)
-        inner = tall_dot(parts, parts)
+        parts = self.A.ops.widen(self.parts)
+        inner = self.A.ops.tall_dot(parts, parts)
         missing = np.einsum("ij,jk,ik->i", self.directions, inner, self.directions)
         kept = np.zeros(p)
         for rows in self.ranges:
@@ -86,7 +86,7 @@ class Signs:
         self.seed = int(rng.integers(2**62))
         self.signs: Tall = None
         self.places = np.zeros(n, dtype=np.intp)
-        if not A.has_gaps:
+        if not A.sparse:
             length = max(2**14, 4 * n)
             self.signs = A.to_device(random_signs(rng, length + p, A.dtype))
             self.places = rng.integers(length + 1, size=n)

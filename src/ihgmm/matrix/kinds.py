@@ -14,8 +14,8 @@ from ihgmm.matrix.base import Matrix, float_type
 from ihgmm.matrix.device import Device, as_floats
 from ihgmm.matrix.formats import open_stored
 from ihgmm.matrix.memory import Dense, Sparse, without_duplicates
+from ihgmm.matrix.ops import is_foreign
 from ihgmm.matrix.sparse_device import open_sparse
-from ihgmm.matrix.tall import is_foreign
 
 
 def as_matrix(X: Any) -> Matrix:

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 from ihgmm.matrix.base import float_type
 from ihgmm.matrix.device import as_floats
+from ihgmm.matrix.ops import is_foreign, ops_of, to_host
 from ihgmm.matrix.sparse_device import open_sparse
-from ihgmm.matrix.tall import is_foreign, namespace, to_device, to_host
 
 
 def with_missing(X: Any, mask: Any) -> Any:
@@ -52,8 +52,9 @@ def with_missing(X: Any, mask: Any) -> Any:
     where = where.toarray() if sp.issparse(where) else where
     if is_foreign(X):
         X = as_floats(X)
-        nothing = namespace(X).zeros_like(X) + np.nan
-        return namespace(X).where(to_device(where, X), nothing, X)
+        ops = ops_of(X)
+        nothing = ops.xp.zeros_like(X) + np.nan
+        return ops.xp.where(ops.to_device(where, X), nothing, X)
     X = np.asarray(X)
     return np.where(where, np.nan, X).astype(float_type(X.dtype), copy=False)
 

@@ -11,7 +11,17 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from ihgmm.matrix.base import Index, Matrix, T, in_unit, parts_of, row_ranges, sum_of
+from ihgmm.matrix.base import (
+    NOTHING,
+    About,
+    Index,
+    Matrix,
+    T,
+    in_unit,
+    parts_of,
+    row_ranges,
+    sum_of,
+)
 from ihgmm.matrix.threads import in_parts, one_thread
 
 
@@ -47,15 +57,15 @@ class Array(Matrix):
     array: Any
 
     def take(self, rows: Index) -> Self:
-        return type(self)(self.rows(rows), self.unit)  # type: ignore[call-arg]
+        return type(self)(self.rows(rows), self.about.of_taken_rows())
 
-    def multiplied(self, rows: Any, columns: Any) -> Self:
+    def multiplied(self, rows: Any, columns: Any, about: About | None = None) -> Self:
         """Return the matrix with its rows and columns multiplied, as a copy."""
         array = self.array
         if rows is not None:
             array = array * rows[:, None]
         array = array if columns is None else array * columns
-        return type(self)(array)  # type: ignore[call-arg]
+        return type(self)(array, about or self.about.of_taken_rows())
 
 
 class Dense(InMemory, Array):
@@ -80,13 +90,13 @@ class Dense(InMemory, Array):
     def __init__(
         self,
         array: np.ndarray,
-        unit: float = 1.0,
+        about: About = NOTHING,
         *,
         large: int = 10**7,
         cached: int = 2**18,
     ) -> None:
+        super().__init__(array.shape, array.dtype, about)
         self.array = array
-        self.shape, self.dtype, self.unit = array.shape, array.dtype, unit
         self._large, self._cached_entries = array.size >= large, cached
         short = array.shape[1] <= 512 and array.flags.c_contiguous
         self._read_once = self._large and short
@@ -184,7 +194,8 @@ class Dense(InMemory, Array):
         return len(bad), row, column, float(self.array[row, column])
 
     def rescaled(self, factor: float) -> Dense:
-        return Dense(in_unit(self.array, self.dtype, factor), self.unit / factor)
+        array = in_unit(self.array, self.dtype, factor)
+        return Dense(array, self.about.rescaled(factor))
 
     def filled(self, fill: Any = None) -> Dense:
         """Return rows with NaN filled in, as a copy; by zeros without a ``fill``."""
@@ -205,7 +216,7 @@ class Dense(InMemory, Array):
                 list(in_parts(self.shape[0], work))
         else:
             work(slice(0, self.shape[0]))
-        return Dense(out, self.unit)
+        return Dense(out, self.about)
 
     def missing(self) -> Dense:
         """Return 1 where a cell is missing and 0 elsewhere."""
@@ -218,19 +229,19 @@ class Dense(InMemory, Array):
         # Gains within half a percent of one do not matter.
         if gain.max(initial=1.0) > 1.005:
             left *= gain
-        return Dense(left)
+        return Dense(left, self.about.of_taken_rows())
 
     def with_signs(self, signs: np.ndarray, places: np.ndarray, _: Any) -> Dense:
         """Multiply each row by a window, from its place on, of a vector of signs."""
-        width = self.shape[1]
+        width, about = self.shape[1], self.about.of_taken_rows()
         if width < 2**11:
             windows = np.lib.stride_tricks.sliding_window_view(signs, width)
-            return Dense(self.array * windows[places])
+            return Dense(self.array * windows[places], about)
         # Long rows are worked on by themselves: the windows would be another copy.
         out = np.empty_like(self.array)
         for row, place, product in zip(self.array, places, out, strict=True):
             np.multiply(row, signs[place : place + width], out=product)
-        return Dense(out)
+        return Dense(out, about)
 
     def threads(self) -> AbstractContextManager[Any]:
         """Return a context in which our own threads find the cores idle.
@@ -277,11 +288,13 @@ class Sparse(InMemory):
            [6.]])
     """
 
-    has_gaps = True
+    sparse = True
 
-    def __init__(self, array: Any, unit: float = 1.0, *, parallel: int = 2**20) -> None:
+    def __init__(
+        self, array: Any, about: About = NOTHING, *, parallel: int = 2**20
+    ) -> None:
+        super().__init__(array.shape, array.dtype, about)
         self.array, self._parallel = array, parallel
-        self.shape, self.dtype, self.unit = array.shape, array.dtype, unit
         self.n_entries = int(array.nnz)
 
     def __matmul__(self, W: Any) -> np.ndarray:
@@ -301,12 +314,12 @@ class Sparse(InMemory):
         return np.asarray(sum_of(parts))
 
     def take(self, rows: Index) -> Sparse:
-        X = self.array
+        X, about = self.array, self.about.of_taken_rows()
         if isinstance(rows, slice) and X.format == "csr":
             start, stop, step = rows.indices(X.shape[0])
             if step == 1:
-                return Sparse(_part(X, slice(start, max(start, stop))), self.unit)
-        return Sparse(X[rows], self.unit)
+                return Sparse(_part(X, slice(start, max(start, stop))), about)
+        return Sparse(X[rows], about)
 
     def rows(self, rows: Index) -> np.ndarray:
         return np.asarray(self.array[rows].toarray())
@@ -316,7 +329,7 @@ class Sparse(InMemory):
 
     def by_rows(self) -> Sparse:
         by_rows = self.array.format == "csr"
-        return self if by_rows else Sparse(self.array.tocsr(), self.unit)
+        return self if by_rows else Sparse(self.array.tocsr(), self.about)
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> np.ndarray:
         X, by_rows = self.array, self.array.format == "csr"
@@ -355,15 +368,17 @@ class Sparse(InMemory):
         return len(bad), row, column, float(entries.data[at])
 
     def rescaled(self, factor: float) -> Sparse:
-        return Sparse(in_unit(self.array, self.dtype, factor), self.unit / factor)
+        array = in_unit(self.array, self.dtype, factor)
+        return Sparse(array, self.about.rescaled(factor))
 
-    def multiplied(self, rows: Any, columns: Any) -> Sparse:
+    def multiplied(self, rows: Any, columns: Any, about: About | None = None) -> Sparse:
         """Return the matrix with its rows and columns multiplied, as a copy."""
         X = self.array.tocsr()
         data = X.data
         if rows is not None:
             data = data * np.repeat(rows, np.diff(X.indptr))
-        return self._with(X, data if columns is None else data * columns[X.indices])
+        data = data if columns is None else data * columns[X.indices]
+        return self._with(X, data, about or self.about.of_taken_rows())
 
     def filled(self, fill: Any = None) -> Sparse:
         """Return the rows with stored NaN filled in; by zeros without a ``fill``."""
@@ -379,7 +394,7 @@ class Sparse(InMemory):
                 at = (which >= part.start) & (which < part.stop)
                 places = which[at] - part.start, X.indices[bad[at]]
                 data[bad[at]] = fill(few)[places]
-        return Sparse(type(X)((data, X.indices, X.indptr), shape=X.shape), self.unit)
+        return self._with(X, data, self.about)
 
     def missing(self) -> Sparse:
         """Return 1 where a cell is missing; all others are not stored."""
@@ -407,17 +422,18 @@ class Sparse(InMemory):
         """Return stored entries less their fit, each column times a gain."""
         X = self.array.tocsr()
         left = X.data - _fit_at_entries(X, parts, directions)
-        return self._with(X, left * gain[X.indices])
+        return self._with(X, left * gain[X.indices], self.about.of_taken_rows())
 
     def with_signs(self, _: Any, __: Any, seed: tuple[int, int]) -> Sparse:
         """Multiply stored entries by random signs that a seed gives."""
         X = self.array
         rng = np.random.default_rng(seed)
-        return self._with(X, X.data * random_signs(rng, X.nnz, X.dtype))
+        signed = X.data * random_signs(rng, X.nnz, X.dtype)
+        return self._with(X, signed, self.about.of_taken_rows())
 
     @staticmethod
-    def _with(X: Any, data: np.ndarray) -> Sparse:
-        return Sparse(type(X)((data, X.indices, X.indptr), shape=X.shape))
+    def _with(X: Any, data: np.ndarray, about: About) -> Sparse:
+        return Sparse(type(X)((data, X.indices, X.indptr), shape=X.shape), about)
 
     def threads(self) -> AbstractContextManager[Any]:
         return one_thread()

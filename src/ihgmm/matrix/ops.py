@@ -165,9 +165,9 @@ class Ops:
             return tuple(map(self.to_host, sums))
 
         parts = self.map_ranges(tall[0], width, part)
-        return (
-            parts[0] if len(parts) == 1 else tuple(map(sum, zip(*parts, strict=True)))
-        )
+        if len(parts) == 1:
+            return parts[0]
+        return tuple(sum(sums) for sums in zip(*parts, strict=True))
 
     def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> Tall:
         """Return some rows, or numbers of rows, of a tall array: where it is.
@@ -497,7 +497,7 @@ class Ops:
 class HostOps(Ops):
     """Tall arrays of NumPy: the same, by what is quicker there."""
 
-    keep = to_host = staticmethod(np.asarray)  # type: ignore[assignment]
+    keep = to_host = staticmethod(np.asarray)
     number = float  # type: ignore[assignment]
 
     def __init__(self) -> None:

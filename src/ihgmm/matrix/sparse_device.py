@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ihgmm._warnings import ignored
-from ihgmm.matrix.base import Index, Matrix, row_ranges
+from ihgmm.matrix.base import NOTHING, About, Index, Matrix, row_ranges
 from ihgmm.matrix.device import (
     check_numbers,
     check_two_dimensions,
@@ -26,17 +26,7 @@ from ihgmm.matrix.device import (
     times,
 )
 from ihgmm.matrix.memory import Sparse
-from ihgmm.matrix.ops import ops_of
-from ihgmm.matrix.tall import (
-    Tall,
-    cast_like,
-    host_dtype,
-    namespace,
-    stack,
-    to_device,
-    to_host,
-    widen,
-)
+from ihgmm.matrix.ops import Tall, ops_of, to_host
 from ihgmm.matrix.threads import one_thread
 
 
@@ -48,19 +38,18 @@ class SparseDevice(Matrix):
     several times their memory, so that it is done on ``at_once`` of them at a time.
     """
 
-    has_gaps = True
+    sparse = True
     on_host = False
     least_range = 2**24
     at_once = 2**24
 
-    def __init__(self, array: Any, unit: float = 1.0) -> None:
-        self.array, self.unit = array, unit
-        self.indptr, self.indices, self.values = self.arrays_of(array)
-        self.ops = ops_of(self.values)
-        self.xp = self.ops.xp
-        self.shape = (int(array.shape[0]), int(array.shape[1]))
-        self.dtype = host_dtype(self.values)
-        self.n_entries = int(self.values.shape[0])
+    def __init__(self, array: Any, about: About = NOTHING) -> None:
+        indptr, indices, values = self.arrays_of(array)
+        ops, shape = ops_of(values), (int(array.shape[0]), int(array.shape[1]))
+        super().__init__(shape, ops.host_dtype(values), about, ops)
+        self.array, self.xp = array, ops.xp
+        self.indptr, self.indices, self.values = indptr, indices, values
+        self.n_entries = int(values.shape[0])
 
     @staticmethod
     @abstractmethod
@@ -72,10 +61,10 @@ class SparseDevice(Matrix):
     def built(indptr: Any, indices: Any, values: Any, shape: tuple[int, int]) -> Any:
         """Return the library's matrix of three arrays, which are not copied."""
 
-    def _with(self, values: Any, unit: float = 1.0) -> Self:
+    def _with(self, values: Any, about: About) -> Self:
         """Return the matrix with other values in the same places."""
         array = self.built(self.indptr, self.indices, values, self.shape)
-        return type(self)(array, unit)
+        return type(self)(array, about)
 
     def with_entries(self, X: Any) -> Any:
         """Return a scipy.sparse CSR matrix as one of this library, on this device."""
@@ -92,10 +81,10 @@ class SparseDevice(Matrix):
         return f"a sparse {described(self.values)}, {stored}"
 
     def to_device(self, values: Any) -> Tall:
-        return to_device(values, self.values)
+        return self.ops.to_device(values, self.values)
 
     def cast(self, values: Any) -> Tall:
-        return cast_like(values, self.values)
+        return self.ops.cast_like(values, self.values)
 
     # Rows
 
@@ -110,7 +99,8 @@ class SparseDevice(Matrix):
             positions = self.to_device(np.arange(self.shape[0])[rows])
             indptr, indices, values = self._gathered(positions)
         shape = (int(indptr.shape[0]) - 1, self.shape[1])
-        return type(self)(self.built(indptr, indices, values, shape), self.unit)
+        array = self.built(indptr, indices, values, shape)
+        return type(self)(array, self.about.of_taken_rows())
 
     def _gathered(self, rows: Any) -> tuple[Any, Any, Any]:
         """Return the three arrays of rows in any order."""
@@ -160,32 +150,36 @@ class SparseDevice(Matrix):
 
     def to_memory(self) -> Sparse:
         parts = tuple(to_host(a) for a in (self.values, self.indices, self.indptr))
-        return Sparse(sp.csr_array(parts, shape=self.shape), self.unit)
+        array = sp.csr_array(parts, shape=self.shape)
+        return Sparse(array, self.about.of_taken_rows())
 
     # Figures of rows, columns and entries
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
         if column_weights is None:
             column_weights = np.ones(self.shape[1])
-        weights = widen(self.to_device(np.asarray(column_weights)))
+        weights = self.ops.widen(self.to_device(np.asarray(column_weights)))
         norms = []
         for rows in self.ranges(self.at_once):
             part = self.take(rows)
-            squares = self.xp.square(widen(part.values))
+            squares = self.xp.square(self.ops.widen(part.values))
             squared = self.built(part.indptr, part.indices, squares, part.shape)
             norms.append(squared @ weights)
-        return stack(norms)
+        return self.ops.stack(norms)
 
     def column_sqnorms(self) -> np.ndarray:
         total = np.zeros(self.shape[1])
         for at in self._parts():
-            total += self._column_sums(at, self.xp.square(widen(self.values[at])))
+            squares = self.xp.square(self.ops.widen(self.values[at]))
+            total += self._column_sums(at, squares)
         return total
 
     def _column_sums(self, at: slice, figures: Any) -> np.ndarray:
         """Return sums over each column of figures that some entries have."""
-        count = self.xp.bincount  # beyond the standard, but these libraries have it
-        return to_host(count(self.indices[at], widen(figures), minlength=self.shape[1]))
+        # Beyond the standard, but these libraries have it.
+        figures = self.ops.widen(figures)
+        sums = self.xp.bincount(self.indices[at], figures, minlength=self.shape[1])
+        return to_host(sums)
 
     def max_abs(self) -> float:
         if not self.n_entries:
@@ -208,9 +202,9 @@ class SparseDevice(Matrix):
     # The same places with other values
 
     def rescaled(self, factor: float) -> Self:
-        return self._with(times(self.values, factor), self.unit / factor)
+        return self._with(times(self.values, factor), self.about.rescaled(factor))
 
-    def multiplied(self, rows: Any, columns: Any) -> Self:
+    def multiplied(self, rows: Any, columns: Any, about: About | None = None) -> Self:
         """Return the matrix with its rows and columns multiplied, as a copy."""
         values = self.xp.empty_like(self.values)
         for at in self._parts():
@@ -220,7 +214,7 @@ class SparseDevice(Matrix):
             if columns is not None:
                 few = few * self.xp.take(columns, self.indices[at])
             values[at] = few
-        return self._with(values)
+        return self._with(values, about or self.about.of_taken_rows())
 
     def filled(self, fill: Any = None) -> Self:
         """Return the rows with stored NaN filled in; by zeros without a ``fill``."""
@@ -240,7 +234,7 @@ class SparseDevice(Matrix):
                 columns = xp.astype(xp.take(self.indices, at), xp.int64)
                 cells = (which[inside] - part.start) * p + columns
                 values[at] = xp.take(few, cells)
-        return self._with(values, self.unit)
+        return self._with(values, self.about)
 
     def missing(self) -> Self:
         """Return 1 where a cell is missing; all others are not stored."""
@@ -279,7 +273,7 @@ class SparseDevice(Matrix):
         for at in self._parts():
             left = self.values[at] - self._fit(at, parts, along)
             values[at] = left * self.xp.take(gains, self.indices[at])
-        return self._with(values)
+        return self._with(values, self.about.of_taken_rows())
 
     def with_signs(self, _: Any, __: Any, seed: tuple[int, int]) -> Self:
         """Multiply stored entries by random signs that a seed gives."""
@@ -289,7 +283,8 @@ class SparseDevice(Matrix):
         shifts = self.to_device(np.arange(7, -1, -1, dtype=np.uint8))
         bits = xp.reshape((self.to_device(drawn)[:, None] >> shifts) & 1, (-1,))
         up = bits[: self.n_entries] == 1
-        return self._with(xp.where(up, self.values, -self.values))
+        signed = xp.where(up, self.values, -self.values)
+        return self._with(signed, self.about.of_taken_rows())
 
 
 class TorchSparse(SparseDevice):
@@ -465,7 +460,7 @@ def _check_places(X: Any, indptr: Any, indices: Any) -> None:
         )
     if not n_entries:
         return
-    xp = namespace(indices)
+    xp = ops_of(indices).xp
     least, most = int(xp.min(indices)), int(xp.max(indices))
     if least < 0 or most >= p:
         raise ValueError(

@@ -1,29 +1,124 @@
-"""Rows on disk, read in blocks."""
+"""Rows that are not in memory: read from disk, or worked on elsewhere, in blocks."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
-from typing import Any
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from ihgmm._progress import passes_shown
-from ihgmm.matrix.base import Index, T, float_type, in_unit, parts_of, row_ranges
-from ihgmm.matrix.blocks import Blocks
-from ihgmm.matrix.memory import Dense, Sparse
+from ihgmm.matrix.base import (
+    NOTHING,
+    About,
+    Index,
+    T,
+    float_type,
+    in_unit,
+    parts_of,
+    row_ranges,
+)
+from ihgmm.matrix.memory import Dense, Sparse, without_duplicates
+from ihgmm.matrix.ops import HOST, Ops
+from ihgmm.matrix.views import ByBlocks
+
+
+class Tally:
+    """What is counted while a matrix is read; the matrix itself does not change."""
+
+    def __init__(self) -> None:
+        self.passes = 0
+        self.n_entries: int | None = None  # where that is known after the first pass
+
+
+class Blocks(ByBlocks):
+    """Rows in blocks. A kind needs ``row_blocks`` and what is abstract here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix.stored import Blocks, Stored
+    >>> array = np.arange(8.0).reshape(4, 2)
+    >>> X = Stored(lambda start, stop: array[start:stop], (4, 2), np.float64)
+    >>> isinstance(X, Blocks), X.take([3, 0]).sqnorms
+    (True, array([85.,  1.]))
+    """
+
+    row_blocks: list[slice]
+    streamed = True
+    on_host = False
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        dtype: Any,
+        about: About = NOTHING,
+        ops: Ops = HOST,
+    ) -> None:
+        super().__init__(shape, dtype, about, ops)
+        self.factor = 1.0  # what entries are multiplied by when they are read
+        self.tally = Tally()
+
+    @property
+    def passes(self) -> int:  # type: ignore[override]
+        """How often the rows have been read so far."""
+        return self.tally.passes
+
+    @abstractmethod
+    def map(self, work: Callable[..., T], *tall: np.ndarray | None) -> Iterator[T]:
+        """Yield the results of some work on each block, in order."""
+
+    @abstractmethod
+    def fetch(self, wanted: list[tuple[int, np.ndarray]]) -> list[Any]:
+        """Return rows of some blocks, given the block's number and the rows, sorted."""
+
+    def take(self, rows: Index) -> Dense | Sparse:
+        index = np.arange(self.shape[0])[rows]
+        order = np.argsort(index, kind="stable")
+        edges = [0, *(block.stop for block in self.row_blocks)]
+        cuts = pairwise(np.searchsorted(index[order], edges))
+        wanted = [
+            (i, index[order[first:last]])
+            for i, (first, last) in enumerate(cuts)
+            if first < last
+        ]
+        parts = self.fetch(wanted or [(0, index)])
+        stacked = (
+            sp.vstack(parts, format="csr") if self.sparse else np.concatenate(parts)
+        )
+        back = np.empty(len(index), dtype=np.intp)
+        back[order] = np.arange(len(index))
+        return self.wrap(stacked[back])
+
+    def wrap(self, block: Any) -> Dense | Sparse:
+        """Return rows in memory as a matrix."""
+        about = self.about.of_taken_rows()
+        if self.sparse:
+            return Sparse(without_duplicates(block), about)
+        return Dense(block, about)
+
+    def rescaled(self, factor: float) -> Self:
+        return self._anew(factor=self.factor * factor).with_about(
+            self.about.rescaled(factor)
+        )
+
+    def _anew(self, **changes: Any) -> Self:
+        """Return a copy with other entries, of which nothing is known yet."""
+        other = self._but(**changes)
+        vars(other).pop("sqnorms", None)
+        return other
 
 
 def _nothing() -> None:
     """Check nothing."""
-
-
-class BadCellError(ValueError):
-    """A file is whole but holds no numbers in some place, which the message names."""
 
 
 class Stored(Blocks):
@@ -55,9 +150,9 @@ class Stored(Blocks):
         names: list[str] | None = None,
         source: str = "X",
     ) -> None:
-        n, p = self.shape = (int(shape[0]), int(shape[1]))
-        self.dtype, self.has_gaps = float_type(dtype), sparse
-        self.names, self.source = names, source
+        n, p = int(shape[0]), int(shape[1])
+        super().__init__((n, p), float_type(dtype), About(names=names))
+        self.sparse, self.source = sparse, source
         self._read, self._check, self._step = read, check or _nothing, step
         self.n_entries = n * p if n_entries is None else int(n_entries)
         self.row_blocks = self._cut()
@@ -68,18 +163,16 @@ class Stored(Blocks):
 
     def in_blocks(self, n_bytes: int) -> Stored:
         """Return the same rows, to be read in blocks of about so many bytes."""
-        other = copy(self)
-        other.block_bytes = n_bytes
-        other.row_blocks = other._cut()
-        return other
+        return self._recut(block_bytes=n_bytes)
 
     def in_type(self, dtype: Any) -> Stored:
         """Return the same rows, their numbers converted to float32 or float64."""
-        other = copy(self)
-        other.__dict__.pop("sqnorms", None)
-        other.dtype = float_type(dtype)
-        other.row_blocks = other._cut()
-        return other
+        return self._recut(dtype=float_type(dtype))
+
+    def _recut(self, **changes: Any) -> Stored:
+        """Return other rows, cut into blocks of their own."""
+        other = self._anew(**changes)
+        return other._but(row_blocks=other._cut())
 
     def keep(self, rows: np.ndarray) -> Stored:
         """Return some rows, in increasing order, as if no others were stored.
@@ -96,29 +189,23 @@ class Stored(Blocks):
             first = int(wanted[0])
             return read(first, int(wanted[-1]) + 1)[wanted - first]
 
-        other = copy(self)
-        other.__dict__.pop("sqnorms", None)
-        other.shape = (len(rows), self.shape[1])
-        other.n_entries = round(self.n_entries * len(rows) / max(self.shape[0], 1))
-        other._read = read_some
-        other.row_blocks = other._cut()
-        return other
+        n, p = self.shape
+        entries = round(self.n_entries * len(rows) / max(n, 1))
+        return self._recut(shape=(len(rows), p), n_entries=entries, _read=read_some)
 
     def keep_columns(self, places: np.ndarray) -> Stored:
         """Return some columns, in this order, as if no others were stored."""
-        read = self._read
-        other = copy(self)
-        other.__dict__.pop("sqnorms", None)
-        other.shape = (self.shape[0], len(places))
-        other.names = None if self.names is None else [self.names[j] for j in places]
-        other.n_entries = round(self.n_entries * len(places) / max(self.shape[1], 1))
-        other._read = lambda start, stop: read(start, stop)[:, places]
-        other.row_blocks = other._cut()
-        return other
+        read, (n, p) = self._read, self.shape
+        names = None if self.names is None else [self.names[j] for j in places]
+        return self._recut(
+            shape=(n, len(places)),
+            n_entries=round(self.n_entries * len(places) / max(p, 1)),
+            _read=lambda start, stop: read(start, stop)[:, places],
+        ).with_about(replace(self.about, names=names))
 
     def _cut(self) -> list[slice]:
         n, step = self.shape[0], self._step
-        size = (2 if self.has_gaps else 1) * self.n_entries * self.dtype.itemsize
+        size = (2 if self.sparse else 1) * self.n_entries * self.dtype.itemsize
         row = max(1, size // max(n, 1))
         rows = max(1, self.block_bytes // row // step) * step
         if rows * row > 4 * self.block_bytes:  # chunks too tall to be held whole
@@ -126,7 +213,7 @@ class Stored(Blocks):
         return row_ranges(n, rows)
 
     def map(self, work: Callable[..., T], *tall: np.ndarray | None) -> Iterator[T]:
-        self.passes += 1
+        self.tally.passes += 1
         started, blocks = time.monotonic(), self.row_blocks
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(self._get, blocks[0])
@@ -143,7 +230,7 @@ class Stored(Blocks):
         try:
             block = self._read(rows.start, rows.stop)
             block = in_unit(block, self.dtype, self.factor)
-        except (MemoryError, BadCellError):
+        except MemoryError:
             raise
         # Whatever a library raises when its file is cut, closed or not what it was.
         except Exception as error:
@@ -178,7 +265,7 @@ class Stored(Blocks):
             # Runs that follow each other in one chunk are decoded together.
             chunks -= int((ends[1:, 0] == ends[:-1, 1]).sum())
             passes = round(self._step * chunks / self.shape[0])
-        self.passes += passes
+        self.tally.passes += passes
         parts = []
         for i, run in enumerate(runs):
             first, last = int(run[0]), int(run[-1]) + 1

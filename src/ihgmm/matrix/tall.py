@@ -51,9 +51,9 @@ def is_tall(a: Any) -> bool:
 
 def _lazy() -> Any:
     """Return what works on blocks of dask arrays, once there are some."""
-    from ihgmm.matrix import lazy
+    from ihgmm.matrix import dask_ops
 
-    return lazy
+    return dask_ops
 
 
 def by_block(function: F) -> F:

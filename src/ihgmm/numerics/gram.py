@@ -91,9 +91,10 @@ class GramOperator:
             factors = row_factors(sqnorms, longest)
             if weights is not None:
                 factors = factors * namespace(weights).sqrt(weights)
-            A = Scaled(A, rows=factors)
+            known = None
             if gram == "cosine":  # exactly one, which rounding would not give
-                A.sqnorms = A.cast(sqnorms > 0 if weights is None else weights)
+                known = A.cast(sqnorms > 0 if weights is None else weights)
+            A = Scaled(A, rows=factors, sqnorms=known)
         removed = None if gram == "full" else keep(A.cast(A.sqnorms))
         return cls(A, removed, longest=longest)
 

@@ -327,7 +327,7 @@ def block_krylov(
             f"The {k} leading eigenpairs did not converge in {n_iter} products: "
             f"residual {residual / largest:.1e} of the largest eigenvalue, "
             f"{goal / largest:.1e} was asked for. The data may hold fewer than "
-            f'{k} clusters; otherwise raise tol or take eigen_solver="lanczos".',
+            f'{k} clusters; otherwise raise tol or take solver="lanczos".',
             ConvergenceWarning,
         )
     vectors = combine(basis.blocks, ritz[:, :count])

@@ -13,6 +13,7 @@ kept for each row.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Annotated, Any, Literal, NamedTuple
@@ -66,21 +67,21 @@ class Filler:
         """Return data without missing cells; data that have none as they are."""
         if np.isfinite(number(namespace(X.sqnorms).sum(X.sqnorms))):
             return X
-        complete = self.draw(X, None)
-        complete.incomplete, complete.redraw = X, self.draw
-        return complete
+        return filled(X, self._fill(X, None), self.draw)
 
-    def draw(self, X: Matrix, seed: int | None) -> Matrix:
+    def draw(self, X: Matrix, seed: int) -> Matrix:
         """Return data with missing cells drawn given the others.
 
-        Without a seed they get their means. With one, the same block of rows always
-        gets the same cells.
+        The same block of rows always gets the same cells.
         """
+        return filled(X, self._fill(X, seed))
+
+    def _fill(self, X: Matrix, seed: int | None) -> Callable[[Tall], Tall]:
+        """Return what fills rows: with draws, or without a seed with means."""
         B, levels = self.loadings / self.sizes[:, None], self.noise_levels / self.sizes
         rule = _Rule.of(_Model(B, levels**2, self.mean, 0.0, self.spread), X.dtype)
         columns = (self.sizes / X.unit).astype(X.dtype)
-        fill = partial(_fill_rows, rule, columns, self.nonnegative, seed)
-        return filled(X, fill)
+        return partial(_fill_rows, rule, columns, self.nonnegative, seed)
 
 
 def _fill_rows(

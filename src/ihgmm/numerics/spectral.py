@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -22,13 +23,12 @@ from ihgmm.matrix.tall import (
     rows_where,
     unit_rows,
 )
-from ihgmm.numerics.eigen import Solver, leading_eigenpairs
-from ihgmm.numerics.embedding import SPACES, Embedding, Space
-from ihgmm.numerics.gram import GramKind, GramOperator, row_factors
+from ihgmm.numerics.eigen import leading_eigenpairs
+from ihgmm.numerics.embedding import SPACES, Diagonal, Embedding, Space
+from ihgmm.numerics.gram import GramOperator, row_factors
 from ihgmm.numerics.hetero import impute_diagonal
-from ihgmm.numerics.krylov import EigenPairs, Order, signal_weights
+from ihgmm.numerics.krylov import EigenPairs, signal_weights
 from ihgmm.numerics.labels import (
-    Assignment,
     Rule,
     known_rows,
     learn_rule,
@@ -36,6 +36,7 @@ from ihgmm.numerics.labels import (
     sample_positions,
     shared_covariance,
 )
+from ihgmm.numerics.recipe import DEFAULT, Recipe
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +48,10 @@ class Placement:
     >>> import numpy as np
     >>> from ihgmm import make_ihgmm
     >>> from ihgmm.matrix import as_matrix
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
     >>> from ihgmm.numerics.spectral import spectral_clustering
-    >>> found = spectral_clustering(as_matrix(X), 3, rng=np.random.default_rng(0))
-    >>> bool((found.placement(as_matrix(X)) == found.labels).all())
+    >>> X = as_matrix(make_ihgmm(200, 50, 3, random_state=0)[0])
+    >>> fit = spectral_clustering(X, 3, rng=np.random.default_rng(0))
+    >>> bool((fit.placement(X) == fit.labels).all())
     True
     """
 
@@ -58,8 +59,10 @@ class Placement:
     rule: Rule
 
     def __call__(self, X: Matrix) -> Tall:
-        """Return labels; those of zero rows are 0, the largest cluster."""
+        """Return labels; zero rows are in the largest cluster, 0, if rows are units."""
         labels = self.rule(self.embedding(X))
+        if not self.embedding.unit_norm:
+            return labels
         return labels * namespace(labels).astype(X.sqnorms > 0, labels.dtype)
 
 
@@ -94,19 +97,7 @@ class CosinePlacement:
 
 @dataclass(frozen=True)
 class Spectral:
-    """What the recipe finds; what there is for each row is where the data are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm import make_ihgmm
-    >>> from ihgmm.matrix import as_matrix
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> from ihgmm.numerics.spectral import spectral_clustering
-    >>> found = spectral_clustering(as_matrix(X), 3, rng=np.random.default_rng(0))
-    >>> found.space, found.labels.shape
-    ('eigenvectors', (200,))
-    """
+    """The clusters of a recipe; arrays with a line for each row are where X is."""
 
     # Clusters numbered by decreasing size; with unit rows, zero rows are in cluster 0.
     labels: Tall
@@ -125,27 +116,16 @@ class Spectral:
 def spectral_clustering(
     X: Matrix,
     n_clusters: int,
+    recipe: Recipe = DEFAULT,
     *,
-    gram: GramKind = "hetero",
-    clip: float | None = 1.5,
-    order: Order = "algebraic",
-    n_components: int | Literal["auto"] | None = "auto",
-    space: Space | Literal["auto"] = "auto",
-    unit_norm: bool = True,
-    eigen_solver: Solver = "auto",
-    assign_labels: Assignment = "tied",
     signed: bool = False,
-    n_init: int | Literal["auto"] = "auto",
-    max_iter: int = 300,
-    tol: float = 1e-2,
     rng: np.random.Generator | None = None,
     steps: Steps | None = None,
 ) -> Spectral:
     """Cluster the rows of ``X`` by the leading eigenvectors of a Gram matrix.
 
-    X is finite and not all zero; its rows may have weights. The arguments are those of
-    :class:`ihgmm.IhSC`; without ``unit_norm``, rows of the embedding keep their length.
-    ``steps`` shows two steps, "eigenvectors" and "labels".
+    X is finite and not all zero; its rows may have weights. With ``signed``, opposite
+    rows are of one cluster. ``steps`` shows two steps, "eigenvectors" and "labels".
 
     Examples
     --------
@@ -153,157 +133,87 @@ def spectral_clustering(
     >>> from ihgmm import make_ihgmm
     >>> from ihgmm.matrix import as_matrix
     >>> from ihgmm.metrics import misclassification_rate
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
     >>> from ihgmm.numerics.spectral import spectral_clustering
-    >>> found = spectral_clustering(as_matrix(X), 3, rng=np.random.default_rng(0))
-    >>> misclassification_rate(kinds, found.labels)
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> fit = spectral_clustering(as_matrix(X), 3, rng=np.random.default_rng(0))
+    >>> misclassification_rate(kinds, fit.labels)
     0.0
     """
     rng = np.random.default_rng() if rng is None else rng
     steps = Steps() if steps is None else steps
     with steps.step("eigenvectors") as say:
-        embedding, coordinates, row_scale = _embed(
-            X,
-            n_clusters,
-            gram,
-            clip,
-            n_components,
-            {"order": order, "solver": eigen_solver, "tol": tol, "rng": rng},
-            say,
-        )
-        embedding = replace(embedding, unit_norm=unit_norm)
-    candidates = SPACES if space == "auto" else (space,)
+        embedding, coordinates, row_scale = _embed(X, n_clusters, recipe, rng, say)
+    candidates = SPACES if recipe.space == "auto" else (recipe.space,)
     spaces = [embedding.in_space(candidate) for candidate in candidates]
-    options: dict[str, Any] = {"n_init": n_init, "max_iter": max_iter, "rng": rng}
     with steps.step("labels") as say:
         # Zero rows show no pattern, unless the origin is a point like others.
         live = X.sqnorms > 0
-        if not unit_norm or number(namespace(live).all(live)):
+        if not recipe.unit_norm or number(namespace(live).all(live)):
             live = None
-        known = _Known.drawn(X, coordinates, live, n_clusters, rng)
-        rows = [one.rows(known.coordinates) for one in spaces]
-        options |= {"weights": known.weights, "signed": signed}
-        if assign_labels == "tied":
-            found = shared_covariance(rows, n_clusters, **options)
-            rule: Rule = found.rule
-            chosen, n_iter = found.space, found.n_iter
-        else:
-            chosen = 0
-            if len(rows) > 1:
-                chosen = shared_covariance(rows, n_clusters, **options).space
-            rule, n_iter = learn_rule(
-                rows[chosen], n_clusters, assign_labels, **options
-            )
-        say(f"{assign_labels}, {n_iter} iterations")
+        # Labels are learnt from some rows, and then given to all.
+        known: list[Any] = [coordinates, X.sqnorms, X.weights]
+        if live is not None:
+            known = [None if v is None else rows_where(v, live) for v in known]
+        positions = sample_positions(known[0].shape[0], n_clusters, rng)
+        known = [None if v is None else known_rows(v, positions) for v in known]
+        rows = [one.rows(known[0]) for one in spaces]
+        rule, chosen, n_iter = _learn_labels(
+            rows, n_clusters, recipe, weights=known[2], signed=signed, rng=rng
+        )
+        say(f"{recipe.labels}, {n_iter} iterations")
         embedding = spaces[chosen]
         embedded = keep(embedding.rows(coordinates))
-        rule, labels, signs = _label(
+        rule, labels, signs = _label_all(
             rule, embedded, live, n_clusters, X.weights, signed
         )
     return Spectral(
-        labels,
-        embedded,
-        coordinates,
-        Placement(embedding, rule),
-        candidates[chosen],
-        embedding.ruling_rows(coordinates, X.sqnorms),
-        embedding.noise_share(known.coordinates, known.sqnorms),
-        row_scale,
-        n_iter,
-        signs,
-        not signed and unit_norm and prefers_lines(rows[chosen], n_clusters, rng),
+        labels=labels,
+        rows=embedded,
+        coordinates=coordinates,
+        placement=Placement(embedding, rule),
+        space=candidates[chosen],
+        ruling_rows=embedding.ruling_rows(coordinates, X.sqnorms),
+        noise_share=embedding.noise_share(known[0], known[1]),
+        row_scale=row_scale,
+        n_iter=n_iter,
+        signs=signs,
+        looks_signed=not signed
+        and recipe.unit_norm
+        and prefers_lines(rows[chosen], n_clusters, rng),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Known:
-    """Rows to learn labels from."""
-
-    coordinates: Tall
-    sqnorms: Tall
-    weights: Tall | None
-
-    @classmethod
-    def drawn(
-        cls,
-        X: Matrix,
-        coordinates: Tall,
-        live: Tall | None,
-        n_clusters: int,
-        rng: np.random.Generator,
-    ) -> _Known:
-        """Draw rows that are not zero; all of them where they are few."""
-        each = [coordinates, X.sqnorms, X.weights]
-        if live is not None:
-            each = [None if v is None else rows_where(v, live) for v in each]
-        positions = sample_positions(each[0].shape[0], n_clusters, rng)
-        return cls(*(None if v is None else known_rows(v, positions) for v in each))
-
-
-def _label(
-    rule: Rule,
-    rows: Tall,
-    live: Tall | None,
-    n_clusters: int,
-    weights: Tall | None,
-    signed: bool,
-) -> tuple[Rule, Tall, Tall | None]:
-    """Label all rows, clusters by decreasing size; return signs where they matter."""
-    every = rows
-    if live is not None:
-        rows = rows_where(rows, live)
-        weights = None if weights is None else rows_where(weights, live)
-    labels = keep(rule(rows))
-    rule = rule.in_order(order_by_size(labels, n_clusters, weights))
-    labels = keep(number_by_size(labels, n_clusters, weights))
-    signs = None
-    if signed:
-        rule, signs = _majority_ahead(rule, rows, labels)
-    if live is not None:
-        # A zero row goes where a row most likely belongs: to the largest cluster.
-        labels = keep(place(labels, live))
-        if signs is not None:
-            signs = place(signs, live, namespace(live).ones_like(every[:, 0]))
-    return rule, labels, signs
-
-
-def _majority_ahead(rule: Any, rows: Tall, labels: Tall) -> tuple[Rule, Tall]:
-    """Return the rule and the signs of rows when most of a cluster's are positive."""
-    signs = rule.signs(rows, labels)
-    groups = Groups.of(labels, len(rule.intercepts))
-    ahead = np.where(groups.sums(signs) < 0, -1.0, 1.0)
-    return rule.turned(ahead), signs * cast_like(groups.spread(ahead), signs)
-
-
 def _embed(
-    X: Matrix,
-    k: int,
-    gram: GramKind,
-    clip: float | None,
-    n_components: int | Literal["auto"] | None,
-    options: dict[str, Any],
-    say: Any,
+    X: Matrix, k: int, recipe: Recipe, rng: np.random.Generator, say: Any
 ) -> tuple[Embedding, Tall, Tall | None]:
     """Return the map to coordinates, these, and what rows were multiplied by."""
-    G = GramOperator.of(X, gram, clip=clip)
     n, p = X.shape
-    if n_components == "auto":
+    m = recipe.n_components
+    if m == "auto":
         lead, extra = direction_counts(k, n, p)
-    elif n_components is None:
-        lead, extra = min(k, n), 0
     else:
-        lead, extra = _check_components(n_components, n, p), 0
-    wanted = options | {"extra": extra, "say": say}
-    wanted["signal_only"] = options["order"] == "algebraic"
-    pairs = leading_eigenpairs(G, lead, **wanted)
-    diagonal: Any = "full" if gram == "full" else "zero"
+        lead, extra = min(k, n) if m is None else m, 0
+        if m is not None and m > min(n, p):
+            raise ValueError(
+                f"n_components={m} is more than {n} rows of {p} features can span; "
+                f"give at most {min(n, p)}."
+            )
+    G = GramOperator.of(X, recipe.gram, clip=recipe.clip)
+    solving: Any = {"order": recipe.order, "solver": recipe.solver, "tol": recipe.tol}
+    signal_only = recipe.order == "algebraic"
+    find = partial(
+        leading_eigenpairs, extra=extra, signal_only=signal_only, say=say, rng=rng
+    )
+    pairs = find(G, lead, **solving)
+    diagonal: Diagonal = "full" if recipe.gram == "full" else "zero"
     # What noise does to eigenvectors is more than this angle.
-    if gram == "hetero" and _diagonal_turn(pairs, lead) > 0.05:
+    if recipe.gram == "hetero" and _diagonal_turn(pairs, lead) > 0.05:
         diagonal = "imputed"
-        G = impute_diagonal(G, lead, **options).gram
-        pairs = leading_eigenpairs(G, lead, **wanted)
+        G = impute_diagonal(G, lead, **solving, rng=rng).gram
+        pairs = find(G, lead, **solving)
     embedding = Embedding.of(G, pairs, lead, diagonal)
     embedding = embedding.weighted(signal_weights(pairs.values, lead))
+    embedding = replace(embedding, unit_norm=recipe.unit_norm)
     if X.weights is not None:
         # What a row is does not depend on how much it counts.
         return embedding, embedding.coordinates(X), row_factors(X.sqnorms, G.longest)
@@ -324,15 +234,6 @@ def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
     return lead, max(min(2 * k + 2, n - 1, p) - lead, 0)
 
 
-def _check_components(n_components: int, n: int, p: int) -> int:
-    if n_components > min(n, p):
-        raise ValueError(
-            f"n_components={n_components} is more than {n} rows of {p} features can "
-            f"span; give at most {min(n, p)}."
-        )
-    return n_components
-
-
 def _diagonal_turn(pairs: EigenPairs, k: int) -> float:
     """Return about how far a filled-in diagonal turns the k leading eigenvectors.
 
@@ -346,10 +247,55 @@ def _diagonal_turn(pairs: EigenPairs, k: int) -> float:
     columns = np.column_stack([values, np.ones(k)])
 
     def moments(vectors: Tall) -> tuple[Tall, ...]:
-        few = vectors[:, :k]
-        both = (few * few) @ cast_like(columns, few)
+        squares = vectors[:, :k] ** 2
+        both = squares @ cast_like(columns, squares)
         xp, diagonal, leverage = namespace(both), both[:, 0], both[:, 1]
         return tuple(xp.sum(diagonal**power * leverage) for power in range(3))
 
     total, first, second = row_sums(moments, pairs.vectors, width=k)
     return float(np.sqrt(max(second - first**2 / total, 0.0)) / values[-1])
+
+
+def _learn_labels(
+    spaces: list[Tall], k: int, recipe: Recipe, **options: Any
+) -> tuple[Rule, int, int]:
+    """Return the rule learnt from rows, the space it was learnt in, and iterations."""
+    options |= {"n_init": recipe.n_init, "max_iter": recipe.max_iter}
+    chosen = 0
+    if len(spaces) > 1 or recipe.labels == "tied":
+        tied = shared_covariance(spaces, k, **options)
+        if recipe.labels == "tied":
+            return tied.rule, tied.space, tied.n_iter
+        chosen = tied.space
+    rule, n_iter = learn_rule(spaces[chosen], k, recipe.labels, **options)
+    return rule, chosen, n_iter
+
+
+def _label_all(
+    rule: Any,
+    rows: Tall,
+    live: Tall | None,
+    n_clusters: int,
+    weights: Tall | None,
+    signed: bool,
+) -> tuple[Rule, Tall, Tall | None]:
+    """Label all rows, clusters by decreasing size; return signs where they matter."""
+    ones = namespace(rows).ones_like(rows[:, 0]) if signed else None
+    if live is not None:
+        rows = rows_where(rows, live)
+        weights = None if weights is None else rows_where(weights, live)
+    labels = keep(rule(rows))
+    rule = rule.in_order(order_by_size(labels, n_clusters, weights))
+    labels = keep(number_by_size(labels, n_clusters, weights))
+    signs = None
+    if signed:
+        # Most rows of a cluster point ahead.
+        signs = rule.signs(rows, labels)
+        groups = Groups.of(labels, n_clusters)
+        ahead = np.where(groups.sums(signs) < 0, -1.0, 1.0)
+        rule, signs = rule.turned(ahead), signs * cast_like(groups.spread(ahead), signs)
+    if live is not None:
+        # A zero row goes where a row most likely belongs: to the largest cluster.
+        labels = keep(place(labels, live))
+        signs = None if signs is None else place(signs, live, ones)
+    return rule, labels, signs

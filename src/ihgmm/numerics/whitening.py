@@ -44,10 +44,9 @@ class Whitener:
         """Return the data with its rows and columns multiplied; nothing is copied."""
         (variances, sqnorms), _ = X.sweep(self._row_figures)
         rows = keep(ratio(1.0, namespace(variances).sqrt(variances)))
-        white = Scaled(X, rows, self.columns)
-        white.sqnorms = keep(sqnorms * rows**2)
-        white.unit = 1.0  # noise of variance one, whatever unit the data had
-        return white
+        # Noise of variance one, whatever unit the data had.
+        norms = keep(sqnorms * rows**2)
+        return Scaled(X, rows, self.columns, unit=1.0, sqnorms=norms)
 
     def _row_figures(self, X: Matrix) -> tuple[tuple[Tall, Tall], tuple[()]]:
         """Return noise variance and squared norm of rows once columns are multiplied.

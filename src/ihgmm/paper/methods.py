@@ -26,7 +26,7 @@ def _labels(make: Any, sample: Any, seed: int, **options: Any) -> np.ndarray:
 def _psc_once(sample: Any, seed: int) -> np.ndarray:
     """Run PSC with a single, random start of k-means, as k-means itself is run."""
     k = len(set(sample.labels))
-    rows = PSC(k, n_init=1, random_state=seed).fit(sample.X).embedding_
+    rows = PSC(k, random_state=seed).fit(sample.X).embedding_
     return np.asarray(KMeans(k, n_init=1, random_state=seed).fit_predict(rows))
 
 

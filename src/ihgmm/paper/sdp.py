@@ -163,8 +163,8 @@ class SDPKMeans(DistanceClusterer):
             )
         live = np.arange(n)
         if self.gram == "cosine":
-            warn_zero_rows(X.sqnorms)
-            check_live_rows(X.sqnorms, k)
+            warn_zero_rows(X)
+            check_live_rows(X, k)
             live = np.flatnonzero(to_host(X.sqnorms))
             X = _unit_rows(X)
         rows = X.take(live).toarray()
@@ -216,9 +216,7 @@ class SDPKMeans(DistanceClusterer):
 
 def _unit_rows(X: Matrix) -> Matrix:
     """Return rows of unit norm, whatever unit the data are kept in."""
-    rows = Scaled(X, rows=row_factors(X.sqnorms, 0.0))
-    rows.unit = 1.0
-    return rows
+    return Scaled(X, rows=row_factors(X.sqnorms, 0.0), unit=1.0)
 
 
 def _solve(

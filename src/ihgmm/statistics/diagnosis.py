@@ -20,7 +20,7 @@ from ihgmm._checks import (
     warn_zero_rows,
 )
 from ihgmm._display import Result
-from ihgmm._parameters import check_choice, check_clip, generator
+from ihgmm._parameters import check_choice, check_number, generator
 from ihgmm.matrix import HOST, Matrix, Tall, only, to_host
 from ihgmm.matrix.ops import Groups
 from ihgmm.matrix.threads import sized_threads
@@ -28,6 +28,7 @@ from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GRAMS, GramKind, GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
 from ihgmm.numerics.missing import MISSING, Missing, learn_filler
+from ihgmm.numerics.recipe import Recipe
 from ihgmm.policy import Cautions, Default, Trust
 from ihgmm.statistics.estimation import Estimates, estimates_of_labels
 from ihgmm.statistics.model import default_separation
@@ -315,7 +316,7 @@ def diagnose(
     'no separation: do not trust these labels'
     """
     check_choice("gram", gram, GRAMS)
-    check_clip("clip", clip)
+    check_number("clip", clip, above=0, words=(None,))
     rng = generator(random_state)
     check_choice("missing", missing, MISSING)
     X, labels = data_and_labels(X, labels, whitened=True)
@@ -336,7 +337,7 @@ def diagnose(
     live, k = data.sqnorms > 0, len(classes)
     n_live = int(ops.number(xp.count_nonzero(live)))
     if n_live == 0:
-        warn_zero_rows(data.sqnorms)
+        warn_zero_rows(data)
     groups = ops.groups(codes, k)
     sizes = groups.sizes
 
@@ -404,14 +405,20 @@ def diagnose_fit(
     all by default; ``estimates`` are of rows as they are, and serve where nothing was
     whitened.
     """
-    usual = {"PSC": "full", "SphericalKMeans": "cosine"}
-    gram: Any = getattr(model, "gram", usual.get(type(model).__name__, "hollow"))
+    gram: Any = getattr(model, "gram", "hollow")
+    clip = None
+    if hasattr(model, "recipe"):
+        recipe = Recipe.of(model.recipe)
+        gram = recipe.gram
+        # A mixture only starts from rows that were shortened.
+        clip = recipe.clip if hasattr(model, "placement_") else None
+    elif type(model).__name__ == "SphericalKMeans":
+        gram = "cosine"
     data = complete_matrix(X, model, of_fit=of_fit, whitened=True)
     if rows is not None and len(rows) < data.shape[0]:
         data = only(data, rows)
     if getattr(model, "whiten", None) is not None:
         estimates = None
-    clip = getattr(model, "clip", None)
     diagnosis = diagnose(data, labels, gram=gram, clip=clip, estimates=estimates)
     if clip is None:
         return diagnosis

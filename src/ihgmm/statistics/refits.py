@@ -16,6 +16,7 @@ from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.gram import row_factors
 from ihgmm.numerics.labels import LinearRule
+from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.policy import Default, Refitting, Small
 
@@ -61,12 +62,12 @@ def refit_halves(
     if len(drawn) - len(drawn) // n_folds - 1 <= k:
         return None
     total, agreement = np.zeros((len(drawn), k)), []
-    judges, redrawn = [], np.zeros(len(drawn))
+    judges, redrawn, gaps = [], np.zeros(len(drawn)), data.gaps
     position = np.full(len(drawn), np.inf)
     # Of few rows, for which threads would only wait for each other.
     with ignored(ConvergenceWarning), one_thread():
         for split in range(n_splits):
-            other = _redrawn(data, split, drawn)
+            other = None if gaps is None else gaps.redraw(split, drawn)
             folds = np.array_split(rng.permutation(len(drawn)), n_folds)
             best = []
             for unseen in folds:
@@ -101,8 +102,8 @@ def refit_halves(
         support = where(at, support, where(live, ops.widen(theirs), nothing))
         disputed = where(at, disputed, unlike & live)
         position = where(at, position, where(live, ops.widen(there), nothing))
-        whole = _redrawn(data, n_splits)
-        if whole is not None:
+        if gaps is not None:
+            whole = gaps.redraw(n_splits, None)
             (theirs, *_), _ = whole.sweep(work, codes)
             again = where(at, again, ops.widen(theirs))
     if again is not None:
@@ -110,14 +111,6 @@ def refit_halves(
     largest = float(np.mean([np.exp(judge.log_shares.max()) for judge in judges]))
     agreed = float(np.mean(agreement))
     return Refits(support, disputed, position, again, agreed, largest)
-
-
-def _redrawn(data: Matrix, seed: int, rows: np.ndarray | None = None) -> Matrix | None:
-    """Return rows, all by default, with a draw of their missing cells, if any are."""
-    if data.incomplete is None or data.redraw is None:
-        return None
-    gaps = data.incomplete if rows is None else data.incomplete.take(rows)
-    return data.redraw(gaps, seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +141,8 @@ class _Judge:
         rng: np.random.Generator,
     ) -> _Judge:
         """Fit some rows; clusters are named as the labels of these rows name them."""
-        fit = spectral_clustering(part.take(seen), k, n_init=Refitting.STARTS, rng=rng)
+        recipe = Recipe(n_init=Refitting.STARTS)
+        fit = spectral_clustering(part.take(seen), k, recipe, rng=rng)
         embedding = fit.placement.embedding
         labels = _renamed(to_host(fit.labels), codes[seen], k)
         coordinates = to_host(embedding.coordinates(part)).astype(np.float64)

@@ -1,0 +1,520 @@
+"""Matrices that are made of another one, block by block, when they are needed.
+
+A view is a matrix too: scaled, stretched, filled in, or without some rows. What belongs
+to rows (:class:`~ihgmm.matrix.base.About`) goes from the other matrix to the view in
+one place, :meth:`View.__init__`, so that no view can forget a part of it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ihgmm.matrix.base import About, Gaps, Index, Matrix, T, ask, lines_of, sums_of
+from ihgmm.matrix.ops import Tall, to_host
+
+Work = Callable[..., Any]
+Fill = Callable[[Tall], Tall]  # rows with NaN to the same rows without
+
+
+class ByBlocks(Matrix):
+    """A matrix whose products are those of its blocks."""
+
+    def __matmul__(self, W: Any) -> Tall:
+        return self.sweep(lines_of("__matmul__", self.cast(W)))[0][0]
+
+    def adjoint(self, V: Any) -> Tall:
+        return self.sweep(sums_of("adjoint"), self.cast(V))[1][0]
+
+    def product_and_adjoint(
+        self, W: Any, minus: Tall | None = None, row_scale: Tall | None = None
+    ) -> tuple[Tall, Tall]:
+        work = partial(_product_and_adjoint, self.cast(W))
+        (Y,), (back,) = self.sweep(work, minus, row_scale)
+        return Y, back
+
+
+def _product_and_adjoint(W: Any, block: Matrix, minus: Any, row_scale: Any) -> Any:
+    Y, back = block.product_and_adjoint(W, minus, row_scale)
+    return (Y,), (back,)
+
+
+class View(Matrix):
+    """Rows of a matrix, each turned into another, or left out, when it is needed.
+
+    ``about`` says what belongs to the rows of the view. By default that is what belongs
+    to those of the matrix, its gaps seen through the view (:meth:`of`).
+    """
+
+    def __init__(
+        self,
+        matrix: Matrix,
+        about: About | None = None,
+        shape: tuple[int, int] | None = None,
+    ) -> None:
+        if about is None:
+            gaps = matrix.gaps and matrix.gaps.through(self.of)
+            about = replace(matrix.about, gaps=gaps)
+        super().__init__(shape or matrix.shape, matrix.dtype, about, matrix.ops)
+        self.matrix = matrix
+        self.sparse, self.on_host = matrix.sparse, matrix.on_host
+        self.streamed, self.distributed = matrix.streamed, matrix.distributed
+        self.least_range = matrix.least_range
+
+    @abstractmethod
+    def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
+        """Return the same view of another matrix with these rows, or some of them."""
+
+    @abstractmethod
+    def _on_blocks(self, work: Work) -> tuple[Work, tuple[Tall | None, ...]]:
+        """Return some work as that on blocks of the other matrix.
+
+        It takes those tall arrays that are returned too, before all others.
+        """
+
+    def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
+        work, own = self._on_blocks(work)
+        return self.matrix.map(work, *own, *tall)
+
+    def sweep(self, work: Work, *tall: Any) -> tuple[Any, Any]:
+        work, own = self._on_blocks(work)
+        return self.matrix.sweep(work, *own, *tall)
+
+    @cached_property
+    def n_entries(self) -> int:
+        return self.matrix.n_entries
+
+    @cached_property
+    def row_blocks(self) -> list[slice]:
+        return self.matrix.row_blocks
+
+    @property
+    def passes(self) -> int:  # type: ignore[override]
+        """How often the matrix has been read so far."""
+        return self.matrix.passes
+
+    def to_device(self, values: Any) -> Tall:
+        return self.matrix.to_device(values)
+
+    def cast(self, values: Any) -> Tall:
+        return self.matrix.cast(values)
+
+    def threads(self) -> AbstractContextManager[Any]:
+        return self.matrix.threads()
+
+
+class Scaled(View):
+    """``diag(rows) @ X @ diag(columns)``, never formed; ones where none are given.
+
+    With ``unit``, its entries are in another unit than those of X. ``sqnorms`` are
+    given where they are known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import Scaled, as_matrix
+    >>> X = as_matrix(np.array([[3.0, 4.0], [0.0, 2.0]]))
+    >>> Scaled(X, rows=np.array([0.2, 0.5])).sqnorms
+    array([1., 1.])
+    """
+
+    def __init__(
+        self,
+        matrix: Matrix,
+        rows: Any = None,
+        columns: Any = None,
+        *,
+        unit: float | None = None,
+        sqnorms: Tall | None = None,
+    ) -> None:
+        if rows is not None:
+            rows = matrix.ops.keep(matrix.cast(matrix.to_device(rows)))
+        self.row_scale, self._own_unit = rows, unit
+        self.columns = None if columns is None else matrix.cast(columns)
+        super().__init__(matrix)
+        if unit is not None:
+            self.unit, self.about = unit, replace(self.about, unit=unit)
+        self._column_squares = None
+        if columns is not None:
+            self._column_squares = np.square(to_host(columns), dtype=np.float64)
+        if sqnorms is not None:
+            self.sqnorms = sqnorms
+
+    def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
+        scale = self.row_scale
+        if rows is not None and scale is not None:
+            scale = other.to_device(to_host(self.ops.few_rows(scale, rows)))
+        return Scaled(other, scale, self.columns, unit=self._own_unit)
+
+    def _on_blocks(self, work: Work) -> tuple[Work, tuple[Tall | None, ...]]:
+        about = self.about.of_taken_rows()
+        return partial(_on_scaled, work, self.columns, about), (self.row_scale,)
+
+    def __matmul__(self, W: Any) -> Tall:
+        return _times(self.matrix @ self._in(W), self.row_scale)
+
+    def adjoint(self, V: Any) -> Tall:
+        V = self.matrix.cast(V)
+        if self.row_scale is not None:
+            V = V * (self.row_scale if V.ndim == 1 else self.row_scale[:, None])
+        return _times(self.matrix.adjoint(V), self.columns)
+
+    def product_and_adjoint(
+        self, W: Any, minus: Tall | None = None, row_scale: Tall | None = None
+    ) -> tuple[Tall, Tall]:
+        scale = self.row_scale
+        if row_scale is not None:
+            scale = row_scale if scale is None else scale * row_scale
+        Y, back = self.matrix.product_and_adjoint(self._in(W), minus, scale)
+        return Y, _times(back, self.columns)
+
+    def _in(self, W: Any) -> Tall:
+        W = self.matrix.cast(W)
+        if self.columns is None:
+            return W
+        return W * (self.columns if W.ndim == 1 else self.columns[:, None])
+
+    def take(self, rows: Index) -> Matrix:
+        scale = self.row_scale
+        if scale is not None:
+            scale = self.ops.few_rows(scale, rows)
+        taken: Any = self.matrix.take(rows)
+        return taken.multiplied(scale, self.columns, self.about.of_taken_rows())
+
+    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
+        weights = self._column_squares
+        if column_weights is not None:
+            weights = column_weights if weights is None else weights * column_weights
+        plain = weights is None
+        norms = self.matrix.sqnorms if plain else self.matrix.row_sqnorms(weights)
+        if self.row_scale is None:
+            return norms
+        return self.ops.keep(norms * self.ops.widen(self.row_scale) ** 2)
+
+    def rescaled(self, factor: float) -> Scaled:
+        unit = None if self._own_unit is None else self._own_unit / factor
+        matrix = self.matrix.rescaled(factor)
+        return Scaled(matrix, self.row_scale, self.columns, unit=unit)
+
+    def ranges(self, n_entries: int = 2**22) -> list[slice]:
+        return self.matrix.ranges(n_entries)
+
+
+def _times(block: Tall, scale: Tall | None) -> Tall:
+    if scale is not None:
+        block *= scale if block.ndim == 1 else scale[:, None]
+    return block
+
+
+def _on_scaled(
+    work: Work, columns: Any, about: About, block: Any, rows: Any, *tall: Any
+) -> Any:
+    """Do some work on a block of rows, itself in memory, once it is multiplied."""
+    return work(block.multiplied(rows, columns, about), *tall)
+
+
+class Stretched(View):
+    """``X @ (I + B @ diag(factors - 1) @ B.T)``, never formed.
+
+    The columns of B, few of them, are orthonormal: along each of them rows are
+    multiplied by its factor. Cells of a row mix, so that none is missing any more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import Stretched, as_matrix
+    >>> X = as_matrix(np.array([[3.0, 4.0], [0.0, 2.0]]))
+    >>> first = np.array([[1.0], [0.0]])
+    >>> Stretched(X, first, np.array([10.0])) @ np.eye(2)
+    array([[30.,  4.],
+           [ 0.,  2.]])
+    """
+
+    def __init__(self, matrix: Matrix, B: np.ndarray, factors: np.ndarray) -> None:
+        self._basis, self._factors = B, factors
+        about = matrix.about
+        if about.gaps is not None:
+            gaps = replace(about.gaps, matrix=None).through(self.of)
+            about = replace(about, gaps=gaps)
+        super().__init__(matrix, about)
+        self.sparse, self.n_entries = False, matrix.shape[0] * matrix.shape[1]
+        self._B, self._gains = matrix.cast(B), matrix.cast(factors - 1)
+
+    def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
+        return Stretched(other, self._basis, self._factors)
+
+    def _on_blocks(self, work: Work) -> tuple[Work, tuple[Tall | None, ...]]:
+        return partial(_on_stretched, work, self._basis, self._factors), ()
+
+    def __matmul__(self, W: Any) -> Tall:
+        return self.matrix @ self._stretch(self.matrix.cast(W))
+
+    def adjoint(self, V: Any) -> Tall:
+        return self._stretch(self.matrix.adjoint(V))
+
+    def product_and_adjoint(
+        self, W: Any, minus: Tall | None = None, row_scale: Tall | None = None
+    ) -> tuple[Tall, Tall]:
+        W = self._stretch(self.matrix.cast(W))
+        Y, back = self.matrix.product_and_adjoint(W, minus, row_scale)
+        return Y, self._stretch(back)
+
+    def _stretch(self, W: Tall) -> Tall:
+        """Return ``W + B @ diag(gains) @ B.T @ W``."""
+        inner = self._B.T @ W
+        inner = inner * (self._gains if W.ndim == 1 else self._gains[:, None])
+        return W + self._B @ inner
+
+    def rows(self, rows: Index) -> Tall:
+        return self._stretch(self.matrix.rows(rows).T).T
+
+    def take(self, rows: Index) -> Matrix:
+        from ihgmm.matrix.kinds import as_matrix  # dense, of whatever library
+
+        return as_matrix(self.rows(rows)).with_about(self.about.of_taken_rows())
+
+    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
+        if column_weights is not None:
+            return super().row_sqnorms(column_weights)
+        along = self.ops.widen(self.matrix @ self._B)
+        more = (along**2) @ self.matrix.to_device(self._factors**2 - 1)
+        return self.ops.keep(self.ops.clip(self.matrix.sqnorms + more, 0.0, None))
+
+    def rescaled(self, factor: float) -> Stretched:
+        return Stretched(self.matrix.rescaled(factor), self._basis, self._factors)
+
+
+def _on_stretched(
+    work: Work, B: np.ndarray, factors: np.ndarray, block: Matrix, *tall: Tall | None
+) -> Any:
+    return work(Stretched(block, B, factors).take(slice(0, block.shape[0])), *tall)
+
+
+class Filled(View, ByBlocks):
+    """Blocks of rows of a matrix, each turned into others when it is asked for.
+
+    ``question`` is what a block is asked for: "filled", or "missing", which is 1 where
+    a cell is missing and 0 elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import filled
+    >>> from ihgmm.matrix.stored import Stored
+    >>> array = np.array([[1.0, np.nan], [3.0, 4.0]])
+    >>> X = filled(Stored(lambda start, stop: array[start:stop], (2, 2), np.float64))
+    >>> type(X).__name__, X.sqnorms
+    ('Filled', array([ 1., 25.]))
+    """
+
+    def __init__(self, matrix: Matrix, question: str, *given: Any) -> None:
+        self._asked = question, given
+        super().__init__(matrix)
+        self._question = ask(question, *given)
+
+    def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
+        question, given = self._asked
+        return Filled(other, question, *given)
+
+    def _on_blocks(self, work: Work) -> tuple[Work, tuple[Tall | None, ...]]:
+        return partial(_after, self._question, work), ()
+
+    def take(self, rows: Index) -> Matrix:
+        answer: Matrix = self._question(self.matrix.take(rows))
+        return answer
+
+
+def _after(
+    question: Callable[[Matrix], Matrix], work: Work, block: Matrix, *tall: Tall | None
+) -> Any:
+    return work(question(block), *tall)
+
+
+def filled(
+    X: Matrix,
+    fill: Fill | None = None,
+    draw: Callable[[Matrix, int], Matrix] | None = None,
+) -> Matrix:
+    """Return the matrix with its missing cells filled, by zeros if nothing is given.
+
+    Data in memory become a copy. All else is filled anew whenever it is read. With
+    ``draw``, which fills a matrix by what a seed draws, the result knows its gaps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import as_matrix, filled
+    >>> X = filled(as_matrix(np.array([[1.0, np.nan], [3.0, 4.0]])))
+    >>> X.sqnorms
+    array([ 1., 25.])
+    """
+    complete = Filled(X, "filled", fill) if X.streamed else X.filled(fill)
+    if draw is None:
+        return complete
+    gaps = Gaps(X, partial(_drawn_anew, draw, X))
+    return complete.with_about(replace(complete.about, gaps=gaps))
+
+
+def _drawn_anew(
+    draw: Callable[[Matrix, int], Matrix], X: Matrix, seed: int, rows: Any
+) -> Matrix:
+    return draw(X if rows is None else X.take(rows), seed)
+
+
+class Chosen(View, ByBlocks):
+    """Some rows of a matrix that is not in memory, given in increasing order."""
+
+    def __init__(self, matrix: Matrix, rows: np.ndarray) -> None:
+        self.positions = np.asarray(rows)
+        shape = (len(self.positions), matrix.shape[1])
+        super().__init__(matrix, matrix.about.of_taken_rows(), shape)
+        self._mask = np.zeros(matrix.shape[0], dtype=bool)
+        self._mask[self.positions] = True
+        self.mask = matrix.to_device(self._mask)
+        # dask takes a line that is alone for a number that goes with every block.
+        if len(rows) == 1 and self.ops.lazy and self.mask.numblocks[0] > 1:
+            raise ValueError(
+                f"Of the rows of X, only row {int(rows[0])} counts, and X is a dask "
+                "array in several chunks; give X.compute(), a NumPy array."
+            )
+
+    def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
+        return only(other, self.positions if rows is None else self.positions[rows])
+
+    @cached_property
+    def n_entries(self) -> int:
+        return round(self.matrix.n_entries * len(self.positions) / len(self._mask))
+
+    @cached_property
+    def row_blocks(self) -> list[slice]:
+        ends = [0, *(rows.stop for rows in self.matrix.row_blocks)]
+        places = np.searchsorted(self.positions, ends).tolist()
+        return [slice(*cut) for cut in pairwise(places) if cut[0] < cut[1]]
+
+    def _on_blocks(self, work: Work) -> tuple[Work, tuple[Tall | None, ...]]:
+        return partial(_on_some, work), (self.mask,)
+
+    def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
+        results = super().map(work, *map(self._among_all, tall))
+        return (result for result in results if result is not None)
+
+    def sweep(self, work: Work, *tall: Any) -> tuple[Any, Any]:
+        return super().sweep(work, *map(self._among_all, tall))
+
+    def _among_all(self, values: Tall | None) -> Tall | None:
+        """Return values of the chosen rows among zeros for all others."""
+        if values is None:
+            return None
+        return self.ops.place(self.to_device(values), self.mask)
+
+    def to_device(self, values: Any) -> Tall:
+        if tuple(values.shape[:1]) != self.shape[:1]:
+            return self.matrix.to_device(values)
+        if not isinstance(values, np.ndarray):
+            return values
+        return self.ops.in_blocks_of(values, self._mask, self.mask)
+
+    @cached_property
+    def sqnorms(self) -> Tall:
+        return self.ops.rows_where(self.matrix.sqnorms, self.mask)
+
+    def take(self, rows: Index) -> Matrix:
+        return self.matrix.take(self.positions[rows])
+
+    def rescaled(self, factor: float) -> Matrix:
+        other = Chosen(self.matrix.rescaled(factor), self.positions)
+        return other.with_about(self.about.rescaled(factor))
+
+
+def _on_some(work: Work, block: Matrix, mask: Tall, *tall: Tall | None) -> Any:
+    """Do some work on the chosen rows of a block; None if it has none."""
+    rows = np.flatnonzero(to_host(mask))
+    if len(rows) == 0:
+        return None
+    parts = [None if part is None else block.ops.few_rows(part, rows) for part in tall]
+    return work(block.take(rows), *parts)
+
+
+def _about_some(X: Matrix, rows: np.ndarray) -> About:
+    """Return what belongs to some rows of a matrix, but for their weights."""
+    gaps = X.gaps
+    if gaps is not None:
+        matrix = None if gaps.matrix is None else only(gaps.matrix, rows)
+        gaps = Gaps(matrix, partial(_redraw_some, gaps.redraw, rows))
+    return replace(X.about, weights=None, gaps=gaps)
+
+
+def _redraw_some(
+    redraw: Callable[..., Matrix], chosen: np.ndarray, seed: int, rows: Any
+) -> Matrix:
+    return redraw(seed, chosen if rows is None else chosen[rows])
+
+
+def only(X: Matrix, rows: np.ndarray) -> Matrix:
+    """Return the matrix of some rows, in increasing order, with what belongs to them.
+
+    Nothing is copied of data that is not in memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import as_matrix, only
+    >>> X = as_matrix(np.arange(8.0).reshape(4, 2))
+    >>> only(X, np.array([1, 3])).sqnorms
+    array([13., 85.])
+    """
+    some = Chosen(X, rows) if X.streamed else X.by_rows().take(rows)
+    some = some.with_about(_about_some(X, rows))
+    return some if X.weights is None else some.weighted(X.ops.few_rows(X.weights, rows))
+
+
+def drawn(X: Matrix, rows: np.ndarray) -> Matrix:
+    """Return few rows, in increasing order, that are read once and used often.
+
+    They are a copy in memory, or on the workers of a cluster that has X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import as_matrix, drawn
+    >>> X = as_matrix(np.arange(8.0).reshape(4, 2))
+    >>> drawn(X, np.array([0, 2])).shape
+    (2, 2)
+    """
+    if not X.distributed:
+        return X.take(rows)
+    from ihgmm.matrix.dask import DaskRows  # only where there is dask
+
+    (entries,), _ = Chosen(X, rows).sweep(_entries)
+    return DaskRows(entries, X.about.of_taken_rows())
+
+
+def _entries(block: Any) -> tuple[tuple[Any], tuple[()]]:
+    return (block.array,), ()
+
+
+def on_few_rows(X: Matrix, rows: np.ndarray, work: Callable[[Matrix], T]) -> T:
+    """Return the result of some work on few rows, in increasing order, in memory.
+
+    If the data are on a cluster, the rows go to one worker, and the work goes there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import as_matrix, on_few_rows
+    >>> X = as_matrix(np.arange(8.0).reshape(4, 2))
+    >>> on_few_rows(X, np.array([0, 2]), lambda rows: rows.sqnorms.sum())
+    np.float64(42.0)
+    """
+    if not X.distributed:
+        return work(X.by_rows().take(rows))
+    copy: Any = drawn(X, rows)
+    (result,) = copy.in_one_block().map(work)
+    return result

@@ -1,0 +1,139 @@
+"""The settings of a spectral method as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from ihgmm._parameters import check_choice, check_count, check_flag, check_number
+from ihgmm.numerics.eigen import ORDERS, SOLVERS, Solver
+from ihgmm.numerics.embedding import SPACES, Space
+from ihgmm.numerics.gram import GRAMS, GramKind
+from ihgmm.numerics.krylov import Order
+from ihgmm.numerics.labels import ASSIGNMENTS, Assignment
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The settings of a spectral method: from inner products of rows to labels.
+
+    Estimators take a recipe by its name, ``IhSC(4, recipe="paper")``, or one that you
+    make. ``"default"`` has the defaults below; ``"paper"`` is Algorithm 1 of the paper;
+    ``"psc"`` is projected spectral clustering, for rows of equal scale. Settings are
+    checked as soon as a recipe is made.
+
+    Parameters
+    ----------
+    gram : {"hetero", "hollow", "full", "cosine"}, default="hetero"
+        The similarity of rows. ``"hollow"``: inner products with a zero diagonal, as in
+        the paper, since the diagonal is where noise adds up. ``"hetero"``: the same,
+        with a diagonal filled in from the other entries (HeteroPCA), since signal is
+        lost with the diagonal where rows or features are few. ``"full"``: all inner
+        products. ``"cosine"``: cosines.
+    clip : float or None, default=1.5
+        Rows longer than this many times the median row are shortened to that length
+        before inner products are taken, so that a few rows cannot dominate the
+        eigenvectors.
+    order : {"algebraic", "magnitude"}, default="algebraic"
+        Which eigenvalues lead: the largest, or those of largest absolute value. The
+        signal has positive eigenvalues, so the first loses less if clusters are
+        very unequal or a row is very large.
+    n_components : int, "auto" or None, default="auto"
+        How many eigenvectors are used to compare rows. None: as many as clusters, as in
+        the paper. "auto": up to 2 K + 2, since real data also vary inside clusters.
+        Those beyond K count by how far their eigenvalues are above the last; under the
+        model that is next to nothing.
+    space : {"auto", "eigenvectors", "projected"}, default="auto"
+        Whether rows are compared in the eigenvectors, as in the paper, or in these
+        times the root of their eigenvalue, which are the data projected on their
+        leading directions. In eigenvectors, noise is large where eigenvalues are small,
+        which drowns the rows of a cluster much larger than others. "auto" takes the
+        space in which clusters add more to the likelihood.
+    unit_norm : bool, default=True
+        Whether embedded rows are scaled to unit norm, which removes their scale.
+    solver : {"auto", "dense", "lanczos", "block"}, default="auto"
+        How eigenvectors are found; see :func:`ihgmm.numerics.eigen.leading_eigenpairs`.
+    tol : float, default=1e-2
+        Largest angle, in radians, between the computed and the true leading subspace.
+        Noise in the data turns that subspace by more.
+    labels : {"tied", "kmeans", "cluster_qr", "neighbors"}, default="tied"
+        How embedded rows become labels. ``"tied"``: by Gaussian clusters that share one
+        covariance, started from k-means, so that clusters may be longer in some
+        directions. ``"kmeans"``: as in the paper. ``"cluster_qr"``: needs no start and
+        no randomness. ``"neighbors"``: by a graph of nearest neighbours, for clusters
+        of any shape.
+    n_init : int or "auto", default="auto"
+        Starts of k-means: one from pivoted QR, the others k-means++. "auto" is 1 + 10,
+        fewer on large data whose starts agree.
+    max_iter : int, default=300
+        Cap on the iterations of one k-means run.
+    placement : {"embedding", "cosine"}, default="embedding"
+        How ``predict`` labels rows: as the fit labelled its own, so that
+        ``predict(X) == labels_``; or by the largest cosine with ``cluster_centers_``.
+
+    Examples
+    --------
+    >>> from ihgmm import IhSC, Recipe
+    >>> Recipe(gram="cosine", clip=None)
+    Recipe(gram='cosine', clip=None)
+    >>> IhSC(4, recipe=Recipe(gram="cosine"))
+    IhSC(n_clusters=4, recipe=Recipe(gram='cosine'))
+    >>> Recipe.of("paper", order="magnitude").labels
+    'kmeans'
+    """
+
+    gram: GramKind = "hetero"
+    clip: float | None = 1.5
+    order: Order = "algebraic"
+    n_components: int | Literal["auto"] | None = "auto"
+    space: Space | Literal["auto"] = "auto"
+    unit_norm: bool = True
+    solver: Solver = "auto"
+    tol: float = 1e-2
+    labels: Assignment = "tied"
+    n_init: int | Literal["auto"] = "auto"
+    max_iter: int = 300
+    placement: Literal["embedding", "cosine"] = "embedding"
+
+    def __post_init__(self) -> None:
+        check_choice("gram", self.gram, GRAMS)
+        check_number("clip", self.clip, above=0, words=(None,))
+        check_choice("order", self.order, ORDERS)
+        check_count("n_components", self.n_components, words=("auto", None))
+        check_choice("space", self.space, ("auto", *SPACES))
+        check_flag("unit_norm", self.unit_norm)
+        check_choice("solver", self.solver, SOLVERS)
+        check_number("tol", self.tol, above=0)
+        check_choice("labels", self.labels, ASSIGNMENTS)
+        check_count("n_init", self.n_init, words=("auto",))
+        check_count("max_iter", self.max_iter)
+        check_choice("placement", self.placement, ("embedding", "cosine"))
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        ]
+        return f"Recipe({', '.join(changed)})"
+
+    @classmethod
+    def of(cls, recipe: Recipe | str, **changes: Any) -> Recipe:
+        """Return a recipe, given itself or by its name, with some settings changed."""
+        if not isinstance(recipe, Recipe):
+            if not isinstance(recipe, str):
+                raise TypeError(
+                    f"recipe={recipe!r} is a {type(recipe).__name__}; give a Recipe or "
+                    "the name of one, such as 'paper'."
+                )
+            check_choice("recipe", recipe, tuple(RECIPES))
+            recipe = RECIPES[recipe]
+        return replace(recipe, **changes)
+
+
+DEFAULT = Recipe()
+PAPER = Recipe(
+    gram="hollow", clip=None, n_components=None, space="eigenvectors", labels="kmeans"
+)
+PSC = replace(PAPER, gram="full", space="projected", unit_norm=False)
+RECIPES = {"default": DEFAULT, "paper": PAPER, "psc": PSC}

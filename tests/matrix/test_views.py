@@ -1,0 +1,205 @@
+"""What belongs to rows goes with them: through every view of every kind, and two."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from array_kinds import (
+    bare,
+    csc,
+    csr,
+    csr_hdf5,
+    dask_dense,
+    memory_map,
+    numpy_c,
+    opened,
+    strict,
+    torch_cpu,
+    torch_csr,
+)
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ihgmm import PSC, IhGMM, IhSC, SphericalKMeans, estimate_parameters, make_ihgmm
+from ihgmm.matrix import HOST, Scaled, Stretched, as_matrix, filled, only, to_host
+from ihgmm.matrix.flipped import Signs
+
+KINDS = (
+    numpy_c,
+    csr,
+    csc,
+    torch_cpu,
+    torch_csr,
+    strict,
+    memory_map,
+    csr_hdf5,
+    dask_dense,
+    bare,
+)
+N, P, UNIT = 60, 8, 2.0**40
+RNG = np.random.default_rng(0)
+ENTRIES = RNG.integers(1, 9, (N, P)).astype(float)
+HIDDEN = RNG.random((N, P)) < 0.1
+WEIGHTS = RNG.integers(1, 4, N).astype(float)
+ROWS, COLUMNS = 2.0 ** RNG.integers(-3, 4, N), 2.0 ** RNG.integers(-3, 4, P)
+SOME = np.flatnonzero(RNG.random(N) < 0.7)
+B, FACTORS = np.eye(P)[:, [1, 4]], np.array([4.0, 0.5])
+
+
+class Constant:
+    """Fills in a number: 7 by the model, more by a seed; in units of the data."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __call__(self, rows):
+        host = to_host(rows)
+        value = np.asarray(self.value, dtype=host.dtype)
+        xp = as_matrix(rows).ops
+        return xp.cast_like(np.where(np.isnan(host), value, host), rows)
+
+
+def draw(X, seed):
+    return filled(X, Constant((7 + seed) * 2.0**3 / X.unit))
+
+
+class Oracle:
+    """Dense rows in the units of the data, and what belongs to them."""
+
+    def __init__(self, complete, incomplete, redrawn, weights):
+        self.complete, self.incomplete = complete, incomplete
+        self.redrawn, self.weights = redrawn, weights / weights.mean()
+
+    def mapped(self, change):
+        gaps = None if self.incomplete is None else change(self.incomplete)
+        return Oracle(change(self.complete), gaps, change(self.redrawn), self.weights)
+
+
+def scaled(X, known):
+    rows, columns = ROWS[: X.shape[0]], COLUMNS
+    view = Scaled(X, X.to_device(rows), columns)
+    return view, known.mapped(lambda D: D * rows[:, None] * columns)
+
+
+def chosen(X, known):
+    rows = SOME[X.shape[0] > SOME]
+    other = known.mapped(lambda D: D[rows])
+    return only(X, rows), Oracle(
+        other.complete, other.incomplete, other.redrawn, known.weights[rows]
+    )
+
+
+def stretched(X, known):
+    change = np.eye(P) + B @ np.diag(FACTORS - 1) @ B.T
+    other = known.mapped(lambda D: D @ change)
+    other.incomplete = None  # cells of a row mix
+    return Stretched(X, B, FACTORS), other
+
+
+def rescaled(X, known):
+    return X.rescaled(2.0**-5), known
+
+
+VIEWS = (scaled, chosen, stretched, rescaled)
+
+
+def held(kind, folder):
+    """Return rows with weights, a unit and filled cells, and what they should be."""
+    gaps = np.where(HIDDEN, np.nan, ENTRIES) * 2.0**3
+    X = opened(kind(gaps, folder)).weighted(WEIGHTS).rescaled(1 / UNIT)
+    X = filled(X, Constant(7 * 2.0**3 / X.unit), draw)
+    known = [np.where(HIDDEN, value, ENTRIES) * 2.0**3 for value in (7, 10)]
+    return X, Oracle(known[0], gaps, known[1], WEIGHTS)
+
+
+def check(X, known):
+    in_units = {"rtol": 1e-12}
+    assert X.shape == known.complete.shape
+    assert_allclose(X.toarray() * X.unit, known.complete, **in_units)
+    assert_allclose(to_host(X.weights), known.weights, **in_units)
+    assert_allclose(
+        to_host(X.sqnorms) * X.unit**2, (known.complete**2).sum(axis=1), **in_units
+    )
+    W = np.ones((P, 1))
+    assert_allclose(to_host(X @ W) * X.unit, known.complete @ W, **in_units)
+    if known.incomplete is None:
+        assert X.incomplete is None
+    else:
+        gaps = X.incomplete
+        assert_allclose(gaps.toarray() * gaps.unit, known.incomplete, **in_units)
+        lost = to_host(X.incomplete.missing().column_sqnorms())
+        assert_array_equal(lost, np.isnan(known.incomplete).sum(axis=0))
+    drawn = X.gaps.redraw(3, None)
+    assert_allclose(drawn.toarray() * drawn.unit, known.redrawn, **in_units)
+    rows = np.array([1, 4, 9])
+    drawn = X.gaps.redraw(3, rows)
+    assert_allclose(drawn.toarray() * drawn.unit, known.redrawn[rows], **in_units)
+    # Rows that are taken, and blocks that work gets, are in the same unit.
+    taken = X.take(rows)
+    assert_allclose(taken.toarray() * taken.unit, known.complete[rows], **in_units)
+    blocks = [(block.toarray(), block.unit) for block in X.map(lambda block: block)]
+    for entries, unit in blocks:
+        assert unit == X.unit
+        assert np.isfinite(entries).all()
+    signs = Signs(taken, np.random.default_rng(0))
+    flipped = signs.flip(taken, slice(0, len(rows)))
+    assert flipped.unit == X.unit
+    assert_allclose(np.abs(flipped.toarray()), np.abs(taken.toarray()))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_a_kind(kind, tmp_path):
+    check(*held(kind, tmp_path))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    ("inner", "outer"),
+    list(product((*VIEWS, None), VIEWS)),
+    ids=lambda view: getattr(view, "__name__", "-"),
+)
+def test_views_of_every_kind(kind, inner, outer, tmp_path):
+    X, known = held(kind, tmp_path)
+    if inner is not None:
+        X, known = inner(X, known)
+    check(*outer(X, known))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_matrices_do_not_change(kind, tmp_path):
+    X, known = held(kind, tmp_path)
+    for matrix in (X, X.take(slice(0, 3)), *(view(X, known)[0] for view in VIEWS)):
+        with pytest.raises(AttributeError, match="unit cannot be set"):
+            matrix.unit = 2.0
+        with pytest.raises(AttributeError, match="A matrix does not change"):
+            matrix.verbose = True
+
+
+@pytest.mark.filterwarnings("ignore:1 of 1")
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda X, w, _: IhSC(3, random_state=0).fit(X, sample_weight=w),
+        lambda X, w, _: IhGMM(3, random_state=0).fit(X, sample_weight=w),
+        lambda X, w, _: PSC(3, random_state=0).fit(X, sample_weight=w),
+        lambda X, w, _: SphericalKMeans(3, random_state=0).fit(X, sample_weight=w),
+        lambda X, w, labels: estimate_parameters(X, labels, sample_weight=w),
+    ],
+    ids=["IhSC", "IhGMM", "PSC", "SphericalKMeans", "estimate_parameters"],
+)
+def test_centers_keep_their_unit_when_a_row_is_tiny_and_another_does_not_count(fit):
+    X, labels = make_ihgmm(120, 30, 3, scale_ratio=2, random_state=0)
+    X, weights = X.astype(np.float32), np.ones(120)
+    weights[7] = 0.0
+    plain = fit(X, weights, labels)
+    X[11] *= np.float32(1e-22)
+    tiny = fit(X, weights, labels)
+    name = "centers" if hasattr(plain, "centers") else "cluster_centers_"
+    sizes = [np.linalg.norm(getattr(model, name)) for model in (plain, tiny)]
+    assert sizes[1] == pytest.approx(sizes[0], rel=0.1)
+    if hasattr(plain, "noise_levels_"):
+        levels = [np.nanmedian(model.noise_levels_) for model in (plain, tiny)]
+        assert levels[1] == pytest.approx(levels[0], rel=0.1)
+
+
+def test_ops_of_the_host_serve_small_arrays():
+    assert as_matrix(np.eye(2)).ops is HOST

@@ -279,7 +279,7 @@ def test_a_count_that_only_cosines_show_is_said_to():
     assert (count.n_clusters, count.gram) == (4, "cosine")
     assert "The cosines of rows show this" in str(count)
     plain = IhSC.paper("auto", random_state=0)
-    with pytest.warns(ConvergenceWarning, match="gram='cosine' or refine=True"):
+    with pytest.warns(ConvergenceWarning, match=r"gram='cosine'\) or refine=True"):
         plain.fit(X)
     model = IhSC("auto", refine=True, random_state=0)  # warnings are errors
     assert misclassification_rate(labels, model.fit_predict(X)) < 0.2

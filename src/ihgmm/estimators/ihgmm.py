@@ -195,7 +195,7 @@ class IhGMM(DensityMixin, InSteps):
     _fewest_steps = 6
     memberships_: Annotated[np.ndarray, Domain("nk")]
     weights_: Annotated[np.ndarray, Domain("k", above=0)]
-    center_errors_: Annotated[np.ndarray, Domain("kp", unknown=True)]
+    center_errors_: Annotated[np.ndarray, Domain("kp", most=np.inf, unknown=True)]
     scale_errors_: Annotated[np.ndarray, Domain("n", most=np.inf, unknown=True)]
     noise_levels_: Annotated[np.ndarray, Domain("n|k|1", least=0, unknown=True)]
     noise_components_: Annotated[np.ndarray, Domain("mp"), OPTIONAL]

@@ -1,7 +1,8 @@
-"""Checks of data, and of what goes with its rows."""
+"""Checks of data, of what goes with its rows, and warnings of what they show."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -17,17 +18,16 @@ from ihgmm.matrix import (
     Scaled,
     Tall,
     as_matrix,
-    namespace,
     only,
     recognize,
     to_host,
 )
 from ihgmm.matrix.kinds import NA_OF_R
-from ihgmm.matrix.tall import Groups, few_rows, number, sorted_integers
+from ihgmm.matrix.ops import sorted_integers
 from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.whitening import looks_like_counts
 
-# Data
+# Data at the door
 
 
 def check_matrix(
@@ -49,16 +49,21 @@ def check_matrix(
     may be among the entries; None says that the caller knows no such choice.
     """
     matrix = open_matrix(X, estimator, reset=reset)
-    if in_memory and not matrix.on_host:
-        matrix = _to_memory(matrix, estimator)
+    if in_memory and matrix.streamed:
+        matrix = matrix.to_memory()
+    elif in_memory and not matrix.on_host:
+        who = "This function" if estimator is None else type(estimator).__name__
+        raise TypeError(
+            f"X is {matrix.description}. {who} works on the host: give a "
+            f"{matrix.host_copy}."
+        )
     info = np.finfo(matrix.dtype)
     # A row with a smaller square than this could not be divided by it.
     least = max(float(info.tiny), float(np.sqrt(np.finfo(np.float64).tiny)))
-    known = matrix
-    total = _total(matrix.sqnorms, least)
+    known, total = matrix, _total(matrix, least)
     if missing == "fit" and np.isnan(total):
         known = Filled(matrix, "filled")
-        total = _total(known.sqnorms, least)
+        total = _total(known, least)
     if np.sqrt(float(info.tiny)) < total < np.sqrt(float(info.max)) * 1e12:
         return matrix
     _check_finite(known, estimator, matrix.names, can_fill=missing is not None)
@@ -70,44 +75,46 @@ def check_matrix(
             f"The largest entry of X is {peak:.3g}, and {matrix.dtype} holds numbers "
             f"up to {float(info.max):.2g}. Divide X by a large number."
         )
-    if not reset and not getattr(estimator, "_centers_are_directions", False):
-        _check_size(peak, getattr(estimator, "cluster_centers_", None), info)
+    centers = None if reset else getattr(estimator, "cluster_centers_", None)
+    if centers is not None and not getattr(estimator, "_centers_are_directions", False):
+        _check_size(peak, float(np.abs(to_host(centers)).max()), float(info.max))
     factor = 1 / 2.0 ** float(np.clip(np.floor(np.log2(peak)), -1000, 1000))
-    whole = known is matrix
-    matrix = matrix.rescaled(factor)
-    known = matrix if whole else Filled(matrix, "filled")
+    scaled = matrix.rescaled(factor)
+    known = scaled if known is matrix else Filled(scaled, "filled")
     faint = (known.sqnorms > 0) & (known.sqnorms < least)
-    count = int(number(namespace(faint).count_nonzero(faint)))
+    count = _count(known, faint)
     if count == 0:
-        return matrix
+        return scaled
     warn(
         f"{count} of {matrix.shape[0]} rows of X are shorter than {np.sqrt(least):.0e} "
         "of its largest entry: beside that they count as zero. Check that entry, or "
         "divide each row by its length.",
         DataConversionWarning,
     )
-    return Scaled(matrix, rows=~faint)
+    return Scaled(scaled, rows=~faint)
 
 
-def _check_size(peak: float, centers: Any, info: Any) -> None:
+def _total(X: Matrix, least: float) -> float:
+    """Return the sum of squared norms; infinity if some are positive and too small."""
+    xp, sqnorms = X.ops.xp, X.sqnorms
+    faint = (sqnorms > 0) & (sqnorms < least)
+    return X.ops.number(xp.sum(xp.where(faint, xp.full_like(sqnorms, np.inf), sqnorms)))
+
+
+def _count(X: Matrix, mask: Tall) -> int:
+    """Return how many rows of a matrix a mask marks."""
+    return int(X.ops.number(X.ops.xp.count_nonzero(mask)))
+
+
+def _check_size(peak: float, size: float, largest: float) -> None:
     """Raise if new rows and the centres of a fit are too far apart to be compared."""
-    if centers is None:
-        return
-    size = float(np.abs(to_host(centers)).max())
     # Squares of quotients are taken in float64, and cubes of their roots in the type.
-    far = min(float(info.max) ** (2 / 3), 1e150)
+    far = min(largest ** (2 / 3), 1e150)
     if size > 0 and not 1 / far < peak / size < far:
         raise ValueError(
             f"The largest entry of X is {peak:.3g}, and centres of the fit have "
             f"entries up to {size:.3g}. Give new rows in the units of the fit."
         )
-
-
-def _total(sqnorms: Tall, least: float) -> float:
-    """Return the sum of squared norms; infinity if some are positive and too small."""
-    xp = namespace(sqnorms)
-    faint = (sqnorms > 0) & (sqnorms < least)
-    return number(xp.sum(xp.where(faint, xp.full_like(sqnorms, np.inf), sqnorms)))
 
 
 def complete_matrix(
@@ -142,7 +149,8 @@ def open_matrix(
     if matrix is not None:
         _check_features(matrix, estimator, reset)
         return matrix
-    _check_columns(X)
+    if _is_frame(X):  # scikit-learn would take times for numbers
+        _check_text(X)
     options: dict[str, Any] = {
         "accept_sparse": ("csr", "csc"),
         "dtype": (np.float64, np.float32),
@@ -160,16 +168,6 @@ def open_matrix(
     if names and all(isinstance(name, str) for name in names):
         return matrix.named(names)
     return matrix
-
-
-def _to_memory(matrix: Matrix, estimator: BaseEstimator | None) -> Matrix:
-    if matrix.streamed:
-        return matrix.to_memory()
-    who = "This function" if estimator is None else type(estimator).__name__
-    raise TypeError(
-        f"X is {matrix.description}. {who} works on the host: give a "
-        f"{matrix.host_copy}."
-    )
 
 
 def _check_finite(
@@ -197,48 +195,44 @@ def _check_finite(
         )
 
 
-def _check_columns(X: Any) -> None:
-    """Raise if a data frame has columns of text."""
-    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
-        return
-    text = []
-    for name, kind in zip(X.columns, X.dtypes, strict=True):
-        word = str(kind).lower()
-        if word.startswith(("datetime", "timedelta", "period")):
-            text.append(f"{name!r} (of {kind})")
-        elif word in ("object", "string", "str", "category", "categorical"):
-            values = np.asarray(X[name], dtype=object)
-            row = _first_that_is_no_number(values)
-            if row is not None:
-                text.append(f"{name!r} ({values[row]!r} in row {row})")
-    if text:
-        raise ValueError(
-            f"X has columns that do not hold numbers: {', '.join(text[:5])}"
-            f"{' and more' * (len(text) > 5)}. Leave them out, X.drop(columns=[...]), "
-            "or turn them into numbers first, NaN where a cell is missing."
-        )
-
-
 def _check_text(X: Any) -> None:
-    """Raise if an array, or a list of lists, has columns of text."""
-    if getattr(getattr(X, "dtype", None), "kind", "O") not in "OUS":
+    """Raise if columns of a frame, an array or a list of lists hold text or times."""
+    is_frame = _is_frame(X)
+    columns: Iterable[tuple[Any, Any]] = ()
+    if is_frame:
+        columns = ((repr(name), X[name]) for name in X.columns)
+    elif getattr(getattr(X, "dtype", None), "kind", "O") in "OUS":
+        cells = np.asarray(X, dtype=object)
+        columns = enumerate(cells.T) if cells.ndim == 2 else ()
+    text = []
+    for name, column in columns:
+        kind = str(column.dtype).lower()
+        if kind.startswith(("date", "time", "duration", "period")):
+            text.append(f"{name} (of {column.dtype})")
+        elif kind in ("object", "string", "str", "category", "categorical"):
+            values = np.asarray(column, dtype=object)
+            row = _first_that_is_no_number(values)
+            if row is not None and (is_frame or isinstance(values[row], str | bytes)):
+                text.append(f"{name} ({values[row]!r} in row {row})")
+    if not text:
         return
-    cells = np.asarray(X, dtype=object)
-    if cells.ndim != 2:
-        return
-    rows = [_first_that_is_no_number(column) for column in cells.T]
-    text = [
-        f"{column} ({cells[row, column]!r} in row {row})"
-        for column, row in enumerate(rows)
-        if row is not None and isinstance(cells[row, column], str | bytes)
-    ]
-    if text:
-        raise ValueError(
-            f"X has columns that do not hold numbers: {', '.join(text[:5])}"
-            f"{' and more' * (len(text) > 5)}, counted from 0. Leave them out, or turn "
-            "them into numbers, before X becomes one matrix; in R, "
-            "as.matrix(X[sapply(X, is.numeric)])."
-        ) from None
+    remedy = (
+        ", counted from 0. Leave them out, or turn them into numbers, before X becomes "
+        "one matrix; in R, as.matrix(X[sapply(X, is.numeric)])."
+    )
+    if is_frame:
+        remedy = (
+            ". Leave them out, X.drop(columns=[...]), or turn them into numbers first, "
+            "NaN where a cell is missing."
+        )
+    raise ValueError(
+        f"X has columns that do not hold numbers: {', '.join(text[:5])}"
+        f"{' and more' * (len(text) > 5)}{remedy}"
+    ) from None
+
+
+def _is_frame(X: Any) -> bool:
+    return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
 def _first_that_is_no_number(values: np.ndarray) -> int | None:
@@ -295,9 +289,9 @@ def check_row_count(n_samples: int, n_clusters: int) -> None:
         )
 
 
-def check_live_rows(sqnorms: Tall, n_clusters: int) -> None:
+def check_live_rows(X: Matrix, n_clusters: int) -> None:
     """Raise when fewer rows than clusters are not zero."""
-    live = int(number(namespace(sqnorms).count_nonzero(sqnorms)))
+    live = _count(X, X.sqnorms)
     if live < n_clusters:
         raise ValueError(
             f"n_clusters={n_clusters} is more than the {live} rows of X that are not "
@@ -358,15 +352,6 @@ def _check_held(name: str, labels: Any) -> None:
         )
 
 
-def check_clusters(
-    labels: Any, n_samples: int | None = None, name: str = "labels"
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the labels that there are, sorted, and the number of each row's label."""
-    array = check_labels(name, labels, n_samples)
-    classes, codes = np.unique(array, return_inverse=True)
-    return classes, np.ravel(codes)
-
-
 def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any, Any]:
     """Return data and labels; a fitted model stands for its labels, also before X.
 
@@ -406,16 +391,17 @@ class LabelledRows(NamedTuple):
 def labelled_rows(labels: Any, X: Matrix) -> LabelledRows:
     """Sort the labels of the rows of X, one for each; -1 may stand for outliers."""
     _check_held("labels", labels)
-    classes, codes = sorted_integers(labels, X.shape[0]) or check_clusters(
-        labels, X.shape[0]
+    n = X.shape[0]
+    classes, codes = sorted_integers(labels, n) or np.unique(
+        check_labels("labels", labels, n), return_inverse=True
     )
     codes = X.to_device(codes)
-    strange = is_outlier(classes)
-    if not strange.any():
+    outliers = is_outlier(classes)
+    if not outliers.any():
         return LabelledRows(classes, codes, None)
-    at = int(np.flatnonzero(strange)[0])
-    above = namespace(codes).astype(codes > at, codes.dtype)
-    return LabelledRows(classes[~strange], codes - above, codes == at)
+    at = int(np.flatnonzero(outliers)[0])
+    above = X.ops.xp.astype(codes > at, codes.dtype)
+    return LabelledRows(classes[~outliers], codes - above, codes == at)
 
 
 def is_outlier(labels: np.ndarray) -> np.ndarray:
@@ -496,12 +482,15 @@ def counted_rows(X: Matrix, sample_weight: Any) -> tuple[Matrix, Tall | None]:
     return kept, None if kept.shape == X.shape else X.to_device(counts)
 
 
+# Warnings of what data show
+
+
 def warn_missing(X: Matrix, names: Any = None) -> int:
     """Name columns without an observed cell; return how many rows have none.
 
     Data whose norms are finite lack nothing.
     """
-    if not np.isnan(number(namespace(X.sqnorms).sum(X.sqnorms))):
+    if not np.isnan(X.ops.number(X.ops.xp.sum(X.sqnorms))):
         return 0
     n, p = X.shape
     counts = [*X.map(_missing_cells)]
@@ -524,13 +513,10 @@ def _missing_cells(block: Matrix) -> tuple[np.ndarray, int]:
     return missing.column_sqnorms(), int(np.count_nonzero(per_row == block.shape[1]))
 
 
-def warn_zero_rows(sqnorms: Tall, unobserved: int = 0) -> None:
-    """Warn once when some rows are zero; raise when all are.
-
-    So many of them are zero because no cell of theirs is observed.
-    """
-    zero = int(number(namespace(sqnorms).count_nonzero(sqnorms == 0)))
-    if zero == sqnorms.shape[0]:
+def warn_zero_rows(X: Matrix, unobserved: int = 0) -> None:
+    """Warn once when some rows are zero, some unobserved; raise when all are zero."""
+    zero = _count(X, X.sqnorms == 0)
+    if zero == X.shape[0]:
         raise ValueError(
             f"All {zero} rows of X are zero: they show no pattern to cluster by. Check "
             "how X was read or preprocessed."
@@ -538,16 +524,16 @@ def warn_zero_rows(sqnorms: Tall, unobserved: int = 0) -> None:
     why = f", {unobserved} of them without an observed cell" if unobserved else ""
     if zero:
         warn(
-            f"{zero} of {sqnorms.shape[0]} rows are zero{why}. They show no pattern; "
+            f"{zero} of {X.shape[0]} rows are zero{why}. They show no pattern; "
             "they get a zero embedding and the label of the largest cluster, 0. Drop "
             "them beforehand if they should not be labelled.",
             DataConversionWarning,
         )
 
 
-def warn_empty_clusters(labels: Tall, n_clusters: int) -> None:
-    """Warn when some clusters ended without rows."""
-    used = int(np.count_nonzero(Groups.of(labels, n_clusters).sizes))
+def warn_empty_clusters(X: Matrix, labels: Tall, n_clusters: int) -> None:
+    """Warn when some clusters of the rows of X ended without rows."""
+    used = int(np.count_nonzero(X.ops.groups(labels, n_clusters).sizes))
     if used < n_clusters:
         warn(
             f"{n_clusters - used} of n_clusters={n_clusters} clusters ended without "
@@ -573,21 +559,20 @@ def identical_rows(X: Matrix, n_clusters: int) -> np.ndarray | None:
     Rows of different norm differ, so for ordinary data a glance at the norms of a few
     rows answers None. Otherwise the distinct rows are counted, with a warning.
     """
-    few = few_rows(X.sqnorms, slice(0, min(100 * n_clusters, X.shape[0])))
-    if len(np.unique(to_host(few))) >= n_clusters:
-        return None
-    if len(np.unique(to_host(X.sqnorms))) >= n_clusters:
-        return None
-    found: dict[bytes, int] = {}
+    first = X.ops.few_rows(X.sqnorms, slice(0, min(100 * n_clusters, X.shape[0])))
+    for sqnorms in (first, X.sqnorms):
+        if len(np.unique(to_host(sqnorms))) >= n_clusters:
+            return None
+    number_of: dict[bytes, int] = {}
     labels = np.empty(X.shape[0], dtype=np.intp)
     for rows in X.dense_ranges(2**20):
         block = to_host(X.rows(rows)) + 0.0  # one zero, not two
         distinct, which = np.unique(block, axis=0, return_inverse=True)
-        codes = [found.setdefault(row.tobytes(), len(found)) for row in distinct]
-        if len(found) >= n_clusters:
+        codes = [number_of.setdefault(r.tobytes(), len(number_of)) for r in distinct]
+        if len(number_of) >= n_clusters:
             return None
         labels[rows] = np.array(codes)[np.ravel(which)]
-    kinds = len(found)
+    kinds = len(number_of)
     used = "1 cluster is" if kinds == 1 else f"{kinds} clusters are"
     warn(
         f"X has {kinds} distinct row{'s' * (kinds != 1)}, fewer than n_clusters="

@@ -33,9 +33,8 @@ from ihgmm.plotting import (
     plot_silhouette,
     plot_sizes,
 )
-from ihgmm.plotting._axes import shortened
+from ihgmm.plotting._axes import DARK, LIGHT, NEUTRAL, color, shortened
 from ihgmm.plotting._clusters import Clusters
-from ihgmm.plotting._colors import DARK, LIGHT, NEUTRAL, color, marker
 from ihgmm.statistics.contrasts import telling_features
 from ihgmm.words.phrases import percent
 
@@ -70,6 +69,7 @@ def made_up(n, k, p=60, seed=0):
     fake.cluster_centers_ = rng.standard_normal((k, p))
     fake.scales_ = rng.lognormal(0, 0.5, n)
     fake.noise_levels_ = rng.uniform(0.5, 1.5, n)
+    fake.memberships_ = rng.dirichlet(np.ones(k) / k, n)
     return fake
 
 
@@ -81,9 +81,7 @@ PICTURES = {
     "centers": lambda m, X, ax: plot_centers(m, ax=ax),
     "sizes": lambda m, X, ax: plot_sizes(m, ax=ax),
     "confusion": lambda m, X, ax: plot_confusion(m.labels_[::-1], m.labels_, ax=ax),
-    "confidence": lambda m, X, ax: plot_confidence(
-        m, X, certainty=np.linspace(0.5, 1, len(m.labels_)), ax=ax
-    ),
+    "confidence": lambda m, X, ax: plot_confidence(m, X, ax=ax),
     "silhouette": lambda m, X, ax: plot_silhouette(m, ax=ax),
 }
 
@@ -161,9 +159,9 @@ def test_figures_above_bars_stay_on_the_axes(k):
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_a_dark_style_has_light_text(name, model):
+def test_a_dark_style_has_light_text(name):
     with plt.style.context("dark_background"):
-        ax = PICTURES[name](model, None, None)
+        ax = PICTURES[name](made_up(40, 4), None, None)
         words = [t for t in (*ax.texts, ax.xaxis.label, ax.title) if t.get_text()]
         on_cells = name == "confusion"  # whose text goes by the colour of the cell
         assert on_cells or {to_hex(t.get_color()) for t in words} <= {"#ffffff"}
@@ -182,9 +180,13 @@ def test_needs_matplotlib_only_when_drawing(model, monkeypatch):
 
 
 def test_color_and_marker_are_a_clusters_own():
-    _, ax = plt.subplots()
+    ax = plot_embedding(made_up(120, 60))
     assert len({color(k, ax) for k in range(50)}) == 50
-    assert len({(color(k, ax), marker(k)) for k in range(350)}) == 350
+    marks = [
+        (to_hex(one.get_facecolor()[0]), one.get_paths()[0].vertices.tobytes())
+        for one in ax.collections
+    ]
+    assert len(set(marks)) == 60
 
 
 @pytest.mark.parametrize(
@@ -553,8 +555,7 @@ def test_confidence_is_that_of_the_diagnosis(data, model):
         rows = np.sort(diagnosis.certainty[model.labels_ == k])[::-1]
         assert_allclose(shown, rows)
     assert ax.get_title().startswith(f"{percent(diagnosis.uncertain_share)} of rows")
-    known = plot_confidence(model.labels_, certainty=diagnosis.certainty)
-    assert known.get_title() == ax.get_title()
+    assert plot_confidence(model.labels_, data[0]).get_title() == ax.get_title()
 
 
 def test_confidence_of_memberships(data):
@@ -564,21 +565,17 @@ def test_confidence_of_memberships(data):
 
 
 def test_confidence_of_many_rows_keeps_the_ends():
-    certainty = np.random.default_rng(0).uniform(0.2, 1, 9000)
-    shown = plot_confidence(np.zeros(9000, int), certainty=certainty).patches[0]
-    values = shown.get_data().values
+    fake = made_up(9000, 1)
+    fake.memberships_ = np.random.default_rng(0).uniform(0.2, 1, (9000, 1))
+    values = plot_confidence(fake).patches[0].get_data().values
     assert len(values) == 400
-    assert values[0] == certainty.max()
-    assert values[-1] == certainty.min()
+    assert values[0] == fake.memberships_.max()
+    assert values[-1] == fake.memberships_.min()
 
 
-def test_confidence_errors(data, model):
+def test_confidence_needs_data(model):
     with pytest.raises(TypeError, match=r"call plot_confidence\(model, X\)"):
         plot_confidence(model)
-    with pytest.raises(ValueError, match=r"certainty has shape \(3,\); give 240"):
-        plot_confidence(model, certainty=[0.5, 0.5, 1.0])
-    with pytest.raises(ValueError, match="numbers between 0 and 1"):
-        plot_confidence([0, 1], certainty=[0.5, np.nan])
 
 
 def profiles(ax):

@@ -33,10 +33,7 @@ from ihgmm._parameters import (
     check_choice,
     check_count,
     check_flag,
-    check_n_clusters,
-    check_n_init,
     check_number,
-    check_outliers,
     check_verbose,
 )
 from ihgmm._progress import Steps, showing_passes
@@ -111,10 +108,10 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "signed": check_flag,
         "missing": partial(check_choice, choices=MISSING),
         "max_samples": check_count,
-        "n_init": check_n_init,
+        "n_init": partial(check_count, words=("auto",)),
         "max_iter": check_count,
         "tol": partial(check_number, above=0),
-        "outliers": check_outliers,
+        "outliers": partial(check_number, above=0, most=0.5, words=("auto", None)),
         "verbose": check_verbose,
     }
     missing: Missing | None = None  # of estimators that have no such parameter
@@ -216,7 +213,10 @@ class StepwiseClusterer(CallbackSupportMixin, Clusterer):
     It can count the clusters itself, and set rows aside that fit none.
     """
 
-    _checks: ClassVar = {**Clusterer._checks, "n_clusters": check_n_clusters}
+    _checks: ClassVar = {
+        **Clusterer._checks,
+        "n_clusters": partial(check_count, words=("auto",)),
+    }
     _fewest_steps: ClassVar[int]
     n_clusters: int | Literal["auto"]
     recipe: Recipe | str
@@ -271,7 +271,7 @@ class StepwiseClusterer(CallbackSupportMixin, Clusterer):
         else:
             k = int(self.n_clusters)
         check_row_count(data.shape[0], k)
-        check_live_rows(data.sqnorms, k)
+        check_live_rows(data, k)
         return k
 
     def _counted(self, data: Matrix, rng: np.random.Generator) -> int:
@@ -308,7 +308,7 @@ class StepwiseClusterer(CallbackSupportMixin, Clusterer):
                 rows = replace(rows, counted=data, counts=counts)
                 if self.n_clusters == "auto":
                     k = self._counted(data, rng)
-        check_live_rows(rows.counted.sqnorms, k)
+        check_live_rows(rows.counted, k)
         return rows, k
 
     def _is_outlier(self, X: Matrix) -> Tall | None:

@@ -218,7 +218,7 @@ class IhGMM(DensityMixin, StepwiseClusterer):
                 rows = self._read(X, sample_weight)
                 n, p = rows.everything.shape
                 say(f"{n:,} rows, {p:,} features")
-                warn_zero_rows(rows.counted.sqnorms, rows.unobserved)
+                warn_zero_rows(rows.counted, rows.unobserved)
 
             # Count the clusters, and leave out rows that fit none.
             k = self._count_clusters(rows.counted, rng, steps)
@@ -251,7 +251,7 @@ class IhGMM(DensityMixin, StepwiseClusterer):
                             data, labels, k, noise=self.noise, say=say, **stop
                         )
                 likeliest = data.ops.xp.argmax(mixture.memberships, axis=1)
-                warn_empty_clusters(likeliest, k)
+                warn_empty_clusters(data, likeliest, k)
             if mixture.change > self.tol:
                 warn(
                     f"Memberships still moved by {mixture.change:.1e} a row after "

@@ -260,7 +260,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
                 else:
                     whitener = learn_whitener(rows.counted, self.whiten, rng)
                     rows = self._prepare(rows, whitener)
-                warn_zero_rows(rows.counted.sqnorms, rows.unobserved)
+                warn_zero_rows(rows.counted, rows.unobserved)
 
             # Count the clusters, and leave out rows that fit none.
             k = self._count_clusters(rows.counted, rng, steps)
@@ -431,7 +431,7 @@ def _refined(X: Matrix, labels: Tall, k: int) -> tuple[Tall, CosinePlacement]:
     # Once labels have settled, these cosines give them: a row is nearer still to the
     # centre that it is part of.
     labels, placement = _by_cosine(X, refined.centers, k)
-    warn_empty_clusters(labels, k)
+    warn_empty_clusters(X, labels, k)
     return labels, placement
 
 

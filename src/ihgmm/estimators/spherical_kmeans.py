@@ -114,7 +114,7 @@ class SphericalKMeans(CosineClusterer):
             rows = self._read(X, sample_weight)
             data, everything, ops = rows.counted, rows.everything, rows.counted.ops
             check_row_count(data.shape[0], k)
-            warn_zero_rows(data.sqnorms)
+            warn_zero_rows(data)
             found = spherical_kmeans(
                 data,
                 k,

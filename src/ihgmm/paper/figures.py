@@ -41,9 +41,9 @@ def draw_study(study: Study, summary: list[Summary], folder: Path) -> list[str]:
     """Draw every figure of a study to look at and for print; return the file names."""
     figures = {} if study.maps else {study.name: _curves(study, summary)}
     drawn = {s.panel for s in summary}
-    for one in study.maps:
-        if drawn & {panel.name for panel in one.panels}:
-            figures[f"{study.name}-{one.name}"] = _heat_map(study, one, summary)
+    for chart in study.maps:
+        if drawn & {panel.name for panel in chart.panels}:
+            figures[f"{study.name}-{chart.name}"] = _heat_map(study, chart, summary)
     files = []
     for name, figure in figures.items():
         for suffix in ("png", "pdf"):
@@ -102,15 +102,15 @@ def _curves(study: Study, summary: list[Summary]) -> Any:
 
 
 def grid(
-    one: Map, summary: list[Summary], method: str
+    chart: Map, summary: list[Summary], method: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return errors and shares of exact recovery of a method, over both kinds of noise.
 
     Both have a row for each panel and a column for each value, and NaN where nothing
     was run.
     """
-    rows = {panel.name: row for row, panel in enumerate(one.panels)}
-    columns = {float(x): column for column, x in enumerate(one.panels[0].values)}
+    rows = {panel.name: row for row, panel in enumerate(chart.panels)}
+    columns = {float(x): column for column, x in enumerate(chart.panels[0].values)}
     errors, shares, reps = np.zeros((3, len(rows), len(columns)))
     for s in summary:
         if s.method == method and s.panel in rows and s.x in columns:
@@ -122,17 +122,17 @@ def grid(
     return errors / reps, shares / reps
 
 
-def _heat_map(study: Study, one: Map, summary: list[Summary]) -> Any:
+def _heat_map(study: Study, chart: Map, summary: list[Summary]) -> Any:
     """Return a figure of a map, with a column for each method."""
     from matplotlib.colors import PowerNorm
     from matplotlib.patheffects import withStroke
 
-    methods, n_rows = list(study.methods), len(one.panels)
-    values = np.array(one.panels[0].values)
+    methods, n_rows = list(study.methods), len(chart.panels)
+    values = np.array(chart.panels[0].values)
     middles = np.sqrt(values[1:] * values[:-1])
     edges = np.r_[values[0] ** 2 / middles[0], middles, values[-1] ** 2 / middles[-1]]
     heights = np.arange(n_rows + 1) - 0.5
-    grids = [grid(one, summary, method) for method in methods]
+    grids = [grid(chart, summary, method) for method in methods]
     worst = max(np.nanmax(errors) for errors, _ in grids)
     # Square roots, since one row in a hundred or in twenty is the question. Good is
     # bright in both rows, in a map that the colour-blind can read.
@@ -141,7 +141,7 @@ def _heat_map(study: Study, one: Map, summary: list[Summary]) -> Any:
         ("exact recovery", "cividis", PowerNorm(1, 0, 1)),
     )
     outline = [withStroke(linewidth=2.6, foreground="black")]
-    steps = _threshold_steps(one, edges)
+    steps = _threshold_steps(chart, edges)
     lines: dict[str, Any] = {}
     figure, axes = _two_rows(len(methods), sharex=True, sharey=True)
     figure.set_size_inches(1.62 * len(methods) + 1.5, 2.25 + 0.48 * n_rows)
@@ -161,7 +161,7 @@ def _heat_map(study: Study, one: Map, summary: list[Summary]) -> Any:
             ticks = [t for t in marks if t <= worst]
             bar.set_ticks(ticks, labels=[f"{t:g}" for t in ticks])
         bar.set_label(name, fontsize=8)
-        axes[row, 0].set_ylabel(one.symbol, fontsize=9)
+        axes[row, 0].set_ylabel(chart.symbol, fontsize=9)
     for ax, method in zip(axes[0], methods, strict=True):
         ax.set_title(method, fontsize=9)
     for ax in axes.flat:
@@ -169,12 +169,14 @@ def _heat_map(study: Study, one: Map, summary: list[Summary]) -> Any:
         ax.set_xlim(edges[0], edges[-1])
         ax.set_xticks([0.1, 0.3, 1, 3], labels=["0.1", "0.3", "1", "3"])
         ax.minorticks_off()
-        ax.set_yticks(range(n_rows), labels=[panel.title for panel in one.panels])
+        ax.set_yticks(range(n_rows), labels=[panel.title for panel in chart.panels])
         ax.tick_params(labelsize=7.5)
-    axes[1, len(methods) // 2].set_xlabel(one.panels[0].symbol, fontsize=9)
-    names = {panel.name for panel in one.panels}
+    axes[1, len(methods) // 2].set_xlabel(chart.panels[0].symbol, fontsize=9)
+    names = {panel.name for panel in chart.panels}
     draws = sum(s.reps for s in summary if s.panel in names and s.method == methods[0])
-    heading = f"{one.title} ({draws / np.isfinite(grids[0][0]).sum():.3g} draws a cell)"
+    heading = (
+        f"{chart.title} ({draws / np.isfinite(grids[0][0]).sum():.3g} draws a cell)"
+    )
     title = {"title": "thresholds for exact recovery", "title_fontsize": 8}
     look = {"ncols": len(steps), "fontsize": 8, "handlelength": 3.5}
     _legend(figure, heading, lines, **title, **look)
@@ -209,10 +211,12 @@ def _size(panel: Panel) -> tuple[int, int, int]:
     return fixed["n_samples"], fixed["n_features"], fixed["n_clusters"]
 
 
-def _threshold_steps(one: Map, edges: np.ndarray) -> dict[str, tuple[np.ndarray, Any]]:
+def _threshold_steps(
+    chart: Map, edges: np.ndarray
+) -> dict[str, tuple[np.ndarray, Any]]:
     """Return the thresholds that fall on a map as steps, with their styles."""
-    steps = {LIMIT: (np.repeat([limit_constant(p) for p in one.panels], 2), "solid")}
-    constants = [threshold_constants(panel) for panel in one.panels]
+    steps = {LIMIT: (np.repeat([limit_constant(p) for p in chart.panels], 2), "solid")}
+    constants = [threshold_constants(panel) for panel in chart.panels]
     for name, (legend, style) in THRESHOLDS.items():
         x = np.repeat([c[name] for c in constants], 2)
         x[(x < edges[0]) | (x > edges[-1])] = np.nan

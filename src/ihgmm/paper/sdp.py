@@ -173,8 +173,8 @@ class SDPKMeans(DistanceClusterer):
             )
         live = np.arange(n)
         if self.gram == "cosine":
-            warn_zero_rows(X.sqnorms)
-            check_live_rows(X.sqnorms, k)
+            warn_zero_rows(X)
+            check_live_rows(X, k)
             live = np.flatnonzero(to_host(X.sqnorms))
             X = _unit_rows(X)
         rows = X.take(live).toarray()

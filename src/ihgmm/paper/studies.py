@@ -95,7 +95,7 @@ class Map:
 
     Examples
     --------
-    >>> [one.name for one in STUDIES["phase"].maps]
+    >>> [chart.name for chart in STUDIES["phase"].maps]
     ['p', 'K', 'beta', 'R', 'cosine', 'noise']
     """
 
@@ -264,7 +264,7 @@ MAPS = (
 PHASE = simulation_study(
     "phase",
     "Phase transition",
-    [panel for one in MAPS for panel in one.panels],
+    [panel for chart in MAPS for panel in chart.panels],
     (
         *("IhSC", "IhSC, refined", "IhGMM", "PSC, restarts", "spherical, restarts"),
         *("label oracle", "centre oracle"),

@@ -106,9 +106,10 @@ def table_cells(results: Iterable[Result]) -> list[Cell]:
 
     Examples
     --------
-    >>> runs = [Result("table/iris", seed, "IhSC", 150, 10) for seed in range(3)]
-    >>> table_cells(runs)
-    [Cell(dataset='iris', method='IhSC', n_samples=150, counts=(10, 10, 10), paper=7)]
+    >>> runs = [Result("table/iris", seed, "IhSC", 150, 9 + seed) for seed in range(3)]
+    >>> (cell,) = table_cells(runs)
+    >>> str(cell), cell.paper
+    ('10 (9-11)', 7)
     """
     results = sorted(results, key=lambda result: result.rep)
     cells = []

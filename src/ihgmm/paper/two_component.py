@@ -106,7 +106,7 @@ class TwoComponentLloyd(DistanceClusterer):
         return self
 
     def _fit(self, X: Matrix) -> None:
-        warn_zero_rows(X.sqnorms)
+        warn_zero_rows(X)
         G = GramOperator.of(X, "hollow")
         rng = generator(self.random_state)
         top = leading_eigenpairs(G, 1, tol=self.tol, rng=rng)

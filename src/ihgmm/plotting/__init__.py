@@ -1,4 +1,7 @@
-"""Pictures of a clustering. They need matplotlib, the extra ``plot``."""
+"""Pictures of a clustering. They need matplotlib, the extra ``plot``.
+
+Every function draws on the axes ``ax``, or in a new figure, and returns the axes.
+"""
 
 from ihgmm.plotting.clusters import plot_centers, plot_scales, plot_sizes
 from ihgmm.plotting.eigenvalues import plot_evidence, plot_scree

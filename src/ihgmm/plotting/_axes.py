@@ -1,4 +1,4 @@
-"""The axes of a picture: made if none is given, with text that keeps its place."""
+"""What pictures share: axes, colours, and text that keeps its place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,44 @@ from typing import Any
 import numpy as np
 
 from ihgmm.plotting._clusters import Clusters
-from ihgmm.plotting._colors import color
+
+# Fifty colours for light ground, and the same hues for dark ground, one for one. Any
+# two of the first ten are 15 units of CIELAB apart or more, also without red, green or
+# blue cones. Of the others, each is as far from those before it as could be found; they
+# are not all told apart, so that clusters carry their number everywhere.
+_COLORS = """
+#0072b2 #d55e00 #009e73 #541081 #cc79a7 #91904d #800902 #f307d3 #4633e5 #ad1a6b
+#305f31 #8f2e8a #b61537 #9e57f9 #5492ec #6f3040 #905211 #806289 #986754 #4a5364
+#63982a #c629ac #8100b1 #a862cf #a582ba #997482 #2154d8 #4f4916 #cd7671 #7d5858
+#f84e3a #6c2768 #3f4f84 #613897 #7f2652 #728431 #5c03ba #237b4d #4f929d #9b0e1e
+#82509e #8d804f #749c8c #3f6c70 #956ef2 #c50a00 #9033bd #ad8c62 #671d9c #ce6877
+
+#62b5fb #f2a15a #49fa9f #a936fb #fba8d2 #e5f25d #eb412f #d63cbb #8885fb #d63f6f
+#96c39e #99578a #ed7470 #7b52d3 #457cb8 #b28a95 #d48101 #e2bdf9 #9f503b #dce7fb
+#bbfe81 #f47ecc #c170da #894f9a #9788a8 #fcd1dc #2e69fe #716e0a #855f5c #c8aeb1
+#fe5053 #ef87f9 #9cacdb #996bdd #a06f88 #a9c52d #8a3ee0 #a8fdc8 #8fd3df #e00141
+#976fa3 #dcd179 #29836d #7aa8ad #866ef1 #c83500 #a239be #daad74 #c18de1 #da8184
+"""
+LIGHT, DARK = _COLORS.split()[:50], _COLORS.split()[50:]
+NEUTRAL = "#8c8c8c"  # of outliers: grey on light and on dark ground
+
+
+def color(cluster: int, ax: Any) -> str:
+    """Return the colour of a cluster on what is behind the axes, as in the report."""
+    faces = (ax.get_facecolor(), ax.figure.get_facecolor())
+    ground = next((face[:3] for face in faces if face[3] > 0), (1.0, 1.0, 1.0))
+    red, green, blue = (
+        c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in ground
+    )
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    # At this luminance black and white stand out from the ground equally well.
+    colors = DARK if luminance < 0.18 else LIGHT
+    return colors[cluster % len(colors)]
+
+
+def ink(ax: Any) -> Any:
+    """Return the colour of text, which is light in a dark style."""
+    return ax.xaxis.label.get_color()
 
 
 def given_or_new(
@@ -25,11 +62,12 @@ def given_or_new(
     return figure.add_subplot(*place, **options)
 
 
-def column_axes(ax: Any, n_clusters: int) -> Any:
-    """Return axes with a column for each cluster; new ones are wide enough for all."""
+def column_axes(ax: Any, names: Sequence[str]) -> Any:
+    """Return axes with a column for each name; new ones are wide enough for all."""
     # In inches: 0.22 hold a number of two digits and fifty clusters fit a page.
-    ax = given_or_new(ax, (float(np.clip(1.5 + 0.22 * n_clusters, 6.0, 13.0)), 4.0))
-    ax.set_xlim(-0.6, n_clusters - 0.4)
+    ax = given_or_new(ax, (float(np.clip(1.5 + 0.22 * len(names), 6.0, 13.0)), 4.0))
+    ax.set_xlim(-0.6, len(names) - 0.4)
+    name_ticks(ax, names)
     return ax
 
 
@@ -64,7 +102,7 @@ def heatmap(
 
 def draw_profiles(ax: Any, values: np.ndarray, clusters: Clusters) -> Any:
     """Draw a figure for each row but NaN, the largest first, a column by cluster."""
-    ax = column_axes(ax, len(clusters.names))
+    ax = column_axes(ax, clusters.names)
     for k, rows in enumerate(clusters.rows()):
         one = values[rows]
         one = -np.sort(-one[~np.isnan(one)])
@@ -77,7 +115,6 @@ def draw_profiles(ax: Any, values: np.ndarray, clusters: Clusters) -> Any:
         ax.stairs(one, edges, fill=True, color=color(k, ax), alpha=0.55, lw=0)
         ax.stairs(one, edges, baseline=None, color=color(k, ax), lw=1.2)
     ax.axhline(0, color=ink(ax), lw=0.8)
-    name_ticks(ax, clusters.names)
     ax.set_xlabel("cluster; rows sorted within")
     return quiet(ax)
 
@@ -86,11 +123,6 @@ def explain(ax: Any, **options: Any) -> None:
     """Say what lines and marks mean, in a box that what is drawn cannot hide."""
     legend = ax.legend(fontsize="small", framealpha=0.9, edgecolor="#aaaaaa", **options)
     legend.set_zorder(6)
-
-
-def ink(ax: Any) -> Any:
-    """Return the colour of text, which is light in a dark style."""
-    return ax.xaxis.label.get_color()
 
 
 def quiet(ax: Any) -> Any:
@@ -121,15 +153,14 @@ def name_ticks(ax: Any, names: Sequence[str], axis: str = "x") -> None:
     size, box = font_size(ax), ax.get_window_extent()
     # Characters are 0.6 times as wide as they are high, on average.
     widest = max(len(name) for name in shown) * 0.6 * size
-    lines, columns = 1.25 * size, widest + 0.4 * size
-    upright = len(shown) * columns > box.width and widest > 2 * size
-    room = box.width / (lines if upright else columns)
-    room = box.height / lines if axis == "y" else room
+    line, column = 1.25 * size, widest + 0.4 * size
+    upright = axis == "x" and len(shown) * column > box.width and widest > 2 * size
+    room = box.width / (line if upright else column)
+    if axis == "y":
+        room = box.height / line
     # Every so many names, in steps that people count in.
     steps = (1, 2, 5, 10, 20, 50, 100, 200, 500)
     step = next((step for step in steps if len(shown) / step <= room), 1000)
-    places, labels = range(0, len(shown), step), shown[::step]
-    if axis == "y":
-        ax.set_yticks(places, labels=labels)
-    else:
-        ax.set_xticks(places, labels=labels, rotation=90 if upright else 0)
+    set_ticks = ax.set_xticks if axis == "x" else ax.set_yticks
+    places, rotation = range(0, len(shown), step), 90 if upright else 0
+    set_ticks(places, labels=shown[::step], rotation=rotation)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_clusters, check_labels, is_outlier
+from ihgmm._checks import check_labels, is_outlier
 from ihgmm.matrix import to_host
 from ihgmm.words.phrases import counted
 
@@ -22,6 +22,11 @@ class Clusters:
     codes: np.ndarray
     names: list[str]
 
+    def __str__(self) -> str:
+        """Return how many rows there are, and how many clusters."""
+        rows = counted(len(self.codes), "row")
+        return f"{rows} in {counted(len(self.names), 'cluster')}"
+
     @property
     def sizes(self) -> np.ndarray:
         """Rows in each cluster."""
@@ -32,6 +37,13 @@ class Clusters:
         """Rows in no cluster."""
         return np.flatnonzero(self.codes < 0)
 
+    def with_outliers(self, name: str) -> Clusters:
+        """Return clusters of which outliers, if there are any, are the last."""
+        if not len(self.outliers):
+            return self
+        codes = np.where(self.codes < 0, len(self.names), self.codes)
+        return Clusters(codes, [*self.names, name])
+
     def rows(self) -> list[np.ndarray]:
         """Return the rows of each cluster, in their order."""
         order = np.argsort(self.codes, kind="stable")[len(self.outliers) :]
@@ -39,11 +51,13 @@ class Clusters:
 
     def means(self, values: np.ndarray) -> np.ndarray:
         """Return the mean over the rows of each cluster; NaN where there are none."""
-        means = np.full((len(self.names), values.shape[1]), np.nan)
-        for k, rows in enumerate(self.rows()):
-            if len(rows):
-                means[k] = values[rows].mean(axis=0)
-        return means
+        nothing = np.full(values.shape[1], np.nan)
+        return np.array(
+            [
+                values[rows].mean(axis=0) if len(rows) else nothing
+                for rows in self.rows()
+            ]
+        )
 
     def table(self, other: Clusters) -> np.ndarray:
         """Return how many rows each cluster here shares with each one there."""
@@ -82,8 +96,9 @@ def clusters_of(source: Any, picture: str) -> Clusters:
     """Return the clusters of a fitted model, empty ones too, or those of labels."""
     if not (hasattr(source, "fit") or hasattr(source, "labels_")):
         name = f"{picture} takes a fitted model or its labels. What it was given"
-        classes, codes = check_clusters(source, name=name)
-        first = int(is_outlier(check_labels("labels", source)).any())
+        labels = check_labels(name, source)
+        classes, codes = np.unique(labels, return_inverse=True)
+        first = int(is_outlier(labels).any())
         return Clusters(codes - first, [str(name) for name in classes[first:]])
     labels = fitted(source, "labels_", picture)
     centers = getattr(source, "cluster_centers_", None)
@@ -91,17 +106,13 @@ def clusters_of(source: Any, picture: str) -> Clusters:
     return Clusters(labels, [str(k) for k in range(count)])
 
 
-def rows_in_clusters(clusters: Clusters) -> str:
-    """Return how many rows there are, and how many clusters."""
-    rows = counted(len(clusters.codes), "row")
-    return f"{rows} in {counted(len(clusters.names), 'cluster')}"
-
-
 def names_of(what: str, given: Any, count: int = 0, of: str = "") -> list[str]:
     """Return texts, one for each row or feature, or as many as there are."""
     if isinstance(given, str | bytes):
-        one, each = ("name", f"one for each {of}") if of else ("note", "a list of them")
-        raise TypeError(f"{what}={given!r} is one {one}; give {each}.")
+        one, every = (
+            ("name", f"one for each {of}") if of else ("note", "a list of them")
+        )
+        raise TypeError(f"{what}={given!r} is one {one}; give {every}.")
     names = [text_of(name) for name in given]
     if of and len(names) != count:
         raise ValueError(

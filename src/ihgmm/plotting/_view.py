@@ -69,7 +69,7 @@ def coordinate_view(
                 + (", or call plot_embedding." if n_axes == 3 else ".")
             )
         dims = np.sort(np.argsort(~in_use, kind="stable")[:n_axes])
-    example = "(0, 1)" if n_axes == 2 else "(0, 1, 2)"
+    example = tuple(range(n_axes))
     try:
         chosen = tuple(check_count("dims", dim, least=0) for dim in dims)
     except TypeError as error:

@@ -10,23 +10,17 @@ import numpy as np
 from ihgmm._parameters import check_count
 from ihgmm.matrix import to_host
 from ihgmm.plotting._axes import (
+    NEUTRAL,
+    color,
     column_axes,
     explain,
     font_size,
     heatmap,
     ink,
-    name_ticks,
     quiet,
 )
-from ihgmm.plotting._clusters import (
-    Clusters,
-    clusters_of,
-    fitted,
-    names_of,
-    rows_in_clusters,
-)
-from ihgmm.plotting._colors import NEUTRAL, color
-from ihgmm.statistics.contrasts import TellingFeatures, telling_features
+from ihgmm.plotting._clusters import Clusters, clusters_of, fitted, names_of
+from ihgmm.statistics.contrasts import telling_features
 
 
 def plot_sizes(model: Any, *, ax: Any = None) -> Any:
@@ -38,11 +32,7 @@ def plot_sizes(model: Any, *, ax: Any = None) -> Any:
         A model with ``labels_``, or labels of any kind. Clusters without rows are
         shown for models.
     ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib axes
+        Where to draw.
 
     Examples
     --------
@@ -51,27 +41,23 @@ def plot_sizes(model: Any, *, ax: Any = None) -> Any:
     ['1', '2']
     """
     clusters = clusters_of(model, "plot_sizes")
-    sizes, names = clusters.sizes, clusters.names
-    if len(clusters.outliers):
-        sizes, names = np.append(sizes, len(clusters.outliers)), [*names, "outlier"]
-    count = len(names)
-    ax = column_axes(ax, count)
+    bars = clusters.with_outliers("outlier")
+    sizes, count = bars.sizes, len(bars.names)
+    ax = column_axes(ax, bars.names)
     colors = [color(k, ax) for k in range(len(clusters.names))]
     colors += [NEUTRAL] * (count - len(colors))
-    bars = ax.bar(range(count), sizes, color=colors, width=0.75)
-    words = [f"{size:,}" for size in sizes]
-    longest, size, box = max(map(len, words)), font_size(ax), ax.get_window_extent()
+    drawn = ax.bar(range(count), sizes, color=colors, width=0.75)
+    figures = [f"{size:,}" for size in sizes]
+    longest, size, box = max(map(len, figures)), font_size(ax), ax.get_window_extent()
     upright = longest * 0.65 * size > box.width / count
     if size < box.width / count or not upright:
-        ax.bar_label(bars, words, padding=2, rotation=90 if upright else 0)
+        ax.bar_label(drawn, figures, padding=2, rotation=90 if upright else 0)
     # Room for the figures above the bars.
     share = (0.7 * (longest if upright else 1) + 1.2) * size / box.height
-    name_ticks(ax, names)
     ax.yaxis.get_major_locator().set_params(integer=True)
     ax.yaxis.set_major_formatter("{x:,.0f}")
     top = sizes.max() / (1 - min(share, 0.5))
-    ax.set(xlabel="cluster", ylabel="rows", ylim=(0, top))
-    ax.set_title(rows_in_clusters(clusters))
+    ax.set(xlabel="cluster", ylabel="rows", ylim=(0, top), title=str(clusters))
     return quiet(ax)
 
 
@@ -85,42 +71,35 @@ def plot_scales(model: Any, *, ax: Any = None) -> Any:
     model : fitted estimator
         A model with ``scales_``: :class:`ihgmm.IhSC` or :class:`ihgmm.IhGMM`.
     ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib axes
+        Where to draw.
 
     Examples
     --------
     >>> from ihgmm import IhSC, make_ihgmm
     >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
-    >>> ax = plot_scales(IhSC(3, random_state=0).fit(X))
-    >>> ax.get_yscale()
+    >>> plot_scales(IhSC(3, random_state=0).fit(X)).get_yscale()
     'log'
     """
     scales = fitted(model, "scales_", "plot_scales").astype(np.float64)
     clusters = clusters_of(model, "plot_scales")
-    count = len(clusters.names)
-    ax = column_axes(ax, count)
-    positive = scales > 0
+    ax = column_axes(ax, clusters.names)
     mean = {"ls": ":", "zorder": 0, "label": "mean of each cluster: 1"}
     ax.axhline(1.0, color=ink(ax), lw=0.8, **mean)
     for k, rows in enumerate(clusters.rows()):
-        values = np.sort(scales[rows[positive[rows]]])
+        values = np.sort(scales[rows])
+        values = values[values > 0]
         # A density of fewer than ten rows would be a guess.
         if len(values) < 10 or values[0] == values[-1]:
             ax.plot(np.full(len(values), k), values, "o", ms=4, color=color(k, ax))
         else:
-            _violin(ax, k, values, count)
+            _violin(ax, k, values, len(clusters.names))
     ax.set_yscale("log")
-    name_ticks(ax, clusters.names)
     low, high = ax.get_ylim()
     if high < 300 * low:  # so few powers of ten are too few figures
         ax.yaxis.get_major_locator().set_params(subs=(1.0, 2.0, 5.0))
         ax.yaxis.set_minor_formatter("")
     ax.yaxis.set_major_formatter("{x:g}")
-    zero = int((~positive).sum())
+    zero = int((~(scales > 0)).sum())
     rows_are = "1 row of scale 0 is" if zero == 1 else f"{zero:,} rows of scale 0 are"
     label = f"cluster\n{rows_are} not shown" if zero else "cluster"
     ax.set(xlabel=label, ylabel="scale (cluster mean 1)")
@@ -133,15 +112,14 @@ def _violin(ax: Any, k: int, values: np.ndarray, n_clusters: int) -> None:
     """Draw the density of the scales of a cluster, their quartiles and median."""
     from scipy.stats import gaussian_kde
 
-    # A thousand quantiles of a larger cluster look the same, and cost less.
-    share = np.linspace(0, 1, min(len(values), 1000))
-    # The density is that of the logarithms, which is what a log axis shows.
-    logs = np.log(np.quantile(values, share))
+    # The density is that of the logarithms, which is what a log axis shows. A thousand
+    # quantiles of a larger cluster look the same, and cost less.
+    logs = np.log(np.quantile(values, np.linspace(0, 1, min(len(values), 1000))))
     grid = np.linspace(logs[0], logs[-1], 100)
     width = gaussian_kde(logs)(grid)
     width *= 0.4 / width.max()
-    y = np.exp(grid)
-    ax.fill_betweenx(y, k - width, k + width, color=color(k, ax), alpha=0.55, lw=0)
+    shape = {"color": color(k, ax), "alpha": 0.55, "lw": 0}
+    ax.fill_betweenx(np.exp(grid), k - width, k + width, **shape)
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
     # Thinner where many clusters share little room.
     room = ax.get_window_extent().width * 72 / ax.figure.dpi / n_clusters
@@ -175,11 +153,7 @@ def plot_centers(
     feature_names : sequence of str, optional
         Names of all features. Default: those of the model, or x0, x1, ...
     ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib axes
+        Where to draw.
 
     Examples
     --------
@@ -190,38 +164,38 @@ def plot_centers(
     6
     """
     centers = fitted(model, "cluster_centers_", "plot_centers")
-    most = max(20, len(centers)) if n_features is None else n_features
-    count = check_count("n_features", most)
+    k, p = centers.shape
+    count = check_count("n_features", max(20, k) if n_features is None else n_features)
     clusters = clusters_of(model, "plot_centers")
-    p = centers.shape[1]
     if feature_names is None:
         feature_names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(p)])
     names = names_of("feature_names", feature_names, p, "feature")
     # Squares of very large or very small entries would be lost; contrasts have no unit.
     unit = float(np.abs(centers).max()) or 1.0
     noise = _noise_levels(model, clusters, unit)
-    told = telling_features(centers / unit, noise, n_features=count)
-    shown = _chosen(told, count)
-    cells = told.contrasts[:, shown].T
-    rows = [names[j] for j in shown]
-    width = float(np.clip(1.9 + 0.22 * len(centers), 6.4, 13.4))
-    size = (width, float(np.clip(1.2 + 0.24 * len(shown), 3.0, 13.5)))
-    top = float(np.abs(cells).max()) or 1.0
-    ax, bar = heatmap(ax, cells, rows, clusters.names, size, largest=top, signed=True)
+    ranked = telling_features(centers / unit, noise, n_features=count)
+    # The best feature of every cluster, then the second of each, ...
+    order = np.argsort(-np.abs(ranked.scores), axis=0, kind="stable")
+    best = np.take_along_axis(ranked.features, order, axis=0).T.ravel()
+    shown = np.array(list(dict.fromkeys(best.tolist()))[:count])
+    # ... by the cluster that they describe best.
+    sizes = np.abs(ranked.contrasts[:, shown])
+    shown = shown[np.lexsort((-sizes.max(axis=0), sizes.argmax(axis=0)))]
+    width = float(np.clip(1.9 + 0.22 * k, 6.4, 13.4))
+    height = float(np.clip(1.2 + 0.24 * len(shown), 3.0, 13.5))
+    ax, bar = heatmap(
+        ax,
+        ranked.contrasts[:, shown].T,
+        [names[j] for j in shown],
+        clusters.names,
+        (width, height),
+        largest=float(sizes.max()) or 1.0,
+        signed=True,
+    )
     ax.set_title("features that set clusters apart")
     measure = "share of the centre's length" if noise is None else "noise levels"
     bar.set_label(f"above the other clusters\n({measure})")
     return ax
-
-
-def _chosen(told: TellingFeatures, count: int) -> np.ndarray:
-    """Return the best features of all clusters, by the cluster that they tell of."""
-    order = np.argsort(-np.abs(told.scores), axis=0, kind="stable")
-    ranked = np.take_along_axis(told.features, order, axis=0).T.ravel()
-    shown = np.array(list(dict.fromkeys(ranked.tolist()))[:count])
-    contrasts = np.abs(told.contrasts[:, shown])
-    owner = contrasts.argmax(axis=0)
-    return shown[np.lexsort((-contrasts.max(axis=0), owner))]
 
 
 def _noise_levels(model: Any, clusters: Clusters, unit: float) -> np.ndarray | None:
@@ -229,11 +203,10 @@ def _noise_levels(model: Any, clusters: Clusters, unit: float) -> np.ndarray | N
     if getattr(model, "noise_levels_", None) is None:
         return None
     levels = to_host(model.noise_levels_).astype(np.float64) / unit
-    codes, k = clusters.codes, len(clusters.names)
-    if len(levels) == len(codes):
-        inside = codes >= 0
-        squares = np.bincount(codes[inside], levels[inside] ** 2, minlength=k)
-        levels = np.sqrt(squares / np.maximum(clusters.sizes, 1))
+    k = len(clusters.names)
+    if len(levels) == len(clusters.codes):
+        squares = np.nan_to_num(clusters.means(levels[:, None] ** 2)).ravel()
+        levels = np.sqrt(squares)
     if len(levels) not in (1, k) or not levels.any():
         return None
     # A row alone has noise level 0: it gets what the others have.

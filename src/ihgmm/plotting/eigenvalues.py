@@ -2,55 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.plotting._axes import given_or_new, ink, quiet
+from ihgmm.plotting._axes import color, given_or_new, ink, quiet
 from ihgmm.plotting._clusters import fitted
-from ihgmm.plotting._colors import color
 from ihgmm.statistics.diagnosis import Diagnosis
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.words.counts import count_headline
 from ihgmm.words.phrases import counted
-
-
-@dataclass(frozen=True, eq=False)
-class Scree:
-    """Eigenvalues, and what is known of signal and noise in them."""
-
-    values: np.ndarray  # the largest first
-    n_clusters: int  # after as many the gap is
-    gram: str  # the Gram matrix that they belong to, "" if that is not known
-    count: ClusterCount | None = (
-        None  # with the edge of noise, if clusters were counted
-    )
-
-    @property
-    def gap(self) -> float | None:
-        """The last eigenvalue of the clusters over the next, if both are above 0."""
-        k = self.n_clusters
-        if not 0 < k < len(self.values) or self.values[k] <= 0:
-            return None
-        return float(self.values[k - 1] / self.values[k])
-
-
-def scree_of(source: Any, count: ClusterCount | None = None) -> Scree:
-    """Return the eigenvalues of a count, given or a model's own, or of the source."""
-    if isinstance(source, ClusterCount):
-        return Scree(source.eigenvalues, source.rank, source.gram, source)
-    if isinstance(source, Diagnosis):
-        values, k, gram = source.eigenvalues, source.n_clusters, source.gram
-    else:
-        values = fitted(source, "eigenvalues_", "plot_scree").astype(np.float64)
-        k, recipe = len(values), getattr(source, "recipe", None)
-        gram = "" if recipe is None else Recipe.of(recipe).gram
-    count = count or getattr(source, "selection_", None)
-    if count is None:
-        return Scree(values, k, gram)
-    return Scree(count.eigenvalues, k, count.gram, count)
 
 
 def plot_scree(
@@ -71,40 +33,86 @@ def plot_scree(
         the gap at the model's number of clusters. A model fitted with
         ``n_clusters="auto"`` has it already, as ``selection_``.
     ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib axes
+        Where to draw.
 
     Examples
     --------
     >>> from ihgmm import IhSC, make_ihgmm, select_n_clusters
     >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
-    >>> ax = plot_scree(select_n_clusters(X, random_state=0))
-    >>> ax.get_title()
+    >>> count = select_n_clusters(X, random_state=0)
+    >>> plot_scree(count).get_title()
     '3 eigenvalues above noise'
-    >>> model = IhSC(3, random_state=0).fit(X)
-    >>> print(plot_scree(model).get_title())
-    eigenvalues of the model's 3 clusters only;
-    pass select_n_clusters(X) to see noise and gap
-    >>> ax = plot_scree(model, select_n_clusters(X, random_state=0))
+    >>> ax = plot_scree(IhSC(3, random_state=0).fit(X), count)
     """
-    scree = scree_of(source, count)
+    if isinstance(source, ClusterCount):
+        count, n_clusters = source, source.rank
+    elif isinstance(source, Diagnosis):
+        values, n_clusters, gram = source.eigenvalues, source.n_clusters, source.gram
+    else:
+        values = fitted(source, "eigenvalues_", "plot_scree").astype(np.float64)
+        n_clusters, recipe = len(values), getattr(source, "recipe", None)
+        gram = "" if recipe is None else Recipe.of(recipe).gram
+        count = count or getattr(source, "selection_", None)
     ax = given_or_new(ax, (6.0, 4.0))
-    _draw(ax, scree)
-    if scree.count is not None:
-        above = counted(scree.count.rank, "eigenvalue") if scree.count.rank else "none"
+    k, names = n_clusters, ("clusters", "the next")
+    if count is not None:
+        k, gram, names = count.rank, count.gram, ("above", "not above")
+        # Far more may be known, which are all noise.
+        values = count.eigenvalues[: max(k + 5, 10, n_clusters + 1)]
+        lowest, noise = count.null.min(initial=count.edge), color(1, ax)
+        band = {"alpha": 0.25, "lw": 0, "label": "sign-flipped copies"}
+        ax.axhspan(lowest, count.edge, color=noise, **band)
+        ax.axhline(count.edge, color=noise, lw=1.2, label="edge of noise")
+    place, size = np.arange(1, len(values) + 1), 7 if len(values) <= 25 else 4
+    label = f"{names[0]}: {k}" if k else None
+    ax.plot(place[:k], values[:k], "o", color=color(0, ax), ms=size, label=label)
+    if len(values) > k:
+        # A grey that can be seen on white and on black.
+        style = {"mfc": "none", "color": "#777777", "ms": size}
+        ax.plot(place[k:], values[k:], "o", label=names[1], **style)
+    if 0 < n_clusters < len(values) and values[n_clusters] > 0:
+        last, after = ends = values[n_clusters - 1 :][:2]
+        style = {"color": ink(ax), "lw": 1.2, "marker": "_", "ms": 8}
+        label = f"gap: {last / after:.1f}-fold"
+        ax.plot([n_clusters + 0.5] * 2, ends, label=label, **style)
+    _scale_values(ax, values, count)
+    ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    ax.set(xlim=(0.4, len(values) + 0.6), xlabel="eigenvalue number")
+    ax.set_ylabel(f"eigenvalue ({gram} Gram)" if gram else "eigenvalue")
+    if len(ax.get_legend_handles_labels()[0]) > 1:
+        # A frame, so that no mark in it passes for an eigenvalue. Where there is one
+        # series and no gap, the title says all.
+        ax.legend(fontsize="small", framealpha=0.9, edgecolor="#aaaaaa")
+    if count is not None:
+        above = counted(k, "eigenvalue") if k else "none"
         ax.set_title(f"{above} above noise")
     elif isinstance(source, Diagnosis):
         ax.set_title(source.verdict.value)
     else:
         note = (
-            f"eigenvalues of the model's {counted(scree.n_clusters, 'cluster')} only;\n"
+            f"eigenvalues of the model's {counted(k, 'cluster')} only;\n"
             "pass select_n_clusters(X) to see noise and gap"
         )
         ax.set_title(note, fontsize="small", color=ink(ax), alpha=0.75)
-    return ax
+    return quiet(ax)
+
+
+def _scale_values(ax: Any, values: np.ndarray, count: ClusterCount | None) -> None:
+    """Choose the axis: logarithmic where the largest would dwarf all others."""
+    top, bottom = values.max(), values.min()
+    least = bottom if count is None else count.edge
+    if least > 0 and top > 20 * least:
+        if bottom > 0 and (count is None or count.null.min(initial=least) > 0):
+            ax.set_yscale("log")
+            return
+        ax.set_yscale("symlog", linthresh=least)  # straight around 0, where noise lies
+        # Powers of ten beyond the edge: those within would overlap.
+        first, last = np.ceil(np.log10([1.5 * least, max(top, -bottom)])).astype(int)
+        powers = 10.0 ** np.arange(first, last + 1)
+        above, below = powers[powers < 10 * top], powers[powers <= -bottom]
+        ax.set_yticks([*-below[::-1], 0.0, *above])
+    elif count is None:
+        ax.set_ylim(min(0.0, 1.1 * bottom), 1.08 * max(top, 0) or None)
 
 
 def plot_count(count: ClusterCount, ax: Any = None) -> Any:
@@ -126,18 +134,13 @@ def plot_evidence(count: ClusterCount, *, ax: Any = None) -> Any:
         What :func:`ihgmm.select_n_clusters` returned, by ``method="auto"`` or
         ``method="stability"``.
     ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib axes
+        Where to draw.
 
     Examples
     --------
     >>> from ihgmm import make_ihgmm, select_n_clusters
     >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
-    >>> ax = plot_evidence(select_n_clusters(X, random_state=0))
-    >>> ax.get_title()
+    >>> plot_evidence(select_n_clusters(X, random_state=0)).get_title()
     '3 clusters (confidence high)'
     """
     if not (count.evidence or count.strengths):
@@ -204,54 +207,3 @@ def _draw_strengths(ax: Any, count: ClusterCount) -> None:
     ax.set_ylabel("prediction strength")
     ax.set_title(f"stable: {stable}")
     ax.legend(frameon=False)
-
-
-def _draw(ax: Any, scree: Scree) -> None:
-    """Draw eigenvalues, those of the signal filled, with what is known of noise."""
-    values, k, names = scree.values, scree.n_clusters, ("clusters", "the next")
-    count, noise = scree.count, color(1, ax)
-    if count is not None:  # far more may be known, which are all noise
-        k, names = count.rank, ("above", "not above")
-        values = values[: max(k + 5, 10, scree.n_clusters + 1)]
-        lowest = count.null.min(initial=count.edge)
-        band = {"alpha": 0.25, "lw": 0, "label": "sign-flipped copies"}
-        ax.axhspan(lowest, count.edge, color=noise, **band)
-        ax.axhline(count.edge, color=noise, lw=1.2, label="edge of noise")
-    place, size = np.arange(1, len(values) + 1), 7 if len(values) <= 25 else 4
-    label = f"{names[0]}: {k}" if k else None
-    ax.plot(place[:k], values[:k], "o", color=color(0, ax), ms=size, label=label)
-    if len(values) > k:
-        # A grey that can be seen on white and on black.
-        style = {"mfc": "none", "color": "#777777", "ms": size}
-        ax.plot(place[k:], values[k:], "o", label=names[1], **style)
-    if scree.gap is not None:
-        at, ends = scree.n_clusters, values[scree.n_clusters - 1 :][:2]
-        style = {"color": ink(ax), "lw": 1.2, "marker": "_", "ms": 8}
-        ax.plot([at + 0.5] * 2, ends, label=f"gap: {scree.gap:.1f}-fold", **style)
-    _scale_values(ax, values, scree)
-    ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-    ax.set(xlim=(0.4, len(values) + 0.6), xlabel="eigenvalue number")
-    ax.set_ylabel(f"eigenvalue ({scree.gram} Gram)" if scree.gram else "eigenvalue")
-    if len(ax.get_legend_handles_labels()[0]) > 1:
-        # A frame, so that no mark in it passes for an eigenvalue. Where there is one
-        # series and no gap, the title says all.
-        ax.legend(fontsize="small", framealpha=0.9, edgecolor="#aaaaaa")
-    quiet(ax)
-
-
-def _scale_values(ax: Any, values: np.ndarray, scree: Scree) -> None:
-    """Choose the axis: logarithmic where the largest would dwarf all others."""
-    top, bottom, count = values.max(), values.min(), scree.count
-    least = bottom if count is None else count.edge
-    if least > 0 and top > 20 * least:
-        if bottom > 0 and (count is None or count.null.min(initial=least) > 0):
-            ax.set_yscale("log")
-            return
-        ax.set_yscale("symlog", linthresh=least)  # straight around 0, where noise lies
-        # Powers of ten beyond the edge: those within would overlap.
-        first, last = np.ceil(np.log10([1.5 * least, max(top, -bottom)])).astype(int)
-        powers = 10.0 ** np.arange(first, last + 1)
-        above, below = powers[powers < 10 * top], powers[powers <= -bottom]
-        ax.set_yticks([*-below[::-1], 0.0, *above])
-    elif count is None:
-        ax.set_ylim(min(0.0, 1.1 * bottom), 1.08 * max(top, 0) or None)

@@ -9,11 +9,9 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from ihgmm._checks import check_labels, complete_matrix
-from ihgmm.matrix import to_host
-from ihgmm.matrix.tall import unit_rows
-from ihgmm.plotting._axes import font_size, given_or_new, ink, quiet
-from ihgmm.plotting._clusters import Clusters, clusters_of, fitted, rows_in_clusters
-from ihgmm.plotting._colors import NEUTRAL, color, marker
+from ihgmm.matrix import HOST, to_host
+from ihgmm.plotting._axes import NEUTRAL, color, font_size, given_or_new, ink, quiet
+from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
 from ihgmm.plotting._view import View, coordinate_view
 
 _BETWEEN = "a row between two clusters resembles both"
@@ -38,11 +36,7 @@ def plot_embedding(
         Two coordinates of the embedding to draw. Default: the view that spreads the
         clusters.
     ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib axes
+        Where to draw.
 
     Examples
     --------
@@ -56,7 +50,6 @@ def plot_embedding(
     view = coordinate_view(rows, clusters, 2, dims)
     ax = given_or_new(ax, (6.0, 5.6))
     shown, note = _scatter(ax, view, clusters)
-    ax.set_title(rows_in_clusters(clusters))
     if view.corners is None:
         x, y = (f"coordinate {dim}" for dim in view.dims)
         ax.set(xlabel=x + note, ylabel=y)
@@ -96,18 +89,13 @@ def plot_embedding_3d(
         Coordinates to draw; ``(0, 1, 2)`` are the leading directions. Default: the
         three there are, or the view that spreads the clusters over a sphere.
     ax : matplotlib axes, optional
-        Where to draw, made with ``projection="3d"``; a new figure by default.
-
-    Returns
-    -------
-    matplotlib axes
+        Where to draw, made with ``projection="3d"``.
 
     Examples
     --------
     >>> from ihgmm import IhSC, make_ihgmm
     >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
-    >>> ax = plot_embedding_3d(IhSC(3, random_state=0).fit(X))
-    >>> ax.name
+    >>> plot_embedding_3d(IhSC(3, random_state=0).fit(X)).name
     '3d'
     """
     if ax is not None and getattr(ax, "name", "") != "3d":
@@ -120,7 +108,6 @@ def plot_embedding_3d(
     ax = given_or_new(ax, (6.4, 5.8), projection="3d")
     # Shades of depth would hide the far side in a dark style.
     _, note = _scatter(ax, view, clusters, depthshade=False)
-    ax.set_title(rows_in_clusters(clusters))
     out = view.means if view.corners is None else view.corners
     style = {"zorder": 10, "size": "medium" if len(out) <= 12 else "x-small"}
     for k in np.flatnonzero(clusters.sizes).tolist():
@@ -149,8 +136,8 @@ def _rows_of(model: Any, X: Any, picture: str) -> tuple[np.ndarray, Clusters]:
         data = complete_matrix(X, model)
         check_labels("labels", clusters.codes, data.shape[0])
         # At unit length, products with the centres are what cosines are.
-        products = to_host(data @ unit_rows(centers.astype(np.float64)).T)
-        return unit_rows(products.astype(np.float64)), clusters
+        products = to_host(data @ HOST.unit_rows(centers.astype(np.float64)).T)
+        return HOST.unit_rows(products.astype(np.float64)), clusters
     if hasattr(model, "labels_") and not hasattr(model, "embedding_"):
         raise TypeError(
             f"{type(model).__name__} has no embedding_; give the data as well, "
@@ -165,21 +152,23 @@ def _scatter(
     """Draw the rows; return the points shown, and a line on how many if not all."""
     kept = clusters.thinned(20_000, 30)  # more points would be slow and hide others
     shown = view.points[np.concatenate(kept)]
-    total, many = len(shown), len(shown) > 2000
-    size = float(np.clip(6000 / total, 2.5, 26.0))  # smaller where there are many
+    many = len(shown) > 2000
+    size = float(np.clip(6000 / len(shown), 2.5, 26.0))  # smaller where there are many
     options |= {"s": size, "alpha": 0.5 if many else 0.85, "rasterized": many}
     for k, rows in enumerate(kept):  # the smallest clusters last, on top
         if len(rows):
-            look = {"c": color(k, ax), "marker": marker(k), "linewidths": 0}
+            # With seven markers and fifty colours, the pair is a cluster's own up to
+            # 350 clusters; in grey print the marker is left.
+            look = {"c": color(k, ax), "marker": "os^Dv<>"[k % 7], "linewidths": 0}
             ax.scatter(*view.points[rows].T, **look, **options)
     strange = view.points[clusters.outliers][:2000]
     if len(strange):
         look = {"c": NEUTRAL, "marker": "x", "linewidths": 0.8, "zorder": 1}
         ax.scatter(*strange.T, **options | look, label="outlier")
         shown = np.concatenate([shown, strange])
-        total = len(shown)
         ax.legend(loc="upper right", frameon=False)
-    n = len(view.points)
+    ax.set_title(str(clusters))
+    total, n = len(shown), len(view.points)
     return shown, "" if total == n else f"\n{total:,} of {n:,} rows shown"
 
 

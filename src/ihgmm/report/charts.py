@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.plotting.eigenvalues import Scree
-
 
 class ScaleAxis:
     """The logarithmic axis of the scales of all clusters; 0 has no place on it."""
@@ -55,13 +53,13 @@ class ScaleAxis:
         return drawn | {"shape": f"M{points}Z"}
 
 
-def scree_chart(scree: Scree, n_clusters: int) -> dict[str, Any] | None:
+def scree_chart(
+    values: np.ndarray, n_clusters: int, edge: float | None
+) -> dict[str, Any] | None:
     """Return the chart of the eigenvalues, the gap after those of the clusters."""
-    values = scree.values
     if not np.isfinite(values).all():  # of data whose squares no float can hold
         return None
     wide, high, bottom = 720.0, 260.0, 226.0
-    edge = scree.count.edge if scree.count else None
     top = max(values.max(), edge or 0, 0) or 1.0
     floor = min(values.min(), 0)
 

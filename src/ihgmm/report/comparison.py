@@ -10,8 +10,10 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from ihgmm.matrix import to_host
-from ihgmm.plotting._clusters import Clusters, clusters_of, names_of
+from ihgmm.plotting._clusters import clusters_of, names_of
 from ihgmm.report.facts import cross_table
+
+OUTLIERS = "outliers"
 
 
 class Preference(StrEnum):
@@ -35,7 +37,10 @@ class Comparison:
                 f"called has {len(self.called)} entries; give two, one for each "
                 "clustering."
             )
-        self.first, self.second = _clusters(first), _clusters(second)
+        self.first, self.second = (
+            clusters_of(labels, "write_comparison").with_outliers(OUTLIERS)
+            for labels in (first, second)
+        )
         n, others = len(self.first.codes), len(self.second.codes)
         if n != others:
             raise ValueError(
@@ -53,6 +58,11 @@ class Comparison:
         # Agreement beyond chance: 1 for the same clusters, about 0 for unrelated ones.
         self.rand = float(adjusted_rand_score(self.first.codes, self.second.codes))
         self.flows = [*self._flows()]
+        # Clusters with rows in each clustering, outliers not among them.
+        self.n_clusters = tuple(
+            int(np.count_nonzero(c.sizes)) - (c.names[-1:] == [OUTLIERS])
+            for c in (self.first, self.second)
+        )
         known = None if certainty is None else _certainty(certainty, n)
         self.preference = Preference.NOT_KNOWN
         # Share of labels that are expected to be wrong in each, and which has fewer.
@@ -60,15 +70,6 @@ class Comparison:
         if known is not None:
             self._weigh(known)
         self.moves = self._moves(moved, known)
-
-    @property
-    def n_clusters(self) -> tuple[int, int]:
-        """Clusters with rows in each clustering, outliers not among them."""
-        one, two = (
-            int(np.count_nonzero(c.sizes)) - (c.names[-1:] == [OUTLIERS])
-            for c in (self.first, self.second)
-        )
-        return one, two
 
     def _weigh(self, certainty: np.ndarray) -> None:
         """Find out which clustering the certainty of its labels speaks for."""
@@ -78,7 +79,6 @@ class Comparison:
         one, two = (1 - rows.mean(axis=1)).tolist()
         self.expected_errors = (one, two)
         self.surer = int(two < one)
-        counts = self.n_clusters
         # Of fits to four real and five simulated data sets, by five methods, the surer
         # one was nearer to the known classes (adjusted Rand index) in 46 of 47 pairs
         # with as many clusters that differ by 0.02 or more, and in 27 of 36 that differ
@@ -86,7 +86,7 @@ class Comparison:
         # fewer, in 65 of 85.
         if abs(one - two) < 0.02:
             self.preference = Preference.NONE
-        elif counts[self.surer] < counts[1 - self.surer]:
+        elif self.n_clusters[self.surer] < self.n_clusters[1 - self.surer]:
             self.preference = Preference.COARSER
         else:
             self.preference = Preference.SURER
@@ -95,22 +95,19 @@ class Comparison:
         """Yield for each cluster how many of its rows went where, and what became."""
         counts = self.first.table(self.second)
         arrived = counts.sum(axis=0)
-        for k, line in enumerate(counts):
+        for k in np.flatnonzero(counts.any(axis=1)).tolist():
+            line = counts[k]
             rows = int(line.sum())
-            if rows == 0:
-                continue
-            order = np.argsort(-line, kind="stable")
-            parts = [
-                (self.second.names[j], int(line[j]), line[j] / rows)
-                for j in order[: np.count_nonzero(line)]
-            ]
+            order = np.argsort(-line, kind="stable")[: np.count_nonzero(line)]
+            names = self.second.names
+            parts = [(names[j], int(line[j]), line[j] / rows) for j in order]
             most = int(order[0])
             # Nine rows in ten are as good as all, two in three most of them.
             kind = "MOSTLY" if line[most] * 3 >= rows * 2 else "SPLIT"
             if line[most] >= 0.9 * rows:
                 kind = "KEPT" if line[most] >= 0.9 * arrived[most] else "MERGED"
-            names = {"name": self.first.names[k], "into": parts[0][0]}
-            yield {"cluster": k, "rows": rows, "kind": kind, "parts": parts, **names}
+            ends = {"name": self.first.names[k], "into": parts[0][0]}
+            yield {"cluster": k, "rows": rows, "kind": kind, "parts": parts, **ends}
 
     def _moves(
         self, moved: np.ndarray, certainty: np.ndarray | None, n_shown: int = 5
@@ -123,36 +120,22 @@ class Comparison:
         sure = np.zeros(self.n_samples)
         if certainty is not None:
             sure = np.nan_to_num(certainty.min(axis=0))
+        ids = self.ids or range(1, self.n_samples + 1)
         pairs = np.stack([self.first.codes[moved], self.second.codes[moved]])
         kinds, group = np.unique(pairs, axis=1, return_inverse=True)
         moves = []
         for j, (one, other) in enumerate(kinds.T):
             rows = moved[group.ravel() == j]
-            first = rows[np.argsort(-sure[rows], kind="stable")[:n_shown]]
+            surest = rows[np.argsort(-sure[rows], kind="stable")[:n_shown]]
             names = {"from": self.first.names[one], "to": self.second.names[other]}
-            shown = [(self._id(i), float(sure[i])) for i in first]
+            shown = [(str(ids[i]), float(sure[i])) for i in surest]
             moves.append({**names, "rows": len(rows), "shown": shown})
         return sorted(moves, key=lambda move: -move["rows"])
-
-    def _id(self, row: int) -> str:
-        return str(row + 1) if self.ids is None else self.ids[row]
-
-
-OUTLIERS = "outliers"
-
-
-def _clusters(labels: Any) -> Clusters:
-    """Return the clusters of a model or of labels, outliers as one more."""
-    clusters = clusters_of(labels, "write_comparison")
-    if not len(clusters.outliers):
-        return clusters
-    codes = np.where(clusters.codes < 0, len(clusters.names), clusters.codes)
-    return Clusters(codes, [*clusters.names, OUTLIERS])
 
 
 def _certainty(given: Any, n: int) -> np.ndarray:
     """Return how certain each row is in each clustering, NaN where nobody knows."""
-    values = np.array([to_host(each).astype(np.float64) for each in given])
+    values = np.array([to_host(one).astype(np.float64) for one in given])
     known = values[~np.isnan(values)]
     if values.shape != (2, n) or ((known < 0) | (known > 1)).any():
         raise ValueError(

@@ -11,12 +11,11 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ihgmm._checks import check_labels, check_matrix, complete_matrix
-from ihgmm.matrix import Matrix, only, to_host
-from ihgmm.matrix.tall import row_lengths, unit_rows
+from ihgmm.matrix import HOST, Matrix, only, to_host
+from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.plotting._clusters import Clusters, names_of, text_of
 from ihgmm.plotting._view import circle_view
-from ihgmm.plotting.eigenvalues import scree_of
 from ihgmm.statistics.contrasts import set_apart, typical_ranks
 from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.statistics.estimation import Estimates, estimate_parameters
@@ -43,7 +42,13 @@ class Facts:
         original: Any,
     ) -> None:
         self.method = type(model).__name__
-        every = _rows_of_fit(model, X)
+        if not hasattr(model, "labels_") or not hasattr(model, "cluster_centers_"):
+            raise ValueError(
+                f"{self.method} has no labels_ or no cluster_centers_; fit a clusterer "
+                "first: write_report(IhSC(3).fit(X), X, 'report.html')."
+            )
+        every = complete_matrix(X, model)
+        _check_shape("X", every, model)
         labels = to_host(model.labels_).astype(np.intp)
         inside = np.flatnonzero(labels >= 0)
         data, own = every, labels[inside]
@@ -67,7 +72,10 @@ class Facts:
         self.ids, usual = _ids(ids, X, len(labels), inside)
         self.id_name: str = usual if id_name is None else id_name
         self.features = _feature_names(features, model, X, every.shape[1])
-        self.known = None if known is None else _known(known, len(labels), inside)
+        self.known = None
+        if known is not None:
+            texts = check_labels("labels_true", known, len(labels))[inside]
+            self.known = _classes_of([text_of(name) for name in texts])
         estimates = estimate_parameters(data, own, k)
         self._measure(model, estimates, own, inside)
         if original is not None:
@@ -84,25 +92,16 @@ class Facts:
         # Rows beyond what is written as "> 99.9%" count as equally sure.
         self.highest = float(self.certainty.max())
         self.n_surest = int((self.certainty >= min(self.highest - 1e-6, 0.999)).sum())
-        self.scree = scree_of(self.diagnosis, self.count)
         # Where rows are on the map, and what it shows them by. Without a unit.
         centers = to_host(estimates.centers).astype(np.float64) / data.unit
         self.places, self.basis = self._map(model, data, centers, inside)
-        self.typical = self._typical(data)
-
-    def _typical(self, data: Matrix) -> list[list[str]]:
-        """Return the names of the most typical rows of each cluster."""
         codes, complete = self.clusters.codes, self.filled == 0
         ranks = typical_ranks(data, codes, self.centers, self.sizes, complete=complete)
-        ranked = np.flatnonzero(ranks >= 1)
-        rows = [ranked[codes[ranked] == k] for k in range(self.n_clusters)]
-        return [
-            [
-                shorten(str(i + 1) if self.ids is None else self.ids[i], 40)
-                for i in each[np.argsort(ranks[each])]
-            ]
-            for each in rows
-        ]
+        # The names of the most typical rows of each cluster.
+        self.typical: list[list[str]] = [[] for _ in range(k)]
+        for i in sorted(np.flatnonzero(ranks >= 1), key=lambda i: ranks[i]):
+            name = str(i + 1) if self.ids is None else self.ids[i]
+            self.typical[codes[i]].append(shorten(name, 40))
 
     def _measure(
         self, model: Any, estimates: Estimates, own: np.ndarray, inside: np.ndarray
@@ -137,18 +136,6 @@ class Facts:
         return circle_view(rows, self.clusters, most_on_circle=12).points, basis
 
 
-def _rows_of_fit(model: Any, X: Any) -> Matrix:
-    """Return the rows of a fit, in full, or raise if they are not."""
-    if not hasattr(model, "labels_") or not hasattr(model, "cluster_centers_"):
-        raise ValueError(
-            f"{type(model).__name__} has no labels_ or no cluster_centers_; fit a "
-            "clusterer first: write_report(IhSC(3).fit(X), X, 'report.html')."
-        )
-    data = complete_matrix(X, model)
-    _check_shape("X", data, model)
-    return data
-
-
 def _check_shape(name: str, data: Matrix, model: Any) -> None:
     n, p = data.shape
     rows, columns = model.labels_.shape[0], model.n_features_in_
@@ -166,10 +153,16 @@ def _ids(
 
     None stands for the numbers of all rows.
     """
-    ids, usual = _index_of(X) if given is None else (given, "id")
-    if ids is None and len(inside) == n:
-        return None, usual
-    texts = names_of("ids", range(1, n + 1) if ids is None else ids, n, "row")
+    usual = "id"
+    if given is None and hasattr(X, "iloc"):  # a frame has names, unless they count
+        values = np.asarray(X.index)
+        if values.dtype.kind != "i" or not np.array_equal(values, np.arange(n)):
+            given, usual = X.index, text_of(X.index.name) or "id"
+    if given is None:
+        given, usual = range(1, n + 1), "row"
+        if len(inside) == n:
+            return None, usual
+    texts = names_of("ids", given, n, "row")
     return [texts[i] for i in inside], usual
 
 
@@ -179,12 +172,6 @@ def _feature_names(given: Any, model: Any, X: Any, p: int) -> list[str]:
     if given is None:
         given = (f"feature {j}" for j in range(1, p + 1))
     return names_of("feature_names", given, p, "feature")
-
-
-def _known(given: Any, n: int, inside: np.ndarray) -> Clusters:
-    """Return the classes of rows in clusters that known labels make."""
-    texts = [text_of(name) for name in check_labels("labels_true", given, n)]
-    return classes_of([texts[i] for i in inside])
 
 
 def _cluster_names(given: Any, k: int) -> list[str]:
@@ -207,18 +194,8 @@ def _cluster_names(given: Any, k: int) -> list[str]:
 def _cosines(data: Matrix, centers: np.ndarray) -> np.ndarray:
     """Return the cosine of each row with each centre; 0 for a zero row."""
     norms = np.sqrt(to_host(data.sqnorms))
-    products = to_host(data @ unit_rows(centers).T).astype(np.float64)
+    products = to_host(data @ HOST.unit_rows(centers).T).astype(np.float64)
     return np.asarray(products / np.where(norms > 0, norms, 1.0)[:, None])
-
-
-def _index_of(X: Any) -> tuple[list[Any] | None, str]:
-    """Return the index of a frame and its name; None if it only counts the rows."""
-    if not hasattr(X, "iloc"):
-        return None, "row"
-    values = np.asarray(X.index)
-    if values.dtype.kind == "i" and np.array_equal(values, np.arange(len(values))):
-        return None, "row"
-    return list(X.index), "id" if X.index.name is None else text_of(X.index.name)
 
 
 def shorten(name: str, longest: int = 120) -> str:
@@ -226,7 +203,7 @@ def shorten(name: str, longest: int = 120) -> str:
     return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
-def classes_of(known: list[str]) -> Clusters:
+def _classes_of(known: list[str]) -> Clusters:
     """Return the classes that known labels make, in the order that people expect."""
     names = sorted(set(known), key=_as_read)
     numbers = {name: j for j, name in enumerate(names)}

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.metadata import version
@@ -19,8 +20,8 @@ import numpy as np
 
 from ihgmm._files import atomic_write, regular_target
 from ihgmm.numerics.recipe import Recipe
+from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters, names_of
-from ihgmm.plotting._colors import DARK, LIGHT
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed
 from ihgmm.report.comparison import Comparison
 from ihgmm.report.facts import Facts, cross_table, shorten
@@ -139,7 +140,7 @@ def write_report(
     """
     target = _check_target(path)
     _check_texts(title=title, id_name=id_name, source=source, command=command)
-    template = _template("report.html")
+    template = _templates().get_template("templates/report.html")
     notes = names_of("notes", notes)
     facts = Facts(
         model,
@@ -222,7 +223,7 @@ def write_comparison(
     """
     target = _check_target(path)
     _check_texts(title=title, source=source, command=command)
-    template = _template("comparison.html")
+    template = _templates().get_template("templates/comparison.html")
     facts = Comparison(first, second, ids, called, certainty)
     quoted = [
         f"{x} ({shorten(name)!r})" for x, name in zip("AB", facts.called, strict=True)
@@ -289,8 +290,9 @@ def _shared(source: str | None, command: str | None) -> dict[str, Any]:
     }
 
 
-def _template(name: str) -> Any:
-    """Return the page with its slots; every text that fills one is escaped."""
+@cache
+def _templates() -> Any:
+    """Return the pages with their slots; every text that fills one is escaped."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from markupsafe import Markup
@@ -315,12 +317,14 @@ def _template(name: str) -> Any:
         lstrip_blocks=True,
     )
     pages.filters["sha256"] = lambda text: _base64(sha256(text.encode()).digest())
-    return pages.get_template(f"templates/{name}")
+    return pages
 
 
 def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     """Return what fills the slots of the report."""
     sizes, axis = facts.clusters.sizes, ScaleAxis(facts.scales)
+    eigenvalues = (facts.count or facts.diagnosis).eigenvalues
+    edge = None if facts.count is None else facts.count.edge
     known = facts.known
     return {
         "data": inline_json(_payload(facts, kept)),
@@ -331,8 +335,8 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "axis": axis,
         "clusters": [_cluster(facts, axis, rows) for rows in facts.clusters.rows()],
         "cards": [(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],
-        "chart": scree_chart(facts.scree, facts.n_clusters),
-        "eigenvalues": ", ".join(f"{value:.3g}" for value in facts.scree.values[:60]),
+        "chart": scree_chart(eigenvalues, facts.n_clusters, edge),
+        "eigenvalues": ", ".join(f"{value:.3g}" for value in eigenvalues[:60]),
         "known": None if known is None else cross_table(facts.clusters, known),
         "doubt": None if facts.is_settled else count_headline(facts.count),
         "call": _call(facts.method, facts.parameters),

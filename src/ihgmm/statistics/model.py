@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from ihgmm._checks import check_clusters, check_row_count
+from ihgmm._checks import check_labels, check_row_count
 from ihgmm._parameters import check_choice, check_count, check_number, generator
 
 NOISE_DISTRIBUTIONS = ("gaussian", "rademacher", "uniform")
@@ -214,7 +214,8 @@ def check_model(**given: Any) -> tuple[Any, ...]:
             raise ValueError("centers contains NaN or infinity; give finite numbers.")
         checked["centers"] = theta
     if "labels" in given:
-        names, code = check_clusters(given["labels"])
+        labels = check_labels("labels", given["labels"])
+        names, code = np.unique(labels, return_inverse=True)
         if "centers" in given:
             _check_row_numbers(names, len(theta))
         checked["labels"] = code

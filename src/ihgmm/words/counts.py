@@ -6,8 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from ihgmm.statistics.evidence import Confidence, CountEvidence
 from ihgmm.statistics.selection import ClusterCount
-from ihgmm.words.phrases import counted, listed, sentence, three_digits
-from ihgmm.words.tables import page, paragraph, table
+from ihgmm.words.phrases import (
+    counted,
+    listed,
+    page,
+    paragraph,
+    sentence,
+    table,
+    three_digits,
+)
 
 
 def count_headline(count: ClusterCount) -> str:
@@ -16,13 +23,12 @@ def count_headline(count: ClusterCount) -> str:
         return "cannot tell" if count.is_dominated else "no structure"
     if not count.is_doubtful:
         return counted(count.n_clusters, "cluster")
-    numbers = [number.n_clusters for number in count.plausible]
-    if len(numbers) < 2:
+    if len(count.plausible) < 2:
         return f"{counted(count.n_clusters, 'cluster')}, not confirmed"
     if count.confidence is Confidence.NONE:
-        return f"not known: {_either(numbers)} clusters"
-    first, *others = numbers
-    return f"perhaps {counted(first, 'cluster')}, else {_either(others)}"
+        return f"not known: {_either(count.plausible)} clusters"
+    first, *others = count.plausible
+    return f"perhaps {counted(first.n_clusters, 'cluster')}, else {_either(others)}"
 
 
 def count_text(count: ClusterCount) -> str:
@@ -136,9 +142,9 @@ _SIDES = {
 }
 
 
-def _either(numbers: Sequence[int]) -> str:
+def _either(evidence: Sequence[CountEvidence]) -> str:
     """Return numbers of which one is meant."""
-    return listed([f"{number:,}" for number in numbers], "or")
+    return listed([f"{number.n_clusters:,}" for number in evidence], "or")
 
 
 def _supporters(number: CountEvidence) -> str:
@@ -153,41 +159,33 @@ def _weighed(number: CountEvidence) -> str:
 
 
 def _dominated(count: ClusterCount) -> str:
-    """Say that one column decides, and what to do about it."""
     remedy = "Divide the columns by their deviation first."
     if count.is_offset:
         remedy = (
             "It is mostly an offset: its mean is far from zero, compared with its "
             "deviation. Subtract its mean, or leave it out."
         )
-    named = count.largest_name is not None
-    column = repr(count.largest_name) if named else count.largest_index
+    name = count.largest_name
+    column = count.largest_index if name is None else repr(name)
     return (
         f"Cannot tell: column {column} holds {count.largest_column:.0%} of the squared "
-        "length of X, and random signs on a single column show nothing. "
-        f"{remedy}"
+        f"length of X, and random signs on a single column show nothing. {remedy}"
     )
 
 
 def _standing_out(count: ClusterCount) -> str:
-    """Return how many eigenvalues stand out."""
     if count.rank == 0:
         return "no eigenvalue stands out from noise"
-    stand = "stands" if count.rank == 1 else "stand"
-    return (
-        f"{counted(count.rank, 'eigenvalue')} {stand} out from noise "
-        f"(edge {count.edge:.3g})"
-    )
+    stand = f"stand{'s' * (count.rank == 1)} out from noise"
+    return f"{counted(count.rank, 'eigenvalue')} {stand} (edge {count.edge:.3g})"
 
 
 def _by_all_sides(count: ClusterCount) -> str:
-    """Return what several criteria say together."""
     start = _standing_out(count)
     others = count.plausible[1:]
     likeliest = ""
     if others:
-        numbers = _either([number.n_clusters for number in others])
-        likeliest = f" If there are clusters, {numbers} are likeliest."
+        likeliest = f" If there are clusters, {_either(others)} are likeliest."
     if count.n_clusters <= 1 and count.rank <= 1:
         text = "No structure" if count.rank == 0 else "All rows share one direction"
         if count.is_known:
@@ -213,7 +211,6 @@ def _by_all_sides(count: ClusterCount) -> str:
 
 
 def _by_directions(count: ClusterCount) -> str:
-    """Return what eigenvalues say alone."""
     start, clusters = _standing_out(count), counted(count.n_clusters, "cluster")
     if count.n_clusters == 0:
         text = f"No structure: {start}."
@@ -234,7 +231,6 @@ def _by_directions(count: ClusterCount) -> str:
 
 
 def _by_stability(count: ClusterCount) -> str:
-    """Return what halves of the data say."""
     start, strengths = _standing_out(count), count.strengths
     if count.is_stable:
         return (

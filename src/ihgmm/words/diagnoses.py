@@ -8,8 +8,7 @@ from textwrap import fill
 import numpy as np
 
 from ihgmm.statistics.diagnosis import Caution, Diagnosis, Edge
-from ihgmm.words.phrases import chance, counted, percent, sentence
-from ihgmm.words.tables import bullets, page, table
+from ihgmm.words.phrases import bullets, chance, counted, page, percent, sentence, table
 
 
 def diagnosis_text(diagnosis: Diagnosis) -> str:

@@ -8,8 +8,7 @@ from ihgmm.matrix import to_host
 from ihgmm.statistics.contrasts import TellingFeatures
 from ihgmm.statistics.estimation import Estimates
 from ihgmm.statistics.scale_heterogeneity import Assumption, Evidence, ScaleTest
-from ihgmm.words.phrases import counted, three_digits
-from ihgmm.words.tables import page, paragraph, table
+from ihgmm.words.phrases import counted, page, paragraph, table, three_digits
 
 _EVIDENCE = {
     Evidence.NOTHING_TO_COMPARE: "no cluster has 4 different rows to compare.",

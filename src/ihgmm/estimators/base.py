@@ -167,7 +167,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
             yield
         except BaseException:
             self._forget()
-            vars(self).update(earlier)
+            self.__dict__.update(earlier)
             raise
 
     def _forget(self) -> dict[str, Any]:

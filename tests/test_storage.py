@@ -113,6 +113,20 @@ def test_rows_are_placed_alike(path, options):
         )
 
 
+@pytest.mark.filterwarnings("ignore:X has 1 distinct row", "ignore:X has the entry")
+@pytest.mark.parametrize("unit", [1e200, 1e-200, 0.0])
+def test_models_of_extreme_data(path, unit):
+    rows = unit * X + (unit == 0)  # 0: rows that are all the same
+    options = [{"signed": True}, {"outliers": 0.1, "missing": "fit"}, {"refine": True}]
+    models = [IhSC(3, random_state=0, **option) for option in options]
+    noises = ("individual", "class", "common", "tied")
+    models += [IhGMM(3, noise=noise, random_state=0) for noise in noises]
+    for model in models:
+        save_model(model.fit(rows), path)
+        again = load_model(path)
+        np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
+
+
 def test_mixture_can_sample_again(path):
     model = IhGMM(3, random_state=0).fit(X)
     save_model(model, path)
@@ -365,8 +379,13 @@ def test_no_infinity_reaches_a_prediction(path, noise):
     model = IhGMM(3, noise=noise, random_state=0).fit(X)
     save_model(model, path)
     whole = path.read_bytes()
-    changes = [("center_errors_", np.inf), ("noise_levels_", np.nan)]
-    changes += [("weights_", np.nan), ("memberships_", np.inf)]
+    changes = [
+        ("noise_levels_", np.nan),
+        ("weights_", np.nan),
+        ("memberships_", np.inf),
+    ]
+    if noise != "individual":  # else predictions do not depend on them
+        changes += [("center_errors_", np.inf), ("center_errors_", np.nan)]
     for name, value in changes:
         path.write_bytes(whole)
         rewritten(path, with_first(name, value))

@@ -56,7 +56,7 @@ def _is_word(name: str, value: Any, words: Words, wanted: str) -> bool:
 
 
 def _listed(words: Words) -> str:
-    return "".join(f"{word!r} or " for word in words)
+    return ", ".join(map(repr, words)) + " or " * bool(words)
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str | None]) -> None:

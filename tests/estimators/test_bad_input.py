@@ -128,6 +128,9 @@ def test_a_frame_that_is_not_read_yet():
     frame = polars.DataFrame(GOOD)
     with pytest.raises(TypeError, match=r"LazyFrame, .*; give its rows: X.collect\(\)"):
         PSC(2).fit(frame.lazy())
+    days = frame.with_columns(day=polars.lit("2020-01-01").str.to_date())
+    with pytest.raises(ValueError, match=r"do not hold numbers: 'day' \(of Date\)"):
+        PSC(2).fit(days)
     assert_array_equal(
         PSC(2, random_state=0).fit(frame).labels_,
         PSC(2, random_state=0).fit(GOOD).labels_,

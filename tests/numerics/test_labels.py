@@ -7,7 +7,6 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.mixture import GaussianMixture
 
 from ihgmm.matrix import HOST, ops_of, to_host
-from ihgmm.matrix.tall import unit_rows
 from ihgmm.metrics import exact_recovery, misclassification_rate
 from ihgmm.numerics.kmeans import kmeans_runs
 from ihgmm.numerics.labels import (
@@ -34,7 +33,7 @@ def noisy_simplex(n, k, noise, seed, sizes=None):
     labels[:k] = np.arange(k)
     corners = ortho_group.rvs(k, random_state=seed) if k > 1 else np.eye(1)
     rows = corners[labels] + noise * rng.standard_normal((n, k))
-    return unit_rows(rows), labels
+    return HOST.unit_rows(rows), labels
 
 
 def ellipses(n, seed, gap=5.0):

@@ -15,8 +15,7 @@ import numpy as np
 
 from ihgmm._values import LARGEST, Domain
 from ihgmm._warnings import warn
-from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
-from ihgmm.matrix.tall import keep, ratio, row_dots, stack, widen
+from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
 
@@ -43,9 +42,10 @@ class Whitener:
     def __call__(self, X: Matrix) -> Scaled:
         """Return the data with its rows and columns multiplied; nothing is copied."""
         (variances, sqnorms), _ = X.sweep(self._row_figures)
-        rows = keep(ratio(1.0, namespace(variances).sqrt(variances)))
+        ops = X.ops
+        rows = ops.keep(ops.ratio(1.0, ops.xp.sqrt(variances)))
         # Noise of variance one, whatever unit the data had.
-        norms = keep(sqnorms * rows**2)
+        norms = ops.keep(sqnorms * rows**2)
         return Scaled(X, rows, self.columns, unit=1.0, sqnorms=norms)
 
     def _row_figures(self, X: Matrix) -> tuple[tuple[Tall, Tall], tuple[()]]:
@@ -60,12 +60,12 @@ class Whitener:
                 raise not_counts(low * X.unit)
             c, unit = self.dispersion, X.unit
             sums = X @ self.columns**2
-            return (_count_variances(sums, total, c, unit) / p, total), ()
+            return (_count_variances(X.ops.widen(sums), total, c, unit) / p, total), ()
         along = X @ (self.columns[:, None] * self.directions)
-        left = total - widen(row_dots(along, along))
+        left = total - X.ops.widen(X.ops.row_dots(along, along))
         # A row that the directions fit to a thousandth is known no better than that.
-        xp, least = namespace(total), 1e-3 * total
-        return (xp.where(left > least, left, least) / (p - m), total), ()
+        where, least = X.ops.xp.where, 1e-3 * total
+        return (where(left > least, left, least) / (p - m), total), ()
 
 
 def learn_whitener(
@@ -108,7 +108,7 @@ def _count_variances(sums: Tall, squares: Tall, dispersion: float, unit: float) 
     m**2``, so that ``(x + c * x**2) / (1 + c)`` has the variance as its mean. Counts
     are ``unit * x``.
     """
-    return (widen(sums) / unit + dispersion * squares) / (1 + dispersion)
+    return (sums / unit + dispersion * squares) / (1 + dispersion)
 
 
 def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
@@ -131,7 +131,7 @@ def _dispersion(X: Matrix, whitener: Whitener, rng: np.random.Generator) -> floa
     first = sums / (X.shape[0] * X.unit)
     second = squares / X.shape[0] - first
     # The error of what is left grows with its size.
-    weights = ratio(1.0, np.square(first + np.abs(second)))
+    weights = HOST.ratio(1.0, np.square(first + np.abs(second)))
     share = (weights * second * (left - first)).sum() / max(
         (weights * second**2).sum(), 1e-300
     )
@@ -187,7 +187,7 @@ def _balanced_columns(X: Matrix, dispersion: float) -> np.ndarray:
         if (low := min(part[1] for part in parts)) < 0:
             raise not_counts(low * X.unit)
         variances, counts = np.sum([part[0] for part in parts], axis=0).T / n
-        squares = ratio(1.0, variances)
+        squares = HOST.ratio(1.0, variances)
     return np.sqrt(squares * np.minimum(counts * X.unit * np.sqrt(p), 1.0))
 
 
@@ -199,20 +199,20 @@ def _column_sums(
     They are of variances, rows being divided by their means of these, and of counts.
     Rows count by ``counts``.
     """
-    sums = block @ squares
+    ops, sums = block.ops, block @ squares
     if dispersion:
         sqnorms = block.row_sqnorms(squares)
-        variances = _count_variances(sums, sqnorms, dispersion, unit)
+        variances = _count_variances(ops.widen(sums), sqnorms, dispersion, unit)
         with np.errstate(over="ignore"):  # rows beyond the type count for nothing
             sums = block.cast(variances)
-    weights = ratio(float(block.shape[1]), sums)
-    ones = namespace(weights).ones_like(weights)
+    weights = ops.ratio(float(block.shape[1]), sums)
+    ones = ops.xp.ones_like(weights)
     if counts is not None:
         weights, ones = weights * block.cast(counts), ones * block.cast(counts)
-    pair = stack([weights[:, None], ones[:, None]], axis=1)
+    pair = ops.beside(weights[:, None], ones[:, None])
     totals = to_host(block.adjoint(pair)).astype(np.float64)
     if dispersion:
-        squared = block.multiplied(namespace(weights).sqrt(weights), None)
+        squared = block.multiplied(ops.xp.sqrt(weights), None)
         totals[:, 0] = _count_variances(
             totals[:, 0], squared.column_sqnorms(), dispersion, unit
         )
@@ -255,13 +255,13 @@ def _learned_columns(
     """
     n, p = X.shape
     white = Whitener("learned", np.ones(p), np.zeros((p, 0)))(X)
-    columns = np.sqrt(ratio(float(n), white.column_sqnorms()))
+    columns = np.sqrt(HOST.ratio(float(n), white.column_sqnorms()))
     directions = np.zeros((p, 0))
     for _ in range(rounds):
         white = Whitener("learned", columns, directions)(X)
         total, fit = _low_rank(white, rng)
         left = _left_of_columns(total, fit)
-        factors = np.sqrt(ratio(float(n - fit.shape[1]), left))
+        factors = np.sqrt(HOST.ratio(float(n - fit.shape[1]), left))
         columns = columns * factors
         directions = np.linalg.qr(fit * factors[:, None])[0]
     return columns, directions

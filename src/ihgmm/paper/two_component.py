@@ -11,7 +11,7 @@ from ihgmm._checks import check_matrix, warn_zero_rows
 from ihgmm._parameters import generator
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import DistanceClusterer
-from ihgmm.matrix import HOST, Matrix, Tall, namespace, to_host
+from ihgmm.matrix import HOST, Matrix, Tall, ops_of, to_host
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
 
@@ -136,7 +136,8 @@ class TwoComponentLloyd(DistanceClusterer):
     def _nearest(self, X: Any) -> Tall:
         center = HOST.unit_rows(to_host(self.cluster_centers_)[:1])
         side = (self._check_new(X) @ center.T)[:, 0] < 0
-        return namespace(side).astype(side, namespace(side).int64)
+        xp = ops_of(side).xp
+        return xp.astype(side, xp.int64)
 
 
 def _iterate(

@@ -72,9 +72,12 @@ class OutlierRule:
             X.ops.row_map(work, coordinates, X.sqnorms, width=len(_LEVELS))
         )
 
-    def _scores_of(self, unit: float, ops: Ops, *tall: Tall) -> Tall:
+    def _scores_of(
+        self, unit: float, ops: Ops, coordinates: Tall, sqnorms: Tall
+    ) -> Tall:
         seen_from = (self.embedding, self.centers, self.signed, unit)
-        return ops.to_device(self._score(_measure(ops, *tall, *seen_from)), tall[1])
+        rows = _measure(ops, coordinates, sqnorms, *seen_from)
+        return ops.to_device(self._score(rows), sqnorms)
 
     def __call__(self, X: Matrix) -> Tall:
         """Tell which rows are outliers."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import ihgmm
-from ihgmm._parameters import check_choice, check_outliers
+from ihgmm._parameters import check_choice, check_number
 from ihgmm.cli.tables.missing import HANDLING
 from ihgmm.cli.tables.preparation import PREPARATIONS, prepare
 from ihgmm.cli.tables.reading import BUILT_IN, read_table
@@ -255,8 +255,8 @@ class Fitting:
             )
         outliers: Any = self.outliers
         try:
-            outliers = outliers if outliers in (None, "auto") else float(outliers)
-            check_outliers("outliers", outliers)
+            if outliers not in (None, "auto"):
+                outliers = check_number("", float(outliers), above=0, most=0.5)
         except ValueError:
             raise ValueError(
                 f"--outliers {self.outliers}: give auto, or a share above 0 and at "

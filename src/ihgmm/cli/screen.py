@@ -168,7 +168,7 @@ class Screen:
             if note.loud:
                 print_warning(note)
             else:
-                self.say(note.text, "yellow")
+                self.say(str(note), "yellow")
 
     def table(self, columns: Mapping[str, str], rows: Iterable[Iterable[Any]]) -> None:
         """Print a table; the first column is on the left, the others on the right.

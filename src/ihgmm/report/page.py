@@ -138,8 +138,8 @@ def write_report(
     ...     "Well separated." in written.read_text(encoding="utf-8")
     True
     """
-    target = _check_target(path)
-    _check_texts(title=title, id_name=id_name, source=source, command=command)
+    texts = {"title": title, "id_name": id_name, "source": source, "command": command}
+    target = _check_target(path, texts)
     template = _templates().get_template("templates/report.html")
     notes = names_of("notes", notes)
     facts = Facts(
@@ -221,8 +221,8 @@ def write_comparison(
     >>> "They are the same clusters" in page.html
     True
     """
-    target = _check_target(path)
-    _check_texts(title=title, source=source, command=command)
+    texts = {"title": title, "source": source, "command": command}
+    target = _check_target(path, texts)
     template = _templates().get_template("templates/comparison.html")
     facts = Comparison(first, second, ids, called, certainty)
     quoted = [
@@ -241,8 +241,11 @@ def write_comparison(
     return _deliver(page, target)
 
 
-def _check_target(path: Any) -> Path | None:
-    """Return the file to write, if any; refuse it before any work is done."""
+def _check_target(path: Any, texts: dict[str, Any]) -> Path | None:
+    """Return the file to write, if any; refuse it, and texts, before any work."""
+    for name, text in texts.items():
+        if text is not None and not isinstance(text, str):
+            raise TypeError(f"{name}={text!r} is a {type(text).__name__}; give a text.")
     if path is None:
         return None
     target = Path(path).expanduser()
@@ -254,12 +257,6 @@ def _check_target(path: Any) -> Path | None:
             f"path={str(path)!r}: there is no folder {target.parent}."
         )
     return target
-
-
-def _check_texts(**given: Any) -> None:
-    for name, text in given.items():
-        if text is not None and not isinstance(text, str):
-            raise TypeError(f"{name}={text!r} is a {type(text).__name__}; give a text.")
 
 
 def _deliver(page: str, target: Path | None) -> Path | Page:

@@ -128,14 +128,11 @@ def write_report(
 
     Examples
     --------
-    >>> import tempfile
     >>> from ihgmm import IhSC, make_ihgmm
     >>> from ihgmm.report import write_report
     >>> X, _ = make_ihgmm(200, 50, 3, random_state=0)
-    >>> model = IhSC(3, random_state=0).fit(X)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     written = write_report(model, X, f"{folder}/report.html", title="A sample")
-    ...     "Well separated." in written.read_text(encoding="utf-8")
+    >>> page = write_report(IhSC(3, random_state=0).fit(X), X, title="A sample")
+    >>> "Well separated." in page.html
     True
     """
     texts = {"title": title, "id_name": id_name, "source": source, "command": command}
@@ -320,9 +317,9 @@ def _templates() -> Any:
 def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     """Return what fills the slots of the report."""
     sizes, axis = facts.clusters.sizes, ScaleAxis(facts.scales)
-    eigenvalues = (facts.count or facts.diagnosis).eigenvalues
-    edge = None if facts.count is None else facts.count.edge
-    known = facts.known
+    known, count = facts.known, facts.count
+    eigenvalues = (count or facts.diagnosis).eigenvalues
+    edge = None if count is None else count.edge
     return {
         "data": inline_json(_payload(facts, kept)),
         "facts": facts,
@@ -335,7 +332,7 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "chart": scree_chart(eigenvalues, facts.n_clusters, edge),
         "eigenvalues": ", ".join(f"{value:.3g}" for value in eigenvalues[:60]),
         "known": None if known is None else cross_table(facts.clusters, known),
-        "doubt": None if facts.is_settled else count_headline(facts.count),
+        "doubt": count_headline(count) if count and count.is_doubtful else None,
         "call": _call(facts.method, facts.parameters),
     }
 

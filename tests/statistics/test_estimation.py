@@ -411,3 +411,22 @@ def test_short_repr():
     words = repr(estimate_parameters(X, labels))
     assert words.startswith("Estimates(n_samples=50, n_features=20, n_clusters=2, ")
     assert len(words) < 200
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"signed": True},
+        {"whiten": "learned"},
+        {"signed": True, "whiten": "learned"},
+    ],
+    ids=lambda options: "-".join(options) or "plain",
+)
+def test_filled_cells_are_no_evidence_of_noise(options):
+    # Cells that were filled in follow the centre: with them the level is 0.84.
+    rng = np.random.default_rng(0)
+    X, _ = make_ihgmm(300, 300, 3, noise_levels=1.0, random_state=0)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    model = IhSC(3, missing="fit", random_state=0, **options).fit(X)
+    assert np.mean(model.noise_levels_) == pytest.approx(1.0, abs=0.05)

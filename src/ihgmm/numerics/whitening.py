@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from ihgmm._values import LARGEST, Domain
+from ihgmm._values import Domain
 from ihgmm._warnings import warn
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.eigen import leading_eigenpairs
@@ -34,7 +34,7 @@ class Whitener:
 
     noise: Noise
     # Factors of p features; 0 where the fit had no entry.
-    columns: Annotated[np.ndarray, Domain("p", most=LARGEST)]
+    columns: Annotated[np.ndarray, Domain("p")]
     # Orthonormal, of the pattern in such rows.
     directions: Annotated[np.ndarray, Domain("pm")]
     # Of counts: c in the variance ``mean + c * mean**2``.

@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from ihgmm import IhSC, Recipe, __version__, diagnose, make_ihgmm
 from ihgmm.anndata import ihsc
 from ihgmm.metrics import exact_recovery, misclassification_rate
-from ihgmm.plotting import plot_embedding
 
 
 def counts(n=150, p=60, seed=0):
@@ -345,12 +344,6 @@ def test_outliers():
     assert adata.obs["ihsc_size"].isna().sum() == 4
 
 
-def test_an_anndata_is_no_labels():
-    adata = anndata.AnnData(np.ones((20, 3)))
-    with pytest.raises(TypeError, match=r"is of type AnnData, .* adata.obs\['ihsc'\]"):
-        plot_embedding(adata)
-
-
 def faint(seed):
     """Return counts of four types that few genes set apart, and the types."""
     rng = np.random.default_rng(seed)
@@ -378,6 +371,12 @@ PREPARED = {
     "logarithms": r"adata.X holds logarithms, as adata.uns\['log1p'\] says",
     "z-scores": "The columns of adata.X were centred, as sc.pp.scale does",
 }
+
+
+def test_an_anndata_is_no_labels():
+    adata = anndata.AnnData(np.ones((20, 3)))
+    with pytest.raises(TypeError, match=r"is of type AnnData, .* adata.obs\['ihsc'\]"):
+        plot_embedding(adata)
 
 
 def test_what_is_no_multiple_of_a_pattern_is_named_rightly():

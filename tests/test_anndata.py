@@ -16,13 +16,6 @@ from ihgmm.anndata import ihsc
 from ihgmm.metrics import exact_recovery, misclassification_rate
 from ihgmm.plotting import plot_embedding
 
-STORES = {
-    "dense": np.asarray,
-    "csr_matrix": sp.csr_matrix,
-    "csr_array": sp.csr_array,
-    "csc_matrix": sp.csc_matrix,
-}
-
 
 def counts(n=150, p=60, seed=0):
     """Return counts of three kinds of cells whose depths differ 20-fold, and kinds."""
@@ -59,7 +52,7 @@ def assert_same(found, wanted, rtol=1e-4):
         assert_allclose(found[name], values, rtol=rtol, atol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize("store", STORES.values(), ids=STORES)
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_array, sp.csc_matrix])
 def test_what_is_written_is_what_the_estimator_finds(store):
     adata = cells(store)
     before = adata.copy()
@@ -107,16 +100,11 @@ def test_layer_and_representation():
     assert_array_equal(adata.obs["part"].astype(int), model.labels_)
     assert_array_equal(adata.uns["part"]["centers"], model.cluster_centers_)
     assert "part_centers" not in adata.varm
-
-
-def test_a_frame_as_representation():
-    adata = cells()
     names = [f"f{i}" for i in range(30)]
     frame = pd.DataFrame(adata.obsm["X_half"], index=adata.obs_names, columns=names)
     adata.obsm["frame"] = frame
-    ihsc(adata, 3, use_rep="frame", key_added="a")
-    ihsc(adata, 3, use_rep="X_half", key_added="b")
-    assert_array_equal(adata.obs["a"], adata.obs["b"])
+    ihsc(adata, 3, use_rep="frame", key_added="framed")
+    assert_array_equal(adata.obs["framed"], adata.obs["part"])
 
 
 def test_a_second_run_replaces_the_first():
@@ -156,12 +144,9 @@ def test_options_reach_the_estimator():
 
 
 def test_more_than_ten_clusters_are_in_order_of_number():
-    X, _ = make_ihgmm(240, 60, 12, random_state=0)
-    adata = AnnData(X)
+    adata = AnnData(make_ihgmm(240, 60, 12, random_state=0)[0])
     ihsc(adata, 12)
     assert list(adata.obs["ihsc"].cat.categories) == [str(k) for k in range(12)]
-    sizes = adata.obs["ihsc"].value_counts(sort=False)
-    assert (np.diff(sizes) <= 0).all()
 
 
 def test_a_copy_leaves_the_original_alone():
@@ -211,7 +196,9 @@ def test_counts_on_a_gpu_give_results_in_memory(view):
 def test_files_keep_all_of_it(tmp_path):
     adata = cells(sp.csr_matrix)
     ihsc(adata, "auto")
-    ihsc(adata, 3, use_rep="X_half", key_added="part")
+    seed = np.random.RandomState(0)  # no file can hold it
+    ihsc(adata, 3, use_rep="X_half", key_added="part", random_state=seed)
+    assert "random_state" not in adata.uns["part"]["params"]
     adata.write_h5ad(tmp_path / "cells.h5ad")
     adata.write_zarr(tmp_path / "cells.zarr")
     for back in (
@@ -228,15 +215,7 @@ def test_files_keep_all_of_it(tmp_path):
     assert adata.uns["ihsc"]["params"]["random_state"] == 0
 
 
-def test_a_generator_is_not_kept(tmp_path):
-    adata = cells()
-    ihsc(adata, 3, random_state=np.random.RandomState(0))
-    assert "random_state" not in adata.uns["ihsc"]["params"]
-    adata.write_h5ad(tmp_path / "cells.h5ad")
-
-
-@pytest.mark.parametrize("mode", ["r", "r+"])
-@pytest.mark.parametrize("store", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize(("mode", "store"), [("r", np.asarray), ("r+", sp.csr_matrix)])
 def test_a_file_on_disk_gives_what_memory_gives(tmp_path, store, mode):
     adata = cells(store)
     adata.write_h5ad(tmp_path / "cells.h5ad")
@@ -244,20 +223,15 @@ def test_a_file_on_disk_gives_what_memory_gives(tmp_path, store, mode):
     ihsc(backed, 3)
     assert backed.isbacked
     ihsc(adata, 3)
-    assert_same(results(backed), results(adata))
-    backed.file.close()
-    assert "ihsc" not in anndata.read_h5ad(tmp_path / "cells.h5ad").obs
-
-
-def test_results_of_a_file_can_be_written_to_it(tmp_path):
-    cells(sp.csr_matrix).write_h5ad(tmp_path / "cells.h5ad")
-    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r+")
-    ihsc(backed, 3)
     wanted = results(backed)
-    backed.write()
+    assert_same(wanted, results(adata))
+    if mode == "r+":
+        backed.write()
     backed.file.close()
     back = anndata.read_h5ad(tmp_path / "cells.h5ad")
-    assert_same(results(back), wanted, rtol=0)
+    assert ("ihsc" in back.obs) == (mode == "r+")
+    if mode == "r+":
+        assert_same(results(back), wanted, rtol=0)
 
 
 def test_zero_rows_are_warned_of_once():
@@ -348,9 +322,6 @@ def test_what_a_file_cannot_hold(tmp_path):
     with pytest.raises(ValueError, match=r"a view cannot hold .*to_memory\(\)"):
         ihsc(adata[:50], 3)
     adata.file.close()
-
-
-def test_a_file_stored_by_columns(tmp_path):
     adata = on_disk(tmp_path, sp.csc_matrix)
     with pytest.raises(ValueError, match=r"is stored by columns \(CSC\), so that"):
         ihsc(adata, 3)
@@ -403,24 +374,24 @@ def as_scanpy_leaves_it(X, kind):
     return adata
 
 
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("logarithms", r"adata.X holds logarithms, as adata.uns\['log1p'\] says"),
-        ("z-scores", "The columns of adata.X were centred, as sc.pp.scale does"),
-    ],
-)
-def test_what_is_no_multiple_of_a_pattern_is_named_rightly(kind, message):
-    errors = np.zeros(2)
-    for seed in range(3):
+PREPARED = {
+    "logarithms": r"adata.X holds logarithms, as adata.uns\['log1p'\] says",
+    "z-scores": "The columns of adata.X were centred, as sc.pp.scale does",
+}
+
+
+def test_what_is_no_multiple_of_a_pattern_is_named_rightly():
+    errors = dict.fromkeys([*PREPARED, "counts"], 0.0)
+    for seed in range(2):
         X, types = faint(seed)
-        adata = as_scanpy_leaves_it(X, kind)
-        with pytest.warns(UserWarning, match=f"{message}.*layer='counts', whiten="):
-            ihsc(adata, 4)
-        ihsc(adata, 4, layer="counts", whiten="counts", key_added="better")
-        found = (adata.obs[name].astype(int) for name in ("ihsc", "better"))
-        errors += [misclassification_rate(types, labels) for labels in found]
-    assert errors[1] < errors[0] / 2
+        for kind, message in PREPARED.items():
+            adata = as_scanpy_leaves_it(X, kind)
+            with pytest.warns(UserWarning, match=f"{message}.*layer='counts', whiten="):
+                ihsc(adata, 4)
+            errors[kind] += misclassification_rate(types, adata.obs["ihsc"].astype(int))
+        ihsc(adata, 4, layer="counts", whiten="counts")
+        errors["counts"] += misclassification_rate(types, adata.obs["ihsc"].astype(int))
+    assert errors["counts"] < min(errors[kind] for kind in PREPARED) / 2
 
 
 def test_counts_and_other_data_draw_no_word():

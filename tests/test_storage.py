@@ -41,6 +41,14 @@ def path(tmp_path):
     return tmp_path / "model.npz"
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Return the bytes of a saved model."""
+    path = tmp_path_factory.mktemp("whole") / "model.npz"
+    save_model(IhSC(3, random_state=0).fit(X), path)
+    return path.read_bytes()
+
+
 def assert_same(one, two):
     """Raise unless two values are the same, part by part and to the last bit."""
     assert type(one) in (type(two), int, float)
@@ -103,6 +111,20 @@ def test_rows_are_placed_alike(path, options):
         np.testing.assert_array_equal(
             load_model(path).predict(rows), model.predict(rows)
         )
+
+
+@pytest.mark.filterwarnings("ignore:X has 1 distinct row", "ignore:X has the entry")
+@pytest.mark.parametrize("unit", [1e200, 1e-200, 0.0])
+def test_models_of_extreme_data(path, unit):
+    rows = unit * X + (unit == 0)  # 0: rows that are all the same
+    options = [{"signed": True}, {"outliers": 0.1, "missing": "fit"}, {"refine": True}]
+    models = [IhSC(3, random_state=0, **option) for option in options]
+    noises = ("individual", "class", "common", "tied")
+    models += [IhGMM(3, noise=noise, random_state=0) for noise in noises]
+    for model in models:
+        save_model(model.fit(rows), path)
+        again = load_model(path)
+        np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
 
 
 def test_mixture_can_sample_again(path):
@@ -267,6 +289,7 @@ WRONG = {
     "parameter": (put(MODEL + "shell", 1), "IhSC has no parameter or attribute shell"),
     "nested": (put(MODEL + "n_clusters", [1]), r"n_clusters is \[1\], where Un"),
     "value": (put(MODEL + "n_clusters", -3), "n_clusters=-3 is too small"),
+    "recipe": (put(MODEL + "recipe", "odd"), "recipe='odd' is not known"),
     "count": (put(MODEL + "n_clusters_", 4), "n_clusters_=4 and there are 3 centres"),
     "number": (put(MODEL + "n_iter_", "3"), "n_iter_ is '3', where int is wanted"),
     "below": (put(MODEL + "n_iter_", -1), "n_iter_ holds -1, which is out of range"),
@@ -330,9 +353,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_not_a_model_is_refused(path, name, monkeypatch):
+def test_what_is_not_a_model_is_refused(path, whole, name, monkeypatch):
     monkeypatch.chdir(path.parent)
-    save_model(IhSC(3, random_state=0).fit(X), path)
+    path.write_bytes(whole)
     change, message = WRONG[name]
     rewritten(path, change)
     with pytest.raises(StorageError, match=message):
@@ -356,8 +379,13 @@ def test_no_infinity_reaches_a_prediction(path, noise):
     model = IhGMM(3, noise=noise, random_state=0).fit(X)
     save_model(model, path)
     whole = path.read_bytes()
-    changes = [("center_errors_", np.inf), ("noise_levels_", np.nan)]
-    changes += [("weights_", np.nan), ("memberships_", np.inf)]
+    changes = [
+        ("noise_levels_", np.nan),
+        ("weights_", np.nan),
+        ("memberships_", np.inf),
+    ]
+    if noise != "individual":  # else predictions do not depend on them
+        changes += [("center_errors_", np.inf), ("center_errors_", np.nan)]
     for name, value in changes:
         path.write_bytes(whole)
         rewritten(path, with_first(name, value))
@@ -403,27 +431,23 @@ def test_scaler_without_its_means(path):
         load_model(path)
 
 
-def test_bombs(path):
-    save_model(IhSC(3, random_state=0).fit(X), path)
+def test_bombs(path, whole):
+    path.write_bytes(whole)
     rewritten(path, lambda *_: None, zipfile.ZIP_DEFLATED)
     with pytest.raises(StorageError, match="compressed, which models never are"):
         load_model(path)
     # A directory that names the same bytes again and again, or more than there are.
-    save_model(IhSC(3, random_state=0).fit(X), path)
-    raw = path.read_bytes()
-    size = len(npy(IhSC(3, random_state=0).fit(X).labels_))
-    claimed = raw.replace(size.to_bytes(4, "little"), (10**9).to_bytes(4, "little"))
-    assert claimed != raw
+    size = len(npy(LABELS))
+    claimed = whole.replace(size.to_bytes(4, "little"), (10**9).to_bytes(4, "little"))
+    assert claimed != whole
     path.write_bytes(claimed)
     with pytest.raises(StorageError, match="claims to hold more than its"):
         load_model(path)
 
 
-def test_every_cut_is_noticed(path):
-    save_model(IhSC(3, random_state=0).fit(X), path)
-    raw = path.read_bytes()
-    for length in range(0, len(raw), 997):
-        path.write_bytes(raw[:length])
+def test_every_cut_is_noticed(path, whole):
+    for length in range(0, len(whole), 997):
+        path.write_bytes(whole[:length])
         with pytest.raises(StorageError, match="is no model, or only a part of one"):
             load_model(path)
 

@@ -121,3 +121,12 @@ def test_concurrent_fits_restore_threads_and_filters():
     assert all(len(found) == 150 for found in labels)
     # scikit-learn's own checks of arrays, in threads, may leave filters of others.
     assert not [f for f in warnings.filters if f[2] is ConvergenceWarning]
+
+
+def test_a_filter_of_the_user_is_not_taken_away():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before = list(warnings.filters)
+        with ignored(Warning):
+            pass
+        assert list(warnings.filters) == before

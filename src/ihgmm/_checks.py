@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -148,8 +149,8 @@ def open_matrix(
     if matrix is not None:
         _check_features(matrix, estimator, reset)
         return matrix
-    if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        _check_frame(X)
+    if _is_frame(X):  # scikit-learn would take times for numbers
+        _check_text(X)
     options: dict[str, Any] = {
         "accept_sparse": ("csr", "csc"),
         "dtype": (np.float64, np.float32),
@@ -194,48 +195,44 @@ def _check_finite(
         )
 
 
-def _check_frame(X: Any) -> None:
-    """Raise if a data frame has columns of text or of times."""
-    text = []
-    for name, kind in zip(X.columns, X.dtypes, strict=True):
-        word = str(kind).lower()
-        if word.startswith(("datetime", "timedelta", "period")):
-            text.append(f"{name!r} (of {kind})")
-        elif word in ("object", "string", "str", "category", "categorical"):
-            values = np.asarray(X[name], dtype=object)
-            row = _first_that_is_no_number(values)
-            if row is not None:
-                text.append(f"{name!r} ({values[row]!r} in row {row})")
-    _refuse_columns(
-        text,
-        ". Leave them out, X.drop(columns=[...]), or turn them into numbers first, NaN "
-        "where a cell is missing.",
-    )
-
-
 def _check_text(X: Any) -> None:
-    """Raise if an array, or a list of lists, has columns of text."""
-    if getattr(getattr(X, "dtype", None), "kind", "O") not in "OUS":
-        return
-    cells = np.asarray(X, dtype=object)
+    """Raise if columns of a frame, an array or a list of lists hold text or times."""
+    is_frame = _is_frame(X)
+    columns: Iterable[tuple[Any, Any]] = ()
+    if is_frame:
+        columns = ((repr(name), X[name]) for name in X.columns)
+    elif getattr(getattr(X, "dtype", None), "kind", "O") in "OUS":
+        cells = np.asarray(X, dtype=object)
+        columns = enumerate(cells.T) if cells.ndim == 2 else ()
     text = []
-    for column, values in enumerate(cells.T if cells.ndim == 2 else ()):
-        row = _first_that_is_no_number(values)
-        if row is not None and isinstance(values[row], str | bytes):
-            text.append(f"{column} ({values[row]!r} in row {row})")
-    _refuse_columns(
-        text,
+    for name, column in columns:
+        kind = str(column.dtype).lower()
+        if kind.startswith(("date", "time", "duration", "period")):
+            text.append(f"{name} (of {column.dtype})")
+        elif kind in ("object", "string", "str", "category", "categorical"):
+            values = np.asarray(column, dtype=object)
+            row = _first_that_is_no_number(values)
+            if row is not None and (is_frame or isinstance(values[row], str | bytes)):
+                text.append(f"{name} ({values[row]!r} in row {row})")
+    if not text:
+        return
+    remedy = (
         ", counted from 0. Leave them out, or turn them into numbers, before X becomes "
-        "one matrix; in R, as.matrix(X[sapply(X, is.numeric)]).",
+        "one matrix; in R, as.matrix(X[sapply(X, is.numeric)])."
     )
+    if is_frame:
+        remedy = (
+            ". Leave them out, X.drop(columns=[...]), or turn them into numbers first, "
+            "NaN where a cell is missing."
+        )
+    raise ValueError(
+        f"X has columns that do not hold numbers: {', '.join(text[:5])}"
+        f"{' and more' * (len(text) > 5)}{remedy}"
+    ) from None
 
 
-def _refuse_columns(text: list[str], remedy: str) -> None:
-    if text:
-        raise ValueError(
-            f"X has columns that do not hold numbers: {', '.join(text[:5])}"
-            f"{' and more' * (len(text) > 5)}{remedy}"
-        ) from None
+def _is_frame(X: Any) -> bool:
+    return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
 def _first_that_is_no_number(values: np.ndarray) -> int | None:

@@ -40,7 +40,11 @@ def atomic_write(
             file.flush()
             os.fsync(file.fileno())
             if target.exists():
-                _take_over(temporary, target.stat())
+                old = target.stat()
+                if hasattr(os, "chown"):
+                    with suppress(OSError):  # only some users may give files away
+                        os.chown(temporary, old.st_uid, old.st_gid)
+                temporary.chmod(stat.S_IMODE(old.st_mode))
             if sys.platform == "win32":  # which renames no file that is open
                 file.close()
             # Still locked: no other process takes it for a leftover meanwhile.
@@ -100,21 +104,10 @@ def _remove_leftovers(target: Path) -> None:
     name = re.compile(re.escape(_stem(target)) + r"[0-9a-f]{16}\.tmp")
     with suppress(OSError):  # a folder that may be written to and not listed
         for leftover in [*filter(name.fullmatch, os.listdir(target.parent))]:
-            _remove_unlocked(target.with_name(leftover))
-
-
-def _remove_unlocked(path: Path) -> None:
-    with suppress(OSError), path.open("rb") as file:
-        _lock(file)
-        path.unlink()
-
-
-def _take_over(temporary: Path, old: os.stat_result) -> None:
-    """Give a file the owner, if that is allowed, and the mode of another."""
-    if hasattr(os, "chown"):
-        with suppress(OSError):
-            os.chown(temporary, old.st_uid, old.st_gid)
-    temporary.chmod(stat.S_IMODE(old.st_mode))
+            path = target.with_name(leftover)
+            with suppress(OSError), path.open("rb") as file:
+                _lock(file)
+                path.unlink()
 
 
 def append_text(path: Path, text: str) -> None:

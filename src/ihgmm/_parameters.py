@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 
+Words = Sequence[str | None]  # that may stand in the place of a number
 
-def check_count(name: str, value: Any, *, least: int = 1) -> int:
-    """Return ``value`` as an int, or say what it should have been."""
+
+def check_count(name: str, value: Any, *, least: int = 1, words: Words = ()) -> Any:
+    """Return ``value`` as an int, or one of some words, or say what it should be."""
+    wanted = f"{_listed(words)}a whole number, {least} or more"
+    if _is_word(name, value, words, wanted):
+        return value
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
-        raise TypeError(
-            f"{name}={value!r} is a {type(value).__name__}; give a whole number, "
-            f"{least} or more."
-        )
+        kind = type(value).__name__
+        raise TypeError(f"{name}={value!r} is a {kind}; give {wanted}.")
     if value < least:
         raise ValueError(f"{name}={value} is too small; give {least} or more.")
     return int(value)
@@ -28,16 +31,32 @@ def check_number(
     least: float = -np.inf,
     most: float = np.inf,
     above: float = -np.inf,
-) -> float:
-    """Return ``value`` as a float within bounds, or say what it should have been."""
+    words: Words = (),
+) -> Any:
+    """Return ``value`` as a float in a range, or one of some words, or say what."""
+    wanted = f"above {above:g}" if above > -np.inf else f"at least {least:g}"
+    wanted += f" and at most {most:g}" if most < np.inf else ""
+    wanted = f"{_listed(words)}{'a number ' if words else ''}{wanted}"
+    if _is_word(name, value, words, wanted):
+        return value
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise TypeError(f"{name}={value!r} is a {type(value).__name__}; give a number.")
+        kind = type(value).__name__
+        raise TypeError(f"{name}={value!r} is a {kind}; give {_listed(words)}a number.")
     number = float(value)
     if not (least <= number <= most and number > above and np.isfinite(number)):
-        lower = f"above {above:g}" if above > -np.inf else f"at least {least:g}"
-        upper = f" and at most {most:g}" if most < np.inf else ""
-        raise ValueError(f"{name}={value!r} is out of range; give {lower}{upper}.")
+        raise ValueError(f"{name}={value!r} is out of range; give {wanted}.")
     return number
+
+
+def _is_word(name: str, value: Any, words: Words, wanted: str) -> bool:
+    """Return whether a value is one of some words; raise if it is another one."""
+    if words and isinstance(value, str) and value not in words:
+        raise ValueError(f"{name}={value!r} is not known; give {wanted}.")
+    return isinstance(value, str | None) and value in words
+
+
+def _listed(words: Words) -> str:
+    return ", ".join(map(repr, words)) + " or " * bool(words)
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str | None]) -> None:
@@ -59,53 +78,6 @@ def check_verbose(name: str, value: Any) -> None:
         raise TypeError(f"{name}={value!r} is not known; give 0, 1 or 2.")
     if not 0 <= int(value) <= 2:
         raise ValueError(f"{name}={value!r} is out of range; give 0, 1 or 2.")
-
-
-def check_n_clusters(name: str, value: Any) -> None:
-    """Raise unless ``value`` is "auto" or a positive whole number."""
-    if not isinstance(value, str):
-        check_count(name, value)
-    elif value != "auto":
-        raise TypeError(f"{name}={value!r} is a str; give 'auto' or a whole number.")
-
-
-def check_clip(name: str, value: Any) -> None:
-    """Raise unless ``value`` is None or a positive number."""
-    if value is not None:
-        check_number(name, value, above=0)
-
-
-def check_outliers(name: str, value: Any) -> None:
-    """Raise unless ``value`` is None, "auto" or a share of at most one half."""
-    if value is None or (isinstance(value, str) and value == "auto"):
-        return
-    if isinstance(value, str):
-        raise ValueError(
-            f"{name}={value!r} is not known; give None, 'auto' or a share of the rows "
-            "such as 0.05."
-        )
-    number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    if not number or not 0 < float(value) <= 0.5:
-        raise ValueError(
-            f"{name}={value!r} is not a share of rows that may be outliers; give a "
-            "number above 0 and at most 0.5, 'auto' or None."
-        )
-
-
-def check_n_components(name: str, value: Any) -> None:
-    """Raise unless ``value`` is None, "auto" or a positive whole number."""
-    if value is not None:
-        check_n_init(name, value)
-
-
-def check_n_init(name: str, value: Any) -> None:
-    """Raise unless ``value`` is "auto" or a positive whole number."""
-    if not isinstance(value, str):
-        check_count(name, value)
-    elif value != "auto":
-        raise ValueError(
-            f"{name}={value!r} is not known; give 'auto' or a whole number."
-        )
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -43,7 +43,9 @@ def ignored(category: type[Warning], message: str = "") -> Iterator[None]:
     Filters belong to the process. Fits that run at the same time share one: the first
     sets it, and the last takes it away. ``catch_warnings`` would leave it behind.
     """
-    pattern = re.compile(message, re.IGNORECASE) if message else None
+    # A comment in the pattern tells our filter from one of the user's.
+    message = f"(?#ihgmm){message}"
+    pattern = re.compile(message, re.IGNORECASE)
     entry, key = ("ignore", pattern, category, None, 0), (category, message)
     with _lock:
         _ignored[key] = _ignored.get(key, 0) + 1

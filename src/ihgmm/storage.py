@@ -343,6 +343,9 @@ def _try_out(before: list[Any], model: Any) -> None:
         # Only outliers have no scale and noise of their own.
         lines = [getattr(model, key, inside) for key in ("scales_", "noise_levels_")]
         answers += [x[inside] if len(x) == len(inside) else x for x in lines]
+        # Where every row has its own noise, errors of centres have no say.
+        if getattr(model, "noise", "individual") != "individual":
+            answers.append(model.center_errors_)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as err:
         raise StorageError(f"its parts do not fit together ({err}).") from err
     finite = all(np.isfinite(answer).all() for answer in answers)

@@ -120,7 +120,7 @@ def test_what_cannot_be_done_on_disk(table):
             "fit with --prepare scale, or",
         ),
         (("fit", "far.csv", "-k", "3"), "column 'f1' holds text, 'word' in row 60401"),
-        (("fit", "x.h5ad", "-k", "3", "--columns", "g1"), "no such variable"),
+        (("fit", "x.h5ad", "-k", "3", "--columns", "g1"), "no such column"),
         (("fit", "x.h5ad", "-k", "3", "--label-column", "type"), "it has 'kind'"),
     ):
         assert message in fail(*arguments, *BLOCKS)

@@ -335,7 +335,7 @@ def test_files_that_cannot_be_read_say_so_once():
     message = fail("fit", "cut.parquet", "-k", "3")
     assert message.count("arquet cannot be read as") == 1
     with pytest.raises(
-        ValueError, match=r"^cut\.parquet cannot be read as Parquet: Pa"
+        ValueError, match=r"^cut\.parquet cannot be read as parquet: Pa"
     ):
         open_data("cut.parquet")
     cells = anndata.AnnData(sp.csc_matrix(table.to_numpy()))

@@ -12,7 +12,6 @@ from command_line import document, fail, good, invoke, read
 from ihgmm.cli.files import read_labels
 from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.table import Request
-from ihgmm.cli.tables.totals import no_observations
 from ihgmm.matrix.delimited import find_header
 from ihgmm.storage import load_saved
 
@@ -176,9 +175,7 @@ def test_customers_without_numbers_at_the_end_are_kept():
     frame.loc[85:, GOODS] = None
     frame.assign(name="Maria").to_csv("a.csv", index=False)
     table = read_table(Request("a.csv", ids="customer no."), missing="fit")
-    assert len(table.X) == 89  # all but the last, which may be a total
-    told = "Left out a row that is no observation: customer no. '190' has no number."
-    assert told in map(str, table.notes)
+    assert len(table.X) == 90
 
 
 def test_a_row_is_named_by_its_place_where_it_has_no_id():
@@ -186,19 +183,6 @@ def test_a_row_is_named_by_its_place_where_it_has_no_id():
     write_sheet("a.xlsx", [*rows, [], summary("Total", rows[2:])])
     said = invoke(*FIT, "a.xlsx", "--id-column", "name").stderr
     assert "no observation: row 94 of the sheet is the sum" in said
-
-
-def test_no_row_of_a_table_is_taken_for_a_summary():
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        n, p = rng.integers(4, 80), rng.integers(2, 9)
-        for X in (
-            rng.integers(0, rng.integers(2, 6), (n, p)).astype(float),
-            rng.gamma(0.5, 40, (n, p)).round(2),
-            (rng.random((n, p)) < 0.15) * rng.integers(1, 9, (n, p)),
-            np.outer(np.arange(1.0, n + 1), np.ones(p)),
-        ):
-            assert no_observations(X.astype(float), np.full(n, -1)) == {}
 
 
 # Titles above CSV
@@ -219,10 +203,9 @@ def test_no_row_of_a_table_is_taken_for_a_summary():
     ],
 )
 def test_titles_are_told_from_names(text, n_titles):
-    header = find_header(text.encode(), ".csv")
-    assert header.n_titles == n_titles
     names = text.splitlines()[n_titles]
-    assert header.delimiter == max(",;\t", key=names.count)
+    delimiter = max(",;\t", key=names.count)
+    assert find_header(text, ".csv") == (delimiter, n_titles)
 
 
 def test_a_title_above_a_table_on_disk():
@@ -312,33 +295,6 @@ def test_words_for_missing_cells_are_counted_apart(suffix):
     assert any(
         n.startswith(f"Filled in {empty} empty cells and 3 'n/a' (") for n in notes
     )
-
-
-def test_results_of_an_earlier_fit_are_noted():
-    frame = shop()
-    frame.to_csv("a.csv", index=False)
-    good(*FIT, "a.csv", *IDS, "-o", "l.csv")
-    labels = pd.read_csv("l.csv")
-    frame.assign(Certainty=labels["certainty"]).to_csv("b.csv", index=False)
-    notes = document(*FIT, "b.csv", *IDS)["notes"]
-    told = "Clustered by 'Certainty', named as results of an earlier fit are. To leave"
-    assert any(note.startswith(told) for note in notes)
-    # Sizes and scales alone may be features.
-    frame.assign(size=labels["size"], scale=labels["scale"]).to_csv(
-        "c.csv", index=False
-    )
-    assert "earlier fit" not in good(*FIT, "c.csv", *IDS)
-
-
-def test_names_of_columns_that_differ_in_capitals():
-    shop().to_csv("a.csv", index=False)
-    good(*FIT, "a.csv", *IDS, "--save", "m.npz", "-o", "l.csv")
-    shop().rename(columns=str.upper).to_csv("b.csv", index=False)
-    line = ("predict", "m.npz", "b.csv", "--id-column", "CUSTOMER NO.")
-    shown = good(*line, "-o", "p.csv")
-    assert "Read 'CHEESE', 'MEAT', 'FISH', 'FRUIT', 'DRINKS' as 'cheese'," in shown
-    labels = [[row["cluster"] for row in read(f)] for f in ("l.csv", "p.csv")]
-    assert labels[0] == labels[1]
 
 
 def test_what_is_far_is_not_offered():

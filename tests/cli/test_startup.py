@@ -1,11 +1,12 @@
-"""What the shell waits for before anything happens."""
+"""What happens before a command is at work: what is loaded, and Ctrl-C."""
 
+import signal
 import subprocess
 import sys
 
 import pytest
 
-from ihgmm.cli.commands import COMMANDS, load_command
+from ihgmm.cli import main
 
 HEAVY = ("numpy", "scipy", "sklearn", "pyarrow", "joblib", "matplotlib")
 
@@ -28,8 +29,35 @@ finally:
     assert "ihgmm" in done.stdout.splitlines()[0] + done.stdout
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_says_of_itself_what_the_help_says_of_it(name):
-    command = load_command(name)
-    summary = command.help.partition("\n\n")[0].replace("\n", " ")
-    assert summary == COMMANDS[name]
+# An interrupt comes at the moment when a package is looked for.
+SCRIPT = """
+import signal, sys
+import ihgmm.cli
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["ihgmm", "fit", "iris", "-k", "3"]
+ihgmm.cli.main()
+"""
+
+
+@pytest.mark.parametrize("name", ["typer", "sklearn", "sklearn.neighbors"])
+def test_an_interrupt_while_packages_load(name):
+    command = [sys.executable, "-c", SCRIPT.format(name=name)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 1
+
+
+def test_the_caller_keeps_its_interrupts(monkeypatch, capsys):
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(sys, "argv", ["ihgmm", "--version"])
+    with pytest.raises(SystemExit):
+        main()
+    assert signal.getsignal(signal.SIGINT) is before

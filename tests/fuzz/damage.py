@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ihgmm import PSC, IhGMM, IhSC, Recipe, SphericalKMeans, make_ihgmm, open_data
 from ihgmm.cli.commands import app
-from ihgmm.cli.tables.reading import READERS
+from ihgmm.cli.tables.reading import LOADERS, READERS
 from ihgmm.storage import StorageError, load_model, save_model
 
 # Whole files
@@ -95,7 +95,7 @@ TABLES = {
 TABLES = {
     name: make
     for name, make in TABLES.items()
-    if Path(name.removesuffix(".gz")).suffix in READERS
+    if Path(name.removesuffix(".gz")).suffix in {*LOADERS, *READERS}
 }
 STREAMED = ("a.csv", "a.tsv", "a.parquet", "a.npy", "a.h5ad", "sparse.h5ad")
 MODELS = {

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ihgmm import open_data
 from ihgmm.matrix import Matrix, Scaled, Stretched, as_matrix, filled, to_host
-from ihgmm.matrix.delimited import open_text
 from ihgmm.matrix.sparse_device import CupySparse, SparseDevice, TorchSparse
 from ihgmm.matrix.stored import Stored
 from ihgmm.matrix.tall import cast_like
@@ -180,13 +180,13 @@ def parquet(X, folder):
 
 
 def text(X, folder):
-    """A table of which a few rows are parsed together; missing cells are empty."""
+    """A table whose missing cells are empty."""
     needed("pyarrow")
     lines = [",".join(f"feature {j}" for j in range(X.shape[1]))]
     for row in X:
         lines.append(",".join("" if np.isnan(x) else repr(float(x)) for x in row))
     (folder / "x.csv").write_text("\n".join(lines))
-    return open_text(folder / "x.csv", piece_bytes=2**14).in_type(X.dtype)
+    return open_data(folder / "x.csv", dtype=X.dtype)
 
 
 def dask_dense(X, folder):

@@ -39,7 +39,7 @@ from ihgmm.plotting._clusters import Clusters
 from ihgmm.report import write_comparison, write_report
 from ihgmm.report.charts import ScaleAxis, signed
 from ihgmm.report.comparison import Comparison
-from ihgmm.report.page import inline_json, kept_rows
+from ihgmm.report.page import _templates, inline_json, kept_rows
 from ihgmm.words.phrases import percent
 
 MINUS = "\N{MINUS SIGN}"
@@ -214,18 +214,21 @@ def thousands(text):
 def test_names_of_clusters(sample, tmp_path):
     X, labels, model = sample
     evil = "<script>alert(1)</script>"
-    for names in ({0: evil, 2: " b "}, [evil, "", "b"]):
-        page = written(model, X, tmp_path, names=names, labels_true=labels)
-        assert payload(page)["names"] == [evil, "", "b"]
-        assert "<script>alert" not in page
-        tables = Tables(page).tables
-        assert [row[1] for row in tables["clusters"][1:]] == [evil, "", "b"]
-        assert [row[0] for row in tables["known"][1:]] == [f"0 {evil}", "1 ", "2 b"]
-    assert payload(written(model, X, tmp_path))["names"] == ["", "", ""]
+    page = written(model, X, tmp_path, names={0: evil, 2: " b "}, labels_true=labels)
+    assert payload(page)["names"] == [evil, "", "b"]
+    assert "<script>alert" not in page
+    tables = Tables(page).tables
+    assert [row[1] for row in tables["clusters"][1:]] == [evil, "", "b"]
+    assert [row[0] for row in tables["known"][1:]] == [f"0 {evil}", "1 ", "2 b"]
+    listed = payload(written(model, X, tmp_path, names=[evil, "", "b"]))
+    assert listed["names"] == [evil, "", "b"]
     # A browser knows the page again, and no other one.
-    key = payload(written(model, X, tmp_path))["key"]
-    assert key == payload(written(model, X, tmp_path, title="Other"))["key"]
-    assert key != payload(written(model, X, tmp_path, ids=range(150)))["key"]
+    one, same, other = (
+        payload(written(model, X, tmp_path, **options))
+        for options in ({}, {"title": "Other"}, {"ids": range(150)})
+    )
+    assert one["names"] == ["", "", ""]
+    assert one["key"] == same["key"] != other["key"]
 
 
 def test_the_page_says_what_made_it(sample, tmp_path):
@@ -380,7 +383,7 @@ def test_every_row_is_counted_where_there_are_very_many_classes(sample, tmp_path
     np.testing.assert_array_equal(cells.sum(axis=1), np.bincount(model.labels_))
     assert cells[:, -1].sum() == 32
     # One more column than there may be is none to leave out.
-    head, cells = known_table(model, X, tmp_path, np.minimum(known, 59))
+    head, _ = known_table(model, X, tmp_path, np.minimum(known, 59))
     assert len(head) == 60
     assert "others" not in head[-1]
 
@@ -463,8 +466,6 @@ def test_notes_and_the_name_of_ids(sample, tmp_path):
     assert '<li dir="auto">Left out column <bdi>&#39;&lt;b&gt;&#39;</bdi>.</li>' in done
     assert notes[1] in done
     assert payload(page)["idName"] == "barcode"
-    path = model.report(X, tmp_path / "s.html", notes=notes, id_name="barcode")
-    assert path.read_text(encoding="utf-8") == page
     assert "<h3>The data</h3>" not in written(model, X, tmp_path)
 
 
@@ -485,31 +486,24 @@ def test_the_index_of_a_frame_names_the_rows(sample, tmp_path):
     frame = pd.DataFrame(X, index=names)
     data = payload(written(model, frame, tmp_path))
     assert (data["ids"], data["idName"]) == (names, "id")
-    path = model.report(frame.rename_axis("barcode"), tmp_path / "s.html")
-    data = payload(path.read_text(encoding="utf-8"))
-    assert (data["ids"], data["idName"]) == (names, "barcode")
     # What is given goes first.
     data = payload(written(model, frame, tmp_path, ids=range(150), id_name="n"))
     assert (data["ids"][7], data["idName"]) == ("7", "n")
     # One that counts the rows says nothing; the rows that a selection left do.
-    for plain in (pd.DataFrame(X), pd.DataFrame(X, index=np.arange(150)), X):
-        data = payload(written(model, plain, tmp_path))
-        assert "ids" not in data
-        assert data["idName"] == "row"
-    data = payload(written(model, pd.DataFrame(X, index=range(9, 159)), tmp_path))
-    assert data["ids"][:2] == ["9", "10"]
+    data = payload(written(model, pd.DataFrame(X), tmp_path))
+    assert ("ids" in data, data["idName"]) == (False, "row")
+    # A name stands for one column of the file only.
+    left = pd.DataFrame(X, index=pd.RangeIndex(9, 159, name="scale"))
+    data = payload(written(model, left, tmp_path))
+    assert (data["ids"][:2], data["idName"]) == (["9", "10"], "id_scale")
     levels = pd.MultiIndex.from_tuples([("a", i) for i in range(150)])
     data = payload(written(model, pd.DataFrame(X, index=levels), tmp_path))
     assert data["ids"][3] == "a, 3"
-    # A name stands for one column of the file only.
-    for name in ("scale", "size"):
-        data = payload(written(model, frame.rename_axis(name), tmp_path))
-        assert data["idName"] == f"id_{name}"
 
 
 def test_eigenvalue_labels_fit_in(sample, tmp_path):
     X, _, _ = sample
-    for unit in (1e-9, 1.0, 1e5, 1e9):
+    for unit in (1e-9, 1e5):
         model = IhSC(3, random_state=0).fit(X * unit)
         page = written(model, X * unit, tmp_path)
         chart = page[page.index('<svg class="scree"') :].partition("</svg>")[0]
@@ -550,10 +544,11 @@ def test_names_stay_data(sample, tmp_path):
     assert json.loads(text) == [evil]
 
 
-def test_same_input_same_file_and_data_untouched(sample, tmp_path):
-    X, _, model = sample
+def test_same_input_same_file_and_data_untouched(page, sample, tmp_path):
+    X, labels, model = sample
     before = X.copy()
-    assert written(model, X, tmp_path) == written(model, X, tmp_path)
+    again = written(model, X, tmp_path, labels_true=labels)
+    assert again == page
     np.testing.assert_array_equal(X, before)
 
 
@@ -574,11 +569,11 @@ def test_a_report_reads_the_data_as_often_as_a_diagnosis(sample, tmp_path):
         IhGMM(3, random_state=0),
         PSC(3, random_state=0),
         SphericalKMeans(3, random_state=0),
-        IhSC(3, recipe=Recipe(gram="hetero"), random_state=0),
         IhSC(3, recipe=Recipe(gram="cosine"), refine=True, random_state=0),
         IhSC("auto", random_state=0),
         IhSC(1, random_state=0),
-        IhSC(30, random_state=0),
+        TwoComponentLloyd(),
+        IhSC(14, random_state=0),
     ],
     ids=repr,
 )
@@ -587,19 +582,13 @@ def test_models(model, sample, tmp_path):
     model.fit(X)
     page = written(model, X, tmp_path)
     assert f"{type(model).__name__} sorted 150 rows" in page
-    assert ("edge of noise" in page) == (model.n_clusters == "auto")
+    assert ("edge of noise" in page) == (getattr(model, "n_clusters", 2) == "auto")
     data = payload(page)
     np.testing.assert_array_equal(data["cluster"], model.labels_)
     used = len(set(model.labels_))
     assert page.count('<article class="card">') == used
     assert len(Tables(page).tables["clusters"]) == len(model.cluster_centers_) + 1
     assert not re.search(r"\bnan\b|\binf\b", page.split("<script")[0])
-
-
-def test_two_components(tmp_path):
-    X, _ = make_ihgmm(60, 20, 2, random_state=0)
-    model = TwoComponentLloyd().fit(X)
-    assert "TwoComponentLloyd sorted 60 rows" in written(model, X, tmp_path)
 
 
 def test_kinds_of_data(sample, tmp_path):
@@ -615,8 +604,6 @@ def test_kinds_of_data(sample, tmp_path):
     named = IhSC(3, random_state=0).fit(frame)
     page = written(named, frame, tmp_path)
     assert re.search(r'<th scope="row"><bdi title="g\d+">', page)
-    page = written(named, frame, tmp_path, feature_names=range(100, 130))
-    assert re.search(r'<th scope="row"><bdi title="1\d\d">', page)
 
 
 def test_zero_rows_and_rows_alone(tmp_path):
@@ -653,6 +640,7 @@ def test_data_whose_squares_no_float_can_hold(unit, sample, page, tmp_path):
 
 def test_needs_jinja_and_says_so_before_any_work(sample, tmp_path, monkeypatch):
     X, _, model = sample
+    _templates.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ImportError, match="pip install jinja2"):
         model.report(X, tmp_path / "r.html")
@@ -704,20 +692,19 @@ def test_colors_stand_out_in_both_themes():
 
 def test_colors_of_the_page_are_those_of_the_pictures(sample, tmp_path):
     """In light, in dark by the system's choice, and in dark by the page's button."""
-    X = sample[0]
-    for k in (3, 60):
-        model = IhSC(k, random_state=0)
-        model.labels_ = np.arange(150) % k
-        model.cluster_centers_, model.n_features_in_ = np.ones((k, 30)), 30
-        drawn = []
-        for style in ("default", "dark_background"):
-            with plt.style.context(style):
-                ax = plot_sizes(model)
-            drawn += [to_hex(bar.get_facecolor()) for bar in ax.patches]
-            plt.close(ax.figure)
-        page = written(model, X, tmp_path)
-        assert re.findall(r"--c\d+:(#\w{6});", page) == drawn + drawn[k:]
-        assert f".c{k - 1} {{ --c: var(--c{k - 1}) }}" in page
+    k = 52  # two more than there are colours
+    model = IhSC(k, random_state=0)
+    model.labels_ = np.arange(150) % k
+    model.cluster_centers_, model.n_features_in_ = np.ones((k, 30)), 30
+    drawn = []
+    for style in ("default", "dark_background"):
+        with plt.style.context(style):
+            ax = plot_sizes(model)
+        drawn += [to_hex(bar.get_facecolor()) for bar in ax.patches]
+        plt.close(ax.figure)
+    page = written(model, sample[0], tmp_path)
+    assert re.findall(r"--c\d+:(#\w{6});", page) == drawn + drawn[k:]
+    assert f".c{k - 1} {{ --c: var(--c{k - 1}) }}" in page
 
 
 def test_dark_and_light_colors_of_a_cluster_have_one_hue():

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import shutil
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -73,9 +74,9 @@ def report(sample, tmp_path_factory):
     return file, ids
 
 
-@pytest.fixture
-def open_page(browser):
-    """Open a page that must neither complain nor ask for anything else."""
+@contextmanager
+def pages(browser):
+    """Open pages that must neither complain nor ask for anything else."""
     contexts = []
 
     def start(file, ready="#cells tr", **options):
@@ -104,6 +105,26 @@ def open_page(browser):
         assert trouble == []
         assert page.evaluate("window.pwned") is None
         context.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    with pages(browser) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def opened(browser, report):
+    with pages(browser) as start:
+        yield start(report[0])
+
+
+@pytest.fixture
+def page(opened, report):
+    """The report anew, in a window that is open already."""
+    opened.goto(report[0].as_uri())
+    opened.wait_for_selector("#cells tr")
+    return opened
 
 
 def embedded(page):
@@ -163,8 +184,7 @@ def ink(page, k):
     )
 
 
-def test_point_at_a_row(open_page, report):
-    page = open_page(report[0])
+def test_point_at_a_row(page, report):
     page.locator("#stage").scroll_into_view_if_needed()
     data = embedded(page)
     # A row far from all others, so that no other one is nearer to the pointer.
@@ -184,8 +204,7 @@ def test_point_at_a_row(open_page, report):
     assert page.locator("#tip").is_hidden()
 
 
-def test_single_out_a_cluster(open_page, report, sample):
-    page = open_page(report[0])
+def test_single_out_a_cluster(page, report, sample):
     sizes = np.bincount(sample[2].labels_)
     assert all(ink(page, k) > 50 for k in range(3))
     keys = page.locator("#legend button")
@@ -205,8 +224,7 @@ def test_single_out_a_cluster(open_page, report, sample):
     assert ink(page, 0) > 50
 
 
-def test_keyboard(open_page, report):
-    page = open_page(report[0])
+def test_keyboard(page, report):
     page.locator("#stage").focus()
     page.keyboard.press("ArrowRight")
     first = page.locator("#reading").inner_text()
@@ -241,8 +259,7 @@ def test_keyboard(open_page, report):
     assert {"theme", "stage", "closer", "search", "filter", "save", "next"} <= seen
 
 
-def test_search_sort_and_turn_pages(open_page, report, sample):
-    page = open_page(report[0])
+def test_search_sort_and_turn_pages(page, report, sample):
     labels, scales = sample[2].labels_, sample[2].scales_
     search(page, "ROW 15", "10 of 160 rows")
     assert cells(page, 0) == [f"row {i}" for i in range(150, 160)]
@@ -285,8 +302,7 @@ def saved_ids(page, *which):
     return [row["id"] for row in rows]
 
 
-def test_download(open_page, report, sample):
-    page = open_page(report[0])
+def test_download(page, report, sample):
     text = saved(page)
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
     model = sample[2]
@@ -308,8 +324,7 @@ def test_download(open_page, report, sample):
 SHOWN = ("#save-shown", "labels-shown.csv")
 
 
-def test_download_of_the_rows_that_are_shown(open_page, report, sample):
-    page = open_page(report[0])
+def test_download_of_the_rows_that_are_shown(page, report, sample):
     every, shown = page.locator("#save"), page.locator("#save-shown")
     assert every.inner_text() == "Download all 160 rows (CSV)"
     assert shown.is_hidden()
@@ -335,14 +350,6 @@ def test_download_of_the_rows_that_are_shown(open_page, report, sample):
     assert shown.inner_text() == "Download the 1 row shown (CSV)"
     search(page, "", "160 rows")
     assert shown.is_hidden()
-
-
-def test_certainty_is_written_as_percentages_are(open_page, report, sample):
-    page = open_page(report[0])
-    certainty = diagnose(sample[0], sample[2].labels_).certainty
-    # No probability is none or all, however near to it.
-    inside = np.clip(certainty[:25], 1e-9, 1 - 1e-9)
-    assert cells(page, 4) == [percent(share) for share in inside]
 
 
 def test_names_are_kept_and_saved(open_page, report, sample):
@@ -462,8 +469,7 @@ def comparison(sample, tmp_path_factory):
     return write_comparison(model, other, file, ids=ids, called=called)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_comparison(open_page, comparison, scheme, width):
     view = {"viewport": {"width": width, "height": 800}}
     page = open_page(
@@ -483,15 +489,27 @@ def test_comparison(open_page, comparison, scheme, width):
 
 def test_paper_is_filled_and_no_line_is_cut(open_page, report, comparison):
     paper = {"width": 688, "height": 1000}  # of A4 between its margins
+    rule = "(e, name) => getComputedStyle(e)[name]"
     for file, ready in ((report[0], "#cells tr"), (comparison, ".flows li")):
         page = open_page(file, ready, viewport=paper)
+        page.keyboard.press("Tab")
+        maps = page.locator("#stage").all()  # a comparison has none
+        for stage in maps:
+            stage.focus()
+            assert stage.evaluate(rule, "outlineStyle") == "solid"
         page.emulate_media(media="print")
+        for stage in maps:
+            assert stage.evaluate(rule, "outlineStyle") == "none"
+        for section in page.locator("#map, #eigenvalues").all():
+            assert section.evaluate(rule, "breakInside") == "avoid"
+        for head in page.locator("h2, h3, section > p").all():
+            assert head.evaluate(rule, "breakAfter") == "avoid"
         for part in page.locator("section > p:visible, .scree, .known").all():
             assert part.bounding_box()["width"] > 680
         for card in page.locator(".card").all():
             assert card.bounding_box()["width"] > 330  # two side by side
         for line in page.locator("tr:visible").all()[:40]:
-            assert line.evaluate("e => getComputedStyle(e).breakInside") == "avoid"
+            assert line.evaluate(rule, "breakInside") == "avoid"
         assert page.evaluate("document.documentElement.scrollWidth") <= 688
 
 
@@ -519,8 +537,7 @@ def test_paper_cuts_no_name_and_no_short_table(open_page, sample, tmp_path):
         assert page.locator(part).first.evaluate(breaks) == "avoid"
 
 
-def test_theory_opens_with_the_keyboard_and_on_paper(open_page, report):
-    page = open_page(report[0])
+def test_theory_opens_with_the_keyboard_and_on_paper(page, report):
     fold, words = (
         page.locator("details").first,
         page.get_by_text("sufficient condition"),
@@ -535,8 +552,11 @@ def test_theory_opens_with_the_keyboard_and_on_paper(open_page, report):
     assert fold.get_attribute("open") is None
 
 
-def test_hostile_names_are_text(open_page, report):
-    page = open_page(report[0])
+def test_hostile_names_are_text_and_certainty_is_a_share(page, report, sample):
+    certainty = diagnose(sample[0], sample[2].labels_).certainty
+    # No probability is none or all, however near to it.
+    inside = np.clip(certainty[:25], 1e-9, 1 - 1e-9)
+    assert cells(page, 4) == [percent(share) for share in inside]
     shown = [name if len(name) <= 300 else name[:299] + "…" for name in report[1][:25]]
     assert cells(page, 0) == shown
     assert page.locator("h1").text_content() == HOSTILE[0]
@@ -558,33 +578,34 @@ def violations(page):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_accessibility(open_page, report, scheme):
+def test_themes_can_be_read_by_all(open_page, report, scheme):
     page = open_page(report[0], color_scheme=scheme, bypass_csp=True)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    grounds = {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 25, 31)"}
+    assert page.evaluate(ground) == grounds[scheme]
+    assert ink(page, 0) > 50
     page.locator("#legend button").first.click()
     page.locator("summary").first.click()
     assert page.locator("#save-shown").is_visible()
     assert violations(page) == []
-
-
-def test_themes(open_page, report):
-    page = open_page(report[0], color_scheme="dark")
-    ground = "getComputedStyle(document.body).backgroundColor"
-    assert page.evaluate(ground) == "rgb(22, 25, 31)"
-    page.get_by_role("button", name="Light theme").click()
-    assert page.evaluate(ground) == "rgb(255, 255, 255)"
-    assert ink(page, 0) > 50
-    page.get_by_role("button", name="Dark theme").click()
-    assert page.evaluate(ground) == "rgb(22, 25, 31)"
+    other = "dark" if scheme == "light" else "light"
+    page.get_by_role("button", name=f"{other.title()} theme").click()
+    assert page.evaluate(ground) == grounds[other]
     assert ink(page, 0) > 50
 
 
-def test_narrow_screen_calm_motion_and_print(open_page, report):
+def test_narrow_screen_and_calm_motion_and_print(open_page, report):
     page = open_page(
         report[0], viewport={"width": 390, "height": 800}, reduced_motion="reduce"
     )
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     smooth = "getComputedStyle(document.documentElement).scrollBehavior"
     assert page.evaluate(smooth) == "auto"
+    cut = """(selector) => [...document.querySelectorAll(selector)].filter((e) =>
+        e.getBoundingClientRect().right > 390 || e.scrollWidth > e.clientWidth + 1
+    ).map((e) => e.textContent)"""
+    assert page.evaluate(cut, "#heads th, #cells td.number") == []
+    assert page.evaluate(cut, ".card, .card tr, .card .number") == []
     page.emulate_media(color_scheme="dark", media="print")
     assert page.locator("header nav").is_hidden()
     assert page.locator("#rows table").is_hidden()
@@ -593,15 +614,6 @@ def test_narrow_screen_calm_motion_and_print(open_page, report):
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert ground == "rgb(255, 255, 255)"
     assert page.pdf().startswith(b"%PDF")
-
-
-def test_nothing_is_cut_off_on_a_narrow_screen(open_page, report):
-    page = open_page(report[0], viewport={"width": 390, "height": 800})
-    cut = """(selector) => [...document.querySelectorAll(selector)].filter((e) =>
-        e.getBoundingClientRect().right > 390 || e.scrollWidth > e.clientWidth + 1
-    ).map((e) => e.textContent)"""
-    assert page.evaluate(cut, "#heads th, #cells td.number") == []
-    assert page.evaluate(cut, ".card, .card tr, .card .number") == []
 
 
 def test_the_legend_tells_of_clusters_out_of_sight(open_page, report, tmp_path):
@@ -621,22 +633,6 @@ def test_the_legend_tells_of_clusters_out_of_sight(open_page, report, tmp_path):
     page = open_page(report[0])
     legend = page.locator("#legend")
     assert foot() > 0.97
-
-
-def test_paper_keeps_together_what_belongs_together(open_page, report):
-    page = open_page(report[0])
-    stage = page.locator("#stage")
-    page.keyboard.press("Tab")
-    stage.focus()
-    ring = "e => getComputedStyle(e).outlineStyle"
-    assert stage.evaluate(ring) == "solid"
-    page.emulate_media(media="print")
-    assert stage.evaluate(ring) == "none"
-    rule = "(e, name) => getComputedStyle(e)[name]"
-    for section in ("#map", "#eigenvalues"):
-        assert page.locator(section).evaluate(rule, "breakInside") == "avoid"
-    for head in page.locator("h2, h3, section > p").all():
-        assert head.evaluate(rule, "breakAfter") == "avoid"
 
 
 def test_without_script(browser, report):

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm import IhGMM, IhSC, Recipe, make_ihgmm, select_n_clusters
+from ihgmm import IhSC, make_ihgmm, select_n_clusters
 from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.gram import GramOperator
@@ -30,19 +30,25 @@ def named(count):
     return [number.n_clusters for number in count.plausible]
 
 
+@pytest.fixture(scope="module")
+def six():
+    """The count of six clear clusters."""
+    X, _ = make_ihgmm(200, 60, 6, random_state=0)
+    return select_n_clusters(X, random_state=0)
+
+
 def plane(degrees):
     angles = np.deg2rad(degrees)
     return np.column_stack([np.cos(angles), np.sin(angles)])
 
 
-@pytest.mark.parametrize("gram", ["hollow", "cosine"])
 @pytest.mark.parametrize(
-    ("n", "p", "k", "ratio", "constant", "balance", "kind", "structure"),
+    ("n", "p", "k", "ratio", "constant", "balance", "kind", "structure", "gram"),
     [
-        (200, 400, 4, 3.0, 1.0, 0.5, "gaussian", "individual"),
-        (300, 100, 12, 20.0, 0.5, 0.2, "rademacher", "class"),
-        (150, 600, 7, 20.0, 3.0, 0.2, "gaussian", "common"),
-        (300, 100, 1, 20.0, 1.0, 1.0, "gaussian", "individual"),
+        (200, 400, 4, 3.0, 1.0, 0.5, "gaussian", "individual", "hollow"),
+        (300, 100, 12, 20.0, 0.5, 0.2, "rademacher", "class", "cosine"),
+        (150, 600, 7, 20.0, 3.0, 0.2, "gaussian", "common", "hollow"),
+        (300, 100, 1, 20.0, 1.0, 1.0, "gaussian", "individual", "cosine"),
     ],
 )
 def test_number_of_clusters(n, p, k, ratio, constant, balance, kind, structure, gram):
@@ -60,41 +66,40 @@ def test_number_of_clusters(n, p, k, ratio, constant, balance, kind, structure, 
 def test_pure_noise_has_no_structure(n, p, kind):
     counts = [
         select_n_clusters(noise(n, p, kind, seed), random_state=seed).n_clusters
-        for seed in range(5)
+        for seed in range(3)
     ]
-    # At a rate of 2 in 100, more than 1 of 5 would be a chance of 1 in 250.
+    # At a rate of 2 in 100, more than 1 of 3 would be a chance of 1 in 800.
     assert sum(count > 0 for count in counts) <= 1
 
 
 def test_a_strong_cluster_does_not_hide_a_weak_one():
     # Flipped without taking the strong one out, its energy swamps the weak one.
-    for seed in range(2):
-        rng = np.random.default_rng(seed)
-        E = noise(200, 100, "gaussian", seed)
-        u, v = np.linalg.qr(rng.standard_normal((100, 2)))[0].T
-        E[:150] += 60 * rng.uniform(1, 3, (150, 1)) * u
-        E[150:] += 5 * rng.uniform(1, 3, (50, 1)) * v
-        flipped = GramOperator.of(E * rng.choice([-1, 1], E.shape)).toarray()
-        second = np.linalg.eigvalsh(GramOperator.of(E).toarray())[-2]
-        assert second < np.linalg.eigvalsh(flipped)[-1]
-        assert select_n_clusters(E, random_state=seed).n_clusters == 2
+    rng = np.random.default_rng(0)
+    E = noise(200, 100, "gaussian", 0)
+    u, v = np.linalg.qr(rng.standard_normal((100, 2)))[0].T
+    E[:150] += 60 * rng.uniform(1, 3, (150, 1)) * u
+    E[150:] += 5 * rng.uniform(1, 3, (50, 1)) * v
+    flipped = GramOperator.of(E * rng.choice([-1, 1], E.shape)).toarray()
+    second = np.linalg.eigvalsh(GramOperator.of(E).toarray())[-2]
+    assert second < np.linalg.eigvalsh(flipped)[-1]
+    signs = select_n_clusters(E, method="parallel", random_state=0)
+    assert signs.n_clusters == 2
 
 
 def test_noisy_rows_do_not_hide_a_cluster():
-    for seed in range(2):
-        X, _ = make_ihgmm(
-            200, 600, 3, scale_ratio=1, separation_constant=1.1,
-            noise_levels=(0.3, 3.0), random_state=seed,
-        )  # fmt: skip
-        assert select_n_clusters(X, gram="hollow", random_state=seed).n_clusters < 3
-        count = select_n_clusters(X, random_state=seed)
-        assert (count.rank, count.gram) == (3, "cosine")
-        assert 3 in named(count)
-        assert (count.eigenvalues > count.edge).sum() == 3
-    other = select_n_clusters(1e5 * X, random_state=seed)
+    X, _ = make_ihgmm(
+        200, 600, 3, scale_ratio=1, separation_constant=1.1, noise_levels=(0.3, 3.0),
+        random_state=0,
+    )  # fmt: skip
+    options = {"method": "parallel", "random_state": 0}
+    assert select_n_clusters(X, gram="hollow", **options).n_clusters < 3
+    assert select_n_clusters(X, gram="cosine", **options).n_clusters == 3
+    count = select_n_clusters(X, random_state=0)
+    assert (count.rank, count.gram) == (3, "cosine")
+    assert 3 in named(count)
+    assert (count.eigenvalues > count.edge).sum() == 3
+    other = select_n_clusters(1e5 * X, **options)
     assert_allclose(other.edge, count.edge)  # cosines have no units
-    signs = select_n_clusters(X, gram="cosine", method="parallel", random_state=seed)
-    assert signs.n_clusters == 3
 
 
 def test_the_second_look_starts_from_what_is_known():
@@ -134,36 +139,31 @@ def test_sparse_counts():
     topics = rng.dirichlet(np.full(300, 0.1), 5) * 80
     labels = rng.integers(5, size=300)
     X = rng.poisson(topics[labels] * rng.uniform(0.3, 3, (300, 1)))
-    for storage in (np.asarray, sp.csr_array, sp.csc_array):
-        assert select_n_clusters(storage(X), random_state=0).n_clusters == 5
+    assert select_n_clusters(sp.csr_array(X), random_state=0).n_clusters == 5
 
 
 def test_some_of_many_rows_are_enough():
     X, _ = make_ihgmm(2000, 40, 5, scale_ratio=3, random_state=0)
-    for storage in (np.asarray, sp.csr_array, sp.csc_array):
+    for storage in (np.asarray, sp.csc_array):
         data, rng = as_matrix(storage(X)), np.random.default_rng(0)
-        count = count_clusters(data, "auto", rng, max_entries=2**14)
+        count = count_clusters(data, "auto", rng, method="parallel", max_entries=2**14)
         assert (count.n_clusters, count.n_rows) == (5, 2**14 // 40)
-    assert select_n_clusters(X, random_state=0).n_rows == 2000
 
 
-def test_units_storage_and_seed():
+def test_units_and_storage():
     X, _ = make_ihgmm(120, 60, 3, random_state=0)
-    found = select_n_clusters(X, random_state=0)
-    assert found.gram == "hollow"  # where the cosines show no more
-    for scale in (1e-120, 1e120):
-        other = select_n_clusters(X * scale, random_state=0)
-        assert other.n_clusters == 3
-        assert_allclose(other.edge / scale / scale, found.edge, rtol=1e-6)
-    huge = select_n_clusters(X * 1e200, random_state=0)
-    assert huge.n_clusters == 3
+    options = {"method": "parallel", "random_state": 0}
+    plain = select_n_clusters(X, **options)
+    assert (plain.n_clusters, plain.gram) == (3, "hollow")  # cosines show no more
+    small = select_n_clusters(np.asfortranarray(X * 1e-120), **options)
+    assert_allclose(small.edge * 1e240, plain.edge, rtol=1e-6)
+    huge = select_n_clusters(X * 1e200, **options)
     unit = 2.0 ** np.floor(np.log2(np.abs(X * 1e200).max()))  # no float holds squares
-    assert_allclose(huge.edge, found.edge * (1e200 / unit) ** 2, rtol=1e-6)
-    other = select_n_clusters(np.asfortranarray(X), random_state=0)
-    assert other.edge == pytest.approx(found.edge)
+    assert_allclose(huge.edge, plain.edge * (1e200 / unit) ** 2, rtol=1e-6)
+    assert small.n_clusters == huge.n_clusters == 3
     whole = np.rint(X * 8).astype(np.int32)
     before = whole.copy()
-    assert select_n_clusters(whole, random_state=0).n_clusters == 3
+    assert select_n_clusters(whole, **options).n_clusters == 3
     assert (whole == before).all()
 
 
@@ -185,21 +185,11 @@ def test_odd_data(method, gram):
     assert count(np.vstack([X, np.zeros((20, 30))])) == 3
 
 
-def test_words_and_picture():
-    X, _ = make_ihgmm(200, 60, 6, random_state=0)
-    count = select_n_clusters(X, random_state=0)
-    assert repr(count).startswith("ClusterCount(n_clusters=6, rank=6, edge=")
-    assert repr(count).endswith("confidence='high')")
-    assert str(count).startswith("6 clusters, supported by the number of directions")
-    assert "6 eigenvalues stand out from noise" in str(count)
-    assert (count.eigenvalues[:6] > count.edge).all()
-    assert (count.eigenvalues[6:] < count.edge).all()
-    ax = count.plot()
-    assert ax.get_title() == "6 eigenvalues above noise"
-    assert count.plot(ax) is ax
-    matplotlib.pyplot.close("all")
-    signs = select_n_clusters(X, method="parallel", random_state=0)
-    assert str(signs).startswith("6 eigenvalues stand out from noise")
+def test_words(six):
+    assert repr(six).startswith("ClusterCount(n_clusters=6, rank=6, edge=")
+    assert repr(six).endswith("confidence='high')")
+    assert str(six).startswith("6 clusters, supported by the number of directions")
+    assert "6 eigenvalues stand out from noise" in str(six)
     one = select_n_clusters(make_ihgmm(90, 30, 1, random_state=0)[0], random_state=0)
     assert one.n_clusters == 1
     assert "1 eigenvalue stands out" in str(one)
@@ -235,13 +225,11 @@ def test_nan():
 
 def test_a_column_that_dominates_is_said_to():
     X, _ = make_ihgmm(200, 60, 4, random_state=0)
-    assert select_n_clusters(X, random_state=0).largest_column < 0.2
     units = X * np.where(np.arange(60) == 7, 1e4, 1)
-    for storage in (np.asarray, sp.csr_array):
-        count = select_n_clusters(storage(units), random_state=0)
-        assert (count.n_clusters, count.is_dominated) == (0, True)
-        assert "Cannot tell: column 7 holds" in str(count)
-        assert "Divide the columns by their deviation" in str(count)
+    count = select_n_clusters(sp.csr_array(units), random_state=0)
+    assert (count.n_clusters, count.is_dominated) == (0, True)
+    assert "Cannot tell: column 7 holds" in str(count)
+    assert "Divide the columns by their deviation" in str(count)
     remedy = units / units.std(axis=0)
     assert select_n_clusters(remedy, random_state=0).n_clusters == 4
 
@@ -249,7 +237,7 @@ def test_a_column_that_dominates_is_said_to():
 def test_an_offset_is_to_be_subtracted():
     X = make_ihgmm(200, 60, 4, random_state=0, dtype=np.float32)[0]
     X[:, 3] += 1e3
-    for data in (X, sp.csc_array(X), X / X.std(axis=0)):
+    for data in (sp.csc_array(X), X / X.std(axis=0)):
         count = select_n_clusters(data, random_state=0)
         assert (count.n_clusters, count.is_offset) == (0, True)
         assert "Cannot tell: column 3 holds" in str(count)
@@ -277,7 +265,6 @@ def test_an_estimator_says_that_it_stopped_counting():
     with pytest.warns(ConvergenceWarning, match=message):
         model = IhSC("auto", random_state=0).fit(X)
     assert model.n_clusters_ == 50
-    assert select_n_clusters(X, max_clusters=500, random_state=0).n_clusters == 52
 
 
 @pytest.mark.filterwarnings("ignore:In .* of the rows noise outweighs")
@@ -292,20 +279,13 @@ def test_a_count_that_only_cosines_show_is_said_to():
     assert (count.n_clusters, count.gram) == (4, "cosine")
     assert "The cosines of rows show this" in str(count)
     plain = IhSC.paper("auto", random_state=0)
-    with pytest.warns(ConvergenceWarning, match="gram='cosine' or refine=True"):
+    with pytest.warns(ConvergenceWarning, match=r"gram='cosine'\) or refine=True"):
         plain.fit(X)
-    quiet = levels < 1
-    found = IhSC(4, random_state=0).fit(X).labels_
-    assert misclassification_rate(labels[quiet], found[quiet]) == 0
-    for model in (
-        IhSC("auto", recipe=Recipe(gram="cosine"), random_state=0),
-        IhSC("auto", refine=True, random_state=0),
-        IhGMM("auto", random_state=0),
-    ):  # warnings are errors
-        assert misclassification_rate(labels, model.fit_predict(X)) < 0.2
+    model = IhSC("auto", refine=True, random_state=0)  # warnings are errors
+    assert misclassification_rate(labels, model.fit_predict(X)) < 0.2
 
 
-@pytest.mark.parametrize(("p", "k"), [(2, 2), (9, 6), (20, 3)])
+@pytest.mark.parametrize(("p", "k"), [(2, 2), (9, 6)])
 def test_few_features(p, k):
     X, _ = make_ihgmm(160, p, k, random_state=0)
     count = select_n_clusters(X, random_state=0)
@@ -330,25 +310,24 @@ def test_one_side_is_not_confirmed():
         plot_evidence(count)
 
 
-@pytest.mark.parametrize("p", [2, 6])
-def test_noise_in_few_features_has_no_clusters(p):
+def test_noise_in_few_features_has_no_clusters():
     counts = []
     for seed in range(4):
         rng = np.random.default_rng(seed)
         # Columns of unequal length: two sides of the longest are no clusters.
-        X = rng.standard_normal((60, p)) * rng.uniform(0.3, 3, p)
-        counts.append(select_n_clusters(X, random_state=seed).n_clusters)
+        X = rng.standard_normal((60, 6)) * rng.uniform(0.3, 3, 6)
+        counts.append(select_n_clusters(X, random_state=seed))
     # At a rate of 3 in 100, more than 1 of 4 would be a chance of 1 in 190.
-    assert np.count_nonzero(counts) <= 1
-    count = select_n_clusters(noise(60, p, "gaussian", 0), random_state=0)
-    assert str(count).startswith("No structure")
-    assert "no eigenvalue stands out" in str(count)
-    assert not count.is_known  # little can be seen in few features
+    none = [count for count in counts if count.n_clusters == 0]
+    assert len(none) >= 3
+    assert str(none[0]).startswith("No structure")
+    assert "no eigenvalue stands out" in str(none[0])
+    assert not none[0].is_known  # little can be seen in few features
     stable = select_n_clusters(
-        noise(60, p, "gaussian", 0), method="stability", random_state=0
+        noise(60, 6, "gaussian", 0), method="stability", random_state=0
     )
     assert "No number of clusters from 2 to" in str(stable)
-    assert f"Random signs on {p} features may not show" in str(stable)
+    assert "Random signs on 6 features may not show" in str(stable)
 
 
 def test_no_stable_number_is_said():
@@ -393,14 +372,13 @@ def ihgmm_rows(centers, seed, *, n=300, correlation=0.0, spread=0.5):
 
 
 def test_correlated_noise_has_directions_and_no_clusters():
-    for seed in range(2):
-        E = ihgmm_rows(np.zeros((1, 50)), seed, n=200, correlation=0.8)
-        count = select_n_clusters(E, random_state=seed)
-        assert count.rank > 5
-        assert (count.n_clusters, count.confidence) == (1, Confidence.NONE)
-        assert named(count)[0] == 1
-        assert "Not known" in str(count)
-        assert "Noise that features share looks like this" in str(count)
+    E = ihgmm_rows(np.zeros((1, 50)), 0, n=200, correlation=0.8)
+    count = select_n_clusters(E, random_state=0)
+    assert count.rank > 5
+    assert (count.n_clusters, count.confidence) == (1, Confidence.NONE)
+    assert named(count)[0] == 1
+    assert "Not known" in str(count)
+    assert "Noise that features share looks like this" in str(count)
     E = ihgmm_rows(np.zeros((1, 50)), 0, n=200, correlation=0.95)
     assert not select_n_clusters(E, random_state=0).is_known
 
@@ -415,7 +393,7 @@ def test_clusters_are_counted_in_correlated_noise():
 
 
 def test_similar_patterns_with_few_rows():
-    for seed in range(3):
+    for seed in range(2):
         basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((100, 5)))[0].T
         centers = 15 * (np.sqrt(0.9) * basis[0] + np.sqrt(0.1) * basis[1:])
         count = select_n_clusters(ihgmm_rows(centers, seed, n=60), random_state=seed)
@@ -433,38 +411,38 @@ def test_centers_that_depend_on_each_other():
         assert 4 in named(count)
 
 
-def test_evidence_of_each_number():
-    X, _ = make_ihgmm(300, 100, 5, random_state=0)
-    count = select_n_clusters(X, random_state=0)
-    assert count.is_known
-    assert 1 <= len(count.plausible) <= 3
-    first = count.plausible[0]
-    assert first.n_clusters == count.n_clusters == 5
+def test_evidence_of_each_number(six):
+    assert six.is_known
+    assert 1 <= len(six.plausible) <= 3
+    first = six.plausible[0]
+    assert first.n_clusters == six.n_clusters == 6
     assert {Side.DIRECTIONS, Side.GAP} <= set(first.sides)
-    tried = [number.n_clusters for number in count.evidence]
+    tried = [number.n_clusters for number in six.evidence]
     assert tried == sorted(tried)
     assert tried[0] == 2
-    supports = [number.support for number in count.plausible]
+    supports = [number.support for number in six.plausible]
     assert supports == sorted(supports, reverse=True)
-    assert supports[0] == max(number.support for number in count.evidence)
-    for number in count.evidence:
-        assert count.strengths[number.n_clusters] == number.strength
+    assert supports[0] == max(number.support for number in six.evidence)
+    for number in six.evidence:
+        assert six.strengths[number.n_clusters] == number.strength
         assert 0 <= number.strength <= 1
         for j in range(2):
             assert number.gaps[j] <= first.gaps[j]
+    assert (six.eigenvalues[:6] > six.edge).all()
+    assert (six.eigenvalues[6:] < six.edge).all()
 
 
-def test_the_picture_shows_what_speaks_for_each_number():
-    X, _ = make_ihgmm(200, 60, 6, random_state=0)
-    count = select_n_clusters(X, random_state=0)
-    left, right = count.plot().figure.axes
+def test_the_picture_shows_what_speaks_for_each_number(six):
+    left, right = six.plot().figure.axes
     assert left.get_title() == "6 eigenvalues above noise"
     assert right.get_title() == "6 clusters (confidence high)"
-    assert_allclose(right.lines[0].get_xdata(), [e.n_clusters for e in count.evidence])
-    assert_allclose(right.lines[1].get_ydata(), [e.gaps[1] for e in count.evidence])
+    assert_allclose(right.lines[0].get_xdata(), [e.n_clusters for e in six.evidence])
+    assert_allclose(right.lines[1].get_ydata(), [e.gaps[1] for e in six.evidence])
     upright = [x for line in right.lines if len(set(x := line.get_xdata())) == 1]
     assert upright[0][0] == 6
+    assert six.plot(left) is left
     many = select_n_clusters(make_ihgmm(400, 120, 30, random_state=0)[0])
+    assert many.n_clusters == 30
     assert plot_evidence(many).get_xscale() == "log"
     matplotlib.pyplot.close("all")
 
@@ -479,7 +457,7 @@ def test_one_cluster_is_never_silent():
 
 
 def test_a_doubtful_number_is_said_to_be():
-    X = load_digits().data[:500]
+    X = load_digits().data[:300]
     with pytest.warns(ConvergenceWarning, match="which is doubtful") as caught:
         model = IhSC("auto", random_state=0).fit(X)
     (text,) = [str(w.message) for w in caught if "doubtful" in str(w.message)]
@@ -490,36 +468,29 @@ def test_a_doubtful_number_is_said_to_be():
 
 
 def test_skewed_noise_has_no_clusters():
-    for seed in range(3):
+    for seed in range(2):
         E = np.random.default_rng(seed).exponential(size=(200, 50)) - 1
         assert select_n_clusters(E, random_state=seed).n_clusters <= 1
 
 
-@pytest.mark.parametrize("clear", [True, False])
-def test_many_rows_say_the_same_whatever_the_seed(clear):
+def test_many_rows_say_the_same_whatever_the_seed():
     rng = np.random.default_rng(0)
-    kinds, p = np.arange(4000) % 5, 10 if clear else 8
-    if clear:
-        centers = 6 * np.eye(p)[:5]
-        X = centers[kinds] * rng.lognormal(0, 0.5, (4000, 1)) + rng.normal(
-            size=(4000, p)
-        )
-    else:  # kinds of customers that overlap: 4 or 5
-        X = rng.gamma(1, size=(5, p))[kinds] * rng.lognormal(0, 1, (4000, 1))
-        X *= rng.lognormal(0, 0.35, (4000, p))
-    counts = [
-        select_n_clusters(X, random_state=seed) for seed in range(2 if clear else 3)
-    ]
-    numbers = {count.n_clusters for count in counts}
+    kinds = np.arange(4000) % 5
+    noise = rng.normal(size=(4000, 10))
+    X = 6 * np.eye(10)[kinds] * rng.lognormal(0, 0.5, (4000, 1)) + noise
+    clear = select_n_clusters(X, random_state=0)
+    assert (clear.n_clusters, clear.is_known) == (5, True)
+    assert clear.strengths[5] > 0.8
+    # Kinds of customers that overlap: 4 or 5.
+    X = rng.gamma(1, size=(5, 8))[kinds] * rng.lognormal(0, 1, (4000, 1))
+    X *= rng.lognormal(0, 0.35, (4000, 8))
+    counts = [select_n_clusters(X, random_state=seed) for seed in range(2)]
     for count in counts:
-        assert count.is_known == clear
-        assert numbers <= set(named(count))
+        assert not count.is_known
+        assert {count.n_clusters for count in counts} <= set(named(count))
         # Halves are said to agree only where they do.
         for number in count.plausible:
             assert number.strength > 0.5 or Side.HALVES not in number.sides
-    if clear:
-        assert numbers == {5}
-        assert min(count.strengths[5] for count in counts) > 0.8
 
 
 def test_a_small_cluster_counts_by_degrees():
@@ -529,7 +500,9 @@ def test_a_small_cluster_counts_by_degrees():
     X = np.eye(3)[kinds] * np.array([3.0, 3.0, 2.0])[kinds, None]
     X = np.hstack([X, np.zeros((1500, 2))]) + 0.1 * rng.normal(size=(1500, 5))
     strengths = [
-        select_n_clusters(X, method="stability", random_state=seed).strengths[3]
-        for seed in range(6)
+        select_n_clusters(
+            X, max_clusters=3, method="stability", random_state=seed
+        ).strengths[3]
+        for seed in range(4)
     ]
     assert max(strengths) - min(strengths) < 0.2

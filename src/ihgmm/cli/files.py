@@ -19,7 +19,7 @@ from ihgmm.cli.screen import print_warning
 from ihgmm.cli.tables.reading import load_text
 from ihgmm.cli.tables.table import Table, quote, quote_all
 from ihgmm.matrix.delimited import DELIMITERS
-from ihgmm.matrix.files import explain_lack, near
+from ihgmm.matrix.faults import explain_lack, near
 from ihgmm.words.phrases import counted
 
 LABELS_SUFFIXES = (*DELIMITERS, ".xlsx")

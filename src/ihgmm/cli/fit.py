@@ -91,11 +91,10 @@ def fit(
     count = getattr(model, "selection_", None)
     summary = "" if count is None else in_shell(str(count))
     method = type(model).__name__
-    call = " ".join(repr(model).split())
     python = table.python and (
         *table.python,
-        f"from ihgmm import {method}{', Recipe' * ('Recipe(' in call)}",
-        f"model = {call}.fit(X)",
+        f"from ihgmm import {method}",
+        f"model = {' '.join(repr(model).split())}.fit(X)",
     )
     screen.document(
         "fit",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import ihgmm
-from ihgmm._parameters import check_choice, check_outliers
+from ihgmm._parameters import check_choice, check_number
 from ihgmm.cli.tables.missing import HANDLING
 from ihgmm.cli.tables.preparation import PREPARATIONS, prepare
 from ihgmm.cli.tables.reading import BUILT_IN, read_table
@@ -255,8 +255,8 @@ class Fitting:
             )
         outliers: Any = self.outliers
         try:
-            outliers = outliers if outliers in (None, "auto") else float(outliers)
-            check_outliers("outliers", outliers)
+            if outliers not in (None, "auto"):
+                outliers = check_number("", float(outliers), above=0, most=0.5)
         except ValueError:
             raise ValueError(
                 f"--outliers {self.outliers}: give auto, or a share above 0 and at "
@@ -278,5 +278,6 @@ class Fitting:
                     f"{'has' if len(able) == 1 else 'have'}. Take another --method, or "
                     "leave the option out."
                 )
-        build = METHODS[name].paper if self.paper else METHODS[name]
-        return build(k, random_state=self.random_state, **given)
+        if self.paper:
+            given["recipe"] = "paper"
+        return METHODS[name](k, random_state=self.random_state, **given)

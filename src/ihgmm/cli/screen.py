@@ -36,29 +36,28 @@ OPTIONS = {
 _VALUE = r"""=(?:"([^"\s]*)"|'([^'\s]*)'|([\w.+-]*[\w+]))"""
 # Calls and names that have a command in their place; the first that fits is taken.
 _PHRASES: list[tuple[str, Any]] = [
-    (r"select_n_clusters\(X, max_clusters=(\d+)\)", r"choose-k --max-clusters \1"),
-    (r"select_n_clusters\(X\)\.plot\(\)", "the evidence (choose-k)"),
-    (r"select_n_clusters(\(X\))?", "choose-k"),
-    (r"(?<!ihgmm )\bchoose-k\b", "ihgmm choose-k"),
+    (
+        r"select_n_clusters\(X, max_clusters=(\d+)\)",
+        r"ihgmm choose-k --max-clusters \1",
+    ),
+    (r"select_n_clusters\(X\)\.plot\(\)", "the evidence (ihgmm choose-k)"),
+    (r"select_n_clusters(\(X\))?", "ihgmm choose-k"),
     (r"diagnose\(X, labels\)", "ihgmm report"),
     (r"IhSC\.paper", "IhSC --paper"),
     # What only --paper asks for, or no option does.
     (r"\bgram=\S+ shows fewer", "the fit shows fewer"),
     (r"\bRecipe\(gram='cosine'\) or refine=True", "refine=True"),
-    (r'; otherwise raise tol or take gram="hollow"', ""),
     (
         r"Use Recipe\(clip=1\.5\), which shortens long rows, or",
         "Leave out --paper, so that long rows are shortened, or use",
     ),
     (r" \(clip=1\.5\)", ""),
     (r'\buse Recipe\(space="auto"\)', "leave out --paper"),
-    (r'; otherwise raise tol or take solver="lanczos"', ""),
+    (r'; otherwise raise tol or take (gram|solver)="\w+"', ""),
     (r"\bRaise max_iter or tol, or ask\b", "Ask"),
-    (r" Raise max_iter or tol=\S+\.", ""),
     (r"\bn_samples=(\d+)", r"the \1 rows"),
     (r"\bn_clusters=(\d+) clusters", r"\1 clusters"),
     (r"\bgive n_clusters\b", "give -k"),
-    (r"\bby predict\b", "by ihgmm predict"),
     (r"\bDivide the columns by their deviation", r"\g<0> (--prepare scale)"),
     (r"\bSubtract its mean\b", r"\g<0> (--prepare standardize)"),
     # A column that is to be left out has been named before.
@@ -168,7 +167,7 @@ class Screen:
             if note.loud:
                 print_warning(note)
             else:
-                self.say(note.text, "yellow")
+                self.say(str(note), "yellow")
 
     def python(self, lines: Iterable[str]) -> None:
         """Print what does the same in Python, for people to copy."""

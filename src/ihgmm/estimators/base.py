@@ -1,11 +1,12 @@
-"""What the estimators share: checks, steps of a fit, reports, how rows are placed."""
+"""What the estimators share: checks, the steps of a fit, how new rows are placed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import (
@@ -26,41 +27,32 @@ from ihgmm._checks import (
     counted_rows,
     open_matrix,
     warn_missing,
-    warn_zero_rows,
 )
 from ihgmm._display import made
 from ihgmm._parameters import (
     check_choice,
     check_count,
     check_flag,
-    check_n_clusters,
-    check_n_init,
     check_number,
-    check_outliers,
     check_verbose,
-    generator,
 )
 from ihgmm._progress import Steps, showing_passes
 from ihgmm._values import OPTIONAL, Count, Domain
-from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, only, to_host
-from ihgmm.matrix.tall import (
-    by_block,
-    cast_like,
-    clip,
-    number,
-    row_dots,
-    row_lengths,
-    stack,
-    take_lines,
-    to_device,
-    unit_rows,
-    widen,
+from ihgmm.matrix import (
+    HOST,
+    Matrix,
+    Ops,
+    Scaled,
+    Tall,
+    as_matrix,
+    only,
+    ops_of,
+    to_host,
 )
-from ihgmm.numerics.eigen import SOLVERS
-from ihgmm.numerics.labels import ASSIGNMENTS
+from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.missing import MISSING, Filler, Missing, learn_filler
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.numerics.whitening import NOISES, Whitener
+from ihgmm.numerics.whitening import NOISES, Noise, Whitener
 from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.outliers import OutlierRule, find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
@@ -83,6 +75,26 @@ def with_callbacks(method: F) -> F:
     return method if managed is None else cast(F, managed(method))
 
 
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of a fit: all of them, and those that it learns from."""
+
+    everything: Matrix
+    counted: Matrix  # those with a weight that are no outliers
+    counts: Tall | None  # which of all rows these are; None for all
+    unobserved: int  # rows that count and have no observed cell
+    outliers: Tall | None = None  # which of all rows are; None where nobody looked
+
+
+def mark(ops: Ops, values: Tall, outliers: Tall | None, value: float) -> Tall:
+    """Return values of rows, with another one in the place of those of outliers."""
+    if outliers is None:
+        return values
+    outliers = ops.to_device(outliers, values)
+    outliers = outliers if values.ndim == 1 else outliers[:, None]
+    return ops.xp.where(outliers, ops.xp.full_like(values, value), values)
+
+
 class Clusterer(ClusterMixin, BaseEstimator):
     """A clusterer of dense or sparse rows, fitted whole or not at all."""
 
@@ -91,17 +103,15 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "n_clusters": check_count,
         "noise": partial(check_choice, choices=STRUCTURES),
         "recipe": lambda _, value: Recipe.of(value),
-        "solver": partial(check_choice, choices=SOLVERS),
-        "labels": partial(check_choice, choices=ASSIGNMENTS),
         "refine": check_flag,
         "whiten": partial(check_choice, choices=("auto", *NOISES, None)),
         "signed": check_flag,
         "missing": partial(check_choice, choices=MISSING),
         "max_samples": check_count,
-        "n_init": check_n_init,
+        "n_init": partial(check_count, words=("auto",)),
         "max_iter": check_count,
         "tol": partial(check_number, above=0),
-        "outliers": check_outliers,
+        "outliers": partial(check_number, above=0, most=0.5, words=("auto", None)),
         "verbose": check_verbose,
     }
     missing: Missing | None = None  # of estimators that have no such parameter
@@ -110,23 +120,12 @@ class Clusterer(ClusterMixin, BaseEstimator):
     cluster_centers_: Annotated[np.ndarray, Domain("kp")]
     n_iter_: Count
     preparation_: tuple[Filler | Whitener, ...] = ()
-    _fit: Callable[..., None]  # sets the attributes
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "fit"
         return tags
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the model to data, array-like or sparse of (n_samples, n_features).
-
-        ``y`` is ignored. Returns the fitted estimator itself.
-        """
-        self._check_parameters()
-        with self._all_or_nothing():
-            self._fit(check_matrix(X, self, in_memory=True))
-        return self
 
     def report(self, X: Any, path: Any = None, **options: Any) -> Any:
         """Write the clustering as one page of HTML that opens in any browser.
@@ -155,10 +154,47 @@ class Clusterer(ClusterMixin, BaseEstimator):
             if name in self._checks:
                 self._checks[name](name, value)
 
-    def _learn_preparation(self, X: Matrix, rng: np.random.Generator) -> Matrix:
-        """Learn what is done to rows before all else, and return X after it."""
-        self.preparation_ = (learn_filler(X),) if self.missing == "fit" else ()
-        return self._prepared(X)
+    @contextmanager
+    def _fitting(self) -> Iterator[None]:
+        """Check parameters, and restore an earlier fit if this one fails.
+
+        The checks of the data record its features before anything is read. That must
+        not pass for a model, nor mix with an earlier one.
+        """
+        self._check_parameters()
+        earlier = self._forget()
+        try:
+            yield
+        except BaseException:
+            self._forget()
+            self.__dict__.update(earlier)
+            raise
+
+    def _forget(self) -> dict[str, Any]:
+        """Take away, and return, what a fit has learnt."""
+        learnt = {name: value for name, value in vars(self).items() if name[-1] == "_"}
+        for name in learnt:
+            delattr(self, name)
+        return learnt
+
+    def _read(self, X: Any, sample_weight: Any) -> Rows:
+        """Check the data, find the rows that count, and fill in missing cells."""
+        everything = check_matrix(X, self, missing=self.missing)
+        counted, counts = counted_rows(everything, sample_weight)
+        names = getattr(self, "feature_names_in_", None)
+        rows = Rows(everything, counted, counts, warn_missing(counted, names))
+        return (
+            self._prepare(rows, learn_filler(counted))
+            if self.missing == "fit"
+            else rows
+        )
+
+    def _prepare(self, rows: Rows, change: Filler | Whitener) -> Rows:
+        """Return rows after a change, which new rows will go through too."""
+        self.preparation_ = (*self.preparation_, change)
+        counted = change(rows.counted)
+        everything = counted if rows.counts is None else change(rows.everything)
+        return replace(rows, everything=everything, counted=counted)
 
     def _prepared(self, X: Matrix) -> Matrix:
         """Return rows, new or old, as those of the fit were prepared."""
@@ -166,51 +202,33 @@ class Clusterer(ClusterMixin, BaseEstimator):
             X = change(X)
         return X
 
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Restore what was there before if the fit fails or is interrupted.
-
-        The checks of the data record its features before anything is read. That must
-        not pass for a model, nor mix with an earlier one.
-        """
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            self.__dict__ = before
-            raise
+    def _check_new(self, X: Any) -> Matrix:
+        check_is_fitted(self)
+        return self._prepared(check_matrix(X, self, reset=False, missing=self.missing))
 
 
-class Weighted(Clusterer):
-    """A clusterer of rows that may count more or less."""
+class StepwiseClusterer(CallbackSupportMixin, Clusterer):
+    """A clusterer that shows the steps of its fit.
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model to data, array-like or sparse of (n_samples, n_features).
+    It can count the clusters itself, and set rows aside that fit none.
+    """
 
-        Data on a device, on disk or in dask stay there, and results with a line for
-        each row are arrays of the same kind. ``sample_weight``, of shape (n_samples,),
-        says how much each row counts. ``y`` is ignored. Returns the fitted estimator
-        itself.
-        """
-        self._check_parameters()
-        with self._all_or_nothing():
-            self._fit(check_matrix(X, self, missing=self.missing), sample_weight)
-        return self
-
-
-class InSteps(CallbackSupportMixin, Clusterer):
-    """A clusterer that shows the steps of its fit and can count the clusters itself."""
-
-    _checks: ClassVar = {**Clusterer._checks, "n_clusters": check_n_clusters}
+    _checks: ClassVar = {
+        **Clusterer._checks,
+        "n_clusters": partial(check_count, words=("auto",)),
+    }
     _fewest_steps: ClassVar[int]
     n_clusters: int | Literal["auto"]
     recipe: Recipe | str
+    outliers: float | Literal["auto"] | None
     verbose: bool | int
-    random_state: Any
+    # Of estimators that have no such parameter: labels of mixtures are refined.
+    signed: bool = False
+    refine: bool = True
+    whiten: Noise | Literal["auto"] | None = None
     n_clusters_: Count
     selection_: Annotated[ClusterCount, OPTIONAL]
     scales_: Annotated[np.ndarray, Domain("n", unknown=True)]
-    outliers: float | Literal["auto"] | None
     outlier_rule_: Annotated[OutlierRule, OPTIONAL]
     outlier_scores_: Annotated[np.ndarray, Domain("n", most=np.inf), OPTIONAL]
     outlier_threshold_: Annotated[float, Domain(most=np.inf), OPTIONAL]
@@ -218,160 +236,101 @@ class InSteps(CallbackSupportMixin, Clusterer):
     @property
     def sizes_(self) -> np.ndarray:
         """Scale times the length of the centre, for each row of the fit."""
-        labels, scales = to_device(self.labels_, self.scales_), self.scales_
+        scales, ops = self.scales_, ops_of(self.scales_)
         # The scales of outliers, whose label is -1, are NaN.
-        labels = clip(labels, 0, None)
+        labels = ops.clip(ops.to_device(self.labels_, scales), 0, None)
         with np.errstate(over="ignore", under="ignore"):
-            lengths = take_lines(row_lengths(self.cluster_centers_), labels)
-            return cast_like(widen(scales) * lengths, scales)
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model to data, array-like or sparse of (n_samples, n_features).
-
-        A torch tensor, a CuPy array or any other that follows the array API standard
-        stays on its device, and results are arrays of the same kind. Zero rows get the
-        label of the largest cluster, with a warning.
-
-        ``sample_weight``, of shape (n_samples,), says how much each row counts, in
-        eigenvectors, clusters, centres and numbers of clusters; only ratios matter.
-        Rows of weight 0 get labels and have no part in the fit. A row counted twice
-        differs from a row given twice: :doc:`/weights` says how. ``y`` is ignored.
-        Returns the fitted estimator itself.
-        """
-        self._check_parameters()
-        with (
-            showing_passes(bool(self.verbose)),
-            self._steps(X, y) as steps,
-            self._all_or_nothing(),
-        ):
-            self._fit(X, steps, sample_weight)
-        return self
+            lengths = ops.take_lines(row_lengths(self.cluster_centers_), labels)
+            return ops.cast_like(ops.widen(scales) * lengths, scales)
 
     @contextmanager
-    def _steps(self, X: Any, y: Any) -> Iterator[Steps]:
-        if managed is None:
-            yield Steps(self.verbose)
-            return
-        asked = (self.n_clusters == "auto") + bool(getattr(self, "refine", False))
-        asked += self.outliers is not None
-        task = self._init_callback_context(max_subtasks=self._fewest_steps + asked)
-        task.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        yield Steps(self.verbose, task, self)
-        # The estimator has all its attributes by now: nothing to add for a copy of it.
-        task.call_on_fit_task_end(
-            estimator=self, X=X, y=y, reconstruction_attributes={}
-        )
+    def _fitting_in_steps(self, X: Any, y: Any) -> Iterator[Steps]:
+        """Check parameters, show the steps of a fit, and restore all if it fails."""
+        with self._fitting(), showing_passes(bool(self.verbose)):
+            if managed is None:
+                yield Steps(self.verbose)
+                return
+            steps = self._fewest_steps + (self.n_clusters == "auto")
+            steps += self.refine + (self.outliers is not None)
+            task = self._init_callback_context(max_subtasks=steps)
+            task.call_on_fit_task_begin(estimator=self, X=X, y=y)
+            yield Steps(self.verbose, task, self)
+            # The estimator has all its attributes by now: a copy of it needs no more.
+            task.call_on_fit_task_end(
+                estimator=self, X=X, y=y, reconstruction_attributes={}
+            )
 
-    def _begin(
-        self, X: Any, steps: Steps, sample_weight: Any, *, refined: bool
-    ) -> Begun:
-        """Check the data, find the rows that count, and count the clusters."""
-        rng = generator(self.random_state)
-        with steps.step("check") as say:
-            everything = check_matrix(X, self, missing=self.missing)
-            n, p = everything.shape
-            say(f"{n:,} rows, {p:,} features")
-            data, counts = counted_rows(everything, sample_weight)
-            names = getattr(self, "feature_names_in_", None)
-            unobserved = warn_missing(data, names)
-            data = self._learn_preparation(data, rng)
-            warn_zero_rows(data, unobserved)
-            everything = data if counts is None else self._prepared(everything)
-        for name in ("selection_", *self._of_outliers):  # of an earlier fit
-            self.__dict__.pop(name, None)
+    def _count_clusters(
+        self, data: Matrix, rng: np.random.Generator, steps: Steps
+    ) -> int:
+        """Return the number of clusters, given or counted; there are rows for them."""
         if self.n_clusters == "auto":
             with steps.step("count") as say:
-                k = self._count(data, rng, refined)
+                k = self._counted(data, rng)
                 say(f"{k} cluster{'s' * (k != 1)}")
         else:
             k = int(self.n_clusters)
         check_row_count(data.shape[0], k)
         check_live_rows(data, k)
-        strange = None
-        if self.outliers is not None:
-            with steps.step("outliers") as say:
-                strange, inside = self._find_outliers(data, everything, counts, k, rng)
-                kept = data if inside.all() else only(data, np.flatnonzero(inside))
-                say(f"{data.shape[0] - kept.shape[0]:,} rows")
-                if kept is not data:
-                    data = kept
-                    counts = ~strange if counts is None else counts & ~strange
-                    if self.n_clusters == "auto":
-                        k = self._count(data, rng, refined)
-            check_live_rows(data, k)
-        self.n_clusters_ = k
-        return Begun(data, everything, counts, strange, k, rng)
+        return k
 
-    def _count(self, data: Matrix, rng: np.random.Generator, refined: bool) -> int:
-        signed = getattr(self, "signed", False)
+    def _counted(self, data: Matrix, rng: np.random.Generator) -> int:
         self.selection_ = resolve(
             data,
             Recipe.of(self.recipe).gram,
             rng,
             names=getattr(self, "feature_names_in_", None),
-            refined=refined,
-            signed=signed,
+            refined=self.refine,
+            signed=self.signed,
         )
         return max(self.selection_.n_clusters, 1)
 
-    # What a fit has only where it looks for outliers.
-    _of_outliers: ClassVar = ("outlier_rule_", "outlier_scores_", "outlier_threshold_")
-
-    def _find_outliers(
-        self,
-        data: Matrix,
-        everything: Matrix,
-        counts: Tall | None,
-        k: int,
-        rng: np.random.Generator,
-    ) -> tuple[Tall, np.ndarray]:
-        """Tell which of all rows are outliers, and which rows that count are not."""
-        assert self.outliers is not None
-        signed = getattr(self, "signed", False)
-        data, everything = self._before_whitening(data, everything)
-        rule = find_outliers(data, k, self.outliers, signed=signed, rng=rng)
-        scores = rule.scores(everything)
-        self.outlier_rule_, self.outlier_threshold_ = rule, rule.threshold
-        self.outlier_scores_ = everything.cast(scores)
-        strange = scores > rule.threshold
-        inside = ~to_host(strange)
-        return strange, inside if counts is None else inside[to_host(counts)]
+    def _set_outliers_aside(
+        self, rows: Rows, k: int, rng: np.random.Generator, steps: Steps
+    ) -> tuple[Rows, int]:
+        """Leave out rows that fit no cluster, if asked to, and count clusters again."""
+        if self.outliers is None:
+            return rows, k
+        with steps.step("outliers") as say:
+            data = self._before_whitening(rows.counted)
+            rule = find_outliers(data, k, self.outliers, signed=self.signed, rng=rng)
+            scores = rule.scores(self._before_whitening(rows.everything))
+            self.outlier_rule_, self.outlier_threshold_ = rule, rule.threshold
+            self.outlier_scores_ = rows.everything.cast(scores)
+            outliers, counts = scores > rule.threshold, rows.counts
+            rows = replace(rows, outliers=outliers)
+            inside = ~to_host(outliers)
+            inside = inside if counts is None else inside[to_host(counts)]
+            say(f"{np.count_nonzero(~inside):,} rows")
+            if not inside.all():
+                counts = ~outliers if counts is None else counts & ~outliers
+                data = only(rows.counted, np.flatnonzero(inside))
+                rows = replace(rows, counted=data, counts=counts)
+                if self.n_clusters == "auto":
+                    k = self._counted(data, rng)
+        check_live_rows(rows.counted, k)
+        return rows, k
 
     def _is_outlier(self, X: Matrix) -> Tall | None:
         """Tell which rows are outliers; None where the fit did not look for any."""
         rule = getattr(self, "outlier_rule_", None)
-        return None if rule is None else rule(*self._before_whitening(X))
+        return None if rule is None else rule(self._before_whitening(X))
 
-    def _before_whitening(self, *prepared: Matrix) -> tuple[Matrix, ...]:
+    def _before_whitening(self, prepared: Matrix) -> Matrix:
         """Return rows before their noise was made alike, which outliers show by."""
-        if getattr(self, "whiten", None) is None:
-            return prepared
-        return tuple(cast(Scaled, X).matrix for X in prepared)
-
-
-class Begun(NamedTuple):
-    """What a fit begins with."""
-
-    data: Matrix  # the rows that count
-    everything: Matrix  # all rows
-    counts: Tall | None  # for each row, whether it counts; None if all do
-    strange: Tall | None  # for each row, whether it is an outlier; None if not asked
-    n_clusters: int
-    rng: np.random.Generator
-
-
-def mark(values: Tall, strange: Tall | None, mark: float) -> Tall:
-    """Return values of rows, with another one in the place of those of outliers."""
-    if strange is None:
-        return values
-    xp, strange = namespace(values), to_device(strange, values)
-    strange = strange if values.ndim == 1 else strange[:, None]
-    return xp.where(strange, xp.full_like(values, mark), values)
+        return prepared if self.whiten is None else cast(Scaled, prepared).matrix
 
 
 class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """A clusterer that compares rows with centres: one output column per cluster."""
+
+    # What placing a row needs of the fit, which may go to other processes.
+    _placing: ClassVar[tuple[str, ...]] = (
+        "cluster_centers_",
+        "n_features_in_",
+        "preparation_",
+    )
+    _nearest: Callable[[Any], Tall]  # returns the label of each row
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -381,15 +340,6 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     @property
     def _n_features_out(self) -> int:
         return int(self.cluster_centers_.shape[0])
-
-    # What placing a row needs of the fit, which may go to other processes.
-    _placing: ClassVar[tuple[str, ...]] = (
-        "cluster_centers_",
-        "n_features_in_",
-        "preparation_",
-    )
-
-    _nearest: Callable[[Any], Tall]  # returns the label of each row
 
     def _labels_of(self, X: Any) -> Any:
         """Return the label of each row; of dask arrays when it is asked for."""
@@ -405,14 +355,9 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
                 setattr(light, name, getattr(self, name))
         return light
 
-    def _check_new(self, X: Any) -> Matrix:
-        check_is_fitted(self)
-        data = check_matrix(X, self, reset=False, missing=self.missing)
-        return self._prepared(data)
-
 
 class CosineClusterer(CenterClusterer):
-    """A clusterer that places new rows by their cosine with ``cluster_centers_``."""
+    """A clusterer whose centres are compared with rows by their cosine."""
 
     signed: bool = False  # whether opposite rows are of one cluster
 
@@ -432,42 +377,21 @@ class CosineClusterer(CenterClusterer):
         """
         return self._cosines(self._check_new(X))
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster whose centre has the largest cosine with each row.
-
-        Under noise that is the same in all directions this is the most likely
-        cluster, whatever the row's scale. Zero rows get label 0, the largest cluster.
-        Rows are given, and labels returned, as for :meth:`transform`.
-        """
-        return self._labels_of(X)
-
-    def _nearest(self, X: Any) -> Any:
-        cosines = self._nearness(self._check_new(X))
-        empty = ~to_host(self.cluster_centers_).any(axis=1)
-        if empty.any():
-            cosines = cosines - cast_like(2 * empty, cosines)
-        return namespace(cosines).argmax(cosines, axis=1)
-
     def _compared_centers(self) -> np.ndarray:
         """Return centres on the host, after what rows have gone through."""
         centers = as_matrix(to_host(self.cluster_centers_))
         return self._prepared(centers).toarray()
 
     def _cosines(self, X: Matrix) -> Any:
-        cosines = X @ unit_rows(self._compared_centers()).T
-        xp = namespace(cosines)
-        norms = cast_like(xp.sqrt(X.sqnorms), cosines)
-        norms = xp.where(norms == 0, xp.ones_like(norms), norms)
-        return clip(cosines / norms[:, None], -1.0, 1.0)
-
-    def _nearness(self, X: Matrix) -> Any:
-        """Return cosines, or their sizes where opposite rows are of one cluster."""
-        cosines = self._cosines(X)
-        return namespace(cosines).abs(cosines) if self.signed else cosines
+        ops = X.ops
+        products = X @ HOST.unit_rows(self._compared_centers()).T
+        lengths = ops.cast_like(ops.xp.sqrt(X.sqnorms), products)
+        lengths = ops.xp.where(lengths == 0, ops.xp.ones_like(lengths), lengths)
+        return ops.clip(products / lengths[:, None], -1.0, 1.0)
 
     def _largest_cosines(self, X: Matrix) -> Tall:
-        cosines = self._nearness(X)
-        return widen(namespace(cosines).max(cosines, axis=1))
+        cosines, xp = self._cosines(X), X.ops.xp
+        return X.ops.widen(xp.max(xp.abs(cosines) if self.signed else cosines, axis=1))
 
 
 class DistanceClusterer(CenterClusterer):
@@ -496,8 +420,8 @@ class DistanceClusterer(CenterClusterer):
         return self._labels_of(X)
 
     def _nearest(self, X: Any) -> Tall:
-        distances = self._distances(self._check_new(X))
-        return namespace(distances).argmin(distances, axis=1)
+        data = self._check_new(X)
+        return data.ops.xp.argmin(self._distances(data), axis=1)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the sum of squared distances of rows to their nearest centre.
@@ -506,12 +430,12 @@ class DistanceClusterer(CenterClusterer):
         centres are nearer: to compare numbers of clusters, take
         :func:`ihgmm.metrics.stability_score` instead.
         """
-        distances = self._distances(self._check_new(X))
-        xp = namespace(distances)
-        nearest = widen(xp.min(distances, axis=1))
-        weights = to_device(check_weights(sample_weight, nearest.shape[0]), nearest)
+        data = self._check_new(X)
+        ops = data.ops
+        nearest = ops.widen(ops.xp.min(self._distances(data), axis=1))
+        weights = ops.to_device(check_weights(sample_weight, data.shape[0]), nearest)
         with np.errstate(over="ignore"):
-            return -number(xp.sum(weights * nearest * nearest))
+            return -ops.number(ops.xp.sum(weights * nearest * nearest))
 
     def _distances(self, X: Matrix) -> Tall:
         """Return the distance of each row to each cluster centre."""
@@ -533,19 +457,18 @@ def _distance_block(
     model: DistanceClusterer, centers: Matrix, block: Matrix
 ) -> tuple[tuple[Tall], tuple[()]]:
     """Return distances of rows to centres, in the space of a model."""
-    there = to_host(model._project(centers))
+    there, ops = to_host(model._project(centers)), block.ops
     parts = [
-        distances(model._project(block.take(few)), there)
-        for few in block.dense_ranges()
+        distances(there, ops, model._project(block.take(part)))
+        for part in block.dense_ranges()
     ]
-    return (stack(parts),), ()
+    return (ops.stack(parts),), ()
 
 
-@by_block
-def distances(rows: Tall, centers: np.ndarray) -> Tall:
+def distances(centers: np.ndarray, ops: Ops, rows: Tall) -> Tall:
     """Return the Euclidean distance of each row to each of some centres."""
-    wide = widen(rows)
-    xp, there = namespace(wide), to_device(centers.astype(np.float64), wide)
-    squares = row_dots(wide, wide)[:, None] + row_dots(there, there)
+    wide = ops.widen(rows)
+    there = ops.to_device(centers.astype(np.float64), wide)
+    squares = ops.row_dots(wide, wide)[:, None] + ops.row_dots(there, there)
     squares = squares - 2 * wide @ there.T
-    return cast_like(xp.sqrt(clip(squares, 0.0, None)), rows)
+    return ops.cast_like(ops.xp.sqrt(ops.clip(squares, 0.0, None)), rows)

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import check_matrix, open_matrix
 from ihgmm._parameters import check_choice, generator
-from ihgmm.matrix import Matrix
 from ihgmm.numerics.whitening import NOISES, Noise, Whitener, learn_whitener
 
 
@@ -112,10 +111,5 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return data.map_rows(self._whiten, data.dtype, whole=True)
 
     def _whiten(self, X: Any) -> Any:
-        data = check_matrix(X, self, reset=False)
-        return whole_array(self.whitener_(data))
-
-
-def whole_array(white: Matrix) -> Any:
-    """Return all rows as an array of the kind the data has."""
-    return white.take(slice(0, white.shape[0])).array  # type: ignore[attr-defined]
+        white = self.whitener_(check_matrix(X, self, reset=False))
+        return white.take(slice(0, white.shape[0])).array  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import DensityMixin
@@ -13,35 +13,17 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import (
-    check_matrix,
     check_weights,
     identical_rows,
     warn_empty_clusters,
+    warn_zero_rows,
 )
 from ihgmm._parameters import check_count, generator
-from ihgmm._progress import Steps
 from ihgmm._values import OPTIONAL, Domain
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import InSteps, mark
-from ihgmm.matrix import Matrix, Tall, namespace, only, to_host
-from ihgmm.matrix.tall import (
-    Groups,
-    cast_like,
-    clip,
-    few_rows,
-    keep,
-    logsumexp,
-    number,
-    number_by_size,
-    order_by_size,
-    place,
-    ratio,
-    row_lengths,
-    softmax,
-    to_device,
-    unit_rows,
-    widen,
-)
+from ihgmm.estimators.base import Rows, StepwiseClusterer, mark, with_callbacks
+from ihgmm.matrix import HOST, Matrix, Tall, only, ops_of, to_host
+from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
@@ -60,7 +42,7 @@ from ihgmm.statistics.likelihood import (
 )
 
 
-class IhGMM(DensityMixin, InSteps):
+class IhGMM(DensityMixin, StepwiseClusterer):
     """Mixture of patterns at individual scales, fitted by likelihood.
 
     IhGMM stands beside :class:`~ihgmm.IhSC` as ``GaussianMixture`` stands beside
@@ -82,22 +64,17 @@ class IhGMM(DensityMixin, InSteps):
     recipe : {"default", "paper", "psc"} or Recipe, default="default"
         The settings of the spectral start, see :class:`~ihgmm.Recipe`.
     missing : {"error", "fit"}, default="error"
-        What to do with missing cells: NaN, masked cells, and pandas' NA. ``"error"``
-        refuses them; ``"fit"`` fills them in by a low-rank model of the data, and takes
-        rows with missing cells in ``predict`` and the methods beside it, too. Centres,
-        scales and noise levels come from the observed cells. See :doc:`/missing`.
+        What to do with missing cells, as for :class:`~ihgmm.IhSC`. See :doc:`/missing`.
     max_iter : int, default=200
         Cap on the rounds.
     tol : float, default=1e-3
         Memberships that move less than this, on average over rows, have converged.
     outliers : float, "auto" or None, default=None
-        Which rows get the label -1 and have no part in the fit, because they fit no
-        cluster: none; those that stand out ("auto"); or the strangest ones, a share
-        of the rows above 0 and at most 0.5. See :doc:`/outliers`.
+        Which rows get the label -1 and have no part in the fit, as for
+        :class:`~ihgmm.IhSC`. See :doc:`/outliers`.
     verbose : bool or int, default=False
-        With 1 or True, write a line for each step of the fit, with its time, and show
-        how far each pass over data on disk has come. With 2, also write a line for
-        each round within a step.
+        Whether to write a line for each step of the fit (1 or True), or for each round
+        (2).
     random_state : int, RandomState, Generator or None, default=None
         Seed of the start.
 
@@ -120,10 +97,7 @@ class IhGMM(DensityMixin, InSteps):
         ``scale_errors_`` and, where each row has its own, in ``noise_levels_``.
     sizes_ : ndarray of shape (n_samples,)
         The size of each row, in the units of the data: its scale times the Euclidean
-        length of its cluster's centre. Scales have mean 1 in each cluster, so that
-        they compare rows of one cluster only; sizes compare all rows. In cells whose
-        clusters split by size, the recorded amount of RNA correlated .46 with the
-        scales and .93 with the sizes.
+        length of its cluster's centre. Unlike scales, sizes compare all rows.
     scale_errors_ : ndarray of shape (n_samples,)
         Standard errors of the scales.
     noise_levels_ : ndarray of shape (n_samples,), (n_clusters,) or (1,)
@@ -143,12 +117,9 @@ class IhGMM(DensityMixin, InSteps):
     selection_ : ClusterCount
         How the number of clusters was found; only with ``n_clusters="auto"``.
     outlier_scores_ : ndarray of shape (n_samples,)
-        How strange each row is, only with ``outliers``: a score of 3 says that one in
-        a thousand rows of the clusters is as strange. Rows above
-        ``outlier_threshold_`` are outliers.
+        How strange each row is, only with ``outliers``; see :class:`~ihgmm.IhSC`.
     outlier_threshold_ : float
-        Rows with larger scores are outliers: with "auto" at most ``log10(50 n)``,
-        since one in fifty samples of n rows without outliers has a row so strange.
+        Rows with larger scores are outliers.
     converged_ : bool
         Whether the memberships settled before the cap.
     n_iter_ : int
@@ -192,10 +163,10 @@ class IhGMM(DensityMixin, InSteps):
     'individual'
     """
 
-    _fewest_steps = 6
+    _fewest_steps = 5
     memberships_: Annotated[np.ndarray, Domain("nk")]
     weights_: Annotated[np.ndarray, Domain("k", above=0)]
-    center_errors_: Annotated[np.ndarray, Domain("kp", unknown=True)]
+    center_errors_: Annotated[np.ndarray, Domain("kp", most=np.inf, unknown=True)]
     scale_errors_: Annotated[np.ndarray, Domain("n", most=np.inf, unknown=True)]
     noise_levels_: Annotated[np.ndarray, Domain("n|k|1", least=0, unknown=True)]
     noise_components_: Annotated[np.ndarray, Domain("mp"), OPTIONAL]
@@ -232,46 +203,69 @@ class IhGMM(DensityMixin, InSteps):
         tags.classifier_tags = ClassifierTags(multi_class=self.n_clusters != 2)
         return tags
 
-    def _fit(self, X: Any, steps: Steps, sample_weight: Any) -> None:
-        begun = self._begin(X, steps, sample_weight, refined=True)
-        data, k, rng = begun.data, begun.n_clusters, begun.rng
-        kinds = identical_rows(data, k)
-        covariance = Covariance.none(data.shape[1])
-        if kinds is not None:
-            given = indicators(data.ops, data.to_device(kinds), k)
-            found = evaluate_mixture(data, given, self._rounds)
-            found = replace(found, memberships=given, change=0.0)
-        else:
-            recipe = Recipe.of(self.recipe)
-            start = spectral_clustering(data, k, recipe, rng=rng, steps=steps)
-            rounds: Any = {"max_iter": self.max_iter, "tol": self.tol}
-            if self.noise == "tied":
-                # Refined labels would go by cosines, which such noise makes wrong.
-                with steps.step("rounds") as say:
-                    found, covariance = fit_tied(
-                        data, start.labels, k, rng=rng, say=say, **rounds
-                    )
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model to data, array-like or sparse of (n_samples, n_features).
+
+        Data and ``sample_weight`` are given as for the ``fit`` of
+        :class:`~ihgmm.IhSC`, and results are arrays of the same kind. ``y`` is ignored.
+        Returns the fitted estimator itself.
+        """
+        with self._fitting_in_steps(X, y) as steps:
+            rng = generator(self.random_state)
+            # Check the data, and fill in what is missing.
+            with steps.step("check") as say:
+                rows = self._read(X, sample_weight)
+                n, p = rows.everything.shape
+                say(f"{n:,} rows, {p:,} features")
+                warn_zero_rows(rows.counted, rows.unobserved)
+
+            # Count the clusters, and leave out rows that fit none.
+            k = self._count_clusters(rows.counted, rng, steps)
+            rows, k = self._set_outliers_aside(rows, k, rng, steps)
+            data = rows.counted
+
+            # Spectral clusters start the rounds, unless each cluster is one row.
+            kinds = identical_rows(data, k)
+            covariance = Covariance.none(p)
+            if kinds is not None:
+                given = indicators(data.ops, data.to_device(kinds), k)
+                mixture = evaluate_mixture(data, given, self._rounds)
+                mixture = replace(mixture, memberships=given, change=0.0)
             else:
-                with steps.step("refine"):
-                    labels = refine_labels(data, start.labels, k).labels
-                with steps.step("rounds") as say:
-                    found = fit_mixture(
-                        data, labels, k, noise=self.noise, say=say, **rounds
-                    )
-            warn_empty_clusters(data, _likeliest(found.memberships), k)
-        if found.change > self.tol:
-            warn(
-                f"Memberships still moved by {found.change:.1e} a row after "
-                f"max_iter={self.max_iter} rounds; tol={self.tol:g} was asked for. "
-                "Raise max_iter or tol, or ask for fewer clusters.",
-                ConvergenceWarning,
-            )
-        with steps.step("centers"):
-            self._store(found, covariance, data)
-            if begun.counts is not None:
-                self._store_others(begun.everything, begun.counts)
-            if begun.strange is not None:
-                self._mark_outliers(begun.strange)
+                recipe = Recipe.of(self.recipe)
+                start = spectral_clustering(data, k, recipe, rng=rng, steps=steps)
+                labels = start.labels
+                stop: Any = {"max_iter": self.max_iter, "tol": self.tol}
+                if self.noise == "tied":
+                    # Refined labels would go by cosines, which such noise makes wrong.
+                    with steps.step("rounds") as say:
+                        mixture, covariance = fit_tied(
+                            data, labels, k, rng=rng, say=say, **stop
+                        )
+                else:
+                    with steps.step("refine"):
+                        labels = refine_labels(data, labels, k).labels
+                    with steps.step("rounds") as say:
+                        mixture = fit_mixture(
+                            data, labels, k, noise=self.noise, say=say, **stop
+                        )
+                likeliest = data.ops.xp.argmax(mixture.memberships, axis=1)
+                warn_empty_clusters(data, likeliest, k)
+            if mixture.change > self.tol:
+                warn(
+                    f"Memberships still moved by {mixture.change:.1e} a row after "
+                    f"max_iter={self.max_iter} rounds; tol={self.tol:g} was asked for. "
+                    "Raise max_iter or tol, or ask for fewer clusters.",
+                    ConvergenceWarning,
+                )
+
+            # Estimate centres, scales and noise levels; place the rows left out.
+            with steps.step("centers"):
+                self.n_clusters_ = k
+                self._store_mixture(mixture, covariance, data)
+                self._store_other_rows(rows)
+        return self
 
     @property
     def _rounds(self) -> Noise:
@@ -287,32 +281,34 @@ class IhGMM(DensityMixin, InSteps):
         B = to_host(self.noise_components_).astype(np.float64).T
         return Covariance(B, deviations)
 
-    def _store(self, found: Mixture, covariance: Covariance, data: Matrix) -> None:
-        k, live = self.n_clusters_, data.sqnorms > 0
-        xp, hard = namespace(live), _likeliest(found.memberships)
+    def _store_mixture(
+        self, mixture: Mixture, covariance: Covariance, data: Matrix
+    ) -> None:
+        """Set the attributes that the rows of the fit give."""
+        k, ops, live = self.n_clusters_, data.ops, data.sqnorms > 0
+        likeliest = ops.xp.argmax(mixture.memberships, axis=1)
         # Zero rows are in the largest cluster.
-        largest = int(np.argmax(Groups.of(hard, k).sizes))
-        hard = xp.where(live, hard, xp.full_like(hard, largest))
-        hard = keep(hard)
-        order = order_by_size(hard, k, data.weights)
-        labels = keep(number_by_size(hard, k, data.weights))
-        found = found.in_order(order, data.ops)
-        estimates = estimates_of_labels(data, labels, np.arange(k))
-        self.labels_ = labels
-        self.memberships_ = keep(found.memberships)
-        self.weights_ = data.to_device(found.mixing_weights)
+        largest = int(np.argmax(ops.groups(likeliest, k).sizes))
+        nowhere = ops.xp.full_like(likeliest, largest)
+        likeliest = ops.keep(ops.xp.where(live, likeliest, nowhere))
+        order = ops.order_by_size(likeliest, k, data.weights)
+        mixture = mixture.in_order(order, ops)
+        self.labels_ = ops.keep(ops.take_lines(np.argsort(order), likeliest))
+        estimates = estimates_of_labels(data, self.labels_, np.arange(k))
+        self.memberships_ = ops.keep(mixture.memberships)
+        self.weights_ = data.to_device(mixture.mixing_weights)
         self.cluster_centers_ = estimates.centers
-        self.scales_ = keep(estimates.scales)
-        self.scale_errors_ = keep(estimates.scale_errors)
+        self.scales_ = ops.keep(estimates.scales)
+        self.scale_errors_ = ops.keep(estimates.scale_errors)
+        self.noise_levels_ = ops.keep(estimates.noise_levels)
         errors = to_host(estimates.center_errors)
-        self.noise_levels_ = keep(estimates.noise_levels)
-        if found.noise_variances is not None:
-            levels = np.sqrt(found.noise_variances)
+        if mixture.noise_variances is not None:
+            levels = np.sqrt(mixture.noise_variances)
             kept = levels if self.noise == "class" else levels[:1]
             self.noise_levels_ = data.to_device(kept * data.unit)
             # The rounds know the noise of a cluster also where it has a single row.
-            sums = found.directions
-            relative = levels * np.sqrt(ratio(sums.loads, sums.sqnorms))
+            sums = mixture.directions
+            relative = levels * np.sqrt(HOST.ratio(sums.loads, sums.sqnorms))
             _, lengths = self._unit_centers()
             alone = np.broadcast_to((relative * lengths)[:, None], errors.shape)
             errors = np.where(np.isfinite(errors), errors, alone)
@@ -321,47 +317,51 @@ class IhGMM(DensityMixin, InSteps):
             self.noise_components_ = data.cast(covariance.directions.T[::-1])
             deviations = covariance.deviations[::-1] * to_host(self.noise_levels_)
             self.component_levels_ = data.cast(deviations)
-        count = int(number(xp.count_nonzero(live)))
-        value = found.log_likelihood - count * covariance.log_volume
+        count = int(ops.number(ops.xp.count_nonzero(live)))
+        value = mixture.log_likelihood - count * covariance.log_volume
         self.log_likelihood_ = value - _log_unit(data, count)
-        self.converged_ = found.change <= self.tol
-        self.n_iter_ = found.n_iter
+        self.converged_ = mixture.change <= self.tol
+        self.n_iter_ = mixture.n_iter
 
-    def _store_others(self, X: Matrix, counts: Tall) -> None:
+    def _store_other_rows(self, rows: Rows) -> None:
         """Place rows that had no part in the fit among those that had."""
-        joint = self._joint_of(X)
-        labels = _likeliest(joint)
-        centers = to_host(self.cluster_centers_) / X.unit
-        scales, levels = fit_to_centers(X, labels, centers)
-        self.labels_ = place(self.labels_, counts, labels)
-        memberships = softmax(joint)
-        self.memberships_ = place(self.memberships_, counts, memberships)
-        self.scales_ = place(self.scales_, counts, scales)
-        nothing = namespace(scales).zeros_like(scales) + np.nan
-        self.scale_errors_ = place(self.scale_errors_, counts, nothing)
-        if self.noise == "individual":
-            self.noise_levels_ = place(self.noise_levels_, counts, levels * X.unit)
-
-    def _mark_outliers(self, strange: Tall) -> None:
-        self.labels_ = mark(self.labels_, strange, -1)
-        self.memberships_ = mark(self.memberships_, strange, 0.0)
-        self.scales_ = mark(self.scales_, strange, np.nan)
-        self.scale_errors_ = mark(self.scale_errors_, strange, np.nan)
-        if self.noise == "individual":
-            self.noise_levels_ = mark(self.noise_levels_, strange, np.nan)
+        X, counts, own_noise = rows.everything, rows.counts, self.noise == "individual"
+        ops, missing = X.ops, {"labels_": -1, "memberships_": 0.0}
+        missing |= dict.fromkeys(("scales_", "scale_errors_"), np.nan)
+        if own_noise:
+            missing["noise_levels_"] = np.nan
+        if counts is not None:
+            joint = self._joint(X)
+            labels = ops.xp.argmax(joint, axis=1)
+            centers = to_host(self.cluster_centers_) / X.unit
+            scales, levels = fit_to_centers(X, labels, centers)
+            others = {
+                "labels_": labels,
+                "memberships_": ops.softmax(joint),
+                "scales_": scales,
+                "scale_errors_": ops.xp.zeros_like(scales) + np.nan,
+                "noise_levels_": levels * X.unit,
+            }
+            for name in missing:
+                values = ops.place(getattr(self, name), counts, others[name])
+                setattr(self, name, values)
+        for name, value in missing.items():
+            setattr(self, name, mark(ops, getattr(self, name), rows.outliers, value))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most likely cluster of each row; -1 for outliers."""
-        joint, data = self._joint(X)
-        return mark(_likeliest(joint), self._is_outlier(data), -1)
+        data = self._check_new(X)
+        labels = data.ops.xp.argmax(self._joint(data), axis=1)
+        return mark(data.ops, labels, self._is_outlier(data), -1)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each cluster for each row.
 
         Rows sum to 1, those of outliers to 0.
         """
-        joint, data = self._joint(X)
-        return mark(softmax(joint), self._is_outlier(data), 0.0)
+        data = self._check_new(X)
+        memberships = data.ops.softmax(self._joint(data))
+        return mark(data.ops, memberships, self._is_outlier(data), 0.0)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-likelihood of each row.
@@ -371,26 +371,24 @@ class IhGMM(DensityMixin, InSteps):
         are not densities, and rows of different size are not comparable. Zero rows
         have 0. Outliers are judged as if they belonged to a cluster.
         """
-        return self._likelihoods(X)[0]
-
-    def _likelihoods(self, X: Any) -> tuple[Tall, Matrix]:
-        """Return the log-likelihood of each row, and the checked data."""
-        joint, data = self._joint(X)
-        volume = self._covariance().log_volume
-        values = logsumexp(joint) - _log_unit(data)
-        return values - volume * widen(data.sqnorms > 0), data
+        return self._log_likelihoods(self._check_new(X))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the (weighted) mean of :meth:`score_samples` over rows of clusters.
 
         Outliers do not count. ``y`` is ignored.
         """
-        values, data = self._likelihoods(X)
+        data = self._check_new(X)
+        ops, values = data.ops, self._log_likelihoods(data)
         weights = data.to_device(check_weights(sample_weight, values.shape[0]))
-        weights = mark(weights, self._is_outlier(data), 0.0)
-        total = number(namespace(weights).sum(weights))
-        known = number(namespace(values).sum(values * weights))
-        return known / total if total else np.nan
+        weights = mark(ops, weights, self._is_outlier(data), 0.0)
+        total = ops.number(ops.xp.sum(weights))
+        return ops.number(ops.xp.sum(values * weights)) / total if total else np.nan
+
+    def _log_likelihoods(self, data: Matrix) -> Tall:
+        ops, volume = data.ops, self._covariance().log_volume
+        values = ops.logsumexp(self._joint(data)) - _log_unit(data)
+        return values - volume * ops.widen(data.sqnorms > 0)
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion of rows; smaller is better.
@@ -420,9 +418,9 @@ class IhGMM(DensityMixin, InSteps):
         ``noise="tied"``. :doc:`/inference` has the shares.
         """
         bic, memberships = self._criteria(X)
-        xp = namespace(memberships)
-        logs = xp.log(clip(memberships, 1e-300, None))
-        return bic - 2 * number(xp.sum(memberships * logs))
+        ops = ops_of(memberships)
+        logs = ops.xp.log(ops.clip(memberships, 1e-300, None))
+        return bic - 2 * ops.number(ops.xp.sum(memberships * logs))
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Draw new rows from the fitted mixture.
@@ -461,17 +459,21 @@ class IhGMM(DensityMixin, InSteps):
             to_host(self.scales_)[donors, None] * to_host(self.cluster_centers_)[labels]
         )
         like = self.cluster_centers_
-        return cast_like(X, like), to_device(labels, like)
+        ops = ops_of(like)
+        return ops.cast_like(X, like), ops.to_device(labels, like)
 
     def _criteria(self, X: Any) -> tuple[float, Tall]:
-        joint, data = self._joint(X)
-        strange = self._is_outlier(data)
-        if strange is not None:
-            rows = np.flatnonzero(~to_host(strange))
-            joint, data = few_rows(joint, rows), only(data, rows)
+        """Return the Bayesian criterion of rows, and their memberships."""
+        data = self._check_new(X)
+        ops, outliers = data.ops, self._is_outlier(data)
+        memberships = ops.softmax(self._joint(data))
+        if outliers is not None:
+            rows = np.flatnonzero(~to_host(outliers))
+            memberships, data = ops.few_rows(memberships, rows), only(data, rows)
         covariance = self._covariance()
-        found = evaluate_mixture(covariance.whiten(data), softmax(joint), self._rounds)
-        live = int(number(namespace(data.sqnorms).count_nonzero(data.sqnorms)))
+        white = covariance.whiten(data)
+        mixture = evaluate_mixture(white, memberships, self._rounds)
+        live = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms)))
         p = self.n_features_in_
         penalty = (self.n_clusters_ - 1) * np.log(live)
         if self.noise == "individual":
@@ -479,18 +481,12 @@ class IhGMM(DensityMixin, InSteps):
         else:
             penalty += len(self.noise_levels_) * np.log(live * p)
             penalty += covariance.n_parameters * np.log(live)
-        value = found.log_likelihood - live * covariance.log_volume
+        value = mixture.log_likelihood - live * covariance.log_volume
         value -= _log_unit(data, live)
-        return float(penalty - 2 * value), found.memberships
+        return float(penalty - 2 * value), mixture.memberships
 
-    def _joint(self, X: Any) -> tuple[Tall, Matrix]:
+    def _joint(self, data: Matrix) -> Tall:
         """Return log-likelihoods of rows and clusters, in the units of checked data."""
-        check_is_fitted(self)
-        data = check_matrix(X, self, reset=False, missing=self.missing)
-        data = self._prepared(data)
-        return self._joint_of(data), data
-
-    def _joint_of(self, data: Matrix) -> Tall:
         covariance = self._covariance()
         units, lengths = self._unit_centers()
         units = covariance.whiten_rows(units)
@@ -503,10 +499,10 @@ class IhGMM(DensityMixin, InSteps):
             errors = to_host(self.center_errors_).astype(np.float64) / data.unit
             least = 1e-150 * float(errors.max(initial=0.0))  # its square is a number
             known = np.maximum(lengths / data.unit, least)
-            squares = ratio(errors, known[:, None] + 0 * errors) ** 2
+            squares = HOST.ratio(errors, known[:, None] + 0 * errors) ** 2
             loads = squares @ covariance.whitened_variances / (errors.shape[1])
             most = 1e150 * np.minimum(levels**2, 1e150)
-            loads = ratio(np.minimum(loads, most), levels**2 + 0 * loads)
+            loads = HOST.ratio(np.minimum(loads, most), levels**2 + 0 * loads)
         directions = Directions(units.T, loads)
         work = partial(_joint_block, directions, to_host(self.weights_), variances)
         (joint,), _ = covariance.whiten(data).sweep(work)
@@ -515,7 +511,7 @@ class IhGMM(DensityMixin, InSteps):
     def _unit_centers(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the directions of the centres and their lengths, in float64."""
         centers = to_host(self.cluster_centers_).astype(np.float64)
-        return unit_rows(centers), row_lengths(centers)
+        return HOST.unit_rows(centers), row_lengths(centers)
 
 
 def _joint_block(
@@ -526,10 +522,6 @@ def _joint_block(
 ) -> tuple[tuple[Tall], tuple[()]]:
     seen = look(block, block.sqnorms, directions)
     return (joint_log_likelihood(seen, shares, variances),), ()
-
-
-def _likeliest(memberships: Tall) -> Tall:
-    return namespace(memberships).argmax(memberships, axis=1)
 
 
 def _log_unit(data: Matrix, n_rows: int = 1) -> float:

@@ -13,28 +13,29 @@ from ihgmm._checks import (
     hint_at_counts,
     identical_rows,
     warn_empty_clusters,
+    warn_zero_rows,
 )
-from ihgmm._progress import Steps
+from ihgmm._parameters import generator
 from ihgmm._values import Domain
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import CosineClusterer, InSteps, mark
-from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
-from ihgmm.matrix.tall import (
-    clip,
-    keep,
-    number,
-    order_by_size,
-    pick,
-    place,
-    rows_where,
-    sign_of,
-    take_lines,
+from ihgmm.estimators.base import (
+    CosineClusterer,
+    StepwiseClusterer,
+    mark,
+    with_callbacks,
 )
+from ihgmm.matrix import Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.embedding import Space
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.numerics.spectral import CosinePlacement, Placement, spectral_clustering
+from ihgmm.numerics.spectral import (
+    CosinePlacement,
+    Placement,
+    Spectral,
+    spectral_clustering,
+)
 from ihgmm.numerics.whitening import Noise, learn_whitener
+from ihgmm.policy import Doubt
 from ihgmm.statistics.estimation import (
     Parameters,
     estimates_of_fit,
@@ -45,7 +46,7 @@ from ihgmm.statistics.estimation import (
 from ihgmm.statistics.likelihood import refine_labels
 
 
-class IhSC(InSteps, CosineClusterer):
+class IhSC(StepwiseClusterer, CosineClusterer):
     """Cluster rows that share a pattern but differ in scale.
 
     K-means and Gaussian mixtures split such rows by size, because rows of one pattern
@@ -233,57 +234,87 @@ class IhSC(InSteps, CosineClusterer):
         recipe = Recipe.of("paper", **changes) if changes else "paper"
         return cls(n_clusters, recipe=recipe, **options)
 
-    def _fit(self, X: Any, steps: Steps, sample_weight: Any) -> None:
-        begun = self._begin(X, steps, sample_weight, refined=self.refine)
-        data, k = begun.data, begun.n_clusters
-        recipe = Recipe.of(self.recipe)
-        found = spectral_clustering(
-            data, k, recipe, signed=self.signed, rng=begun.rng, steps=steps
-        )
-        labels, kinds = found.labels, identical_rows(data, k)
-        placement: Placement | CosinePlacement = found.placement
-        refine = self.refine and kinds is None
-        if kinds is not None:
-            labels, placement, signs = self._by_kind(data, kinds, k)
-            found = replace(found, signs=signs)
-        elif refine:
-            with steps.step("refine"):
-                labels, placement = self._refined(data, labels, k)
-        # In 50 designs and on ten real sets, with the settings of the paper and with
-        # the default: more than 14% of labels were wrong in all but one of those above.
-        elif found.noise_share > 0.4 and k > 1:
-            self._warn_of_noise(found.noise_share, k)
-        if found.looks_signed:
-            self._warn_of_signs()
-        if found.ruling_rows and self.outliers is None:
-            self._warn_of_long_rows(found.ruling_rows)
-        with steps.step("centers"):
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model to data, array-like or sparse of (n_samples, n_features).
+
+        A torch tensor, a CuPy array or any other that follows the array API standard
+        stays on its device, and results are arrays of the same kind. Zero rows get the
+        label of the largest cluster, with a warning.
+
+        ``sample_weight``, of shape (n_samples,), says how much each row counts, in
+        eigenvectors, clusters, centres and numbers of clusters; only ratios matter.
+        Rows of weight 0 get labels and have no part in the fit. A row counted twice
+        differs from a row given twice: :doc:`/weights` says how. ``y`` is ignored.
+        Returns the fitted estimator itself.
+        """
+        with self._fitting_in_steps(X, y) as steps:
+            recipe, rng = Recipe.of(self.recipe), generator(self.random_state)
+            # Check the data, fill in what is missing, and whiten.
+            with steps.step("check") as say:
+                rows = self._read(X, sample_weight)
+                n, p = rows.everything.shape
+                say(f"{n:,} rows, {p:,} features")
+                if self.whiten is None:
+                    hint_at_counts(rows.counted)
+                else:
+                    whitener = learn_whitener(rows.counted, self.whiten, rng)
+                    rows = self._prepare(rows, whitener)
+                warn_zero_rows(rows.counted, rows.unobserved)
+
+            # Count the clusters, and leave out rows that fit none.
+            k = self._count_clusters(rows.counted, rng, steps)
+            rows, k = self._set_outliers_aside(rows, k, rng, steps)
+            data, counts, outliers = rows.counted, rows.counts, rows.outliers
+
+            # From the Gram matrix to eigenvectors, and from these to labels.
+            found = spectral_clustering(
+                data, k, recipe, signed=self.signed, rng=rng, steps=steps
+            )
+            labels = found.labels
+            placement: Placement | CosinePlacement = found.placement
+            kinds = identical_rows(data, k)
+            refine = self.refine and kinds is None
+            if kinds is not None:
+                labels, placement, signs = self._by_kind(data, kinds, k)
+                found = replace(found, signs=signs)
+            elif refine:
+                with steps.step("refine"):
+                    labels, placement = _refined(data, labels, k)
+            self._warn_of_doubt(found, k, labels_are_its_own=labels is found.labels)
+
+            # Estimate centres, scales and noise levels; place the rows left out.
             fitted: Parameters
-            if refine:
-                fitted = estimates_of_labels(data, labels, np.arange(k))
-            else:
-                fitted = estimates_of_fit(data, found, labels, k)
-        embedding, rows = found.placement.embedding, found.rows
-        weights = data.weights
-        if begun.counts is not None:
-            data, counts = begun.everything, begun.counts
-            labels, rows = placement(data), embedding(data)
-            fitted = for_all_rows(fitted, data, labels, counts, signed=self.signed)
-            weights = counts if weights is None else place(weights, counts)
-        if self.whiten is not None:
-            fitted = in_data_units(fitted, cast(Scaled, data), labels, weights)
-        self.labels_ = keep(mark(labels, begun.strange, -1))
-        self.embedding_ = rows
-        self.eigenvalues_ = data.to_device(data.restore_squares(embedding.eigenvalues))
-        self.space_ = found.space
-        self.noise_share_ = found.noise_share
-        self.placement_ = placement
-        self.cluster_centers_ = fitted.centers
-        if recipe.placement == "cosine":
-            self.placement_ = CosinePlacement(self._compared_centers(), self.signed)
-        self.scales_ = keep(mark(fitted.scales, begun.strange, np.nan))
-        self.noise_levels_ = keep(mark(fitted.noise_levels, begun.strange, np.nan))
-        self.n_iter_ = found.n_iter
+            with steps.step("centers"):
+                if refine:
+                    fitted = estimates_of_labels(data, labels, np.arange(k))
+                else:
+                    fitted = estimates_of_fit(data, found, labels, k)
+            embedding, embedded = found.placement.embedding, found.rows
+            weights, data, ops = data.weights, rows.everything, data.ops
+            if counts is not None:
+                labels, embedded = placement(data), embedding(data)
+                fitted = for_all_rows(fitted, data, labels, counts, signed=self.signed)
+                weights = counts if weights is None else ops.place(weights, counts)
+            if self.whiten is not None:
+                fitted = in_data_units(fitted, cast(Scaled, data), labels, weights)
+
+            self.n_clusters_ = k
+            self.labels_ = ops.keep(mark(ops, labels, outliers, -1))
+            self.embedding_ = embedded
+            values = data.restore_squares(embedding.eigenvalues)
+            self.eigenvalues_ = data.to_device(values)
+            self.space_ = found.space
+            self.noise_share_ = found.noise_share
+            self.cluster_centers_ = fitted.centers
+            if recipe.placement == "cosine":
+                placement = CosinePlacement(self._compared_centers(), self.signed)
+            self.placement_ = placement
+            self.scales_ = ops.keep(mark(ops, fitted.scales, outliers, np.nan))
+            levels = mark(ops, fitted.noise_levels, outliers, np.nan)
+            self.noise_levels_ = ops.keep(levels)
+            self.n_iter_ = found.n_iter
+        return self
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -307,29 +338,6 @@ class IhSC(InSteps, CosineClusterer):
                 "their lengths; leave one of them out."
             )
 
-    def _learn_preparation(self, X: Matrix, rng: np.random.Generator) -> Matrix:
-        X = super()._learn_preparation(X, rng)
-        if self.whiten is None:
-            hint_at_counts(X)
-            return X
-        whitener = learn_whitener(X, self.whiten, rng)
-        self.preparation_ = (*self.preparation_, whitener)
-        return whitener(X)
-
-    def _refined(self, X: Matrix, labels: Tall, k: int) -> tuple[Tall, CosinePlacement]:
-        refined = refine_labels(X, labels, k)
-        if not refined.converged:
-            warn(
-                f"Refined labels still changed after {refined.n_iter} rounds. The data "
-                f"may hold fewer than {k} clusters.",
-                ConvergenceWarning,
-            )
-        # Once labels have settled, these cosines give them: a row is nearer still to
-        # the centre that it is part of.
-        labels, placement = _by_cosine(X, refined.centers, k)
-        warn_empty_clusters(X, labels, k)
-        return labels, placement
-
     def _by_kind(
         self, X: Matrix, kinds: np.ndarray, k: int
     ) -> tuple[Tall, CosinePlacement, Tall | None]:
@@ -343,40 +351,51 @@ class IhSC(InSteps, CosineClusterer):
         labels, placement = _by_cosine(X, directions, k, self.signed)
         if not self.signed:
             return labels, placement, None
-        return labels, placement, sign_of(pick(X @ placement.directions.T, labels))
+        products = X @ placement.directions.T
+        return labels, placement, X.ops.sign_of(X.ops.pick(products, labels))
 
-    @staticmethod
-    def _warn_of_signs() -> None:
-        warn(
-            "Rows point both ways along the same lines, and clusters of lines fit "
-            "better than clusters of directions. If opposite rows are of one kind, "
-            "use signed=True.",
-            UserWarning,
-        )
+    def _warn_of_doubt(
+        self, found: Spectral, k: int, *, labels_are_its_own: bool
+    ) -> None:
+        """Warn of what the eigenvectors show to be wrong."""
+        if labels_are_its_own and found.noise_share > Doubt.NOISE_SHARE and k > 1:
+            fixed = Recipe.of(self.recipe).space != "auto"
+            other = ', use Recipe(space="auto")' if fixed else ""
+            warn(
+                f"In {found.noise_share:.0%} of the rows noise outweighs what sets {k} "
+                f"clusters apart: many labels may be chance. Ask for fewer clusters"
+                f"{other}, or look at diagnose(X, labels).",
+                UserWarning,
+            )
+        if found.looks_signed:
+            warn(
+                "Rows point both ways along the same lines, and clusters of lines fit "
+                "better than clusters of directions. If opposite rows are of one kind, "
+                "use signed=True.",
+                UserWarning,
+            )
+        if found.ruling_rows and self.outliers is None:
+            count = found.ruling_rows
+            rows = "1 row is" if count == 1 else f"{count:,} rows are"
+            warn(
+                f"{rows} more than three times as long as the median row, and dominate "
+                "eigenvectors that say nothing about the other rows. Use "
+                'Recipe(clip=1.5), which shortens long rows, or outliers="auto", which '
+                "leaves out rows that fit no cluster.",
+                UserWarning,
+            )
 
-    def _warn_of_noise(self, share: float, k: int) -> None:
-        fixed = Recipe.of(self.recipe).space != "auto"
-        other = ', use Recipe(space="auto")' if fixed else ""
-        warn(
-            f"In {share:.0%} of the rows noise outweighs what sets {k} clusters apart: "
-            f"many labels may be chance. Ask for fewer clusters{other}, or look at "
-            "diagnose(X, labels).",
-            UserWarning,
-        )
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the cluster of each row, new or old, as the fit labelled its own.
 
-    def _warn_of_long_rows(self, count: int) -> None:
-        rows = "1 row is" if count == 1 else f"{count:,} rows are"
-        warn(
-            f"{rows} more than three times as long as the median row, and dominate "
-            "eigenvectors that say nothing about the other rows. Use Recipe(clip=1.5), "
-            'which shortens long rows, or outliers="auto", which leaves out rows that '
-            "fit no cluster.",
-            UserWarning,
-        )
+        Zero rows get label 0, the largest cluster, and outliers -1, if the fit looked
+        for them. Rows are given, and labels returned, as for :meth:`transform`.
+        """
+        return self._labels_of(X)
 
     def _nearest(self, X: Any) -> Any:
         data = self._check_new(X)
-        return mark(self.placement_(data), self._is_outlier(data), -1)
+        return mark(data.ops, self.placement_(data), self._is_outlier(data), -1)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the share of the rows' squared length that their centres explain.
@@ -389,25 +408,42 @@ class IhSC(InSteps, CosineClusterer):
         :func:`ihgmm.metrics.stability_score` instead. ``y`` is ignored.
         """
         data = self._check_new(X)
-        best, sqnorms = self._largest_cosines(data), data.sqnorms
+        ops, sqnorms = data.ops, data.sqnorms
+        best = ops.clip(self._largest_cosines(data), 0.0, None)
         if sample_weight is not None:
             weights = check_weights(sample_weight, data.shape[0])
             sqnorms = sqnorms * data.to_device(weights)
-        sqnorms = mark(sqnorms, self._is_outlier(data), 0.0)
-        xp = namespace(best)
-        each = [sqnorms * clip(best, 0.0, None) ** 2, sqnorms]
-        known, total = (number(xp.sum(values)) for values in each)
+        sqnorms = mark(ops, sqnorms, self._is_outlier(data), 0.0)
+        known = ops.number(ops.xp.sum(sqnorms * best**2))
+        total = ops.number(ops.xp.sum(sqnorms))
         return known / total if total else 0.0
+
+
+def _refined(X: Matrix, labels: Tall, k: int) -> tuple[Tall, CosinePlacement]:
+    """Compare rows with the centres of the other rows until their labels stay."""
+    refined = refine_labels(X, labels, k)
+    if not refined.converged:
+        warn(
+            f"Refined labels still changed after {refined.n_iter} rounds. The data "
+            f"may hold fewer than {k} clusters.",
+            ConvergenceWarning,
+        )
+    # Once labels have settled, these cosines give them: a row is nearer still to the
+    # centre that it is part of.
+    labels, placement = _by_cosine(X, refined.centers, k)
+    warn_empty_clusters(X, labels, k)
+    return labels, placement
 
 
 def _by_cosine(
     X: Matrix, directions: np.ndarray, k: int, signed: bool = False
 ) -> tuple[Tall, CosinePlacement]:
     """Return the labels that directions give, clusters numbered by decreasing size."""
-    labels, live = CosinePlacement(directions, signed)(X), X.sqnorms > 0
-    weights = None if X.weights is None else rows_where(X.weights, live)
-    order = order_by_size(rows_where(labels, live), k, weights)
-    labels = take_lines(np.argsort(order), labels)
+    ops, live = X.ops, X.sqnorms > 0
+    labels = CosinePlacement(directions, signed)(X)
+    weights = None if X.weights is None else ops.rows_where(X.weights, live)
+    order = ops.order_by_size(ops.rows_where(labels, live), k, weights)
+    labels = ops.take_lines(np.argsort(order), labels)
     # Zero rows are in the largest cluster, whichever that is by now.
-    labels = keep(labels * namespace(labels).astype(live, labels.dtype))
+    labels = ops.keep(labels * ops.xp.astype(live, labels.dtype))
     return labels, CosinePlacement(directions[order], signed)

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
-from ihgmm._checks import check_row_count, counted_rows, identical_rows, warn_missing
+from ihgmm._checks import check_row_count, identical_rows
 from ihgmm._parameters import generator
 from ihgmm._values import Domain
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import DistanceClusterer, Weighted, distances
-from ihgmm.matrix import Matrix, Tall, namespace, to_host
-from ihgmm.matrix.tall import (
-    Groups,
-    cast_like,
-    keep,
-    number_by_size,
-    one_hot,
-    place,
-    tall_dot,
-)
+from ihgmm.estimators.base import DistanceClusterer, distances
+from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import RECIPES, Recipe
 from ihgmm.numerics.spectral import spectral_clustering
 
 
-class PSC(Weighted, DistanceClusterer):
+class PSC(DistanceClusterer):
     """Cluster rows by k-means after projecting them on their leading directions.
 
     Projected spectral clustering [1]_, the same as the method of [2]_: the data
@@ -115,48 +107,61 @@ class PSC(Weighted, DistanceClusterer):
                 "Recipe.of('psc', ...), or take IhSC."
             )
 
-    def _fit(self, everything: Matrix, sample_weight: Any = None) -> None:
-        k = self.n_clusters
-        X, counts = counted_rows(everything, sample_weight)
-        unobserved = warn_missing(X)
-        if unobserved:
-            warn(
-                f"{unobserved} of {X.shape[0]} rows have no observed cell. They are "
-                "filled with zeros and clustered as such; leave them out.",
-                DataConversionWarning,
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model to data, array-like or sparse of (n_samples, n_features).
+
+        Data on a device, on disk or in dask stay there, and results with a line for
+        each row are arrays of the same kind. ``sample_weight``, of shape (n_samples,),
+        says how much each row counts. ``y`` is ignored. Returns the fitted estimator
+        itself.
+        """
+        with self._fitting():
+            k = self.n_clusters
+            rows = self._read(X, sample_weight)
+            data, ops, weights = rows.counted, rows.counted.ops, rows.counted.weights
+            if rows.unobserved:
+                warn(
+                    f"{rows.unobserved} of {data.shape[0]} rows have no observed cell. "
+                    "They are filled with zeros and clustered as such; leave them out.",
+                    DataConversionWarning,
+                )
+            check_row_count(data.shape[0], k)
+            found = spectral_clustering(
+                data, k, Recipe.of(self.recipe), rng=generator(self.random_state)
             )
-        rng = generator(self.random_state)
-        X = self._learn_preparation(X, rng)
-        everything = X if counts is None else self._prepared(everything)
-        check_row_count(X.shape[0], k)
-        found = spectral_clustering(X, k, Recipe.of(self.recipe), rng=rng)
-        labels, embedding = found.labels, found.rows
-        kinds = identical_rows(X, k)
-        if kinds is not None:
-            labels = number_by_size(X.to_device(kinds), k, X.weights)
-        known = found.placement.embedding
-        values, unit = known.eigenvalues, float(X.unit)
-        # embedding = X @ components.T, and a direction is a component as long as the
-        # data along it.
-        live = values > np.finfo(X.dtype).eps * values[0]
-        lengths = np.sqrt(np.where(live, values, 1.0))
-        components = np.where(live, known.directions / lengths, 0.0).T
-        components = components.astype(X.dtype)
-        members = one_hot(labels, k, embedding)
-        if X.weights is not None:
-            members = members * cast_like(X.weights, members)[:, None]
-        sizes = Groups.of(labels, k).sums(X.weights)
-        means = tall_dot(members, embedding) / np.where(sizes > 0, sizes, 1.0)[:, None]
-        if counts is not None:
-            embedding = everything @ components.T
-            gaps = distances(embedding, means)
-            labels = place(labels, counts, namespace(gaps).argmin(gaps, axis=1))
-        self.labels_ = keep(labels)
-        self.embedding_ = keep(embedding * unit)
-        self.eigenvalues_ = X.to_device(X.restore_squares(values))
-        self.components_ = X.cast(components)
-        self.cluster_centers_ = X.cast(means @ components * unit)
-        self.n_iter_ = found.n_iter
+            labels, embedded = found.labels, found.rows
+            kinds = identical_rows(data, k)
+            if kinds is not None:
+                labels = ops.number_by_size(data.to_device(kinds), k, weights)
+
+            # The embedding is X @ components.T, and a direction is a component as long
+            # as the data along it.
+            embedding = found.placement.embedding
+            values, unit = embedding.eigenvalues, float(data.unit)
+            live = values > np.finfo(data.dtype).eps * values[0]
+            lengths = np.sqrt(np.where(live, values, 1.0))
+            components = np.where(live, embedding.directions / lengths, 0.0).T
+            components = components.astype(data.dtype)
+            members = ops.one_hot(labels, k, embedded)
+            if weights is not None:
+                members = members * ops.cast_like(weights, members)[:, None]
+            groups = ops.groups(labels, k)
+            sizes = groups.sizes if weights is None else groups.sums(weights)
+            sums = ops.tall_dot(members, embedded)
+            means = sums / np.where(sizes > 0, sizes, 1.0)[:, None]
+            if rows.counts is not None:
+                embedded = rows.everything @ components.T
+                gaps = ops.row_map(partial(distances, means), embedded, width=k)
+                others = ops.xp.argmin(gaps, axis=1)
+                labels = ops.place(labels, rows.counts, others)
+
+            self.labels_ = ops.keep(labels)
+            self.embedding_ = ops.keep(embedded * unit)
+            self.eigenvalues_ = data.to_device(data.restore_squares(values))
+            self.components_ = data.cast(components)
+            self.cluster_centers_ = data.cast(means @ components * unit)
+            self.n_iter_ = found.n_iter
+        return self
 
     def _project(self, rows: Matrix) -> Tall:
         return rows @ to_host(self.components_).T

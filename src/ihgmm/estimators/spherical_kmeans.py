@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import check_row_count, check_weights, counted_rows, warn_zero_rows
+from ihgmm._checks import check_row_count, check_weights, warn_zero_rows
 from ihgmm._parameters import check_number, generator
 from ihgmm._values import Domain
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import CosineClusterer, Weighted
-from ihgmm.matrix import Matrix, namespace, to_host
-from ihgmm.matrix.tall import Groups, keep, number, rows_where, take_lines, to_device
+from ihgmm.estimators.base import CosineClusterer
+from ihgmm.matrix import Matrix, Tall, to_host
+from ihgmm.numerics.spectral import CosinePlacement
 from ihgmm.numerics.spherical import nearest_centers, spherical_kmeans
 
 
-class SphericalKMeans(Weighted, CosineClusterer):
+class SphericalKMeans(CosineClusterer):
     """K-means by cosine: rows and centres count by their direction only.
 
     This is the simple rival of :class:`~ihgmm.IhSC`. With balanced clusters and many
@@ -101,6 +101,72 @@ class SphericalKMeans(Weighted, CosineClusterer):
         self.tol = tol
         self.random_state = random_state
 
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model to data, array-like or sparse of (n_samples, n_features).
+
+        Data on a device, on disk or in dask stay there, and results with a line for
+        each row are arrays of the same kind. ``sample_weight``, of shape (n_samples,),
+        says how much each row counts. ``y`` is ignored. Returns the fitted estimator
+        itself.
+        """
+        with self._fitting():
+            k = self.n_clusters
+            rows = self._read(X, sample_weight)
+            data, everything, ops = rows.counted, rows.everything, rows.counted.ops
+            check_row_count(data.shape[0], k)
+            warn_zero_rows(data)
+            found = spherical_kmeans(
+                data,
+                k,
+                init=self._initial_centers(data),
+                n_init=self._n_starts(data),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                rng=generator(self.random_state),
+            )
+            # Zero rows have no direction: they do not count in sizes. Clusters of one
+            # size stay as they were drawn, which does not depend on the order of the
+            # rows; rounding must not choose.
+            live, weights = data.sqnorms > 0, data.weights
+            groups = ops.groups(ops.keep(ops.rows_where(found.labels, live)), k)
+            sizes = groups.sizes.astype(np.float64)
+            if weights is not None:
+                sizes = groups.sums(ops.rows_where(weights, live))
+            order = np.argsort(-sizes.round(6), kind="stable")
+            centers = found.centers[order]
+            if rows.counts is None:
+                labels = ops.take_lines(np.argsort(order), found.labels)
+            else:
+                labels = nearest_centers(everything, centers[None])[0][:, 0]
+            some = ops.xp.astype(everything.sqnorms > 0, labels.dtype)
+            self.labels_ = ops.keep(labels * some)
+            self.cluster_centers_ = data.cast(centers)
+            # In the fit, weights are 1 on average.
+            given = check_weights(sample_weight, everything.shape[0])
+            self.inertia_ = found.inertia * float(given.sum()) / data.shape[0]
+            self.n_iter_ = found.n_iter
+            distinct = int(np.count_nonzero(groups.sizes))
+            if distinct < k:
+                warn(
+                    f"{distinct} clusters were found, fewer than n_clusters={k}: X has "
+                    "too few rows of different direction. Ask for fewer clusters, or "
+                    "look for duplicates in X.",
+                    ConvergenceWarning,
+                )
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the cluster whose centre has the largest cosine with each row.
+
+        Under noise that is the same in all directions this is the most likely
+        cluster, whatever the row's scale. Zero rows get label 0, the largest cluster.
+        Rows are given, and labels returned, as for :meth:`transform`.
+        """
+        return self._labels_of(X)
+
+    def _nearest(self, X: Any) -> Tall:
+        return CosinePlacement(to_host(self.cluster_centers_))(self._check_new(X))
+
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the (weighted) sum of ``1 - cosine`` with the nearest centre.
 
@@ -108,51 +174,10 @@ class SphericalKMeans(Weighted, CosineClusterer):
         nearer: to compare numbers of clusters, take
         :func:`ihgmm.metrics.stability_score` instead.
         """
-        cosines = self._largest_cosines(self._check_new(X))
-        weights = to_device(check_weights(sample_weight, cosines.shape[0]), cosines)
-        return -number(namespace(cosines).sum(weights * (1.0 - cosines)))
-
-    def _fit(self, everything: Matrix, sample_weight: Any = None) -> None:
-        k = self.n_clusters
-        X, counts = counted_rows(everything, sample_weight)
-        check_row_count(X.shape[0], k)
-        warn_zero_rows(X)
-        found = spherical_kmeans(
-            X,
-            k,
-            init=self._initial_centers(X),
-            n_init=self._n_starts(X),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=generator(self.random_state),
-        )
-        # Zero rows have no direction: they do not count in sizes. Clusters of one size
-        # stay as they were drawn, which does not depend on the order of the rows;
-        # rounding must not choose.
-        live, weights = X.sqnorms > 0, X.weights
-        groups = Groups.of(keep(rows_where(found.labels, live)), k)
-        weights = None if weights is None else rows_where(weights, live)
-        order = np.argsort(-groups.sums(weights).round(6), kind="stable")
-        centers = found.centers[order]
-        if counts is None:
-            labels = take_lines(np.argsort(order), found.labels)
-        else:
-            labels = nearest_centers(everything, centers[None])[0][:, 0]
-        some = namespace(labels).astype(everything.sqnorms > 0, labels.dtype)
-        self.labels_ = keep(labels * some)
-        self.cluster_centers_ = X.cast(centers)
-        # In the fit, weights are 1 on average.
-        given = check_weights(sample_weight, everything.shape[0])
-        self.inertia_ = found.inertia * float(given.sum()) / X.shape[0]
-        self.n_iter_ = found.n_iter
-        distinct = int(np.count_nonzero(groups.sizes))
-        if distinct < k:
-            warn(
-                f"{distinct} clusters were found, fewer than n_clusters={k}: X has too "
-                "few rows of different direction. Ask for fewer clusters, or look for "
-                "duplicates in X.",
-                ConvergenceWarning,
-            )
+        data = self._check_new(X)
+        ops, cosines = data.ops, self._largest_cosines(data)
+        weights = ops.to_device(check_weights(sample_weight, data.shape[0]), cosines)
+        return -ops.number(ops.xp.sum(weights * (1.0 - cosines)))
 
     def _n_starts(self, X: Matrix) -> int:
         if self.n_init != "auto":

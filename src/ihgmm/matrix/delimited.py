@@ -1,163 +1,161 @@
-"""Tables as text (CSV, TSV) that need not fit in memory.
+"""Tables as text (CSV, TSV): how they are written down, and text as numbers.
 
-One scan finds where every so many rows begin. From there rows are read and parsed by
-pyarrow, anew in each pass: nothing is written to disk, and a run that is interrupted
-leaves nothing behind. Parsing is what a pass costs, 0.1 to 0.2 GB of text a second on
-two cores. Whoever wants many passes writes the table to Parquet once.
+pyarrow takes text apart into cells. What it does not know is here: titles above the
+names of columns, numbers as people write them, and words for missing cells.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ihgmm.matrix.stored import BadCellError, Stored, unchanged
+from ihgmm.matrix.faults import explain_damage
+from ihgmm.matrix.stored import Stored
 
-# What people write into cells without a number, beside what pyarrow knows.
-MISSING = ("?", "-", "None", "none", "missing")
-# How files in UTF-16 begin, which spreadsheets call Unicode text.
-UTF16 = (b"\xff\xfe", b"\xfe\xff")
-BOM = b"\xef\xbb\xbf"  # of UTF-8
-# The most bytes that pyarrow parses together.
-LARGEST_BLOCK = 2**31 - 1
+T = TypeVar("T")
 # What stands between cells, by the suffix of a file.
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+# What people and programs write into cells without a number.
+MISSING = (
+    *("", "?", "-", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "null"),
+    *("NULL", "Null", "None", "none", "missing", "nan", "NaN", "-nan", "-NaN"),
+    *("1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+)
+LARGEST_BLOCK = 2**31 - 1  # of text that pyarrow parses together
 
 
-def open_text(
-    path: str | os.PathLike[str],
-    *,
-    columns: Sequence[str] | None = None,
-    drop_option: str = "drop_columns of ihgmm.open_data",
-    piece_bytes: int = 2**24,
-) -> Stored:
-    """Return the rows of a table as text, with all columns or some.
-
-    About ``piece_bytes`` of text are parsed together; fewer take longer. Messages call
-    what leaves columns out ``drop_option``.
-    """
-    layout = layout_of(path)
-    names = list(layout.names if columns is None else columns)
-    # A column costs about as much as a hundred cells, so that wide rows are parsed many
-    # together, but no more than a block holds.
-    most = Stored.block_bytes // (8 * len(names))
-    step = max(1, min(max(piece_bytes // layout.row_bytes, 128), most))
-    check = unchanged(path, settled=True)
-    offsets, n_rows, quoted = _find_rows(layout, step)
-    if n_rows == 0:
-        raise ValueError(f"{path} has a header but no rows.")
-    table = _Text(layout, names, offsets, n_rows, step, quoted, check, drop_option)
-    with open(path, "rb") as file:
-        head, _ = _first_rows(file, layout.begin, layout.delimiter, path)
-    table.parser.find_kinds(head)
-    table.numbers(0)  # so that columns of text are named at once
-    return Stored(
-        table.read,
-        (n_rows, len(names)),
-        np.float64,
-        step=min(step, n_rows),
-        names=names,
-        source=f"table {path}",
-    )
-
-
-# How a table is written down
+# Cells
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How a table is written down."""
+class TextTable:
+    """A table as text, and how it is written down."""
 
-    path: str
+    path: Path
+    encoding: str
+    block_bytes: int  # of text that are parsed together
     delimiter: str
-    names: list[str]  # col1, col2, ... where the table has no header
-    begin: int  # the byte at which the first row of data begins
-    row_bytes: int  # of the first rows, on average
-    decimal_point: str = "."
-    n_titles: int = 0  # lines above the names
+    n_titles: int  # lines above the names of columns
+    header: list[str]  # the first row below them, whether or not it has names
 
+    @property
+    def has_names(self) -> bool:
+        """Whether the header has names: it is no row of numbers."""
+        return not all(map(is_number, self.header))
 
-def layout_of(path: str | os.PathLike[str]) -> Layout:
-    """Look at the beginning of a file and return how its table is written down."""
-    with open(path, "rb") as file:
-        start = file.read(2**20)
-        _refuse_encodings(path, start)
-        bom = 3 if start.startswith(BOM) else 0
-        suffix = Path(path).suffix.lower()
-        delimiter, n_titles = find_header(start, suffix)
-        lines = start.splitlines(keepends=True)[:n_titles]
-        top = max(bom, sum(map(len, lines)))
-        header, ends = _first_rows(file, top, delimiter, path)
-        if len(ends) == 0:
-            raise ValueError(f"{path} is empty.")
-        names = _names(header[: ends[0] - top], delimiter, path)
-        begin = top
-        if all(is_number(name) for name in names):
-            names = place_names(len(names))
-        else:
-            names, begin = unique_names(names), int(ends[0])
-        rows, ends = _first_rows(file, begin, delimiter, path)
-    row_bytes = max(1, len(rows) // max(1, len(ends)))
-    layout = Layout(
-        os.fspath(path), delimiter, names, begin, row_bytes, n_titles=n_titles
-    )
-    if delimiter != ";" or len(ends) == 0:
-        return layout
-    # Semicolons stand between cells where commas are decimal.
-    commas = replace(layout, decimal_point=",")
-    n_text, n_text_by_commas = (
-        sum(_Parser(choice, range(len(names)), quoted=True).text_columns(rows))
-        for choice in (layout, commas)
-    )
-    return commas if n_text_by_commas < n_text else layout
+    @property
+    def names(self) -> list[str]:
+        """Names of which no two are alike."""
+        names = self.header
+        return unique_names(names) if self.has_names else place_names(len(names))
 
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
+        """Yield rows as batches of pyarrow, with cells as they are written."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow
 
-def first_rows(
-    path: str | os.PathLike[str], layout: Layout, n_bytes: int = 2**23
-) -> bytes:
-    """Return titles and header, if there are such, and rows of about so many bytes."""
-    with open(path, "rb") as file:
-        header = file.read(layout.begin)
-        return (
-            header + _first_rows(file, layout.begin, layout.delimiter, path, n_bytes)[0]
+        # By number, since names may be anything; each column costs a look-up.
+        numbers = {name: str(i) for i, name in enumerate(self.names)}
+        used = [numbers[name] for name in (numbers if columns is None else columns)]
+        reading = arrow.ReadOptions(
+            column_names=list(numbers.values()),
+            skip_rows=self.n_titles,
+            skip_rows_after_names=int(self.has_names),
+            encoding=self.encoding,
+            block_size=self.block_bytes,
         )
+        parsing = arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+        as_text = arrow.ConvertOptions(
+            include_columns=used, column_types=dict.fromkeys(used, pa.string())
+        )
+        with pa.input_stream(os.fspath(self.path)) as source:
+            yield from arrow.open_csv(source, reading, parsing, as_text)
+
+    def read(
+        self, columns: Sequence[str] | None = None, only_head: bool = False
+    ) -> Any:
+        """Return all rows as a table of pyarrow, or only those of the first block."""
+        import pyarrow as pa
+
+        names = self.names if columns is None else list(columns)
+        batches = list(islice(self.batches(columns), 1 if only_head else None))
+        if not batches:
+            return pa.table([pa.array([], pa.string())] * len(names), names=names)
+        return pa.Table.from_batches(batches).rename_columns(names)
 
 
-class Header(NamedTuple):
-    """Where the names of the columns are."""
+def read_text(
+    path: Path, work: Callable[[TextTable], T], block_bytes: int = 2**24
+) -> T:
+    """Return the result of some work on a table as text, which is parsed in blocks.
 
-    delimiter: str  # between them
-    n_titles: int  # lines above them
+    The work begins anew if the table turns out to be no UTF-8, which makes it
+    Windows-1252, or to have a row that is longer than a block.
+    """
+    import pyarrow as pa
+
+    with explain_damage(path, pa.ArrowException, UnicodeError, EOFError, csv.Error):
+        with _opened(path, "rb") as file:
+            is_utf16 = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
+        encoding = "utf-16" if is_utf16 else "utf-8"
+        while True:
+            try:
+                return work(_look_at(path, encoding, block_bytes))
+            except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+                reason = str(error).lower()
+                if "utf" in reason and encoding == "utf-8":
+                    encoding = "cp1252"
+                elif "straddling" in reason and block_bytes < LARGEST_BLOCK:
+                    block_bytes = min(16 * block_bytes, LARGEST_BLOCK)
+                else:
+                    raise
 
 
-def find_header(start: bytes, suffix: str) -> Header:
-    """Return where the names of the columns are in a file that begins so.
+def _opened(path: Path, mode: str, **options: Any) -> Any:
+    return (gzip.open if path.suffix.lower() == ".gz" else open)(path, mode, **options)
 
-    They are in the first line, or below titles. ``";"`` or a tab stands between them
+
+def _look_at(path: Path, encoding: str, block_bytes: int) -> TextTable:
+    """Look at the beginning of a file and return how its table is written down."""
+    python_name = encoding.replace("utf-8", "utf-8-sig")
+    with _opened(path, "rt", encoding=python_name, newline="") as file:
+        suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+        delimiter, n_titles = find_header(file.read(2**16), suffix)
+        file.seek(0)
+        rows = csv.reader(islice(file, n_titles, None), delimiter=delimiter)
+        header = next((row for row in rows if row), None)
+    if header is None:
+        raise ValueError(f"{path} is empty.")
+    return TextTable(path, encoding, block_bytes, delimiter, n_titles, header)
+
+
+def find_header(start: str, suffix: str) -> tuple[str, int]:
+    """Return what stands between cells, and how many lines are above the names.
+
+    Names are in the first line, or below titles. ``";"`` or a tab stands between them
     where there are more of those than of what is usual: names may have commas in them,
     as in ``revenue, EUR``.
     """
-    # Ends of lines and what stands between cells are the same bytes in all encodings.
-    start = start[: 2**16].removeprefix(BOM)
-    lines = [line.decode("latin-1") for line in start.splitlines()]
-    if len(start) > 2**15:  # the last line may be cut off
+    lines = start.splitlines()
+    if len(start) >= 2**16:  # the last line may be cut off
         lines = lines[:-1] or lines
     first = next((line for line in lines if line.strip()), "")
-    usual = DELIMITERS.get(suffix, ",")
-    delimiters = dict.fromkeys((usual, ";", "\t"))
+    delimiters = dict.fromkeys((DELIMITERS.get(suffix, ","), ";", "\t"))
     likely = max(delimiters, key=first.count)
     tried = []
     for delimiter in delimiters:
         reader = csv.reader(lines, delimiter=delimiter)
-        # Titles are few.
         numbered = [(row, reader.line_num) for row in islice(reader, 12)]
         rows = [row for row, _ in numbered]
         place = n_title_rows(rows)
@@ -167,7 +165,7 @@ def find_header(start: bytes, suffix: str) -> Header:
         # Names have as many cells as the row below them.
         tried.append((not whole, place, delimiter != likely, delimiter, n_titles))
     odd, place, _, delimiter, n_titles = min(tried)
-    return Header(likely, 0) if odd or not place else Header(delimiter, n_titles)
+    return (likely, 0) if odd or not place else (delimiter, n_titles)
 
 
 def n_title_rows(rows: Sequence[Sequence[Any]]) -> int:
@@ -207,57 +205,6 @@ def place_names(n_columns: int) -> list[str]:
     return [f"col{i}" for i in range(1, n_columns + 1)]
 
 
-@dataclass(frozen=True)
-class NumberStyle:
-    """How people write numbers: with signs of money or %, and thousands apart."""
-
-    decimal_point: str
-
-    @property
-    def groups(self) -> str:
-        """What may stand between thousands, as a class of a regular expression."""
-        other = "," if self.decimal_point == "." else "."
-        return f"[{other}' \u2019\u00a0\u202f]"
-
-    @cached_property
-    def pattern(self) -> str:
-        """What matches a number that is written so."""
-        # Apostrophes and spaces of all widths may stand between thousands, too.
-        whole = rf"(\d{{1,3}}({self.groups}\d{{3}})+|\d+)"
-        point = f"[{self.decimal_point}]"
-        number = rf"({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?"
-        return rf"^\s*[+-]?[$€£¥]?\s?[+-]?{number}\s?[%$€£¥]?\s*$"
-
-    def matches(self, column: Any) -> Any:
-        """Return which cells of a column of pyarrow are numbers that are so written."""
-        import pyarrow.compute as pc
-
-        return pc.match_substring_regex(column, self.pattern)
-
-    def numbers(self, column: Any) -> Any:
-        """Return a column of pyarrow as float64; what is no number is null."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        kept = pc.if_else(self.matches(column), column, pa.scalar(None, pa.string()))
-        bare = pc.replace_substring_regex(kept, rf"{self.groups}|[$€£¥%\s]", "")
-        return pc.replace_substring(bare, self.decimal_point, ".").cast(pa.float64())
-
-
-def number_style(column: Any, decimal_point: str = ".") -> tuple[NumberStyle, int]:
-    """Return how most numbers in a column of text are written, and how many those are.
-
-    Where 1,234 may be read in two ways, the decimal point of the file decides.
-    """
-    import pyarrow.compute as pc
-
-    other = "," if decimal_point == "." else "."
-    styles = [NumberStyle(point) for point in (decimal_point, other)]
-    counts = [pc.sum(style.matches(column)).as_py() or 0 for style in styles]
-    best = int(counts[1] > counts[0])
-    return styles[best], counts[best]
-
-
 def is_number(word: str) -> bool:
     """Return whether a word is a number."""
     try:
@@ -267,363 +214,173 @@ def is_number(word: str) -> bool:
     return True
 
 
-def _refuse_encodings(path: Any, start: bytes) -> None:
-    if start.startswith(UTF16):
-        raise ValueError(
-            f"{path} is stored as UTF-16, which is not read block by block; save it as "
-            "UTF-8."
-        )
-    if start.startswith(b"\x1f\x8b"):
-        raise ValueError(
-            f"{path} is compressed, so that no row can be found without all before it; "
-            "unpack it first."
-        )
-    if b"\n" not in start and b"\r" in start:
-        raise ValueError(f"{path} has line ends of old kind (\\r); save it with \\n.")
+# Numbers
 
 
-def _first_rows(
-    file: BinaryIO, begin: int, delimiter: str, path: Any, n_bytes: int = 2**20
-) -> tuple[bytes, np.ndarray]:
-    """Return the first whole rows, at least one, and where in the file each ends."""
-    file.seek(begin)
-    scan, text, ends = _RowEnds(begin, delimiter, path), b"", np.empty(0, dtype=int)
-    while len(ends) == 0:
-        more = file.read(n_bytes)
-        text += more
-        ends = scan.feed(more) if more else scan.finish()
-        if not more:
-            break
-    return text[: int(ends[-1]) - begin] if len(ends) else b"", ends
+class Numbers(NamedTuple):
+    """A column of text as numbers."""
+
+    values: np.ndarray  # NaN where a cell has no number
+    cells: Any  # text of cells without blanks around it; null where they are missing
+    # The decimal point, of numbers as people write them: with signs of money or %, and
+    # thousands apart. None of those as machines write them.
+    point: str | None = None
+
+    @property
+    def bad_rows(self) -> np.ndarray:
+        """The rows whose cells hold something else than a number."""
+        is_filled = self.cells.is_valid().to_numpy(zero_copy_only=False)
+        return np.flatnonzero(np.isnan(self.values) & is_filled)
 
 
-def _names(header: bytes, delimiter: str, path: Any) -> list[str]:
-    try:
-        header.decode()
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} has names of columns that are not UTF-8 ({error}); save it as "
-            "UTF-8."
-        ) from None
-    from pyarrow import ArrowInvalid, BufferReader, csv
+def parse_numbers(column: Any, point: str = ".") -> Numbers:
+    """Return the numbers in a column of text; true and false are 1 and 0.
 
-    # Python's own reader refuses long cells, and the parser rows beyond its block.
-    options = csv.ReadOptions(block_size=min(len(header) + 1, LARGEST_BLOCK))
-    parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    try:
-        return list(csv.read_csv(BufferReader(header), options, parse).column_names)
-    except ArrowInvalid as error:
-        raise ValueError(f"{path}: its header cannot be read: {error}") from error
-
-
-# Where rows begin
-
-
-class _RowEnds:
-    """Finds where rows end in a file that is given piece by piece.
-
-    A line end in a quoted cell ends no row, and a line without a cell is none. A quote
-    in the middle of a cell is refused: whether it hides line ends depends on who reads.
+    Where 1,234 may be read in two ways, the decimal ``point`` of the file decides.
     """
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-    def __init__(self, begin: int, delimiter: str, path: Any) -> None:
-        self.at = self.line = begin  # where the next byte and the current line begin
-        self.before, self.inside, self.quoted = ord("\n"), False, False
-        self.path = path
-        self.openers = np.frombuffer(b'\r\n"' + delimiter.encode(), dtype=np.uint8)
-
-    def feed(self, piece: bytes) -> np.ndarray:
-        """Return the place after each row that ends in the next piece of the file."""
-        values = np.frombuffer(piece, dtype=np.uint8)
-        ends = np.flatnonzero(values == ord("\n"))
-        if b'"' in piece:
-            ends = self._outside(values, ends)
-        elif self.inside:
-            ends = ends[:0]
-        if len(ends):
-            after = ends + (self.at + 1)
-            lengths = np.diff(after, prepend=self.line) - 1
-            last = values[ends - 1]
-            last[0] = values[ends[0] - 1] if ends[0] > 0 else self.before
-            rows = lengths > np.where(last == ord("\r"), 1, 0)
-            self.line, found = int(after[-1]), after[rows]
-        else:
-            found = ends
-        self.at += len(piece)
-        self.before = int(values[-1])
-        return found
-
-    def finish(self) -> np.ndarray:
-        """Return the end of the file, if a row ends there without a line end."""
-        if self.inside:
-            raise ValueError(
-                f"{self.path} ends inside a quoted cell; close its quote, or write the "
-                "file again."
-            )
-        blank = self.at - self.line == 1 and self.before == ord("\r")
-        return np.array([self.at] * (self.at > self.line and not blank), dtype=int)
-
-    def _outside(self, values: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        quotes = np.flatnonzero(values == ord('"'))
-        self.quoted = True
-        opening = quotes[int(self.inside) :: 2]
-        before = values[opening - 1]
-        if len(opening) and opening[0] == 0:
-            before[0] = self.before
-        stray = opening[~np.isin(before, self.openers)]
-        if len(stray):
-            raise ValueError(
-                f"{self.path} has a quote in the middle of a cell, at byte "
-                f"{self.at + int(stray[0])}, so that rows cannot be told apart; put "
-                "the cell in quotes and double those in it, or leave them out."
-            )
-        closed = (np.searchsorted(quotes, ends) + self.inside) % 2 == 0
-        self.inside = bool((len(quotes) + self.inside) % 2)
-        return ends[closed]
+    values = _plain_numbers(column, point)
+    if values is not None and not np.isnan(values).any():
+        return Numbers(values, column)
+    trimmed = pc.utf8_trim_whitespace(column)
+    is_gap = pc.is_in(trimmed, value_set=pa.array(MISSING))
+    cells = pc.if_else(is_gap, pa.scalar(None, pa.string()), trimmed)
+    values = _plain_numbers(cells, point)
+    if values is not None:
+        return Numbers(values, cells)
+    lower = pc.utf8_lower(cells)
+    if pc.all(pc.is_in(lower, value_set=pa.array(["true", "false", None]))).as_py():
+        return Numbers(_as_array(pc.equal(lower, "true").cast(pa.float64())), cells)
+    points = [point, "," if point == "." else "."]
+    matches = [pc.match_substring_regex(cells, _pattern(point)) for point in points]
+    n_first, n_other = (pc.sum(match).as_py() or 0 for match in matches)
+    point, match = points[n_other > n_first], matches[n_other > n_first]
+    numbers = pc.if_else(match, cells, pa.scalar(None, pa.string()))
+    bare = pc.replace_substring_regex(numbers, between_digits(point), "")
+    values = _as_array(pc.replace_substring(bare, point, ".").cast(pa.float64()))
+    is_plain = point == "." and pc.all(pc.equal(bare, numbers)).as_py()
+    return Numbers(values, cells, None if is_plain else point)
 
 
-def _find_rows(layout: Layout, step: int) -> tuple[np.ndarray, int, bool]:
-    """Return where every ``step``-th row begins, with the end; rows; any quotes."""
-    scan, n_rows = _RowEnds(layout.begin, layout.delimiter, layout.path), 0
-    offsets = [np.array([layout.begin])]
-    with open(layout.path, "rb") as file:
-        file.seek(layout.begin)
-        more = True
-        while more:
-            piece = file.read(2**22)
-            more = len(piece) > 0
-            ends = scan.feed(piece) if more else scan.finish()
-            offsets.append(ends[(-n_rows - 1) % step :: step])
-            n_rows += len(ends)
-    if n_rows % step:
-        offsets.append(np.array([scan.at]))
-    return np.concatenate(offsets), n_rows, scan.quoted
+def decimal_point(columns: Sequence[Any], delimiter: str) -> str:
+    """Return the decimal point of a table, as a column of it shows.
+
+    Semicolons stand between cells where commas are decimal.
+    """
+    if delimiter == ";":
+        for cells in (parse_numbers(column).cells for column in columns):
+            if _plain_numbers(cells, ".") is None is not _plain_numbers(cells, ","):
+                return ","
+    return "."
 
 
-# From text to numbers
+def between_digits(point: str) -> str:
+    """Return a pattern of what numbers may have beside digits and a decimal point."""
+    # Apostrophes and spaces of all widths may stand between thousands, too.
+    return f"[{',' if point == '.' else '.'}'\u2019\u00a0\u202f$€£¥%\\s]"
 
 
-class _Text:
-    """The rows of a table, parsed in pieces of ``step`` rows."""
+def _pattern(point: str) -> str:
+    """Return what matches a number as people write it."""
+    group = between_digits(point).replace("$€£¥%", "")
+    whole = rf"(\d{{1,3}}({group}\d{{3}})+|\d+)"
+    number = rf"({whole}([{point}]\d*)?|[{point}]\d+)([eE][+-]?\d+)?"
+    return rf"^[+-]?[$€£¥]?\s?[+-]?{number}\s?[%$€£¥]?$"
 
-    def __init__(
-        self,
-        layout: Layout,
-        names: list[str],
-        offsets: np.ndarray,
-        n_rows: int,
-        step: int,
-        quoted: bool,
-        check: Callable[[], None],
-        drop_option: str,
-    ) -> None:
-        self.layout, self.offsets, self.check = layout, offsets, check
-        self.n_rows, self.step = n_rows, step
-        self.names, self.drop_option = names, drop_option
-        places = {name: i for i, name in enumerate(layout.names)}
-        self.used = [places[name] for name in names]
-        self.parser = _Parser(layout, self.used, quoted=quoted)
+
+def _plain_numbers(cells: Any, point: str) -> np.ndarray | None:
+    """Return cells that are numbers as machines write them, or None."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if point == ",":
+        if pc.any(pc.match_substring(cells, ".")).as_py():
+            return None  # it stands between thousands
+        cells = pc.replace_substring(cells, ",", ".")
+    try:
+        return _as_array(cells.cast(pa.float64()))
+    except pa.ArrowInvalid:
+        return None
+
+
+def _as_array(column: Any) -> np.ndarray:
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+# Rows that need not fit in memory
+
+
+def open_text(
+    path: str | os.PathLike[str],
+    choose: Callable[[list[str]], Sequence[str]] = list,
+    dtype: Any = np.float64,
+    drop_option: str = "drop_columns of ihgmm.open_data",
+    block_bytes: int = 2**24,
+) -> Stored:
+    """Return rows of the columns that are chosen by their names.
+
+    Text is converted once to numbers in a temporary file, which the system removes when
+    the matrix goes. Messages call what leaves columns out ``drop_option``.
+    """
+    path = Path(path)
+
+    def convert(table: TextTable) -> Stored:
+        names = list(choose(table.names))
+        rows, point = _TemporaryRows(len(names), np.dtype(dtype)), ""
+        for batch in table.batches(names):
+            point = point or decimal_point(batch.columns, table.delimiter)
+            columns = [parse_numbers(column, point) for column in batch.columns]
+            bad = [j for j, column in enumerate(columns) if len(column.bad_rows)]
+            if bad:
+                column = columns[bad[0]]
+                row = int(column.bad_rows[0])
+                others = [repr(names[j]) for j in bad[1:6]]
+                also = f"; so do {', '.join(others)}" * bool(others)
+                raise ValueError(
+                    f"{path}: column {names[bad[0]]!r} holds text, "
+                    f"{column.cells[row].as_py()[:40]!r} in row {rows.n + row + 1} "
+                    f"after the header{also}{' and more' * (len(bad) > 6)}. Leave out "
+                    f"columns of text by {drop_option}, and empty single cells: they "
+                    "are missing values then."
+                )
+            rows.append(np.column_stack([column.values for column in columns]))
+        if rows.n == 0:
+            raise ValueError(f"{path} has a header but no rows.")
+        shape, source = (rows.n, len(names)), f"table {path}"
+        return Stored(rows.read, shape, dtype, names=names, source=source)
+
+    return read_text(path, convert, block_bytes)
+
+
+class _TemporaryRows:
+    """Rows of numbers in a file without a name, of which nothing is left behind."""
+
+    def __init__(self, n_columns: int, dtype: np.dtype) -> None:
+        self.n, self.n_columns, self.dtype = 0, n_columns, dtype
+        folder = tempfile.gettempdir()
+        if folder == "/tmp" and os.path.isdir("/var/tmp"):
+            folder = "/var/tmp"  # on a disk, where /tmp may be in memory
+        self.file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        self.lock = Lock()  # two threads may share the matrix
+        self.full = f"{folder} has no room for a table of numbers; name another folder "
+        weakref.finalize(self, self.file.close)
+
+    def append(self, rows: np.ndarray) -> None:
+        """Add rows at the end."""
+        try:
+            self.file.write(np.ascontiguousarray(rows, self.dtype).data)
+        except OSError as error:
+            raise OSError(
+                error.errno, f"{self.full}in the environment variable TMPDIR"
+            ) from error
+        self.n += len(rows)
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Return some rows as a new array."""
-        found = np.empty((stop - start, len(self.used)))
-        for piece in range(start // self.step, -(-stop // self.step)):
-            first = piece * self.step
-            rows = self.numbers(piece)
-            begin, end = max(start - first, 0), min(stop - first, len(rows))
-            found[first + begin - start : first + end - start] = rows[begin:end]
-        return found
-
-    def numbers(self, piece: int) -> np.ndarray:
-        """Return the rows of a piece."""
-        begin, end = (int(place) for place in self.offsets[piece : piece + 2])
-        with open(self.layout.path, "rb") as file:
-            file.seek(begin)
-            text = file.read(end - begin)
-        self.check()
-        if len(text) < end - begin:
-            raise EOFError(f"the file now ends before byte {end}")
-        first = piece * self.step
-        try:
-            table = self.parser(text)
-        except self.parser.errors as error:
-            self._explain(text, first)
-            raise error
-        expected = min(self.step, self.n_rows - first)
-        if table.num_rows != expected:
-            raise ValueError(
-                f"{table.num_rows} rows were parsed where there are {expected} lines"
-            )
-        (batch,) = table.combine_chunks().to_batches()
-        return batch.to_tensor(null_to_nan=True, row_major=True).to_numpy()
-
-    def _explain(self, text: bytes, first: int) -> None:
-        """Raise an error that names what is no number, if something is not."""
-        path = self.layout.path
-        invalid: list[Any] = []
-        table = self.parser.as_text(text, invalid)
-        if table is None:
-            row = invalid[0]
-            raise BadCellError(
-                f"{path} has {row.actual_columns} cells in row {first + row.number} "
-                f"after the header, and {row.expected_columns} names of columns. "
-                "Mend that row; if cells hold "
-                f"{self.layout.delimiter!r}, put them in quotes."
-            )
-        bad = []
-        for name, found in zip(self.names, self.parser.first_texts(table), strict=True):
-            if found is not None:
-                bad.append((name, *found))
-        if not bad:
-            return
-        name, row, cell = bad[0]
-        others = [repr(other) for other, *_ in bad[1:6]]
-        also = f"; so do {', '.join(others)}{' and more' * (len(bad) > 6)}" * bool(
-            others
-        )
-        raise BadCellError(
-            f"{path}: column {name!r} holds text, {cell[:40]!r} in row "
-            f"{first + row + 1} after the header{also}. Leave out columns of text by "
-            f"{self.drop_option}, and empty single cells: they are missing values then."
-        )
-
-
-class _Parser:
-    """Text of whole rows to a table of pyarrow, some columns of it."""
-
-    def __init__(self, layout: Layout, used: Sequence[int], *, quoted: bool) -> None:
-        import pyarrow as pa
-        from pyarrow import csv as arrow
-
-        self.errors, self._arrow, self._layout = pa.ArrowInvalid, arrow, layout
-        # By number, since names may be anything.
-        self._all = [f"{i}" for i in range(len(layout.names))]
-        self._used = [self._all[i] for i in used]
-        self._nulls = [*arrow.ConvertOptions().null_values, *MISSING]
-        self._strings = self._convert(dict.fromkeys(self._used, pa.string()))
-        # Columns of true and false, which become 1 and 0, and of numbers that are
-        # written as people do.
-        self._flags: list[str] = []
-        self._styles: dict[str, NumberStyle] = {}
-        self._numbers = self._convert(dict.fromkeys(self._used, pa.float64()))
-        self._quoted = quoted
-        # Threads share text of a megabyte, or all of it where few rows are that long.
-        self._block = 2**20 if layout.row_bytes < 2**13 else 2**30
-
-    def _convert(self, types: dict[str, Any]) -> Any:
-        return self._arrow.ConvertOptions(
-            include_columns=self._used,
-            column_types=types,
-            null_values=self._nulls,
-            strings_can_be_null=True,
-            decimal_point=self._layout.decimal_point,
-        )
-
-    def _parse(self, handler: Any = None) -> Any:
-        return self._arrow.ParseOptions(
-            delimiter=self._layout.delimiter,
-            newlines_in_values=self._quoted,
-            invalid_row_handler=handler,
-        )
-
-    def __call__(self, text: bytes) -> Any:
-        """Return numbers."""
-        import pyarrow as pa
-
-        options = self._arrow.ReadOptions(
-            column_names=self._all, block_size=self._block
-        )
-        source = pa.BufferReader(text)
-        table = self._arrow.read_csv(source, options, self._parse(), self._numbers)
-        for name in (*self._flags, *self._styles):
-            place = table.schema.get_field_index(name)
-            column = table.column(place)
-            if name in self._styles:
-                if self.first_text(column, self._styles[name]) is not None:
-                    raise pa.ArrowInvalid("a cell is not a number")
-                column = self._styles[name].numbers(column)
-            table = table.set_column(place, name, column.cast(pa.float64()))
-        return table
-
-    def find_kinds(self, text: bytes) -> None:
-        """Look for flags and for styles of numbers, in the first rows."""
-        import pyarrow as pa
-
-        table = self.as_text(text, [])
-        if table is None:
-            return  # rows that are not whole are named when they are read
-        flags = {"true", "false"}
-        for name, column in zip(self._used, table.columns, strict=True):
-            cells = column.drop_null()
-            if len(cells) == 0 or self.first_text(cells.slice(0, 100)) is None:
-                continue
-            words = {str(cell).lower() for cell in cells.slice(0, 100).to_pylist()}
-            if words <= flags:
-                self._flags.append(name)
-                continue
-            style, n_matches = number_style(cells, self._layout.decimal_point)
-            if n_matches == len(cells):
-                self._styles[name] = style
-        kinds = dict.fromkeys(self._used, pa.float64())
-        kinds |= dict.fromkeys(self._flags, pa.bool_())
-        self._numbers = self._convert(kinds | dict.fromkeys(self._styles, pa.string()))
-
-    def as_text(self, text: bytes, invalid: list[Any]) -> Any:
-        """Return cells as they are written; None, and the row, if one is not whole."""
-        import pyarrow as pa
-
-        def handler(row: Any) -> str:
-            invalid.append(row)
-            return "error"
-
-        options = self._arrow.ReadOptions(
-            column_names=self._all, block_size=len(text) + 1, use_threads=False
-        )
-        source = pa.BufferReader(text)
-        try:
-            text.decode()
-            parse = self._parse(handler)
-        except UnicodeDecodeError:  # at which pyarrow cannot hand over a row
-            parse = self._parse()
-        try:
-            return self._arrow.read_csv(source, options, parse, self._strings)
-        except pa.ArrowInvalid as error:
-            if invalid:
-                return None
-            path = self._layout.path
-            raise ValueError(f"{path} cannot be read as a table: {error}") from error
-
-    def text_columns(self, text: bytes) -> list[bool]:
-        """Return which columns hold text."""
-        table = self.as_text(text, [])
-        if table is None:
-            return []
-        return [cell is not None for cell in self.first_texts(table)]
-
-    def first_texts(self, table: Any) -> list[tuple[int, str] | None]:
-        """Return the first cell of each column that is not a number, if there is one.
-
-        The table is one of :meth:`as_text`.
-        """
-        styles = [self._styles.get(name) for name in self._used]
-        pairs = zip(table.columns, styles, strict=True)
-        return [self.first_text(column, style) for column, style in pairs]
-
-    def first_text(
-        self, column: Any, style: NumberStyle | None = None
-    ) -> tuple[int, str] | None:
-        """Return place and content of the first cell that is not a number, if any."""
-        if style is not None:
-            import pyarrow.compute as pc
-
-            row = pc.index(style.matches(column), False).as_py()
-            return None if row < 0 else (row, column[row].as_py())
-        point = self._layout.decimal_point
-        for row, cell in enumerate(column.to_pylist()):
-            # Python takes more for numbers than the parser does.
-            if cell is None or (
-                is_number(cell.replace(point, ".")) and "_" not in cell
-            ):
-                continue
-            return row, cell
-        return None
+        rows = np.empty((stop - start, self.n_columns), self.dtype)
+        with self.lock:
+            self.file.seek(start * self.n_columns * self.dtype.itemsize)
+            self.file.readinto(rows.data)
+        return rows

@@ -15,10 +15,11 @@ from ihgmm.matrix.parquet import open_parquet
 from ihgmm.matrix.stored import Stored, unchanged
 
 
-def open_stored(X: Any) -> Stored | None:
+def open_stored(X: Any, names: list[str] | None = None) -> Stored | None:
     """Return rows on disk as a matrix, and None for all else.
 
-    They are recognised by the name of their library, which is not imported.
+    They are recognised by the name of their library, which is not imported. ``names``
+    are those of features, and are left away if they are not one for each.
     """
     if isinstance(X, np.memmap):
         return _from_memmap(X)
@@ -29,9 +30,9 @@ def open_stored(X: Any) -> Stored | None:
             "the work is done."
         )
     if home in ("h5py", "zarr"):
-        return _from_group(X) if hasattr(X, "keys") else _from_dataset(X)
+        return (_from_group if hasattr(X, "keys") else _from_dataset)(X, names)
     if home == "anndata" and hasattr(X, "group"):
-        return _from_group(X.group)
+        return _from_group(X.group, names)
     if home != "pyarrow":
         return None
     if not hasattr(X, "get_fragments"):
@@ -50,14 +51,29 @@ def _from_memmap(X: np.memmap) -> Stored | None:
     at = X.ctypes.data - np.frombuffer(pages, np.uint8).ctypes.data
     begin = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + at
     name = f"memory map {X.filename}" if X.filename else "memory map"
-    same_file = _identity(X.filename, pages) if X.mode in ("r", "r+") else None
     check = unchanged(X.filename, settled=X.mode == "r")
 
+    def identity() -> tuple[int, int] | None:
+        """Tell which file has the name of the map, if it can be the mapped one."""
+        try:
+            file = os.stat(X.filename or "")
+        except OSError:  # a file that was deleted, or has no name
+            return None
+        return (file.st_dev, file.st_ino) if file.st_size == pages.size() else None
+
+    mapped = identity() if X.mode in ("r", "r+") else None
+
     def read(start: int, stop: int) -> np.ndarray:
-        if same_file is not None and _identity(X.filename, pages) == same_file:
-            rows = _from_file(X, begin + start * row, stop - start)
+        if mapped is not None and identity() == mapped:
+            # From the file, which may be cut short meanwhile.
+            count = (stop - start) * X.shape[1]
+            path, place = str(X.filename), begin + start * row
+            rows = np.fromfile(path, X.dtype, count, offset=place)
+            if rows.size < count:
+                lost = count - rows.size
+                raise EOFError(f"the file now ends {lost} numbers too early")
             check()
-            return rows
+            return rows.reshape(stop - start, X.shape[1])
         # To touch pages beyond the end of a file would end the process.
         end, size = begin + stop * row, pages.size()
         if size < end:
@@ -67,25 +83,7 @@ def _from_memmap(X: np.memmap) -> Stored | None:
     return Stored(read, X.shape, X.dtype, source=name)
 
 
-def _identity(path: Any, pages: mmap.mmap) -> tuple[int, int] | None:
-    """Tell which file is at a path, if it can be the one that is mapped."""
-    try:
-        found = os.stat(path)
-    except (OSError, TypeError):  # a file that was deleted, or has no name
-        return None
-    return (found.st_dev, found.st_ino) if found.st_size == pages.size() else None
-
-
-def _from_file(X: np.memmap, begin: int, n_rows: int) -> np.ndarray:
-    """Read rows of a memory map from its file, which may be cut short meanwhile."""
-    count = n_rows * X.shape[1]
-    found = np.fromfile(str(X.filename), X.dtype, count, offset=begin)
-    if found.size < count:
-        raise EOFError(f"the file now ends {count - found.size} numbers too early")
-    return found.reshape(n_rows, X.shape[1])
-
-
-def _from_dataset(X: Any) -> Stored:
+def _from_dataset(X: Any, names: list[str] | None) -> Stored:
     if len(X.shape) != 2:
         raise ValueError(
             f"X is a stored array of shape {tuple(X.shape)}; give one with two "
@@ -98,9 +96,15 @@ def _from_dataset(X: Any) -> Stored:
         check()
         return rows
 
-    step, source = _chunk(X), _named("stored array", X)
-    check_chunks = _still_there(X)
-    return Stored(read, X.shape, X.dtype, step=step, check=check_chunks, source=source)
+    return Stored(
+        read,
+        X.shape,
+        X.dtype,
+        step=_chunk(X),
+        check=_chunk_check(X),
+        names=names if names and len(names) == X.shape[1] else None,
+        source=_named("stored array", X),
+    )
 
 
 def _chunk(X: Any) -> int:
@@ -122,11 +126,22 @@ def _file_check(X: Any) -> Callable[[], None]:
     return unchanged(file.id.get_vfd_handle(), settled=settled)
 
 
-def _still_there(*arrays: Any) -> Callable[[], None] | None:
-    """Return a check that no chunk of zarr arrays is lost: they would read as zeros."""
+def _chunk_check(*arrays: Any, whole: bool = False) -> Callable[[], None] | None:
+    """Return a check that no chunk of zarr arrays is lost: they would read as zeros.
+
+    Of arrays that are ``whole``, those that are not stored now are warned of.
+    """
     if not all(hasattr(array, "nchunks_initialized") for array in arrays):
         return None
     before = [array.nchunks_initialized for array in arrays]
+    for array, count in zip(arrays, before, strict=True):
+        if whole and count < array.nchunks:
+            warn(
+                f"{array.nchunks - count} of {array.nchunks} chunks of the "
+                f"{_named('zarr array', array)} are not stored and read as zeros. If "
+                "it was written whole, they are lost: write it again.",
+                UserWarning,
+            )
 
     def check() -> None:
         for array, count in zip(arrays, before, strict=True):
@@ -140,7 +155,7 @@ def _still_there(*arrays: Any) -> Callable[[], None] | None:
     return check
 
 
-def _from_group(group: Any) -> Stored:
+def _from_group(group: Any, names: list[str] | None) -> Stored:
     """Return the rows of a CSR matrix in a group of three arrays."""
     kind = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", ""))
     parts = sorted(group.keys())
@@ -169,7 +184,6 @@ def _from_group(group: Any) -> Stored:
                 f"X is a CSR matrix whose part {name!r} is no array of one dimension. "
                 "Write it again."
             )
-    _warn_of_gaps(data, indices)
     indptr = np.asarray(group["indptr"][:], dtype=np.int64)
     nnz = data.shape[0]
     check = _file_check(group)
@@ -201,21 +215,7 @@ def _from_group(group: Any) -> Stored:
         n_entries=nnz,
         sparse=True,
         step=max(1, int(_chunk(data) * int(n) // max(nnz, 1))),
-        check=_still_there(data, indices),
+        check=_chunk_check(data, indices, whole=True),
+        names=names if names and len(names) == p else None,
         source=_named("CSR matrix", group),
     )
-
-
-def _warn_of_gaps(*arrays: Any) -> None:
-    """Warn of chunks of zarr arrays that are not stored: they read as zeros."""
-    for array in arrays:
-        if not hasattr(array, "nchunks_initialized"):
-            continue
-        lost = array.nchunks - array.nchunks_initialized
-        if lost > 0:
-            warn(
-                f"{lost} of {array.nchunks} chunks of the {_named('zarr array', array)}"
-                " are not stored and read as zeros. If it was written whole, they "
-                "are lost: write it again.",
-                UserWarning,
-            )

@@ -121,10 +121,6 @@ def _nothing() -> None:
     """Check nothing."""
 
 
-class BadCellError(ValueError):
-    """A file is whole but holds no numbers in some place, which the message names."""
-
-
 class Stored(Blocks):
     """Rows on disk, read one block after the other while the last one is worked on.
 
@@ -234,7 +230,7 @@ class Stored(Blocks):
         try:
             block = self._read(rows.start, rows.stop)
             block = in_unit(block, self.dtype, self.factor)
-        except (MemoryError, BadCellError):
+        except MemoryError:
             raise
         # Whatever a library raises when its file is cut, closed or not what it was.
         except Exception as error:

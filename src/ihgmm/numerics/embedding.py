@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from ihgmm._values import Count, Domain
+from ihgmm._values import LARGEST, Count, Domain
 from ihgmm.matrix import Matrix, Tall, namespace, to_host
 from ihgmm.matrix.tall import (
     cast_like,
@@ -62,7 +62,7 @@ class Embedding:
     # Longer rows are shortened to it; 0: all are brought to unit norm.
     longest: Annotated[float, Domain(least=0, most=np.inf)]
     # The unit of the data, as a matrix has it.
-    unit: Annotated[float, Domain(above=0)] = 1.0
+    unit: Annotated[float, Domain(above=0, most=LARGEST)] = 1.0
     unit_norm: bool = True  # whether the coordinates of a row are brought to unit norm
 
     @classmethod

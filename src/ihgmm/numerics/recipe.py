@@ -5,15 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from ihgmm._parameters import (
-    check_choice,
-    check_clip,
-    check_count,
-    check_flag,
-    check_n_components,
-    check_n_init,
-    check_number,
-)
+from ihgmm._parameters import check_choice, check_count, check_flag, check_number
 from ihgmm.numerics.eigen import ORDERS, SOLVERS, Solver
 from ihgmm.numerics.embedding import SPACES, Space
 from ihgmm.numerics.gram import GRAMS, GramKind
@@ -105,15 +97,15 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check_choice("gram", self.gram, GRAMS)
-        check_clip("clip", self.clip)
+        check_number("clip", self.clip, above=0, words=(None,))
         check_choice("order", self.order, ORDERS)
-        check_n_components("n_components", self.n_components)
+        check_count("n_components", self.n_components, words=("auto", None))
         check_choice("space", self.space, ("auto", *SPACES))
         check_flag("unit_norm", self.unit_norm)
         check_choice("solver", self.solver, SOLVERS)
         check_number("tol", self.tol, above=0)
         check_choice("labels", self.labels, ASSIGNMENTS)
-        check_n_init("n_init", self.n_init)
+        check_count("n_init", self.n_init, words=("auto",))
         check_count("max_iter", self.max_iter)
         check_choice("placement", self.placement, ("embedding", "cosine"))
 

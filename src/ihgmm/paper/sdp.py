@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from importlib import import_module
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import (
     check_live_rows,
+    check_matrix,
     check_row_count,
     identical_rows,
     warn_zero_rows,
@@ -151,6 +152,15 @@ class SDPKMeans(DistanceClusterer):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model to data, array-like or sparse of (n_samples, n_features).
+
+        ``y`` is ignored. Returns the fitted estimator itself.
+        """
+        with self._fitting():
+            self._fit(check_matrix(X, self, in_memory=True))
+        return self
 
     def _fit(self, X: Matrix) -> None:
         n, k = X.shape[0], self.n_clusters

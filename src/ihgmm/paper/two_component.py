@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import warn_zero_rows
+from ihgmm._checks import check_matrix, warn_zero_rows
 from ihgmm._parameters import generator
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import DistanceClusterer
@@ -95,6 +95,15 @@ class TwoComponentLloyd(DistanceClusterer):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model to data, array-like or sparse of (n_samples, n_features).
+
+        ``y`` is ignored. Returns the fitted estimator itself.
+        """
+        with self._fitting():
+            self._fit(check_matrix(X, self, in_memory=True))
+        return self
 
     def _fit(self, X: Matrix) -> None:
         warn_zero_rows(X)

@@ -70,7 +70,7 @@ def plot_embedding(
         place = ring * view.corners[k]
         ends = np.column_stack([view.means[k], 0.965 * place])
         ax.plot(*ends, color=color(k, ax), lw=0.7, zorder=1.5)
-        _label(ax, place, str(k), color=ink(ax), size=size)
+        _label(ax, place, str(k), color=ink(ax), size=size, path_effects=[])
     return ax
 
 
@@ -111,7 +111,7 @@ def plot_embedding_3d(
     out = view.means if view.corners is None else view.corners
     style = {"zorder": 10, "size": "medium" if len(out) <= 12 else "x-small"}
     for k in np.flatnonzero(clusters.sizes).tolist():
-        _label(ax, 1.15 * out[k], str(k), path_effects=_halo(ax), **style)
+        _label(ax, 1.15 * out[k], str(k), **style)
     if view.corners is None:
         # With room around them inside, no number lies among those of the axes.
         ax.auto_scale_xyz(*(1.3 * out[clusters.sizes > 0]).T, had_data=True)
@@ -184,15 +184,13 @@ def _label_groups(ax: Any, means: np.ndarray) -> None:
         members = shown[group == one]
         text = ", ".join(str(k) for k in members)
         text = text if len(members) <= 4 else f"{len(members)} clusters"
-        _label(ax, means[members].mean(axis=0), text, path_effects=_halo(ax))
+        _label(ax, means[members].mean(axis=0), text)
 
 
 def _label(ax: Any, place: np.ndarray, text: str, **style: Any) -> None:
-    ax.text(*place, text, ha="center", va="center", weight="bold", **style)
-
-
-def _halo(ax: Any) -> Any:
-    """Return an outline in the background's colour, which sets text off from points."""
+    """Write a number, with an outline that sets it off from points around it."""
     from matplotlib.patheffects import withStroke
 
-    return [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
+    halo = [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
+    style = {"weight": "bold", "path_effects": halo, **style}
+    ax.text(*place, text, ha="center", va="center", **style)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.metadata import version
@@ -139,7 +140,7 @@ def write_report(
     """
     target = _check_target(path)
     _check_texts(title=title, id_name=id_name, source=source, command=command)
-    template = _template("report.html")
+    template = _templates().get_template("templates/report.html")
     notes = names_of("notes", notes)
     facts = Facts(
         model,
@@ -222,7 +223,7 @@ def write_comparison(
     """
     target = _check_target(path)
     _check_texts(title=title, source=source, command=command)
-    template = _template("comparison.html")
+    template = _templates().get_template("templates/comparison.html")
     facts = Comparison(first, second, ids, called, certainty)
     quoted = [
         f"{x} ({shorten(name)!r})" for x, name in zip("AB", facts.called, strict=True)
@@ -289,8 +290,9 @@ def _shared(source: str | None, command: str | None) -> dict[str, Any]:
     }
 
 
-def _template(name: str) -> Any:
-    """Return the page with its slots; every text that fills one is escaped."""
+@cache
+def _templates() -> Any:
+    """Return the pages with their slots; every text that fills one is escaped."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from markupsafe import Markup
@@ -315,7 +317,7 @@ def _template(name: str) -> Any:
         lstrip_blocks=True,
     )
     pages.filters["sha256"] = lambda text: _base64(sha256(text.encode()).digest())
-    return pages.get_template(f"templates/{name}")
+    return pages
 
 
 def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from ihgmm._checks import (
     warn_zero_rows,
 )
 from ihgmm._display import Result
-from ihgmm._parameters import check_choice, check_clip, generator
+from ihgmm._parameters import check_choice, check_number, generator
 from ihgmm.matrix import HOST, Matrix, Tall, only, to_host
 from ihgmm.matrix.ops import Groups
 from ihgmm.matrix.threads import sized_threads
@@ -316,7 +316,7 @@ def diagnose(
     'no separation: do not trust these labels'
     """
     check_choice("gram", gram, GRAMS)
-    check_clip("clip", clip)
+    check_number("clip", clip, above=0, words=(None,))
     rng = generator(random_state)
     check_choice("missing", missing, MISSING)
     X, labels = data_and_labels(X, labels, whitened=True)

@@ -5,7 +5,6 @@ Functions here take a result and return text. No other code reads that text back
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ihgmm.statistics.contrasts import TellingFeatures
@@ -17,27 +16,24 @@ from ihgmm.words.counts import count_html, count_text
 from ihgmm.words.diagnoses import caution_text, diagnosis_html, diagnosis_text
 from ihgmm.words.estimates import estimates_html, features_html, scale_html, scale_text
 
-_TEXTS: dict[type, Callable[[Any], str]] = {
-    Caution: caution_text,
-    ClusterCount: count_text,
-    Diagnosis: diagnosis_text,
-    ScaleTest: scale_text,
-}
-_TABLES: dict[type, Callable[[Any], str]] = {
-    ClusterCount: count_html,
-    Diagnosis: diagnosis_html,
-    Estimates: estimates_html,
-    ScaleTest: scale_html,
-    TellingFeatures: features_html,
+# The sentences of a result, and its table for notebooks; None for its ``repr``.
+_FORMS: dict[type, tuple[Any, Any]] = {
+    Caution: (caution_text, None),
+    ClusterCount: (count_text, count_html),
+    Diagnosis: (diagnosis_text, diagnosis_html),
+    Estimates: (None, estimates_html),
+    ScaleTest: (scale_text, scale_html),
+    TellingFeatures: (None, features_html),
 }
 
 
 def text(result: Any) -> str:
     """Return what ``print`` shows of a result."""
-    return _TEXTS.get(type(result), repr)(result)
+    sentences = _FORMS.get(type(result), (None, None))[0] or repr
+    return str(sentences(result))
 
 
 def html(result: Any) -> str | None:
     """Return what a notebook shows of a result; None for its ``repr``."""
-    table = _TABLES.get(type(result))
-    return None if table is None else table(result)
+    table = _FORMS.get(type(result), (None, None))[1]
+    return None if table is None else str(table(result))

@@ -27,6 +27,18 @@ def agreement_words(rand: float, n_moved: int) -> str:
     )
 
 
+_PREFERENCES = {
+    "not_known": "Nothing here says which of them is better: the certainty of rows is "
+    "not known for both.",
+    "surer": "The data speak for {better}: {few} of its labels are expected to be "
+    "wrong, and {more} of those of {other}.",
+    "none": "The data prefer neither: {figures}. That is no clear difference.",
+    "coarser": "The data do not say which is better: {figures}. But {better} has fewer "
+    "clusters, in which it is easier to place rows. To choose between numbers of "
+    "clusters, ask ihgmm choose-k, or select_n_clusters in Python.",
+}
+
+
 def preference_text(
     preference: str, names: Sequence[str], errors: Sequence[float], surer: int
 ) -> str:
@@ -35,26 +47,11 @@ def preference_text(
     ``names`` and ``errors``, the shares of labels expected to be wrong, are those of
     both; ``surer`` is the place of the one with fewer.
     """
-    if preference == "not_known":
-        return (
-            "Nothing here says which of them is better: the certainty of rows is not "
-            "known for both."
-        )
     better, other = names[surer], names[1 - surer]
-    few, more = (chance(errors[i]) for i in (surer, 1 - surer))
-    if preference == "surer":
-        return (
-            f"The data speak for {better}: {few} of its labels are expected to be "
-            f"wrong, and {more} of those of {other}."
-        )
+    few, more = chance(errors[surer]), chance(errors[1 - surer])
     figures = (
         f"{few} of the labels of {better} are expected to be wrong, and {more} of "
         f"those of {other}"
     )
-    if preference == "none":
-        return f"The data prefer neither: {figures}. That is no clear difference."
-    return (
-        f"The data do not say which is better: {figures}. But {better} has fewer "
-        "clusters, in which it is easier to place rows. To choose between numbers of "
-        "clusters, ask ihgmm choose-k, or select_n_clusters in Python."
-    )
+    words = {"better": better, "other": other, "few": few, "more": more}
+    return _PREFERENCES[preference].format(figures=figures, **words)

@@ -1,24 +1,26 @@
-"""Tables with named columns: which are used, which are not, and why."""
+"""Tables with named columns: which columns and rows are used, which not, and why."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ihgmm.cli.tables.table import Note, Request, Table, quote, quote_all
-from ihgmm.matrix.delimited import MISSING, NumberStyle, number_style, unique_names
+from ihgmm.cli.tables.totals import no_observations, summaries
+from ihgmm.matrix.delimited import Numbers, between_digits, parse_numbers, unique_names
 from ihgmm.words.phrases import counted
 
 
 @dataclass(frozen=True)
-class Origin:
-    """How a table was read."""
+class RawTable:
+    """A table as a library reads it, and how it was read."""
 
+    arrow: Any  # a table of pyarrow; its columns may have the same name
     python: str  # what reads it with pandas
     phrases: Sequence[str] = ()  # such as "as UTF-16", to be told
     decimal_point: str = "."
@@ -26,90 +28,106 @@ class Origin:
     # Where people find each row in the file, from 1 if None, and in what words.
     places: np.ndarray | None = None
     place_words: str = "row {}"
-    # What is written in cells of a column that were read as missing, by its place.
-    gap_words: dict[int, Counter[str]] = field(default_factory=dict)
 
     def place(self, row: int) -> str:
         """Return where people find a row."""
         number = row + 1 if self.places is None else self.places[row]
         return self.place_words.format(number)
 
-    def keep(self, rows: np.ndarray, n_rows: int) -> Origin:
-        """Return the origin of some of the rows, of which there are so many."""
-        places = np.arange(1, n_rows + 1) if self.places is None else self.places
-        gone = np.setdiff1d(np.arange(n_rows), rows).tolist()
-        python = f"{self.python}.drop(index={gone})" if gone else self.python
-        return replace(self, python=python, places=places[rows])
+    def keep_rows(self, rows: np.ndarray) -> RawTable:
+        """Return some of the rows."""
+        n = self.arrow.num_rows
+        places = np.arange(1, n + 1) if self.places is None else self.places
+        gone = np.setdiff1d(np.arange(n), rows).tolist()
+        python = f"{self.python}.drop(index={gone})"
+        arrow = self.arrow.take(rows)
+        return replace(self, arrow=arrow, python=python, places=places[rows])
 
 
-def choose_columns(arrow: Any, request: Request, origin: Origin) -> Table:
-    """Make a table of the columns that hold numbers, with what came beside them."""
-    source, names = request.source, arrow.column_names
-    phrases = list(origin.phrases)
-    names, before = unique_names(names), names
-    new = [n for n, old in zip(names, before, strict=True) if n != old and old]
+@dataclass(frozen=True)
+class _Column:
+    """A column, and what is made of it."""
+
+    numbers: Numbers
+    reason: str = ""  # why it is not used; "" if it is
+    may_be_ids: bool = False
+    warning: Note | None = None
+
+
+def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) -> Table:
+    """Make a table of the columns that hold numbers, with what came beside them.
+
+    Of a table that ``is_whole``, rows that are no observations are left out, and
+    columns that sum up others: the former drown all else, the latter say nothing new.
+    Columns that are asked for by name stay, and those of a model, which labels every
+    row in which something stands.
+    """
+    written = raw.arrow.column_names
+    names = unique_names(written)
+    new = [n for n, old in zip(names, written, strict=True) if n != old and old]
+    phrases = list(raw.phrases)
     if new:
         phrases.append(f"columns that have the name of another one as {quote_all(new)}")
-    asked, request = request, request.resolve(names)
-    if arrow.num_rows == 0:
-        raise ValueError(f"{source} has a header but no rows.")
-    request.check(names)
-    columns = dict(zip(names, arrow.columns, strict=True))
-    beside: dict[str | None, np.ndarray] = {
-        name: np.array(columns[name].to_pylist(), dtype=object)
+    raw = replace(raw, arrow=raw.arrow.rename_columns(names), phrases=phrases)
+    if raw.arrow.num_rows == 0:
+        raise ValueError(f"{request.source} has a header but no rows.")
+    request, notes = request.resolve(names)
+    request.check(names, list(request.named), request.source)
+    request.check_features(names)
+    asked = list(request.features or request.columns)
+    beside = {request.label, request.ids, *request.dropped}
+    tried = asked or [name for name in names if name not in beside]
+    columns = {name: _judge(name, raw, bool(asked)) for name in tried}
+    used = {name: column for name, column in columns.items() if not column.reason}
+    rows = np.arange(raw.arrow.num_rows)
+    if is_whole and used:
+        rows, row_notes = _observations(_stack(used), raw, request)
+        notes += row_notes
+        if len(rows) < raw.arrow.num_rows:  # which may have made text of a column
+            raw = raw.keep_rows(rows)
+            columns = {name: _judge(name, raw, bool(asked)) for name in tried}
+            used = {
+                name: column for name, column in columns.items() if not column.reason
+            }
+    left_out = {
+        name: column.reason for name, column in columns.items() if column.reason
+    }
+    if asked and left_out:
+        name, reason = next(iter(left_out.items()))
+        text = f"column {quote(name)} cannot be used: {reason}."
+        raise ValueError(f"{request.source}: {text}")
+    if not used:
+        raise ValueError(
+            f"{request.source} has no numeric columns beside those named; it has "
+            f"{quote_all(names)}. {left_out_note(left_out)}".rstrip()
+        )
+    values: dict[str | None, np.ndarray] = {
+        name: np.array(raw.arrow[name].to_pylist(), dtype=object)
         for name in (request.label, request.ids)
         if name is not None
     }
-    chosen = list(request.features or request.columns)
-    passed = {*beside, *request.dropped}
-    judged = {
-        name: _judge(name, columns[name], origin, asked_for=bool(chosen))
-        for name in (chosen or names)
-        if chosen or name not in passed
-    }
-    numbers = {n: each.values for n, each in judged.items() if each.values is not None}
-    used = {name: judged[name] for name in numbers}
-    left_out = {name: each.reason for name, each in judged.items() if each.reason}
-    if chosen and left_out:
-        name, reason = next(iter(left_out.items()))
-        raise ValueError(f"{source}: column {quote(name)} cannot be used: {reason}.")
-    if not used:
-        raise ValueError(
-            f"{source} has no numeric columns beside those named; it has "
-            f"{quote_all(names)}. {left_out_note(left_out)}".rstrip()
-        )
-    styled = [name for name, each in used.items() if each.style]
-    if styled:
-        phrases.append(_style_phrase(styled, columns, origin.decimal_point))
-    notes = [Note(f"Read {', '.join(phrases)}.")] if phrases else []
-    notes += asked.notes(request.label, request.ids)
-    if not chosen:
-        notes += _result_notes(names, list(used))
-        notes += [_label_note(n) for n in used if _looks_like_labels(n, columns[n])]
-        ids = [name for name, each in judged.items() if each.may_be_ids]
-        if ids and request.ids is None:
-            name = quote(ids[0])
-            hint = (
-                f"If column {name} names the rows, add --id-column {name}; to cluster "
-                "by numbers in it, name it in --columns."
-            )
-            notes.append(Note(hint, ""))
-    notes += [each.warning for each in judged.values() if each.warning]
-    return Table(
-        source,
-        np.column_stack(list(numbers.values())),
-        beside.get(request.ids, np.arange(1, arrow.num_rows + 1)),
+    hints = [] if asked else _hints(request, columns)
+    warnings = [column.warning for column in columns.values() if column.warning]
+    table = Table(
+        request.source,
+        _stack(used),
+        values.get(request.ids, rows + 1),
         "row" if request.ids is None else request.ids,
-        beside.get(request.label),
+        values.get(request.label),
         list(used),
-        notes,
+        [*_reading_notes(raw, used), *notes, *hints, *warnings],
         is_mixed=True,
-        places=origin.places,
-        place_words=origin.place_words,
+        places=raw.places,
+        place_words=raw.place_words,
         left_out=left_out,
-        gap_words=_gap_words(names, used, origin),
-        python=_python(origin.python, names, numbers, used),
+        gap_words={name: _gap_words(raw.arrow[name], used[name]) for name in used},
+        python=_python(raw.python, names, used),
     )
+    return table if asked or not is_whole else _leave_out_totals(table)
+
+
+def _stack(columns: dict[str, _Column]) -> np.ndarray:
+    return np.column_stack([column.numbers.values for column in columns.values()])
 
 
 def describe_columns(table: Table) -> Table:
@@ -123,210 +141,196 @@ def describe_columns(table: Table) -> Table:
 
 def left_out_note(left_out: dict[str, str], most: int = 8) -> str:
     """Say which columns are left out, and why: those of one reason together."""
-    reasons: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for name, reason in left_out.items():
-        reasons.setdefault(reason, []).append(name)
-    told = [
-        f"{quote_all(names, 4)} ({reason})"
-        for reason, names in list(reasons.items())[:most]
-    ]
-    more = ", and others" * (len(reasons) > most)
+        names_of.setdefault(reason, []).append(name)
+    shown = [f"{quote_all(names, 4)} ({reason})" for reason, names in names_of.items()]
+    more = ", and others" * (len(shown) > most)
     count = counted(len(left_out), "column")
-    return f"Left out {count}: {', '.join(told)}{more}." if left_out else ""
+    return f"Left out {count}: {', '.join(shown[:most])}{more}." if left_out else ""
 
 
-@dataclass(frozen=True)
-class _Judged:
-    """What is made of a column."""
-
-    values: np.ndarray | None = None  # its numbers; None if it is not used
-    reason: str = ""  # why it is not used
-    style: NumberStyle | None = None  # how numbers are written, if not as for machines
-    may_be_ids: bool = False
-    warning: Note | None = None
-    gap_words: Counter[str] = field(default_factory=Counter)  # in cells without numbers
+# Columns
 
 
-def _gap_words(
-    names: Sequence[str], used: dict[str, _Judged], origin: Origin
-) -> dict[str, Counter[str]]:
-    """Return what is written in cells without a number, by column."""
-    read = {names[place]: words for place, words in origin.gap_words.items()}
-    both = {name: used[name].gap_words + read.get(name, Counter()) for name in used}
-    return {name: words for name, words in both.items() if words}
+def _judge(name: str, raw: RawTable, asked: bool) -> _Column:
+    """Return the numbers of a column, and why it is not used, if it is not.
 
+    Of a column that is asked for, ids and dates are numbers as well.
+    """
+    import pyarrow as pa
 
-def _judge(name: str, column: Any, origin: Origin, *, asked_for: bool) -> _Judged:
-    """Return the numbers of a column, or why it is not used."""
-    judged = _judge_kind(name, column, origin)
-    if judged.values is None or asked_for:
-        return judged
-    if _looks_like_ids(name, column, judged.values):
-        what = "looks like ids: whole numbers, no two alike"
-        return _Judged(reason=what, may_be_ids=True)
-    return _Judged(reason="dates") if _looks_like_dates(judged.values) else judged
-
-
-def _judge_kind(name: str, column: Any, origin: Origin) -> _Judged:
-    """Return the numbers of a column, or why it has none."""
-    from pyarrow import float64, types
-
-    kind = column.type
-    if types.is_temporal(kind):
-        return _Judged(reason="dates")
+    column, types = raw.arrow[name], pa.types
+    nothing = Numbers(np.full(len(column), np.nan), None)
+    if types.is_temporal(column.type):
+        return _Column(nothing, "dates")
     numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
-    if any(is_kind(kind) for is_kind in (*numeric, types.is_null)):
+    if any(is_kind(column.type) for is_kind in (*numeric, types.is_null)):
         # Whole numbers of more than 16 digits are rounded, not refused.
-        values = np.asarray(column.cast(float64(), safe=False).to_numpy())
-        return _Judged(reason="empty") if np.isnan(values).all() else _Judged(values)
-    if types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-    if not (types.is_string(column.type) or types.is_large_string(column.type)):
-        return _Judged(reason=f"holds {column.type}, not numbers")
-    return _judge_text(name, column, origin)
-
-
-def _judge_text(name: str, column: Any, origin: Origin) -> _Judged:
-    """Judge a column of text, which may be numbers as people write them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    # What is missing, beside what pyarrow knows in columns of numbers.
-    gaps = ["", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "null", "NULL", *MISSING]
-    trimmed = pc.utf8_trim_whitespace(column.cast(pa.string()))
-    is_gap = pc.is_in(trimmed, value_set=pa.array(gaps))
-    cells = pc.if_else(is_gap, pa.scalar(None, pa.string()), trimmed)
-    n_cells = len(cells) - cells.null_count
-    if n_cells == 0:
-        return _Judged(reason="empty")
-    style, n_numbers = number_style(cells, origin.decimal_point)
-    if origin.is_typed:
-        n_numbers = 0
-    n_bad = n_cells - n_numbers
-    numbers = np.asarray(style.numbers(cells).to_numpy())
-    shown = style if _is_special(style, cells) else None
-    no_numbers = trimmed.filter(np.isnan(numbers)).drop_null().to_pylist()
-    words = Counter(word for word in no_numbers if word)
-    if n_bad == 0:
-        return _Judged(numbers, style=shown, gap_words=words)
-    is_bad = pc.or_(pc.invert(style.matches(cells)), origin.is_typed)
-    row = pc.index(is_bad, True).as_py()
-    cell = quote(cells[row].as_py())
-    first = f"{cell} in {origin.place(row)}"
-    what = f"{n_bad:,} of {n_cells:,} cells that are not numbers, the first is {first}"
-    # Beyond one cell in ten text is no slip: such columns hold codes (12A), or answers.
-    if 10 * n_bad <= n_cells:
-        text = f"Column {quote(name)} has {what}: taken as missing."
-        cure = f"Mend the file, or leave the column out: --drop-columns {quote(name)}."
-        warning = Note(f"{text} {cure}", text, loud=True)
-        return _Judged(numbers, style=shown, warning=warning, gap_words=words)
-    if 2 * n_bad <= n_cells:
-        text = f"Left out column {quote(name)}, which has {what}."
-        cure = "To cluster by it, mend these cells, or empty them."
-        reason = f"{n_bad:,} of {n_cells:,} cells are not numbers"
-        return _Judged(reason=reason, warning=Note(f"{text} {cure}", text, loud=True))
-    known = cells.drop_null()
-    date = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?$"
-    if pc.all(pc.match_substring_regex(known, date)).as_py():
-        return _Judged(reason="dates")
-    alike = len(known.unique()) < len(column) or len(column) == 1
-    return _Judged(reason=f"text such as {cell}", may_be_ids=not alike)
-
-
-def _is_special(style: NumberStyle, cells: Any) -> bool:
-    """Return whether numbers are written otherwise than machines do."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    numbers = cells.filter(style.matches(cells))
-    try:
-        plain = pc.cast(numbers, pa.float64())
-    except pa.ArrowInvalid:
-        return True
-    return not plain.equals(pc.cast(style.numbers(numbers), pa.float64()))
-
-
-def _style_phrase(names: list[str], columns: dict[str, Any], point: str) -> str:
-    """Say how numbers were read that are written as people do, with an example."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    column = columns[names[0]].cast(pa.string()).drop_null()
-    style, _ = number_style(column, point)
-    numbers = style.numbers(column)
-    # The longest has most of what is special: groups, decimals, signs.
-    lengths = pc.if_else(pc.is_valid(numbers), pc.utf8_length(column), 0)
-    place = pc.index(lengths, pc.max(lengths)).as_py()
-    cell, number = column[place].as_py(), numbers[place].as_py()
-    example = f"{quote(cell)} is {number:.12g}"
-    return f"numbers as people write them in {quote_all(names)} ({example})"
-
-
-def _looks_like_ids(name: str, column: Any, values: np.ndarray) -> bool:
-    """Return whether a column is named as ids are, and holds different integers."""
+        values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
+        judged = _Column(Numbers(values, None), "empty" * bool(np.isnan(values).all()))
+    else:
+        if types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if not (types.is_string(column.type) or types.is_large_string(column.type)):
+            return _Column(nothing, f"holds {column.type}, not numbers")
+        numbers = parse_numbers(column.cast(pa.string()), raw.decimal_point)
+        if raw.is_typed:
+            numbers = Numbers(nothing.values, numbers.cells)
+        judged = _judge_text(name, numbers, raw)
+    values = judged.numbers.values
+    if judged.reason or asked:
+        return judged
+    # Programs name a column of row numbers in the latter ways.
     pattern = r"((?i:^|.*[ _.\-])(?i:u?u?id|key|no|nr|number)\.?|.*[a-z]I[Dd])$"
-    # Programs name a column of row numbers so.
-    row_numbers = name.lower() in ("index", "unnamed: 0")
-    return bool(
-        (row_numbers or re.match(pattern, name))
-        and (values == np.round(values)).all()  # which NaN is not
-        and len(column.unique()) == len(column) > 1
-    )
-
-
-def _looks_like_dates(values: np.ndarray) -> bool:
-    """Return whether whole numbers are all days such as 20240131."""
+    is_named = re.match(pattern, name) or name.lower() in ("index", "unnamed: 0")
+    if is_named and _are_whole(values) and len(column.unique()) == len(column) > 1:
+        reason = "looks like ids: whole numbers, no two alike"
+        return replace(judged, reason=reason, may_be_ids=True)
     known = values[~np.isnan(values)]
-    if known.min() < 19_000_101 or known.max() > 21_001_231:
-        return False  # at once, where there are many columns
-    month, day = known // 100 % 100, known % 100
-    plausible = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
-    return bool((plausible & (day == np.round(day))).all())
+    if known.min() >= 19_000_101 and known.max() <= 21_001_231 and _are_whole(known):
+        month, day = known // 100 % 100, known % 100
+        if ((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)).all():
+            return replace(judged, reason="dates")  # such as 20240131
+    return judged
 
 
-def _looks_like_labels(name: str, column: Any) -> bool:
-    """Return whether a column is named as labels are, and holds integers."""
-    from pyarrow import types
+def _are_whole(values: np.ndarray) -> bool:
+    return bool((values == np.round(values)).all())  # which NaN is not
 
+
+def _judge_text(name: str, numbers: Numbers, raw: RawTable) -> _Column:
+    """Judge a column of text, in which not all cells need be numbers."""
+    import pyarrow.compute as pc
+
+    known, bad = numbers.cells.drop_null(), numbers.bad_rows
+    if len(known) == 0:
+        return _Column(numbers, "empty")
+    if len(bad) == 0:
+        return _Column(numbers)
+    cell = quote(numbers.cells[int(bad[0])].as_py())
+    count = f"{len(bad):,} of {len(known):,} cells"
+    first = f"the first is {cell} in {raw.place(int(bad[0]))}"
+    # Beyond one cell in ten text is no slip: such columns hold codes (12A), or answers.
+    if 10 * len(bad) <= len(known):
+        text = f"Column {quote(name)} has {count} that are not numbers, {first}: taken"
+        cure = f"Mend the file, or leave the column out: --drop-columns {quote(name)}."
+        return _Column(numbers, warning=Note(f"{text} as missing.", cure, loud=True))
+    if 2 * len(bad) <= len(known):
+        text = f"Left out column {quote(name)}, which has {count} that are not numbers"
+        cure = "To cluster by it, mend these cells, or empty them."
+        warning = Note(f"{text}, {first}.", cure, loud=True)
+        return _Column(numbers, f"{count} are not numbers", warning=warning)
+    date = r"^(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d{1,2}:\d\d(:\d\d)?)$"
+    if pc.all(pc.match_substring_regex(known, date)).as_py():
+        return _Column(numbers, "dates")
+    n_cells = len(numbers.cells)
+    alike = len(known.unique()) < n_cells or n_cells == 1
+    return _Column(numbers, f"text such as {cell}", may_be_ids=not alike)
+
+
+def _gap_words(column: Any, judged: _Column) -> Counter[str]:
+    """Return what is written in cells of text without a number."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if judged.numbers.cells is None:
+        return Counter()
+    gaps = column.filter(pa.array(np.isnan(judged.numbers.values))).cast(pa.string())
+    words = pc.utf8_trim_whitespace(gaps).drop_null().to_pylist()
+    return Counter(word for word in words if word)
+
+
+# Rows and columns that sum up others
+
+
+def _observations(
+    X: np.ndarray, raw: RawTable, request: Request
+) -> tuple[np.ndarray, list[Note]]:
+    """Return the rows that are used, and notes of the others."""
+    others = no_observations(X, raw.arrow)
+    empty = [row for row, what in others.items() if what == ""]
+    notes = [Note(f"Left out {counted(len(empty), 'empty row')}.")] * bool(empty)
+    texts = []
+    for row, what in sorted(others.items()):
+        place = raw.place(row)
+        if request.ids and (name := raw.arrow[request.ids][row].as_py()):
+            place = f"{request.ids} {quote(name)}"
+        if what and (request.features is None or what.startswith("is")):
+            texts.append(f"{place} {what}")
+    shown = ", ".join(texts[:4]) + f", and {len(texts) - 4} more" * (len(texts) > 4)
+    if texts and request.features is None:
+        what = "a row that is no observation"
+        if len(texts) > 1:
+            what = f"{len(texts):,} rows that are no observations"
+        notes.append(Note(f"Left out {what}: {shown}.", loud=True))
+    elif texts:
+        label = "its label means" if len(texts) == 1 else "their labels mean"
+        text = f"{shown[0].upper()}{shown[1:]}: {label} nothing."
+        notes.append(Note(text, loud=True))
+    gone = list(others) if request.features is None else empty
+    return np.setdiff1d(np.arange(len(X)), gone), notes
+
+
+def _leave_out_totals(table: Table, most: int = 500) -> Table:
+    """Leave out columns that sum up others, of tables as people keep them."""
+    X, names = table.X, table.column_names
+    # A total shows in some of the rows.
+    sums = summaries(X[:: 1 + len(X) // 1000].T) if X.shape[1] <= most else {}
+    if not sums:
+        return table
+    reasons = {
+        names[
+            place
+        ]: f"the {what} of {len(parts)} columns, {quote(names[parts[0]])} to "
+        f"{quote(names[parts[-1]])}"
+        for place, (what, parts) in sums.items()
+    }
+    table = table.then(f"X = X.drop(columns=X.columns[{list(sums)}])  # totals")
+    kept = table.keep_columns(np.setdiff1d(np.arange(len(names)), list(sums)))
+    return replace(kept, left_out=table.left_out | reasons)
+
+
+# What is said
+
+
+def _reading_notes(raw: RawTable, used: dict[str, _Column]) -> list[Note]:
+    """Say how a table was read, with an example of numbers as people write them."""
+    phrases = list(raw.phrases)
+    special = [name for name, column in used.items() if column.numbers.point]
+    if special:
+        numbers = used[special[0]].numbers
+        # The longest has most of what is special: groups, decimals, signs.
+        lengths = np.array([len(str(cell)) for cell in numbers.cells.to_pylist()])
+        row = int(np.argmax(np.where(np.isnan(numbers.values), 0, lengths)))
+        example = f"{quote(numbers.cells[row])} is {numbers.values[row]:.12g}"
+        which = quote_all(special)
+        phrases.append(f"numbers as people write them in {which} ({example})")
+    return [Note(f"Read {', '.join(phrases)}.")] if phrases else []
+
+
+def _hints(request: Request, columns: dict[str, _Column]) -> list[Note]:
+    """Return what people may want to know of columns named as labels or ids are."""
+    hints = []
     pattern = r"(?i)(.*[ _.\-])?(label|class|cluster|type|target)s?$"
-    return bool(re.match(pattern, name) and types.is_integer(column.type))
-
-
-# Columns of a labels file; the first two are the names of nothing else.
-RESULTS = (
-    "certainty",
-    "outlier_score",
-    "cluster",
-    "scale",
-    "size",
-    "typical",
-    "filled",
-)
-
-
-def _result_notes(names: Sequence[str], used: Sequence[str]) -> list[Note]:
-    """Return a note if columns look like those that an earlier fit wrote."""
-    lower = {name.lower() for name in names}
-    mine = [name for name in used if name.lower() in RESULTS]
-    is_clear = not lower.isdisjoint(RESULTS[:2]) or len(lower.intersection(RESULTS)) > 2
-    if not mine or not is_clear:
-        return []
-    what = f"Clustered by {quote_all(mine)}, named as results of an earlier fit are"
-    cure = f"To leave them out, add --drop-columns {quote(','.join(mine))}."
-    return [Note(f"{what}. {cure}", f"{what}.")]
-
-
-def _label_note(name: str) -> Note:
-    what = f"Column {quote(name)} is used as a feature. If it holds known labels,"
-    on_page = f"{what} it should be named as such and not be clustered by."
-    return Note(f"{what} add --label-column {quote(name)}.", on_page)
+    for name, column in columns.items():
+        is_named = re.match(pattern, name) and not column.reason
+        if is_named and _are_whole(column.numbers.values):
+            text = f"Column {quote(name)} is used as a feature."
+            cure = f"If it holds known labels, add --label-column {quote(name)}."
+            hints.append(Note(text, cure))
+    ids = [quote(name) for name, column in columns.items() if column.may_be_ids]
+    if ids and request.ids is None:
+        hint = (
+            f"If column {ids[0]} names the rows, add --id-column {ids[0]}; to cluster "
+            "by numbers in it, name it in --columns."
+        )
+        hints.append(Note("", hint))
+    return hints
 
 
 def _python(
-    read: str,
-    names: Sequence[str],
-    numbers: dict[str, np.ndarray],
-    used: dict[str, _Judged],
+    read: str, names: Sequence[str], used: dict[str, _Column]
 ) -> tuple[str, ...]:
     """Return the lines that take the same columns of a frame of pandas."""
     others = [name for name in names if name not in used]
@@ -338,18 +342,21 @@ def _python(
         places = {name: place for place, name in enumerate(names)}
         select = f".iloc[:, {[places[name] for name in used]}]"
     lines = ["import pandas as pd", "", f"X = {read}{select}"]
-    for style in {each.style for each in used.values() if each.style}:
-        styled = [name for name, each in used.items() if each.style == style]
-        strip = ascii(f"{style.groups}|[$€£¥%\\s]")
-        change = f'.astype(str).str.replace({strip}, "", regex=True)'
-        if style.decimal_point == ",":
-            change += '.str.replace(",", ".")'
-        these = str(styled)
+    columns = {name: column.numbers for name, column in used.items()}
+    for point in (".", ","):
+        special = [name for name, column in columns.items() if column.point == point]
+        if not special:
+            continue
+        these = str(special)
         if len(these) > 300:
-            these = f"X.columns[{[j for j, name in enumerate(used) if name in styled]}]"
+            these = (
+                f"X.columns[{[j for j, name in enumerate(used) if name in special]}]"
+            )
+        pattern = f'{between_digits(point)!a}, "", regex=True'
+        change = f".astype(str).str.replace({pattern})"
+        change += '.str.replace(",", ".")' * (point == ",")
         lines += [f"for name in {these}:", f"    X[name] = X[name]{change}"]
-    styled_at_all = any(each.style for each in used.values())
-    if styled_at_all or any(np.isnan(values).any() for values in numbers.values()):
+    if any(c.point or np.isnan(c.values).any() for c in columns.values()):
         # Cells without a number, and those that are no numbers, are NaN.
         lines.append('X = X.apply(pd.to_numeric, errors="coerce")')
     return (*lines, "X = X.astype(float)")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ihgmm.cli.tables.table import Note, Request, Table, quote, quote_all
-from ihgmm.matrix import Matrix
-from ihgmm.matrix.files import Frame, anndata_layers, near, open_data, says_logarithms
+from ihgmm.matrix.faults import near
+from ihgmm.matrix.files import frame_index, hdf5_column, open_data, opened_hdf5
 from ihgmm.numerics.whitening import preparation_of_counts
 
 
@@ -18,98 +19,92 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
     It stays on disk where it would take more bytes than ``memory``. Rows go by the
     names of the observations, unless a column is asked for.
     """
-    layer, place, notes = _layer(path, request)
-    X = open_data(path, part=place)
+    with opened_hdf5(path) as file:
+        layers = {"X": "X"} if "X" in file else {}
+        layers |= {"raw": "raw/X"} if "raw/X" in file else {}
+        layers |= {name: f"layers/{name}" for name in file.get("layers", ())}
+        layer, notes = _layer(path, request, list(layers))
+        is_logged = "uns/log1p" in file
+        beside, obs_notes = _beside(path, request, file.get("obs"))
+    X = open_data(path, part=layers.get(layer, "X"))
+    for values in (beside["ids"], beside["labels"]):
+        if values is not None and len(values) != X.shape[0]:
+            raise ValueError(
+                f"{path} has {X.shape[0]} rows and obs has {len(values)}; write it "
+                "again."
+            )
+    if beside["ids"] is None:
+        beside["ids"] = np.arange(1, X.shape[0] + 1)
+    # Cells of a type are multiples of one pattern in counts, and in nothing else.
+    what = {
+        "logged": f"X of {path} holds logarithms, as its uns says",
+        "centred": f"The columns of X of {path} were centred",
+    }.get((layer == "X" and preparation_of_counts(X, is_logged)) or "")
+    if what is not None and request.features is None:  # which are those of a model
+        counts = next((name for name in ("counts", "raw") if name in layers), "LAYER")
+        text = f"{what}: cells of a type are then no multiples of one pattern."
+        cure = f"If there are counts, take them: --layer {counts} --whiten counts."
+        obs_notes.append(Note(text, cure, loud=True))
     # Beside each entry of a sparse matrix stands its place.
     size = X.n_entries * X.dtype.itemsize * (2 if X.sparse else 1)
     stays = size > memory
-    ids, labels, id_name, more = _beside(path, request, X.shape[0])
-    notes += more
-    if place == "X":
-        notes += _preparation(path, X, request)
-    if stays:
-        notes = [Note("The data are read block by block."), *notes]
-    member = {"X": "X", "raw/X": "raw.X"}.get(place, f"layers[{layer!r}]")
+    member = {"X": "X", "raw": "raw.X"}.get(layer, f"layers[{layer!r}]")
     read = ("import anndata", "", f"X = anndata.read_h5ad({str(path)!r}).{member}")
     table = Table(
         request.source,
         X if stays else X.to_memory().array,  # type: ignore[attr-defined]
-        ids,
-        id_name,
-        labels,
-        X.names,
-        notes,
+        **beside,
+        names=X.names,
+        notes=[
+            *[Note("The data are read block by block.")] * stays,
+            *notes,
+            *obs_notes,
+        ],
         is_sparse=X.sparse,
         python=() if stays else read,
     )
-    return request.order(request.choose_features(table))
+    names = table.column_names
+    request.check(names, ["--columns", "--drop-columns"], str(path))
+    if request.columns or request.dropped:
+        places = {name: names.index(name) for name in request.columns or names}
+        kept = [j for name, j in places.items() if name not in request.dropped]
+        table = table.then(f"X = X[:, {kept}]").keep_columns(np.array(kept))
+    return request.order(table)
 
 
-def _layer(path: Path, request: Request) -> tuple[str, str, list[Note]]:
-    """Return the name of the layer, its place in the file, and notes."""
-    layers = anndata_layers(path)
-    layer, known = request.layer, quote_all(list(layers)) or "none"
+def _layer(path: Path, request: Request, layers: list[str]) -> tuple[str, list[Note]]:
+    """Return the layer to take: the one asked for, that of the fit, or X."""
+    layer, known = request.layer, quote_all(layers) or "none"
     if layer is not None and layer not in layers:
         raise ValueError(
-            f"--layer {quote(layer)}: {path} has no such layer"
-            f"{near(layer, list(layers))}; it has {known}."
+            f"--layer {quote(layer)}: {path} has no such layer{near(layer, layers)}; "
+            f"it has {known}."
         )
     if layer is not None or request.fit_layer is None:
-        return layer or "X", layers.get(layer or "X", "X"), []
+        return layer or "X", []
     layer = request.fit_layer
     if layer not in layers:
         raise ValueError(
             f"{path} has no layer {quote(layer)}, which the model was fitted on; it "
             f"has {known}. Name the one to take with --layer."
         )
-    return layer, layers[layer], [Note(f"Took layer {quote(layer)}, as the fit did.")]
-
-
-def _preparation(path: Path, X: Matrix, request: Request) -> list[Note]:
-    """Return a note on X in which cells of a type are no multiples of one pattern."""
-    what = {
-        "logged": f"X of {path} holds logarithms, as its uns says",
-        "centred": f"The columns of X of {path} were centred",
-    }.get(preparation_of_counts(X, says_logarithms(path)) or "")
-    if what is None or request.features is not None:  # which are those of a model
-        return []
-    layers = anndata_layers(path)
-    found = next((each for each in ("counts", "raw") if each in layers), "LAYER")
-    text = (
-        f"{what}: cells of a type are then no multiples of one pattern. If there are "
-        "counts, take them"
-    )
-    return [Note(f"{text}: --layer {found} --whiten counts.", f"{text}.", loud=True)]
+    return layer, [Note(f"Took layer {quote(layer)}, as the fit did.")]
 
 
 def _beside(
-    path: Path, request: Request, n_rows: int
-) -> tuple[np.ndarray, np.ndarray | None, str, list[Note]]:
-    """Return ids, labels, what ids are called, and notes."""
-    frame = Frame(path, "obs")
-    asked, request = request, request.resolve(frame.names)
-    found: list[np.ndarray | None] = []
-    for option, name in (
-        ("--label-column", request.label),
-        ("--id-column", request.ids),
-    ):
-        if name is not None and name not in frame.names:
-            raise ValueError(
-                f"{option} {name!r}: obs of {path} has no such column"
-                f"{near(name, frame.names)}; it has "
-                f"{quote_all(frame.names) or 'none'}."
-            )
-        found.append(None if name is None else frame.read(name))
-    labels, ids = found
-    id_name = request.ids or "row"
-    if ids is None and frame.index is not None:
-        ids = frame.read(frame.index)
-        id_name = "obs_name" if frame.index == "_index" else frame.index
-    for values in (labels, ids):
-        if values is not None and len(values) != n_rows:
-            raise ValueError(
-                f"{path} has {n_rows} rows and obs has {len(values)}; write it again."
-            )
-    notes = asked.notes(request.label, request.ids)
-    ids = np.arange(1, n_rows + 1) if ids is None else ids
-    return ids, labels, id_name, notes
+    path: Path, request: Request, frame: Any
+) -> tuple[dict[str, Any], list[Note]]:
+    """Return ids, what they are called, and labels, of the frame of observations."""
+    index = frame_index(frame)
+    names = [name for name in frame if name != index] if hasattr(frame, "keys") else []
+    request, notes = request.resolve(names)
+    request.check(names, ["--label-column", "--id-column"], f"obs of {path}")
+    id_name, place = request.ids or "row", request.ids or index
+    if request.ids is None and index is not None:
+        id_name = "obs_name" if index == "_index" else index
+    beside = {
+        "ids": None if place is None else hdf5_column(frame[place]),
+        "id_name": id_name,
+        "labels": None if request.label is None else hdf5_column(frame[request.label]),
+    }
+    return beside, notes

@@ -1,17 +1,74 @@
-"""Missing cells: refused, filled in, taken for zeros, or their rows left out."""
+"""Cells without a number, and columns that say the same in every row."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from ihgmm.cli.tables.cells import Cells
+from ihgmm.cli.tables.columns import left_out_note
 from ihgmm.cli.tables.table import Note, Request, Table, quote
 from ihgmm.words.phrases import counted, listed, percent
 
 HANDLING = ("auto", "fit", "zero", "drop", "error")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Gaps and ranges of a table."""
+
+    incomplete: np.ndarray  # which rows lack cells
+    gaps: np.ndarray  # how many cells each column lacks
+    low: np.ndarray  # the smallest number of each column, infinite if there is none
+    high: np.ndarray
+
+
+def examine(table: Table) -> Cells:
+    """Look at every cell of a table, in one pass if it is on disk."""
+    if not table.on_disk:
+        return examine_block(table.X, table.is_sparse)
+    blocks = list(
+        table.X.map(lambda block: examine_block(block.array, table.is_sparse))
+    )
+    return Cells(
+        np.concatenate([block.incomplete for block in blocks]),
+        np.sum([block.gaps for block in blocks], axis=0),
+        np.min([block.low for block in blocks], axis=0),
+        np.max([block.high for block in blocks], axis=0),
+    )
+
+
+def examine_block(X: Any, is_sparse: bool) -> Cells:
+    """Look at every cell of an array, or of a sparse one."""
+    if is_sparse:
+        # The estimator names the place of a NaN in sparse data.
+        low, high = (m(axis=0).toarray().ravel() for m in (X.min, X.max))
+        return Cells(np.zeros(X.shape[0], bool), np.zeros(X.shape[1], int), low, high)
+    missing = np.isnan(X)
+    low = np.min(X, axis=0, where=~missing, initial=np.inf)
+    high = np.max(X, axis=0, where=~missing, initial=-np.inf)
+    return Cells(missing.any(axis=1), missing.sum(axis=0), low, high)
+
+
+def refuse_infinity(table: Table, cells: Cells) -> None:
+    """Raise if a cell of a table in memory is infinite, and say where it is.
+
+    Estimators say where it is in data on disk, and in arrays without names.
+    """
+    # A column without a number has the bounds inf and -inf.
+    wrong = (cells.high == np.inf) | (cells.low == -np.inf)
+    if table.on_disk or not table.is_mixed or not wrong.any():
+        return
+    column = int(wrong.argmax())
+    row = int(np.isinf(table.X[:, column]).argmax())
+    name = quote(table.column_names[column])
+    raise ValueError(
+        f"{table.source}: column {name} holds {table.X[row, column]:g}, the first is "
+        f"in {table.place(row)}. Mend the file, or leave the column out: "
+        f"--drop-columns {name}."
+    )
 
 
 def handle_missing(
@@ -22,70 +79,63 @@ def handle_missing(
     ``handling`` is one of :data:`HANDLING` but ``"auto"``. Messages advise to have
     cells filled in if the method ``fills`` them.
     """
-    source, rows, gaps = request.source, cells.incomplete, cells.gaps
+    rows, gaps = cells.incomplete, cells.gaps
     n, count = len(rows), int(rows.sum())
     if count == 0:
         return table
-    where, blamed = _places(table.names, gaps)
+    where, worst = _places(table, gaps)
     if handling == "fit":
         part = int(gaps.sum()) / (n * len(gaps))
-        text = f"Filled in {_counted_gaps(table, cells)} ({percent(part)}), {where}."
+        text = f"Filled in {_counted_gaps(table, gaps)} ({percent(part)}), {where}."
         # Beyond a fifth results may not speak for the data.
-        hint = f"{text} If an empty cell means none, add --missing zero."
-        note = Note(hint, text, loud=part > 0.2)
-        return replace(table, notes=[*table.notes, note], has_missing=True)
+        remedy = "If an empty cell means none, add --missing zero."
+        notes = [*table.notes, Note(text, remedy, loud=part > 0.2)]
+        return replace(table, notes=notes, has_missing=True)
     if handling == "zero":
-        return _with_zeros(table, cells, as_fit=request.fit_zero)
-    missing = None if table.on_disk else np.isnan(table.X)
-    cure: list[str] = []
+        if table.on_disk:
+            raise ValueError(
+                f"{table.source}: --missing zero takes a table that is in memory; "
+                "raise --memory, or write the zeros to the file."
+            )
+        as_fit = ", as the fit did" * request.fit_zero
+        note = Note(f"Took {_counted_gaps(table, gaps)} for 0{as_fit}.")
+        fill = "X.fillna(0)" if table.is_mixed else "np.nan_to_num(X)"
+        X = np.where(np.isnan(table.X), 0.0, table.X)
+        return replace(table.then(f"X = {fill}"), X=X, notes=[*table.notes, note])
+    remedies = ["--missing fit to have them filled in"] * fills
+    remedies.append("--missing zero if an empty cell means none")
     # A model has its columns: none can be left out, nor can one without a name.
-    if not (missing is None or table.names is None or request.features):
-        cure = _cure(table.names, missing, blamed)
-    remedies = ["--missing zero if an empty cell means none"]
-    if fills:
-        remedies.insert(0, "--missing fit to have them filled in")
+    cure = [f"--drop-columns to leave out {worst}"] * bool(
+        worst and not request.features
+    )
     if handling == "error":
         drop = "--missing drop to leave those rows out"
         raise ValueError(
-            f"{source}: {count:,} of {n:,} rows have missing cells, {where}; the first "
-            f"is in {table.place(int(rows.argmax()))}. Add "
+            f"{request.source}: {count:,} of {n:,} rows have missing cells, {where}; "
+            f"the first is in {table.place(int(rows.argmax()))}. Add "
             f"{listed([*remedies, drop, *cure], 'or')}."
         )
+    remedies += cure
     if count == n:
         raise ValueError(
-            f"{source}: every row has a missing cell, {where}. Add "
-            f"{listed([*remedies, *cure], 'or')}."
+            f"{request.source}: every row has a missing cell, {where}. Add "
+            f"{listed(remedies, 'or')}."
         )
     note = Note(f"Left out {counted(count, 'row')} with missing cells.")
     if count > 0.2 * n:  # so many that results may not speak for the data
         share = f"{count:,} of {n:,} rows ({count / n:.0%})"
-        what = f"Left out {share} with missing cells, {where}."
-        text = f"{what} To keep more rows, add {listed([*cure, *remedies], 'or')}."
-        note = Note(text, what, loud=True)
-    select = "X.dropna()" if table.is_mixed else "X[(X == X).all(axis=1)]"
-    lines = (*table.python, f"X = {select}") if table.python else ()
-    kept = table.keep_rows(np.flatnonzero(~rows))
-    return replace(kept, notes=[*table.notes, note], python=lines)
-
-
-def _with_zeros(table: Table, cells: Cells, *, as_fit: bool) -> Table:
-    """Return the table with 0 in the place of missing cells."""
-    if table.on_disk:
-        raise ValueError(
-            f"{table.source}: --missing zero takes a table that is in memory; raise "
-            "--memory, or write the zeros to the file."
+        text = f"Left out {share} with missing cells, {where}."
+        note = Note(
+            text, f"To keep more rows, add {listed(remedies, 'or')}.", loud=True
         )
-    X = np.where(np.isnan(table.X), 0.0, table.X)
-    count = _counted_gaps(table, cells)
-    note = Note(f"Took {count} for 0{', as the fit did' * as_fit}.")
-    fill = "X.fillna(0)" if table.is_mixed else "np.nan_to_num(X)"
-    lines = (*table.python, f"X = {fill}") if table.python else ()
-    return replace(table, X=X, notes=[*table.notes, note], python=lines)
+    select = "X.dropna()" if table.is_mixed else "X[(X == X).all(axis=1)]"
+    kept = table.then(f"X = {select}").keep_rows(np.flatnonzero(~rows))
+    return replace(kept, notes=[*table.notes, note])
 
 
-def _counted_gaps(table: Table, cells: Cells, most: int = 3) -> str:
+def _counted_gaps(table: Table, gaps: np.ndarray, most: int = 3) -> str:
     """Say how many cells are missing, empty ones and those with a word apart."""
-    total, words = int(cells.gaps.sum()), Counter[str]()
+    total, words = int(gaps.sum()), Counter[str]()
     for name in table.names or ():
         words += table.gap_words.get(name, Counter())
     n_empty = total - words.total()
@@ -97,34 +147,52 @@ def _counted_gaps(table: Table, cells: Cells, most: int = 3) -> str:
     return listed([*parts, *[f"{n_more:,} others"] * (n_more > 0)], "and")
 
 
-def _places(
-    names: list[str] | None, cells: np.ndarray, most: int = 3
-) -> tuple[str, np.ndarray]:
-    """Return where cells are missing, in words and as the columns that are named."""
-    total = int(cells.sum())
-    worst = np.argsort(-cells, kind="stable")[:most]
-    worst = worst[cells[worst] > 0]
+def _places(table: Table, gaps: np.ndarray, most: int = 3) -> tuple[str, str]:
+    """Return where cells are missing, and the column that lacks most, if one does."""
+    total, worst = int(gaps.sum()), np.argsort(-gaps, kind="stable")[:most]
+    worst = worst[gaps[worst] > 0]
+    names = table.names
     shown = [quote(names[j]) if names else f"number {j + 1}" for j in worst]
-    if len(worst) == 1 or 2 * cells[worst[0]] > total:
-        share = "all" if cells[worst[0]] == total else "most"
-        return f"{share} of them in column {shown[0]}", worst[:1]
-    counts = (f"{name} ({n:,})" for name, n in zip(shown, cells[worst], strict=True))
-    return f"the most of them in columns {', '.join(counts)}", worst
+    if 2 * gaps[worst[0]] > total:
+        share = "all" if gaps[worst[0]] == total else "most"
+        column = shown[0] if names and len(names) > 1 else ""
+        return f"{share} of them in column {shown[0]}", column
+    counts = (f"{name} ({n:,})" for name, n in zip(shown, gaps[worst], strict=True))
+    return f"the most of them in columns {', '.join(counts)}", ""
 
 
-def _cure(names: list[str], missing: np.ndarray, blamed: np.ndarray) -> list[str]:
-    """Return the option that leaves few incomplete rows, if one does."""
-    before = int(missing.any(axis=1).sum())
-    # All columns that are named must mend all rows; the worst alone, half of them.
-    for columns, most in ((blamed, 0), (blamed[:1], before // 2)):
-        others = np.delete(missing, columns, axis=1)
-        incomplete = int(others.any(axis=1).sum())
-        if others.shape[1] == 0 or incomplete > most:
-            continue
-        named = ", ".join(quote(names[j]) for j in columns)
-        option = f"--drop-columns to leave out {named}"
-        if incomplete == 0:
-            return [option]
-        remain = "row remains" if incomplete == 1 else "rows remain"
-        return [f"{option} (then {incomplete:,} {remain} incomplete)"]
-    return []
+def leave_out_constants(table: Table, request: Request, cells: Cells) -> Table:
+    """Leave out columns that say nothing, and refuse data in which nothing is left.
+
+    A constant adds the same direction to every row, and drowns what rows differ in.
+    Columns of a model stay as they are, and one row says nothing about them.
+    """
+    if request.features is not None or table.X.shape[0] < 2:
+        return table
+    same = cells.low >= cells.high  # a column without a number counts as such
+    if table.is_sparse:
+        same &= cells.low != 0  # what is not stored does no harm
+    names = table.column_names
+    left_out = table.left_out | {
+        names[j]: f"constant: {cells.low[j]:.6g}"
+        if np.isfinite(cells.low[j])
+        else "empty"
+        for j in np.flatnonzero(same)
+    }
+    kept = np.flatnonzero(~same)
+    if len(kept) < 2 <= len(same) or len(same) == 1:
+        left = f"only column {quote(names[kept[0]])}" if len(kept) else "no column"
+        raise ValueError(
+            f"{request.source}: {left} is left to cluster by. Rows are told apart by "
+            "their pattern over several columns; with one, they are all multiples of "
+            "each other. Give data with at least two columns of numbers. "
+            f"{left_out_note(left_out)}".rstrip()
+        )
+    if not same.any():
+        return table
+    line = f"X = X[:, {kept.tolist()}]"
+    if table.is_mixed:
+        count = counted(int(same.sum()), "constant")
+        columns = f"columns=X.columns[{np.flatnonzero(same).tolist()}]"
+        line = f"X = X.drop({columns})  # {count}"
+    return replace(table.then(line).keep_columns(kept), left_out=left_out)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from ihgmm.cli.tables.cells import examine, examine_block
+from ihgmm.cli.tables.missing import examine, examine_block
 from ihgmm.cli.tables.table import Note, Table, quote
 from ihgmm.matrix import Scaled
 from ihgmm.matrix.delimited import place_names

@@ -11,20 +11,19 @@ import numpy as np
 
 from ihgmm.matrix import Matrix, as_matrix
 from ihgmm.matrix.delimited import place_names
-from ihgmm.matrix.files import near
+from ihgmm.matrix.faults import near
 
 
 @dataclass(frozen=True)
 class Note:
     """What people should know about the data."""
 
-    text: str  # at a terminal, where it may name options
-    # The same without options, for pages read elsewhere; "" if nothing is left.
-    on_page: str | None = None
+    text: str
+    remedy: str = ""  # with options, which are of no use on pages read elsewhere
     loud: bool = False  # whether it is also said where little is said
 
     def __str__(self) -> str:
-        return self.text
+        return f"{self.text} {self.remedy}".strip()
 
 
 @dataclass(frozen=True)
@@ -76,8 +75,7 @@ class Table:
     @property
     def page_notes(self) -> list[str]:
         """What pages say about the data."""
-        texts = (n.text if n.on_page is None else n.on_page for n in self.notes)
-        return [text for text in texts if text]
+        return [note.text for note in self.notes if note.text]
 
     @property
     def heading(self) -> str:
@@ -93,6 +91,10 @@ class Table:
             return f"{self.id_name} {quote(self.ids[row])}"
         numbers = self.ids if self.places is None else self.places
         return self.place_words.format(numbers[row])
+
+    def then(self, *lines: str) -> Table:
+        """Return the table with lines that do in Python what is done to it next."""
+        return replace(self, python=(*self.python, *lines) if self.python else ())
 
     def keep_rows(self, rows: np.ndarray) -> Table:
         """Return some rows."""
@@ -134,49 +136,30 @@ class Request:
     fit_layer: str | None = None  # of the fit, taken if no other one is asked for
     fit_zero: bool = False  # the fit took missing cells for 0
 
-    def fit_columns(self) -> list[str | None]:
-        """Return the columns of labels and ids of the fit that are no features."""
-        features = self.features or ()
-        return [None if n in features else n for n in (self.fit_label, self.fit_ids)]
+    def resolve(self, names: Sequence[str]) -> tuple[Request, list[Note]]:
+        """Return the request for data with these columns, and notes of it.
 
-    def beside(self) -> list[str]:
-        """Return the columns of labels and ids, whose cells stay as they are written.
-
-        007 is not 7, and NA may be a name.
+        It names the columns of labels and ids of the fit that are there, if others are
+        not asked for and they are no features.
         """
-        special = (self.label, self.ids, *self.fit_columns())
-        return [name for name in special if name is not None]
-
-    def resolve(self, names: Sequence[str]) -> Request:
-        """Return the request with the columns of the fit that are among these."""
-        label, ids = (n if n in names else None for n in self.fit_columns())
-        label = label if self.label is None else self.label
-        return replace(self, label=label, ids=ids if self.ids is None else self.ids)
-
-    def fitted_names(self, names: Sequence[str]) -> list[str]:
-        """Return names as the model has them, where they differ in capitals alone."""
-        here = {name.strip().lower(): name for name in names}
-        if self.features is None or len(here) < len(names):
-            return list(names)
-        wanted = {name.strip().lower(): name for name in self.features}
-        lacks = {key: name for key, name in wanted.items() if name not in names}
-        return [lacks.get(name.strip().lower(), name) for name in names]
-
-    def notes(self, label: str | None, ids: str | None) -> list[Note]:
-        """Say which columns of the fit were taken, and if there are no ids."""
+        there = set(names) - set(self.features or ())
+        label, ids = self.label, self.ids
         notes = []
-        if self.ids is None and ids is not None:
+        if ids is None and self.fit_ids in there:
+            ids = self.fit_ids
             notes.append(Note(f"Took ids from column {quote(ids)}, as the fit did."))
-        elif self.fit_ids is not None and ids is None:
+        elif ids is None and self.fit_ids is not None:
             lost = f"There is no column {quote(self.fit_ids)}, from which the fit took"
             notes.append(Note(f"{lost} ids; rows go by their number."))
-        if self.label is None and label is not None:
+        if label is None and self.fit_label in there:
+            label = self.fit_label
             taken = f"Took known labels from {quote(label)}, as the fit did."
             notes.append(Note(taken))
-        return notes
+        return replace(self, label=label, ids=ids), notes
 
-    def _named(self) -> dict[str, Sequence[str]]:
-        """Return the columns that each option names."""
+    @property
+    def named(self) -> dict[str, Sequence[str]]:
+        """The columns that each option names."""
         return {
             "--label-column": [] if self.label is None else [self.label],
             "--id-column": [] if self.ids is None else [self.ids],
@@ -184,87 +167,51 @@ class Request:
             "--drop-columns": self.dropped,
         }
 
-    def refuse_names(self, *, allow_label: bool = False) -> None:
-        """Raise if a column is named of data whose columns have no names."""
-        for option, names in self._named().items():
-            if names and not (allow_label and option == "--label-column"):
+    def refuse(self, *options: str) -> None:
+        """Raise if one of these options is given, for which the data have nothing."""
+        layer, sheet = ([] if n is None else [n] for n in (self.layer, self.sheet))
+        given = {**self.named, "--layer": layer, "--sheet": sheet}
+        kinds = {"--layer": ("layers", "H5AD"), "--sheet": ("sheets", "XLSX")}
+        for option in options:
+            if names := given[option]:
+                kind = ("named columns", "CSV, TSV and Parquet")
+                what, files = kinds.get(option, kind)
                 raise ValueError(
-                    f"{option} {quote(','.join(names))}: {self.source} has no named "
-                    "columns; that option is for CSV, TSV and Parquet files."
+                    f"{option} {quote(','.join(names))}: {self.source} has no {what}; "
+                    f"that option is for {files} files."
                 )
 
-    def refuse_layer(self) -> None:
-        """Raise if a layer is named of data that have none."""
-        if self.layer is not None:
-            raise ValueError(
-                f"--layer {quote(self.layer)}: {self.source} has no layers; that "
-                "option is for H5AD files."
-            )
+    def check(self, names: Sequence[str], options: Sequence[str], where: str) -> None:
+        """Raise if one of these options names a column that is not among the names.
 
-    def refuse_sheet(self) -> None:
-        """Raise if a sheet is named of data that have none."""
-        if self.sheet is not None:
-            raise ValueError(
-                f"--sheet {quote(self.sheet)}: {self.source} has no sheets; that "
-                "option is for XLSX files."
-            )
-
-    def choose_features(self, table: Table) -> Table:
-        """Return the columns of a table that are asked for, of those that have names.
-
-        Labels and ids do not stand among them.
+        They are those of ``where``. Columns of the model have to be there, too.
         """
-        names = table.column_names
-        places: dict[str, int] = {}
-        for place, name in enumerate(names):
-            places.setdefault(name, place)
-        for option, chosen in (
-            ("--columns", self.columns),
-            ("--drop-columns", self.dropped),
-        ):
-            for name in chosen:
-                if name not in places:
-                    raise ValueError(
-                        f"{option} {quote(name)}: {self.source} has no such variable"
-                        f"{near(name, names)}; it has {quote_all(names)}. Layers are "
-                        "chosen by --layer."
-                    )
-        if not self.columns and not self.dropped:
-            return table
-        kept = [places[name] for name in self.columns] or range(len(names))
-        left = set(self.dropped)
-        kept = [j for j in kept if names[j] not in left]
-        lines = (*table.python, f"X = X[:, {kept}]") if table.python else ()
-        return replace(table.keep_columns(np.array(kept)), python=lines)
-
-    def check(self, columns: Sequence[str]) -> None:
-        """Raise if the data, which have these columns, lack some that are named."""
-        names = dict.fromkeys(columns)  # to look up in, where there are many
+        there = set(names)
         used, why = self.columns, "is in --columns"
         if self.features is not None:
             used, why = self.features, "is one that the model was fitted on"
-        for option, chosen in self._named().items():
-            for name in chosen:
-                if name not in names:
+        for option in options:
+            for name in self.named[option]:
+                if name not in there:
                     raise ValueError(
-                        f"{option} {quote(name)}: {self.source} has no such column"
-                        f"{near(name, columns)}; it has {quote_all(columns)}."
+                        f"{option} {quote(name)}: {where} has no such column"
+                        f"{near(name, names)}; it has {quote_all(names) or 'none'}."
                     )
                 if name in used and option in ("--label-column", "--id-column"):
                     raise ValueError(
                         f"{option} {quote(name)}: that column {why}; name another, or "
                         "leave the option out."
                     )
-        self._check_features(columns, f" It has {quote_all(columns)}.")
 
-    def _check_features(self, names: Sequence[str], addition: str = "") -> None:
+    def check_features(self, names: Sequence[str]) -> None:
+        """Raise if the data, which have these columns, lack some of the model."""
         features, there = self.features or (), set(names)
         missing = [name for name in features if name not in there]
         if missing:
             raise ValueError(
                 f"{self.source} lacks {len(missing)} of the {len(features)} columns "
                 f"that the model was fitted on: {quote_all(missing)}"
-                f"{near(missing[0], names)}.{addition}"
+                f"{near(missing[0], names)}. It has {quote_all(names)}."
             )
 
     def order(self, table: Table) -> Table:
@@ -277,7 +224,7 @@ class Request:
             names = place_names(table.X.shape[1])
             if len(names) == len(self.features) or not set(self.features) < set(names):
                 return table
-        self._check_features(names)
+        self.check_features(names)
         places = {name: place for place, name in enumerate(names)}
         return table.keep_columns(np.array([places[name] for name in self.features]))
 

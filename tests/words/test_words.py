@@ -1,5 +1,8 @@
-"""What results show in a notebook."""
+"""What results print, and what they show in a notebook."""
 
+import pickle
+import subprocess
+import sys
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,7 +15,9 @@ from ihgmm import (
     make_ihgmm,
     scale_heterogeneity_test,
     select_n_clusters,
+    words,
 )
+from ihgmm._display import Result
 from ihgmm.statistics.contrasts import telling_features
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -56,8 +61,7 @@ def test_figures_are_those_of_the_results(sample):
     shown = Cells(found._repr_html_())
     assert shown.text.startswith("Well separated.")
     assert shown.lines[0][:2] == ["data", "120 x 30"]
-    for words in map(str, found.cautions):
-        assert words in shown.text
+    assert all(str(caution) in shown.text for caution in found.cautions)
 
     test = scale_heterogeneity_test(X, labels)
     shown = Cells(test._repr_html_())
@@ -87,3 +91,21 @@ def test_a_count(sample):
 
 def test_estimators_keep_the_diagram_of_scikit_learn(sample):
     assert "sk-" in IhSC(2).fit(sample[0])._repr_html_()
+
+
+def test_every_kind_of_result_has_words():
+    assert set(Result.__subclasses__()) == set(words._FORMS)
+
+
+def test_a_result_of_a_file_finds_its_words(sample, tmp_path):
+    """Also in a process that has imported nothing but the class of the result."""
+    found = diagnose(*sample)
+    (tmp_path / "found").write_bytes(pickle.dumps(found))
+    code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "found"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{found}\n"

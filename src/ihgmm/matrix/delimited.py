@@ -11,6 +11,7 @@ import gzip
 import os
 import tempfile
 import weakref
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -105,7 +106,8 @@ def read_text(
     """
     import pyarrow as pa
 
-    with explain_damage(path, pa.ArrowException, UnicodeError, EOFError, csv.Error):
+    errors = (pa.ArrowException, UnicodeError, EOFError, csv.Error, zlib.error)
+    with explain_damage(path, *errors):
         with _opened(path, "rb") as file:
             is_utf16 = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
         encoding = "utf-16" if is_utf16 else "utf-8"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,49 +26,32 @@ class Cells:
     high: np.ndarray
 
 
-def examine(table: Table) -> Cells:
-    """Look at every cell of a table, in one pass if it is on disk."""
-    if not table.on_disk:
-        return examine_block(table.X, table.is_sparse)
-    blocks = list(
-        table.X.map(lambda block: examine_block(block.array, table.is_sparse))
-    )
-    return Cells(
-        np.concatenate([block.incomplete for block in blocks]),
-        np.sum([block.gaps for block in blocks], axis=0),
-        np.min([block.low for block in blocks], axis=0),
-        np.max([block.high for block in blocks], axis=0),
-    )
+def examine(table: Table, learn: Callable[[Any], Any] | None = None) -> Cells:
+    """Look at every cell of a table, in one pass if it is on disk.
 
-
-def examine_block(X: Any, is_sparse: bool) -> Cells:
-    """Look at every cell of an array, or of a sparse one."""
-    if is_sparse:
-        # The estimator names the place of a NaN in sparse data.
-        low, high = (m(axis=0).toarray().ravel() for m in (X.min, X.max))
-        return Cells(np.zeros(X.shape[0], bool), np.zeros(X.shape[1], int), low, high)
-    missing = np.isnan(X)
-    low = np.min(X, axis=0, where=~missing, initial=np.inf)
-    high = np.max(X, axis=0, where=~missing, initial=-np.inf)
-    return Cells(missing.any(axis=1), missing.sum(axis=0), low, high)
-
-
-def refuse_infinity(table: Table, cells: Cells) -> None:
-    """Raise if a cell of a table in memory is infinite, and say where it is.
-
-    Estimators say where it is in data on disk, and in arrays without names.
+    All rows are handed to ``learn`` on the way.
     """
-    # A column without a number has the bounds inf and -inf.
-    wrong = (cells.high == np.inf) | (cells.low == -np.inf)
-    if table.on_disk or not table.is_mixed or not wrong.any():
-        return
-    column = int(wrong.argmax())
-    row = int(np.isinf(table.X[:, column]).argmax())
-    name = quote(table.column_names[column])
-    raise ValueError(
-        f"{table.source}: column {name} holds {table.X[row, column]:g}, the first is "
-        f"in {table.place(row)}. Mend the file, or leave the column out: "
-        f"--drop-columns {name}."
+    blocks: Any = [table.X]
+    if table.on_disk:
+        blocks = table.X.map(lambda block: block.array)
+    parts = []
+    for X in blocks:
+        if learn is not None:
+            learn(X)
+        if table.is_sparse:  # the estimator names the place of a NaN
+            low, high = (bound(axis=0).toarray().ravel() for bound in (X.min, X.max))
+            gaps = np.zeros(X.shape[0], bool), np.zeros(X.shape[1], int)
+        else:
+            missing = np.isnan(X)
+            low = np.min(X, axis=0, where=~missing, initial=np.inf)
+            high = np.max(X, axis=0, where=~missing, initial=-np.inf)
+            gaps = missing.any(axis=1), missing.sum(axis=0)
+        parts.append(Cells(*gaps, low, high))
+    return Cells(
+        np.concatenate([part.incomplete for part in parts]),
+        np.sum([part.gaps for part in parts], axis=0),
+        np.min([part.low for part in parts], axis=0),
+        np.max([part.high for part in parts], axis=0),
     )
 
 

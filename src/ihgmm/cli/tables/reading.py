@@ -24,12 +24,7 @@ import numpy as np
 from ihgmm.cli.tables.arrays import read_mtx, read_npy, read_npz
 from ihgmm.cli.tables.columns import RawTable, choose_columns, describe_columns
 from ihgmm.cli.tables.h5ad import read_h5ad
-from ihgmm.cli.tables.missing import (
-    examine,
-    handle_missing,
-    leave_out_constants,
-    refuse_infinity,
-)
+from ihgmm.cli.tables.missing import examine, handle_missing, leave_out_constants
 from ihgmm.cli.tables.sheets import load_sheet
 from ihgmm.cli.tables.table import Note, Request, Table, numbered_table
 from ihgmm.matrix import Matrix
@@ -74,7 +69,6 @@ def read_table(
     if missing == "auto":
         missing = "fit" if fills else "drop"
     cells = examine(table)
-    refuse_infinity(table, cells)
     complete = handle_missing(table, request, missing, cells, fills=fills)
     if complete.X is not table.X and not table.on_disk:
         cells = examine(complete)
@@ -90,19 +84,15 @@ def load_text(path: Path) -> dict[str, list[str]]:
         raise ValueError(
             f"{path} has no named columns; give one of {', '.join(LOADERS)}."
         )
-    raw = LOADERS[_suffix(path)](path, None)
-
-    def as_text(cell: object) -> str:
-        """Return what people see; spreadsheets write whole numbers as 3.0."""
-        if isinstance(cell, float) and cell.is_integer():
-            return str(int(cell))
-        return "" if cell is None else str(cell)
-
-    names, columns = raw.arrow.column_names, raw.arrow.columns
-    return {
-        name: [as_text(cell) for cell in column.to_pylist()]
-        for name, column in zip(names, columns, strict=True)
-    }
+    arrow = LOADERS[_suffix(path)](path, None).arrow
+    columns = {}
+    for name, column in zip(arrow.column_names, arrow.columns, strict=True):
+        cells = ["" if cell is None else cell for cell in column.to_pylist()]
+        # Spreadsheets write whole numbers as 3.0.
+        whole = [isinstance(cell, float) and cell.is_integer() for cell in cells]
+        pairs = zip(cells, whole, strict=True)
+        columns[name] = [str(int(cell) if is_int else cell) for cell, is_int in pairs]
+    return columns
 
 
 def free_memory() -> float:

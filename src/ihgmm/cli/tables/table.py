@@ -182,26 +182,25 @@ class Request:
                 )
 
     def check(self, names: Sequence[str], options: Sequence[str], where: str) -> None:
-        """Raise if one of these options names a column that is not among the names.
+        """Raise if an option names no column of these, or one that it must not name.
 
-        They are those of ``where``. Columns of the model have to be there, too.
+        They are the columns of ``where``.
         """
         there = set(names)
         used, why = self.columns, "is in --columns"
         if self.features is not None:
             used, why = self.features, "is one that the model was fitted on"
-        for option in options:
-            for name in self.named[option]:
-                if name not in there:
-                    raise ValueError(
-                        f"{option} {quote(name)}: {where} has no such column"
-                        f"{near(name, names)}; it has {quote_all(names) or 'none'}."
-                    )
-                if name in used and option in ("--label-column", "--id-column"):
-                    raise ValueError(
-                        f"{option} {quote(name)}: that column {why}; name another, or "
-                        "leave the option out."
-                    )
+        for option, name in ((o, name) for o in options for name in self.named[o]):
+            if name not in there:
+                raise ValueError(
+                    f"{option} {quote(name)}: {where} has no such column"
+                    f"{near(name, names)}; it has {quote_all(names) or 'none'}."
+                )
+            if name in used and option in ("--label-column", "--id-column"):
+                raise ValueError(
+                    f"{option} {quote(name)}: that column {why}; name another, or "
+                    "leave the option out."
+                )
 
     def check_features(self, names: Sequence[str]) -> None:
         """Raise if the data, which have these columns, lack some of the model."""

@@ -115,7 +115,6 @@ OPTIONAL = (
     "matplotlib",
     "faiss",
     "cvxpy",
-    "pooch",
     "dask",
     "h5py",
     "zarr",

@@ -118,6 +118,7 @@ def test_rows_are_placed_alike(path, options):
 def test_models_of_extreme_data(path, unit):
     rows = unit * X + (unit == 0)  # 0: rows that are all the same
     options = [{"signed": True}, {"outliers": 0.1, "missing": "fit"}, {"refine": True}]
+    options += [{"whiten": "learned"}] if unit else []
     models = [IhSC(3, random_state=0, **option) for option in options]
     noises = ("individual", "class", "common", "tied")
     models += [IhGMM(3, noise=noise, random_state=0) for noise in noises]

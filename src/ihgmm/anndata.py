@@ -11,7 +11,7 @@ from ihgmm import IhSC, __version__
 from ihgmm._warnings import warn
 from ihgmm.matrix import as_matrix, to_host
 from ihgmm.numerics.whitening import preparation_of_counts
-from ihgmm.statistics.diagnosis import diagnose_fit
+from ihgmm.statistics.diagnosis import Diagnosis, diagnose_fit
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -135,7 +135,31 @@ def ihsc(
     model = IhSC(n_clusters, random_state=random_state, **options).fit(X)
     labels, centers = to_host(model.labels_), to_host(model.cluster_centers_)
     diagnosis = diagnose_fit(model, X, labels)
-    params = {**model.get_params(), "layer": layer, "use_rep": use_rep}
+    summary = _summary(model, diagnosis, {"layer": layer, "use_rep": use_rep})
+    if copy:
+        adata = adata.copy()
+    used, codes = np.unique(labels, return_inverse=True)
+    clusters = pd.Categorical.from_codes(codes, categories=used.astype(str))
+    figures = (model.scales_, model.sizes_, diagnosis.certainty)
+    columns = (clusters, *map(to_host, figures))
+    for name, column in zip(obs, columns, strict=True):
+        adata.obs[name] = column
+    if model.outliers is not None:
+        adata.obs[f"{key_added}_outlier_score"] = to_host(model.outlier_scores_)
+    adata.obsm[embedding_key] = to_host(model.embedding_)
+    if use_rep in (None, "X"):
+        adata.varm[centers_key] = centers.T
+    else:
+        summary["centers"] = centers
+        # What an earlier run left would pass for centres of this one.
+        adata.varm.pop(centers_key, None)
+    adata.uns[key_added] = summary
+    return adata if copy else None
+
+
+def _summary(model: IhSC, diagnosis: Diagnosis, source: dict[str, Any]) -> Any:
+    """Return what files keep of a fit, beside its figures of rows and clusters."""
+    params = {**model.get_params(), **source}
     params["recipe"] = str(params["recipe"])
     # A generator cannot be stored, and None says nothing.
     kinds = (str, bool, int, float, np.number)
@@ -159,25 +183,7 @@ def ihsc(
             "confidence": count.confidence.value,
             "plausible": np.array(numbers, dtype=np.int64),
         }
-    if copy:
-        adata = adata.copy()
-    used, codes = np.unique(labels, return_inverse=True)
-    clusters = pd.Categorical.from_codes(codes, categories=used.astype(str))
-    figures = (model.scales_, model.sizes_, diagnosis.certainty)
-    columns = (clusters, *map(to_host, figures))
-    for name, column in zip(obs, columns, strict=True):
-        adata.obs[name] = column
-    if model.outliers is not None:
-        adata.obs[f"{key_added}_outlier_score"] = to_host(model.outlier_scores_)
-    adata.obsm[embedding_key] = to_host(model.embedding_)
-    if use_rep in (None, "X"):
-        adata.varm[centers_key] = centers.T
-    else:
-        summary["centers"] = centers
-        # What an earlier run left would pass for centres of this one.
-        adata.varm.pop(centers_key, None)
-    adata.uns[key_added] = summary
-    return adata if copy else None
+    return summary
 
 
 def _check_object(adata: Any, copy: bool) -> None:

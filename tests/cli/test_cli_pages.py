@@ -173,8 +173,9 @@ def test_files_that_cannot_be_compared(folder):
     assert "other.csv has columns 'cell', 'kind'" in fail(
         "compare", "one.csv", "other.csv"
     )
-    assert "ragged.csv cannot be read as csv: CSV parse error: Expected 2" in fail(
-        "compare", "one.csv", "ragged.csv"
+    assert (
+        "ragged.csv cannot be read as csv: CSV parse error: Row #3: Expected 2"
+        in fail("compare", "one.csv", "ragged.csv")
     )
     assert "bytes.csv cannot be read as csv" in fail("compare", "one.csv", "bytes.csv")
     assert "one.csv is given twice" in fail("compare", "one.csv", "one.csv")

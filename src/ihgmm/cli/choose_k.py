@@ -62,31 +62,11 @@ def choose_k(
     if plot is not None:
         _draw(count, plot)
     summary = in_shell(str(count))
-    screen.document(
-        "choose-k",
-        table.facts,
-        n_clusters=count.n_clusters,
-        rank=count.rank,
-        eigenvalues=count.eigenvalues,
-        edge=count.edge,
-        strengths=count.strengths,
-        method=count.method,
-        gram=count.gram,
-        summary=summary,
-        confidence=count.confidence.value,
-        plausible=[
-            {
-                "n_clusters": number.n_clusters,
-                "sides": [side.value for side in number.sides],
-                "gaps": number.gaps,
-                "support": number.support,
-                "strength": number.strength,
-                "gain": number.gain,
-            }
-            for number in count.plausible
-        ],
-        plot_file=plot,
-    )
+    names = "n_clusters rank eigenvalues edge strengths method gram"
+    facts = {name: getattr(count, name) for name in names.split()}
+    facts |= {"summary": summary, "confidence": count.confidence}
+    facts |= {"plausible": count.plausible, "plot_file": plot}
+    screen.document("choose-k", table.facts, **facts)
     screen.say(f"{table.heading}: {count_headline(count)}", "bold")
     screen.notes(table.notes)
     screen.say(summary)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +11,12 @@ import numpy as np
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Table
 from ihgmm.matrix import Matrix, to_host
-from ihgmm.matrix.tall import row_lengths
+from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import misclassification_loss
 from ihgmm.statistics.contrasts import typical_ranks
 from ihgmm.statistics.diagnosis import Diagnosis
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.words.diagnoses import CLUSTER_WORDS
-
-
-@dataclass(frozen=True)
-class Figures:
-    """Figures of each row, which are columns of the labels file; NaN if not known."""
-
-    scale: np.ndarray
-    size: np.ndarray
-    certainty: np.ndarray
-    typical: np.ndarray  # 1 for the most typical row of a cluster, 2 and 3
-    outlier_score: np.ndarray | None  # None if nobody looked for outliers
-    filled: np.ndarray  # how many cells were missing, and filled in
 
 
 def figures_of(
@@ -38,11 +25,13 @@ def figures_of(
     scales: np.ndarray,
     centers: np.ndarray,
     diagnosis: Diagnosis | None,
-    outlier_scores: Any,
-) -> Figures:
-    """Return the figures of rows, whose missing cells are filled in.
+    outlier_scores: Any = None,
+) -> dict[str, np.ndarray]:
+    """Return figures of each row, which are columns of the labels file.
 
-    Without a diagnosis, or where it had too few rows to ask, no certainty is known.
+    What is not known is NaN: so is certainty without a diagnosis, or where that had too
+    few rows to ask. ``data`` has its missing cells filled in, and ``filled`` says how
+    many a row had. There are no outlier scores if nobody looked for outliers.
     """
     lengths = np.minimum(row_lengths(centers), np.finfo(float).max)
     sizes = scales * lengths[labels]
@@ -52,12 +41,18 @@ def figures_of(
         certainty = to_host(diagnosis.certainty).astype(float) if asked else certainty
     filled = filled_cells(data)
     typical = typical_ranks(data, labels, centers, sizes, complete=filled == 0)
-    scores = None if outlier_scores is None else to_host(outlier_scores).astype(float)
-    return Figures(scales, sizes, certainty, typical, scores, filled)
+    figures = {"scale": scales, "size": sizes, "certainty": certainty}
+    figures["typical"] = typical  # 1 for the most typical row of a cluster, 2 and 3
+    if outlier_scores is not None:
+        figures["outlier_score"] = to_host(outlier_scores).astype(float)
+    return figures | {"filled": filled}
 
 
 def cluster_lines(
-    labels: np.ndarray, names: list[str], figures: Figures, ids: np.ndarray
+    labels: np.ndarray,
+    names: list[str],
+    figures: dict[str, np.ndarray],
+    ids: np.ndarray,
 ) -> list[dict[str, Any]]:
     """Return a line about each cluster, and one about outliers if there are any.
 
@@ -68,12 +63,12 @@ def cluster_lines(
         mine = labels == number
         count = int(mine.sum())
         scales, sizes, certainty = (
-            values[mine] if count else np.array([np.nan])
-            for values in (figures.scale, figures.size, figures.certainty)
+            figures[name][mine] if count else np.array([np.nan])
+            for name in ("scale", "size", "certainty")
         )
         low, high = np.quantile(scales, [0.05, 0.95])
-        ranked = np.flatnonzero(mine & (figures.typical >= 1))
-        ranked = ranked[np.argsort(figures.typical[ranked])]
+        ranked = np.flatnonzero(mine & (figures["typical"] >= 1))
+        ranked = ranked[np.argsort(figures["typical"][ranked])]
         line = {
             "cluster": number,
             "name": names[number] if number >= 0 else "",

@@ -111,6 +111,7 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+# Eager, so that the version needs nothing but typer.
 VERSION = typer.Option(
     False, "--version", callback=_show_version, is_eager=True, help="Show the version."
 )

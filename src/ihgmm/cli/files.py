@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -116,15 +115,13 @@ def write_labels(
     path: Path | None,
     table: Table,
     labels: np.ndarray,
-    figures: Any,
+    figures: dict[str, np.ndarray],
     names: list[str] | None = None,
 ) -> list[str]:
     """Write cluster and figures of each row; return remarks on the file.
 
-    ``figures`` is a dataclass with an array for each column, or None for one that is
-    left out; cells of what is not known stay empty. ``names`` are those of the
-    clusters. Ids and names stay as they are, so that the file can be joined with the
-    data.
+    Cells of what is not known stay empty. ``names`` are those of the clusters. Ids and
+    names stay as they are, so that the file can be joined with the data.
     """
     if path is None:
         return []
@@ -132,10 +129,9 @@ def write_labels(
     columns: dict[str, list[Any]] = {"cluster": labels.tolist()}
     if names is not None:
         columns["name"] = [names[k] if k >= 0 else "" for k in labels.tolist()]
-    for name, values in asdict(figures).items():
-        if values is not None:
-            cells = ["" if v != v else f"{v:.6g}" for v in values.tolist()]
-            columns[name] = [float(c) if c else c for c in cells] if is_sheet else cells
+    for name, values in figures.items():
+        cells = ["" if v != v else f"{v:.6g}" for v in values.tolist()]
+        columns[name] = [float(c) if c else c for c in cells] if is_sheet else cells
     # A name stands for one column only, and "name" for that of the cluster.
     taken = {*columns, "name"}
     heading = f"id_{table.id_name}" if table.id_name in taken else table.id_name

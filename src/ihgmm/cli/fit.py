@@ -130,7 +130,10 @@ def fit(
     for caution in cautions:
         screen.say(caution, "yellow")
     cl.print_labels(screen, len(labels), comparison, output, remarks)
-    screen.python(python)
+    if python:
+        screen.say("The same in Python:", "bold")
+        for line in python:
+            screen.say(f"    {line}".rstrip())
     if save is not None:
         screen.say(f"model written to {save}; use it with: ihgmm predict {save} DATA")
 
@@ -157,7 +160,7 @@ def fit_table(
 
 def _describe(
     model: Any, table: Table, labels: np.ndarray, names: list[str] | None
-) -> tuple[cl.Figures, list[dict[str, Any]], Diagnosis]:
+) -> tuple[dict[str, np.ndarray], list[dict[str, Any]], Diagnosis]:
     """Return figures of rows, a line about each cluster, and how far to trust them."""
     data, k = complete_matrix(table.X, model), len(model.cluster_centers_)
     if hasattr(model, "scales_"):

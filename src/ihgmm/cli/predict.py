@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +123,9 @@ def predict(
     cl.print_labels(screen, n, comparison, output, remarks)
 
 
-def _notes(table: Table, data: Matrix, figures: cl.Figures, k: int) -> Iterator[Note]:
+def _notes(
+    table: Table, data: Matrix, figures: dict[str, np.ndarray], k: int
+) -> Iterator[Note]:
     """Yield notes on rows that show no pattern, and on why no row has a certainty."""
     zero = np.flatnonzero(to_host(data.sqnorms) == 0)
     if len(zero) > 0:
@@ -138,16 +139,18 @@ def _notes(table: Table, data: Matrix, figures: cl.Figures, k: int) -> Iterator[
             "label is 0, that of the largest cluster, and means nothing.",
             loud=True,
         )
-    if np.isnan(figures.certainty).all():
+    if np.isnan(figures["certainty"]).all():
         yield Note(
             "Certainty is not known: it is judged by other rows of the same file, and "
             f"{counted(k, 'cluster')} take {10 * k:,} rows. The file has "
-            f"{len(figures.certainty):,}; judge new rows together with those of the "
+            f"{data.shape[0]:,}; judge new rows together with those of the "
             "fit."
         )
 
 
-def _figures(estimator: Any, X: Any, data: Matrix, labels: np.ndarray) -> cl.Figures:
+def _figures(
+    estimator: Any, X: Any, data: Matrix, labels: np.ndarray
+) -> dict[str, np.ndarray]:
     """Return the figures of rows that a model has placed.
 
     Scale and size are those of the multiple of its centre nearest to a row, columns
@@ -173,5 +176,5 @@ def _figures(estimator: Any, X: Any, data: Matrix, labels: np.ndarray) -> cl.Fig
     scores = estimator.outlier_rule_.scores(data) if asked else None
     figures = cl.figures_of(data, labels, scales, centers, diagnosis, scores)
     if isinstance(estimator, SphericalKMeans):  # which does not know how long rows are
-        return replace(figures, scale=np.full(n, np.nan))
+        figures["scale"] = np.full(n, np.nan)
     return figures

@@ -10,7 +10,8 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass
+from enum import Enum
 from typing import Any
 
 import typer
@@ -169,13 +170,6 @@ class Screen:
             else:
                 self.say(str(note), "yellow")
 
-    def python(self, lines: Iterable[str]) -> None:
-        """Print what does the same in Python, for people to copy."""
-        if lines := list(lines):
-            self.say("The same in Python:", "bold")
-            for line in lines:
-                self.say(f"    {line}".rstrip())
-
     def table(self, columns: Mapping[str, str], rows: Iterable[Iterable[Any]]) -> None:
         """Print a table; the first column is on the left, the others on the right.
 
@@ -240,6 +234,8 @@ def _cell(value: Any, form: str) -> Text:
 
 def _for_json(value: Any) -> Any:
     """Return what JSON can hold; numbers it has no word for become null."""
+    if is_dataclass(value) and not isinstance(value, (Note, type)):
+        value = asdict(value)
     if isinstance(value, Mapping):
         return {str(key): _for_json(entry) for key, entry in value.items()}
     if hasattr(value, "tolist"):  # arrays, and numbers of NumPy
@@ -248,5 +244,7 @@ def _for_json(value: Any) -> Any:
         return [_for_json(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if isinstance(value, Enum):
+        value = value.value
     is_plain = value is None or isinstance(value, (bool, int, float, str))
     return value if is_plain else str(value)  # paths, notes

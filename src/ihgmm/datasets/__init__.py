@@ -38,8 +38,8 @@ def load_dataset(
     """Load one of the paper's data sets, downloading it the first time.
 
     Iris and Wine come with scikit-learn. The others are downloaded once from the UCI
-    repository or the LIBSVM data page, which needs the extra ``data``, and kept under
-    their upstream file names. What a file holds is checked each time it is read.
+    repository or the LIBSVM data page, and kept under their upstream file names. What a
+    file holds is checked each time it is read.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def load_dataset(
         One of :func:`list_datasets`, in upper or lower case.
     data_home : path, optional
         Folder to keep the files in. Default: the environment variable ``IHGMM_DATA``,
-        or else the user's cache folder.
+        or else ``~/.cache/ihgmm``.
     download_if_missing : bool
         Whether a file that is not there yet may be downloaded.
     timeout : float
@@ -72,8 +72,6 @@ def load_dataset(
     DatasetError
         If the file is not there and cannot be downloaded, or is not what it should
         be. It is an OSError; its message says which file to put where.
-    ImportError
-        If pooch is needed and not installed.
 
     Examples
     --------
@@ -87,7 +85,7 @@ def load_dataset(
     timeout = check_number("timeout", timeout, above=0)
     entry = CATALOG[key]
     feature_names, target_names = entry.feature_names, entry.target_names
-    if entry.home is None:
+    if not entry.url:
         bundle: Any = bundled.load_iris() if key == "iris" else bundled.load_wine()
         data, target = np.asarray(bundle.data, float), bundle.target.astype(np.int64)
         feature_names, target_names = bundle.feature_names, bundle.target_names

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import bz2
-import importlib
-import importlib.util
 import io
 import os
-import sys
+from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import numpy as np
 from sklearn.datasets import load_svmlight_file
@@ -43,7 +42,9 @@ def fetch(
     timeout: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return data and classes from the cache, filling it first where needed."""
-    path = cache_folder(data_home) / entry.file
+    home = data_home if data_home is not None else os.environ.get("IHGMM_DATA")
+    folder = Path(home or Path.home() / ".cache" / "ihgmm").expanduser().absolute()
+    path = folder / entry.file
     if path.exists():
         try:
             return parse(entry, path.read_bytes())
@@ -60,10 +61,11 @@ def fetch(
         )
     remedy = (
         f"Try again, or get the file by other means and save it as {path}; another "
-        "folder can be given as data_home (--data-home) or in IHGMM_DATA."
+        "folder can be given as data_home or in the environment variable IHGMM_DATA."
     )
     try:
-        raw = _download(entry, path, timeout)
+        with urlopen(entry.url, timeout=timeout) as response:
+            raw = response.read()  # all files are small enough for memory
         content = parse(entry, raw)
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as file:
@@ -73,63 +75,21 @@ def fetch(
             f"What {entry.url} sent is not the {entry.title} data: {error}. It was "
             f"not kept. {remedy}"
         ) from error
-    except OSError as error:  # those of requests are among them
+    except (OSError, HTTPException) as error:
+        if isinstance(error, HTTPError):
+            error.close()  # it is the answer of the server, too
+        reason = f"{type(error).__name__}: {error}"
+        if "timed out" in reason:
+            reason = f"the server sent nothing for {timeout:g} seconds"
         raise DatasetError(
             f"The {entry.title} data are not in {path.parent} and cannot be downloaded "
-            f"from {entry.url}: {_reason(error, timeout)}. {remedy}"
+            f"from {entry.url}: {reason}. {remedy}"
         ) from error
     return content
 
 
-def cache_folder(data_home: str | os.PathLike[str] | None) -> Path:
-    """Return the folder that data are kept in."""
-    chosen = data_home if data_home is not None else os.environ.get("IHGMM_DATA")
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    # Where the system wants programs to keep what they can get again.
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA")
-        return (Path(local) if local else Path.home() / "AppData" / "Local") / "ihgmm"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "ihgmm"
-    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (cache if cache.is_absolute() else Path.home() / ".cache") / "ihgmm"
-
-
-def _download(entry: Entry, path: Path, timeout: float) -> bytes:
-    """Return what the server sends; all files are small enough for memory."""
-    try:
-        pooch = importlib.import_module("pooch")
-    except ImportError as error:
-        raise ImportError(
-            f"Downloading the {entry.title} data needs pooch, which is not installed: "
-            f"pip install pooch tqdm. Or get {entry.url}, and save it as {path}."
-        ) from error
-    bar = bool(sys.stderr and sys.stderr.isatty() and importlib.util.find_spec("tqdm"))
-    # pooch leaves the connection open when a download fails; these are closed below.
-    responses: list[Any] = []
-    hooks = {"response": lambda response, **_: responses.append(response)}
-    downloader = pooch.HTTPDownloader(progressbar=bar, timeout=timeout, hooks=hooks)
-    raw = io.BytesIO()
-    try:
-        downloader(entry.url, raw, None)
-    finally:
-        for response in responses:
-            response.close()
-    return raw.getvalue()
-
-
-def _reason(error: OSError, timeout: float) -> str:
-    # Where a connection failed, the cause is wrapped twice; the innermost says most.
-    cause = getattr(error.args[0], "reason", error) if error.args else error
-    text = " ".join(str(cause).split())
-    if "timed out" in text:
-        return f"the server sent nothing for {timeout:g} seconds"
-    return f"{type(cause).__name__}: {text[:300]}".rstrip(". ")
-
-
 def parse(entry: Entry, raw: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Return the data and the class of each row, from 0.
+    """Return the data and the class of each row, from 0, without incomplete rows.
 
     Raises ContentError if the file cannot be parsed, or holds another data set.
     """
@@ -138,31 +98,27 @@ def parse(entry: Entry, raw: bytes) -> tuple[np.ndarray, np.ndarray]:
             raw = bz2.decompress(raw)
         if not raw.strip():
             raise ValueError("it is empty")
-        data, labels = _table(entry, raw)
+        if entry.layout == "svmlight":
+            features, labels = load_svmlight_file(
+                io.BytesIO(raw), n_features=len(entry.feature_names), zero_based=False
+            )
+            data = features.toarray()
+        else:
+            table = np.loadtxt(
+                raw.decode("ascii").splitlines(),
+                delimiter="," if entry.layout == "commas" else None,
+                converters=lambda word: np.nan if word.strip() == "?" else float(word),
+                encoding="ascii",
+                ndmin=2,
+            )
+            table = table[~np.isnan(table).any(axis=1)]
+            data, labels = np.ascontiguousarray(table[:, :-1]), table[:, -1]
     except (ValueError, OSError, EOFError, OverflowError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ContentError(f"it cannot be read ({reason})") from error
     target = labels - entry.first_label
     check_content(entry, data, target)
     return data, target.astype(np.int64)
-
-
-def _table(entry: Entry, raw: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Return data and labels as they are in the file, without incomplete rows."""
-    if entry.layout == "svmlight":
-        features, labels = load_svmlight_file(
-            io.BytesIO(raw), n_features=len(entry.feature_names), zero_based=False
-        )
-        return features.toarray(), labels
-    table = np.loadtxt(
-        raw.decode("ascii").splitlines(),
-        delimiter="," if entry.layout == "commas" else None,
-        converters=lambda word: np.nan if word.strip() == "?" else float(word),
-        encoding="ascii",
-        ndmin=2,
-    )
-    table = table[~np.isnan(table).any(axis=1)]
-    return np.ascontiguousarray(table[:, :-1]), table[:, -1]
 
 
 def class_sums(data: np.ndarray, target: np.ndarray, n_classes: int) -> np.ndarray:
@@ -189,22 +145,14 @@ def check_content(entry: Entry, data: np.ndarray, target: np.ndarray) -> None:
             f"it holds {data.shape[0]} complete rows of {data.shape[1]} features, "
             f"not {n} of {p}"
         )
-    strange = np.setdiff1d(target, np.arange(k))
-    if strange.size:
-        raise ContentError(
-            f"it has the class {strange[0] + entry.first_label:g}, not only "
-            f"{entry.first_label} to {entry.first_label + k - 1}"
-        )
-    counts = np.bincount(target.astype(np.intp), minlength=k)
-    if tuple(counts) != entry.counts:
-        raise ContentError(
-            f"its classes have {counts.tolist()} rows, not {list(entry.counts)}"
-        )
+    classes, counts = np.unique(target, return_counts=True)
+    if classes.tolist() != list(range(k)) or tuple(counts) != entry.counts:
+        found = dict(zip((classes + entry.first_label).tolist(), counts, strict=True))
+        shown = ", ".join(f"{count} of {name:g}" for name, count in found.items())
+        raise ContentError(f"its classes have other rows: {shown[:200]}")
     # Rounding differences of that size in all values add up to less than this.
     allowed = entry.precision * counts * np.sqrt(p)
     wrong = ~(np.abs(class_sums(data, target, k) - entry.sums) <= allowed)
     if wrong.any():
-        classes = (np.flatnonzero(wrong) + entry.first_label).tolist()
-        raise ContentError(
-            f"its values are not the right ones in the classes {classes}"
-        )
+        names = (np.flatnonzero(wrong) + entry.first_label).tolist()
+        raise ContentError(f"its values are not the right ones in the classes {names}")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-HOMES = {
-    "libsvm": "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/",
-    "uci": "https://archive.ics.uci.edu/ml/machine-learning-databases/",
-}
+LIBSVM_FILES = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/"
+UCI_FILES = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,8 +17,7 @@ class Entry:
     about: str
     citation: str
     preprocessing: Literal["none", "zscore"]  # what reproduces the paper's table
-    home: str | None = None  # a key of HOMES; None for data that scikit-learn ships
-    path: str = ""  # the file, relative to its home; .bz2 is unpacked first
+    url: str = ""  # of the file; empty for data that scikit-learn ships
     layout: Literal["svmlight", "spaces", "commas"] = "svmlight"
     first_label: int = 1  # classes are numbered from here in the file
     counts: tuple[int, ...] = ()  # rows of each class, incomplete ones left out
@@ -34,12 +31,7 @@ class Entry:
     @property
     def file(self) -> str:
         """The upstream file name, also used in the cache."""
-        return self.path.rpartition("/")[2]
-
-    @property
-    def url(self) -> str:
-        """Where the file is downloaded from; empty for data scikit-learn ships."""
-        return "" if self.home is None else HOMES[self.home] + self.path
+        return self.url.rpartition("/")[2]
 
 
 UCI = "UCI Machine Learning Repository. https://doi.org/10.24432/"
@@ -76,8 +68,7 @@ CATALOG: dict[str, Entry] = {
         citation="Charytanowicz, M., Niewczas, J., Kulczycki, P., Kowalski, P. and "
         f"Lukasik, S. (2010). Seeds. {UCI}C5H30K",
         preprocessing="zscore",
-        home="uci",
-        path="00236/seeds_dataset.txt",
+        url=f"{UCI_FILES}00236/seeds_dataset.txt",
         layout="spaces",
         counts=(70, 70, 70),
         sums=(-46.811052, -52.090791, 27.068778),
@@ -93,8 +84,7 @@ CATALOG: dict[str, Entry] = {
         "erythemato-squamous diseases. 8 of the 366 rows have no age and are left out.",
         citation=f"Ilter, N. and Guvenir, H. (1998). Dermatology. {UCI}C5FK5P",
         preprocessing="zscore",
-        home="uci",
-        path="dermatology/dermatology.data",
+        url=f"{UCI_FILES}dermatology/dermatology.data",
         layout="commas",
         counts=(111, 60, 71, 48, 48, 20),
         sums=(5.441362, 0.289888, 1.880251, -6.882340, -3.607264, 0.035196),
@@ -126,8 +116,7 @@ CATALOG: dict[str, Entry] = {
         f"{UCI}C5M888. Prepared for Michie, D., Spiegelhalter, D. J. and Taylor, C. C. "
         f"(1994). Machine Learning, Neural and Statistical Classification.{LIBSVM}",
         preprocessing="zscore",
-        home="libsvm",
-        path="dna.scale",
+        url=f"{LIBSVM_FILES}dna.scale",
         counts=(464, 485, 1051),
         sums=(10.913855, 3.245173, -18.873814),
         feature_names=tuple(f"base_{i}_{b}" for i in range(1, 61) for b in "ACG"),
@@ -139,8 +128,7 @@ CATALOG: dict[str, Entry] = {
         "[-1, 1]. The column region-pixel-count is constant.",
         citation=f"Statlog (Image Segmentation) (1990). {UCI}C5P01G{LIBSVM}",
         preprocessing="none",
-        home="libsvm",
-        path="segment.scale",
+        url=f"{LIBSVM_FILES}segment.scale",
         precision=1e-5,
         counts=(330,) * 7,
         sums=(
@@ -163,8 +151,7 @@ CATALOG: dict[str, Entry] = {
         citation=f"Srinivasan, A. (1993). Statlog (Landsat Satellite). {UCI}C55887"
         f"{LIBSVM}",
         preprocessing="none",
-        home="libsvm",
-        path="satimage.scale",
+        url=f"{LIBSVM_FILES}satimage.scale",
         counts=(1072, 479, 961, 415, 470, 1038),
         sums=(-472.671066, 324.568549, -582.539878, 44.716282, 364.723995, 649.795059),
         feature_names=tuple(
@@ -183,8 +170,7 @@ CATALOG: dict[str, Entry] = {
         "research. IEEE Transactions on Pattern Analysis and Machine Intelligence "
         f"16(5), 550-554.{LIBSVM}",
         preprocessing="none",
-        home="libsvm",
-        path="usps.bz2",
+        url=f"{LIBSVM_FILES}usps.bz2",
         precision=1e-6,
         counts=(1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644),
         sums=(
@@ -201,8 +187,7 @@ CATALOG: dict[str, Entry] = {
         citation="Alpaydin, E. and Alimoglu, F. (1996). Pen-Based Recognition of "
         f"Handwritten Digits. {UCI}C5MG6K{LIBSVM}",
         preprocessing="zscore",
-        home="libsvm",
-        path="pendigits",
+        url=f"{LIBSVM_FILES}pendigits",
         first_label=0,
         counts=(780, 779, 780, 719, 780, 720, 720, 778, 719, 719),
         sums=(

@@ -379,8 +379,10 @@ class CosineClusterer(CenterClusterer):
 
     def _compared_centers(self) -> np.ndarray:
         """Return centres on the host, after what rows have gone through."""
-        centers = as_matrix(to_host(self.cluster_centers_))
-        return self._prepared(centers).toarray()
+        centers = to_host(self.cluster_centers_)
+        if not self.preparation_:
+            return centers
+        return self._prepared(check_matrix(centers)).toarray()
 
     def _cosines(self, X: Matrix) -> Any:
         ops = X.ops

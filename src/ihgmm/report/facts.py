@@ -42,13 +42,7 @@ class Facts:
         original: Any,
     ) -> None:
         self.method = type(model).__name__
-        if not hasattr(model, "labels_") or not hasattr(model, "cluster_centers_"):
-            raise ValueError(
-                f"{self.method} has no labels_ or no cluster_centers_; fit a clusterer "
-                "first: write_report(IhSC(3).fit(X), X, 'report.html')."
-            )
-        every = complete_matrix(X, model)
-        _check_shape("X", every, model)
+        every = _rows_of_fit(model, X)
         labels = to_host(model.labels_).astype(np.intp)
         inside = np.flatnonzero(labels >= 0)
         data, own = every, labels[inside]
@@ -63,7 +57,6 @@ class Facts:
         self.clip = recipe.clip if self.method == "IhSC" else None
         # How many clusters the data speak for, where the fit asked them.
         self.count: Any = getattr(model, "selection_", None)
-        self.is_settled = self.count is None or not self.count.is_doubtful
         # Also of clusters without rows.
         k = max(int(model.cluster_centers_.shape[0]), int(own.max()) + 1)
         self.n_clusters = k
@@ -74,8 +67,8 @@ class Facts:
         self.features = _feature_names(features, model, X, every.shape[1])
         self.known = None
         if known is not None:
-            texts = check_labels("labels_true", known, len(labels))[inside]
-            self.known = _classes_of([text_of(name) for name in texts])
+            classes = check_labels("labels_true", known, len(labels))
+            self.known = _classes_of(classes[inside])
         estimates = estimate_parameters(data, own, k)
         self._measure(model, estimates, own, inside)
         if original is not None:
@@ -95,13 +88,17 @@ class Facts:
         # Where rows are on the map, and what it shows them by. Without a unit.
         centers = to_host(estimates.centers).astype(np.float64) / data.unit
         self.places, self.basis = self._map(model, data, centers, inside)
+        self.typical = self._typical(data)
+
+    def _typical(self, data: Matrix) -> list[list[str]]:
+        """Return the names of the most typical rows of each cluster."""
         codes, complete = self.clusters.codes, self.filled == 0
         ranks = typical_ranks(data, codes, self.centers, self.sizes, complete=complete)
-        # The names of the most typical rows of each cluster.
-        self.typical: list[list[str]] = [[] for _ in range(k)]
+        names: list[list[str]] = [[] for _ in range(self.n_clusters)]
         for i in sorted(np.flatnonzero(ranks >= 1), key=lambda i: ranks[i]):
             name = str(i + 1) if self.ids is None else self.ids[i]
-            self.typical[codes[i]].append(shorten(name, 40))
+            names[codes[i]].append(shorten(name, 40))
+        return names
 
     def _measure(
         self, model: Any, estimates: Estimates, own: np.ndarray, inside: np.ndarray
@@ -134,6 +131,18 @@ class Facts:
             rows, basis = _cosines(data, centers), "cosines"
         # Twelve clusters find room side by side on a circle; more need a disc.
         return circle_view(rows, self.clusters, most_on_circle=12).points, basis
+
+
+def _rows_of_fit(model: Any, X: Any) -> Matrix:
+    """Return the rows of a fit, in full, or raise if they are not."""
+    if not hasattr(model, "labels_") or not hasattr(model, "cluster_centers_"):
+        raise ValueError(
+            f"{type(model).__name__} has no labels_ or no cluster_centers_; fit a "
+            "clusterer first: write_report(IhSC(3).fit(X), X, 'report.html')."
+        )
+    data = complete_matrix(X, model)
+    _check_shape("X", data, model)
+    return data
 
 
 def _check_shape(name: str, data: Matrix, model: Any) -> None:
@@ -203,11 +212,12 @@ def shorten(name: str, longest: int = 120) -> str:
     return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
-def _classes_of(known: list[str]) -> Clusters:
+def _classes_of(known: np.ndarray) -> Clusters:
     """Return the classes that known labels make, in the order that people expect."""
-    names = sorted(set(known), key=_as_read)
+    texts = [text_of(name) for name in known]
+    names = sorted(set(texts), key=_as_read)
     numbers = {name: j for j, name in enumerate(names)}
-    return Clusters(np.array([numbers[name] for name in known]), names)
+    return Clusters(np.array([numbers[name] for name in texts]), names)
 
 
 def _as_read(name: str) -> tuple[Any, ...]:

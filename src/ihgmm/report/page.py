@@ -128,18 +128,15 @@ def write_report(
 
     Examples
     --------
-    >>> import tempfile
     >>> from ihgmm import IhSC, make_ihgmm
     >>> from ihgmm.report import write_report
     >>> X, _ = make_ihgmm(200, 50, 3, random_state=0)
-    >>> model = IhSC(3, random_state=0).fit(X)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     written = write_report(model, X, f"{folder}/report.html", title="A sample")
-    ...     "Well separated." in written.read_text(encoding="utf-8")
+    >>> page = write_report(IhSC(3, random_state=0).fit(X), X, title="A sample")
+    >>> "Well separated." in page.html
     True
     """
-    target = _check_target(path)
-    _check_texts(title=title, id_name=id_name, source=source, command=command)
+    texts = {"title": title, "id_name": id_name, "source": source, "command": command}
+    target = _check_target(path, texts)
     template = _templates().get_template("templates/report.html")
     notes = names_of("notes", notes)
     facts = Facts(
@@ -221,8 +218,8 @@ def write_comparison(
     >>> "They are the same clusters" in page.html
     True
     """
-    target = _check_target(path)
-    _check_texts(title=title, source=source, command=command)
+    texts = {"title": title, "source": source, "command": command}
+    target = _check_target(path, texts)
     template = _templates().get_template("templates/comparison.html")
     facts = Comparison(first, second, ids, called, certainty)
     quoted = [
@@ -241,8 +238,11 @@ def write_comparison(
     return _deliver(page, target)
 
 
-def _check_target(path: Any) -> Path | None:
-    """Return the file to write, if any; refuse it before any work is done."""
+def _check_target(path: Any, texts: dict[str, Any]) -> Path | None:
+    """Return the file to write, if any; refuse it, and texts, before any work."""
+    for name, text in texts.items():
+        if text is not None and not isinstance(text, str):
+            raise TypeError(f"{name}={text!r} is a {type(text).__name__}; give a text.")
     if path is None:
         return None
     target = Path(path).expanduser()
@@ -254,12 +254,6 @@ def _check_target(path: Any) -> Path | None:
             f"path={str(path)!r}: there is no folder {target.parent}."
         )
     return target
-
-
-def _check_texts(**given: Any) -> None:
-    for name, text in given.items():
-        if text is not None and not isinstance(text, str):
-            raise TypeError(f"{name}={text!r} is a {type(text).__name__}; give a text.")
 
 
 def _deliver(page: str, target: Path | None) -> Path | Page:
@@ -323,9 +317,9 @@ def _templates() -> Any:
 def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     """Return what fills the slots of the report."""
     sizes, axis = facts.clusters.sizes, ScaleAxis(facts.scales)
-    eigenvalues = (facts.count or facts.diagnosis).eigenvalues
-    edge = None if facts.count is None else facts.count.edge
-    known = facts.known
+    known, count = facts.known, facts.count
+    eigenvalues = (count or facts.diagnosis).eigenvalues
+    edge = None if count is None else count.edge
     return {
         "data": inline_json(_payload(facts, kept)),
         "facts": facts,
@@ -338,7 +332,7 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "chart": scree_chart(eigenvalues, facts.n_clusters, edge),
         "eigenvalues": ", ".join(f"{value:.3g}" for value in eigenvalues[:60]),
         "known": None if known is None else cross_table(facts.clusters, known),
-        "doubt": None if facts.is_settled else count_headline(facts.count),
+        "doubt": count_headline(count) if count and count.is_doubtful else None,
         "call": _call(facts.method, facts.parameters),
     }
 

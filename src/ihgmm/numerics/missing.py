@@ -87,7 +87,7 @@ def _fill_rows(
     model: _Model, columns: np.ndarray, nonnegative: bool, seed: int | None, rows: Tall
 ) -> Tall:
     """Return rows with NaN replaced; those without an observed cell become zero."""
-    ops = ops_of(rows)
+    ops = ops_of(rows)  # rows come without their matrix
     xp, missing = ops.xp, ops.xp.isnan(rows)
     if not xp.any(missing):
         return rows

@@ -21,9 +21,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 
 from ihgmm._values import LARGEST, Domain
-from ihgmm.matrix import Matrix, Tall, filled, namespace, to_host
+from ihgmm.matrix import HOST, Matrix, Ops, Tall, filled, ops_of, to_host
 from ihgmm.matrix.base import row_ranges
-from ihgmm.matrix.tall import cast_like, number, ratio, to_device, widen
 from ihgmm.matrix.threads import sized_threads
 
 Missing = Literal["error", "fit"]
@@ -65,7 +64,7 @@ class Filler:
 
     def __call__(self, X: Matrix) -> Matrix:
         """Return data without missing cells; data that have none as they are."""
-        if np.isfinite(number(namespace(X.sqnorms).sum(X.sqnorms))):
+        if np.isfinite(X.ops.number(X.ops.xp.sum(X.sqnorms))):
             return X
         return filled(X, self._fill(X, None), self.draw)
 
@@ -88,18 +87,19 @@ def _fill_rows(
     rule: _Rule, columns: np.ndarray, nonnegative: bool, seed: int | None, rows: Tall
 ) -> Tall:
     """Return rows with NaN replaced; those without an observed cell become zero."""
-    xp, missing = namespace(rows), namespace(rows).isnan(rows)
+    ops = ops_of(rows)  # rows come without their matrix
+    xp, missing = ops.xp, ops.xp.isnan(rows)
     if not xp.any(missing):
         return rows
-    units = cast_like(columns, rows)
+    units = ops.cast_like(columns, rows)
     known = xp.astype(~missing, rows.dtype)
     values = xp.where(missing, xp.zeros_like(rows), rows) / units
     largest = xp.max(xp.abs(values), axis=1, keepdims=True)
-    shares = ratio(values, largest)  # their squares neither overflow nor vanish
+    shares = ops.ratio(values, largest)  # their squares neither overflow nor vanish
     count = xp.sum(known, axis=1, keepdims=True)
-    sizes = largest * ratio(xp.sum(shares**2, axis=1, keepdims=True), count) ** 0.5
-    logs = xp.log(xp.where(sizes > 0, widen(sizes), xp.ones_like(widen(sizes))))
-    seen = rule.look(ratio(values, sizes), known, logs[:, 0])
+    sizes = largest * ops.ratio(xp.sum(shares**2, axis=1, keepdims=True), count) ** 0.5
+    logs = xp.log(xp.where(sizes > 0, ops.widen(sizes), xp.ones_like(ops.widen(sizes))))
+    seen = rule.look(ops, ops.ratio(values, sizes), known, logs[:, 0])
     fit = seen.means() if seed is None else seen.draw(np.random.default_rng(seed))
     fit = xp.clip(fit, 0.0, None) if nonnegative else fit
     return xp.where(missing, fit * sizes * units, rows)
@@ -139,32 +139,34 @@ class _Rule(NamedTuple):
         scales = model.log_scale, model.spread
         return cls(B, levels, weighted, products, model.mean, *scales)
 
-    def look(self, values: Tall, known: Tall, log_sizes: Tall) -> _Seen:
+    def look(self, ops: Ops, values: Tall, known: Tall, log_sizes: Tall) -> _Seen:
         """Return what cells say, known where 1, of rows that have size 1."""
-        xp, rank = namespace(values), len(self.mean)
+        xp, rank = ops.xp, len(self.mean)
         # The systems are small; in single precision they may be next to singular.
-        inner = widen(known @ cast_like(self.products, known))
-        inner = xp.take(inner, to_device(_pairs(rank)[2], inner), axis=1)
-        systems = xp.reshape(inner, (-1, rank, rank)) + cast_like(np.eye(rank), inner)
-        right = widen(values @ cast_like(self.weighted, values))
-        mean = cast_like(self.mean, right)
+        inner = ops.widen(known @ ops.cast_like(self.products, known))
+        inner = xp.take(inner, ops.to_device(_pairs(rank)[2], inner), axis=1)
+        systems = xp.reshape(inner, (-1, rank, rank)) + ops.cast_like(
+            np.eye(rank), inner
+        )
+        right = ops.widen(values @ ops.cast_like(self.weighted, values))
+        mean = ops.cast_like(self.mean, right)
         both = xp.stack([right, xp.zeros_like(right) + mean], axis=2)
         solved = xp.linalg.solve(systems, both)
         own, drawn = solved[:, :, 0], solved[:, :, 1]
-        level = widen(values / cast_like(self.levels, values))
+        level = ops.widen(values / ops.cast_like(self.levels, values))
         # How likely each multiple of a row's size is to be its scale: the density of
         # its cells, whose covariance is that of noise and of positions.
         squares = xp.sum(level**2, axis=1) - xp.sum(right * own, axis=1)
-        along, count = own @ mean, widen(xp.sum(known, axis=1))
+        along, count = own @ mean, ops.widen(xp.sum(known, axis=1))
         logs, inverse = (
-            cast_like(a, own)[None, :] for a in (np.log(MULTIPLES), 1 / MULTIPLES)
+            ops.cast_like(a, own)[None, :] for a in (np.log(MULTIPLES), 1 / MULTIPLES)
         )
         far = (log_sizes[:, None] - self.log_scale + logs) / self.spread
         scores = along[:, None] * inverse - squares[:, None] * inverse**2 / 2
         scores = scores - count[:, None] * logs - far**2 / 2
         odds = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
         chances = odds / xp.sum(odds, axis=1, keepdims=True)
-        return _Seen(self, values, own, drawn, systems, chances)
+        return _Seen(self, ops, values, own, drawn, systems, chances)
 
 
 class _Seen(NamedTuple):
@@ -175,6 +177,7 @@ class _Seen(NamedTuple):
     """
 
     rule: _Rule
+    ops: Ops
     values: Tall  # (n_rows, n_features)
     own: Tall  # (n_rows, rank)
     drawn: Tall  # (n_rows, rank), by the mean
@@ -183,7 +186,9 @@ class _Seen(NamedTuple):
 
     def mean(self, power: float) -> Tall:
         """Return the mean of a power of the multiples, as a column."""
-        return self.chances @ cast_like(MULTIPLES[:, None] ** power, self.chances)
+        return self.chances @ self.ops.cast_like(
+            MULTIPLES[:, None] ** power, self.chances
+        )
 
     def means(self) -> Tall:
         """Return the mean of every cell."""
@@ -191,22 +196,22 @@ class _Seen(NamedTuple):
 
     def draw(self, rng: np.random.Generator) -> Tall:
         """Return every cell as it may be."""
-        xp, (n, rank) = namespace(self.own), self.own.shape
+        ops, xp, (n, rank) = self.ops, self.ops.xp, self.own.shape
         # The first of several that come at these rates is one of them by its chance.
-        race = cast_like(rng.exponential(size=(n, len(MULTIPLES))), self.own)
+        race = ops.cast_like(rng.exponential(size=(n, len(MULTIPLES))), self.own)
         at = xp.argmax(self.chances / race, axis=1)
-        scales = xp.take(cast_like(MULTIPLES, self.own), at)[:, None]
+        scales = xp.take(ops.cast_like(MULTIPLES, self.own), at)[:, None]
         root = xp.matrix_transpose(xp.linalg.cholesky(self.systems))
-        shift = cast_like(rng.standard_normal((n, rank, 1)), root)
+        shift = ops.cast_like(rng.standard_normal((n, rank, 1)), root)
         turned = self.drawn + xp.linalg.solve(root, shift)[:, :, 0]
         fit = self._cells(self.own + scales * turned)
         noise = self.rule.levels * rng.standard_normal(self.values.shape)
-        return fit + xp.astype(scales, fit.dtype) * cast_like(noise, fit)
+        return fit + xp.astype(scales, fit.dtype) * ops.cast_like(noise, fit)
 
     def _cells(self, positions: Tall) -> Tall:
         values = self.values
-        positions = namespace(values).astype(positions, values.dtype)
-        return positions @ cast_like(self.rule.loadings.T, values)
+        positions = self.ops.xp.astype(positions, values.dtype)
+        return positions @ self.ops.cast_like(self.rule.loadings.T, values)
 
 
 @cache
@@ -380,7 +385,7 @@ def _improved(
     rule = _Rule.of(model)
     for part in _parts(cells):
         held = known[part].astype(np.float64)
-        seen = rule.look(cells[part] * held, held, log_sizes[part])
+        seen = rule.look(HOST, cells[part] * held, held, log_sizes[part])
         # Of rows divided by their scale.
         once, twice = seen.mean(-1.0), seen.mean(-2.0)
         turned = twice * seen.own + once * seen.drawn
@@ -432,7 +437,7 @@ def _expected(
 ) -> np.ndarray:
     """Return rows with cells that are not known as the model expects them."""
     held = known.astype(np.float64)
-    seen = _Rule.of(model).look(cells * held, held, log_sizes)
+    seen = _Rule.of(model).look(HOST, cells * held, held, log_sizes)
     return np.where(known, cells, seen.means())
 
 

@@ -248,8 +248,8 @@ class _Rounds:
         level = X.ops.number(X.ops.xp.mean(X.sqnorms)) ** 0.5 or 1.0
         work = partial(_begin_block, level)
         (weights,), sums = X.sweep(work, X.sqnorms, X.weights, memberships)
-        directions, sizes = Directions(*sums[:2]), sums[2:]
-        return cls(X, noise, level, memberships, weights, directions, *sizes)
+        directions, (sizes, live) = Directions(*sums[:-2]), sums[-2:]
+        return cls(X, noise, level, memberships, weights, directions, sizes, live)
 
     def sweep(self, work: Callable[..., Any], *tall: Tall) -> Any:
         """Go through the rows with what is seen of them from the centres."""
@@ -261,7 +261,8 @@ class _Rounds:
         given = self.memberships if memberships is None else memberships
         variances, (_, p), ops = None, self.X.shape, self.X.ops
         if self.noise != "individual":
-            seen = Projections(*self.sweep(_all_seen)[0], p, ops)
+            cosines, lengths, loads, sqnorms = self.sweep(_all_seen)[0]
+            seen = Projections(cosines, lengths, loads, sqnorms, p, ops)
             members = _counted(given, self.X.weights)
             variances = _noise_variances(seen, members, self.noise)
         work = partial(_next_block, judge, variances, self.noise, self.level)

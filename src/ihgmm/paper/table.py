@@ -77,8 +77,8 @@ def real_data_study(data_home: str | Path | None = None) -> Study:
     (['iris', 'wine', 'seeds'], 10)
     """
     settings = tuple(RealData(name, data_home) for name in PAPER_COUNTS)
-    reps = {"reps": 10, "quick_reps": 3}
-    return Study("table", "Table of real data", settings, TABLE_METHODS, **reps)
+    title = "Table of real data"
+    return Study("table", title, settings, TABLE_METHODS, reps=10, quick_reps=3)
 
 
 @dataclass(frozen=True)

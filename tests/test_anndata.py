@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from ihgmm import IhSC, Recipe, __version__, diagnose, make_ihgmm
 from ihgmm.anndata import ihsc
 from ihgmm.metrics import exact_recovery, misclassification_rate
+from ihgmm.plotting import plot_embedding
 
 
 def counts(n=150, p=60, seed=0):

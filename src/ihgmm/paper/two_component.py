@@ -80,11 +80,9 @@ class TwoComponentLloyd(DistanceClusterer):
     >>> from ihgmm import TwoComponentLloyd, make_ihgmm
     >>> from ihgmm.metrics import exact_recovery
     >>> theta = np.full(400, 0.4)
-    >>> X, labels = make_ihgmm(
-    ...     100, centers=[theta, -theta], scale_ratio=1, random_state=0
-    ... )
+    >>> X, y = make_ihgmm(100, centers=[theta, -theta], scale_ratio=1, random_state=0)
     >>> model = TwoComponentLloyd(random_state=0).fit(X)
-    >>> exact_recovery(labels, model.labels_)
+    >>> exact_recovery(y, model.labels_)
     True
     """
 

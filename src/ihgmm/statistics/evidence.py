@@ -28,14 +28,7 @@ from ihgmm.policy import Counting, Small
 
 
 class Side(Enum):
-    """A criterion that can support a number of clusters.
-
-    Examples
-    --------
-    >>> from ihgmm.statistics.evidence import Side
-    >>> [side.value for side in Side]
-    ['directions', 'gap', 'halves', 'likelihood']
-    """
+    """A criterion that can support a number of clusters."""
 
     DIRECTIONS = "directions"  # as many directions stand out from sign-flipped data
     GAP = "gap"  # k-means fits directions far better than those of noise
@@ -44,16 +37,7 @@ class Side(Enum):
 
 
 class Confidence(Enum):
-    """How far the criteria agree on the number of clusters.
-
-    Examples
-    --------
-    >>> from ihgmm import make_ihgmm, select_n_clusters
-    >>> from ihgmm.statistics.evidence import Confidence
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> select_n_clusters(X, random_state=0).confidence is Confidence.HIGH
-    True
-    """
+    """How far the criteria agree on the number of clusters."""
 
     HIGH = "high"  # sides agree, and the gap falls on both sides of the number
     LOW = "low"  # the sides name several numbers

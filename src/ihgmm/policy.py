@@ -3,8 +3,7 @@
 A class is a group of thresholds that one command chose or can check: its docstring says
 which. "By eye" means that a round number was taken after a look at the designs of
 ``benchmarks/designs.py``, and that no other was compared. How much answers change with
-half or twice of a threshold is in ``benchmarks/results/policy.md``, which
-``python benchmarks/policy.py --save`` writes.
+half or twice of a threshold, ``python benchmarks/policy.py`` shows.
 """
 
 

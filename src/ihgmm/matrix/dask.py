@@ -90,7 +90,7 @@ class DaskRows(Blocks):
         return self.shape[0] * self.shape[1] if known is None else known
 
     def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
-        results = lazy.compute(*lazy.blocks_of(self._results(work, *tall)))
+        results = lazy.values_of(self._results(work, *tall))
         yield from (result for result in results if result is not None)
 
     def sweep(self, work: Callable[..., Any], *tall: Any) -> tuple[Any, Any]:

@@ -112,6 +112,15 @@ def blocks_of(results: Any) -> list[Any]:
     return list(results.to_delayed().ravel())
 
 
+def values_of(results: Any) -> list[Any]:
+    """Return the values of the blocks of a dask array, on the client.
+
+    The graphs of single blocks do not hold what is on the workers. The array does,
+    and here it lives until all is computed.
+    """
+    return list(compute(*blocks_of(results)))
+
+
 def in_one_block(array: Any) -> Any:
     """Return an array whose blocks are put together, on one worker."""
     whole = delayed(_stacked)(blocks_of(array))
@@ -136,8 +145,7 @@ def gather(work: Callable[..., Any], *given: Any) -> list[Any]:
 
     It is None for a block without rows.
     """
-    results = objects(partial(_unless_empty, work), *given)
-    return list(compute(*blocks_of(results)))
+    return values_of(objects(partial(_unless_empty, work), *given))
 
 
 def tree_sum(parts: list[Any]) -> Any:

@@ -276,6 +276,17 @@ def test_weights_of_zero_leave_rows_out():
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
+@pytest.mark.parametrize("noise", ["counts", "learned"])
+def test_weighted_rows_teach_the_same_wherever_they_are(noise, tmp_path):
+    X, _ = bursts(0, 0.2)
+    weights = np.random.default_rng(0).gamma(2.0, size=len(X))
+    found = []
+    for hold in (MEMORY[0], STORED[0]):
+        rows = opened(hold(X, tmp_path)).weighted(weights)
+        found.append(learn_whitener(rows, noise, np.random.default_rng(0)).columns)
+    np.testing.assert_allclose(*found)
+
+
 # The hint
 
 

@@ -91,13 +91,16 @@ def learn_whitener(
 
 
 def _few_rows(X: Matrix, n_entries: int, rng: np.random.Generator) -> Matrix:
-    """Draw rows of about so many entries, 500 at least; they are read once."""
+    """Draw rows of about so many entries, 500 at least; they are read once.
+
+    They count alike: the noise of a cell does not depend on the weight of its row.
+    """
     n = X.shape[0]
     rows = int(max(n_entries * (n / max(X.n_entries, 1)), 500))
     if n > rows:
         keep = np.sort(rng.choice(n, rows, replace=False, shuffle=False))
         return X.by_rows().take(keep)
-    return X.to_memory() if X.streamed else X
+    return X.to_memory() if X.streamed else X.weighted(None)
 
 
 def _count_variances(sums: Tall, squares: Tall, dispersion: float) -> Tall:

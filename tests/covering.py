@@ -1,0 +1,46 @@
+"""Options by pairs: few cases in which any two values meet."""
+
+from itertools import combinations
+
+
+def covering(factors, forbidden=()):
+    """Return cases, one value of each factor, in which all pairs of values occur.
+
+    ``factors`` maps names to their values, and ``forbidden`` has pairs of
+    ``(name, value)`` that cannot be used together. The first value of a factor must go
+    with all others. The same factors always give the same cases.
+    """
+    excluded = {frozenset(pair) for pair in forbidden}
+    options = [[(name, value) for value in values] for name, values in factors.items()]
+    wanted = {
+        frozenset((a, b)): None
+        for first, second in combinations(options, 2)
+        for a in first
+        for b in second
+        if frozenset((a, b)) not in excluded
+    }
+    cases = []
+    while wanted:
+        case = list(next(iter(wanted)))
+        for values in options:
+            if any(value in case for value in values):
+                continue
+            fitting = [
+                value
+                for value in values
+                if all(frozenset((value, other)) not in excluded for other in case)
+            ]
+            # The value that meets most others for the first time.
+            case.append(
+                max(
+                    fitting,
+                    key=lambda value: sum(
+                        frozenset((value, other)) in wanted for other in case
+                    ),
+                )
+            )
+        for pair in combinations(case, 2):
+            wanted.pop(frozenset(pair), None)
+        values = dict(case)
+        cases.append({name: values[name] for name in factors})
+    return cases

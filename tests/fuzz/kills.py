@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ihgmm import cli, make_ihgmm
+from ihgmm import make_ihgmm
+from ihgmm.cli.commands import app
 from ihgmm.paper.figures import draw_study  # noqa: F401  (before forks)
 from ihgmm.paper.runner import read_results
 from ihgmm.paper.studies import STUDIES
@@ -37,7 +38,7 @@ def start(*arguments):
         with open(os.devnull, "w") as nothing:
             os.dup2(nothing.fileno(), 1)
             os.dup2(nothing.fileno(), 2)
-        cli.app([str(argument) for argument in arguments])
+        app([str(argument) for argument in arguments])
     except SystemExit as ended:
         status = ended.code or 0
     finally:
@@ -163,7 +164,7 @@ KILLS = {
 def main():
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 50
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
-        cli.app(["choose-k", "iris", "--json"])  # loads what commands load
+        app(["choose-k", "iris", "--json"])  # loads what commands load
     for name in sys.argv[2:] or KILLS:
         begun = time.monotonic()
         killed = KILLS[name](count, random.Random(0))

@@ -19,6 +19,9 @@ from ihgmm.matrix import Ops, Tall
 from ihgmm.matrix.ops import sampled
 from ihgmm.matrix.threads import one_thread
 
+SAME = 1 + 1e-9
+"""Runs whose inertias differ by less than this factor ended in the same place."""
+
 
 class Run(NamedTuple):
     """Where one run of k-means has ended."""
@@ -126,8 +129,10 @@ def _started(
 
 
 def _until_settled(runs: list[Run]) -> list[Run]:
-    count = next((i for i in range(1, len(runs)) if is_settled(runs[:i])), len(runs))
-    return runs[:count]
+    for count in range(3, len(runs)):
+        if is_settled(runs[:count]):
+            return runs[:count]
+    return runs
 
 
 def _on_all(
@@ -163,7 +168,7 @@ def distinct(runs: list[Run]) -> list[Run]:
     """Return runs by their inertia, those that ended in the same place once."""
     runs = sorted(runs, key=attrgetter("inertia"))
     return runs[:1] + [
-        run for before, run in pairwise(runs) if not _same(run.inertia, before.inertia)
+        run for before, run in pairwise(runs) if run.inertia > before.inertia * SAME
     ]
 
 
@@ -420,15 +425,10 @@ def sample(ops: Ops, rows: Tall, size: int, rng: np.random.Generator) -> Tall:
     return ops.few_rows(rows, sampled(n, size, rng))
 
 
-def _same(first: float, second: float) -> bool:
-    """Tell whether runs of such inertias ended in the same place."""
-    return first <= second * (1 + 1e-9)
-
-
 def is_settled(runs: list[Run]) -> bool:
     """Tell whether three starts have ended in the best place: no other is likely."""
-    best = min(run.inertia for run in runs)
-    return sum(_same(run.inertia, best) for run in runs) >= 3
+    inertias = np.array([run.inertia for run in runs])
+    return int((inertias <= inertias.min() * SAME).sum()) >= 3
 
 
 def _all_shown(ops: Ops, trial: Tall, pivots: np.ndarray) -> bool:
@@ -451,6 +451,7 @@ def _finalists(runs: list[Run], n_rows: int) -> list[Run]:
     kept = runs[:1]
     for run in runs[1:]:
         near = run.inertia <= 1.05 * runs[0].inertia
-        if near and not _same(run.inertia, kept[-1].inertia) and len(kept) < most:
+        other = run.inertia > kept[-1].inertia * SAME
+        if near and other and len(kept) < most:
             kept.append(run)
     return kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from ihgmm.cli.commands import command_line
 from ihgmm.cli.files import Labels, check_output, read_labels, real_file
@@ -40,30 +41,17 @@ def compare(
     screen = screen.beside(output)
     if first == second:
         raise ValueError(f"{first} is given twice; give two files.")
-    files = [read_labels(first), read_labels(second)]
-    places, notes = _common_rows(*files)
-    ids = [files[0].ids[i] for i in places[0]]
-    one, two = (
-        [labels.called(labels.clusters[i]) for i in rows]
-        for labels, rows in zip(files, places, strict=True)
-    )
-    certainty = [
-        labels.certainty()[rows] for labels, rows in zip(files, places, strict=True)
-    ]
+    rows, notes = _common_rows(read_labels(first), read_labels(second))
     # Called by what tells them apart.
-    called = (first.stem, second.stem)
+    rows["called"] = [first.stem, second.stem]
     if first.stem == second.stem:
-        called = (str(first), str(second))
-    comparison = Comparison(one, two, ids, called, certainty)
+        rows["called"] = [str(first), str(second)]
+    comparison = Comparison(**rows)
     if output is not None:
         with real_file(output, ".html") as page:
             write_comparison(
-                one,
-                two,
-                page,
-                ids=ids,
-                called=called,
-                certainty=certainty,
+                **rows,
+                path=page,
                 title=title,
                 notes=notes,
                 source=f"{first} and {second}",
@@ -89,16 +77,16 @@ def compare(
         f"{counted(n, 'row')} in both: {n_moved:,} ({percent(n_moved / n)}) are "
         f"in another cluster; agreement beyond chance {comparison.rand:.2f}"
     )
-    quoted = [quote(name) for name in called]
+    quoted = [quote(name) for name in rows["called"]]
     errors = comparison.expected_errors
     screen.say(preference_text(comparison.preference, quoted, errors, comparison.surer))
     for note in notes:
         screen.say(note, "yellow")
     columns = {"cluster": "", "rows": ",", "most went to": "", "of them": ","}
-    rows = (
+    flows = [
         (flow["name"], flow["rows"], *flow["parts"][0]) for flow in comparison.flows
-    )
-    screen.table(columns | {"share": ".1%"}, rows)
+    ]
+    screen.table(columns | {"share": ".1%"}, flows)
     if comparison.moves:
         groups = [
             (move["from"], move["to"], move["rows"], move["shown"][0][0])
@@ -109,28 +97,36 @@ def compare(
         screen.say(f"page written to {output}; open it in a browser")
 
 
-def _common_rows(one: Labels, two: Labels) -> tuple[list[list[int]], list[str]]:
-    """Return where each file has the rows that both have, and remarks."""
-    if one.ids == two.ids:
-        return [[*range(len(one.ids))]] * 2, []
-    for labels in (one, two):
-        (name, times), *_ = Counter(labels.ids).most_common(1)
-        if times > 1:
-            raise ValueError(
-                f"{labels.path}: the id {quote(name)} stands in {times} rows, and rows "
-                "are matched by their ids; give files with a column of ids that differ."
-            )
-    places = {name: i for i, name in enumerate(two.ids)}
-    pairs = [(i, places[name]) for i, name in enumerate(one.ids) if name in places]
+def _common_rows(one: Labels, two: Labels) -> tuple[dict[str, Any], list[str]]:
+    """Return clusters, ids and certainty of the rows that both have, and remarks."""
+    pairs = [(i, i) for i in range(len(one.ids))]
+    if one.ids != two.ids:
+        for labels in (one, two):
+            (name, times), *_ = Counter(labels.ids).most_common(1)
+            if times > 1:
+                raise ValueError(
+                    f"{labels.path}: the id {quote(name)} stands in {times} rows, and "
+                    "rows are matched by their ids; give files with a column of ids "
+                    "that differ."
+                )
+        places = {name: i for i, name in enumerate(two.ids)}
+        pairs = [(i, places[name]) for i, name in enumerate(one.ids) if name in places]
     if not pairs:
         raise ValueError(
             f"{one.path} and {two.path} have no id in common, the first being "
             f"{quote(one.ids[0])} and {quote(two.ids[0])}; give files on the same rows."
         )
+    mine, others = (list(rows) for rows in zip(*pairs, strict=True))
+    rows = {
+        "first": [one.called(one.clusters[i]) for i in mine],
+        "second": [two.called(two.clusters[i]) for i in others],
+        "ids": [one.ids[i] for i in mine],
+        "certainty": [one.certainty()[mine], two.certainty()[others]],
+    }
     notes = [
         f"Left out {counted(len(labels.ids) - len(pairs), 'row')} of {labels.path}: "
         "the other file does not have them."
         for labels in (one, two)
         if len(labels.ids) > len(pairs)
     ]
-    return [list(rows) for rows in zip(*pairs, strict=True)], notes
+    return rows, notes

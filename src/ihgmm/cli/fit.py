@@ -123,12 +123,7 @@ def fit(
             screen.say(f"To see the evidence for each number: {look}")
     cl.print_clusters(screen, clusters)
     _print_features(screen, clusters)
-    trust = trust_sentence(diagnosis)
-    if screen.silent and diagnosis.verdict is Verdict.NO_SEPARATION:
-        print_warning(trust)
-    screen.say(trust)
-    for caution in cautions:
-        screen.say(caution, "yellow")
+    _print_trust(screen, diagnosis, cautions)
     cl.print_labels(screen, len(labels), comparison, output, remarks)
     if python:
         screen.say("The same in Python:", "bold")
@@ -207,3 +202,13 @@ def _print_features(
         screen.explain(FEATURE_WORDS)
         if len(clusters) > most:
             screen.say(f"These are the {most} largest clusters; --json has all.", "dim")
+
+
+def _print_trust(screen: Screen, diagnosis: Diagnosis, cautions: list[str]) -> None:
+    """Print how far to trust the labels; where not at all, also if little is said."""
+    trust = trust_sentence(diagnosis)
+    if screen.silent and diagnosis.verdict is Verdict.NO_SEPARATION:
+        print_warning(trust)
+    screen.say(trust)
+    for caution in cautions:
+        screen.say(caution, "yellow")

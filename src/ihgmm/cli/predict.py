@@ -21,7 +21,7 @@ from ihgmm.cli.tables.table import Note, Request, Table
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.statistics.diagnosis import diagnose_fit
-from ihgmm.storage import load_saved
+from ihgmm.storage import SavedModel, load_saved
 from ihgmm.words.phrases import counted
 
 
@@ -63,43 +63,14 @@ def predict(
     saved = load_saved(model)
     fitted = saved.model
     scaler, estimator = fitted if isinstance(fitted, Pipeline) else (None, fitted)
-    fills, missing = estimator.missing == "fit", rows.missing
-    if missing == "fit" and not fills:
-        raise ValueError(
-            f"--missing fit: {model} was fitted without it and cannot fill cells in; "
-            "fit it with --missing fit, or give --missing zero if an empty cell means "
-            "none, or --missing drop to leave those rows out."
-        )
-    if missing == "auto":  # rows are not left out unless it is asked for
-        missing = "fit" if fills else "zero" if saved.empty_is_zero else "error"
-    columns = getattr(fitted, "feature_names_in_", None)
-    request = Request(
-        data,
-        label=rows.label_column,
-        ids=rows.id_column,
-        features=None if columns is None else list(columns),
-        layer=rows.layer,
-        sheet=rows.sheet,
-        fit_label=saved.label_column,
-        fit_ids=saved.id_column,
-        fit_layer=saved.layer,
-        fit_zero=saved.empty_is_zero,
-    )
-    table = rows.read(request, screen, missing, fills=fills)
-    n, p = table.X.shape
-    if p != fitted.n_features_in_:
-        nameless = "has no names for them" if columns is None else "finds them by name"
-        raise ValueError(
-            f"{data} has {p} columns of numbers and {model} was fitted on "
-            f"{fitted.n_features_in_}; the model {nameless}. Give a file with "
-            "those columns alone."
-        )
+    table = _read_as_fit(data, rows, saved, model, screen)
     with warnings.catch_warnings():
         # Columns were matched by name when they were read.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         X = table.X if scaler is None else prepared_columns(table, scaler)
         labels = np.asarray(estimator.predict(X))
-    k, cluster_names = len(estimator.cluster_centers_), saved.cluster_names
+    n, k = len(labels), len(estimator.cluster_centers_)
+    cluster_names = saved.cluster_names
     if named is not None:
         cluster_names = named.names_for(table, labels, k)
     complete = complete_matrix(X, estimator, of_fit=False)
@@ -121,6 +92,46 @@ def predict(
     screen.notes(notes)
     cl.print_clusters(screen, clusters)
     cl.print_labels(screen, n, comparison, output, remarks)
+
+
+def _read_as_fit(
+    data: str, rows: RowReading, saved: SavedModel, path: Path, screen: Screen
+) -> Table:
+    """Return the data with the columns of the fit, missing cells handled as there."""
+    fitted, missing = saved.model, rows.missing
+    estimator = fitted[-1] if isinstance(fitted, Pipeline) else fitted
+    fills = estimator.missing == "fit"
+    if missing == "fit" and not fills:
+        raise ValueError(
+            f"--missing fit: {path} was fitted without it and cannot fill cells in; "
+            "fit it with --missing fit, or give --missing zero if an empty cell means "
+            "none, or --missing drop to leave those rows out."
+        )
+    if missing == "auto":  # rows are not left out unless it is asked for
+        missing = "fit" if fills else "zero" if saved.empty_is_zero else "error"
+    columns = getattr(fitted, "feature_names_in_", None)
+    request = Request(
+        data,
+        label=rows.label_column,
+        ids=rows.id_column,
+        features=None if columns is None else list(columns),
+        layer=rows.layer,
+        sheet=rows.sheet,
+        fit_label=saved.label_column,
+        fit_ids=saved.id_column,
+        fit_layer=saved.layer,
+        fit_zero=saved.empty_is_zero,
+    )
+    table = rows.read(request, screen, missing, fills=fills)
+    p = table.X.shape[1]
+    if p != fitted.n_features_in_:
+        nameless = "has no names for them" if columns is None else "finds them by name"
+        raise ValueError(
+            f"{data} has {p} columns of numbers and {path} was fitted on "
+            f"{fitted.n_features_in_}; the model {nameless}. Give a file with "
+            "those columns alone."
+        )
+    return table
 
 
 def _notes(

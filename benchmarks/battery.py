@@ -306,7 +306,7 @@ def estimator_cases():
         yield from grid(f"ihgmm/{shape}", partial(fit, "IhGMM"), **ways)
         call = partial(fit, "IhGMM", k="auto", max_iter=3)
         yield from grid(f"ihgmm/{shape}/count", call, **ways)
-        yield from grid(f"two/{shape}", partial(fit, "TwoComponentLloyd"))
+        yield f"two/{shape}", partial(fit, "TwoComponentLloyd")
         ways = {"solver": SOLVERS, "labels": ASSIGNMENTS}
         yield from grid(f"psc/{shape}", partial(fit, "PSC"), **ways)
         call = partial(fit, "SDPKMeans", X=X[:40])

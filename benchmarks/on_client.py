@@ -91,7 +91,6 @@ def main() -> None:
     warnings.simplefilter("ignore")
     with cluster() as file, Client(scheduler_file=file, timeout=60) as client:
         client.wait_for_workers(3, timeout=60)
-        client.upload_file(__file__)
         small, X = data(3, 400), data(n_blocks, ROWS)
         print(f"{X.shape[0]:,} x {P}, float32: {X.nbytes / 1e6:.0f} MB")
         for name, work in WORK.items():

@@ -26,9 +26,9 @@ PROCESSES, CHUNKS = 2, 8
 NOTE = (
     "MB sent are all that is written to a connection in a fit, messages of the "
     "scheduler too; what passes it is written twice. If the machine is busy, the "
-    "scheduler moves rows between workers too, and two runs differ by half. Memory is "
-    "what a fit adds to a worker, which holds its rows; `benchmarks/on_client.py` has "
-    "that of the client."
+    "scheduler moves rows between workers too, and two runs differ by a factor of two. "
+    "Memory is what a fit adds to a worker, which holds its rows; "
+    "`benchmarks/on_client.py` has that of the client."
 )
 OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "no option": ("", {}),

@@ -345,12 +345,6 @@ def test_outliers():
     assert adata.obs["ihsc_size"].isna().sum() == 4
 
 
-def test_an_anndata_is_no_labels():
-    adata = anndata.AnnData(np.ones((20, 3)))
-    with pytest.raises(TypeError, match=r"is of type AnnData, .* adata.obs\['ihsc'\]"):
-        plot_embedding(adata)
-
-
 def faint(seed):
     """Return counts of four types that few genes set apart, and the types."""
     rng = np.random.default_rng(seed)
@@ -378,6 +372,12 @@ PREPARED = {
     "logarithms": r"adata.X holds logarithms, as adata.uns\['log1p'\] says",
     "z-scores": "The columns of adata.X were centred, as sc.pp.scale does",
 }
+
+
+def test_an_anndata_is_no_labels():
+    adata = anndata.AnnData(np.ones((20, 3)))
+    with pytest.raises(TypeError, match=r"is of type AnnData, .* adata.obs\['ihsc'\]"):
+        plot_embedding(adata)
 
 
 def test_what_is_no_multiple_of_a_pattern_is_named_rightly():

@@ -1,8 +1,10 @@
 """Thresholds that were chosen, and what they decide: one table for all layers.
 
 A class is a group of thresholds that one command chose or can check: its docstring says
-which, and how sensitive answers are. "By eye" means that a round number was taken after
-a look at the designs of ``benchmarks/designs.py``, and that no other was compared.
+which. "By eye" means that a round number was taken after a look at the designs of
+``benchmarks/designs.py``, and that no other was compared. How much answers change with
+half or twice of a threshold is in ``benchmarks/results/policy.md``, which
+``python benchmarks/policy.py --save`` writes.
 """
 
 
@@ -188,7 +190,7 @@ class Counting:
     ENTRIES = 2**22  # of X, of many more rows than features, from which rows are drawn
     # Halves alone
     STABLE_ROWS = 2_000  # to split, at most
-    STABLE_SPLITS = 5
+    STABLE_SPLITS = 5  # halvings whose strengths are averaged
     PATIENCE = 8  # numbers in a row that are not stable end the search
     SMALL_CLUSTER = 0.1  # of the mean weight: smaller clusters count less
     OTHER_SIDE = 0.05  # share of rows on the other side that noise does not explain
@@ -230,10 +232,9 @@ class Cautions:
 
     HUGE = 5  # rows so many times as long as the median are huge
     MOST = 0.5  # share of the sum of squares that decides clusters
-    OFFSET = (
-        0.9  # share of a column's squares that is its mean: of eight real sets with
-    )
-    # such a column, four gained by dividing it, none of which was mostly offset
+    # Of eight real sets with a ruling column four gained by dividing it, none of which
+    # was mostly offset.
+    OFFSET = 0.9  # share of a column's squares that is its mean
     LEAST_ROWS = 10  # below which nothing is said of rows or columns
     COLUMN_ROWS = 2_000  # rows that show which column is large
     # In 36 such cases the default was closer to the truth in 27, and further in 9.

@@ -12,10 +12,9 @@ import pytest
 import scipy.sparse as sp
 
 from ihgmm import open_data
-from ihgmm.matrix import Matrix, Scaled, Stretched, as_matrix, filled, to_host
+from ihgmm.matrix import Matrix, Scaled, Stretched, as_matrix, filled, ops_of, to_host
 from ihgmm.matrix.sparse_device import CupySparse, SparseDevice, TorchSparse
 from ihgmm.matrix.stored import Stored
-from ihgmm.matrix.tall import cast_like
 
 # With NumPy 1, array_api_strict cannot move arrays between its devices.
 NUMPY_2 = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
@@ -253,7 +252,7 @@ class Lookup:
         host = np.ascontiguousarray(to_host(rows))
         keys = (row.tobytes() for row in np.where(np.isnan(host), 0, host))
         found = np.array([self.rows[key] for key in keys]).reshape(host.shape)
-        return cast_like(found.astype(host.dtype), rows)
+        return ops_of(rows).cast_like(found.astype(host.dtype), rows)
 
 
 MEMORY = (numpy_c, numpy_fortran, csr, csr_matrix, csc)

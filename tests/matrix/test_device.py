@@ -30,7 +30,7 @@ from ihgmm import (
     select_n_clusters,
 )
 from ihgmm.matrix import to_host
-from ihgmm.matrix.tall import is_foreign
+from ihgmm.matrix.ops import is_foreign
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator

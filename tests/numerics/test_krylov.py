@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from ihgmm.matrix import HOST
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import Basis, orthonormal, ritz_pairs
 
@@ -14,8 +15,8 @@ def test_a_basis_knows_the_matrix_in_it(gram, take_along):
     rng = np.random.default_rng(0)
     G = GramOperator.of(rng.standard_normal((90, 30)), gram)
     matrix = G.toarray()
-    block = orthonormal(rng.standard_normal((90, 4)))
-    basis = Basis(block, G.A.adjoint(block), take_along=take_along)
+    block = orthonormal(HOST, rng.standard_normal((90, 4)))
+    basis = Basis(HOST, block, G.A.adjoint(block), take_along=take_along)
     sizes = []
     for condensed in (False, False, True, False):
         product = basis.multiply(G)
@@ -38,8 +39,8 @@ def test_a_basis_knows_the_matrix_in_it(gram, take_along):
 def test_products_are_kept_on_demand():
     rng = np.random.default_rng(0)
     G = GramOperator.of(rng.standard_normal((50, 8)))
-    block = orthonormal(rng.standard_normal((50, 3)))
-    basis = Basis(block, G.A.adjoint(block), keep=True)
+    block = orthonormal(HOST, rng.standard_normal((50, 3)))
+    basis = Basis(HOST, block, G.A.adjoint(block), keep=True)
     basis.multiply(G)
     assert_allclose(basis.products[0], G @ block)
     turn = np.linalg.qr(rng.standard_normal((3, 2)))[0]
@@ -53,11 +54,11 @@ def test_columns_that_depend_on_others_are_dropped_or_replaced(dtype):
     rng = np.random.default_rng(0)
     Y = rng.standard_normal((53, 5)).astype(dtype)
     Y[:, 3], Y[:, 4] = Y[:, 0] + Y[:, 1], 0
-    narrow, full = orthonormal(Y.copy()), orthonormal(Y.copy(), rng)
+    narrow, full = orthonormal(HOST, Y.copy()), orthonormal(HOST, Y.copy(), rng)
     assert (narrow.shape[1], full.shape[1]) == (3, 5)
     for Q in (narrow, full):
         assert Q.dtype == dtype
         assert_allclose(Q.T @ Q, np.eye(Q.shape[1]), atol=1e-5)
         assert_allclose(Q @ (Q.T @ Y), Y, atol=1e-4)  # it spans what Y does
-    few = orthonormal(Y[:, :3] * np.array([1, 1, 1e-9], dtype), negligible=1e-6)
+    few = orthonormal(HOST, Y[:, :3] * np.array([1, 1, 1e-9], dtype), negligible=1e-6)
     assert few.shape[1] == 2

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ihgmm import Biwhitener, IhSC, select_n_clusters
+from ihgmm import Biwhitener, IhSC, make_ihgmm, select_n_clusters
 from ihgmm.matrix import as_matrix, to_host
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.whitening import (
@@ -86,8 +86,33 @@ def test_variance_of_a_count_is_estimated_without_bias():
         mean, n = 3.0, 200_000
         mixed = mean * rng.gamma(2, 0.5, n) if dispersion else mean
         x = rng.poisson(mixed, n).astype(float)
-        found = _count_variances(x, x**2, dispersion, 1.0).mean()
+        found = _count_variances(x, x**2, dispersion).mean()
         assert abs(found / (mean + dispersion * mean**2) - 1) < 0.02
+
+
+@pytest.mark.parametrize("shape", [(400, 60, 4), (300, 30, 3), (500, 12, 4)], ids=str)
+def test_no_column_of_few_is_taken_for_quiet(shape):
+    # A fit of low rank may take a column whole, which then seems to have no noise.
+    for seed in range(12):
+        X, _ = make_ihgmm(*shape, random_state=seed)
+        factors = whitener(X, "learned").columns
+        assert factors.max() < 1.6 * np.median(factors)
+
+
+def test_noise_over_two_decades_is_learnt_from_few_columns():
+    plain, white = [], []
+    for seed in range(6):
+        sample = make_ihgmm(
+            300, 30, 3, separation_constant=0.5, random_state=seed, return_params=True
+        )
+        sizes = 10 ** np.random.default_rng(100 + seed).uniform(-1, 1, 30)
+        X = sample.signal + (sample.X - sample.signal) * sizes
+        for errors, whiten in ((plain, None), (white, "learned")):
+            labels = IhSC(3, whiten=whiten, random_state=0).fit_predict(X)
+            errors.append(misclassification_rate(sample.labels, labels))
+        assert np.std(np.log(whitener(X, "learned").columns * sizes)) < 0.6
+    assert np.mean(plain) > 0.05
+    assert np.mean(white) < 0.01
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,6 +1,5 @@
 """Runs of a study: the same however they are run, kept, and never spoilt."""
 
-import csv
 import errno
 import os
 import shutil
@@ -17,7 +16,7 @@ import pytest
 
 from ihgmm._files import sole_writer
 from ihgmm.paper.methods import METHODS
-from ihgmm.paper.runner import read_results, run_study, summarize
+from ihgmm.paper.runner import read_results, run_study
 from ihgmm.paper.studies import STUDIES, Panel, simulation_study
 from ihgmm.statistics.model import make_ihgmm
 
@@ -164,13 +163,13 @@ def started(command, path, lines):
     return process
 
 
-def test_what_processes_have_done_survives_interrupts_and_kills(tmp_path, command):
+def test_what_processes_have_done_survives_interrupts_and_kills(tmp_path):
     study, folder = STUDIES["exp1"], tmp_path / "folder"
     whole, path = tmp_path / "whole.csv", folder / "exp1-runs.csv"
-    results = run(whole, 12, study, settings=study.choose("n=p/100"))
+    settings = study.choose("n=p/100")
+    results = run(whole, 12, study, settings=settings)
     asked = ("reproduce", "exp1", "--repeats", "12", "--only", "n=p/100")
-    asked += ("-o", str(folder))
-    two_jobs = [COMMAND, *asked, "--jobs", "2"]
+    two_jobs = [COMMAND, *asked, "--jobs", "2", "-o", str(folder)]
 
     stopped = started(two_jobs, path, 12)
     os.killpg(stopped.pid, signal.SIGINT)  # as a terminal does, workers too
@@ -187,16 +186,9 @@ def test_what_processes_have_done_survives_interrupts_and_kills(tmp_path, comman
     killed.communicate(timeout=60)  # returns when its workers have ended too
     assert first < len(read_results(path, study.methods)) < len(results)
 
-    assert command(*asked, "--jobs", "1").returncode == 0
+    assert run(path, 12, study, settings=settings) == results
     lines = [sorted(file.read_text().splitlines()) for file in (path, whole)]
     assert lines[0] == lines[1]
-    assert (folder / "exp1.png").read_bytes()[:4] == b"\x89PNG"
-    with open(folder / "exp1-summary.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    for row, s in zip(rows, summarize(study, results), strict=True):
-        place = (s.experiment, s.panel, "100", s.noise, s.method, "12")
-        figures = (f"{s.rate:.6f}", f"{s.exact_share:.4f}")
-        assert tuple(row.values()) == (*place, *figures)
 
 
 def test_ihsc_recovers_clusters_of_unequal_sizes(tmp_path):

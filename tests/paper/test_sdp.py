@@ -228,9 +228,7 @@ def test_fewer_distinct_rows_than_clusters():
     assert_array_equal(model.cluster_centers_[3:], 0)
 
 
-@pytest.mark.parametrize(
-    ("unit", "dtype"), [(1e200, np.float64), (1e-300, np.float64), (1e25, np.float32)]
-)
+@pytest.mark.parametrize(("unit", "dtype"), [(1e-300, np.float64), (1e25, np.float32)])
 def test_huge_and_tiny_values(sample, fitted, unit, dtype):
     scaled = sample.X.astype(dtype) * dtype(unit)
     cosines = SDPKMeans(3, gram="cosine", random_state=0).fit(scaled)

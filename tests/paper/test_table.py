@@ -1,12 +1,13 @@
 """The paper's table of real data, and the commands that make it and the figures."""
 
+import csv
 import json
 import re
 from pathlib import Path
 
 import pytest
 
-from ihgmm.paper.runner import run_study
+from ihgmm.paper.runner import read_results, run_study, summarize
 from ihgmm.paper.studies import PHASE
 from ihgmm.paper.table import (
     PAPER_COUNTS,
@@ -37,8 +38,14 @@ def test_phase_command(tmp_path, command):
     names = ("K.png", "K.pdf", "summary.csv", "runs.csv")
     assert {p.name for p in tmp_path.iterdir()} == {f"phase-{name}" for name in names}
     assert (tmp_path / "phase-K.png").read_bytes()[:4] == b"\x89PNG"
-    runs = (tmp_path / "phase-runs.csv").read_text().splitlines()
-    assert len(runs) == 1 + 2 * len(PHASE.methods)
+    results = read_results(tmp_path / "phase-runs.csv", PHASE.methods)
+    assert len(results) == 2 * len(PHASE.methods)
+    with open(tmp_path / "phase-summary.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row, s in zip(rows, summarize(PHASE, results), strict=True):
+        place = (s.experiment, s.panel, "0.8", s.noise, s.method, "1")
+        figures = (f"{s.rate:.6f}", f"{s.exact_share:.4f}")
+        assert tuple(row.values()) == (*place, *figures)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +81,7 @@ def test_table_formats():
 
 
 def test_iris_has_the_papers_counts(tmp_path):
-    cells = counted(tmp_path / "runs.csv", ["iris"], 10)
+    cells = counted(tmp_path / "runs.csv", ["iris"], 4)
     assert set(cells["iris", "IhSC, magnitude"].counts) == {7}
     assert set(cells["iris", "IhSC"].counts) == {10}
     assert cells["iris", "IhSC, default"].median <= 7

@@ -104,15 +104,6 @@ def test_sub_gaussian_norm(noise):
     assert theory.sub_gaussian_norm(3.0, noise) == pytest.approx(3 * t)
 
 
-def test_separation_is_not_identified():
-    labels, scales, centers = random_model(0)
-    factors = np.arange(1.0, len(centers) + 1)
-    other = scales / factors[labels], centers * factors[:, None]
-    signals = theory.signal(labels, scales, centers), theory.signal(labels, *other)
-    assert_allclose(*signals)
-    assert theory.separation(centers) != pytest.approx(theory.separation(other[1]))
-
-
 def test_ideal_embedding(model):
     labels, scales, centers = model
     ideal = theory.ideal_embedding(*model)
@@ -463,12 +454,7 @@ def test_the_limit_has_even_odds(model):
 
 @pytest.mark.parametrize(
     ("n", "p", "k", "ratio", "constant"),
-    [
-        (500, 200, 4, 20.0, 0.794),
-        (500, 1000, 3, 5.0, 0.911),
-        (200, 1000, 3, 20.0, 0.417),
-        (200, 5000, 4, 20.0, 0.244),
-    ],
+    [(500, 1000, 3, 5.0, 0.911), (200, 5000, 4, 20.0, 0.244)],
 )
 def test_the_limit_of_the_papers_designs(n, p, k, ratio, constant):
     unit = theory.ihsc_threshold(n, p, k)
@@ -538,46 +524,33 @@ def test_limits_at_the_ends():
     assert quiet == pytest.approx(expected)
 
 
+PAIR = [0, 1], [1, 1]
+
+
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
+    ("name", "arguments", "message"),
     [
-        (lambda: theory.separation([1.0, 2.0]), ValueError, r"shape \(2,\)"),
-        (lambda: theory.separation([[1.0, np.nan]]), ValueError, "NaN"),
-        (lambda: theory.balance([]), ValueError, "not empty"),
-        (lambda: theory.scale_ratio([1.0, 0.0]), ValueError, "smallest value 0"),
-        (lambda: theory.scale_ratio([[1.0]]), ValueError, "one number for each row"),
-        (lambda: theory.weighted_sizes([0, 1], [1.0]), ValueError, "give 2 positive"),
-        (lambda: theory.signal(["a"], [1.0], [[1.0]]), TypeError, "whole numbers"),
-        (lambda: theory.signal([1], [1.0], [[1.0]]), ValueError, "from 1 to 1"),
-        (lambda: theory.signal([1], [1.0], np.eye(2)), ValueError, "No label is 0"),
-        (lambda: theory.sub_gaussian_norm(1.0, "cauchy"), ValueError, "'cauchy'"),
-        (
-            lambda: theory.oracle_errors([0, 1], [1, 1], np.eye(2), [1.0]),
-            ValueError,
-            r"noise_levels has shape \(1,\); give one number, or 2",
-        ),
-        (
-            lambda: theory.exact_recovery_limit([0, 1], [1, 1], np.eye(2), -1.0),
-            ValueError,
-            "smallest value -1",
-        ),
-        (
-            lambda: theory.exact_recovery_limit([0, 1], [1, 1], [[1, 0], [0, 0]]),
-            ValueError,
-            "Row 1 of centers is zero",
-        ),
-        (lambda: theory.kmeans_radius(0.5), ValueError, "size_ratio=0.5"),
-        (lambda: theory.thresholds(1, 2, 2), ValueError, "n_samples=1"),
-        (lambda: theory.cluster_limits(2, 2), ValueError, "n_samples=2"),
-        (lambda: theory.corollary_conditions(1, 1, 1, 1.0), ValueError, "at least 2"),
-        (lambda: theory.model_parameters([0], [1], [[1]]), ValueError, "at least 2"),
-        (
-            lambda: theory.model_parameters([0, 1], [1, 1], np.eye(2), 0.0),
-            ValueError,
-            "noise_bound=0",
-        ),
+        ("separation", [[1.0, 2.0]], r"shape \(2,\)"),
+        ("separation", [[[1.0, np.nan]]], "NaN"),
+        ("balance", [[]], "not empty"),
+        ("scale_ratio", [[1.0, 0.0]], "smallest value 0"),
+        ("scale_ratio", [[[1.0]]], "one number for each row"),
+        ("weighted_sizes", [[0, 1], [1.0]], "give 2 positive"),
+        ("signal", [["a"], [1.0], [[1.0]]], "whole numbers"),
+        ("signal", [[1], [1.0], [[1.0]]], "from 1 to 1"),
+        ("signal", [[1], [1.0], np.eye(2)], "No label is 0"),
+        ("sub_gaussian_norm", [1.0, "cauchy"], "'cauchy'"),
+        ("oracle_errors", [*PAIR, np.eye(2), [1.0]], "give one number, or 2"),
+        ("exact_recovery_limit", [*PAIR, np.eye(2), -1.0], "smallest value -1"),
+        ("exact_recovery_limit", [*PAIR, [[1, 0], [0, 0]]], "Row 1 of centers is zero"),
+        ("kmeans_radius", [0.5], "size_ratio=0.5"),
+        ("thresholds", [1, 2, 2], "n_samples=1"),
+        ("cluster_limits", [2, 2], "n_samples=2"),
+        ("corollary_conditions", [1, 1, 1, 1.0], "at least 2"),
+        ("model_parameters", [[0], [1], [[1]]], "at least 2"),
+        ("model_parameters", [*PAIR, np.eye(2), 0.0], "noise_bound=0"),
     ],
 )
-def test_errors_name_the_value_and_the_remedy(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+def test_errors_name_the_value_and_the_remedy(name, arguments, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        getattr(theory, name)(*arguments)

@@ -173,9 +173,7 @@ def test_one_and_two_rows():
         assert TwoComponentLloyd().fit(np.eye(4)).n_iter_ == 1
 
 
-@pytest.mark.parametrize(
-    ("unit", "dtype"), [(1e200, np.float64), (1e-300, np.float64), (1e25, np.float32)]
-)
+@pytest.mark.parametrize(("unit", "dtype"), [(1e-300, np.float64), (1e25, np.float32)])
 def test_huge_and_tiny_values(unit, dtype):
     X, labels = opposite(150, 20, 3.0, 0, dtype=dtype)
     plain = TwoComponentLloyd(random_state=0).fit(X)

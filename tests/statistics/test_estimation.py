@@ -39,10 +39,17 @@ def test_given_scales_give_least_squares_centers():
         rows = sample.labels == k
         fit = np.linalg.lstsq(scales[rows, None], sample.X[rows], rcond=None)[0]
         assert_allclose(found.centers[k], fit[0], rtol=1e-9)
+    found = estimate_parameters(sample.X, sample.labels, scales=scales - 1)
+    assert np.isnan(found.scale_errors).all()
+    assert np.isfinite(found.center_errors).all()
+    assert (found.scales >= 0).all()
 
 
-@pytest.mark.parametrize(("n", "p"), [(300, 50), (200, 200), (90, 3000)])
-@pytest.mark.parametrize("source", ["labels", "hollow", "cosine"])
+@pytest.mark.parametrize(
+    ("n", "p", "source"),
+    [(300, 50, "cosine"), (200, 200, "labels"), (90, 3000, "labels"),
+     (90, 3000, "hollow")],
+)  # fmt: skip
 def test_no_bias_in_any_regime(n, p, source):
     # With rows left in their own centre, scales and noise would be far off at p >> n.
     errors = []
@@ -93,7 +100,7 @@ def hollow_fit(X, weights, steps=1_000):
     return share / weights / np.mean(share / weights)
 
 
-@pytest.mark.parametrize(("n", "p"), [(3, 500), (4, 10), (7, 100)])
+@pytest.mark.parametrize(("n", "p"), [(3, 500), (7, 100)])
 def test_scales_solve_the_equations_of_the_hollow_gram(n, p):
     for seed in range(3):
         rng = np.random.default_rng(seed)
@@ -112,7 +119,7 @@ def test_one_row_may_outweigh_all_others():
     assert_allclose(found.scale_errors, 0)
 
 
-@pytest.mark.parametrize(("n", "p"), [(3, 200), (5, 1000), (12, 200), (30, 400)])
+@pytest.mark.parametrize(("n", "p"), [(3, 200), (12, 200)])
 def test_errors_are_the_spread_over_draws(n, p):
     # Row by row: the largest scale and the smallest, quiet rows and noisy ones.
     rng = np.random.default_rng(0)
@@ -135,8 +142,11 @@ def test_errors_are_the_spread_over_draws(n, p):
     assert np.abs(np.mean(errors, axis=(0, 1)) / spread).max() < 0.2
 
 
-@pytest.mark.parametrize("structure", ["individual", "class", "common"])
-@pytest.mark.parametrize("shape", [(300, 100, 4), (200, 1000, 4), (180, 400, 3)])
+@pytest.mark.parametrize(
+    ("shape", "structure"),
+    [((300, 100, 4), "individual"), ((200, 1000, 4), "class"),
+     ((180, 400, 3), "common")],
+)  # fmt: skip
 def test_intervals_hold_the_truth(shape, structure):
     held, smallest, entries = [], [], []
     for seed, (ratio, balance, constant) in enumerate(
@@ -306,7 +316,7 @@ def test_every_kind_of_array_agrees(kind, dtype):
     assert found.scale_intervals().dtype == dtype
 
 
-@pytest.mark.parametrize("unit", [1e-200, 1e-20, 1e20, 1e200])
+@pytest.mark.parametrize("unit", [1e-200, 1e20])
 def test_units(unit):
     X, labels = make_ihgmm(60, 20, 2, random_state=0)
     plain, found = (estimate_parameters(Y, labels) for Y in (X, X * unit))
@@ -372,14 +382,6 @@ def test_zero_rows_and_rows_without_a_pattern():
     assert np.isinf(estimate_parameters(Y, np.zeros(3)).scale_errors).all()
 
 
-def test_given_scales_have_unknown_errors():
-    X, labels = make_ihgmm(60, 20, 2, random_state=0)
-    found = estimate_parameters(X, labels, scales=np.linspace(-1, 2, 60))
-    assert np.isnan(found.scale_errors).all()
-    assert np.isfinite(found.center_errors).all()
-    assert (found.scales >= 0).all()
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -404,13 +406,6 @@ def test_bad_level(level):
     for intervals in (found.scale_intervals, found.center_intervals):
         with pytest.raises(ValueError, match=f"level={level}"):
             intervals(level)
-
-
-def test_short_repr():
-    X, labels = make_ihgmm(50, 20, 2, random_state=0)
-    words = repr(estimate_parameters(X, labels))
-    assert words.startswith("Estimates(n_samples=50, n_features=20, n_clusters=2, ")
-    assert len(words) < 200
 
 
 @pytest.mark.parametrize(

@@ -147,12 +147,12 @@ def test_likelihood_grows_with_the_cosine_and_ignores_zero_rows():
 
 @pytest.mark.parametrize(
     ("shape", "balance", "constant"),
-    [((200, 700, 3), 0.2, 0.15), ((120, 1200, 4), 1.0, 0.1), ((300, 120, 4), 1.0, 0.2)],
+    [((200, 700, 3), 0.2, 0.15), ((300, 120, 4), 1.0, 0.2)],
 )
 def test_near_the_threshold_labels_are_close_to_the_oracle(shape, balance, constant):
     k = shape[2]
     rates = []
-    for seed in range(10):
+    for seed in range(6):
         sample = make_ihgmm(
             *shape, balance=balance, separation_constant=constant,
             noise=("gaussian", "rademacher")[seed % 2], random_state=seed,
@@ -171,7 +171,7 @@ def test_near_the_threshold_labels_are_close_to_the_oracle(shape, balance, const
         )
     rates = np.array(rates)
     before, after, soft, oracle = rates.mean(axis=0)
-    error = np.std(rates[:, 1] - rates[:, 0]) / np.sqrt(10)
+    error = np.std(rates[:, 1] - rates[:, 0]) / np.sqrt(6)
     assert after <= 1.15 * oracle + 0.005
     assert after <= before + 2 * error
     assert soft <= after + 0.002
@@ -193,7 +193,7 @@ def test_one_cluster_needs_no_rounds():
 
 def test_no_cluster_is_emptied():
     rng = np.random.default_rng(0)
-    for seed in range(10):
+    for seed in range(4):
         X = rng.standard_normal((30, 5))
         refined = refine_labels(X, np.arange(30) % 6, 6)
         assert len(np.unique(refined.labels)) == 6, seed

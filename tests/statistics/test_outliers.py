@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from itertools import islice
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from ihgmm import (
     IhGMM,
@@ -57,7 +55,7 @@ def model(data):
 @pytest.mark.parametrize(("share", "times"), [(0.01, 3), (0.05, 1000), (0.2, 3)])
 def test_long_rows_are_found(share, times):
     wrong, total = 0, 0
-    for seed in range(4):
+    for seed in range(3):
         X, strange = planted(seed, share, times)
         found = IhSC(4, outliers="auto", random_state=0).fit(X).labels_ < 0
         assert found[strange].all()
@@ -67,7 +65,7 @@ def test_long_rows_are_found(share, times):
 
 def test_rows_in_no_direction_are_found():
     counts = np.zeros(3)
-    for seed in range(4):
+    for seed in range(2):
         X, strange = planted(seed, 0.2, 1)
         found = IhSC(4, outliers="auto", random_state=0).fit(X).labels_ < 0
         counts += (found & strange).sum(), found.sum(), strange.sum()
@@ -94,7 +92,7 @@ def correlated(rng, n, p):
 @pytest.mark.parametrize("noise", [None, t3, by_rows, correlated])
 def test_few_rows_are_flagged_without_outliers(noise):
     shares = []
-    for seed in range(5):
+    for seed in range(3):
         X = sample(seed, noise=noise)
         labels = IhSC(4, outliers="auto", random_state=0).fit(X).labels_
         shares.append((labels < 0).mean())
@@ -102,7 +100,7 @@ def test_few_rows_are_flagged_without_outliers(noise):
 
 
 def test_rows_of_one_norm_are_not_flagged():
-    for seed in range(4):
+    for seed in range(2):
         X = sample(seed)
         X /= np.linalg.norm(X, axis=1, keepdims=True)
         assert (IhSC(4, outliers="auto", random_state=0).fit(X).labels_ >= 0).all()
@@ -181,20 +179,15 @@ def test_a_sample_of_rows_teaches_the_rule():
     assert share(X).sum() == 60
 
 
-def kinds(X, folder):
-    """Return the same rows as a file on disk, sparse, and for dask and torch."""
-    np.save(folder / "rows.npy", X)
-    yield np.load(folder / "rows.npy", mmap_mode="r")
-    yield sp.csr_array(X)
-    yield pytest.importorskip("dask.array").from_array(X, chunks=(160, X.shape[1]))
-    yield pytest.importorskip("torch").asarray(X)
-
-
-@pytest.mark.parametrize("kind", range(4), ids=["disk", "sparse", "dask", "torch"])
-def test_every_kind_of_data(data, model, kind, tmp_path):
+@pytest.mark.parametrize("kind", ["dask", "torch"])
+def test_every_kind_of_data(data, model, kind):
     """The contract of all kinds asks the same of IhSC."""
     X, strange = data
-    other = next(islice(kinds(X, tmp_path), kind, None))
+    if kind == "dask":
+        array = pytest.importorskip("dask.array")
+        other = array.from_array(X, chunks=(160, X.shape[1]))
+    else:
+        other = pytest.importorskip("torch").asarray(X)
     found = IhGMM(4, outliers="auto", random_state=0).fit(other)
     np.testing.assert_array_equal(np.asarray(found.labels_) < 0, strange)
     predicted = np.asarray(found.predict(other))
@@ -294,10 +287,8 @@ def test_a_share_that_leaves_too_few_rows():
 def test_the_warning_of_long_rows_is_right():
     """It comes where clipping helps, and not where long rows belong to clusters."""
     rng = np.random.default_rng(0)
-    designs = [
-        planted(seed, share, 50)[0] for seed in range(3) for share in (0.05, 0.2)
-    ]
-    harmless = [sample(seed) * rng.lognormal(0, 1, (300, 1)) for seed in range(6)]
+    designs = [planted(seed, share, 50)[0] for seed, share in ((0, 0.05), (1, 0.2))]
+    harmless = [sample(seed) * rng.lognormal(0, 1, (300, 1)) for seed in range(3)]
     for X, harmed in [(X, True) for X in designs] + [(X, False) for X in harmless]:
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")

@@ -118,10 +118,10 @@ def correlated(seed, r, spread=0.0, n=160, p=60, k=4):
     return scales * centers[labels] + noise, labels
 
 
-@pytest.mark.parametrize("r", [0.5, 0.8, 0.95])
+@pytest.mark.parametrize("r", [0.5, 0.95])
 def test_noise_that_features_share_is_not_taken_for_scales(r):
-    # Without the other clusters 21%, 73% and 98% were rejected; of 300 draws with them
-    # 7%, 5% and 5%, so that more than 14 of 100 are rare.
+    # Without the other clusters 21% and 98% were rejected; of 300 draws with them 7%
+    # and 5%, so that more than 14 of 100 are rare.
     found = [scale_heterogeneity_test(*correlated(seed, r)) for seed in range(100)]
     assert np.mean([test.p_value < 0.05 for test in found]) < 0.15
     if r > 0.9:  # along some centres noise varies many times as much as along others
@@ -219,19 +219,6 @@ def test_units_do_not_matter(unit):
     assert_allclose(found.spreads, expected.spreads)
 
 
-def test_labels_of_any_kind():
-    X, labels = make_ihgmm(60, 20, 3, random_state=0)
-    plain = scale_heterogeneity_test(X, labels)
-    gaps = scale_heterogeneity_test(X, np.array([-4, 10, 99])[labels])
-    words = scale_heterogeneity_test(X, np.array(["ash", "fir", "oak"])[labels])
-    column = scale_heterogeneity_test(X, labels[:, None])
-    assert_array_equal(gaps.clusters, [-4, 10, 99])
-    assert_array_equal(words.clusters, ["ash", "fir", "oak"])
-    for other in (gaps, words, column):
-        assert_array_equal(other.p_values, plain.p_values)
-        assert_array_equal(other.sizes, [20, 20, 20])
-
-
 def test_seeds():
     X, labels = make_ihgmm(60, 20, 3, scale_ratio=1.05, random_state=0)
     one, same, other = (
@@ -307,15 +294,6 @@ def test_scales_of_counts_are_found():
         assert test.spread == pytest.approx(1 / np.sqrt(12), rel=0.2)
 
 
-@pytest.mark.parametrize(
-    ("n", "p", "k", "noise"), [(100, 400, 3, "rademacher"), (100, 50, 4, "gaussian")]
-)
-def test_power(n, p, k, noise):
-    for seed in range(5):
-        X, labels = make_ihgmm(n, p, k, scale_ratio=1.5, noise=noise, random_state=seed)
-        assert scale_heterogeneity_test(X, labels).p_value < 0.05
-
-
 def test_labels_that_were_found():
     tests = {}
     for ratio in (1.0, 1.5):
@@ -328,8 +306,9 @@ def test_labels_that_were_found():
     assert np.max(tests[1.5]) < 0.05
 
 
-@pytest.mark.parametrize(("n", "p"), [(300, 30), (80, 400)])
-@pytest.mark.parametrize("ratio", [1.0, 2.0, 8.0])
+@pytest.mark.parametrize(
+    ("n", "p", "ratio"), [(300, 30, 1.0), (80, 400, 2.0), (300, 30, 8.0)]
+)
 def test_spread_tracks_the_truth(n, p, ratio):
     true = (ratio - 1) ** 2 / 12 / ((ratio + 1) / 2) ** 2
     errors = []
@@ -476,12 +455,6 @@ def test_a_cluster_that_others_drown():
         assert words in str(test)
 
 
-def test_shows_itself():
-    test = scale_heterogeneity_test(*make_ihgmm(60, 20, 3, random_state=0))
-    assert repr(test).startswith("ScaleTest(p_value=")
-    assert str(test).splitlines()[0].split() == ["cluster", "rows", "spread", "p-value"]
-
-
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
@@ -492,22 +465,12 @@ def test_shows_itself():
         (np.array([np.nan] * 20, dtype=object), "labels contains NaN; give every row"),
         (np.array(["NaT"] * 20, dtype="M8[D]"), "labels contains NaT; give every row"),
         ([None] * 20, "labels contains nothing but None; give every row a label"),
-    ],
-)
-def test_bad_labels(labels, message):
-    with pytest.raises(ValueError, match=message):
-        scale_heterogeneity_test(np.ones((20, 3)), labels)
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
         ([{}] * 20, "labels are dict objects, which have no order"),
         ([0] * 19 + [None], "labels mixes NoneType, int"),
     ],
 )
-def test_labels_of_no_kind(labels, message):
-    with pytest.raises(TypeError, match=message):
+def test_bad_labels(labels, message):
+    with pytest.raises((ValueError, TypeError), match=message):
         scale_heterogeneity_test(np.ones((20, 3)), labels)
 
 

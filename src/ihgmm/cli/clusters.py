@@ -11,7 +11,7 @@ import numpy as np
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.tables.table import Table
 from ihgmm.matrix import Matrix, to_host
-from ihgmm.matrix.tall import row_lengths
+from ihgmm.matrix.ops import row_lengths
 from ihgmm.metrics import misclassification_loss
 from ihgmm.statistics.contrasts import typical_ranks
 from ihgmm.statistics.diagnosis import Diagnosis

@@ -2,8 +2,8 @@
 
 :func:`as_matrix` looks at the data once and returns a :class:`Matrix`, which answers a
 few questions about its rows. Nothing outside this folder asks what kind of array there
-is. Tall arrays, a number or a few for each row, stay where the data are; ``tall.py``
-works on them. Small arrays, one row for each cluster or column, are NumPy arrays.
+is. Tall arrays, a number or a few for each row, stay where the data are; ``X.ops``
+serves them. Small arrays, one row for each cluster or column, are NumPy arrays.
 """
 
 from ihgmm.matrix.base import About, Gaps, Matrix
@@ -11,7 +11,6 @@ from ihgmm.matrix.kinds import as_matrix, recognize
 from ihgmm.matrix.memory import Dense, Sparse
 from ihgmm.matrix.ops import HOST, Ops, Tall, ops_of, to_host
 from ihgmm.matrix.stored import Blocks
-from ihgmm.matrix.tall import namespace
 from ihgmm.matrix.views import (
     Filled,
     Scaled,
@@ -38,7 +37,6 @@ __all__ = [
     "as_matrix",
     "drawn",
     "filled",
-    "namespace",
     "on_few_rows",
     "only",
     "ops_of",

@@ -106,6 +106,11 @@ class Matrix(metaclass=_FrozenAfterInit):
     array([3., 6.])
     """
 
+    about: About
+    unit: float
+    weights: Tall | None
+    names: list[str] | None
+    gaps: Gaps | None
     row_scale: Tall | None = None  # what rows of other data were multiplied by
     sparse: bool = False  # zeros are not stored, so that signs and residuals skip them
     on_host: bool = True  # entries are in the memory of the host
@@ -125,11 +130,8 @@ class Matrix(metaclass=_FrozenAfterInit):
         about: About = NOTHING,
         ops: Ops = HOST,
     ) -> None:
-        self.shape, self.dtype = shape, np.dtype(dtype)
-        self.ops, self.about = ops, about
-        self.unit, self.weights, self.names = about.unit, about.weights, about.names
-        self.gaps = about.gaps
-        self.incomplete = None if about.gaps is None else about.gaps.matrix
+        self.shape, self.dtype, self.ops = shape, np.dtype(dtype), ops
+        vars(self).update(_said_by(about))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_frozen" in vars(self):
@@ -140,14 +142,7 @@ class Matrix(metaclass=_FrozenAfterInit):
 
     def with_about(self, about: About) -> Self:
         """Return the same entries with other things that belong to their rows."""
-        return self._but(
-            about=about,
-            unit=about.unit,
-            weights=about.weights,
-            names=about.names,
-            gaps=about.gaps,
-            incomplete=None if about.gaps is None else about.gaps.matrix,
-        )
+        return self._but(**_said_by(about))
 
     def weighted(self, weights: Tall | None) -> Self:
         """Return the matrix with weights of rows, brought to a mean of 1."""
@@ -336,6 +331,19 @@ class Matrix(metaclass=_FrozenAfterInit):
     def threads(self) -> AbstractContextManager[Any]:
         """Return a context in which products with this matrix run best."""
         return nullcontext()
+
+
+def _said_by(about: About) -> dict[str, Any]:
+    """Return the attributes of a matrix that say what belongs to it."""
+    gaps = about.gaps
+    return {
+        "about": about,
+        "unit": about.unit,
+        "weights": about.weights,
+        "names": about.names,
+        "gaps": gaps,
+        "incomplete": None if gaps is None else gaps.matrix,
+    }
 
 
 def ask(question: str, *given: Any) -> Callable[..., Any]:

@@ -306,7 +306,7 @@ class BlockOps(Ops):
         return to_host(compute(a)[0] if is_lazy(a) else a)
 
     def to_device(self, a: Any, like: Tall) -> Tall:
-        if is_lazy(a):
+        if is_lazy(a) or not is_lazy(like):
             return a
         # What has no line for each row goes with every block.
         if np.ndim(a) > 0 and np.shape(a)[0] == like.shape[0] > 1:
@@ -314,6 +314,8 @@ class BlockOps(Ops):
         return a if self.inner is HOST else self.inner.to_device(a, like._meta)
 
     def cast_like(self, a: Any, like: Tall) -> Tall:
+        if not is_lazy(like):
+            return HOST.cast_like(a, like)
         if not is_lazy(a):
             a = self.to_device(
                 np.asarray(to_host(a), dtype=self.host_dtype(like)), like
@@ -442,9 +444,9 @@ def _on_blocks(name: str, kind: str) -> Callable[..., Any]:
 
     def method(self: BlockOps, *given: Any) -> Any:
         like = next((array for array in given if is_lazy(array)), None)
+        if like is None:  # sums over rows, which are on the host
+            return getattr(HOST, name)(*given)
         inner = getattr(self.inner, name)
-        if like is None:
-            return inner(*given)
         # Arrays of the host with a line for each row go to the blocks.
         aligned = [
             self.to_device(array, like) if isinstance(array, np.ndarray) else array

@@ -9,18 +9,8 @@ from typing import Literal
 import numpy as np
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from ihgmm.matrix import Tall, namespace, to_host
-from ihgmm.matrix.tall import (
-    cast_like,
-    few_rows,
-    fix_signs,
-    keep,
-    largest,
-    number,
-    sampled,
-    tall_dot,
-    weighted_gram,
-)
+from ihgmm.matrix import Tall, to_host
+from ihgmm.matrix.ops import sampled
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import (
     MAX_PRODUCTS,
@@ -110,7 +100,7 @@ def leading_eigenpairs(
     >>> leading_eigenpairs(GramOperator.of(X), 2).values
     array([2., 1.])
     """
-    n = G.shape[0]
+    n, ops = G.shape[0], G.A.ops
     count = k + extra
     check_problem(n, count, order, solver)
     rng = np.random.default_rng() if rng is None else rng
@@ -144,7 +134,7 @@ def leading_eigenpairs(
                     say=say,
                 )
             )
-    vectors, flip = fix_signs(pairs.vectors)
+    vectors, flip = ops.fix_signs(pairs.vectors)
     adjoint, linear = pairs.adjoint, pairs.linear
     return EigenPairs(
         pairs.values * magnitude,
@@ -152,7 +142,7 @@ def leading_eigenpairs(
         pairs.residual * magnitude,
         pairs.n_iter,
         solver,
-        None if adjoint is None else adjoint * cast_like(flip, adjoint),
+        None if adjoint is None else adjoint * ops.cast_like(flip, adjoint),
         None if linear is None else linear * flip,
     )
 
@@ -180,7 +170,7 @@ def _dense_is_cheaper(G: GramOperator, k: int) -> bool:
 
 def _magnitude(G: GramOperator) -> float:
     """Return a power of two near the trace of ``A @ A.T``, a bound on eigenvalues."""
-    trace = G.factor * number(namespace(G.A.sqnorms).sum(G.A.sqnorms))
+    trace = G.factor * G.A.ops.number(G.A.ops.xp.sum(G.A.sqnorms))
     return float(2.0 ** np.round(np.log2(trace))) if trace > 0 else 1.0
 
 
@@ -225,8 +215,8 @@ def _lanczos(
         # is next to nothing, as with one-hot rows, ARPACK does not even begin.
         found = np.asarray(getattr(error, "eigenvectors", ())).reshape(n, -1)
         rest = rng.standard_normal((n, block_width(k) - found.shape[1]))
-        block = orthonormal(_tall(G, np.hstack([found, rest])), rng)
-        basis = Basis(block, G.A.adjoint(block))
+        block = orthonormal(G.A.ops, _tall(G, np.hstack([found, rest])), rng)
+        basis = Basis(G.A.ops, block, G.A.adjoint(block))
         return block_krylov(G, basis, k, order, tol, max_products=1)
     lead = leading_order(values, order)
     values = values[lead].astype(np.float64)
@@ -267,8 +257,8 @@ def _directions_of_sample(
 ) -> np.ndarray:
     """Return orthonormal directions in which a sample of the rows lies."""
     part = G.take(sampled(G.shape[0], size, rng))
-    block = orthonormal(part.A @ W, rng)
-    basis = Basis(block, part.A.adjoint(block))
+    block = orthonormal(part.A.ops, part.A @ W, rng)
+    basis = Basis(part.A.ops, block, part.A.adjoint(block))
     most = min(W.shape[1], size) - k
     # One digit is enough here.
     start = block_krylov(
@@ -316,19 +306,20 @@ def _first_basis(
     What looks nearly good enough is improved by a step of subspace iteration. That
     takes one block in memory, and its columns remain products of the data with W.
     """
+    ops = G.A.ops
     W, start, adjoint = start_block(G, k, order, rng)
     check = _Check.of(G, rng)
     for n_iter in range(1, 4):
-        change, condition = whitening(tall_dot(start, start))
+        change, condition = whitening(ops.tall_dot(start, start))
         if condition <= 1e-3 or len(change) != change.shape[1]:
-            block = orthonormal(start, rng)
-            return Basis(block, G.A.adjoint(block), take_along=G.A.streamed)
+            block = orthonormal(ops, start, rng)
+            return Basis(ops, block, G.A.adjoint(block), take_along=G.A.streamed)
         if check is None:
             break
         # The Ritz pairs of this block need no product with G beyond the adjoint.
-        rayleigh = tall_dot(adjoint, adjoint)
+        rayleigh = ops.tall_dot(adjoint, adjoint)
         if G.removed is not None:
-            rayleigh -= weighted_gram([start], G.removed)
+            rayleigh -= ops.weighted_gram(G.removed, start)
         rayleigh = G.factor * (change.T @ rayleigh @ change)
         values, ritz = ritz_pairs((rayleigh + rayleigh.T) / 2, order)
         change = change @ ritz
@@ -339,20 +330,18 @@ def _first_basis(
         if not all_there(values, k, extra):
             break
         if residual <= goal / 2:
-            vectors = keep(start @ cast_like(turn, start))
+            vectors = ops.keep(start @ ops.cast_like(turn, start))
             lead = values[:count]
             return EigenPairs(lead, vectors, residual, n_iter, "block", linear=W @ turn)
         # A step shrinks what is wrong by the ratio of eigenvalues.
         if residual * abs(values[-1] / values[k - 1]) > goal / 4:
             break
         start = None
-        W = to_host(adjoint @ cast_like(change, adjoint)) - check.mean_removed * (
-            W @ change
-        )
-        W, _ = np.linalg.qr(W)
+        along = to_host(adjoint @ ops.cast_like(change, adjoint))
+        W, _ = np.linalg.qr(along - check.mean_removed * (W @ change))
         start, adjoint = G.A.product_and_adjoint(W.astype(G.A.dtype))
-    move = cast_like(change, start)
-    return Basis(keep(start @ move), adjoint @ move, take_along=G.A.streamed)
+    move = ops.cast_like(change, start)
+    return Basis(ops, ops.keep(start @ move), adjoint @ move, take_along=G.A.streamed)
 
 
 class _Check:
@@ -363,7 +352,8 @@ class _Check:
 
     def __init__(self, G: GramOperator, n_rows: int, rng: np.random.Generator) -> None:
         n = G.shape[0]
-        top = largest(G.A.sqnorms, 64)
+        self._ops = G.A.ops
+        top = self._ops.largest(G.A.sqnorms, 64)
         others = sampled(n, n_rows - len(top), rng)
         others = others[~np.isin(others, top)]
         # In order: chunks are read once for both.
@@ -386,8 +376,9 @@ class _Check:
         self, start: Tall, adjoint: Tall, turn: np.ndarray, values: np.ndarray
     ) -> np.ndarray:
         """Estimate the norms of ``G @ u - value * u``, u a column of start @ turn."""
-        part, move = self._part, cast_like(turn, start)
-        vectors = part.A.to_device(few_rows(start, self._rows)) @ move
+        part, ops = self._part, self._ops
+        move = ops.cast_like(turn, start)
+        vectors = part.A.to_device(ops.few_rows(start, self._rows)) @ move
         product = to_host(part.from_adjoint(adjoint @ move, vectors))
         missing = np.square(product - to_host(vectors) * values) / self._share
         return np.asarray(np.sqrt(missing.sum(axis=0)))

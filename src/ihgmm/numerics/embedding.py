@@ -11,23 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from ihgmm._values import LARGEST, Count, Domain
-from ihgmm.matrix import Matrix, Tall, namespace, to_host
-from ihgmm.matrix.tall import (
-    cast_like,
-    clip,
-    keep,
-    median,
-    number,
-    ratio,
-    row_map,
-    row_sums,
-    unit_rows,
-)
+from ihgmm.matrix import Matrix, Ops, Tall
 from ihgmm.numerics.gram import GramOperator, row_factors
 from ihgmm.numerics.krylov import EigenPairs
 
@@ -76,9 +65,9 @@ class Embedding:
             # coordinates are linear in the row, as with a full diagonal.
             directions, diagonal = pairs.linear * values, "full"
         elif pairs.adjoint is not None:
-            directions = to_host(pairs.adjoint)
+            directions = G.A.ops.to_host(pairs.adjoint)
         else:
-            directions = to_host(G.A.adjoint(pairs.vectors))
+            directions = G.A.ops.to_host(G.A.adjoint(pairs.vectors))
         ones = np.ones(len(values))
         new = cls(directions, values, ones, rank, diagonal, G.longest, G.A.unit)
         # A direction without any data in it is rounding.
@@ -120,53 +109,55 @@ class Embedding:
         factor = X.unit / self.unit
         products, sqnorms = X @ self.directions, X.sqnorms * factor**2
         work = partial(self._coordinates, factor)
-        return keep(row_map(work, products, sqnorms, width=products.shape[1]))
+        coordinates = X.ops.row_map(work, products, sqnorms, width=products.shape[1])
+        return X.ops.keep(coordinates)
 
-    def _coordinates(self, factor: float, products: Tall, sqnorms: Tall) -> Tall:
+    def _coordinates(
+        self, factor: float, ops: Ops, products: Tall, sqnorms: Tall
+    ) -> Tall:
         """Return coordinates of rows, times a factor, from products and norms."""
-        shorter = row_factors(sqnorms, self.longest)
-        xp, one = namespace(products), float(np.abs(self.eigenvalues).max()) or 1.0
+        shorter = row_factors(ops, sqnorms, self.longest)
+        xp, one = ops.xp, float(np.abs(self.eigenvalues).max()) or 1.0
         values = np.where(self.weights > 0, self.eigenvalues / one, np.inf)
-        values = cast_like(values, products)
-        few = products * cast_like(shorter * (factor / one), products)[:, None]
+        values = ops.cast_like(values, products)
+        few = products * ops.cast_like(shorter * (factor / one), products)[:, None]
         if self.diagonal == "full":
             return few / values
-        own = cast_like(sqnorms * shorter**2 / one, products)
-        found = _quotient(few, values + own[:, None])
+        own = ops.cast_like(sqnorms * shorter**2 / one, products)
+        found = _quotient(xp, few, values + own[:, None])
         if self.diagonal == "zero":
             return found
         counted = np.zeros(len(self.weights))
         counted[: self.rank] = np.maximum(self.eigenvalues[: self.rank] / one, 0.0)
-        counted = cast_like(np.where(self.weights > 0, counted, 0.0), products)
+        counted = ops.cast_like(np.where(self.weights > 0, counted, 0.0), products)
         # The diagonal that belongs to a row depends on its coordinates, and is a convex
         # function of itself: Newton's steps from 0 climb to where the two meet first.
         # Where they never do, it is all of the row.
         imputed = xp.zeros_like(own)
         for _ in range(50):
             squares = found * found
-            slope = 2 * _quotient(squares, values + (own - imputed)[:, None])
+            slope = 2 * _quotient(xp, squares, values + (own - imputed)[:, None])
             room, missing = 1 - slope @ counted, squares @ counted - imputed
-            step = xp.where(room > 0, _quotient(missing, room), own)
-            before, imputed = imputed, clip(imputed + step, None, own)
-            found = _quotient(few, values + (own - imputed)[:, None])
+            step = xp.where(room > 0, _quotient(xp, missing, room), own)
+            before, imputed = imputed, ops.clip(imputed + step, None, own)
+            found = _quotient(xp, few, values + (own - imputed)[:, None])
             if not bool(xp.any(xp.abs(imputed - before) > 1e-9 * own)):
                 break
         return found
 
-    def rows(self, coordinates: Tall) -> Tall:
+    def rows(self, ops: Ops, coordinates: Tall) -> Tall:
         """Return coordinates as they are compared: weighted, as a rule at unit norm."""
+        return ops.row_map(self._rows, coordinates, width=coordinates.shape[1])
 
-        def work(few: Tall) -> Tall:
-            rows = few * cast_like(self.weights, few)
-            return unit_rows(rows) if self.unit_norm else rows
-
-        return row_map(work, coordinates, width=coordinates.shape[1])
+    def _rows(self, ops: Ops, coordinates: Tall) -> Tall:
+        rows = coordinates * ops.cast_like(self.weights, coordinates)
+        return ops.unit_rows(rows) if self.unit_norm else rows
 
     def __call__(self, X: Matrix) -> Tall:
         """Return the rows of the embedding."""
-        return self.rows(self.coordinates(X))
+        return self.rows(X.ops, self.coordinates(X))
 
-    def noise_share(self, coordinates: Tall, sqnorms: Tall) -> float:
+    def noise_share(self, ops: Ops, coordinates: Tall, sqnorms: Tall) -> float:
         """Return the share of rows whose coordinates are mostly noise.
 
         What the directions leave of a row shows its noise. The noise of a row adds to
@@ -179,44 +170,44 @@ class Embedding:
         lengths, live = self.lengths, (self.weights > 0) & (self.eigenvalues**2 > 0)
         if p <= m or not live.any():
             return 0.0
-        own = sqnorms * row_factors(sqnorms, self.longest) ** 2
-        signal = (coordinates**2) @ cast_like(lengths**2, coordinates)
-        xp = namespace(own)
-        variances = clip(own - signal, 0.0, None) / (p - m)
+        own = sqnorms * row_factors(ops, sqnorms, self.longest) ** 2
+        signal = (coordinates**2) @ ops.cast_like(lengths**2, coordinates)
+        variances = ops.clip(own - signal, 0.0, None) / (p - m)
         norms = np.square(self.directions[:, live], dtype=np.float64).sum(axis=0)
         load = float(
             (self.weights[live] ** 2 * norms / self.eigenvalues[live] ** 2).sum()
         )
-        squares = coordinates**2 @ cast_like(self.weights**2, coordinates)
-        noisy = xp.count_nonzero(squares < 2 * variances * load)
+        squares = coordinates**2 @ ops.cast_like(self.weights**2, coordinates)
+        noisy = ops.xp.count_nonzero(squares < 2 * variances * load)
         return int(noisy) / own.shape[0]
 
-    def ruling_rows(self, coordinates: Tall, sqnorms: Tall) -> int:
+    def ruling_rows(self, ops: Ops, coordinates: Tall, sqnorms: Tall) -> int:
         """Return how many long rows rule a leading direction; 0 for none.
 
         Rows longer than three medians, as they count in the Gram matrix, rule a
         direction that is more than half theirs, and along which the other rows are
         hardly longer than along any direction. ``sqnorms`` are those of the rows.
         """
-        own = sqnorms * row_factors(sqnorms, self.longest) ** 2
-        longest = number(namespace(own).max(own))
-        if longest == 0 or longest <= (long := 9 * median(own, where=own > 0)):
+        own = sqnorms * row_factors(ops, sqnorms, self.longest) ** 2
+        longest = ops.number(ops.xp.max(own))
+        if longest == 0 or longest <= (long := 9 * ops.median(own, where=own > 0)):
             return 0
         lead = self.rank
 
-        def shares(coordinates: Tall, own: Tall) -> tuple[Tall, ...]:
-            squares, xp = coordinates[:, :lead] ** 2, namespace(own)
+        def shares(ops: Ops, coordinates: Tall, own: Tall) -> tuple[Tall, ...]:
+            squares, xp = coordinates[:, :lead] ** 2, ops.xp
             theirs, others = own > long, (own > 0) & (own <= long)
             counts = xp.stack([theirs, others], axis=1)
             # Squared cosines of the other rows with each direction, learnt without
             # them.
-            cosines = squares * cast_like(ratio(1.0, own), squares)[:, None]
+            cosines = squares * ops.cast_like(ops.ratio(1.0, own), squares)[:, None]
             cosines = xp.where(others[:, None], cosines, xp.zeros_like(cosines))
             of_long = xp.where(theirs[:, None], squares, xp.zeros_like(squares))
             each = (xp.astype(counts, own.dtype), squares, of_long, cosines)
             return tuple(xp.sum(values, axis=0) for values in each)
 
-        counts, total, theirs, cosines = row_sums(shares, coordinates, own, width=lead)
+        sums = ops.row_sums(shares, coordinates, own, width=lead)
+        counts, total, theirs, cosines = sums
         norms = np.square(self.directions[:, :lead], dtype=np.float64).sum(axis=0)
         mean = cosines / max(counts[1], 1) * self.eigenvalues[:lead] ** 2
         chance = norms / len(self.directions)
@@ -224,8 +215,7 @@ class Embedding:
         return int(counts[0]) if ruled.any() else 0
 
 
-def _quotient(a: Tall, b: Tall) -> Tall:
+def _quotient(xp: Any, a: Tall, b: Tall) -> Tall:
     """Return ``a / b``, 0 where b is 0."""
-    xp = namespace(b)
     zero = b == 0
     return xp.where(zero, xp.zeros_like(b), a / xp.where(zero, xp.ones_like(b), b))

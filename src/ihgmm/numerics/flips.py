@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, Tall, to_host
+from ihgmm.matrix import HOST, Matrix, Tall, to_host
 from ihgmm.matrix.flipped import Residual, Signs
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.krylov import Basis, project_out, ritz_pairs
@@ -111,7 +111,7 @@ class _FlippedLanczos:
         if self.basis is not None:
             product = self.basis.take_up(u, w)
             # Twice is enough for a basis that stays orthogonal.
-            u, again = project_out(self.basis.blocks, product.rest)
+            u, again = project_out(HOST, self.basis.blocks, product.rest)
             w = self.basis.adjoint_of_rest(w, product.column + again)
         length = float(np.linalg.norm(u))
         if self.basis is not None:
@@ -125,7 +125,7 @@ class _FlippedLanczos:
             return
         u, w = u / u.dtype.type(length), w / w.dtype.type(length)
         if self.basis is None:
-            self.basis = Basis(u, w, take_along=True)
+            self.basis = Basis(HOST, u, w, take_along=True)
         else:
             self.basis.append(u, w)
         self._begin(w[:, 0], len(u))

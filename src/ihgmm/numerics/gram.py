@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, drawn, namespace, to_host
-from ihgmm.matrix.tall import by_block, clip, few_rows, keep, median, number, ratio
+from ihgmm.matrix import Matrix, Ops, Scaled, Tall, as_matrix, drawn
 
 GramKind = Literal["hollow", "full", "cosine", "hetero"]
 GRAMS: tuple[GramKind, ...] = ("hollow", "full", "cosine", "hetero")
@@ -81,21 +80,22 @@ class GramOperator:
         if gram not in GRAMS:
             raise ValueError(f"gram={gram!r} is not one of {GRAMS}.")
         A, longest = as_matrix(X), np.inf
+        ops = A.ops
         sqnorms, weights = A.sqnorms, A.weights
         if gram == "cosine":
             longest = 0.0
         elif clip is not None:
-            longest = clip * float(np.sqrt(median(sqnorms, weights, sqnorms > 0)))
-        long = longest**2 < number(namespace(sqnorms).max(sqnorms))
+            longest = clip * float(np.sqrt(ops.median(sqnorms, weights, sqnorms > 0)))
+        long = longest**2 < ops.number(ops.xp.max(sqnorms))
         if long or weights is not None:
-            factors = row_factors(sqnorms, longest)
+            factors = row_factors(ops, sqnorms, longest)
             if weights is not None:
-                factors = factors * namespace(weights).sqrt(weights)
+                factors = factors * ops.xp.sqrt(weights)
             known = None
             if gram == "cosine":  # exactly one, which rounding would not give
                 known = A.cast(sqnorms > 0 if weights is None else weights)
             A = Scaled(A, rows=factors, sqnorms=known)
-        removed = None if gram == "full" else keep(A.cast(A.sqnorms))
+        removed = None if gram == "full" else ops.keep(A.cast(A.sqnorms))
         return cls(A, removed, longest=longest)
 
     @property
@@ -142,7 +142,7 @@ class GramOperator:
         """
         A, removed = drawn(self.A, rows), self.removed
         if removed is not None:
-            removed = A.to_device(few_rows(removed, rows))
+            removed = A.to_device(self.A.ops.few_rows(removed, rows))
         return replace(self, A=A, removed=removed)
 
     def scaled(self, factor: float) -> GramOperator:
@@ -155,16 +155,16 @@ class GramOperator:
         G = A @ A.T
         if self.removed is not None:
             # In one dtype, so that a hollow diagonal is exactly zero.
+            to_host = self.A.ops.to_host
             removed = to_host(self.removed)
             sqnorms = to_host(self.A.sqnorms).astype(removed.dtype)
             np.fill_diagonal(G, sqnorms - removed)
         return np.asarray(G * self.factor)
 
 
-@by_block
-def row_factors(sqnorms: Tall, longest: float) -> Tall:
+def row_factors(ops: Ops, sqnorms: Tall, longest: float) -> Tall:
     """Return what shortens rows to a length; 0 for that brings all to unit norm."""
-    norms = namespace(sqnorms).sqrt(sqnorms)
+    norms = ops.xp.sqrt(sqnorms)
     if longest == 0:
-        return ratio(1.0, norms)
-    return clip(ratio(longest, norms, 1.0), None, 1.0)
+        return ops.ratio(1.0, norms)
+    return ops.clip(ops.ratio(longest, norms, 1.0), None, 1.0)

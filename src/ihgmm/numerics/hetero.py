@@ -8,17 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._warnings import warn
-from ihgmm.matrix import Tall, namespace, to_host
-from ihgmm.matrix.tall import (
-    cast_like,
-    clip,
-    fix_signs,
-    keep,
-    number,
-    to_device,
-    weighted_gram,
-    widen,
-)
+from ihgmm.matrix import HOST, Ops, Tall
 from ihgmm.numerics.eigen import Solver, check_problem, start_block
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import (
@@ -122,9 +112,10 @@ def impute_diagonal(
     if max_iter < 1:
         raise ValueError(f"max_iter={max_iter} is too small; give 1 or more.")
     rng = np.random.default_rng() if rng is None else rng
-    sqnorms = widen(A.sqnorms)
+    ops = A.ops
+    sqnorms = ops.widen(A.sqnorms)
     # With a trace of one, products of blocks neither over- nor underflow.
-    unit = number(namespace(sqnorms).sum(sqnorms)) or 1.0
+    unit = ops.number(ops.xp.sum(sqnorms)) or 1.0
     hollow = replace(G, removed=A.cast(A.sqnorms), factor=1.0 / unit)
     # Few rows: a full eigendecomposition for each update is cheaper.
     few = n <= max(3 * block_width(k), 300 if solver == "auto" else 0)
@@ -132,13 +123,14 @@ def impute_diagonal(
     space: _Subspace
     with A.threads():
         if dense:
-            space, sqnorms = _WholeSpace(hollow), to_host(sqnorms)
+            space, sqnorms = _WholeSpace(hollow), ops.to_host(sqnorms)
+            ops = HOST
         else:
-            start = orthonormal(start_block(hollow, k, order, rng)[1], rng)
+            start = orthonormal(ops, start_block(hollow, k, order, rng)[1], rng)
             space = _Subspace(hollow, start, max_products)
         width = k + 1 if dense else block_width(k)
-        most = keep(sqnorms / unit)
-        first = _RitzPairs(space, namespace(most).zeros_like(most), width, order)
+        most = ops.keep(sqnorms / unit)
+        first = _RitzPairs(space, ops.xp.zeros_like(most), width, order)
         found = _Imputation(first, k, tol, max_iter, most)
         found.run()
         if not quiet:
@@ -146,14 +138,14 @@ def impute_diagonal(
     ritz, own = found.ritz, unit * G.factor
     pairs = EigenPairs(
         ritz.values[:k] * own,
-        fix_signs(A.cast(A.to_device(ritz.vectors(k))))[0],
+        A.ops.fix_signs(A.cast(A.to_device(ritz.vectors(k))))[0],
         ritz.residual(k) * own,
         space.n_products,
         "dense" if dense else "block",
     )
     diagonal = found.diagonal * unit
     return Imputed(
-        replace(G, removed=keep(A.cast(A.to_device(sqnorms - diagonal)))),
+        replace(G, removed=A.ops.keep(A.cast(A.to_device(sqnorms - diagonal)))),
         A.to_device(diagonal * G.factor),
         pairs,
         tuple(found.ranks),
@@ -166,27 +158,27 @@ class _Subspace:
     """A subspace in which the diagonal can change without another look at the data."""
 
     def __init__(self, hollow: GramOperator, block: Tall, max_products: int) -> None:
-        self.hollow = hollow
-        self.basis = Basis(block, hollow.A.adjoint(block), keep=True)
+        self.hollow, self.ops = hollow, hollow.A.ops
+        self.basis = Basis(self.ops, block, hollow.A.adjoint(block), keep=True)
         self.basis.multiply(hollow)
         self.n_products, self.max_products = 1, max_products
 
     def matrix(self, diagonal: Tall) -> np.ndarray:
         """Return the matrix with some diagonal, in this subspace."""
-        weights = cast_like(diagonal, self.basis.blocks[0])
-        return self.basis.rayleigh + weighted_gram(self.basis.blocks, weights)
+        weights = self.ops.cast_like(diagonal, self.basis.blocks[0])
+        return self.basis.rayleigh + self.ops.weighted_gram(weights, *self.basis.blocks)
 
     def vectors(self, coefficients: np.ndarray) -> Tall:
         """Return vectors of the subspace."""
-        return combine(self.basis.blocks, coefficients)
+        return combine(self.ops, self.basis.blocks, coefficients)
 
     def residuals(self, ritz: _RitzPairs) -> Tall:
         """Return ``G @ u - value * u`` for every Ritz pair."""
-        vectors = self.vectors(ritz.coefficients)
-        rest = combine(self.basis.products, ritz.coefficients)
-        rest += vectors * cast_like(ritz.diagonal, vectors)[:, None]
-        rest -= vectors * cast_like(ritz.values, vectors)
-        return keep(rest)
+        ops, vectors = self.ops, self.vectors(ritz.coefficients)
+        rest = combine(self.ops, self.basis.products, ritz.coefficients)
+        rest += vectors * ops.cast_like(ritz.diagonal, vectors)[:, None]
+        rest -= vectors * ops.cast_like(ritz.values, vectors)
+        return ops.keep(rest)
 
     def enlarge(self, ritz: _RitzPairs, rank: int, goal: float) -> bool:
         """Enlarge the subspace where eigenvectors leave it; tell whether they do."""
@@ -194,11 +186,11 @@ class _Subspace:
             return False
         rest, basis = self.residuals(ritz), self.basis
         floor = rounding_error(ritz.values, self.hollow.A.dtype)
-        if _largest_norm(rest[:, : ritz.signal(rank)]) <= max(goal, floor):
+        if _largest_norm(self.ops, rest[:, : ritz.signal(rank)]) <= max(goal, floor):
             return False
         n, width = rest.shape
         # Once more than in exact arithmetic: in float32 the basis would degenerate.
-        rest, _ = project_out(basis.blocks, rest)
+        rest, _ = project_out(self.ops, basis.blocks, rest)
         block = basis.orthonormal_rest(rest, floor)
         if block.shape[1] == 0:
             return False
@@ -214,7 +206,7 @@ class _WholeSpace(_Subspace):
     """The whole space: vectors are their own coefficients, and lack nothing."""
 
     def __init__(self, hollow: GramOperator) -> None:
-        self._matrix = hollow.toarray()
+        self._matrix, self.ops = hollow.toarray(), HOST
         self.hollow, self.n_products, self.max_products = hollow, 0, 0
 
     def matrix(self, diagonal: np.ndarray) -> np.ndarray:
@@ -256,11 +248,12 @@ class _RitzPairs:
 
         A leverage is a row's squared length in the leading eigenvectors that count.
         """
-        vectors = widen(self.vectors(rank))
+        ops = self.space.ops
+        vectors = ops.widen(self.vectors(rank))
         counts = np.arange(rank) < self.signal(rank)
         weights = np.column_stack([self._used(rank), counts])
-        squares = namespace(vectors).square(vectors)
-        both = keep(squares @ to_device(weights, squares))
+        squares = ops.xp.square(vectors)
+        both = ops.keep(squares @ ops.to_device(weights, squares))
         return both[:, 0], both[:, 1]
 
     def _used(self, rank: int) -> np.ndarray:
@@ -270,7 +263,8 @@ class _RitzPairs:
 
     def misfit(self, rank: int) -> float:
         """Return the squared distance to that approximation, up to a constant."""
-        return _square_sum(self.diagonal) - float(np.sum(self._used(rank) ** 2))
+        total = _square_sum(self.space.ops, self.diagonal)
+        return total - float(np.sum(self._used(rank) ** 2))
 
     def signal(self, rank: int) -> int:
         """Return how many of the leading pairs, one at least, are not negligible.
@@ -288,7 +282,8 @@ class _RitzPairs:
 
     def residual(self, rank: int) -> float:
         """Return the largest norm of what leading pairs that count lack."""
-        return _largest_norm(self.space.residuals(self)[:, : self.signal(rank)])
+        lacking = self.space.residuals(self)[:, : self.signal(rank)]
+        return _largest_norm(self.space.ops, lacking)
 
 
 class _Imputation:
@@ -323,16 +318,16 @@ class _Imputation:
         """Update the diagonal, within the subspace, until it turns no eigenvector."""
         # Steps that shrink by less are slow; before any is seen, expect the slowest.
         slow, slowest = 0.5, 0.99
-        xp = namespace(self.most)
+        ops = ritz.space.ops
         diagonal, before, last = ritz.diagonal, np.inf, None
         self.settled = False
         while self.n_updates < self.max_iter:
             self.n_updates += 1
             diagonal, leverages = ritz.fitted(rank)
-            diagonal = keep(clip(diagonal, 0.0, self.most))
+            diagonal = ops.keep(ops.clip(diagonal, 0.0, self.most))
             step = diagonal - ritz.diagonal
             # A change E of the matrix turns the subspace U by norm(E @ U) / gap.
-            turned = number(xp.sum(step**2 * leverages))
+            turned = ops.number(ops.xp.sum(step**2 * leverages))
             self.change = float(np.sqrt(turned)) / ritz.gap(rank)
             # Steps shrink at a steady rate, which shows what is still to come.
             rate = min(self.change / before, slowest) if before < np.inf else slowest
@@ -342,10 +337,10 @@ class _Imputation:
             if last is not None and rate > slow and self.n_updates < self.max_iter:
                 # Few rows that dominate settle slowly: look ahead along the last two
                 # steps, and go there if the approximation is better than here.
-                bend, pace = step - last, np.sqrt(_square_sum(last))
-                ahead = float(pace / max(np.sqrt(_square_sum(bend)), 1e-6 * pace))
+                bend, pace = step - last, np.sqrt(_square_sum(ops, last))
+                ahead = float(pace / max(np.sqrt(_square_sum(ops, bend)), 1e-6 * pace))
                 far = ritz.diagonal - last + 2 * ahead * last + ahead**2 * bend
-                trial = ritz.with_diagonal(keep(clip(far, 0.0, self.most)))
+                trial = ritz.with_diagonal(ops.keep(ops.clip(far, 0.0, self.most)))
                 self.n_updates += 1
                 if trial.misfit(rank) < ritz.misfit(rank):
                     ritz, diagonal, before, last = trial, trial.diagonal, np.inf, None
@@ -390,11 +385,11 @@ def _next_rank(sizes: np.ndarray, rank: int, k: int) -> int:
     return k
 
 
-def _largest_norm(columns: Tall) -> float:
+def _largest_norm(ops: Ops, columns: Tall) -> float:
     """Return the largest norm of a column."""
-    xp = namespace(columns)
-    return float(np.sqrt(to_host(xp.sum(xp.square(widen(columns)), axis=0)).max()))
+    squares = ops.xp.sum(ops.xp.square(ops.widen(columns)), axis=0)
+    return float(np.sqrt(ops.to_host(squares).max()))
 
 
-def _square_sum(values: Tall) -> float:
-    return number(namespace(values).sum(values * values))
+def _square_sum(ops: Ops, values: Tall) -> float:
+    return ops.number(ops.xp.sum(values * values))

@@ -15,18 +15,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ihgmm.matrix.tall import (
-    Tall,
-    few_rows,
-    largest,
-    namespace,
-    row_dots,
-    sampled,
-    side_by_side,
-    to_device,
-    to_host,
-)
+from ihgmm.matrix import Ops, Tall
+from ihgmm.matrix.ops import sampled
 from ihgmm.matrix.threads import one_thread
+
+SAME = 1 + 1e-9
+"""Runs whose inertias differ by less than this factor ended in the same place."""
 
 
 class Run(NamedTuple):
@@ -39,6 +33,7 @@ class Run(NamedTuple):
 
 
 def kmeans_runs(
+    ops: Ops,
     spaces: Sequence[Tall],
     n_clusters: int,
     *,
@@ -64,12 +59,12 @@ def kmeans_runs(
     if on_sample:
         size = int(np.clip(64 * n_clusters, 1_000, full_trials))
         few = sampled(n, size, rng)
-        trials = [few_rows(rows, few) for rows in spaces]
-        trial_weights = None if weights is None else few_rows(weights, few)
+        trials = [ops.few_rows(rows, few) for rows in spaces]
+        trial_weights = None if weights is None else ops.few_rows(weights, few)
     pivots = spaces
     if n > 2**12:
         few = sampled(n, 2**12, rng)
-        pivots = [few_rows(rows, few) for rows in spaces]
+        pivots = [ops.few_rows(rows, few) for rows in spaces]
     # Drawn at once: the same whether runs go side by side, or one ends the search.
     draws = rng.random(
         (len(spaces), starts - 1, n_clusters, 2 + int(np.log(n_clusters)))
@@ -83,28 +78,31 @@ def kmeans_runs(
     # One thread: the order of sums, and so the labels, never depend on how many there
     # are.
     with one_thread():
-        step = side_by_side(spaces[0], len(spaces))
+        step = ops.side_by_side(spaces[0], len(spaces))
         for i in range(0, len(spaces), step):
             at = slice(i, i + step)
-            first = pivot_rows(in_one(pivots[at]), n_clusters)
-            tried = in_one(trials[at])
-            found += _started(tried, first, draws[at], trial_weights, settle, options)
+            first = pivot_rows(ops, in_one(ops, pivots[at]), n_clusters)
+            tried = in_one(ops, trials[at])
+            found += _started(
+                ops, tried, first, draws[at], trial_weights, settle, options
+            )
         if not on_sample:
             return [distinct(runs) for _, runs in found]
         return [
-            distinct(_on_all(rows, trial, *started, weights, max_iter))
+            distinct(_on_all(ops, rows, trial, *started, weights, max_iter))
             for rows, trial, started in zip(spaces, trials, found, strict=True)
         ]
 
 
-def in_one(arrays: Sequence[Tall]) -> Tall:
+def in_one(ops: Ops, arrays: Sequence[Tall]) -> Tall:
     """Return arrays as one, with an axis before the others."""
     if len(arrays) == 1:
         return arrays[0][None, ...]
-    return namespace(arrays[0]).stack(arrays)
+    return ops.xp.stack(arrays)
 
 
 def _started(
+    ops: Ops,
     rows: Tall,
     pivots: np.ndarray,
     draws: np.ndarray,
@@ -115,13 +113,13 @@ def _started(
     """Return, for each space, the start by pivots and the runs from all starts."""
     count, starts = draws.shape[1] + 1, pivots[:, None]
     found: list[list[Run]] = [[] for _ in pivots]
-    step = side_by_side(rows, count)
+    step = ops.side_by_side(rows, count)
     for i in range(0, count, step):
         at = slice(max(i - 1, 0), i - 1 + step)  # the first start is that by pivots
         if at.stop > at.start:
-            more = plus_plus(rows, draws[:, at], weights)
+            more = plus_plus(ops, rows, draws[:, at], weights)
             starts = more if i else np.concatenate([starts, more], axis=1)
-        ended = lloyd(rows, starts, weights, **options)
+        ended = lloyd(ops, rows, starts, weights, **options)
         found = [runs + others for runs, others in zip(found, ended, strict=True)]
         if settle and all(map(is_settled, found)):
             break
@@ -131,11 +129,14 @@ def _started(
 
 
 def _until_settled(runs: list[Run]) -> list[Run]:
-    count = next((i for i in range(1, len(runs)) if is_settled(runs[:i])), len(runs))
-    return runs[:count]
+    for count in range(3, len(runs)):
+        if is_settled(runs[:count]):
+            return runs[:count]
+    return runs
 
 
 def _on_all(
+    ops: Ops,
     rows: Tall,
     trial: Tall,
     pivots: np.ndarray,
@@ -145,14 +146,15 @@ def _on_all(
 ) -> list[Run]:
     """Let the best runs on a trial go on with all rows, and the pivots if need be."""
     finals = [final.centers for final in _finalists(runs, rows.shape[0])]
-    if not (is_settled(runs) and _all_shown(trial, pivots)):
+    if not (is_settled(runs) and _all_shown(ops, trial, pivots)):
         finals.append(pivots)
-    step = side_by_side(rows, len(finals))
+    step = ops.side_by_side(rows, len(finals))
     # To the tolerance of most libraries.
     return [
         run
         for i in range(0, len(finals), step)
         for run in lloyd(
+            ops,
             rows[None, ...],
             np.array(finals[i : i + step])[None],
             weights,
@@ -166,11 +168,12 @@ def distinct(runs: list[Run]) -> list[Run]:
     """Return runs by their inertia, those that ended in the same place once."""
     runs = sorted(runs, key=attrgetter("inertia"))
     return runs[:1] + [
-        run for before, run in pairwise(runs) if not _same(run.inertia, before.inertia)
+        run for before, run in pairwise(runs) if run.inertia > before.inertia * SAME
     ]
 
 
 def lloyd(
+    ops: Ops,
     rows: Tall,
     starts: np.ndarray,
     weights: Tall | None = None,
@@ -184,41 +187,41 @@ def lloyd(
     mean variance of a column, squared. A centre that lost all its rows goes to the row
     that is farthest from its own.
     """
-    xp, (n_spaces, n_runs, _, m) = namespace(rows), starts.shape
+    xp, (n_spaces, n_runs, _, m) = ops.xp, starts.shape
     # Sums and sizes of clusters come from one product.
     values = xp.concat([rows, xp.ones_like(rows[:, :, :1])], axis=2)
     if weights is not None:
         values = values * weights[:, None]
-    all_rows = n_runs * to_host(xp.sum(values[:, :, m], axis=1))
+    all_rows = n_runs * ops.to_host(xp.sum(values[:, :, m], axis=1))
     columns = xp.matrix_transpose(rows)
     least = np.zeros((n_spaces, 1))
     if tol:
-        least = tol * to_host(xp.mean(xp.var(rows, axis=1), axis=1))[:, None]
+        least = tol * ops.to_host(xp.mean(xp.var(rows, axis=1), axis=1))[:, None]
     centers = starts.astype(np.float64)
     n_iter = np.zeros((n_spaces, n_runs), dtype=int)
     going = np.ones((n_spaces, n_runs), dtype=bool)
     while True:
-        scores = _scores(columns, centers)
+        scores = _scores(ops, columns, centers)
         if not going.any():
             break
-        sums = _sums(_members(scores), values)
+        sums = _sums(ops, _members(ops, scores), values)
         # Rows as near to two centres count twice.
         if (sums[:, :, :, m].sum(axis=(1, 2)) > all_rows * (1 + 1e-9)).any():
-            sums = _sums(_first_members(scores), values)
+            sums = _sums(ops, _first_members(ops, scores), values)
         sizes = sums[..., m:]
         moved = sums[..., :m] / np.where(sizes > 0, sizes, 1.0)
         lost = sizes[..., 0] <= 0
         for space, run in np.argwhere(lost.any(axis=2) & going):
             at = lost[space, run]
             moved[space, run, at] = _farthest(
-                rows[space, ...], scores[space, run, ...], centers[space, run, at]
+                ops, rows[space, ...], scores[space, run, ...], centers[space, run, at]
             )
         shift = np.square(moved - centers).sum(axis=(2, 3))
         centers[going] = moved[going]
         n_iter += going
         going &= (shift > least) & (n_iter < max_iter)
     labels = xp.argmax(scores, axis=2)
-    inertias = _inertias(rows, centers, labels, weights)
+    inertias = _inertias(ops, rows, centers, labels, weights)
     return [
         [
             Run(
@@ -230,7 +233,7 @@ def lloyd(
     ]
 
 
-def _scores(columns: Tall, centers: np.ndarray) -> Tall:
+def _scores(ops: Ops, columns: Tall, centers: np.ndarray) -> Tall:
     """Return scores of centres, (n_spaces, n_runs, k, n): the nearest has the largest.
 
     ``columns`` are the transposed rows.
@@ -238,81 +241,86 @@ def _scores(columns: Tall, centers: np.ndarray) -> Tall:
     n_spaces, n_runs, k, m = centers.shape
     halves = np.einsum("srkm,srkm->srk", centers, centers)[..., None] / 2
     both = np.concatenate([centers, -halves], axis=3).reshape(n_spaces, -1, m + 1)
-    both = to_device(both, columns)
-    xp = namespace(columns)
+    both = ops.to_device(both, columns)
+    xp = ops.xp
     scores = xp.matmul(both[:, :, :-1], columns)
     scores += both[:, :, -1:]
     return xp.reshape(scores, (n_spaces, n_runs, k, -1))
 
 
-def _members(scores: Tall) -> Tall:
+def _members(ops: Ops, scores: Tall) -> Tall:
     """Return 1 where a score is the largest of its row."""
-    xp = namespace(scores)
+    xp = ops.xp
     return xp.astype(scores == xp.max(scores, axis=2, keepdims=True), scores.dtype)
 
 
-def _first_members(scores: Tall) -> Tall:
+def _first_members(ops: Ops, scores: Tall) -> Tall:
     """Return 1 where a score is the first of the largest of its row."""
-    xp, members = namespace(scores), _members(scores)
+    xp, members = ops.xp, _members(ops, scores)
     return members * xp.astype(xp.cumulative_sum(members, axis=2) == 1, members.dtype)
 
 
-def _sums(members: Tall, values: Tall) -> np.ndarray:
+def _sums(ops: Ops, members: Tall, values: Tall) -> np.ndarray:
     """Return the sums of some values over the rows of each cluster."""
-    xp, (n_spaces, n_runs, k, n) = namespace(values), members.shape
+    xp, (n_spaces, n_runs, k, n) = ops.xp, members.shape
     members = xp.reshape(members, (n_spaces, n_runs * k, n))
-    return to_host(xp.matmul(members, values)).reshape(n_spaces, n_runs, k, -1)
+    return ops.to_host(xp.matmul(members, values)).reshape(n_spaces, n_runs, k, -1)
 
 
 def _inertias(
-    rows: Tall, centers: np.ndarray, labels: Tall, weights: Tall | None
+    ops: Ops, rows: Tall, centers: np.ndarray, labels: Tall, weights: Tall | None
 ) -> np.ndarray:
-    xp, (n_spaces, n_runs, k, m) = namespace(rows), centers.shape
-    flat = to_device(centers.reshape(-1, m), rows)
-    which = to_device(
+    xp, (n_spaces, n_runs, k, m) = ops.xp, centers.shape
+    flat = ops.to_device(centers.reshape(-1, m), rows)
+    which = ops.to_device(
         np.arange(n_spaces * n_runs).reshape(n_spaces, n_runs, 1) * k, rows
     )
     own = xp.take(flat, xp.reshape(labels + which, (-1,)), axis=0)
     left = rows[:, None, ...] - xp.reshape(own, (*labels.shape, m))
     squares = xp.sum(left * left, axis=3)
     squares = squares if weights is None else squares * weights
-    return to_host(xp.sum(squares, axis=2))
+    return ops.to_host(xp.sum(squares, axis=2))
 
 
-def _farthest(rows: Tall, scores: Tall, others: np.ndarray) -> np.ndarray:
+def _farthest(ops: Ops, rows: Tall, scores: Tall, others: np.ndarray) -> np.ndarray:
     """Return the rows that are farthest from their centres; others if none is off."""
-    gaps = row_dots(rows, rows) - 2 * namespace(scores).max(scores, axis=0)
-    far = largest(gaps, len(others))
-    chosen, gap = to_host(few_rows(rows, far)), to_host(few_rows(gaps, far))
+    gaps = ops.row_dots(rows, rows) - 2 * ops.xp.max(scores, axis=0)
+    far = ops.largest(gaps, len(others))
+    chosen = ops.to_host(ops.few_rows(rows, far))
+    gap = ops.to_host(ops.few_rows(gaps, far))
     order = np.argsort(-gap, kind="stable")
     return np.where((gap > 1e-12)[order, None], chosen[order], others)
 
 
-def plus_plus(rows: Tall, draws: np.ndarray, weights: Tall | None = None) -> np.ndarray:
+def plus_plus(
+    ops: Ops, rows: Tall, draws: np.ndarray, weights: Tall | None = None
+) -> np.ndarray:
     """Return starts by greedy k-means++ from random numbers.
 
     ``draws`` is (n_spaces, n_runs, k, n_trials).
     """
-    chosen = spread_rows(rows, draws, weights)
-    return _picked(rows, chosen.reshape(len(chosen), -1)).reshape(*chosen.shape, -1)
+    chosen = spread_rows(ops, rows, draws, weights)
+    return _picked(ops, rows, chosen.reshape(len(chosen), -1)).reshape(
+        *chosen.shape, -1
+    )
 
 
-def _picked(rows: Tall, positions: np.ndarray) -> np.ndarray:
+def _picked(ops: Ops, rows: Tall, positions: np.ndarray) -> np.ndarray:
     """Return some rows of each space, (n_spaces, count, m)."""
     n_spaces, n, m = rows.shape
-    flat = namespace(rows).reshape(rows, (n_spaces * n, m))
+    flat = ops.xp.reshape(rows, (n_spaces * n, m))
     at = positions + np.arange(n_spaces)[:, None] * n
-    return to_host(few_rows(flat, at.ravel())).reshape(*positions.shape, m)
+    return ops.to_host(ops.few_rows(flat, at.ravel())).reshape(*positions.shape, m)
 
 
 def spread_rows(
-    rows: Tall, draws: np.ndarray, weights: Tall | None = None
+    ops: Ops, rows: Tall, draws: np.ndarray, weights: Tall | None = None
 ) -> np.ndarray:
     """Return positions of rows, (n_spaces, n_runs, k), that are far from each other.
 
     The distances of :func:`spread` are squared Euclidean ones.
     """
-    xp, (n_spaces, n, _) = namespace(rows), rows.shape
+    xp, (n_spaces, n, _) = ops.xp, rows.shape
     # |a - b|**2 is one product of (-2 a, 1, |a|**2) and (b, |b|**2, 1).
     lengths = xp.sum(rows * rows, axis=2, keepdims=True)
     ones = xp.ones_like(lengths)
@@ -320,7 +328,7 @@ def spread_rows(
     there = xp.matrix_transpose(xp.concat([rows, lengths, ones], axis=2))
     flat, width = xp.reshape(here, (n_spaces * n, -1)), here.shape[2]
     # Where the rows of the space of a run begin among those of all spaces.
-    first = to_device(np.arange(n_spaces)[:, None, None] * n, rows)
+    first = ops.to_device(np.arange(n_spaces)[:, None, None] * n, rows)
 
     def gaps_to(at: Tall) -> Tall:
         tried = xp.take(flat, xp.reshape(at + first, (-1,)), axis=0)
@@ -328,11 +336,11 @@ def spread_rows(
         return xp.clip(xp.reshape(gaps, (*at.shape, n)), 0.0, None)
 
     counts = xp.ones_like(rows[0, :, 0]) if weights is None else weights
-    return spread(gaps_to, draws, counts)
+    return spread(ops, gaps_to, draws, counts)
 
 
 def spread(
-    gaps_to: Callable[[Tall], Tall], draws: np.ndarray, counts: Tall
+    ops: Ops, gaps_to: Callable[[Tall], Tall], draws: np.ndarray, counts: Tall
 ) -> np.ndarray:
     """Return positions of rows, (n_spaces, n_runs, k), that are far from each other.
 
@@ -342,10 +350,10 @@ def spread(
     more dimension. In sums a row counts by ``counts``. Candidates are drawn along the
     order of the rows, by cumulated sums: a row twice is a row that counts twice.
     """
-    xp, n = namespace(counts), counts.shape[0]
+    xp, n = ops.xp, counts.shape[0]
     n_spaces, n_runs, k = draws.shape[:3]
-    uniform = to_device(draws, counts)
-    runs = to_device(np.arange(n_spaces * n_runs), counts)
+    uniform = ops.to_device(draws, counts)
+    runs = ops.to_device(np.arange(n_spaces * n_runs), counts)
     mass = xp.broadcast_to(counts, (n_spaces, n_runs, n))
     closest: Any = None
     chosen = []
@@ -367,23 +375,26 @@ def spread(
         chosen.append(xp.take(xp.reshape(at, (-1,)), best))
         closest = xp.take(xp.reshape(gaps, (-1, n)), best, axis=0)
         closest = xp.reshape(closest, (n_spaces, n_runs, n))
-    return to_host(xp.stack(chosen, axis=1)).reshape(n_spaces, n_runs, k)
+    return ops.to_host(xp.stack(chosen, axis=1)).reshape(n_spaces, n_runs, k)
 
 
-def pivot_rows(rows: Tall, k: int) -> np.ndarray:
+def pivot_rows(ops: Ops, rows: Tall, k: int) -> np.ndarray:
     """Return k rows of each space that are as different as can be.
 
     They are the first pivots of a QR decomposition of the transposed rows: each is the
     row with the largest part that those before it do not span.
     """
-    return _picked(rows, pivots(rows, k))
+    return _picked(ops, rows, pivots(ops, rows, k))
 
 
-def pivots(rows: Tall, k: int) -> np.ndarray:
+def pivots(ops: Ops, rows: Tall, k: int) -> np.ndarray:
     """Return the positions of :func:`pivot_rows`."""
-    xp, (n_spaces, n, m) = namespace(rows), rows.shape
-    flat, first = xp.reshape(rows, (-1, m)), to_device(np.arange(n_spaces) * n, rows)
-    left = xp.reshape(row_dots(flat, flat), (n_spaces, n))
+    xp, (n_spaces, n, m) = ops.xp, rows.shape
+    flat, first = (
+        xp.reshape(rows, (-1, m)),
+        ops.to_device(np.arange(n_spaces) * n, rows),
+    )
+    left = xp.reshape(ops.row_dots(flat, flat), (n_spaces, n))
     # Rows may all have unit norm: the first of them, not the one rounding has raised.
     most = xp.clip(xp.max(left, axis=1, keepdims=True), 1e-300, None)
     left = xp.round(left / most * 1e9) * (most / 1e9)
@@ -403,36 +414,31 @@ def pivots(rows: Tall, k: int) -> np.ndarray:
         factor = xp.concat([factor, column], axis=2)
         left = left - column[:, :, 0] ** 2
         chosen.append(at)
-    return to_host(xp.stack(chosen, axis=1))
+    return ops.to_host(xp.stack(chosen, axis=1))
 
 
-def sample(rows: Tall, size: int, rng: np.random.Generator) -> Tall:
+def sample(ops: Ops, rows: Tall, size: int, rng: np.random.Generator) -> Tall:
     """Return so many rows drawn at random, or all where they are no more."""
     n = rows.shape[0]
     if n <= size:
         return rows
-    return few_rows(rows, sampled(n, size, rng))
-
-
-def _same(first: float, second: float) -> bool:
-    """Tell whether runs of such inertias ended in the same place."""
-    return first <= second * (1 + 1e-9)
+    return ops.few_rows(rows, sampled(n, size, rng))
 
 
 def is_settled(runs: list[Run]) -> bool:
     """Tell whether three starts have ended in the best place: no other is likely."""
-    best = min(run.inertia for run in runs)
-    return sum(_same(run.inertia, best) for run in runs) >= 3
+    inertias = np.array([run.inertia for run in runs])
+    return int((inertias <= inertias.min() * SAME).sum()) >= 3
 
 
-def _all_shown(trial: Tall, pivots: np.ndarray) -> bool:
+def _all_shown(ops: Ops, trial: Tall, pivots: np.ndarray) -> bool:
     """Tell whether each pivot is nearest to eight rows of the trial, or more.
 
     With fewer, it may know of a cluster too small to show there.
     """
     centers = pivots[None, None].astype(np.float64)
-    members = _members(_scores(trial.T[None, ...], centers))
-    return bool(to_host(namespace(members).sum(members, axis=3)).min() >= 8)
+    members = _members(ops, _scores(ops, trial.T[None, ...], centers))
+    return bool(ops.to_host(ops.xp.sum(members, axis=3)).min() >= 8)
 
 
 def _finalists(runs: list[Run], n_rows: int) -> list[Run]:
@@ -445,6 +451,7 @@ def _finalists(runs: list[Run], n_rows: int) -> list[Run]:
     kept = runs[:1]
     for run in runs[1:]:
         near = run.inertia <= 1.05 * runs[0].inertia
-        if near and not _same(run.inertia, kept[-1].inertia) and len(kept) < most:
+        other = run.inertia > kept[-1].inertia * SAME
+        if near and other and len(kept) < most:
             kept.append(run)
     return kept

@@ -17,15 +17,7 @@ from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._warnings import warn
-from ihgmm.matrix.tall import (
-    Tall,
-    basis_dot,
-    cast_like,
-    host_dtype,
-    keep,
-    stack,
-    tall_dot,
-)
+from ihgmm.matrix import Ops, Tall
 from ihgmm.numerics.gram import GramOperator
 
 Order = Literal["algebraic", "magnitude"]
@@ -134,21 +126,25 @@ class Basis:
     Examples
     --------
     >>> import numpy as np
+    >>> from ihgmm.matrix import HOST
     >>> from ihgmm.numerics.krylov import Basis, orthonormal
     >>> rng = np.random.default_rng(0)
-    >>> basis = Basis(orthonormal(rng.standard_normal((100, 4)), rng))
+    >>> block = orthonormal(HOST, rng.standard_normal((100, 4)), rng)
+    >>> basis = Basis(HOST, block)
     >>> basis.width
     4
     """
 
     def __init__(
         self,
+        ops: Ops,
         block: Tall,
         adjoint: Any = None,
         *,
         take_along: bool = False,
         keep: bool = False,
     ) -> None:
+        self.ops = ops
         self.blocks = [block]  # orthonormal to each other
         self.products: list[Tall] = []  # G times the blocks, where they are kept
         self.rayleigh = np.zeros((0, 0))  # G in this basis, as far as it is known
@@ -174,14 +170,14 @@ class Basis:
 
     def take_up(self, product: Tall, back: Any = None) -> Product:
         """Take up the product of G with the last block, which is overwritten."""
-        gram = None
+        ops, gram = self.ops, None
         if self._keep:
             self.products.append(product)
-            column = basis_dot(self.blocks, product)
+            column = ops.basis_dot(product, *self.blocks)
         else:
-            product, column = project_out(self.blocks, product)
-            product = keep(product)
-            gram = tall_dot(product, product)
+            product, column = project_out(ops, self.blocks, product)
+            product = ops.keep(product)
+            gram = ops.tall_dot(product, product)
         old, own = column[: len(self.rayleigh)], column[len(self.rayleigh) :]
         self.rayleigh = np.block([[self.rayleigh, old], [old.T, (own + own.T) / 2]])
         return Product(product, gram, column, back)
@@ -210,15 +206,15 @@ class Basis:
         self, rest: Tall, negligible: float, gram: np.ndarray | None = None
     ) -> Tall:
         """Turn what is left of a product into a block orthonormal to the basis."""
-        block = orthonormal(rest, negligible=negligible, gram=gram)
+        block = orthonormal(self.ops, rest, negligible=negligible, gram=gram)
         if block.shape[1]:
-            block, _ = project_out(self.blocks, block)
-            block = orthonormal(block)
+            block, _ = project_out(self.ops, self.blocks, block)
+            block = orthonormal(self.ops, block)
         return block
 
     def adjoint_of_rest(self, back: Any, column: np.ndarray) -> Any:
         """Return the adjoint of a block from which its part in the basis was taken."""
-        return back - combine(self._adjoints, column)
+        return back - combine(self.ops, self._adjoints, column)
 
     def _next_pair(self, product: Product) -> tuple[Tall, Any] | None:
         """Do the same to the adjoint of the product as to the product.
@@ -226,19 +222,19 @@ class Basis:
         None where columns depend on others so nearly that their adjoint would be lost
         in rounding.
         """
-        rest, gram = product.rest, product.gram
+        ops, rest, gram = self.ops, product.rest, product.gram
         back = self.adjoint_of_rest(product.back, product.column)
         for last in (False, True):
             change, condition = whitening(gram)
             if condition <= 1e-3:
                 return None
-            rest = keep(rest @ cast_like(change, rest))
-            back = back @ cast_like(change, back)
+            rest = ops.keep(rest @ ops.cast_like(change, rest))
+            back = back @ ops.cast_like(change, back)
             if not last:
-                rest, column = project_out(self.blocks, rest)
-                rest = keep(rest)
+                rest, column = project_out(ops, self.blocks, rest)
+                rest = ops.keep(rest)
                 back = self.adjoint_of_rest(back, column)
-                gram = tall_dot(rest, rest)
+                gram = ops.tall_dot(rest, rest)
         return rest, back
 
     def append(self, block: Tall, adjoint: Any) -> None:
@@ -250,15 +246,15 @@ class Basis:
 
     def adjoint_of(self, coefficients: np.ndarray) -> Any:
         """Return the adjoint of some vectors of the subspace."""
-        return combine(self._adjoints, coefficients)
+        return combine(self.ops, self._adjoints, coefficients)
 
     def condense(self, coefficients: np.ndarray) -> None:
         """Keep only some orthonormal vectors of the subspace, as one block."""
-        self.blocks = [combine(self.blocks, coefficients)]
+        self.blocks = [combine(self.ops, self.blocks, coefficients)]
         if self._keep:
-            self.products = [combine(self.products, coefficients)]
+            self.products = [combine(self.ops, self.products, coefficients)]
         else:
-            self._adjoints = [combine(self._adjoints, coefficients)]
+            self._adjoints = [combine(self.ops, self._adjoints, coefficients)]
         self.rayleigh = coefficients.T @ self.rayleigh @ coefficients
 
 
@@ -290,8 +286,9 @@ def block_krylov(
     >>> rng = np.random.default_rng(0)
     >>> X, kinds = make_ihgmm(100, 20, 3, random_state=0)
     >>> G = GramOperator.of(as_matrix(X), "hollow")
-    >>> block = orthonormal(rng.standard_normal((100, 8)), rng)
-    >>> pairs = block_krylov(G, Basis(block, G.A.adjoint(block)), 3, "algebraic", 1e-8)
+    >>> block = orthonormal(G.A.ops, rng.standard_normal((100, 8)), rng)
+    >>> basis = Basis(G.A.ops, block, G.A.adjoint(block))
+    >>> pairs = block_krylov(G, basis, 3, "algebraic", 1e-8)
     >>> exact = np.linalg.eigvalsh(G.toarray())[::-1][:3]
     >>> bool(np.allclose(pairs.values, exact))
     True
@@ -330,7 +327,7 @@ def block_krylov(
             f'{k} clusters; otherwise raise tol or take solver="lanczos".',
             ConvergenceWarning,
         )
-    vectors = combine(basis.blocks, ritz[:, :count])
+    vectors = combine(basis.ops, basis.blocks, ritz[:, :count])
     adjoint = basis.adjoint_of(ritz[:, :count])
     return EigenPairs(values[:count], vectors, residual, n_iter, "block", adjoint)
 
@@ -413,6 +410,7 @@ def smallest_gap(last: float) -> float:
 
 
 def orthonormal(
+    ops: Ops,
     Y: Tall,
     rng: np.random.Generator | None = None,
     negligible: float = 0.0,
@@ -423,21 +421,21 @@ def orthonormal(
     Columns that are negligible or depend on others are dropped or, given a generator,
     replaced by random ones so that the width is kept.
     """
-    tiny = 100 * float(np.finfo(host_dtype(Y)).eps)
+    tiny = 100 * float(np.finfo(ops.host_dtype(Y)).eps)
     n, width = Y.shape
     for _ in range(4):
-        gram = tall_dot(Y, Y) if gram is None else gram
+        gram = ops.tall_dot(Y, Y) if gram is None else gram
         live = np.sqrt(np.diag(gram)) > negligible
         if not live.all():
-            Y = Y @ cast_like(np.eye(len(live))[:, live], Y)
+            Y = Y @ ops.cast_like(np.eye(len(live))[:, live], Y)
             gram = gram[np.ix_(live, live)]
         condition = 1.0
         if Y.shape[1]:
             change, condition = whitening(gram, tiny)
-            Y = keep(Y @ cast_like(change, Y))
+            Y = ops.keep(Y @ ops.cast_like(change, Y))
         if rng is not None and Y.shape[1] < width:
             fill = rng.standard_normal((n, width - Y.shape[1])) / np.sqrt(n)
-            Y, condition = stack([Y, cast_like(fill, Y)], axis=1), 0.0
+            Y, condition = ops.beside(Y, ops.cast_like(fill, Y)), 0.0
         if condition > 1e-3:
             break
         negligible, gram = 0.0, None  # the columns have unit norm now
@@ -459,25 +457,25 @@ def whitening(gram: np.ndarray, tiny: float = 0.0) -> tuple[np.ndarray, float]:
     return change, float(values[keep][0] / values[-1])
 
 
-def project_out(basis: list[Tall], Y: Tall) -> tuple[Tall, np.ndarray]:
+def project_out(ops: Ops, basis: list[Tall], Y: Tall) -> tuple[Tall, np.ndarray]:
     """Return Y, overwritten, less its part in the basis, and the coefficients of that.
 
     Arrays of some libraries cannot be overwritten: go on with what is returned.
     """
-    coefficients = basis_dot(basis, Y)
+    coefficients = ops.basis_dot(Y, *basis)
     at = 0
     for q in basis:
-        Y -= q @ cast_like(coefficients[at : at + q.shape[1]], q)
+        Y -= q @ ops.cast_like(coefficients[at : at + q.shape[1]], q)
         at += q.shape[1]
     return Y, coefficients
 
 
-def combine(basis: list[Tall], coefficients: np.ndarray) -> Tall:
+def combine(ops: Ops, basis: list[Tall], coefficients: np.ndarray) -> Tall:
     """Return ``hstack(basis) @ coefficients`` without stacking."""
-    coefficients = cast_like(coefficients, basis[0])
+    coefficients = ops.cast_like(coefficients, basis[0])
     at = basis[0].shape[1]
     out = basis[0] @ coefficients[:at, :]
     for q in basis[1:]:
         out += q @ coefficients[at : at + q.shape[1], :]
         at += q.shape[1]
-    return keep(out)
+    return ops.keep(out)

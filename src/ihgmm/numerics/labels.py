@@ -17,21 +17,8 @@ from scipy.linalg import cho_factor, cho_solve, svd
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from ihgmm._values import Domain
-from ihgmm.matrix import Tall, namespace, to_host
-from ihgmm.matrix.tall import (
-    cast_like,
-    few_rows,
-    median,
-    one_hot,
-    pick,
-    row_map,
-    sampled,
-    side_by_side,
-    sign_of,
-    stack,
-    to_device,
-    widen,
-)
+from ihgmm.matrix import HOST, Ops, Tall
+from ihgmm.matrix.ops import sampled
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.kmeans import (
     Run,
@@ -59,9 +46,10 @@ class LinearRule:
     Examples
     --------
     >>> import numpy as np
+    >>> from ihgmm.matrix import HOST
     >>> from ihgmm.numerics.labels import LinearRule
     >>> rule = LinearRule(np.eye(2), np.zeros(2))
-    >>> rule(np.array([[2.0, 1.0], [0.0, 3.0]]))
+    >>> rule(HOST, np.array([[2.0, 1.0], [0.0, 3.0]]))
     array([0, 1])
     """
 
@@ -70,32 +58,32 @@ class LinearRule:
     intercepts: Annotated[np.ndarray, Domain("k")]
     signed: bool = False  # opposite rows are of one cluster: the product's size counts
 
-    def products(self, rows: Tall) -> Tall:
+    def products(self, ops: Ops, rows: Tall) -> Tall:
         """Return ``rows @ coefficients``; their signs say which way rows point."""
-        return rows @ cast_like(self.coefficients, rows)
+        return rows @ ops.cast_like(self.coefficients, rows)
 
-    def scores(self, rows: Tall) -> Tall:
+    def scores(self, ops: Ops, rows: Tall) -> Tall:
         """Return the score of each cluster for each row."""
-        scores = self.products(rows)
+        scores = self.products(ops, rows)
         if self.signed:
-            scores = namespace(scores).abs(scores)
-        scores += cast_like(self.intercepts, rows)
+            scores = ops.xp.abs(scores)
+        scores += ops.cast_like(self.intercepts, rows)
         return scores
 
-    def signs(self, rows: Tall, labels: Tall) -> Tall:
+    def signs(self, ops: Ops, rows: Tall, labels: Tall) -> Tall:
         """Return 1 or -1 for each row: which way it points along its cluster."""
-        return sign_of(pick(self.products(rows), labels))
+        return ops.sign_of(ops.pick(self.products(ops, rows), labels))
 
     def turned(self, signs: np.ndarray) -> LinearRule:
         """Return the rule with some clusters' directions reversed."""
         return replace(self, coefficients=self.coefficients * signs)
 
-    def __call__(self, rows: Tall) -> Tall:
+    def __call__(self, ops: Ops, rows: Tall) -> Tall:
         """Return the label of each row."""
-        return row_map(self._best, rows, width=len(self.intercepts))
+        return ops.row_map(self._best, rows, width=len(self.intercepts))
 
-    def _best(self, rows: Tall) -> Tall:
-        return namespace(rows).argmax(self.scores(rows), axis=1)
+    def _best(self, ops: Ops, rows: Tall) -> Tall:
+        return ops.xp.argmax(self.scores(ops, rows), axis=1)
 
     def in_order(self, order: np.ndarray) -> LinearRule:
         """Return the rule with its clusters in another order."""
@@ -113,9 +101,10 @@ class NeighborRule:
     Examples
     --------
     >>> import numpy as np
+    >>> from ihgmm.matrix import HOST
     >>> from ihgmm.numerics.labels import NeighborRule
     >>> rule = NeighborRule(np.array([[0.0], [1.0], [9.0]]), np.array([0, 0, 1]), 1)
-    >>> rule(np.array([[0.4], [8.0]]))
+    >>> rule(HOST, np.array([[0.4], [8.0]]))
     array([0, 1])
     """
 
@@ -124,18 +113,18 @@ class NeighborRule:
     labels: Annotated[np.ndarray, Domain("s", least=0, below="k")]
     n_neighbors: Annotated[int, Domain(least=1)]
 
-    def __call__(self, rows: Tall) -> Tall:
+    def __call__(self, ops: Ops, rows: Tall) -> Tall:
         """Return the label of each row."""
         search = NearestNeighbors(n_neighbors=self.n_neighbors).fit(self.rows)
         work = partial(self._by_vote, search)
-        return row_map(work, rows, width=self.n_neighbors**2)
+        return ops.row_map(work, rows, width=self.n_neighbors**2)
 
-    def _by_vote(self, search: NearestNeighbors, rows: Tall) -> Tall:
-        near = self.labels[search.kneighbors(to_host(rows), return_distance=False)]
+    def _by_vote(self, search: NearestNeighbors, ops: Ops, rows: Tall) -> Tall:
+        near = self.labels[search.kneighbors(ops.to_host(rows), return_distance=False)]
         votes = (near[:, :, None] == near[:, None, :]).sum(axis=2)
         # The nearest decides where votes are equal, not the numbers of clusters.
         found = np.take_along_axis(near, votes.argmax(axis=1)[:, None], 1)[:, 0]
-        return to_device(found, rows)
+        return ops.to_device(found, rows)
 
     def in_order(self, order: np.ndarray) -> NeighborRule:
         """Return the rule with its clusters in another order."""
@@ -153,14 +142,16 @@ def nearest_center(centers: np.ndarray) -> LinearRule:
     Examples
     --------
     >>> import numpy as np
+    >>> from ihgmm.matrix import HOST
     >>> from ihgmm.numerics.labels import nearest_center
-    >>> nearest_center(np.array([[0.0], [10.0]]))(np.array([[2.0], [8.0]]))
+    >>> nearest_center(np.array([[0.0], [10.0]]))(HOST, np.array([[2.0], [8.0]]))
     array([0, 1])
     """
     return LinearRule(centers.T, -np.einsum("ij,ij->i", centers, centers) / 2)
 
 
 def learn_rule(
+    ops: Ops,
     rows: Tall,
     n_clusters: int,
     method: Assignment = "kmeans",
@@ -179,10 +170,11 @@ def learn_rule(
     Examples
     --------
     >>> import numpy as np
+    >>> from ihgmm.matrix import HOST
     >>> from ihgmm.numerics.labels import learn_rule
     >>> rows = np.array([[0.0], [0.2], [0.1], [9.0], [9.1]])
-    >>> rule, n_iter = learn_rule(rows, 2, rng=np.random.default_rng(0))
-    >>> labels = rule(np.array([[0.3], [8.0]]))
+    >>> rule, n_iter = learn_rule(HOST, rows, 2, rng=np.random.default_rng(0))
+    >>> labels = rule(HOST, np.array([[0.3], [8.0]]))
     >>> int(labels[0] != labels[1])
     1
     """
@@ -190,21 +182,21 @@ def learn_rule(
     options: dict[str, Any] = {"n_init": n_init, "max_iter": max_iter, "rng": rng}
     if method == "tied":
         found = shared_covariance(
-            [rows], n_clusters, weights=weights, signed=signed, **options
+            ops, [rows], n_clusters, weights=weights, signed=signed, **options
         )
         return found.rule, found.n_iter
     if method == "cluster_qr":
-        return replace(cluster_qr(rows, n_clusters), signed=signed), 0
+        return replace(cluster_qr(ops, rows, n_clusters), signed=signed), 0
     if method == "neighbors":
-        return neighbor_graph(to_host(rows), n_clusters, rng=rng), 0
+        return neighbor_graph(ops.to_host(rows), n_clusters, rng=rng), 0
     if signed:
-        lines = line_runs(rows, n_clusters, weights=weights, **options)[0]
+        lines = line_runs(ops, rows, n_clusters, weights=weights, **options)[0]
         return lines, 0
-    best = kmeans_runs([rows], n_clusters, weights=weights, **options)[0][0]
+    best = kmeans_runs(ops, [rows], n_clusters, weights=weights, **options)[0][0]
     return nearest_center(best.centers), best.n_iter
 
 
-def cluster_qr(rows: Tall, n_clusters: int) -> LinearRule:
+def cluster_qr(ops: Ops, rows: Tall, n_clusters: int) -> LinearRule:
     """Return the rule of cluster-QR: no start, no iteration, no randomness.
 
     A pivoted QR finds one representative row for each cluster; the polar factor of
@@ -220,12 +212,13 @@ def cluster_qr(rows: Tall, n_clusters: int) -> LinearRule:
     Examples
     --------
     >>> import numpy as np
+    >>> from ihgmm.matrix import HOST
     >>> from ihgmm.numerics.labels import cluster_qr
     >>> rows = np.array([[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.9]])
-    >>> cluster_qr(rows, 2)(rows)
+    >>> cluster_qr(HOST, rows, 2)(HOST, rows)
     array([0, 0, 1, 1])
     """
-    chosen = pivot_rows(rows[None, ...], n_clusters)[0]
+    chosen = pivot_rows(ops, rows[None, ...], n_clusters)[0]
     left, _, right = svd(chosen.T.astype(np.float64), full_matrices=False)
     return LinearRule(left @ right, np.zeros(n_clusters))
 
@@ -247,17 +240,18 @@ def neighbor_graph(
     Examples
     --------
     >>> import numpy as np
+    >>> from ihgmm.matrix import HOST
     >>> from ihgmm.numerics.labels import neighbor_graph
     >>> angles = np.linspace(0, 2 * np.pi, 100, endpoint=False)
     >>> ring = np.c_[np.cos(angles), np.sin(angles)]
     >>> rows = np.r_[ring, 3 * ring]  # one ring inside another
     >>> rule = neighbor_graph(rows, 2, n_neighbors=5, rng=np.random.default_rng(0))
-    >>> labels = rule(rows)
+    >>> labels = rule(HOST, rows)
     >>> len(set(labels[:100])), len(set(labels[100:]))
     (1, 1)
     """
     rng = np.random.default_rng() if rng is None else rng
-    rows = sample(rows, max_rows, rng).astype(np.float64, copy=False)
+    rows = sample(HOST, rows, max_rows, rng).astype(np.float64, copy=False)
     n = len(rows)
     if n <= n_clusters:  # too few for a graph to be cut
         return NeighborRule(rows, np.arange(n), 1)
@@ -269,11 +263,12 @@ def neighbor_graph(
         # The whole spectrum: pieces of a graph share an eigenvalue, and iterations
         # would miss some of them.
         _, vectors = leading_pairs(joined / (roots * roots.T), n_clusters)
-        labels = cluster_qr(vectors / roots, n_clusters)(vectors / roots)
+        labels = cluster_qr(HOST, vectors / roots, n_clusters)(HOST, vectors / roots)
     return NeighborRule(rows, np.asarray(labels, dtype=np.intp), n_neighbors)
 
 
 def kmeans_labels(
+    ops: Ops,
     embedding: Tall,
     n_clusters: int,
     *,
@@ -285,14 +280,17 @@ def kmeans_labels(
     Examples
     --------
     >>> import numpy as np
+    >>> from ihgmm.matrix import HOST
     >>> from ihgmm.numerics.labels import kmeans_labels
     >>> rows = np.array([[0.0], [0.2], [0.1], [9.0], [9.1]])
-    >>> kmeans_labels(rows, 2, rng=np.random.default_rng(0))
+    >>> kmeans_labels(HOST, rows, 2, rng=np.random.default_rng(0))
     array([1, 1, 1, 0, 0])
     """
     rng = np.random.default_rng() if rng is None else rng
-    rows = known_rows(embedding, sample_positions(embedding.shape[0], n_clusters, rng))
-    return learn_rule(rows, n_clusters, n_init=n_init, rng=rng)[0](embedding)
+    positions = sample_positions(embedding.shape[0], n_clusters, rng)
+    rows = known_rows(ops, embedding, positions)
+    rule, _ = learn_rule(ops.few, rows, n_clusters, n_init=n_init, rng=rng)
+    return rule(ops, embedding)
 
 
 def sample_positions(
@@ -309,12 +307,14 @@ def sample_positions(
     return sampled(n_rows, most, rng)
 
 
-def known_rows(tall: Tall, positions: np.ndarray | None) -> Tall:
+def known_rows(ops: Ops, tall: Tall, positions: np.ndarray | None) -> Tall:
     """Return rows of a tall array to learn from, in float64."""
-    return widen(few_rows(tall, slice(None) if positions is None else positions))
+    rows = slice(None) if positions is None else positions
+    return ops.few.widen(ops.few_rows(tall, rows))
 
 
 def line_runs(
+    ops: Ops,
     rows: Tall,
     n_clusters: int,
     *,
@@ -333,22 +333,23 @@ def line_runs(
     average, at a cost linear in the width of the rows.
     """
     starts = 1 + 10 if n_init == "auto" else n_init
-    few = sample(rows, 2**12, rng)
-    both = stack([rows, -rows])
-    counts = None if weights is None else stack([weights, weights])
-    centers = pivot_rows(few[None, ...], n_clusters)[0]
+    few = sample(ops, rows, 2**12, rng)
+    both = ops.stack([rows, -rows])
+    counts = None if weights is None else ops.stack([weights, weights])
+    centers = pivot_rows(ops, few[None, ...], n_clusters)[0]
     runs: list[Run] = []
     with one_thread():
         for _ in range(starts):
             start = np.concatenate([centers, -centers])[None, None]
-            runs += lloyd(both[None, ...], start, counts, max_iter=max_iter)[0]
+            runs += lloyd(ops, both[None, ...], start, counts, max_iter=max_iter)[0]
             if n_init == "auto" and is_settled(runs):
                 break
             first, second = rng.standard_normal((2, rows.shape[1], 2**8))
-            squares = (few @ cast_like(first, few)) * (few @ cast_like(second, few))
+            squares = few @ ops.cast_like(first, few)
+            squares = squares * (few @ ops.cast_like(second, few))
             draws = rng.random((1, 1, n_clusters, 4))
-            drawn = spread_rows(squares[None, ...], draws)[0, 0]
-            centers = to_host(few_rows(few, drawn))
+            drawn = spread_rows(ops, squares[None, ...], draws)[0, 0]
+            centers = ops.to_host(ops.few_rows(few, drawn))
     runs = sorted(runs, key=attrgetter("inertia"))
     return [
         replace(nearest_center(run.centers[:n_clusters]), signed=True) for run in runs
@@ -356,7 +357,11 @@ def line_runs(
 
 
 def prefers_lines(
-    rows: Tall, n_clusters: int, rng: np.random.Generator, max_rows: int = 2**9
+    ops: Ops,
+    rows: Tall,
+    n_clusters: int,
+    rng: np.random.Generator,
+    max_rows: int = 2**9,
 ) -> bool:
     """Tell whether opposite rows seem to be of one kind.
 
@@ -366,17 +371,17 @@ def prefers_lines(
     on one side. In designs with signs they gain 1.1 to 5.7; where clusters happen to be
     opposite, as in data with its mean taken off, and in 17 real sets, at most 0.4.
     """
-    few = sample(rows, max_rows, rng)
-    xp, n = namespace(few), few.shape[0]
+    few = sample(ops, rows, max_rows, rng)
+    xp, n = ops.xp, few.shape[0]
     # In fewer directions than clusters many rows are opposite, whatever they are.
     if n_clusters < 2 or rows.shape[1] < n_clusters or n <= 4 * n_clusters:
         return False
-    cosines = (few @ few.T) * cast_like(1 - np.eye(n), few)
+    cosines = (few @ few.T) * ops.cast_like(1 - np.eye(n), few)
     opposite, near = -xp.min(cosines, axis=1), xp.max(cosines, axis=1)
-    if median(opposite) < 0.9 * median(near):
+    if ops.median(opposite) < 0.9 * ops.median(near):
         return False
     gains = [
-        shared_covariance([few], n_clusters, signed=signed, rng=rng).gains[0]
+        shared_covariance(ops, [few], n_clusters, signed=signed, rng=rng).gains[0]
         for signed in (False, True)
     ]
     return gains[1] > gains[0] + np.log(2)
@@ -389,10 +394,11 @@ class SharedCovariance:
     Examples
     --------
     >>> import numpy as np
+    >>> from ihgmm.matrix import HOST
     >>> from ihgmm.numerics.labels import shared_covariance
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((100, 2)) + 9 * (np.arange(100)[:, None] % 2)
-    >>> fitted = shared_covariance([rows], 2, rng=rng)
+    >>> fitted = shared_covariance(HOST, [rows], 2, rng=rng)
     >>> fitted.space, fitted.gains[0] > 0
     (0, True)
     """
@@ -404,6 +410,7 @@ class SharedCovariance:
 
 
 def shared_covariance(
+    ops: Ops,
     spaces: Sequence[Tall],
     n_clusters: int,
     *,
@@ -431,12 +438,13 @@ def shared_covariance(
     Examples
     --------
     >>> import numpy as np
+    >>> from ihgmm.matrix import HOST
     >>> from ihgmm.numerics.labels import shared_covariance
     >>> rng = np.random.default_rng(0)
     >>> kinds = np.arange(200) % 2
     >>> rows = rng.standard_normal((200, 2)) * [0.1, 1] + np.outer(kinds, [2, 0])
-    >>> fitted = shared_covariance([rows], 2, rng=rng)  # long clusters, side by side
-    >>> labels = fitted.rule(rows)
+    >>> fitted = shared_covariance(HOST, [rows], 2, rng=rng)  # clusters side by side
+    >>> labels = fitted.rule(HOST, rows)
     >>> len(set(labels[kinds == 0])), len(set(labels[kinds == 1]))
     (1, 1)
     """
@@ -444,8 +452,8 @@ def shared_covariance(
     trials, trial_weights = list(spaces), weights
     if n > max_trial:
         few = sampled(n, max_trial, rng)
-        trials = [few_rows(rows, few) for rows in spaces]
-        trial_weights = None if weights is None else few_rows(weights, few)
+        trials = [ops.few_rows(rows, few) for rows in spaces]
+        trial_weights = None if weights is None else ops.few_rows(weights, few)
     starts: list[Tall] = []
     nearest: list[LinearRule] = []
     options: dict[str, Any] = {
@@ -456,17 +464,19 @@ def shared_covariance(
     }
     if signed:
         for trial in trials:
-            rules = line_runs(trial, n_clusters, **options)
-            starts += [_signed_members(rule, trial) for rule in rules[:3]]
+            rules = line_runs(ops, trial, n_clusters, **options)
+            starts += [_signed_members(ops, rule, trial) for rule in rules[:3]]
             nearest.append(rules[0])
     else:
-        for runs in kmeans_runs(trials, n_clusters, until_settled=True, **options):
-            starts += [one_hot(run.labels, n_clusters, trials[0]) for run in runs[:3]]
+        for runs in kmeans_runs(ops, trials, n_clusters, until_settled=True, **options):
+            starts += [
+                ops.one_hot(run.labels, n_clusters, trials[0]) for run in runs[:3]
+            ]
             nearest.append(nearest_center(runs[0].centers))
     with one_thread():
-        starts = _distinct(starts)
+        starts = _distinct(ops, starts)
         pairs = [(trial, start) for trial in trials for start in starts]
-        tried = fit_clusters(pairs, pull, max_iter, trial_weights, signed)
+        tried = fit_clusters(ops, pairs, pull, max_iter, trial_weights, signed)
         best = []
         for i, rule in enumerate(nearest):
             own = tried[i * len(starts) : (i + 1) * len(starts)]
@@ -475,8 +485,8 @@ def shared_covariance(
             best.append(max(own, key=attrgetter("log_likelihood")))
         if n > max_trial:
             going = [(rows, fit.rule) for rows, fit in zip(spaces, best, strict=True)]
-            best = fit_clusters(going, pull, max_iter, weights, signed)
-        ones = [log_likelihood_of_one(rows, weights) for rows in spaces]
+            best = fit_clusters(ops, going, pull, max_iter, weights, signed)
+        ones = [log_likelihood_of_one(ops, rows, weights) for rows in spaces]
     gains = [fit.log_likelihood - one for fit, one in zip(best, ones, strict=True)]
     chosen = int(np.argmax(gains))
     found = best[chosen]
@@ -492,6 +502,7 @@ class Fit(NamedTuple):
 
 
 def fit_clusters(
+    ops: Ops,
     starts: Sequence[tuple[Tall, Tall | LinearRule]],
     pull: float,
     max_iter: int,
@@ -504,13 +515,13 @@ def fit_clusters(
     them. With ``signed``, a cluster is as likely to be at its centre as at the
     opposite; a membership is then negative where the row is at the opposite.
     """
-    step = side_by_side(starts[0][0], len(starts))
+    step = ops.side_by_side(starts[0][0], len(starts))
     return [
         fit
         for first in range(0, len(starts), step)
-        for fit in _SharedRounds(starts[first : first + step], weights, signed).run(
-            pull, max_iter
-        )
+        for fit in _SharedRounds(
+            ops, starts[first : first + step], weights, signed
+        ).run(pull, max_iter)
     ]
 
 
@@ -523,12 +534,14 @@ class _SharedRounds:
 
     def __init__(
         self,
+        ops: Ops,
         starts: Sequence[tuple[Tall, Tall | LinearRule]],
         weights: Tall | None,
         signed: bool,
     ) -> None:
         rows, first = zip(*starts, strict=True)
-        xp = self.xp = namespace(rows[0])
+        self.ops, xp = ops, ops.xp
+        self.xp = xp
         self.signed, n = signed, rows[0].shape[0]
         self.rows = rows[0][None, ...] if len(rows) == 1 else xp.stack(rows)
         share = xp.ones_like(rows[0][:, 0]) / n
@@ -537,19 +550,19 @@ class _SharedRounds:
         # Sums and sizes of clusters come from one product.
         self.values = xp.concat([self.rows, ones], axis=2) * self.share[:, None]
         self.rows_T = xp.matrix_transpose(self.rows)
-        self.moments = to_host(xp.matmul(self.rows_T, self.values[:, :, :-1]))
+        self.moments = ops.to_host(xp.matmul(self.rows_T, self.values[:, :, :-1]))
         if isinstance(first[0], LinearRule):
             self.expect(list(first))
         else:
             members = xp.matrix_transpose(xp.stack(first))
-            self.sums = self._sums(xp.abs(members), sign_of(members))
+            self.sums = self._sums(xp.abs(members), ops.sign_of(members))
 
     def _sums(self, members: Tall, ends: Tall) -> np.ndarray:
         """Return the sum of rows of each cluster, beside its size, as shares."""
         if not self.signed:
-            return to_host(self.xp.matmul(members, self.values))
-        sums = to_host(self.xp.matmul(members * ends, self.values))
-        sums[:, :, -1] = to_host(self.xp.sum(members * self.share, axis=2))
+            return self.ops.to_host(self.xp.matmul(members, self.values))
+        sums = self.ops.to_host(self.xp.matmul(members * ends, self.values))
+        sums[:, :, -1] = self.ops.to_host(self.xp.sum(members * self.share, axis=2))
         return sums
 
     def expect(self, rules: list[LinearRule]) -> tuple[np.ndarray, Tall]:
@@ -558,7 +571,7 @@ class _SharedRounds:
         small = np.stack(
             [np.vstack([rule.coefficients, rule.intercepts]).T for rule in rules]
         )
-        small = to_device(small, rows)
+        small = self.ops.to_device(small, rows)
         products: Any = xp.matmul(small[:, :, :-1], self.rows_T)
         scores = xp.abs(products) if self.signed else products
         scores = scores + small[:, :, -1:]
@@ -572,7 +585,7 @@ class _SharedRounds:
         totals = xp.sum(members, axis=1)
         members /= totals[:, None, :]
         self.sums = self._sums(members, ends)
-        return to_host((peaks + xp.log(totals)) @ self.share), scores
+        return self.ops.to_host((peaks + xp.log(totals)) @ self.share), scores
 
     def run(self, pull: float, max_iter: int) -> list[Fit]:
         """Go on until no fit gains by more than 1e-4 a row."""
@@ -593,7 +606,7 @@ class _SharedRounds:
                 going[i] = value - before.log_likelihood >= 1e-4
                 going[i] &= fits[i].n_iter < max_iter
         xp, best = self.xp, self.xp.max(scores, axis=1)
-        used = to_host(xp.any(scores == best[:, None, :], axis=2)).sum(axis=1)
+        used = self.ops.to_host(xp.any(scores == best[:, None, :], axis=2)).sum(axis=1)
         return [
             fit if used[i] == k else fit._replace(log_likelihood=-np.inf)
             for i, fit in enumerate(fits)
@@ -633,32 +646,32 @@ def _flattest(moments: np.ndarray) -> np.ndarray:
     return np.where(least > 0, least, 1.0)
 
 
-def log_likelihood_of_one(rows: Tall, weights: Tall | None = None) -> float:
+def log_likelihood_of_one(ops: Ops, rows: Tall, weights: Tall | None = None) -> float:
     """Return the log-likelihood of a row under one Gaussian, up to a constant."""
-    xp, (n, m) = namespace(rows), rows.shape
+    xp, (n, m) = ops.xp, rows.shape
     counted = rows / n
     if weights is not None:
         counted = rows * (weights / xp.sum(weights))[:, None]
-    moments = to_host(rows.T @ counted)
-    mean = to_host(xp.sum(counted, axis=0))
+    moments = ops.to_host(rows.T @ counted)
+    mean = ops.to_host(xp.sum(counted, axis=0))
     covariance = moments - np.outer(mean, mean) + _flattest(moments) * np.eye(m)
     root = cho_factor(covariance, lower=True)
     squares = mean @ cho_solve(root, mean) - np.trace(cho_solve(root, moments))
     return float(squares / 2 - np.log(np.diag(root[0])).sum())
 
 
-def _signed_members(rule: LinearRule, rows: Tall) -> Tall:
+def _signed_members(ops: Ops, rule: LinearRule, rows: Tall) -> Tall:
     """Return 1 or -1 in the column of each row's cluster, as the row points."""
-    labels = rule(rows)
-    members = one_hot(labels, len(rule.intercepts), rows)
-    return members * rule.signs(rows, labels)[:, None]
+    labels = rule(ops, rows)
+    members = ops.one_hot(labels, len(rule.intercepts), rows)
+    return members * rule.signs(ops, rows, labels)[:, None]
 
 
-def _distinct(starts: list[Tall]) -> list[Tall]:
+def _distinct(ops: Ops, starts: list[Tall]) -> list[Tall]:
     """Leave out memberships that differ from others in the names of clusters only."""
     k = starts[0].shape[1]
-    members = stack([namespace(start).abs(start) for start in starts], axis=1)
-    common = to_host(members.T @ members) > 0
+    members = ops.beside(*(ops.xp.abs(start) for start in starts))
+    common = ops.to_host(members.T @ members) > 0
     common = common.reshape(len(starts), k, len(starts), k).sum(axis=3).max(axis=1)
     kept: list[int] = []
     for i in range(len(starts)):

@@ -13,17 +13,16 @@ kept for each row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Annotated, Any, Literal, NamedTuple
+from functools import cache, cached_property, partial
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
 from ihgmm._values import LARGEST, Domain
-from ihgmm.matrix import Matrix, Tall, filled, namespace, to_host
+from ihgmm.matrix import HOST, Matrix, Ops, Tall, filled, ops_of, to_host
 from ihgmm.matrix.base import row_ranges
-from ihgmm.matrix.tall import cast_like, number, ratio, to_device, widen
 from ihgmm.matrix.threads import sized_threads
 
 Missing = Literal["error", "fit"]
@@ -65,7 +64,7 @@ class Filler:
 
     def __call__(self, X: Matrix) -> Matrix:
         """Return data without missing cells; data that have none as they are."""
-        if np.isfinite(number(namespace(X.sqnorms).sum(X.sqnorms))):
+        if np.isfinite(X.ops.number(X.ops.xp.sum(X.sqnorms))):
             return X
         return filled(X, self._fill(X, None), self.draw)
 
@@ -79,27 +78,30 @@ class Filler:
     def _fill(self, X: Matrix, seed: int | None) -> Callable[[Tall], Tall]:
         """Return what fills rows: with draws, or without a seed with means."""
         B, levels = self.loadings / self.sizes[:, None], self.noise_levels / self.sizes
-        rule = _Rule.of(_Model(B, levels**2, self.mean, 0.0, self.spread), X.dtype)
+        model = _Model(B, levels**2, self.mean, 0.0, self.spread)
         columns = (self.sizes / X.unit).astype(X.dtype)
-        return partial(_fill_rows, rule, columns, self.nonnegative, seed)
+        return partial(_fill_rows, model, columns, self.nonnegative, seed)
 
 
 def _fill_rows(
-    rule: _Rule, columns: np.ndarray, nonnegative: bool, seed: int | None, rows: Tall
+    model: _Model, columns: np.ndarray, nonnegative: bool, seed: int | None, rows: Tall
 ) -> Tall:
     """Return rows with NaN replaced; those without an observed cell become zero."""
-    xp, missing = namespace(rows), namespace(rows).isnan(rows)
+    ops = ops_of(rows)  # rows come without their matrix
+    xp, missing = ops.xp, ops.xp.isnan(rows)
     if not xp.any(missing):
         return rows
-    units = cast_like(columns, rows)
+    units = ops.cast_like(columns, rows)
     known = xp.astype(~missing, rows.dtype)
     values = xp.where(missing, xp.zeros_like(rows), rows) / units
     largest = xp.max(xp.abs(values), axis=1, keepdims=True)
-    shares = ratio(values, largest)  # their squares neither overflow nor vanish
+    shares = ops.ratio(values, largest)  # their squares neither overflow nor vanish
     count = xp.sum(known, axis=1, keepdims=True)
-    sizes = largest * ratio(xp.sum(shares**2, axis=1, keepdims=True), count) ** 0.5
-    logs = xp.log(xp.where(sizes > 0, widen(sizes), xp.ones_like(widen(sizes))))
-    seen = rule.look(ratio(values, sizes), known, logs[:, 0])
+    squares = xp.sum(shares**2, axis=1, keepdims=True)
+    sizes = largest * ops.ratio(squares, count) ** 0.5
+    wide = ops.widen(sizes)
+    logs = xp.log(xp.where(sizes > 0, wide, xp.ones_like(wide)))
+    seen = model.look(ops, ops.ratio(values, sizes), known, logs[:, 0])
     fit = seen.means() if seed is None else seen.draw(np.random.default_rng(seed))
     fit = xp.clip(fit, 0.0, None) if nonnegative else fit
     return xp.where(missing, fit * sizes * units, rows)
@@ -109,62 +111,48 @@ def _fill_rows(
 class _Model:
     """The model of rows in units of their columns."""
 
-    loadings: np.ndarray
-    variances: np.ndarray  # of the noise of each column
-    mean: np.ndarray
+    loadings: np.ndarray  # (n_features, rank)
+    variances: np.ndarray  # (n_features,), of noise
+    mean: np.ndarray  # (rank,), of positions
     log_scale: float  # mean and deviation of the logarithms of scales
     spread: float
 
+    @cached_property
+    def weighted(self) -> np.ndarray:
+        """Loadings over variances."""
+        return self.loadings / self.variances[:, None]
 
-class _Rule(NamedTuple):
-    """A model as it is used on many rows, in their type."""
+    @cached_property
+    def products(self) -> np.ndarray:
+        """Products of these with loadings, for each pair of positions."""
+        first, second, _ = _pairs(len(self.mean))
+        return self.weighted[:, first] * self.loadings[:, second]
 
-    loadings: np.ndarray  # (n_features, rank)
-    levels: np.ndarray  # (n_features,), of noise
-    weighted: np.ndarray  # (n_features, rank), loadings over variances
-    products: np.ndarray  # (n_features, pairs), of these with loadings
-    mean: np.ndarray
-    log_scale: float
-    spread: float
-
-    @classmethod
-    def of(cls, model: _Model, dtype: Any = np.float64) -> _Rule:
-        B, (first, second, _) = model.loadings, _pairs(len(model.mean))
-        weighted = B / model.variances[:, None]
-        products = weighted[:, first] * B[:, second]
-        levels = model.variances**0.5
-        B, levels, weighted, products = (
-            array.astype(dtype) for array in (B, levels, weighted, products)
-        )
-        scales = model.log_scale, model.spread
-        return cls(B, levels, weighted, products, model.mean, *scales)
-
-    def look(self, values: Tall, known: Tall, log_sizes: Tall) -> _Seen:
+    def look(self, ops: Ops, values: Tall, known: Tall, log_sizes: Tall) -> _Seen:
         """Return what cells say, known where 1, of rows that have size 1."""
-        xp, rank = namespace(values), len(self.mean)
+        xp, rank = ops.xp, len(self.mean)
         # The systems are small; in single precision they may be next to singular.
-        inner = widen(known @ cast_like(self.products, known))
-        inner = xp.take(inner, to_device(_pairs(rank)[2], inner), axis=1)
-        systems = xp.reshape(inner, (-1, rank, rank)) + cast_like(np.eye(rank), inner)
-        right = widen(values @ cast_like(self.weighted, values))
-        mean = cast_like(self.mean, right)
+        inner = ops.widen(known @ ops.cast_like(self.products, known))
+        inner = xp.take(inner, ops.to_device(_pairs(rank)[2], inner), axis=1)
+        systems = xp.reshape(inner, (-1, rank, rank))
+        systems = systems + ops.cast_like(np.eye(rank), inner)
+        right = ops.widen(values @ ops.cast_like(self.weighted, values))
+        mean = ops.cast_like(self.mean, right)
         both = xp.stack([right, xp.zeros_like(right) + mean], axis=2)
         solved = xp.linalg.solve(systems, both)
         own, drawn = solved[:, :, 0], solved[:, :, 1]
-        level = widen(values / cast_like(self.levels, values))
+        level = ops.widen(values / ops.cast_like(self.variances**0.5, values))
         # How likely each multiple of a row's size is to be its scale: the density of
         # its cells, whose covariance is that of noise and of positions.
         squares = xp.sum(level**2, axis=1) - xp.sum(right * own, axis=1)
-        along, count = own @ mean, widen(xp.sum(known, axis=1))
+        along, count = own @ mean, ops.widen(xp.sum(known, axis=1))
         logs, inverse = (
-            cast_like(a, own)[None, :] for a in (np.log(MULTIPLES), 1 / MULTIPLES)
+            ops.cast_like(a, own)[None, :] for a in (np.log(MULTIPLES), 1 / MULTIPLES)
         )
         far = (log_sizes[:, None] - self.log_scale + logs) / self.spread
         scores = along[:, None] * inverse - squares[:, None] * inverse**2 / 2
         scores = scores - count[:, None] * logs - far**2 / 2
-        odds = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
-        chances = odds / xp.sum(odds, axis=1, keepdims=True)
-        return _Seen(self, values, own, drawn, systems, chances)
+        return _Seen(self, ops, values, own, drawn, systems, ops.softmax(scores))
 
 
 class _Seen(NamedTuple):
@@ -174,7 +162,8 @@ class _Seen(NamedTuple):
     covariance.
     """
 
-    rule: _Rule
+    model: _Model
+    ops: Ops
     values: Tall  # (n_rows, n_features)
     own: Tall  # (n_rows, rank)
     drawn: Tall  # (n_rows, rank), by the mean
@@ -183,7 +172,8 @@ class _Seen(NamedTuple):
 
     def mean(self, power: float) -> Tall:
         """Return the mean of a power of the multiples, as a column."""
-        return self.chances @ cast_like(MULTIPLES[:, None] ** power, self.chances)
+        powers = self.ops.cast_like(MULTIPLES[:, None] ** power, self.chances)
+        return self.chances @ powers
 
     def means(self) -> Tall:
         """Return the mean of every cell."""
@@ -191,22 +181,21 @@ class _Seen(NamedTuple):
 
     def draw(self, rng: np.random.Generator) -> Tall:
         """Return every cell as it may be."""
-        xp, (n, rank) = namespace(self.own), self.own.shape
+        ops, xp, (n, rank) = self.ops, self.ops.xp, self.own.shape
         # The first of several that come at these rates is one of them by its chance.
-        race = cast_like(rng.exponential(size=(n, len(MULTIPLES))), self.own)
+        race = ops.cast_like(rng.exponential(size=(n, len(MULTIPLES))), self.own)
         at = xp.argmax(self.chances / race, axis=1)
-        scales = xp.take(cast_like(MULTIPLES, self.own), at)[:, None]
+        scales = xp.take(ops.cast_like(MULTIPLES, self.own), at)[:, None]
         root = xp.matrix_transpose(xp.linalg.cholesky(self.systems))
-        shift = cast_like(rng.standard_normal((n, rank, 1)), root)
+        shift = ops.cast_like(rng.standard_normal((n, rank, 1)), root)
         turned = self.drawn + xp.linalg.solve(root, shift)[:, :, 0]
         fit = self._cells(self.own + scales * turned)
-        noise = self.rule.levels * rng.standard_normal(self.values.shape)
-        return fit + xp.astype(scales, fit.dtype) * cast_like(noise, fit)
+        noise = self.model.variances**0.5 * rng.standard_normal(self.values.shape)
+        return fit + xp.astype(scales, fit.dtype) * ops.cast_like(noise, fit)
 
     def _cells(self, positions: Tall) -> Tall:
-        values = self.values
-        positions = namespace(values).astype(positions, values.dtype)
-        return positions @ cast_like(self.rule.loadings.T, values)
+        positions = self.ops.xp.astype(positions, self.values.dtype)
+        return positions @ self.ops.cast_like(self.model.loadings.T, self.values)
 
 
 @cache
@@ -257,22 +246,22 @@ def learn_filler(
     observed = ~np.isnan(cells)
     cells[~observed] = 0.0
     nonnegative = bool((cells >= 0).all())
-    lengths = _row_sizes(cells, observed)
+    lengths = np.sqrt(_column_means(cells.T**2, observed.T))
     kept = lengths > 0
     if not kept.any():
         return Filler(np.zeros((p, 1)), np.ones(p), np.zeros(1), np.ones(p))
     cells, observed = cells[kept] / lengths[kept, None], observed[kept]
-    sizes = np.sqrt(_column_means(cells**2, observed))
+    columns = np.sqrt(_column_means(cells**2, observed))
     # Columns count alike, but for those that hardly differ from zero: they hold
     # little of what rows are compared by. From 0.1 to 0.3 of the typical column made
     # no difference in 27 comparisons; without a limit, pictures were filled worse.
-    columns = np.maximum(sizes, 0.3 * np.sqrt(np.mean(sizes**2)))
+    columns = np.maximum(columns, 0.3 * np.sqrt(np.mean(columns**2)))
     cells /= columns
-    sizes = _row_sizes(cells, observed)
+    sizes = np.sqrt(_column_means(cells.T**2, observed.T))
     cells /= sizes[:, None]
-    sizes *= lengths[kept]
+    sample = _Sample(cells, observed, np.log(sizes * lengths[kept]))
     with sized_threads(cells.size):
-        model = _best_model(cells, observed, np.log(sizes), ranks, rng)
+        model = _best_model(sample, ranks, rng)
     columns *= np.exp(model.log_scale) * X.unit
     return Filler(
         loadings=model.loadings * columns[:, None],
@@ -284,18 +273,31 @@ def learn_filler(
     )
 
 
+class _Sample(NamedTuple):
+    """Rows to learn from, each divided by its size."""
+
+    cells: np.ndarray
+    known: np.ndarray  # which of them are known
+    log_sizes: np.ndarray
+
+    def looks(self, model: _Model) -> Iterator[tuple[slice, np.ndarray, _Seen]]:
+        """Yield parts of the rows, 1 for their known cells, and what these say."""
+        # So few rows that what is made of them stays in the cache.
+        n, p = self.cells.shape
+        for part in row_ranges(n, max(64, 2**17 // p)):
+            known = self.known[part].astype(np.float64)
+            cells = self.cells[part] * known
+            yield part, known, model.look(HOST, cells, known, self.log_sizes[part])
+
+
 def _best_model(
-    cells: np.ndarray,
-    observed: np.ndarray,
-    log_sizes: np.ndarray,
-    ranks: tuple[int, ...],
-    rng: np.random.Generator,
+    sample: _Sample, ranks: tuple[int, ...], rng: np.random.Generator
 ) -> _Model:
     """Return the model of the rank that predicts held-out cells best."""
+    cells, observed, log_sizes = sample
     asked = observed & (rng.random(cells.shape) < 0.1)
-    known = observed & ~asked
-    means = _column_means(cells, known)
-    guess = np.where(known, cells, means)
+    seen_cells = sample._replace(known=observed & ~asked)
+    guess = np.where(seen_cells.known, cells, _column_means(cells, seen_cells.known))
     count = np.exp(np.minimum(log_sizes, np.median(log_sizes) + np.log(1.5)))
     # Scales that differ little, at first: the rounds find larger differences, while
     # from large ones some settle on noise. On 66 cases with labels, four draws each,
@@ -309,10 +311,10 @@ def _best_model(
         if best is not None and (large or worse == 2):
             break
         model = _start(guess, rank, scales, rng)
-        model = _fit_model(cells, known, log_sizes, model, n_iter=15, tol=1e-3)
+        model = _fit_model(seen_cells, model, n_iter=15, tol=1e-3)
         error = 0.0
-        for part in _parts(cells):
-            guess[part] = _expected(cells[part], known[part], log_sizes[part], model)
+        for part, known, seen in seen_cells.looks(model):
+            guess[part] = np.where(known, cells[part], seen.means())
             wrong = ((guess[part] - cells[part]) * count[part, None])[asked[part]]
             error += float(wrong @ wrong)
         if error < least:
@@ -320,11 +322,7 @@ def _best_model(
         else:
             worse += 1
     assert best is not None
-    return _fit_model(cells, observed, log_sizes, best, n_iter=30, tol=1e-4)
-
-
-# Scales that differ by less are as good as equal.
-LEAST_SPREAD = 0.05
+    return _fit_model(sample, best, n_iter=30, tol=1e-4)
 
 
 def _start(
@@ -336,51 +334,32 @@ def _start(
     for _ in range(4):  # they only start what goes on from there
         V = np.linalg.qr(guess.T @ (guess @ V))[0]
     parts = guess @ V
-    left = sum(
-        np.square(guess[at] - parts[at] @ V.T).sum(axis=0) for at in _parts(guess)
-    )
+    left = np.square(guess - parts @ V.T).sum(axis=0)
     spreads, turn = np.linalg.eigh(parts.T @ parts / n)
     spreads = np.maximum(spreads, 1e-12 * max(spreads.max(), 1e-300))
     variances = np.maximum(left / n, 1e-6)
     return _Model(V @ turn * np.sqrt(spreads), variances, np.zeros(rank), *scales)
 
 
-def _fit_model(
-    cells: np.ndarray,
-    known: np.ndarray,
-    log_sizes: np.ndarray,
-    model: _Model,
-    n_iter: int,
-    tol: float,
-) -> _Model:
+def _fit_model(sample: _Sample, model: _Model, n_iter: int, tol: float) -> _Model:
     """Improve a model until its noise changes by less than a share."""
-    count = known.sum(axis=0).astype(np.float64)
     before = np.inf
     for _ in range(n_iter):
-        model, noise = _improved(cells, known, log_sizes, model, count)
+        model, noise = _improved(sample, model)
         if abs(before - noise) <= tol * noise:
             break
         before = noise
     return model
 
 
-def _improved(
-    cells: np.ndarray,
-    known: np.ndarray,
-    log_sizes: np.ndarray,
-    model: _Model,
-    count: np.ndarray,
-) -> tuple[_Model, float]:
+def _improved(sample: _Sample, model: _Model) -> tuple[_Model, float]:
     """Return the model after one round of expectation and maximisation, and noise."""
-    (n, p), rank = cells.shape, len(model.mean)
+    (n, p), rank = sample.cells.shape, len(model.mean)
     first, second, square = _pairs(rank)
     seconds, crossed = np.zeros((p, len(first))), np.zeros((p, rank))
     total, spread, squares = np.zeros(rank), np.zeros((rank, rank)), np.zeros(p)
-    logs = np.zeros(2)
-    rule = _Rule.of(model)
-    for part in _parts(cells):
-        held = known[part].astype(np.float64)
-        seen = rule.look(cells[part] * held, held, log_sizes[part])
+    logs, count = np.zeros(2), sample.known.sum(axis=0).astype(np.float64)
+    for part, known, seen in sample.looks(model):
         # Of rows divided by their scale.
         once, twice = seen.mean(-1.0), seen.mean(-2.0)
         turned = twice * seen.own + once * seen.drawn
@@ -388,12 +367,12 @@ def _improved(
         moments = turned[:, first] * seen.own[:, second]
         moments += positions[:, first] * seen.drawn[:, second]
         moments += np.linalg.inv(seen.systems)[:, first, second]
-        seconds += held.T @ moments
+        seconds += known.T @ moments
         crossed += seen.values.T @ turned
         squares += (twice * seen.values**2).sum(axis=0)
         total += positions.sum(axis=0)
         spread[first, second] += moments.sum(axis=0)
-        far = log_sizes[part, None] + np.log(MULTIPLES)
+        far = sample.log_sizes[part, None] + np.log(MULTIPLES)
         logs += [(seen.chances * far).sum(), (seen.chances * far**2).sum()]
     spread[second, first] = spread[first, second]
     typical = np.maximum(squares / np.maximum(count, 1), 1e-12)
@@ -417,34 +396,13 @@ def _improved(
     ridge = 1e-10 * np.trace(covariance) / rank
     root = np.linalg.cholesky(covariance + ridge * np.eye(rank))
     log_scale, second_moment = logs / n
-    found = _Model(
-        loadings @ root,
-        variances,
-        np.linalg.solve(root, mean),
-        float(log_scale),
-        float(np.sqrt(max(second_moment - log_scale**2, LEAST_SPREAD**2))),
-    )
-    return found, noise
-
-
-def _expected(
-    cells: np.ndarray, known: np.ndarray, log_sizes: np.ndarray, model: _Model
-) -> np.ndarray:
-    """Return rows with cells that are not known as the model expects them."""
-    held = known.astype(np.float64)
-    seen = _Rule.of(model).look(cells * held, held, log_sizes)
-    return np.where(known, cells, seen.means())
-
-
-def _row_sizes(cells: np.ndarray, known: np.ndarray) -> np.ndarray:
-    return np.sqrt(_column_means(cells.T**2, known.T))
+    # Scales that differ by less are as good as equal.
+    deviation = float(np.sqrt(max(second_moment - log_scale**2, 0.05**2)))
+    scales = float(log_scale), deviation
+    loadings, mean = loadings @ root, np.linalg.solve(root, mean)
+    return _Model(loadings, variances, mean, *scales), noise
 
 
 def _column_means(values: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Return the mean of the known cells of each column, 0 where there are none."""
     return np.asarray((values * known).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
-
-
-def _parts(cells: np.ndarray) -> list[slice]:
-    # So few rows that what is made of them stays in the cache.
-    return row_ranges(cells.shape[0], max(64, 2**17 // cells.shape[1]))

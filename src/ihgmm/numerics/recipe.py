@@ -128,7 +128,7 @@ class Recipe:
                 )
             check_choice("recipe", recipe, tuple(RECIPES))
             recipe = RECIPES[recipe]
-        return replace(recipe, **changes)
+        return replace(recipe, **changes) if changes else recipe
 
 
 DEFAULT = Recipe()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ihgmm.matrix.tall import ratio
+from ihgmm.matrix import HOST
 
 
 def falling_root(
@@ -22,7 +22,7 @@ def falling_root(
     side, middle = np.zeros(len(high)), high
     for _ in range(60):  # more than a float64 has bits
         before, slope = middle, above - below
-        step = np.clip(ratio(above, slope, 1.0), 0.0, 1.0)
+        step = np.clip(HOST.ratio(above, slope, 1.0), 0.0, 1.0)
         middle = low + (high - low) * step
         value = function(middle)
         more = value > 0

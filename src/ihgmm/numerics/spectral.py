@@ -10,19 +10,7 @@ import numpy as np
 
 from ihgmm._progress import Steps
 from ihgmm._values import Domain
-from ihgmm.matrix import Matrix, Tall, namespace
-from ihgmm.matrix.tall import (
-    Groups,
-    cast_like,
-    keep,
-    number,
-    number_by_size,
-    order_by_size,
-    place,
-    row_sums,
-    rows_where,
-    unit_rows,
-)
+from ihgmm.matrix import HOST, Matrix, Ops, Tall
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Diagonal, Embedding, Space
 from ihgmm.numerics.gram import GramOperator, row_factors
@@ -60,10 +48,10 @@ class Placement:
 
     def __call__(self, X: Matrix) -> Tall:
         """Return labels; zero rows are in the largest cluster, 0, if rows are units."""
-        labels = self.rule(self.embedding(X))
+        labels = self.rule(X.ops, self.embedding(X))
         if not self.embedding.unit_norm:
             return labels
-        return labels * namespace(labels).astype(X.sqnorms > 0, labels.dtype)
+        return labels * X.ops.xp.astype(X.sqnorms > 0, labels.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,14 +73,14 @@ class CosinePlacement:
 
     def __call__(self, X: Matrix) -> Tall:
         """Return labels; those of zero rows are 0, the largest cluster."""
-        cosines = X @ unit_rows(self.directions).T
+        ops, cosines = X.ops, X @ HOST.unit_rows(self.directions).T
         if self.signed:
-            cosines = namespace(cosines).abs(cosines)
+            cosines = ops.xp.abs(cosines)
         empty = ~self.directions.any(axis=1)
         if empty.any():  # else they would win where all others are negative
-            cosines = cosines - cast_like(np.where(empty, np.inf, 0.0), cosines)
-        labels = namespace(cosines).argmax(cosines, axis=1)
-        return labels * namespace(labels).astype(X.sqnorms > 0, labels.dtype)
+            cosines = cosines - ops.cast_like(np.where(empty, np.inf, 0.0), cosines)
+        labels = ops.xp.argmax(cosines, axis=1)
+        return labels * ops.xp.astype(X.sqnorms > 0, labels.dtype)
 
 
 @dataclass(frozen=True)
@@ -140,7 +128,7 @@ def spectral_clustering(
     0.0
     """
     rng = np.random.default_rng() if rng is None else rng
-    steps = Steps() if steps is None else steps
+    steps, ops = Steps() if steps is None else steps, X.ops
     with steps.step("eigenvectors") as say:
         embedding, coordinates, row_scale = _embed(X, n_clusters, recipe, rng, say)
     candidates = SPACES if recipe.space == "auto" else (recipe.space,)
@@ -148,23 +136,23 @@ def spectral_clustering(
     with steps.step("labels") as say:
         # Zero rows show no pattern, unless the origin is a point like others.
         live = X.sqnorms > 0
-        if not recipe.unit_norm or number(namespace(live).all(live)):
+        if not recipe.unit_norm or ops.number(ops.xp.all(live)):
             live = None
         # Labels are learnt from some rows, and then given to all.
         known: list[Any] = [coordinates, X.sqnorms, X.weights]
         if live is not None:
-            known = [None if v is None else rows_where(v, live) for v in known]
+            known = [None if v is None else ops.rows_where(v, live) for v in known]
         positions = sample_positions(known[0].shape[0], n_clusters, rng)
-        known = [None if v is None else known_rows(v, positions) for v in known]
-        rows = [one.rows(known[0]) for one in spaces]
+        known = [None if v is None else known_rows(ops, v, positions) for v in known]
+        rows = [one.rows(ops.few, known[0]) for one in spaces]
         rule, chosen, n_iter = _learn_labels(
-            rows, n_clusters, recipe, weights=known[2], signed=signed, rng=rng
+            ops.few, rows, n_clusters, recipe, weights=known[2], signed=signed, rng=rng
         )
         say(f"{recipe.labels}, {n_iter} iterations")
         embedding = spaces[chosen]
-        embedded = keep(embedding.rows(coordinates))
+        embedded = ops.keep(embedding.rows(ops, coordinates))
         rule, labels, signs = _label_all(
-            rule, embedded, live, n_clusters, X.weights, signed
+            ops, rule, embedded, live, n_clusters, X.weights, signed
         )
     return Spectral(
         labels=labels,
@@ -172,14 +160,14 @@ def spectral_clustering(
         coordinates=coordinates,
         placement=Placement(embedding, rule),
         space=candidates[chosen],
-        ruling_rows=embedding.ruling_rows(coordinates, X.sqnorms),
-        noise_share=embedding.noise_share(known[0], known[1]),
+        ruling_rows=embedding.ruling_rows(ops, coordinates, X.sqnorms),
+        noise_share=embedding.noise_share(ops.few, known[0], known[1]),
         row_scale=row_scale,
         n_iter=n_iter,
         signs=signs,
         looks_signed=not signed
         and recipe.unit_norm
-        and prefers_lines(rows[chosen], n_clusters, rng),
+        and prefers_lines(ops.few, rows[chosen], n_clusters, rng),
     )
 
 
@@ -207,7 +195,7 @@ def _embed(
     pairs = find(G, lead, **solving)
     diagonal: Diagonal = "full" if recipe.gram == "full" else "zero"
     # What noise does to eigenvectors is more than this angle.
-    if recipe.gram == "hetero" and _diagonal_turn(pairs, lead) > 0.05:
+    if recipe.gram == "hetero" and _diagonal_turn(X.ops, pairs, lead) > 0.05:
         diagonal = "imputed"
         G = impute_diagonal(G, lead, **solving, rng=rng).gram
         pairs = find(G, lead, **solving)
@@ -216,7 +204,8 @@ def _embed(
     embedding = replace(embedding, unit_norm=recipe.unit_norm)
     if X.weights is not None:
         # What a row is does not depend on how much it counts.
-        return embedding, embedding.coordinates(X), row_factors(X.sqnorms, G.longest)
+        factors = row_factors(X.ops, X.sqnorms, G.longest)
+        return embedding, embedding.coordinates(X), factors
     if pairs.linear is None:
         coordinates = embedding.coordinates(X)
     else:
@@ -234,7 +223,7 @@ def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
     return lead, max(min(2 * k + 2, n - 1, p) - lead, 0)
 
 
-def _diagonal_turn(pairs: EigenPairs, k: int) -> float:
+def _diagonal_turn(ops: Ops, pairs: EigenPairs, k: int) -> float:
     """Return about how far a filled-in diagonal turns the k leading eigenvectors.
 
     A change E of the matrix turns the subspace U by ``norm(E @ U) / gap``, and the
@@ -246,32 +235,33 @@ def _diagonal_turn(pairs: EigenPairs, k: int) -> float:
         return np.inf
     columns = np.column_stack([values, np.ones(k)])
 
-    def moments(vectors: Tall) -> tuple[Tall, ...]:
+    def moments(ops: Ops, vectors: Tall) -> tuple[Tall, ...]:
         squares = vectors[:, :k] ** 2
-        both = squares @ cast_like(columns, squares)
-        xp, diagonal, leverage = namespace(both), both[:, 0], both[:, 1]
-        return tuple(xp.sum(diagonal**power * leverage) for power in range(3))
+        both = squares @ ops.cast_like(columns, squares)
+        xp, diagonal, leverage = ops.xp, both[:, 0], both[:, 1]
+        return tuple([xp.sum(diagonal**power * leverage) for power in range(3)])
 
-    total, first, second = row_sums(moments, pairs.vectors, width=k)
+    total, first, second = ops.row_sums(moments, pairs.vectors, width=k)
     return float(np.sqrt(max(second - first**2 / total, 0.0)) / values[-1])
 
 
 def _learn_labels(
-    spaces: list[Tall], k: int, recipe: Recipe, **options: Any
+    ops: Ops, spaces: list[Tall], k: int, recipe: Recipe, **options: Any
 ) -> tuple[Rule, int, int]:
     """Return the rule learnt from rows, the space it was learnt in, and iterations."""
     options |= {"n_init": recipe.n_init, "max_iter": recipe.max_iter}
     chosen = 0
     if len(spaces) > 1 or recipe.labels == "tied":
-        tied = shared_covariance(spaces, k, **options)
+        tied = shared_covariance(ops, spaces, k, **options)
         if recipe.labels == "tied":
             return tied.rule, tied.space, tied.n_iter
         chosen = tied.space
-    rule, n_iter = learn_rule(spaces[chosen], k, recipe.labels, **options)
+    rule, n_iter = learn_rule(ops, spaces[chosen], k, recipe.labels, **options)
     return rule, chosen, n_iter
 
 
 def _label_all(
+    ops: Ops,
     rule: Any,
     rows: Tall,
     live: Tall | None,
@@ -280,22 +270,24 @@ def _label_all(
     signed: bool,
 ) -> tuple[Rule, Tall, Tall | None]:
     """Label all rows, clusters by decreasing size; return signs where they matter."""
-    ones = namespace(rows).ones_like(rows[:, 0]) if signed else None
+    ones = ops.xp.ones_like(rows[:, 0]) if signed else None
     if live is not None:
-        rows = rows_where(rows, live)
-        weights = None if weights is None else rows_where(weights, live)
-    labels = keep(rule(rows))
-    rule = rule.in_order(order_by_size(labels, n_clusters, weights))
-    labels = keep(number_by_size(labels, n_clusters, weights))
+        rows = ops.rows_where(rows, live)
+        weights = None if weights is None else ops.rows_where(weights, live)
+    labels = ops.keep(rule(ops, rows))
+    order = ops.order_by_size(labels, n_clusters, weights)
+    rule, labels = rule.in_order(order), ops.take_lines(np.argsort(order), labels)
+    labels = ops.keep(labels)
     signs = None
     if signed:
         # Most rows of a cluster point ahead.
-        signs = rule.signs(rows, labels)
-        groups = Groups.of(labels, n_clusters)
+        signs = rule.signs(ops, rows, labels)
+        groups = ops.groups(labels, n_clusters)
         ahead = np.where(groups.sums(signs) < 0, -1.0, 1.0)
-        rule, signs = rule.turned(ahead), signs * cast_like(groups.spread(ahead), signs)
+        rule = rule.turned(ahead)
+        signs = signs * ops.cast_like(groups.spread(ahead), signs)
     if live is not None:
         # A zero row goes where a row most likely belongs: to the largest cluster.
-        labels = keep(place(labels, live))
-        signs = None if signs is None else place(signs, live, ones)
+        labels = ops.keep(ops.place(labels, live))
+        signs = None if signs is None else ops.place(signs, live, ones)
     return rule, labels, signs

@@ -12,18 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, Tall, namespace, to_host
-from ihgmm.matrix.tall import (
-    clip,
-    draw_rows,
-    few_rows,
-    largest,
-    one_hot,
-    pick,
-    ratio,
-    unit_rows,
-    widen,
-)
+from ihgmm.matrix import HOST, Matrix, Ops, Tall
 from ihgmm.numerics.kmeans import spread
 
 
@@ -84,7 +73,7 @@ def spherical_kmeans(
     step = max(1, X.n_entries // (max(X.shape) * n_clusters))
     with X.threads():
         if init is not None:
-            starts = iter([unit_rows(init)[None]])
+            starts = iter([HOST.unit_rows(init)[None]])
         else:
             most = max(max_seed_rows, 64 * n_clusters)
             starts = _plus_plus(X, n_clusters, n_init, step, most, rng)
@@ -108,7 +97,7 @@ def _lloyd(
     while going.any():
         before = centers[going]
         _, (sums,) = X.sweep(partial(_move, before), X.sqnorms, X.weights)
-        after = unit_rows(sums.T).reshape(before.shape)
+        after = HOST.unit_rows(sums.T).reshape(before.shape)
         for run in np.flatnonzero(~after.any(axis=2).all(axis=1)):
             empty = ~after[run].any(axis=1)
             after[run, empty] = _worst_rows(X, before[run], empty)
@@ -129,11 +118,12 @@ def _worst_rows(X: Matrix, centers: np.ndarray, empty: np.ndarray) -> np.ndarray
     Where every row sits on a centre they are those of before.
     """
     (misfits,), _ = X.sweep(partial(_misfits, centers), X.sqnorms, X.weights)
-    far = np.sort(largest(misfits, int(empty.sum())))
-    gaps = to_host(few_rows(misfits, far))
+    ops = X.ops
+    far = np.sort(ops.largest(misfits, int(empty.sum())))
+    gaps = ops.to_host(ops.few_rows(misfits, far))
     far = far[np.argsort(-gaps, kind="stable")]
     lost = gaps.min() <= 1e-12
-    return centers[empty] if lost else unit_rows(to_host(X.rows(far)))
+    return centers[empty] if lost else HOST.unit_rows(ops.to_host(X.rows(far)))
 
 
 # The work on a block of rows. Runs are side by side.
@@ -143,7 +133,7 @@ def _nearest(centers: np.ndarray, block: Matrix) -> tuple[Tall, Tall]:
     """Return products with centres, a line for each run of each row; the largest."""
     n_runs, k, p = centers.shape
     products = block @ centers.reshape(-1, p).T
-    xp = namespace(products)
+    xp = block.ops.xp
     products = xp.reshape(products, (block.shape[0] * n_runs, k))
     return products, xp.argmax(products, axis=1)
 
@@ -153,9 +143,10 @@ def _move(
 ) -> tuple[tuple[()], tuple[Tall]]:
     """Return sums of unit rows for each cluster, a column each."""
     n_runs, k, _ = centers.shape
-    counts = block.cast(_counted(_inverse(sqnorms), weights))
-    members = one_hot(_nearest(centers, block)[1], k, counts)
-    members = namespace(members).reshape(members, (block.shape[0], n_runs * k))
+    ops = block.ops
+    counts = block.cast(_counted(_inverse(ops, sqnorms), weights))
+    members = ops.one_hot(_nearest(centers, block)[1], k, counts)
+    members = ops.xp.reshape(members, (block.shape[0], n_runs * k))
     return (), (block.adjoint(members * counts[:, None]),)
 
 
@@ -164,9 +155,10 @@ def _place(
 ) -> tuple[tuple[Tall], tuple[Tall]]:
     """Return the labels of rows and the inertia, a column for each run."""
     products, labels = _nearest(centers, block)
-    xp, shape = namespace(products), (block.shape[0], len(centers))
-    best = xp.reshape(widen(pick(products, labels)), shape)
-    gaps = 1.0 - clip(best * _inverse(sqnorms)[:, None], None, 1.0)
+    ops, shape = block.ops, (block.shape[0], len(centers))
+    xp = ops.xp
+    best = xp.reshape(ops.widen(ops.pick(products, labels)), shape)
+    gaps = 1.0 - ops.clip(best * _inverse(ops, sqnorms)[:, None], None, 1.0)
     gaps = gaps if weights is None else gaps * weights[:, None]
     return (xp.reshape(labels, shape),), (xp.sum(gaps, axis=0),)
 
@@ -175,15 +167,16 @@ def _misfits(
     centers: np.ndarray, block: Matrix, sqnorms: Tall, weights: Tall | None
 ) -> tuple[tuple[Tall], tuple[()]]:
     """Return how badly rows fit their nearest centre; 0 for zero rows."""
-    inverse, best = _inverse(sqnorms), widen(pick(*_nearest(centers[None], block)))
-    gaps = clip(1.0 - best * inverse, 0.0, None)
-    live = namespace(gaps).astype(sqnorms > 0, gaps.dtype)
+    ops = block.ops
+    best = ops.widen(ops.pick(*_nearest(centers[None], block)))
+    gaps = ops.clip(1.0 - best * _inverse(ops, sqnorms), 0.0, None)
+    live = ops.xp.astype(sqnorms > 0, gaps.dtype)
     return (_counted(gaps, weights) * live,), ()
 
 
-def _inverse(sqnorms: Tall) -> Tall:
+def _inverse(ops: Ops, sqnorms: Tall) -> Tall:
     """Return one over the length of rows; 0 for zero rows."""
-    return ratio(1.0, namespace(sqnorms).sqrt(sqnorms))
+    return ops.ratio(1.0, ops.xp.sqrt(sqnorms))
 
 
 def _counted(values: Tall, weights: Tall | None) -> Tall:
@@ -202,25 +195,26 @@ def _plus_plus(
     direction = rng.standard_normal((X.shape[1], 1))
     # More starts begin with the same as fewer.
     draws = rng.random((1, n_runs, k, 2 + int(np.log(k))))
-    drawn = draw_rows(X.sqnorms > 0, most, rng)
+    drawn = X.ops.draw_rows(X.sqnorms > 0, most, rng)
     few = X.take(drawn)
-    along = (few @ direction)[:, 0] * few.cast(_inverse(few.sqnorms))
-    order = np.argsort(to_host(along), kind="stable")
+    ops = few.ops
+    along = (few @ direction)[:, 0] * few.cast(_inverse(ops, few.sqnorms))
+    order = np.argsort(ops.to_host(along), kind="stable")
     few, drawn = few.take(order), drawn[order]
-    inverse = _inverse(few.sqnorms)
-    xp, counts = namespace(inverse), namespace(inverse).ones_like(inverse)
+    inverse = _inverse(ops, few.sqnorms)
+    xp, counts = ops.xp, ops.xp.ones_like(inverse)
     if X.weights is not None:
-        counts = few.to_device(to_host(few_rows(X.weights, drawn)))
+        counts = few.to_device(X.ops.to_host(X.ops.few_rows(X.weights, drawn)))
 
     def unit(at: np.ndarray) -> np.ndarray:
-        return unit_rows(to_host(few.rows(at.ravel())))
+        return HOST.unit_rows(ops.to_host(few.rows(at.ravel())))
 
     def gaps_to(at: Tall) -> Any:
         """Return ``1 - cosine`` of every row with those at some positions."""
-        cosines = widen(few @ unit(to_host(at)).T) * inverse[:, None]
-        gaps = clip(1.0 - cosines, 0.0, None)
+        cosines = ops.widen(few @ unit(ops.to_host(at)).T) * inverse[:, None]
+        gaps = ops.clip(1.0 - cosines, 0.0, None)
         return xp.reshape(xp.matrix_transpose(gaps), (*at.shape, -1))
 
     for i in range(0, n_runs, step):
-        (chosen,) = spread(gaps_to, draws[:, i : i + step], counts)
+        (chosen,) = spread(ops, gaps_to, draws[:, i : i + step], counts)
         yield unit(chosen).reshape(*chosen.shape, -1)

@@ -15,10 +15,10 @@ import numpy as np
 
 from ihgmm._values import Domain
 from ihgmm._warnings import warn
-from ihgmm.matrix import Matrix, Scaled, Tall, namespace, to_host
-from ihgmm.matrix.tall import keep, ratio, row_dots, stack, widen
+from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
+from ihgmm.policy import Small
 
 Noise = Literal["counts", "learned"]
 NOISES: tuple[Noise, ...] = ("counts", "learned")
@@ -42,10 +42,10 @@ class Whitener:
 
     def __call__(self, X: Matrix) -> Scaled:
         """Return the data with its rows and columns multiplied; nothing is copied."""
-        (variances, sqnorms), _ = X.sweep(self._row_figures)
-        rows = keep(ratio(1.0, namespace(variances).sqrt(variances)))
+        ops, ((variances, sqnorms), _) = X.ops, X.sweep(self._row_figures)
+        rows = ops.keep(ops.ratio(1.0, ops.xp.sqrt(variances)))
         # Noise of variance one, whatever unit the data had.
-        norms = keep(sqnorms * rows**2)
+        norms = ops.keep(sqnorms * rows**2)
         return Scaled(X, rows, self.columns, unit=1.0, sqnorms=norms)
 
     def _row_figures(self, X: Matrix) -> tuple[tuple[Tall, Tall], tuple[()]]:
@@ -53,19 +53,18 @@ class Whitener:
 
         The variance is a mean over columns.
         """
-        p, m = self.directions.shape
+        (p, m), ops = self.directions.shape, X.ops
         total = X.row_sqnorms(self.columns**2)
         if self.noise == "counts":
             if (low := X.most_negative()) < 0:
                 raise not_counts(low * X.unit)
-            c, unit = self.dispersion, X.unit
-            sums = X @ self.columns**2
-            return (_count_variances(sums, total, c, unit) / p, total), ()
+            sums = ops.widen(X @ self.columns**2) / X.unit
+            return (_count_variances(sums, total, self.dispersion) / p, total), ()
         along = X @ (self.columns[:, None] * self.directions)
-        left = total - widen(row_dots(along, along))
+        left = total - ops.widen(ops.row_dots(along, along))
         # A row that the directions fit to a thousandth is known no better than that.
-        xp, least = namespace(total), 1e-3 * total
-        return (xp.where(left > least, left, least) / (p - m), total), ()
+        least = 1e-3 * total
+        return (ops.xp.where(left > least, left, least) / (p - m), total), ()
 
 
 def learn_whitener(
@@ -101,14 +100,13 @@ def _few_rows(X: Matrix, n_entries: int, rng: np.random.Generator) -> Matrix:
     return X.to_memory() if X.streamed else X
 
 
-def _count_variances(sums: Tall, squares: Tall, dispersion: float, unit: float) -> Tall:
+def _count_variances(sums: Tall, squares: Tall, dispersion: float) -> Tall:
     """Return variances of counts from sums of counts and of their squares.
 
     A count of mean m and variance ``m + c * m**2`` has the mean square ``m + (1 + c) *
-    m**2``, so that ``(x + c * x**2) / (1 + c)`` has the variance as its mean. Counts
-    are ``unit * x``.
+    m**2``, so that ``(x + c * x**2) / (1 + c)`` has the variance as its mean.
     """
-    return (widen(sums) / unit + dispersion * squares) / (1 + dispersion)
+    return (sums + dispersion * squares) / (1 + dispersion)
 
 
 def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
@@ -124,16 +122,16 @@ def _dispersion(X: Matrix, whitener: Whitener, rng: np.random.Generator) -> floa
     whose mean is ``(1 + c) * mean**2``.
     """
     white = whitener(X)
-    squares, fit = _low_rank(white, rng)
-    left = _left_of_columns(squares, fit) / (X.shape[0] - fit.shape[1])
+    squares, fit = _low_rank(white, min(*white.shape, 128) // 4, rng)
+    left = _left_of_counts(squares, fit) / (X.shape[0] - fit.shape[1])
     factors: Any = white.row_scale
     sums = to_host(X.adjoint(factors**2)).astype(np.float64) * whitener.columns**2
     first = sums / (X.shape[0] * X.unit)
     second = squares / X.shape[0] - first
     # The error of what is left grows with its size.
-    weights = ratio(1.0, np.square(first + np.abs(second)))
+    weights = HOST.ratio(1.0, np.square(first + np.abs(second)))
     share = (weights * second * (left - first)).sum() / max(
-        (weights * second**2).sum(), 1e-300
+        (weights * second**2).sum(), Small.TINY
     )
     # Beyond c = 1, what is left is rather a pattern that the fit has not taken: words
     # of text gave 3 to 8, and labels by such a c were worse.
@@ -187,7 +185,7 @@ def _balanced_columns(X: Matrix, dispersion: float) -> np.ndarray:
         if (low := min(part[1] for part in parts)) < 0:
             raise not_counts(low * X.unit)
         variances, counts = np.sum([part[0] for part in parts], axis=0).T / n
-        squares = ratio(1.0, variances)
+        squares = HOST.ratio(1.0, variances)
     return np.sqrt(squares * np.minimum(counts * X.unit * np.sqrt(p), 1.0))
 
 
@@ -199,33 +197,28 @@ def _column_sums(
     They are of variances, rows being divided by their means of these, and of counts.
     Rows count by ``counts``.
     """
-    sums = block @ squares
+    ops, sums = block.ops, block @ squares
     if dispersion:
         sqnorms = block.row_sqnorms(squares)
-        variances = _count_variances(sums, sqnorms, dispersion, unit)
+        variances = _count_variances(ops.widen(sums) / unit, sqnorms, dispersion)
         with np.errstate(over="ignore"):  # rows beyond the type count for nothing
             sums = block.cast(variances)
-    weights = ratio(float(block.shape[1]), sums)
-    ones = namespace(weights).ones_like(weights)
+    weights = ops.ratio(float(block.shape[1]), sums)
+    ones = ops.xp.ones_like(weights)
     if counts is not None:
         weights, ones = weights * block.cast(counts), ones * block.cast(counts)
-    pair = stack([weights[:, None], ones[:, None]], axis=1)
+    pair = ops.beside(weights[:, None], ones[:, None])
     totals = to_host(block.adjoint(pair)).astype(np.float64)
     if dispersion:
-        squared = block.multiplied(namespace(weights).sqrt(weights), None)
-        totals[:, 0] = _count_variances(
-            totals[:, 0], squared.column_sqnorms(), dispersion, unit
-        )
+        squared = block.multiplied(ops.xp.sqrt(weights), None).column_sqnorms()
+        totals[:, 0] = _count_variances(totals[:, 0] / unit, squared, dispersion)
     return totals, block.most_negative()
 
 
-def _low_rank(white: Matrix, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return squared norms of columns, and ``A.T @ U`` of leading eigenvectors U.
-
-    The rank is a quarter of the smaller side, at most 32: a rank too large takes an
-    even share of the noise.
-    """
-    rank = min(*white.shape, 128) // 4
+def _low_rank(
+    white: Matrix, rank: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return squared norms of columns, and ``A.T @ U`` of leading eigenvectors U."""
     fit = np.zeros((white.shape[1], 0))
     if rank:
         G = GramOperator.of(white, "full")
@@ -234,7 +227,7 @@ def _low_rank(white: Matrix, rng: np.random.Generator) -> tuple[np.ndarray, np.n
     return white.column_sqnorms(), fit
 
 
-def _left_of_columns(total: np.ndarray, fit: np.ndarray) -> np.ndarray:
+def _left_of_counts(total: np.ndarray, fit: np.ndarray) -> np.ndarray:
     """Return what a fit leaves of the squared norms of columns.
 
     It takes some noise too, more of a column that has a large share in it. Of one that
@@ -245,25 +238,46 @@ def _left_of_columns(total: np.ndarray, fit: np.ndarray) -> np.ndarray:
     return np.maximum(left, 1e-3 * total)
 
 
+def _left_of_columns(total: np.ndarray, fit: np.ndarray, n: int) -> np.ndarray:
+    """Return what a fit leaves of the squared norms of columns, each by the others.
+
+    A direction that one column makes alone takes all of that column, its noise too: the
+    column would pass for quiet, get a larger factor, and rule the direction the more.
+    So the fit of a column counts by what directions have without it. If these are S
+    with it, their weights are ``S' / (S' + e)`` with ``S' = S - f @ f.T``, f being
+    the column along them and e what noise gives a direction on average.
+    """
+    p, m = fit.shape
+    squares = np.square(fit)
+    left = np.maximum(total - squares.sum(axis=1), 0.0)
+    level = max(left.sum(), 1e-3 * total.sum(), Small.TINY) / ((n - m) * (p - m))
+    noise = level * max(n, p)
+    own = (squares / (squares.sum(axis=0) + noise)).sum(axis=1)
+    return np.maximum(left + noise * own / (1 - own), 1e-3 * total)
+
+
 def _learned_columns(
-    X: Matrix, rng: np.random.Generator, *, rounds: int = 2
+    X: Matrix, rng: np.random.Generator, *, rounds: int = 3
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return factors of columns, and the directions of the pattern beside the noise.
 
     At first columns are divided by their length. Each round then takes out a fit of low
-    rank and divides them by what is left, ``(I - U @ U.T) @ X``.
+    rank and divides them by what is left, ``(I - U @ U.T) @ X``. A rank too large
+    takes an even share of the noise, and one too small leaves pattern.
     """
     n, p = X.shape
+    rank = min(n, p, 64) // 2
     white = Whitener("learned", np.ones(p), np.zeros((p, 0)))(X)
-    columns = np.sqrt(ratio(float(n), white.column_sqnorms()))
+    columns = np.sqrt(HOST.ratio(float(n), white.column_sqnorms()))
     directions = np.zeros((p, 0))
     for _ in range(rounds):
         white = Whitener("learned", columns, directions)(X)
-        total, fit = _low_rank(white, rng)
-        left = _left_of_columns(total, fit)
-        factors = np.sqrt(ratio(float(n - fit.shape[1]), left))
+        total, fit = _low_rank(white, rank, rng)
+        left = _left_of_columns(total, fit, n)
+        factors = np.sqrt(HOST.ratio(float(n - rank), left))
         columns = columns * factors
-        directions = np.linalg.qr(fit * factors[:, None])[0]
+        # Rows of the fit are longer than others in directions of noise: take fewer.
+        directions = np.linalg.qr((fit * factors[:, None])[:, : rank // 2])[0]
     return columns, directions
 
 

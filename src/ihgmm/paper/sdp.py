@@ -20,8 +20,7 @@ from ihgmm._checks import (
 from ihgmm._parameters import check_choice, generator
 from ihgmm._warnings import ignored, warn
 from ihgmm.estimators.base import DistanceClusterer
-from ihgmm.matrix import Matrix, Scaled, Tall, as_matrix, namespace, to_host
-from ihgmm.matrix.tall import number_by_size
+from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
 from ihgmm.numerics.gram import row_factors
 from ihgmm.numerics.krylov import leading_pairs
 from ihgmm.numerics.labels import learn_rule
@@ -187,8 +186,8 @@ class SDPKMeans(DistanceClusterer):
         # Signs of eigenvectors are fixed as everywhere: the largest entry is positive.
         peaks = embedding[np.abs(embedding).argmax(axis=0), np.arange(k)]
         embedding *= np.where(peaks < 0, -1, 1)
-        rule, _ = learn_rule(embedding, k, rng=generator(self.random_state))
-        labels = number_by_size(rule(embedding), k)
+        rule, _ = learn_rule(HOST, embedding, k, rng=generator(self.random_state))
+        labels = HOST.number_by_size(rule(HOST, embedding), k)
         same = labels[:, None] == labels
         # Where Z is a clustering the solver leaves up to 2e-4 of this norm, and to move
         # one row between clusters of m rows changes it by 2 / sqrt(m + 1).
@@ -199,7 +198,7 @@ class SDPKMeans(DistanceClusterer):
             distinct = rows[near.argmax(axis=1)]
         kinds = identical_rows(as_matrix(distinct), k)
         if kinds is not None:
-            labels, exact = number_by_size(kinds, k), False
+            labels, exact = HOST.number_by_size(kinds, k), False
         sizes = np.maximum(np.bincount(labels, minlength=k), 1)
         centers = (np.eye(k)[labels] / sizes).T @ rows
         self.labels_ = np.zeros(n, dtype=labels.dtype)
@@ -217,16 +216,13 @@ class SDPKMeans(DistanceClusterer):
         if self.gram == "full":
             return super()._distances(X)
         distances = super()._distances(_unit_rows(X))
-        return namespace(distances).where(
-            (X.sqnorms == 0)[:, None],
-            namespace(distances).ones_like(distances),
-            distances,
-        )
+        xp, zero = X.ops.xp, (X.sqnorms == 0)[:, None]
+        return xp.where(zero, xp.ones_like(distances), distances)
 
 
 def _unit_rows(X: Matrix) -> Matrix:
     """Return rows of unit norm, whatever unit the data are kept in."""
-    return Scaled(X, rows=row_factors(X.sqnorms, 0.0), unit=1.0)
+    return Scaled(X, rows=row_factors(X.ops, X.sqnorms, 0.0), unit=1.0)
 
 
 def _solve(

@@ -241,12 +241,11 @@ def _map(
     # In units of the paper's condition, nearly even on a log axis.
     constants = (0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0, 3.0)
     rows = values if isinstance(values, dict) else {f"{v:g}": v for v in values}
-    options = [(row, {**base, argument: value}) for row, value in rows.items()]
-    panels = tuple(
-        Panel(f"{name}={row}", row, *SEPARATION, constants, fixed, sampler)
-        for row, fixed in options
-    )
-    return Map(name, title, symbol, panels)
+    panels = []
+    for row, value in rows.items():
+        place, fixed = (f"{name}={row}", row), {**base, argument: value}
+        panels.append(Panel(*place, *SEPARATION, constants, fixed, sampler))
+    return Map(name, title, symbol, tuple(panels))
 
 
 # One level for all rows with the mean square of levels that are uniform from 1/3 to 3.

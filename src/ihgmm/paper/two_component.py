@@ -11,8 +11,7 @@ from ihgmm._checks import check_matrix, warn_zero_rows
 from ihgmm._parameters import generator
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import DistanceClusterer
-from ihgmm.matrix import Matrix, Tall, namespace, to_host
-from ihgmm.matrix.tall import number_by_size, unit_rows
+from ihgmm.matrix import HOST, Matrix, Tall, ops_of, to_host
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
 
@@ -81,11 +80,9 @@ class TwoComponentLloyd(DistanceClusterer):
     >>> from ihgmm import TwoComponentLloyd, make_ihgmm
     >>> from ihgmm.metrics import exact_recovery
     >>> theta = np.full(400, 0.4)
-    >>> X, labels = make_ihgmm(
-    ...     100, centers=[theta, -theta], scale_ratio=1, random_state=0
-    ... )
+    >>> X, y = make_ihgmm(100, centers=[theta, -theta], scale_ratio=1, random_state=0)
     >>> model = TwoComponentLloyd(random_state=0).fit(X)
-    >>> exact_recovery(labels, model.labels_)
+    >>> exact_recovery(y, model.labels_)
     True
     """
 
@@ -115,7 +112,7 @@ class TwoComponentLloyd(DistanceClusterer):
         signs, self.n_iter_ = _iterate(G, start, self.max_iter)
         live = X.sqnorms > 0
         self.labels_ = np.zeros(len(signs), dtype=np.intp)
-        self.labels_[live] = number_by_size((signs[live] < 0).astype(np.intp), 2)
+        self.labels_[live] = HOST.number_by_size((signs[live] < 0).astype(np.intp), 2)
         count = np.count_nonzero(live)
         if count > 1 and not self.labels_.any():
             warn(
@@ -135,9 +132,10 @@ class TwoComponentLloyd(DistanceClusterer):
         return self._labels_of(X)
 
     def _nearest(self, X: Any) -> Tall:
-        center = unit_rows(to_host(self.cluster_centers_)[:1])
+        center = HOST.unit_rows(to_host(self.cluster_centers_)[:1])
         side = (self._check_new(X) @ center.T)[:, 0] < 0
-        return namespace(side).astype(side, namespace(side).int64)
+        xp = ops_of(side).xp
+        return xp.astype(side, xp.int64)
 
 
 def _iterate(

@@ -36,19 +36,7 @@ from ihgmm.statistics.refits import Refits, noise_directions, refit_halves
 
 
 class Verdict(StrEnum):
-    """What to think of labels. A verdict is equal to its sentence, and shown as it.
-
-    Examples
-    --------
-    >>> from ihgmm.statistics.diagnosis import Verdict
-    >>> for verdict in Verdict:
-    ...     print(verdict)
-    one cluster: nothing to separate
-    well separated
-    separated, a few rows uncertain
-    clusters overlap: expect many wrong labels
-    no separation: do not trust these labels
-    """
+    """What to think of labels. A verdict is equal to its sentence, and shown as it."""
 
     ONE_CLUSTER = "one cluster: nothing to separate"
     WELL_SEPARATED = "well separated"
@@ -69,14 +57,7 @@ class Edge(StrEnum):
 
 
 class CautionKind(StrEnum):
-    """What to look at; each with the names of its figures.
-
-    Examples
-    --------
-    >>> from ihgmm.statistics.diagnosis import CautionKind
-    >>> [kind.name for kind in CautionKind][:3]
-    ['ZERO_ROWS', 'HUGE_ROWS', 'RULING_COLUMN']
-    """
+    """What to look at; each with the names of its figures."""
 
     ZERO_ROWS = auto()  # rows
     HUGE_ROWS = auto()  # rows, share

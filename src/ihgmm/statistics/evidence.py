@@ -28,14 +28,7 @@ from ihgmm.policy import Counting, Small
 
 
 class Side(Enum):
-    """A criterion that can support a number of clusters.
-
-    Examples
-    --------
-    >>> from ihgmm.statistics.evidence import Side
-    >>> [side.value for side in Side]
-    ['directions', 'gap', 'halves', 'likelihood']
-    """
+    """A criterion that can support a number of clusters."""
 
     DIRECTIONS = "directions"  # as many directions stand out from sign-flipped data
     GAP = "gap"  # k-means fits directions far better than those of noise
@@ -44,16 +37,7 @@ class Side(Enum):
 
 
 class Confidence(Enum):
-    """How far the criteria agree on the number of clusters.
-
-    Examples
-    --------
-    >>> from ihgmm import make_ihgmm, select_n_clusters
-    >>> from ihgmm.statistics.evidence import Confidence
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> select_n_clusters(X, random_state=0).confidence is Confidence.HIGH
-    True
-    """
+    """How far the criteria agree on the number of clusters."""
 
     HIGH = "high"  # sides agree, and the gap falls on both sides of the number
     LOW = "low"  # the sides name several numbers
@@ -365,8 +349,8 @@ def _combine(
 def _kmeans(rows: Sequence[np.ndarray], draws: Sequence[np.ndarray]) -> list[Run]:
     """Return the best k-means run on unit rows of each space, as many in each."""
     spaces = np.stack(rows)
-    starts = plus_plus(spaces, np.stack(draws)[..., None])
-    runs = lloyd(spaces, starts, max_iter=30, tol=1e-3)
+    starts = plus_plus(HOST, spaces, np.stack(draws)[..., None])
+    runs = lloyd(HOST, spaces, starts, max_iter=30, tol=1e-3)
     return [min(several, key=attrgetter("inertia")) for several in runs]
 
 
@@ -415,7 +399,7 @@ def _strength(spaces: Sequence[np.ndarray], k: int, rng: np.random.Generator) ->
             others.append(_draws(half, k, rng, 1))
     runs = zip(tests, _kmeans(tests, draws), _kmeans(trains, others), strict=True)
     strengths = [
-        _kept_together(own.labels, nearest_center(other.centers)(test), k)
+        _kept_together(own.labels, nearest_center(other.centers)(HOST, test), k)
         for test, own, other in runs
     ]
     return float(np.reshape(strengths, (len(spaces), -1)).mean(axis=1).max())
@@ -437,8 +421,8 @@ def _gain(rows: np.ndarray, k: int, rng: np.random.Generator) -> float:
     """
     labels = _kmeans([rows], [_draws(len(rows), k, rng)])[0].labels
     members = (labels[:, None] == np.arange(k)).astype(np.float64)
-    (several,) = fit_clusters([(rows, members)], pull=0.0, max_iter=30)
-    return several.log_likelihood - log_likelihood_of_one(rows)
+    (several,) = fit_clusters(HOST, [(rows, members)], pull=0.0, max_iter=30)
+    return several.log_likelihood - log_likelihood_of_one(HOST, rows)
 
 
 # The number that halves of the rows agree on, with no other criterion.
@@ -484,7 +468,7 @@ def stable_count(
 
 def _are_opposite(embedding: np.ndarray, rng: np.random.Generator) -> bool:
     """Return whether two clusters of the rows are two sides of one direction."""
-    labels = kmeans_labels(embedding, 2, n_init=4, rng=rng)
+    labels = kmeans_labels(HOST, embedding, 2, n_init=4, rng=rng)
     sides = [embedding[labels == side].sum(axis=0) for side in range(2)]
     first, second = HOST.unit_rows(np.array(sides))
     return bool(first @ second < -Counting.OPPOSITE)
@@ -498,8 +482,8 @@ def _mean_strength(
     for embedding, energy in splits:
         half = len(embedding) // 2
         train, test = embedding[:half], embedding[half:]
-        labels = kmeans_labels(train, k, n_init=4, rng=rng)
-        own = kmeans_labels(test, k, n_init=4, rng=rng)
+        labels = kmeans_labels(HOST, train, k, n_init=4, rng=rng)
+        own = kmeans_labels(HOST, test, k, n_init=4, rng=rng)
         weight = np.bincount(own, energy[half:], k)
         # Small rows that noise turned to one side are no cluster. This goes by degrees:
         # a cluster near a limit would count in one split and not in the next.

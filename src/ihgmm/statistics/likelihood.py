@@ -109,10 +109,11 @@ def _refilled(before: _Rounds, after: _Rounds, labels: Tall) -> Tall:
 
 
 def _losses(
-    seen: Projections, _: Matrix, labels: Tall
+    directions: Directions, block: Matrix, sqnorms: Tall, weights: Tall, labels: Tall
 ) -> tuple[tuple[Tall], tuple[()]]:
     """Return how much better the best centre is than that of the label."""
-    return (seen.ops.row_max(seen.cosines) - seen.ops.pick(seen.cosines, labels),), ()
+    cosines = look(block, sqnorms, directions, weights).cosines
+    return (block.ops.row_max(cosines) - block.ops.pick(cosines, labels),), ()
 
 
 def _moved(ops: Ops, memberships: Tall, row: int, cluster: int) -> Tall:
@@ -247,20 +248,21 @@ class _Rounds:
         level = X.ops.number(X.ops.xp.mean(X.sqnorms)) ** 0.5 or 1.0
         work = partial(_begin_block, level)
         (weights,), sums = X.sweep(work, X.sqnorms, X.weights, memberships)
-        directions, sizes = Directions(*sums[:2]), sums[2:]
-        return cls(X, noise, level, memberships, weights, directions, *sizes)
+        directions, (sizes, live) = Directions(*sums[:-2]), sums[-2:]
+        return cls(X, noise, level, memberships, weights, directions, sizes, live)
 
     def sweep(self, work: Callable[..., Any], *tall: Tall) -> Any:
         """Go through the rows with what is seen of them from the centres."""
-        block = partial(_looking, work, self.directions)
-        return self.X.sweep(block, self.X.sqnorms, self.weights, *tall)
+        work = partial(work, self.directions)
+        return self.X.sweep(work, self.X.sqnorms, self.weights, *tall)
 
     def next(self, judge: Judge, memberships: Tall | None = None) -> _Rounds:
         """Look at every row, let a judge move it, and sum up the next centres."""
         given = self.memberships if memberships is None else memberships
         variances, (_, p), ops = None, self.X.shape, self.X.ops
         if self.noise != "individual":
-            seen = Projections(*self.sweep(_all_seen)[0], p, ops)
+            cosines, lengths, loads, sqnorms = self.sweep(_all_seen)[0]
+            seen = Projections(cosines, lengths, loads, sqnorms, p, ops)
             members = _counted(given, self.X.weights)
             variances = _noise_variances(seen, members, self.noise)
         work = partial(_next_block, judge, variances, self.noise, self.level)
@@ -293,29 +295,20 @@ def _begin_block(
     return (weights,), _sums(block, weights, memberships, members, sqnorms)
 
 
-def _looking(
-    work: Callable[..., Any],
-    directions: Directions,
-    block: Matrix,
-    sqnorms: Tall,
-    weights: Tall,
-    *tall: Tall,
-) -> Any:
-    """Do some work on what is seen of a block of rows, and the block."""
-    return work(look(block, sqnorms, directions, weights), block, *tall)
-
-
 def _next_block(
     judge: Judge,
     variances: np.ndarray | None,
     noise: Noise,
     level: float,
-    seen: Projections,
+    directions: Directions,
     block: Matrix,
+    sqnorms: Tall,
+    weights: Tall,
     counts: Tall | None,
     memberships: Tall,
 ) -> tuple[tuple[Tall, Tall], tuple[Any, ...]]:
     """Judge a block of rows; return new memberships and weights, and sums of rows."""
+    seen = look(block, sqnorms, directions, weights)
     new, figures = judge(seen, memberships, counts, variances)
     members = _counted(new, counts)
     weights = seen.weights(members, noise) * level
@@ -338,7 +331,10 @@ def _counted(values: Tall, counts: Tall | None) -> Tall:
     return values if counts is None else values * counts[:, None]
 
 
-def _all_seen(seen: Projections, _: Matrix) -> tuple[tuple[Tall, ...], tuple[()]]:
+def _all_seen(
+    directions: Directions, block: Matrix, sqnorms: Tall, weights: Tall
+) -> tuple[tuple[Tall, ...], tuple[()]]:
+    seen = look(block, sqnorms, directions, weights)
     return (seen.cosines, seen.center_sqnorms, seen.loads, seen.sqnorms), ()
 
 

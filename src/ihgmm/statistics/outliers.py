@@ -72,9 +72,12 @@ class OutlierRule:
             X.ops.row_map(work, coordinates, X.sqnorms, width=len(_LEVELS))
         )
 
-    def _scores_of(self, unit: float, ops: Ops, *tall: Tall) -> Tall:
+    def _scores_of(
+        self, unit: float, ops: Ops, coordinates: Tall, sqnorms: Tall
+    ) -> Tall:
         seen_from = (self.embedding, self.centers, self.signed, unit)
-        return ops.to_device(self._score(_measure(ops, *tall, *seen_from)), tall[1])
+        rows = _measure(ops, coordinates, sqnorms, *seen_from)
+        return ops.to_device(self._score(rows), sqnorms)
 
     def __call__(self, X: Matrix) -> Tall:
         """Tell which rows are outliers."""
@@ -277,7 +280,7 @@ def _measure(
     labels = ops.to_host(ops.xp.argmax(along, axis=1))
     along = ops.to_host(ops.xp.max(along, axis=1)).astype(np.float64)
     sqnorms = ops.to_host(sqnorms) * (unit / embedding.unit) ** 2
-    factors = row_factors(sqnorms, embedding.longest)
+    factors = row_factors(HOST, sqnorms, embedding.longest)
     along = HOST.ratio(along, factors)
     # No row fits its centre better than that; else nothing could be compared with rows
     # that are free of noise.

@@ -161,7 +161,7 @@ class _Judge:
         spread = _excess(ops, ops.row_norms(rows), self.typical)
         factors = self.level + self.slope * spread
         factors = ops.clip(factors, Refitting.LEAST_FACTOR, None)
-        return self.rule.scores(ops.unit_rows(rows)), factors
+        return self.rule.scores(ops, ops.unit_rows(rows)), factors
 
     def probabilities(self, ops: Ops, seen: tuple[Tall, Tall]) -> Tall:
         """Return the probability of each label for each row, of these scores."""
@@ -262,7 +262,7 @@ def noise_directions(
     sqnorms = to_host(part.sqnorms)
     # Huge rows would be all that counts; a fit shortens them as well.
     longest = Default.CLIP * float(np.sqrt(np.median(sqnorms)))
-    factors = row_factors(sqnorms, longest)
+    factors = row_factors(HOST, sqnorms, longest)
     groups = part.ops.groups(part.to_device(codes), k)
     directions = HOST.unit_rows(groups.weighted_sums(part, factors).astype(np.float64))
     # So few rows show it to a few percent; in many columns they take up memory.

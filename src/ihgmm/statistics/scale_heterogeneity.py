@@ -21,15 +21,7 @@ from ihgmm.statistics.residuals import Along
 
 
 class Advice(StrEnum):
-    """Which mixture to use.
-
-    Examples
-    --------
-    >>> from ihgmm import make_ihgmm, scale_heterogeneity_test
-    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> scale_heterogeneity_test(X, kinds).advice.name
-    'IHGMM'
-    """
+    """Which mixture to use."""
 
     IHGMM = "Ih-GMM"
     CLASSICAL = "classical mixture"

@@ -35,7 +35,7 @@ _ASSUMPTIONS = {
 }
 
 
-def recommendation(test: ScaleTest) -> str:
+def _recommendation(test: ScaleTest) -> str:
     """Return which mixture to use, with the figures that speak for it."""
     cluster, cluster_p = test.strongest
     reason = _EVIDENCE[test.evidence].format(
@@ -49,16 +49,11 @@ def recommendation(test: ScaleTest) -> str:
     return f"{test.advice}: {reason}"
 
 
-def assumption(test: ScaleTest) -> str:
-    """Return what the test took for granted about the noise."""
-    return _ASSUMPTIONS[test.assumption]
-
-
 def _p_value(value: float) -> str:
     return "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"
 
 
-def scale_rows(test: ScaleTest) -> list[tuple[str, int, str, str]]:
+def _scale_rows(test: ScaleTest) -> list[tuple[str, int, str, str]]:
     """Return name, rows, spread and p-value of each cluster, and of all together."""
     figures = zip(test.clusters, test.sizes, test.spreads, test.p_values, strict=True)
     total = ("all", test.sizes.sum(), test.spread, test.p_value)
@@ -73,22 +68,22 @@ def scale_rows(test: ScaleTest) -> list[tuple[str, int, str, str]]:
 
 def scale_text(test: ScaleTest) -> str:
     """Return the figures of each cluster in a table, and the recommendation."""
-    rows = scale_rows(test)
+    rows = _scale_rows(test)
     width = max(len(name) for name in ("cluster", *(row[0] for row in rows)))
     lines = [f"{'cluster':<{width}}     rows  spread  p-value"]
     for name, size, spread, p_value in rows:
         lines.append(f"{name:<{width}}  {size:>7}  {spread:>6}  {p_value:>7}")
-    lines.append(recommendation(test))
+    lines.append(_recommendation(test))
     if test.n_tested:
-        lines.append(assumption(test))
+        lines.append(_ASSUMPTIONS[test.assumption])
     return "\n".join(lines)
 
 
 def scale_html(test: ScaleTest) -> str:
     """Return the same for a notebook, the recommendation first."""
-    figures = table(("cluster", "rows", "spread", "p-value"), scale_rows(test))
-    assumed = paragraph(assumption(test)) if test.n_tested else ""
-    return page(recommendation(test), figures, assumed)
+    figures = table(("cluster", "rows", "spread", "p-value"), _scale_rows(test))
+    assumed = paragraph(_ASSUMPTIONS[test.assumption]) if test.n_tested else ""
+    return page(_recommendation(test), figures, assumed)
 
 
 def estimates_html(estimates: Estimates) -> str:

@@ -1,0 +1,171 @@
+"""How much answers change with half or twice of each threshold of the policy.
+
+    python benchmarks/policy.py                  # all groups of ihgmm/policy.py
+    python benchmarks/policy.py Trust Counting   # some
+    python benchmarks/policy.py --save           # to results/policy.md
+
+Each group is asked for what it decides, on one draw of some designs of ``designs.py``.
+A share above one half is moved by half and twice its distance to 1. ``changed`` is the
+share of designs whose answer is another one, or of rows with another label; ``moved``
+is the mean absolute change of a figure. Thresholds that are no numbers, or are read as
+the package is imported, are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":  # Processes share the cores; NumPy reads this as it starts.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from designs import DESIGNS, Draw
+
+from ihgmm import (
+    IhGMM,
+    IhSC,
+    diagnose,
+    estimate_parameters,
+    scale_heterogeneity_test,
+    select_n_clusters,
+)
+from ihgmm import policy as table
+
+RESULTS = Path(__file__).parent / "results" / "policy.md"
+NAMES = [
+    "gaussian", "ar80", "overlap", "large80-12", "p10", "customers", "outliers5-3",
+    "few",
+]  # fmt: skip
+Answer = tuple[np.ndarray, np.ndarray]  # decisions, one or one for each row; figures
+
+
+def inside(draw: Draw) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows that are in a cluster, and their labels."""
+    rows = draw.labels >= 0
+    return draw.X[rows], draw.labels[rows]
+
+
+def of_estimates(draw: Draw) -> Answer:
+    found, test = (f(*inside(draw)) for f in (estimate_parameters, scale_test))
+    decided = np.array([str(test.evidence)])
+    return decided, np.array([test.p_value, *found.scales, *found.scale_errors])
+
+
+def of_diagnosis(draw: Draw) -> Answer:
+    found = diagnose(*inside(draw))
+    kinds = " ".join(sorted(caution.kind for caution in found.cautions))
+    return np.array([f"{found.verdict} {kinds}"]), np.array([found.expected_error])
+
+
+def of_count(draw: Draw) -> Answer:
+    found = select_n_clusters(draw.X, random_state=0)
+    support = [number.support for number in found.plausible]
+    decided = f"{found.n_clusters} {found.confidence.value}"
+    return np.array([decided]), np.array([np.nan_to_num(support).max()])
+
+
+def of_labels(make: Callable[..., Any], **options: Any) -> Callable[[Draw], Answer]:
+    def answer(draw: Draw) -> Answer:
+        model = make(len(draw.centers), random_state=0, **options).fit(draw.X)
+        return model.labels_, np.array([model.cluster_centers_.std()])
+
+    return answer
+
+
+scale_test = scale_heterogeneity_test
+QUESTIONS: dict[str, Callable[[Draw], Answer]] = {
+    "Scales": of_estimates,
+    "Weighting": of_estimates,
+    "Rounds": of_labels(IhSC, refine=True),
+    "TiedNoise": of_labels(IhGMM, noise="tied"),
+    "Outliers": of_labels(IhSC, outliers="auto"),
+    "Refitting": of_diagnosis,
+    "Trust": of_diagnosis,
+    "Cautions": of_diagnosis,
+    "Counting": of_count,
+}
+
+
+def others(value: float) -> tuple[float, float]:
+    """Return half and twice of a threshold, of the same type."""
+    if 0.5 < value < 1:
+        return 1 - 2 * (1 - value), 1 - (1 - value) / 2
+    kind = type(value)
+    return kind(max(value / 2, 1)) if kind is int else value / 2, kind(2 * value)
+
+
+def thresholds(group: str) -> dict[str, float]:
+    """Return the numbers of a group by their names."""
+    values = vars(getattr(table, group))
+    return {k: v for k, v in values.items() if k.isupper() and not np.ndim(v)}
+
+
+def compared(task: tuple[str, str]) -> dict[str, list[float]]:
+    """Return what half and twice of each threshold change: of a group, on a design."""
+    group, design = task
+    policy, draw = getattr(table, group), DESIGNS[design](0)
+    ask = QUESTIONS.get(group, of_labels(IhSC))
+    rows = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        decided, figures = ask(draw)
+        for name, value in thresholds(group).items():
+            cells = []
+            for other in others(value):
+                setattr(policy, name, other)
+                try:
+                    new, moved = ask(draw)
+                    shape = figures.shape == moved.shape
+                    cells += [
+                        np.mean(new != decided),
+                        np.nanmean(np.abs(moved - figures)) if shape else np.nan,
+                    ]
+                except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+                    cells += [1.0, np.nan]
+                finally:
+                    setattr(policy, name, value)
+            rows[name] = cells
+    return rows
+
+
+def lines(groups: list[str], run: Callable[..., Any]) -> Iterator[str]:
+    for group in groups:
+        tasks = [(group, design) for design in NAMES]
+        parts = list(run(compared, tasks))
+        yield f"\n## {group}\n"
+        yield "| threshold | value | half: changed | moved | twice: changed | moved |"
+        yield "|---|---:|---:|---:|---:|---:|"
+        for name, value in thresholds(group).items():
+            mean = np.nanmean([part[name] for part in parts], axis=0)
+            cells = " | ".join(f"{cell:.3f}" for cell in mean)
+            yield f"| {name} | {value:g} | {cells} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    known = [name for name, value in vars(table).items() if isinstance(value, type)]
+    known.remove("Small")  # rounding: no answer should depend on it
+    parser.add_argument("groups", nargs="*", default=known)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--save", action="store_true")
+    given = parser.parse_args()
+    text = []
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for line in lines(given.groups, pool.map):
+            print(line, flush=True)
+            text.append(line)
+    if given.save:
+        about = __doc__.split("\n\n")[2]
+        head = f"# How sensitive answers are to thresholds\n\n{about}\n"
+        RESULTS.write_text("\n".join([head, *text]) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -19,23 +19,43 @@ from ihgmm.metrics import exact_recovery
 from ihgmm.storage import load_model
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["a.csv", "a.csv.gz", "a.tsv", "a.parquet", "a.npy", "dense.npz", "sparse.npz",
-     "a.mtx"],
-)  # fmt: skip
-def test_every_format_gives_the_labels(folder, sample, name):
+def load(path, missing="fit", **asked):
+    """Return a table and what is said about it."""
+    table = read_table(Request(path, **asked), missing=missing)
+    return table, " ".join(map(str, table.notes))
+
+
+def refusal(path, missing="error", **asked):
+    """Return why a table is refused."""
+    with pytest.raises(ValueError, match=r"\.") as raised:
+        read_table(Request(path, **asked), missing=missing)
+    return str(raised.value)
+
+
+FORMATS = ["a.csv", "a.csv.gz", "a.tsv", "a.parquet", "a.npy", "dense.npz"]
+
+
+@pytest.mark.parametrize("name", [*FORMATS, "sparse.npz", "a.mtx"])
+def test_every_format_is_read(sample, name):
+    write(name, *sample)
+    table, _ = load(name)
+    assert table.is_sparse == (name in ("sparse.npz", "a.mtx"))
+    X = table.X.toarray() if table.is_sparse else table.X
+    np.testing.assert_array_equal(X, sample[0])
+    assert table.ids.tolist() == [*range(1, 121)]
+
+
+def test_labels_are_written(folder, sample):
     X, labels = sample
-    write(name, X, labels)
-    assert "labels written to labels.csv" in good(
-        "fit", name, "-k", 3, "-o", "labels.csv"
-    )
+    write("a.csv", X, labels)
+    text = good("fit", "a.csv", "-k", 3, "-o", "labels.csv")
+    assert "labels written to labels.csv" in text
     rows = read("labels.csv")
     assert list(rows[0]) == COLUMNS
     assert [row["row"] for row in rows] == [str(i) for i in range(1, 121)]
     assert exact_recovery(labels, [row["cluster"] for row in rows])
     assert np.mean([float(row["scale"]) for row in rows]) == pytest.approx(1, abs=1e-4)
-    assert sorted(p.name for p in folder.iterdir()) == sorted([name, "labels.csv"])
+    assert sorted(p.name for p in folder.iterdir()) == ["a.csv", "labels.csv"]
 
 
 def test_labels_in_an_npz(sample):
@@ -130,33 +150,30 @@ def test_names_cannot_steer_the_terminal(sample):
 
 
 def test_what_looks_like_ids_is_not_clustered_by(sample):
-    table = named(sample[0])
-    table.insert(0, "customer_id", 9_000_000_000_000_000_000 + 10**6 * np.arange(120))
-    table["name"] = [f"customer {i}" for i in range(120)]
-    table.to_csv("a.csv", index=False)
-    text = good("fit", "a.csv", "-k", 3)
-    assert "120 rows, 12 features" in text
-    assert "'customer_id' (looks like ids: whole numbers, no two alike)" in text
-    assert "If column 'customer_id' names the rows, add --id-column 'custom" in text
+    frame = named(sample[0])
+    frame.insert(0, "customer_id", 9_000_000_000_000_000_000 + 10**6 * np.arange(120))
+    frame["name"] = [f"customer {i}" for i in range(120)]
+    frame.to_csv("a.csv", index=False)
+    table, said = load("a.csv")
+    assert table.X.shape == (120, 12)
+    assert "'customer_id' (looks like ids: whole numbers, no two alike)" in said
+    assert "If column 'customer_id' names the rows, add --id-column 'custom" in said
     for column in ("customer_id", "name"):  # one is enough
-        text = good("fit", "a.csv", "-k", 3, "--id-column", column)
-        assert "Left out 1 column: " in text
-        assert "--id-column" not in text
-    columns = ["--columns", "customer_id,f1", "--columns", "f2"]
-    assert "120 rows, 3 features" in good("fit", "a.csv", "-k", 3, *columns)
-    assert "column 'name' cannot be used: text such as 'customer 0'" in fail(
-        "fit", "a.csv", "-k", 3, "--columns", "f1,name"
-    )
-    table.rename(columns={"customer_id": "acid", "f1": "a,b"}).to_csv("b.csv")
-    text = good("fit", "b.csv", "-k", 3)  # with the numbers that pandas writes
-    assert "120 rows, 13 features" in text
-    assert "'Unnamed: 0' (looks like ids" in text
+        table, said = load("a.csv", ids=column)
+        assert "Left out 1 column: " in said
+        assert "--id-column" not in said
+    assert load("a.csv", columns=["customer_id", "f1", "f2"])[0].X.shape == (120, 3)
+    message = refusal("a.csv", columns=["f1", "name"])
+    assert "column 'name' cannot be used: text such as 'customer 0'" in message
+    frame.rename(columns={"customer_id": "acid", "f1": "a,b"}).to_csv("b.csv")
+    table, said = load("b.csv")  # with the numbers that pandas writes
+    assert table.X.shape == (120, 13)
+    assert "'Unnamed: 0' (looks like ids" in said
     assert "2 features" in good("fit", "b.csv", "-k", 2, "--columns", '"a,b",f2')
 
 
 def test_semicolons_commas_and_bad_cells(sample):
-    names = [f"f{i}" for i in range(12)]
-    table = pd.DataFrame(sample[0], columns=names).astype(object)
+    table = named(sample[0]).astype(object)
     table.loc[7, "f3"] = "oops"
     table.to_csv("a.csv", index=False, sep=";")
     done = invoke("fit", "a.csv", "-k", 3, "--quiet")
@@ -166,46 +183,43 @@ def test_semicolons_commas_and_bad_cells(sample):
         "'oops' in line 9: taken as missing. Mend the file, or leave the column out: "
         "--drop-columns 'f3'."
     )
-    assert "all of them in column 'f3'; the first is in line 9" in fail(
-        "fit", "a.csv", "-k", 3, "--missing", "error"
-    )
+    where = "all of them in column 'f3'; the first is in line 9"
+    assert where in refusal("a.csv")
     table.loc[::4, "f3"] = "oops"
     table.to_csv("d.csv", index=False, sep=";")
-    done = invoke("fit", "d.csv", "-k", 3)
-    assert "Used 11 columns: 'f0', 'f1', 'f2', 'f4'" in done.stdout
-    assert "'f3' (31 of 120 cells are not numbers)" in done.stdout
-    assert "To cluster by it, mend these cells, or empty them." in done.stderr
-    table = pd.DataFrame(sample[0], columns=names).astype(object)
-    pd.DataFrame(*sample[:1]).to_csv("b.csv", index=False, sep=";", decimal=",")
-    assert "12 features" in good("fit", "b.csv", "-k", 3)
+    _, said = load("d.csv")
+    assert "Used 11 columns: 'f0', 'f1', 'f2', 'f4'" in said
+    assert "'f3' (31 of 120 cells are not numbers)" in said
+    assert "To cluster by it, mend these cells, or empty them." in said
+    named(sample[0]).to_csv("b.csv", index=False, sep=";", decimal=",")
+    np.testing.assert_array_equal(load("b.csv")[0].X, sample[0])
+    table = named(sample[0]).astype(object)
     table.loc[7, "f3"] = "?"
     table.to_csv("c.csv", index=False)
-    error = ["--missing", "error"]
-    assert "column 'f3'; the first is in line 9" in fail(
-        "fit", "c.csv", "-k", 3, *error
-    )
+    assert where in refusal("c.csv")
 
 
 def test_files_of_old_spreadsheets(sample):
-    table = pd.DataFrame(sample[0], columns=[f"größe {i}" for i in range(12)])
-    table["name"] = [f"José {i}" for i in range(120)]
-    table.to_csv("a.csv", index=False, encoding="cp1252")
-    text = good("fit", "a.csv", "-k", 3, "--id-column", "name", "-o", "b.csv")
-    assert "Read as Windows-1252, since it is not UTF-8 (look at the names)." in text
-    assert "'größe 0'" in text
-    assert read("b.csv")[3]["id_name"] == "José 3"
-    table.to_csv("c.csv", index=False, encoding="utf-16")
-    text = good("fit", "c.csv", "-k", 3, "--id-column", "name", "-o", "b.csv")
-    assert "Read as UTF-16." in text
-    assert read("b.csv")[3]["id_name"] == "José 3"
-    assert "block by block" in good("fit", "c.csv", "-k", 3, "--memory", 0)
-    table.to_csv("d.csv", index=False, encoding="utf-8-sig")
-    assert "Used 12 columns: 'größe 0'" in good("fit", "d.csv", "-k", 3)
+    frame = pd.DataFrame(sample[0], columns=[f"größe {i}" for i in range(12)])
+    frame["name"] = [f"José {i}" for i in range(120)]
+    for encoding, phrase in (
+        ("cp1252", "Read as Windows-1252, since it is not UTF-8 (look at the names)."),
+        ("utf-16", "Read as UTF-16."),
+        ("utf-8-sig", ""),
+    ):
+        frame.to_csv("a.csv", index=False, encoding=encoding)
+        for memory in (1e9, 0):
+            request = Request("a.csv", ids="name")
+            table = read_table(request, missing="error", memory=memory)
+            assert phrase in map(str, [*table.notes, ""])
+            assert table.on_disk == (memory == 0)
+            assert table.names[0] == "größe 0"
+            assert table.ids[3] == "José 3"
 
 
 def test_file_without_header(sample):
-    np.savetxt("plain.csv", sample[0], delimiter=",")
-    assert "120 rows, 12 features" in good("fit", "plain.csv", "-k", 3)
+    np.savetxt("plain.csv", sample[0], delimiter=",", fmt="%.17g")
+    np.testing.assert_array_equal(load("plain.csv")[0].X, sample[0])
 
 
 def test_standardize_is_the_z_score():
@@ -235,9 +249,6 @@ def test_scaled_columns_keep_the_patterns():
     centers = load_model("model.npz")[-1].cluster_centers_
     expected = IhSC(3, random_state=0).fit(X / X.std(axis=0)).cluster_centers_
     np.testing.assert_allclose(centers, expected, rtol=1e-6)
-    options = ["--label-column", "kind", "--prepare", "scale"]
-    found = document("choose-k", "a.csv", *options)
-    assert any(note.startswith(divided) for note in found["notes"])
 
 
 def test_sparse_columns_can_be_scaled(sample):
@@ -256,47 +267,29 @@ def test_sparse_columns_can_be_scaled(sample):
     assert exact_recovery(labels, clusters)
 
 
-@pytest.mark.parametrize("command", ["fit", "report", "choose-k"])
-def test_an_unknown_preparation_is_refused(folder, command):
-    options = {"fit": ["-k", 3], "report": ["-k", 3, "-o", "r.html"]}.get(command, [])
-    message = fail(command, "iris", *options, "--prepare", "log")
+def test_an_unknown_preparation_is_refused(folder):
+    message = fail("report", "iris", "-k", 3, "-o", "r.html", "--prepare", "log")
     assert "--prepare='log' is not known; give one of 'auto', 'none'" in message
     assert list(folder.iterdir()) == []
 
 
 def test_missing_cells_are_told_where_they_are(sample):
     table = named(sample[0].copy())
-    table.to_csv("whole.csv", index=False)
-    good("fit", "whole.csv", "-k", 3, "--save", "model.npz")
     table.loc[:4, "f1"] = np.nan
     table.loc[:2, "f2"] = np.nan
     table.to_csv("a.csv", index=False)
-    error = ["--missing", "error"]
-    message = fail("fit", "a.csv", "-k", 3, *error)
+    message = refusal("a.csv")
     assert "5 of 120 rows have missing cells, most of them in column 'f1'" in message
     assert "those rows out or --drop-columns to leave out 'f1'." in message
     table.loc[:3, "f3"] = np.nan
     table.to_csv("b.csv", index=False)
-    message = fail("fit", "b.csv", "-k", 3, *error)
+    message = refusal("b.csv")
     assert "the most of them in columns 'f1' (5), 'f3' (4), 'f2' (3);" in message
-    good("fit", "b.csv", "-k", 3, "--drop-columns", "f1,f3,f2")
-    message = fail("predict", "model.npz", "b.csv")
-    # The model cannot fill cells in.
-    assert message.endswith(
-        ". Add --missing zero if an empty cell means none or --missing drop to leave "
-        "those rows out."
-    )
-    assert "--drop-columns" not in message  # predict has no such option
-    table.loc[:3, "f4"] = np.nan
-    table.to_csv("c.csv", index=False)
-    message = fail("fit", "c.csv", "-k", 3, *error)
-    assert "columns 'f1' (5), 'f3' (4), 'f4' (4); the first" in message
     assert "--drop-columns" not in message
     table["f5"] = [np.nan if i % 2 else 1.0 for i in range(120)]
     table["f6"] = [1.0 if i % 2 else np.nan for i in range(120)]
     table.to_csv("d.csv", index=False)
-    message = fail("fit", "d.csv", "-k", 3, "--missing", "drop")
-    assert message.endswith(
+    assert refusal("d.csv", missing="drop").endswith(
         "every row has a missing cell, the most of them in columns 'f5' (60), "
         "'f6' (60), 'f1' (5). Add --missing fit to have them filled in or "
         "--missing zero if an empty cell means none."
@@ -312,37 +305,30 @@ def test_a_column_that_costs_most_rows_is_named(sample):
     rows = int(table.isna().any(axis=1).sum())
     table.to_csv("a.csv", index=False)
     cure = "--drop-columns to leave out 'age'"
-    message = fail("fit", "a.csv", "-k", 3, "--missing", "error")
-    assert f"{rows} of 120 rows have missing cells, most of them in column" in message
-    assert f"--missing drop to leave those rows out or {cure}." in message
-    # It is said wherever little is said, too.
+    # It is said wherever little is said, too, and without options on a page.
     what = (
         f"Left out {rows} of 120 rows ({rows / 1.2:.0f}%) with missing cells, most of "
         "them in column 'age'."
     )
     zero = "--missing zero if an empty cell means none"
     fill = "--missing fit to have them filled in"
-    for command in (
-        ["fit", "a.csv", "-k", 3],
-        ["fit", "a.csv", "-k", 3, "--quiet"],
-        ["choose-k", "a.csv", "--quiet"],
-        ["report", "a.csv", "-k", 3, "-o", "r.html"],
-    ):
-        done = invoke(*command, "--missing", "drop")
-        assert done.exit_code == 0
-        said = f"warning: {what} To keep more rows, add {fill}, {zero} or {cure}."
-        assert " ".join(done.stderr.split()).startswith(said)
+    done = invoke("report", "a.csv", "-k", 3, "-o", "r.html", "-q", "--missing", "drop")
+    assert done.exit_code == 0
+    said = f"warning: {what} To keep more rows, add {fill}, {zero} or {cure}."
+    assert " ".join(done.stderr.split()).startswith(said)
     page = Path("r.html").read_text(encoding="utf-8")
     assert what.replace("'age'", "<bdi>&#39;age&#39;</bdi>") in page
     assert "--drop-columns" not in page
-    drop = ["--drop-columns", "age", "--missing", "drop"]
-    text = good("fit", "a.csv", "-k", 3, *drop)  # few rows go
-    assert f"Left out {left} rows with missing cells." in text
+    _, said = load("a.csv", missing="drop", dropped=["age"])  # few rows go
+    assert f"Left out {left} rows with missing cells." in said
     # A model has its columns, and this one cannot fill cells in.
     table.fillna(1.0).to_csv("whole.csv", index=False)
     good("fit", "whole.csv", "-k", 3, "--save", "model.npz")
     done = invoke("predict", "model.npz", "a.csv", "--missing", "drop")
     assert done.stderr.endswith(f"'age'. To keep more rows, add {zero}.\n")
+    assert fail("predict", "model.npz", "a.csv").endswith(
+        f". Add {zero} or --missing drop to leave those rows out."
+    )
 
 
 def test_numbers_as_people_write_them(sample):
@@ -377,32 +363,25 @@ def test_numbers_as_people_write_them(sample):
         np.testing.assert_array_equal(values["t4"], 3000 + numbers)
         np.testing.assert_array_equal(values["t5"], decimals)
         assert list(values["few"]) == [7.0] * 90 + [1234.0] * 30
-    text = good("fit", "a.csv", "-k", 3)
-    assert "Read numbers as people write them in 't0', 't1', 't2', 't3', 't4'" in text
-    assert "('1,000.50' is 1000.5)." in text
-
-
-def test_a_slip_far_down_is_found_on_disk(sample):
-    table = named(np.resize(sample[0], (60_000, 12)))
-    table["t"] = [f"1,{i % 1000:03d}" for i in range(60_000)]
-    table.loc[59_000, "t"] = "oops"
-    table.to_csv("a.csv", index=False)
-    message = fail("fit", "a.csv", "-k", 3, "--memory", 0)
-    assert "column 't' holds text, 'oops' in row 59001 after the header" in message
+        said = " ".join(map(str, found.notes))
+        assert (
+            "Read numbers as people write them in 't0', 't1', 't2', 't3', 't4'" in said
+        )
+        assert "('1,000.50' is 1000.5)." in said
 
 
 def test_labels_among_the_features_are_noted(sample):
     X, labels = sample
-    table = named(X)
-    table.assign(true_class=labels, subclass=labels).to_csv("a.csv", index=False)
+    frame = named(X).assign(true_class=labels, subclass=labels)
+    frame.to_csv("a.csv", index=False)
     note = (
         "Column 'true_class' is used as a feature. If it holds known labels, add "
         "--label-column 'true_class'."
     )
-    notes = document("fit", "a.csv", "-k", 3)["notes"]
-    assert [n for n in notes if "used as a feature" in n] == [note]
-    for options in (["--label-column"], ["--drop-columns"]):
-        assert note not in good("fit", "a.csv", "-k", 3, *options, "true_class")
+    table, _ = load("a.csv")
+    assert [n for n in map(str, table.notes) if "used as a feature" in n] == [note]
+    for asked in ({"label": "true_class"}, {"dropped": ["true_class"]}):
+        assert note not in load("a.csv", **asked)[1]
 
 
 BROKEN = {
@@ -418,11 +397,11 @@ BROKEN = {
     "bad.mtx": (b"%%MatrixMarket nonsense\n", "cannot be read as mtx"),
     "cut.mtx": (
         b"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 1 -1.3E",
-        "could not convert string '-1.3E' to float64 in row 2",
+        "could not convert string '-1.3E' to float64",
     ),
     "sign.mtx": (
         b"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 1 -1.3E-",
-        "could not convert string '-1.3E-' to float64 in row 2",
+        "could not convert string '-1.3E-' to float64",
     ),
     "array.npz": (b"\x93NUMPY\x01\x00", "array.npz cannot be read as npz"),
     "data.xyz": (b"1", "unknown format '.xyz'; give one of .csv"),
@@ -437,7 +416,7 @@ BROKEN = {
 def test_broken_files(name):
     content, message = BROKEN[name]
     Path(name).write_bytes(content)
-    assert message in fail("fit", name, "-k", 2)
+    assert message in refusal(name)
 
 
 @pytest.mark.parametrize(
@@ -458,11 +437,11 @@ def test_damaged_files_are_refused(sample):
     write("sparse.npz", *sample)
     good = Path("sparse.npz").read_bytes()
     Path("cut.npz").write_bytes(good[: len(good) // 2])
-    assert "cut.npz cannot be read as npz" in fail("fit", "cut.npz", "-k", 2)
+    assert "cut.npz cannot be read as npz" in refusal("cut.npz")
     beyond = sp.csr_matrix(sample[0])
     beyond.indices[5] = 1_000_000_000
     sp.save_npz("beyond.npz", beyond)
-    assert "beyond.npz cannot be read as npz" in fail("fit", "beyond.npz", "-k", 2)
+    assert "beyond.npz cannot be read as npz" in refusal("beyond.npz")
 
 
 def test_an_encrypted_archive_is_refused(sample):
@@ -553,9 +532,6 @@ def test_missing_cells_are_filled_in(sample):
     again = pd.read_csv("new.csv")
     assert (again["cluster"] == known).all()
     assert np.isfinite(again["scale"]).all()
-    good("report", *options, "-k", 3, "-o", "r.html")
-    assert "missing cells" in Path("r.html").read_text(encoding="utf-8")
-    assert "3 clusters" in good("choose-k", *options)
     named(X).to_csv("whole.csv", index=False)
     good("fit", "whole.csv", "-k", 3, "--save", "plain.npz")
     message = fail("predict", "plain.npz", "gaps.csv", "--missing", "fit")

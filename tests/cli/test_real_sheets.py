@@ -143,31 +143,35 @@ SHEETS = [footnote, average, subtotals, blank_lines]
 @pytest.mark.parametrize("make", SHEETS, ids=lambda make: make.__name__)
 def test_what_stands_around_a_table_is_no_customer(make, suffix):
     write_sheet(f"a{suffix}", make())
-    done = invoke(*FIT, f"a{suffix}", "-o", "l.csv")
-    assert done.exit_code == 0, done.stderr
-    assert "90 rows, 5 features" in done.stdout
-    assert "'customer no.' (looks like ids" in done.stdout
+    table = read_table(Request(f"a{suffix}"), missing="error")
+    np.testing.assert_array_equal(table.X, shop()[GOODS])
+    notes = " ".join(map(str, table.notes))
+    assert "'customer no.' (looks like ids" in notes
     where = "row 2" if suffix == ".xlsx" else "line 2"
-    assert f"names of columns from {where}" in done.stdout
+    assert f"names of columns from {where}" in notes
     told = {
         footnote: "2 rows that are no observations",
-        average: "92 of the sheet is the sum of all other rows, row 94 of the sheet is",
+        average: "93 of the sheet is the sum of all other rows, row 94 of the sheet is",
         subtotals: "is the sum of the 28 rows above it",
         blank_lines: "2 rows that are no observations",
     }[make]
     if suffix == ".csv":
         told = told.replace(" of the sheet", "").replace("row 94", "line 94")
-    assert told.replace("92", "93") in done.stderr
-    # The labels are those of the customers alone, and so are the lines of Python.
+    assert told in notes
+    if suffix == ".xlsx":
+        space = {}
+        exec("\n".join(table.python), space)
+        np.testing.assert_allclose(space["X"], shop()[GOODS])
+
+
+def test_left_out_rows_have_no_label():
+    write_sheet("a.csv", subtotals())
+    done = invoke(*FIT, "a.csv", "-o", "l.csv")
+    assert "Left out 4 rows that are no observations" in done.stderr
     shop().to_csv("alone.csv", index=False)
     good(*FIT, "alone.csv", "-o", "m.csv")
     labels = [[row["cluster"] for row in read(f)] for f in ("l.csv", "m.csv")]
     assert labels[0] == labels[1]
-    if suffix == ".xlsx":
-        printed = done.stdout[done.stdout.index("in Python:") :].splitlines()[1:]
-        space = {}
-        exec("\n".join(line[4:] for line in printed if line.startswith("    ")), space)
-        np.testing.assert_allclose(space["X"], shop()[GOODS])
 
 
 def test_customers_without_numbers_at_the_end_are_kept():
@@ -289,12 +293,11 @@ def test_words_for_missing_cells_are_counted_apart(suffix):
     empty -= int(with_gaps(shop()).loc[[1, 2, 5], "cheese"].isna().sum())
     write = frame.to_excel if suffix == ".xlsx" else frame.to_csv
     write(f"a{suffix}", index=False)
-    notes = document(*FIT, f"a{suffix}", *IDS, "--missing", "zero")["notes"]
-    assert f"Took {empty} empty cells and 3 'n/a' for 0." in notes
-    notes = document(*FIT, f"a{suffix}", *IDS)["notes"]
-    assert any(
-        n.startswith(f"Filled in {empty} empty cells and 3 'n/a' (") for n in notes
-    )
+    asked = Request(f"a{suffix}", ids="customer no.")
+    for missing, done in (("zero", "Took"), ("fit", "Filled in")):
+        notes = map(str, read_table(asked, missing=missing).notes)
+        told = f"{done} {empty} empty cells and 3 'n/a'"
+        assert any(note.startswith(told) for note in notes)
 
 
 def test_what_is_far_is_not_offered():

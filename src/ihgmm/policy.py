@@ -12,6 +12,7 @@ class Small:
 
     ROUNDING = 1e-10  # share of a float64 sum that rounding may leave
     SINE = 1e-6  # squared sine below which two directions are one
+    TIE = 1e-9  # share by which numbers that are one may differ
     HUGE = 1e100  # ratio of variances whose square is still a number
     TINY = 1e-300  # divides without overflow what is 0
     EXACT = 1e-12  # share of a whole that only an exact fit leaves
@@ -19,11 +20,106 @@ class Small:
     LOAD = 1e-6  # share of the rows of a cluster that have a cell: none of them
 
 
-class Default:
-    """What a fit with the default settings does; :class:`ihgmm.IhSC` names them."""
+class Solving:
+    """How eigenvectors are found: the same ones, at less cost. By eye.
 
-    CLIP = 1.5  # rows longer than so many medians are shortened to that
-    PULL = 0.2  # share by which a shared covariance is pulled towards a sphere
+    ``python benchmarks/run.py`` shows what they cost.
+    """
+
+    LAPACK = 15.0  # operations of a full solution, times n**3: it is far slower
+    PRODUCTS = 6  # products with a block that a solution without the matrix takes
+    OVERHEAD = 4e8  # operations that its other work is worth
+    FEW_ROWS = 3  # times the width of a block: with fewer rows the matrix is solved
+    DENSE_ROWS = 300  # for which each update of a diagonal solves the matrix
+    READ_WHOLE = 2**24  # entries, not on the host, from which it never is
+    LARGE = 10**7  # entries from which a product costs more than a look at some rows
+    CHECK_ROWS = 2112  # such rows, which may save all further products
+    CHECK_LARGEST = 64  # of them, those of largest norm
+    CONDITION = 1e-3  # of a block, below which it is made orthonormal once more
+    ROUNDING = 20  # eps of the largest eigenvalue that a product is off by
+
+
+class Leading:
+    """Which directions count in an embedding.
+
+    ``python benchmarks/designs.py`` and ``python benchmarks/real.py`` show what they do
+    to labels; docs/default.md has the reasons. Under the model shares beyond the
+    clusters are a hundredth or less; where clusters have a shape, a half is common.
+    """
+
+    CUT = 0.05  # share of the height of the last cluster's eigenvalue without weight
+    TURN = 0.05  # radians that a diagonal turns eigenvectors by, worth filling it in
+    SMALLEST_GAP = 1e-2  # of the last eigenvalue: noise turns smaller gaps anyway
+    STAGE = 4.0  # ratio of eigenvalues within one stage of filling in
+    RULING = 3  # rows longer than so many medians may rule a direction
+
+
+class Labelling:
+    """Rows to labels: starts, samples of rows, and the shared covariance.
+
+    Round numbers. ``python benchmarks/real.py`` has errors by seeds and ``python
+    benchmarks/run.py`` the time.
+    """
+
+    STARTS = 10  # of k-means, beside the pivots
+    AGREEING = 3  # starts that end in one best place: no other is likely
+    PIVOT_ROWS = 2**12  # rows that pivots are taken from
+    TRIAL_ROWS = 64  # for each cluster, on which starts compete
+    SHOWN = 8  # rows of such a trial that are nearest to each pivot, at least
+    NEARLY = 1.05  # inertia over the best, up to which other ends go on
+    FINAL_ROWS = 2**16  # that these see together
+    ROWS = 2**14  # to learn labels from, at most
+    ROWS_A_CLUSTER = 256  # or so many for each cluster, if that is more
+    MIXTURE_ROWS = 2**11  # on which mixtures compete, at least
+    MIXTURES = 3  # ends of k-means in each space that start one
+    PULL = 0.2  # share by which the covariance is pulled towards a sphere
+    GAIN = 1e-4  # of log-likelihood a row that ends the rounds
+    FLATTEST = 1e-6  # variance of a direction over the mean: less is rounding
+    OPPOSITE = 0.9  # cosine of opposite rows over that of near ones, for lines
+
+
+class Filling:
+    """Missing cells. ``python benchmarks/missing.py`` shows what they do.
+
+    On 66 cases with labels, four draws each, 13.6% of rows were wrong with the first
+    spread, and 13.8% from the deviation of sizes on. From 0.1 to 0.3 the least column
+    made no difference in 27 comparisons; without it, pictures were filled worse. The
+    others were taken by eye.
+    """
+
+    RANKS = (1, 2, 3, 5, 8, 12, 20, 30)  # that are tried
+    RANK_COST = 2**22  # rank squared times columns: 20,000 of these stop at rank 12
+    ROWS = 2_000  # to learn from, at most
+    ENTRIES = 2**21  # of these, at most
+    LEAST_ROWS = 200  # in any case
+    ASKED = 0.1  # share of observed cells that choose the rank
+    CLIP = 1.5  # medians from which rows count no more there
+    LEAST_COLUMN = 0.3  # over the typical one: smaller columns count less
+    FIRST_SPREAD = 0.2  # of the logarithm of scales, to start from
+    LEAST_SPREAD = 0.05  # scales that differ by less are as good as equal
+    PRIOR_CELLS = 5.0  # that say the usual share of a column is noise
+    LEAST_NOISE = 1e-6  # over the variance of a column
+    LARGEST = 10  # scale over the size of the observed cells, at most
+    STEPS = 25  # of scales between, finer than noise shows
+
+
+class Whitening:
+    """Noise made alike. ``python benchmarks/counts.py`` shows what it does.
+
+    Words of text gave a dispersion of 3 to 8, and labels by such ones were worse. By
+    eye, else.
+    """
+
+    DISPERSION = 0.3  # of counts, to start from: it tames columns that would rule
+    LARGEST_SHARE = 0.5  # c / (1 + c) for the dispersion c, at most
+    LARGEST_LEVERAGE = 0.9  # of a column in a fit: of more nothing is known
+    LEAST_NOISE = 1e-3  # share of a row or column that a fit leaves, at least
+    COUNT_RANK = 128  # features or rows, a quarter of which are the rank for counts
+    RANK = 64  # features or rows, half of which are the rank of a pattern
+    ENTRIES = 2**22  # to learn columns from
+    COUNTS = 2**20  # to learn the dispersion from
+    UNEQUAL = 1.5  # mean square of column means over the squared mean, of counts
+    CENTRED = 0.1  # standard errors: means that are nearer to 0 were subtracted
 
 
 class Doubt:
@@ -157,6 +253,11 @@ class Counting:
     ROUGH = 4  # times as many for one quick flip
     PRIOR_FLIPS = 4  # flips that the Tracy-Widom law counts for
     ROUNDING = 20  # eps of the largest eigenvalue that the edge is at least
+    SMALL_ENTRIES = 2**20  # of X, up to which flips are solved to the end
+    KEPT_ENTRIES = 2**23  # of X, up to which what is made of it is kept in memory
+    FLIPS = (8, 3, 2)  # of small, kept and larger data: they vary less there
+    FLIP_STEPS = (60, 8, 5)  # of small data, of other, and for a first look at it
+    FLIP_ACCURACY = 0.02  # of the top eigenvalue of a flip
     # Gaps between rows and noise, as differences of logarithms
     NO_GAP = 1e-9  # smaller gaps are none, and divide nothing
     LEAST_GAP = 0.03  # smaller ones are no clusters, however sure they may be

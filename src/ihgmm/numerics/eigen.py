@@ -28,6 +28,7 @@ from ihgmm.numerics.krylov import (
     smallest_gap,
     whitening,
 )
+from ihgmm.policy import Solving
 
 Solver = Literal["auto", "dense", "lanczos", "block"]
 ORDERS: tuple[Order, ...] = ("algebraic", "magnitude")
@@ -106,7 +107,7 @@ def leading_eigenpairs(
     rng = np.random.default_rng() if rng is None else rng
     if solver == "auto":
         solver = "dense" if _dense_is_cheaper(G, count) else "block"
-    if n <= 3 * max(block_width(k), count):
+    if n <= Solving.FEW_ROWS * max(block_width(k), count):
         solver = "dense"
     # With eigenvalues of order one, products of blocks neither over- nor underflow.
     magnitude = _magnitude(G)
@@ -161,10 +162,11 @@ def _dense_is_cheaper(G: GramOperator, k: int) -> bool:
     """Compare operation counts; LAPACK's reduction runs far below product speed."""
     (n, p), entries = G.A.shape, G.A.n_entries
     # Data that is not in the memory of the host is read whole only where it is small.
-    if not G.A.on_host and entries > 2**24:
+    if not G.A.on_host and entries > Solving.READ_WHOLE:
         return False
-    dense = 2.0 * n * n * p + 15.0 * n**3
-    matrix_free = 6 * 4.0 * entries * block_width(k) + 4e8
+    dense = 2.0 * n * n * p + Solving.LAPACK * n**3
+    products = Solving.PRODUCTS * 4.0 * entries * block_width(k)
+    matrix_free = products + Solving.OVERHEAD
     return dense < matrix_free
 
 
@@ -278,7 +280,7 @@ def sample_size(
     features, a sample pays if products are expensive.
     """
     longer = max(p, width)
-    if n < (2 if n_entries >= 10**7 else 32) * longer:
+    if n < (2 if n_entries >= Solving.LARGE else 32) * longer:
         return 0
     return min(n // 16, (32 if streamed else max(64, width**2 // 8)) * longer)
 
@@ -289,7 +291,8 @@ def check_size(n: int, n_entries: int) -> int:
     They may save all further products. With ten million entries a product costs more
     than a look at so many rows.
     """
-    return 2112 if n > 8192 and n_entries >= 10**7 else 0
+    large = n > 2**13 and n_entries >= Solving.LARGE
+    return Solving.CHECK_ROWS if large else 0
 
 
 def _first_basis(
@@ -311,7 +314,7 @@ def _first_basis(
     check = _Check.of(G, rng)
     for n_iter in range(1, 4):
         change, condition = whitening(ops.tall_dot(start, start))
-        if condition <= 1e-3 or len(change) != change.shape[1]:
+        if condition <= Solving.CONDITION or len(change) != change.shape[1]:
             block = orthonormal(ops, start, rng)
             return Basis(ops, block, G.A.adjoint(block), take_along=G.A.streamed)
         if check is None:
@@ -347,13 +350,13 @@ def _first_basis(
 class _Check:
     """Some rows that tell how far vectors are from eigenvectors.
 
-    The 64 of largest norm count as they are, others for all the rest.
+    Those of largest norm count as they are, others for all the rest.
     """
 
     def __init__(self, G: GramOperator, n_rows: int, rng: np.random.Generator) -> None:
         n = G.shape[0]
         self._ops = G.A.ops
-        top = self._ops.largest(G.A.sqnorms, 64)
+        top = self._ops.largest(G.A.sqnorms, Solving.CHECK_LARGEST)
         others = sampled(n, n_rows - len(top), rng)
         others = others[~np.isin(others, top)]
         # In order: chunks are read once for both.

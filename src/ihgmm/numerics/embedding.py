@@ -19,6 +19,7 @@ from ihgmm._values import LARGEST, Count, Domain
 from ihgmm.matrix import Matrix, Ops, Tall
 from ihgmm.numerics.gram import GramOperator, row_factors
 from ihgmm.numerics.krylov import EigenPairs
+from ihgmm.policy import Leading, Small
 
 Diagonal = Literal["full", "zero", "imputed"]
 Space = Literal["eigenvectors", "projected"]
@@ -141,7 +142,7 @@ class Embedding:
             step = xp.where(room > 0, _quotient(xp, missing, room), own)
             before, imputed = imputed, ops.clip(imputed + step, None, own)
             found = _quotient(xp, few, values + (own - imputed)[:, None])
-            if not bool(xp.any(xp.abs(imputed - before) > 1e-9 * own)):
+            if not bool(xp.any(xp.abs(imputed - before) > Small.TIE * own)):
                 break
         return found
 
@@ -190,7 +191,9 @@ class Embedding:
         """
         own = sqnorms * row_factors(ops, sqnorms, self.longest) ** 2
         longest = ops.number(ops.xp.max(own))
-        if longest == 0 or longest <= (long := 9 * ops.median(own, where=own > 0)):
+        if longest == 0 or longest <= (
+            long := Leading.RULING**2 * ops.median(own, where=own > 0)
+        ):
             return 0
         lead = self.rank
 

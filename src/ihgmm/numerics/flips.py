@@ -8,21 +8,23 @@ from ihgmm.matrix import HOST, Matrix, Tall, to_host
 from ihgmm.matrix.flipped import Residual, Signs
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.krylov import Basis, project_out, ritz_pairs
+from ihgmm.policy import Counting
 
 
 def is_small(X: Matrix) -> bool:
     """Tell whether Lanczos may run to the end on flipped copies."""
-    return X.n_entries <= 2**20
+    return X.n_entries <= Counting.SMALL_ENTRIES
 
 
 def is_kept(X: Matrix) -> bool:
     """Tell whether data is so small that what is made of it is kept in memory."""
-    return X.n_entries <= 2**23
+    return X.n_entries <= Counting.KEPT_ENTRIES
 
 
 def default_flips(X: Matrix) -> int:
     """Return how many flips to make: few where they cost much, and vary little."""
-    return 8 if is_small(X) else 3 if is_kept(X) else 2
+    small, kept, large = Counting.FLIPS
+    return small if is_small(X) else kept if is_kept(X) else large
 
 
 def residual_of(A: Matrix, vectors: Tall) -> Residual:
@@ -37,7 +39,7 @@ def null_eigenvalues(
     *,
     rough: bool = False,
     steps: int | None = None,
-    accuracy: float = 0.02,
+    accuracy: float = Counting.FLIP_ACCURACY,
 ) -> list[float]:
     """Return the top eigenvalues of the hollow Gram matrices of flipped copies.
 
@@ -46,9 +48,9 @@ def null_eigenvalues(
     """
     A, ranges = residual.A, residual.ranges
     if steps is None:
-        # On small data to the end, 60 steps at most. Elsewhere eight steps put the top
-        # eigenvalue of noise within a few percent, and five do for a first look.
-        steps = min(60 if is_small(A) else 5 if rough else 8, A.shape[0])
+        small, large, first_look = Counting.FLIP_STEPS
+        steps = small if is_small(A) else first_look if rough else large
+        steps = min(steps, A.shape[0])
     runs = [_FlippedLanczos(A, steps, accuracy, rng) for _ in range(n_flips)]
     # Products with single vectors are too short for threads.
     with one_thread():

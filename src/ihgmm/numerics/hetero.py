@@ -25,6 +25,7 @@ from ihgmm.numerics.krylov import (
     rounding_error,
     smallest_gap,
 )
+from ihgmm.policy import Leading, Solving
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +119,9 @@ def impute_diagonal(
     unit = ops.number(ops.xp.sum(sqnorms)) or 1.0
     hollow = replace(G, removed=A.cast(A.sqnorms), factor=1.0 / unit)
     # Few rows: a full eigendecomposition for each update is cheaper.
-    few = n <= max(3 * block_width(k), 300 if solver == "auto" else 0)
+    few = n <= max(
+        Solving.FEW_ROWS * block_width(k), Solving.DENSE_ROWS if solver == "auto" else 0
+    )
     dense = few or solver == "dense"
     space: _Subspace
     with A.threads():
@@ -379,7 +382,7 @@ def _next_rank(sizes: np.ndarray, rank: int, k: int) -> int:
     sizes = np.append(sizes, 0.0)
     for r in range(k, rank, -1):
         last, following = sizes[r - 1], sizes[r]
-        within = last > 0 and sizes[rank] <= 4.0 * last
+        within = last > 0 and sizes[rank] <= Leading.STAGE * last
         if within and last - following >= last / k:
             return r
     return k

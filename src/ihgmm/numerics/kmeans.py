@@ -18,9 +18,7 @@ import numpy as np
 from ihgmm.matrix import Ops, Tall
 from ihgmm.matrix.ops import sampled
 from ihgmm.matrix.threads import one_thread
-
-SAME = 1 + 1e-9
-"""Runs whose inertias differ by less than this factor ended in the same place."""
+from ihgmm.policy import Labelling, Small
 
 
 class Run(NamedTuple):
@@ -52,18 +50,18 @@ def kmeans_runs(
     different places, nearly as good as the best, go on. With ``until_settled``, starts
     end as soon on all rows. Runs that end in the same place are returned once.
     """
-    n, starts = spaces[0].shape[0], 1 + 10 if n_init == "auto" else n_init
+    n, starts = spaces[0].shape[0], 1 + Labelling.STARTS if n_init == "auto" else n_init
     on_sample = n > full_trials
     settle = n_init == "auto" and (on_sample or until_settled)
     trials, trial_weights = spaces, weights
     if on_sample:
-        size = int(np.clip(64 * n_clusters, 1_000, full_trials))
+        size = int(np.clip(Labelling.TRIAL_ROWS * n_clusters, 1_000, full_trials))
         few = sampled(n, size, rng)
         trials = [ops.few_rows(rows, few) for rows in spaces]
         trial_weights = None if weights is None else ops.few_rows(weights, few)
     pivots = spaces
-    if n > 2**12:
-        few = sampled(n, 2**12, rng)
+    if n > Labelling.PIVOT_ROWS:
+        few = sampled(n, Labelling.PIVOT_ROWS, rng)
         pivots = [ops.few_rows(rows, few) for rows in spaces]
     # Drawn at once: the same whether runs go side by side, or one ends the search.
     draws = rng.random(
@@ -129,10 +127,8 @@ def _started(
 
 
 def _until_settled(runs: list[Run]) -> list[Run]:
-    for count in range(3, len(runs)):
-        if is_settled(runs[:count]):
-            return runs[:count]
-    return runs
+    count = next((i for i in range(1, len(runs)) if is_settled(runs[:i])), len(runs))
+    return runs[:count]
 
 
 def _on_all(
@@ -168,7 +164,7 @@ def distinct(runs: list[Run]) -> list[Run]:
     """Return runs by their inertia, those that ended in the same place once."""
     runs = sorted(runs, key=attrgetter("inertia"))
     return runs[:1] + [
-        run for before, run in pairwise(runs) if run.inertia > before.inertia * SAME
+        run for before, run in pairwise(runs) if not _same(run.inertia, before.inertia)
     ]
 
 
@@ -206,7 +202,7 @@ def lloyd(
             break
         sums = _sums(ops, _members(ops, scores), values)
         # Rows as near to two centres count twice.
-        if (sums[:, :, :, m].sum(axis=(1, 2)) > all_rows * (1 + 1e-9)).any():
+        if (sums[:, :, :, m].sum(axis=(1, 2)) > all_rows * (1 + Small.TIE)).any():
             sums = _sums(ops, _first_members(ops, scores), values)
         sizes = sums[..., m:]
         moved = sums[..., :m] / np.where(sizes > 0, sizes, 1.0)
@@ -289,7 +285,7 @@ def _farthest(ops: Ops, rows: Tall, scores: Tall, others: np.ndarray) -> np.ndar
     chosen = ops.to_host(ops.few_rows(rows, far))
     gap = ops.to_host(ops.few_rows(gaps, far))
     order = np.argsort(-gap, kind="stable")
-    return np.where((gap > 1e-12)[order, None], chosen[order], others)
+    return np.where((gap > Small.EXACT)[order, None], chosen[order], others)
 
 
 def plus_plus(
@@ -370,7 +366,7 @@ def spread(
         left = xp.matmul(gaps, counts)
         # Of candidates that do as well, the first: rounding must not choose.
         least = xp.min(left, axis=2, keepdims=True)
-        best = xp.argmax(xp.astype(left <= least * (1 + 1e-9), xp.uint8), axis=2)
+        best = xp.argmax(xp.astype(left <= least * (1 + Small.TIE), xp.uint8), axis=2)
         best = xp.reshape(best, (-1,)) + runs * at.shape[2]
         chosen.append(xp.take(xp.reshape(at, (-1,)), best))
         closest = xp.take(xp.reshape(gaps, (-1, n)), best, axis=0)
@@ -396,8 +392,8 @@ def pivots(ops: Ops, rows: Tall, k: int) -> np.ndarray:
     )
     left = xp.reshape(ops.row_dots(flat, flat), (n_spaces, n))
     # Rows may all have unit norm: the first of them, not the one rounding has raised.
-    most = xp.clip(xp.max(left, axis=1, keepdims=True), 1e-300, None)
-    left = xp.round(left / most * 1e9) * (most / 1e9)
+    most = xp.clip(xp.max(left, axis=1, keepdims=True), Small.TINY, None)
+    left = xp.round(left / most / Small.TIE) * (most * Small.TIE)
     # A Cholesky decomposition of the rows' products, of which a column is made at a
     # time: what it leaves on the diagonal is what the pivots do not span.
     factor = xp.zeros_like(rows[:, :, :1])
@@ -409,7 +405,7 @@ def pivots(ops: Ops, rows: Tall, k: int) -> np.ndarray:
         known = xp.take(xp.reshape(factor, (n_spaces * n, -1)), here, axis=0)
         column = column - xp.matmul(factor, known[:, :, None])
         # Beyond the rank of the rows nothing is left but rounding, and no direction.
-        top = xp.maximum(xp.max(left, axis=1, keepdims=True), 1e-12 * most)
+        top = xp.maximum(xp.max(left, axis=1, keepdims=True), Small.EXACT * most)
         column = column / xp.sqrt(top)[:, :, None]
         factor = xp.concat([factor, column], axis=2)
         left = left - column[:, :, 0] ** 2
@@ -425,10 +421,15 @@ def sample(ops: Ops, rows: Tall, size: int, rng: np.random.Generator) -> Tall:
     return ops.few_rows(rows, sampled(n, size, rng))
 
 
+def _same(first: float, second: float) -> bool:
+    """Tell whether runs of such inertias ended in the same place."""
+    return first <= second * (1 + Small.TIE)
+
+
 def is_settled(runs: list[Run]) -> bool:
     """Tell whether three starts have ended in the best place: no other is likely."""
-    inertias = np.array([run.inertia for run in runs])
-    return int((inertias <= inertias.min() * SAME).sum()) >= 3
+    best = min(run.inertia for run in runs)
+    return sum(_same(run.inertia, best) for run in runs) >= Labelling.AGREEING
 
 
 def _all_shown(ops: Ops, trial: Tall, pivots: np.ndarray) -> bool:
@@ -438,7 +439,7 @@ def _all_shown(ops: Ops, trial: Tall, pivots: np.ndarray) -> bool:
     """
     centers = pivots[None, None].astype(np.float64)
     members = _members(ops, _scores(ops, trial.T[None, ...], centers))
-    return bool(ops.to_host(ops.xp.sum(members, axis=3)).min() >= 8)
+    return bool(ops.to_host(ops.xp.sum(members, axis=3)).min() >= Labelling.SHOWN)
 
 
 def _finalists(runs: list[Run], n_rows: int) -> list[Run]:
@@ -446,12 +447,11 @@ def _finalists(runs: list[Run], n_rows: int) -> list[Run]:
 
     Together they see 2**16 rows at most, unless that is less than two runs.
     """
-    most = max(2, 2**16 // n_rows)
+    most = max(2, Labelling.FINAL_ROWS // n_rows)
     runs = sorted(runs, key=attrgetter("inertia"))
     kept = runs[:1]
     for run in runs[1:]:
-        near = run.inertia <= 1.05 * runs[0].inertia
-        other = run.inertia > kept[-1].inertia * SAME
-        if near and other and len(kept) < most:
+        near = run.inertia <= Labelling.NEARLY * runs[0].inertia
+        if near and not _same(run.inertia, kept[-1].inertia) and len(kept) < most:
             kept.append(run)
     return kept

@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._warnings import warn
 from ihgmm.matrix import Ops, Tall
 from ihgmm.numerics.gram import GramOperator
+from ihgmm.policy import Leading, Solving
 
 Order = Literal["algebraic", "magnitude"]
 MAX_PRODUCTS = 100
@@ -102,7 +103,7 @@ def most_blocks(n_rows: int, width: int) -> int:
 
 def rounding_error(values: np.ndarray, dtype: np.dtype) -> float:
     """Return the size of rounding errors in a product with G."""
-    return 20 * float(np.finfo(dtype).eps * np.abs(values).max())
+    return Solving.ROUNDING * float(np.finfo(dtype).eps * np.abs(values).max())
 
 
 class Product(NamedTuple):
@@ -226,7 +227,7 @@ class Basis:
         back = self.adjoint_of_rest(product.back, product.column)
         for last in (False, True):
             change, condition = whitening(gram)
-            if condition <= 1e-3:
+            if condition <= Solving.CONDITION:
                 return None
             rest = ops.keep(rest @ ops.cast_like(change, rest))
             back = back @ ops.cast_like(change, back)
@@ -371,9 +372,9 @@ def signal_weights(values: np.ndarray, k: int) -> np.ndarray:
 
     What counts is how far an eigenvalue stands above the last, as a share of how far
     the k-th does. Where the data follow the model, those beyond are noise: close to
-    each other, with shares of a hundredth or less. So a share of a twentieth has no
-    weight, and eigenvectors beyond are those of the paper. Where clusters have a shape
-    of their own, shares of a half and more are common, and these directions count.
+    each other, with shares of a hundredth or less. So a small share has no weight, and
+    eigenvectors beyond are those of the paper. Where clusters have a shape of their
+    own, shares of a half and more are common, and these directions count.
 
     Examples
     --------
@@ -388,7 +389,8 @@ def signal_weights(values: np.ndarray, k: int) -> np.ndarray:
     if len(values) > k:
         above = values[k - 1 :] - values[-1]
         share = above[1:] / above[0] if above[0] > 0 else np.zeros(len(values) - k)
-        weights[k:] = np.sqrt(np.clip((share - 0.05) / 0.95, 0.0, 1.0))
+        share = (share - Leading.CUT) / (1 - Leading.CUT)
+        weights[k:] = np.sqrt(np.clip(share, 0.0, 1.0))
     return weights
 
 
@@ -406,7 +408,7 @@ def smallest_gap(last: float) -> float:
 
     Noise in data turns eigenvectors across smaller gaps anyway.
     """
-    return 1e-2 * last
+    return Leading.SMALLEST_GAP * last
 
 
 def orthonormal(
@@ -436,7 +438,7 @@ def orthonormal(
         if rng is not None and Y.shape[1] < width:
             fill = rng.standard_normal((n, width - Y.shape[1])) / np.sqrt(n)
             Y, condition = ops.beside(Y, ops.cast_like(fill, Y)), 0.0
-        if condition > 1e-3:
+        if condition > Solving.CONDITION:
             break
         negligible, gram = 0.0, None  # the columns have unit norm now
     return Y

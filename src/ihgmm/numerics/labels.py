@@ -30,6 +30,7 @@ from ihgmm.numerics.kmeans import (
     spread_rows,
 )
 from ihgmm.numerics.krylov import leading_pairs
+from ihgmm.policy import Labelling
 
 Assignment = Literal["tied", "kmeans", "cluster_qr", "neighbors"]
 ASSIGNMENTS: tuple[Assignment, ...] = ("tied", "kmeans", "cluster_qr", "neighbors")
@@ -301,7 +302,7 @@ def sample_positions(
     Beyond 16,384 rows, or 256 for each cluster if that is more, they are so many drawn
     at random.
     """
-    most = max(2**14, 256 * n_clusters)
+    most = max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * n_clusters)
     if n_rows <= most:
         return None
     return sampled(n_rows, most, rng)
@@ -332,8 +333,8 @@ def line_runs(
     are the same for opposite rows, and distances between them are those of lines on
     average, at a cost linear in the width of the rows.
     """
-    starts = 1 + 10 if n_init == "auto" else n_init
-    few = sample(ops, rows, 2**12, rng)
+    starts = 1 + Labelling.STARTS if n_init == "auto" else n_init
+    few = sample(ops, rows, Labelling.PIVOT_ROWS, rng)
     both = ops.stack([rows, -rows])
     counts = None if weights is None else ops.stack([weights, weights])
     centers = pivot_rows(ops, few[None, ...], n_clusters)[0]
@@ -378,7 +379,7 @@ def prefers_lines(
         return False
     cosines = (few @ few.T) * ops.cast_like(1 - np.eye(n), few)
     opposite, near = -xp.min(cosines, axis=1), xp.max(cosines, axis=1)
-    if ops.median(opposite) < 0.9 * ops.median(near):
+    if ops.median(opposite) < Labelling.OPPOSITE * ops.median(near):
         return False
     gains = [
         shared_covariance(ops, [few], n_clusters, signed=signed, rng=rng).gains[0]
@@ -416,7 +417,7 @@ def shared_covariance(
     *,
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
-    pull: float = 0.2,
+    pull: float = Labelling.PULL,
     max_trial: int | None = None,
     weights: Tall | None = None,
     signed: bool = False,
@@ -448,7 +449,10 @@ def shared_covariance(
     >>> len(set(labels[kinds == 0])), len(set(labels[kinds == 1]))
     (1, 1)
     """
-    n, max_trial = spaces[0].shape[0], max_trial or max(2**11, 64 * n_clusters)
+    n, max_trial = (
+        spaces[0].shape[0],
+        max_trial or max(Labelling.MIXTURE_ROWS, Labelling.TRIAL_ROWS * n_clusters),
+    )
     trials, trial_weights = list(spaces), weights
     if n > max_trial:
         few = sampled(n, max_trial, rng)
@@ -465,12 +469,16 @@ def shared_covariance(
     if signed:
         for trial in trials:
             rules = line_runs(ops, trial, n_clusters, **options)
-            starts += [_signed_members(ops, rule, trial) for rule in rules[:3]]
+            starts += [
+                _signed_members(ops, rule, trial)
+                for rule in rules[: Labelling.MIXTURES]
+            ]
             nearest.append(rules[0])
     else:
         for runs in kmeans_runs(ops, trials, n_clusters, until_settled=True, **options):
             starts += [
-                ops.one_hot(run.labels, n_clusters, trials[0]) for run in runs[:3]
+                ops.one_hot(run.labels, n_clusters, trials[0])
+                for run in runs[: Labelling.MIXTURES]
             ]
             nearest.append(nearest_center(runs[0].centers))
     with one_thread():
@@ -603,7 +611,7 @@ class _SharedRounds:
             for i in np.flatnonzero(going).tolist():
                 value, before = float(likely[i] - terms[i]), fits[i]
                 fits[i] = Fit(rules[i], value, before.n_iter + 1)
-                going[i] = value - before.log_likelihood >= 1e-4
+                going[i] = value - before.log_likelihood >= Labelling.GAIN
                 going[i] &= fits[i].n_iter < max_iter
         xp, best = self.xp, self.xp.max(scores, axis=1)
         used = self.ops.to_host(xp.any(scores == best[:, None, :], axis=2)).sum(axis=1)
@@ -641,7 +649,9 @@ class _SharedRounds:
 
 def _flattest(moments: np.ndarray) -> np.ndarray:
     """Return the least variance of a direction: less is rounding."""
-    least = 1e-6 * np.trace(moments, axis1=-2, axis2=-1) / moments.shape[-1]
+    least = (
+        Labelling.FLATTEST * np.trace(moments, axis1=-2, axis2=-1) / moments.shape[-1]
+    )
     # All rows may be zero, as one alone is.
     return np.where(least > 0, least, 1.0)
 

@@ -24,14 +24,14 @@ from ihgmm._values import LARGEST, Domain
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, filled, ops_of, to_host
 from ihgmm.matrix.base import row_ranges
 from ihgmm.matrix.threads import sized_threads
+from ihgmm.policy import Filling, Small
 
 Missing = Literal["error", "fit"]
 MISSING: tuple[Missing, ...] = ("error", "fit")
 
 
-# Scales that a row may have, as multiples of the size of its observed cells: those left
-# out may be ten times larger, or smaller, and steps are finer than noise lets it see.
-MULTIPLES = np.geomspace(0.1, 10, 25)
+# Scales that a row may have, as multiples of the size of its observed cells.
+MULTIPLES = np.geomspace(1 / Filling.LARGEST, Filling.LARGEST, Filling.STEPS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,9 +213,9 @@ def _pairs(rank: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def learn_filler(
     X: Matrix,
     *,
-    ranks: tuple[int, ...] = (1, 2, 3, 5, 8, 12, 20, 30),
-    max_rows: int = 2_000,
-    max_entries: int = 2**21,
+    ranks: tuple[int, ...] = Filling.RANKS,
+    max_rows: int = Filling.ROWS,
+    max_entries: int = Filling.ENTRIES,
 ) -> Filler:
     """Learn to fill missing cells from the observed cells of some rows.
 
@@ -240,7 +240,7 @@ def learn_filler(
     # A seed that nobody else takes: had the missing cells been drawn by the same
     # numbers, for a test, none of those drawn here would be an observed one.
     rng = np.random.default_rng([0x6D697373696E67, n, p])
-    size = min(n, max_rows, max(200, max_entries // p))
+    size = min(n, max_rows, max(Filling.LEAST_ROWS, max_entries // p))
     rows = np.sort(rng.choice(n, size, replace=False)) if size < n else np.arange(n)
     cells = to_host(X.by_rows().rows(rows)).astype(np.float64)
     observed = ~np.isnan(cells)
@@ -253,9 +253,9 @@ def learn_filler(
     cells, observed = cells[kept] / lengths[kept, None], observed[kept]
     columns = np.sqrt(_column_means(cells**2, observed))
     # Columns count alike, but for those that hardly differ from zero: they hold
-    # little of what rows are compared by. From 0.1 to 0.3 of the typical column made
-    # no difference in 27 comparisons; without a limit, pictures were filled worse.
-    columns = np.maximum(columns, 0.3 * np.sqrt(np.mean(columns**2)))
+    # little of what rows are compared by.
+    least = Filling.LEAST_COLUMN * np.sqrt(np.mean(columns**2))
+    columns = np.maximum(columns, least)
     cells /= columns
     sizes = np.sqrt(_column_means(cells.T**2, observed.T))
     cells /= sizes[:, None]
@@ -295,19 +295,18 @@ def _best_model(
 ) -> _Model:
     """Return the model of the rank that predicts held-out cells best."""
     cells, observed, log_sizes = sample
-    asked = observed & (rng.random(cells.shape) < 0.1)
+    asked = observed & (rng.random(cells.shape) < Filling.ASKED)
     seen_cells = sample._replace(known=observed & ~asked)
     guess = np.where(seen_cells.known, cells, _column_means(cells, seen_cells.known))
-    count = np.exp(np.minimum(log_sizes, np.median(log_sizes) + np.log(1.5)))
+    count = np.exp(np.minimum(log_sizes, np.median(log_sizes) + np.log(Filling.CLIP)))
     # Scales that differ little, at first: the rounds find larger differences, while
-    # from large ones some settle on noise. On 66 cases with labels, four draws each,
-    # 13.6% of rows were wrong so, and 13.8% from the deviation of sizes on.
-    scales = float(np.median(log_sizes)), 0.2
+    # from large ones some settle on noise.
+    scales = float(np.median(log_sizes)), Filling.FIRST_SPREAD
     best, least, worse = None, np.inf, 0
     for rank in ranks:
-        # A round solves a system of this rank for each column: with 20,000 columns,
-        # rank 12 takes a few fits of the clusters, and rank 30 forty.
-        large = rank >= min(cells.shape) or rank**2 * cells.shape[1] > 2**22
+        # A round solves a system of this rank for each column.
+        costly = rank**2 * cells.shape[1] > Filling.RANK_COST
+        large = rank >= min(cells.shape) or costly
         if best is not None and (large or worse == 2):
             break
         model = _start(guess, rank, scales, rng)
@@ -336,8 +335,8 @@ def _start(
     parts = guess @ V
     left = np.square(guess - parts @ V.T).sum(axis=0)
     spreads, turn = np.linalg.eigh(parts.T @ parts / n)
-    spreads = np.maximum(spreads, 1e-12 * max(spreads.max(), 1e-300))
-    variances = np.maximum(left / n, 1e-6)
+    spreads = np.maximum(spreads, Small.EXACT * max(spreads.max(), Small.TINY))
+    variances = np.maximum(left / n, Filling.LEAST_NOISE)
     return _Model(V @ turn * np.sqrt(spreads), variances, np.zeros(rank), *scales)
 
 
@@ -375,7 +374,7 @@ def _improved(sample: _Sample, model: _Model) -> tuple[_Model, float]:
         far = sample.log_sizes[part, None] + np.log(MULTIPLES)
         logs += [(seen.chances * far).sum(), (seen.chances * far**2).sum()]
     spread[second, first] = spread[first, second]
-    typical = np.maximum(squares / np.maximum(count, 1), 1e-12)
+    typical = np.maximum(squares / np.maximum(count, 1), Small.EXACT)
     systems = seconds[:, square].reshape(p, rank, rank)
     # A loading is expected to be as large as its column; where few cells tell about
     # it, this pulls it to zero.
@@ -387,18 +386,17 @@ def _improved(sample: _Sample, model: _Model) -> tuple[_Model, float]:
     noise = left.sum() / max(count.sum(), 1)
     # So few cells that say the usual share of a column is noise keep a column from
     # being taken for free of it.
-    prior, share = 5.0, (left / typical).sum() / max(count.sum(), 1)
+    prior, share = Filling.PRIOR_CELLS, (left / typical).sum() / max(count.sum(), 1)
     variances = (left + prior * share * typical) / (count + prior)
-    variances = np.maximum(variances, 1e-6 * typical)
+    variances = np.maximum(variances, Filling.LEAST_NOISE * typical)
     # Positions get covariance one again, which also speeds the rounds up.
     mean = total / n
     covariance = spread / n - np.outer(mean, mean)
-    ridge = 1e-10 * np.trace(covariance) / rank
+    ridge = Small.ROUNDING * np.trace(covariance) / rank
     root = np.linalg.cholesky(covariance + ridge * np.eye(rank))
     log_scale, second_moment = logs / n
-    # Scales that differ by less are as good as equal.
-    deviation = float(np.sqrt(max(second_moment - log_scale**2, 0.05**2)))
-    scales = float(log_scale), deviation
+    deviation = np.sqrt(max(second_moment - log_scale**2, Filling.LEAST_SPREAD**2))
+    scales = float(log_scale), float(deviation)
     loadings, mean = loadings @ root, np.linalg.solve(root, mean)
     return _Model(loadings, variances, mean, *scales), noise
 

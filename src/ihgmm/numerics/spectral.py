@@ -25,6 +25,7 @@ from ihgmm.numerics.labels import (
     shared_covariance,
 )
 from ihgmm.numerics.recipe import DEFAULT, Recipe
+from ihgmm.policy import Leading
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +196,7 @@ def _embed(
     pairs = find(G, lead, **solving)
     diagonal: Diagonal = "full" if recipe.gram == "full" else "zero"
     # What noise does to eigenvectors is more than this angle.
-    if recipe.gram == "hetero" and _diagonal_turn(X.ops, pairs, lead) > 0.05:
+    if recipe.gram == "hetero" and _diagonal_turn(X.ops, pairs, lead) > Leading.TURN:
         diagonal = "imputed"
         G = impute_diagonal(G, lead, **solving, rng=rng).gram
         pairs = find(G, lead, **solving)

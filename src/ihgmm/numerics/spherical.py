@@ -14,6 +14,7 @@ import numpy as np
 
 from ihgmm.matrix import HOST, Matrix, Ops, Tall
 from ihgmm.numerics.kmeans import spread
+from ihgmm.policy import Labelling, Small
 
 
 class Spherical(NamedTuple):
@@ -75,7 +76,7 @@ def spherical_kmeans(
         if init is not None:
             starts = iter([HOST.unit_rows(init)[None]])
         else:
-            most = max(max_seed_rows, 64 * n_clusters)
+            most = max(max_seed_rows, Labelling.TRIAL_ROWS * n_clusters)
             starts = _plus_plus(X, n_clusters, n_init, step, most, rng)
         runs = [run for few in starts for run in _lloyd(X, few, max_iter, tol)]
     # Runs that end in the same place differ by rounding, which must not choose.
@@ -122,7 +123,7 @@ def _worst_rows(X: Matrix, centers: np.ndarray, empty: np.ndarray) -> np.ndarray
     far = np.sort(ops.largest(misfits, int(empty.sum())))
     gaps = ops.to_host(ops.few_rows(misfits, far))
     far = far[np.argsort(-gaps, kind="stable")]
-    lost = gaps.min() <= 1e-12
+    lost = gaps.min() <= Small.EXACT
     return centers[empty] if lost else HOST.unit_rows(ops.to_host(X.rows(far)))
 
 

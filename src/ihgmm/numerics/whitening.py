@@ -18,7 +18,7 @@ from ihgmm._warnings import warn
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
-from ihgmm.policy import Small
+from ihgmm.policy import Small, Whitening
 
 Noise = Literal["counts", "learned"]
 NOISES: tuple[Noise, ...] = ("counts", "learned")
@@ -63,7 +63,7 @@ class Whitener:
         along = X @ (self.columns[:, None] * self.directions)
         left = total - ops.widen(ops.row_dots(along, along))
         # A row that the directions fit to a thousandth is known no better than that.
-        least = 1e-3 * total
+        least = Whitening.LEAST_NOISE * total
         return (ops.xp.where(left > least, left, least) / (p - m), total), ()
 
 
@@ -80,11 +80,12 @@ def learn_whitener(
     if noise == "auto":
         noise = "counts" if looks_like_counts(X) else "learned"
     if noise == "learned":
-        return Whitener(noise, *_learned_columns(_few_rows(X, 2**22, rng), rng))
+        return Whitener(
+            noise, *_learned_columns(_few_rows(X, Whitening.ENTRIES, rng), rng)
+        )
     _warn_of_fractions(X)
-    few = _few_rows(X, 2**20, rng)
-    # So much tames columns that would rule, and costs little where counts are thin.
-    dispersion = 0.3
+    few = _few_rows(X, Whitening.COUNTS, rng)
+    dispersion = Whitening.DISPERSION
     for _ in range(2):
         dispersion = _dispersion(few, _count_whitener(few, dispersion), rng)
     return _count_whitener(X, dispersion)
@@ -125,7 +126,7 @@ def _dispersion(X: Matrix, whitener: Whitener, rng: np.random.Generator) -> floa
     whose mean is ``(1 + c) * mean**2``.
     """
     white = whitener(X)
-    squares, fit = _low_rank(white, min(*white.shape, 128) // 4, rng)
+    squares, fit = _low_rank(white, min(*white.shape, Whitening.COUNT_RANK) // 4, rng)
     left = _left_of_counts(squares, fit) / (X.shape[0] - fit.shape[1])
     factors: Any = white.row_scale
     sums = to_host(X.adjoint(factors**2)).astype(np.float64) * whitener.columns**2
@@ -136,9 +137,8 @@ def _dispersion(X: Matrix, whitener: Whitener, rng: np.random.Generator) -> floa
     share = (weights * second * (left - first)).sum() / max(
         (weights * second**2).sum(), Small.TINY
     )
-    # Beyond c = 1, what is left is rather a pattern that the fit has not taken: words
-    # of text gave 3 to 8, and labels by such a c were worse.
-    share = float(np.clip(share, 0.0, 0.5))
+    # Beyond that what is left is rather a pattern that the fit has not taken.
+    share = float(np.clip(share, 0.0, Whitening.LARGEST_SHARE))
     return share / (1 - share)
 
 
@@ -237,8 +237,10 @@ def _left_of_counts(total: np.ndarray, fit: np.ndarray) -> np.ndarray:
     it takes by more than 0.9 or explains to a thousandth no more is known.
     """
     shares = np.square(np.linalg.qr(fit)[0]).sum(axis=1)
-    left = (total - np.square(fit).sum(axis=1)) / (1 - np.minimum(shares, 0.9))
-    return np.maximum(left, 1e-3 * total)
+    left = (total - np.square(fit).sum(axis=1)) / (
+        1 - np.minimum(shares, Whitening.LARGEST_LEVERAGE)
+    )
+    return np.maximum(left, Whitening.LEAST_NOISE * total)
 
 
 def _left_of_columns(total: np.ndarray, fit: np.ndarray, n: int) -> np.ndarray:
@@ -253,10 +255,12 @@ def _left_of_columns(total: np.ndarray, fit: np.ndarray, n: int) -> np.ndarray:
     p, m = fit.shape
     squares = np.square(fit)
     left = np.maximum(total - squares.sum(axis=1), 0.0)
-    level = max(left.sum(), 1e-3 * total.sum(), Small.TINY) / ((n - m) * (p - m))
+    level = max(left.sum(), Whitening.LEAST_NOISE * total.sum(), Small.TINY) / (
+        (n - m) * (p - m)
+    )
     noise = level * max(n, p)
     own = (squares / (squares.sum(axis=0) + noise)).sum(axis=1)
-    return np.maximum(left + noise * own / (1 - own), 1e-3 * total)
+    return np.maximum(left + noise * own / (1 - own), Whitening.LEAST_NOISE * total)
 
 
 def _learned_columns(
@@ -269,7 +273,7 @@ def _learned_columns(
     takes an even share of the noise, and one too small leaves pattern.
     """
     n, p = X.shape
-    rank = min(n, p, 64) // 2
+    rank = min(n, p, Whitening.RANK) // 2
     white = Whitener("learned", np.ones(p), np.zeros((p, 0)))(X)
     columns = np.sqrt(HOST.ratio(float(n), white.column_sqnorms()))
     directions = np.zeros((p, 0))
@@ -305,7 +309,7 @@ def looks_like_counts(X: Matrix, n_entries: int = 2**20) -> bool:
     means = rows.mean(axis=0)
     # Chance alone adds to the squares of means what it adds to their variance.
     squares = (np.square(means) - means / len(rows)).mean()
-    return bool(squares > 1.5 * means.mean() ** 2)
+    return bool(squares > Whitening.UNEQUAL * means.mean() ** 2)
 
 
 def _first_rows(X: Matrix, n_entries: int) -> np.ndarray:
@@ -341,4 +345,4 @@ def _is_centered(X: Matrix) -> bool:
     means = to_host(X.adjoint(ones))[:, 0] / X.shape[0]
     # What the mean of noise around 0 is off by.
     errors = np.sqrt(X.column_sqnorms()) / X.shape[0]
-    return bool(np.median(np.abs(means) - 0.1 * errors) <= 0)
+    return bool(np.median(np.abs(means) - Whitening.CENTRED * errors) <= 0)

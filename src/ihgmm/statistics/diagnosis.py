@@ -28,8 +28,8 @@ from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GRAMS, GramKind, GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
 from ihgmm.numerics.missing import MISSING, Missing, learn_filler
-from ihgmm.numerics.recipe import Recipe
-from ihgmm.policy import Cautions, Default, Trust
+from ihgmm.numerics.recipe import DEFAULT, Recipe
+from ihgmm.policy import Cautions, Trust
 from ihgmm.statistics.estimation import Estimates, estimates_of_labels
 from ihgmm.statistics.model import default_separation
 from ihgmm.statistics.refits import Refits, noise_directions, refit_halves
@@ -229,7 +229,7 @@ def diagnose(
     labels: Any,
     *,
     gram: GramKind = "hetero",
-    clip: float | None = Default.CLIP,
+    clip: float | None = DEFAULT.clip,
     estimates: Estimates | None = None,
     missing: Missing = "error",
     random_state: Any = 0,
@@ -336,8 +336,8 @@ def diagnose(
         refit_error = 1 - mean(refits.support)
         # Of the defaults of a fit, whatever matrix is to be shown.
         usual = values
-        if gram != "hetero" or clip != Default.CLIP:
-            usual = _eigenvalues(data, k, "hetero", Default.CLIP, rng)
+        if gram != "hetero" or clip != DEFAULT.clip:
+            usual = _eigenvalues(data, k, "hetero", DEFAULT.clip, rng)
         # Without noise beside the clusters there is no gap to speak of.
         gap = np.clip(np.nan_to_num(_gap(usual, k), nan=1.0), 1.0, Trust.LARGEST_GAP)
         evidence = directions * k**2 * gap

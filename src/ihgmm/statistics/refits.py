@@ -16,9 +16,9 @@ from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.gram import row_factors
 from ihgmm.numerics.labels import LinearRule
-from ihgmm.numerics.recipe import Recipe
+from ihgmm.numerics.recipe import DEFAULT, Recipe
 from ihgmm.numerics.spectral import spectral_clustering
-from ihgmm.policy import Default, Refitting, Small
+from ihgmm.policy import Labelling, Refitting, Small
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,8 +215,8 @@ def _fit_clusters(
     for _ in range(Refitting.ROUNDS):
         within = residuals.T @ (residuals / factors[:, None]) / n
         # The fit pulls its covariance towards a sphere by as much.
-        sphere = Default.PULL * np.trace(within) / m + least
-        covariance = (1 - Default.PULL) * within + sphere * np.eye(m)
+        sphere = Labelling.PULL * np.trace(within) / m + least
+        covariance = (1 - Labelling.PULL) * within + sphere * np.eye(m)
         root = cho_factor(covariance, lower=True)
         squares = (residuals * cho_solve(root, residuals.T).T).sum(axis=1) / m
         # Least squares with weights; rows far off count as some deviations.
@@ -261,7 +261,7 @@ def noise_directions(
     part, codes = data.take(drawn), to_host(data.ops.few_rows(codes, drawn))
     sqnorms = to_host(part.sqnorms)
     # Huge rows would be all that counts; a fit shortens them as well.
-    longest = Default.CLIP * float(np.sqrt(np.median(sqnorms)))
+    longest = DEFAULT.clip * float(np.sqrt(np.median(sqnorms)))
     factors = row_factors(HOST, sqnorms, longest)
     groups = part.ops.groups(part.to_device(codes), k)
     directions = HOST.unit_rows(groups.weighted_sums(part, factors).astype(np.float64))

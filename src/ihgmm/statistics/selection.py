@@ -21,8 +21,9 @@ from ihgmm.numerics.flips import default_flips, is_kept, null_eigenvalues, resid
 from ihgmm.numerics.gram import GramKind, GramOperator
 from ihgmm.numerics.krylov import EigenPairs
 from ihgmm.numerics.missing import MISSING, Missing, learn_filler
+from ihgmm.numerics.recipe import DEFAULT
 from ihgmm.numerics.whitening import NOISES, Noise, learn_whitener
-from ihgmm.policy import Counting, Default
+from ihgmm.policy import Counting
 from ihgmm.statistics.evidence import (
     Answer,
     Confidence,
@@ -449,7 +450,7 @@ def _evidence(
         order = rng.permutation(len(live)).reshape(n_draws, size)
         parts = [drawn.take(np.sort(rows)) for rows in order]
     # Rows as the default of IhSC takes them, unless cosines show more.
-    clip = None if kind == "cosine" else Default.CLIP
+    clip = None if kind == "cosine" else DEFAULT.clip
     grams = [GramOperator.of(part, kind, clip=clip) for part in parts]
     return gather_evidence(grams, rank, max_clusters, rng)
 

@@ -269,7 +269,7 @@ class _Rounds:
         variances, noise, level, counts = None, self.noise, self.level, self.X.weights
         if noise != "individual":
             lines = self.sweep(lambda _, seen: (seen.lines, ()))[0]
-            seen = Projections(*lines, self.X.shape[1], self.X.ops)
+            seen = Projections(*lines, n_features=self.X.shape[1], ops=self.X.ops)
             variances = _noise_variances(seen, _counted(given, counts), noise)
 
         def work(

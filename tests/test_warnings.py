@@ -126,7 +126,7 @@ def test_concurrent_fits_restore_threads_and_filters():
     models += [IhSC("auto", random_state=0), TwoComponentLloyd(random_state=0)]
     with threadpool_limits(2), ThreadPoolExecutor(8) as pool:
         before = blas_threads()
-        labels = list(pool.map(lambda model: clone(model).fit(X).labels_, models * 2))
+        labels = list(pool.map(lambda model: clone(model).fit(X).labels_, models))
         assert blas_threads() == before
     assert all(len(found) == 150 for found in labels)
     # scikit-learn's own checks of arrays, in threads, may leave filters of others.

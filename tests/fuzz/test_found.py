@@ -185,11 +185,6 @@ def cut(at, length=1):
 
 FILES = {
     "a model whose archive points before its beginning": model("PSC", cut(0.27)),
-    "a matrix that ends in an exponent": {
-        "file": "a.mtx",
-        "damage": [{"how": "end", "at": 0.993, "length": 1, "value": 0}],
-        "reader": "fit",
-    },
     "an array whose header has no end": {
         "file": "a.npy",
         "damage": [

@@ -68,8 +68,8 @@ class Estimates(Result, Parameters):
     --------
     >>> from ihgmm import estimate_parameters, make_ihgmm
     >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> found = estimate_parameters(X, kinds)
-    >>> found.scales[:2].round(2), found.scale_intervals(0.95)[:2].round(2)
+    >>> estimates = estimate_parameters(X, kinds)
+    >>> estimates.scales[:2].round(2), estimates.scale_intervals(0.95)[:2].round(2)
     (array([1.54, 1.04]), array([[1.52, 1.55],
            [1.01, 1.08]]))
     """

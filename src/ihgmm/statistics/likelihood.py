@@ -303,8 +303,8 @@ class _Rounds:
         self, shares: np.ndarray, log_likelihood: float, n_iter: int, change: float
     ) -> Mixture:
         """Return the mixture that the last look saw."""
-        found = (self.memberships, shares, self.variances, self.seen_from)
-        return Mixture(*found, log_likelihood, n_iter, change)
+        seen = (self.memberships, shares, self.variances, self.seen_from)
+        return Mixture(*seen, log_likelihood, n_iter, change)
 
 
 def _sums(

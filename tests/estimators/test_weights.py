@@ -10,7 +10,6 @@ from ihgmm import (
     IhSC,
     Recipe,
     SphericalKMeans,
-    estimate_parameters,
     make_ihgmm,
     select_n_clusters,
 )
@@ -99,19 +98,6 @@ def test_weighted_gram_against_the_matrix_itself():
         if gram != "full":
             np.fill_diagonal(naive, 0)
         assert np.allclose(G, naive)
-
-
-def test_centres_are_weighted_means():
-    rng = np.random.default_rng(0)
-    X = np.abs(rng.standard_normal((30, 5))) + 1
-    weights = rng.integers(1, 5, 30)
-    labels = np.repeat([0, 1], 15)
-    scales = np.ones(30)
-    found = estimate_parameters(X, labels, scales=scales, sample_weight=weights)
-    for k in range(2):
-        rows = labels == k
-        mean = np.average(X[rows], axis=0, weights=weights[rows])
-        assert np.allclose(found.centers[k], mean)
 
 
 @pytest.mark.filterwarnings("ignore:In .* of the rows noise outweighs")

@@ -15,7 +15,7 @@ def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
 
 FOUND = {
     "one-hot rows by Lanczos, whose Gram matrix is zero": case(
-        "IhSC", "identity", 36, 29, n_clusters=1, gram="hollow", eigen_solver="lanczos"
+        "IhSC", "identity", 36, 29, n_clusters=1, gram="hollow", solver="lanczos"
     ),
     "a multiple eigenvalue, at which LAPACK fails": case(
         "IhSC", "constant", 13, 13, n_clusters=8

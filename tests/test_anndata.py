@@ -381,17 +381,16 @@ def test_an_anndata_is_no_labels():
 
 
 def test_what_is_no_multiple_of_a_pattern_is_named_rightly():
-    errors = dict.fromkeys([*PREPARED, "counts"], 0.0)
-    for seed in range(2):
-        X, types = faint(seed)
-        for kind, message in PREPARED.items():
-            adata = as_scanpy_leaves_it(X, kind)
-            with pytest.warns(UserWarning, match=f"{message}.*layer='counts', whiten="):
-                ihsc(adata, 4)
-            errors[kind] += misclassification_rate(types, adata.obs["ihsc"].astype(int))
-        ihsc(adata, 4, layer="counts", whiten="counts")
-        errors["counts"] += misclassification_rate(types, adata.obs["ihsc"].astype(int))
-    assert errors["counts"] < min(errors[kind] for kind in PREPARED) / 2
+    X, types = faint(0)
+    errors = []
+    for kind, message in PREPARED.items():
+        adata = as_scanpy_leaves_it(X, kind)
+        with pytest.warns(UserWarning, match=f"{message}.*layer='counts', whiten="):
+            ihsc(adata, 4)
+        errors.append(misclassification_rate(types, adata.obs["ihsc"].astype(int)))
+    ihsc(adata, 4, layer="counts", whiten="counts")
+    advised = misclassification_rate(types, adata.obs["ihsc"].astype(int))
+    assert advised < min(errors) / 2
 
 
 def test_counts_and_other_data_draw_no_word():

@@ -1,9 +1,10 @@
 """The pages keep their word: commands run, options exist, all public names are listed.
 
-Python examples (``>>>``) are run by pytest itself, as doctests of the pages. Here are
-the blocks of shell commands. All lines of a page are run in one new folder, but for
-those that begin as ``NOT_RUN`` says, which ``.ci/run`` gives to a shell in a copy of
-the repository; their options are checked here too.
+Python examples (``>>>``) are doctests of the pages: ``pytest README.md docs`` runs
+them. Here are shell commands. All lines of a page are run in one new folder,
+but for those that begin as ``NOT_RUN`` says, which ``.ci/run`` gives to a shell in a
+copy of the repository; their options are checked here too. What runs a page is marked
+so, and left to ``.ci/run``.
 """
 
 import ast
@@ -69,6 +70,7 @@ ALL = [(page, words) for page in PAGES for words in commands(page)]
 RUN = {page: [w for p, w in ALL if p == page and not reason(w)] for page in PAGES}
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if RUN[page]], ids=lambda page: page.name
 )
@@ -128,6 +130,7 @@ def test_python_blocks_are_doctests(page):
         assert block.startswith(">>> ") or page.name in WITHOUT_PROMPT, block
 
 
+@pytest.mark.pages
 def test_the_usual_way_runs():
     # scanpy is large, so it is no part of the extra for tests.
     sc = pytest.importorskip("scanpy", reason="scanpy is not installed")
@@ -218,6 +221,7 @@ def test_scripts_import_what_there_is(folder):
                 exec(ast.unparse(node), {})
 
 
+@pytest.mark.pages
 def test_pictures_of_how_it_works_are_those_that_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     page = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")

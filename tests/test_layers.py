@@ -122,27 +122,22 @@ OPTIONAL = (
 )
 
 
-def loaded(code):
-    code += f"; import sys; print([m for m in {OPTIONAL} if m in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    return done.stdout
-
-
-def test_import_loads_no_optional_package():
+def test_import_loads_little_and_public_names_come_when_they_are_asked_for():
     # scikit-learn itself loads pandas where it is installed.
-    assert loaded("from ihgmm import IhSC") == loaded("import sklearn.cluster")
-
-
-def test_public_names_come_when_they_are_asked_for():
-    code = "import ihgmm, sys; print('numpy' in sys.modules, *dir(ihgmm));"
-    code += "from ihgmm import *; print(ihgmm.statistics.__name__, IhSC.__name__)"
-    code += "; print(hasattr(ihgmm, 'nothing'))"
-    first, second, third = subprocess.run(
+    code = f"""
+import ihgmm, sys
+print("numpy" in sys.modules, *dir(ihgmm))
+import sklearn.cluster
+before = [name for name in {OPTIONAL} if name in sys.modules]
+from ihgmm import IhSC
+print([name for name in {OPTIONAL} if name in sys.modules] == before)
+from ihgmm import *
+print(ihgmm.statistics.__name__, IhSC.__name__, hasattr(ihgmm, "nothing"))
+"""
+    public, loaded, found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    assert first.startswith("False ")
-    assert {"IhSC", "select_n_clusters", "__version__"} <= set(first.split())
-    assert second == "ihgmm.statistics IhSC"
-    assert third == "False"
+    assert public.startswith("False ")
+    assert {"IhSC", "select_n_clusters", "__version__"} <= set(public.split())
+    assert loaded == "True"
+    assert found == "ihgmm.statistics IhSC False"

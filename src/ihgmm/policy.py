@@ -113,6 +113,7 @@ class Whitening:
     DISPERSION = 0.3  # of counts, to start from: it tames columns that would rule
     LARGEST_SHARE = 0.5  # c / (1 + c) for the dispersion c, at most
     LARGEST_LEVERAGE = 0.9  # of a column in a fit: of more nothing is known
+    LARGEST_PART = 0.25  # of a direction that one row may have
     LEAST_NOISE = 1e-3  # share of a row or column that a fit leaves, at least
     COUNT_RANK = 128  # features or rows, a quarter of which are the rank for counts
     RANK = 64  # features or rows, half of which are the rank of a pattern

@@ -5,11 +5,11 @@ import json
 
 import numpy as np
 import pandas as pd
-import scipy.io
 import scipy.sparse as sp
 from typer.testing import CliRunner
 
 from ihgmm.cli.commands import app
+from ihgmm.cli.tables import read_table
 
 # Of a labels file.
 COLUMNS = ["row", "cluster", "scale", "size", "certainty", "typical", "filled"]
@@ -47,6 +47,33 @@ def read(path, delimiter=","):
         return list(csv.DictReader(file, delimiter=delimiter))
 
 
+def table_of(source, missing="error", prepare="none", **options):
+    """Return a table with its columns as they are in the file."""
+    return read_table(source, missing=missing, prepare=prepare, **options)
+
+
+def run_printed(text):
+    """Run what a fit prints for Python; return the names that it sets."""
+    lines = text[text.index("in Python:") :].splitlines()[1:]
+    space = {}
+    exec("\n".join(line[4:] for line in lines if line.startswith("    ")), space)
+    return space
+
+
+GOODS = ["cheese", "meat", "fish", "fruit", "drinks"]
+
+
+def shop(n=90):
+    """Return customers of three kinds, with amounts of money."""
+    rng = np.random.default_rng(1)
+    profiles = np.array([[8, 1, 2, 1, 1], [1, 8, 1, 2, 1], [1, 2, 8, 1, 3]])
+    sizes = 10 * np.exp(rng.normal(0, 0.8, (n, 1)))
+    amounts = profiles[np.arange(n) % 3] * sizes * np.exp(rng.normal(0, 0.2, (n, 5)))
+    frame = pd.DataFrame(amounts.round(2), columns=GOODS)
+    frame.insert(0, "customer no.", np.arange(101, 101 + n))
+    return frame
+
+
 def named(X):
     return pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
 
@@ -62,7 +89,5 @@ def write(name, X, labels):
         np.save(name, X)
     elif name == "dense.npz":
         np.savez(name, X=X, labels=labels)
-    elif name == "sparse.npz":
-        sp.save_npz(name, sp.csr_matrix(X))
     else:
-        scipy.io.mmwrite(name, sp.coo_matrix(X))
+        sp.save_npz(name, sp.csr_matrix(X))

@@ -107,7 +107,7 @@ def test_scales_of_predict_are_those_of_the_fit(folder, whiten):
         written = np.array([float(row[name]) for row in read("out.csv")])
         np.testing.assert_allclose(written[70:], values[70:], rtol=1e-4)
         # The fit leaves a row of its own out of the centre that it compares it with.
-        assert np.median(np.abs(written / values - 1)) < 0.05
+        assert np.median(np.abs(written / values - 1)) < 0.01
 
 
 def test_output_is_whole_or_not_at_all(folder, sample):

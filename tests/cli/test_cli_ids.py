@@ -124,23 +124,6 @@ def test_predict_knows_the_columns_of_the_fit():
     assert "rows go by their number" in run("predict", "m.npz", "bare.npy")[0]
 
 
-def test_labels_of_an_archive_are_remembered():
-    np.savez("a.npz", rows=X, kind=LABELS)
-    run("fit", "a.npz", "-k", 3, "--label-column", "kind", "--save", "m.npz")
-    out, _ = run("predict", "m.npz", "a.npz")
-    assert "Took known labels from 'kind', as the fit did." in out
-    assert "(3 classes): 0 of 60 rows differ" in out
-    # What nobody asked for does not get in the way.
-    np.savez("other.npz", X=X, kind=np.arange(7))
-    np.savez("alone.npz", kind=X)
-    for name in ("other.npz", "alone.npz"):
-        assert "known labels" not in run("predict", "m.npz", name)[0]
-    message = fail("predict", "m.npz", "other.npz", "--label-column", "kind")
-    assert "holds (7,) labels for 60 rows" in message
-    message = fail("predict", "m.npz", "alone.npz", "--label-column", "kind")
-    assert "alone.npz holds no array beside 'kind'" in message
-
-
 @pytest.mark.parametrize(
     "name", ["\x1b[2J\u202e" + "y" * 5_000, "a,b\nc", "=1", "<b>", "é👩‍🔬", "row"]
 )

@@ -9,28 +9,24 @@ import anndata
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import document, fail, good, invoke, read
+from command_line import (
+    GOODS,
+    document,
+    fail,
+    good,
+    invoke,
+    read,
+    run_printed,
+    shop,
+    table_of,
+)
 
 from ihgmm import IhSC
 from ihgmm.cli.files import read_labels
-from ihgmm.cli.tables.reading import read_table
-from ihgmm.cli.tables.table import Request
-from ihgmm.cli.tables.totals import summaries
+from ihgmm.cli.tables.totals import totals
 from ihgmm.storage import StorageError, load_saved, save_model
 
-GOODS = ["coffee", "tea", "pastry", "gifts", "books"]
-NAMES = ["Coffee drinkers", "Tea lovers", "Bakers"]
-
-
-def shop(n=90):
-    """Return customers of three kinds, with amounts of money."""
-    rng = np.random.default_rng(0)
-    profiles = np.array([[8, 1, 2, 1, 1], [1, 8, 1, 2, 1], [1, 2, 8, 1, 3]])
-    sizes = 10 * np.exp(rng.normal(0, 0.8, (n, 1)))
-    amounts = profiles[np.arange(n) % 3] * sizes * np.exp(rng.normal(0, 0.2, (n, 5)))
-    frame = pd.DataFrame(amounts.round(2), columns=GOODS)
-    frame.insert(0, "customer no.", np.arange(101, 101 + n))
-    return frame
+NAMES = ["Cheese lovers", "Butchers", "Fishers"]
 
 
 # Names of clusters
@@ -63,7 +59,7 @@ def test_names_travel_from_a_file_to_the_model_and_on():
     write_names("semicolons.csv")
     line = ["fit", "shop.xlsx", "-k", 3, "--id-column", "customer no."]
     text = good(*line, "--names", "semicolons.csv", "-o", "a.csv", "--save", "m.npz")
-    assert re.search("^0 Coffee drinkers +30 ", text, re.MULTILINE)
+    assert re.search("^0 Cheese lovers +30 ", text, re.MULTILINE)
     for row in read("a.csv"):
         assert row["name"] == NAMES[int(row["cluster"])]
     assert load_saved("m.npz").cluster_names == NAMES
@@ -95,7 +91,7 @@ def test_names_of_rows_that_are_elsewhere_now():
     old.to_csv("old.csv", index=False)
     warnings = invoke(*line, "--names", "old.csv").stderr.splitlines()
     assert len(warnings) == 2  # the middle one has stayed
-    told = "warning: --names old.csv: most rows that it calls 'Coffee drinkers' are in"
+    told = "warning: --names old.csv: most rows that it calls 'Cheese lovers' are in"
     assert any(text.startswith(f"{told} cluster 2 now") for text in warnings)
 
 
@@ -139,7 +135,7 @@ def test_names_in_a_damaged_model():
 
 def test_typical_rows_are_in_the_labels_file():
     frame = shop()
-    frame.loc[5, "tea"] = np.nan
+    frame.loc[5, "meat"] = np.nan
     frame.to_csv("shop.csv", index=False)
     line = ["fit", "shop.csv", "-k", 3, "--id-column", "customer no."]
     found = document(*line, "-o", "a.csv")
@@ -169,8 +165,8 @@ def test_new_rows_of_zeros_are_named():
 
 def test_cells_are_named_as_the_file_does():
     frame = shop()
-    frame["tea"] = frame["tea"].astype(object)
-    frame.loc[3, "tea"] = "ten"
+    frame["meat"] = frame["meat"].astype(object)
+    frame.loc[3, "meat"] = "ten"
     frame.to_csv("a.csv", index=False)
     frame.to_excel("a.xlsx", index=False, startrow=2)
     named = ("fit", "-k", 3, "--drop-columns", "customer no.")
@@ -179,7 +175,7 @@ def test_cells_are_named_as_the_file_does():
     text = "a,b\n1,2\n\n\n3,inf\n4,1\n"  # lines that are empty
     Path("b.csv").write_text(text)
     assert "infinity in row 2, column 'b'" in fail("fit", "b.csv", "-k", 2)
-    frame.loc[3, "tea"] = None
+    frame.loc[3, "meat"] = None
     frame.to_csv("a.csv", index=False)
     line = ("fit", "a.csv", "-k", 3, "--missing", "error")
     assert "the first is in line 5." in fail(*line)
@@ -223,20 +219,13 @@ def test_layers_of_an_anndata_file():
         ("X", cells.X),
         (None, cells.X),
     ):
-        table = read_table(Request("a.h5ad", layer=layer), missing="error")
+        table = table_of("a.h5ad", layer=layer, missing="error")
         np.testing.assert_array_equal(table.X, X)
-        space = {}
-        exec("\n".join(table.python), space)
-        np.testing.assert_array_equal(space["X"], X)
     chosen = ["gene4", "gene1"]
-    table = read_table(
-        Request("a.h5ad", layer="counts", columns=chosen), missing="error"
-    )
+    table = table_of("a.h5ad", layer="counts", columns=chosen, missing="error")
     np.testing.assert_array_equal(table.X, cells.layers["counts"][:, [4, 1]])
     assert table.names == chosen
-    exec("\n".join(table.python), space)
-    np.testing.assert_array_equal(space["X"], table.X)
-    table = read_table(Request("a.h5ad", dropped=["gene0"]), missing="error")
+    table = table_of("a.h5ad", drop_columns=["gene0"], missing="error")
     np.testing.assert_array_equal(table.X, cells.X[:, 1:])
 
 
@@ -280,32 +269,30 @@ def test_totals_are_left_out():
     sheet.to_excel("sheet.xlsx", index=False)
     done = invoke("fit", "sheet.xlsx", "-k", 3, "-o", "a.csv")
     assert "row 92 of the sheet is the sum of all other rows" in done.stderr
-    assert "'spent' (the sum of 5 columns, 'coffee' to 'books')" in done.stdout
+    assert "'spent' (the sum of 5 columns, 'cheese' to 'drinks')" in done.stdout
     assert "90 rows, 5 features" in done.stdout
     assert "'customer no.' (looks like ids" in done.stdout
-    printed = done.stdout[done.stdout.index("in Python:") :].splitlines()[1:]
-    space = {}
-    exec("\n".join(line[4:] for line in printed if line.startswith("    ")), space)
+    space = run_printed(done.stdout)
     np.testing.assert_array_equal(space["X"], frame[GOODS])
     labels = [int(row["cluster"]) for row in read("a.csv")]
     assert labels == space["model"].labels_.tolist()
     # Totals of groups, and of all.
-    groups = shop()[GOODS].assign(wine=1.25, beer=shop()["tea"] + 0.5)
+    groups = shop()[GOODS].assign(wine=1.25, beer=shop()["meat"] + 0.5)
     groups["wine"] += np.arange(90.0)
     first, last = groups[GOODS[:3]].sum(axis=1), groups.iloc[:, 3:].sum(axis=1)
     for place, (name, values) in ((3, ("a", first)), (8, ("b", last))):
         groups.insert(place, name, values.round(2))
     groups["all"] = (first + last).round(2)
     groups.to_csv("groups.csv", index=False)
-    left_out = read_table(Request("groups.csv"), missing="error").left_out
+    left_out = table_of("groups.csv", missing="error").left_out
     assert left_out == {
-        "a": "the sum of 3 columns, 'coffee' to 'pastry'",
-        "b": "the sum of 4 columns, 'gifts' to 'beer'",
-        "all": "the sum of 7 columns, 'coffee' to 'beer'",
+        "a": "the sum of 3 columns, 'cheese' to 'fish'",
+        "b": "the sum of 4 columns, 'fruit' to 'beer'",
+        "all": "the sum of 7 columns, 'cheese' to 'beer'",
     }
     # What is asked for by name stays.
-    asked = Request("sheet.xlsx", columns=[*GOODS, "spent"])
-    assert read_table(asked, missing="error").names == [*GOODS, "spent"]
+    asked = [*GOODS, "spent"]
+    assert table_of("sheet.xlsx", columns=asked).names == asked
     # Formulas that were saved without their values.
     sheet.iloc[-1, 1:] = None
     sheet.to_excel("empty.xlsx", index=False)
@@ -344,8 +331,8 @@ def random_tables(n_tables):
 
 def test_nothing_is_taken_for_a_total_by_chance():
     for X in random_tables(8):
-        assert summaries(X.astype(float)) == {}
-        assert summaries(X.T.astype(float)) == {}
+        assert totals(X.astype(float)) == {}
+        assert totals(X.T.astype(float)) == {}
 
 
 def test_totals_are_found():
@@ -354,7 +341,7 @@ def test_totals_are_found():
         n, p = rng.integers(10, 60), rng.integers(3, 9)
         X = rng.gamma(0.7, 40, (n, p))
         missing = rng.random((n, p)) < 0.05
-        for parts, totals in (
+        for parts, added in (
             (X.round(2), X.round(2)),
             (X.round(2), X),  # rounded after it was added up
             (X.round(), X.round()),
@@ -362,18 +349,13 @@ def test_totals_are_found():
             (X, X),
         ):
             digits = 15 if parts is X else 3 if np.isnan(parts).any() else 2
-            below = totals.sum(axis=0).round(digits), np.nanmean(parts, axis=0).round(9)
-            found = summaries(np.vstack([parts, *below]))
-            assert [(row, what) for row, (what, _) in found.items()] == [
-                (n, "sum"),
-                (n + 1, "mean"),
-            ]
+            below = added.sum(axis=0).round(digits)
+            assert list(totals(np.vstack([parts, below]))) == [n]
             # Beside columns that have nothing to do with it.
             others = rng.normal(50, 10, size=(n, 2)).round(1)
-            column = totals.sum(axis=1).round(digits)
-            table = np.column_stack([others, parts, column])
-            ((place, (what, of)),) = summaries(table.T).items()
-            assert (place, what, of.tolist()) == (p + 2, "sum", [*range(2, p + 2)])
+            column = added.sum(axis=1).round(digits)
+            ((place, of),) = totals(np.column_stack([others, parts, column]).T).items()
+            assert (place, of.tolist()) == (p + 2, [*range(2, p + 2)])
 
 
 # What is said once, and with one word
@@ -397,15 +379,6 @@ def test_sides_of_a_count_have_the_words_of_the_table():
     words = {word for line in sides[:8] for word in re.findall("[a-z]+", line)}
     assert words
     assert words <= {"directions", *head.split()}
-
-
-def test_python_lines_have_the_options_of_the_model():
-    np.save("a.npy", np.random.default_rng(0).poisson(shop()[GOODS]).astype(float))
-    line = ["fit", "a.npy", "-k", 3, "--whiten", "counts", "--seed", 3]
-    lines = document(*line)["python"]
-    assert lines[-1] == (
-        "model = IhSC(n_clusters=3, random_state=3, whiten='counts').fit(X)"
-    )
 
 
 def test_a_first_column_without_a_name_is_called_as_pandas_calls_it():
@@ -438,7 +411,7 @@ def test_logarithms_in_a_file_of_cells_are_named():
     logged("c.h5ad", centred=True)
 
     def notes(path, **asked):
-        table = read_table(Request(path, **asked), missing="error")
+        table = table_of(path, **asked, missing="error")
         return " ".join(map(str, table.notes))
 
     assert "X of a.h5ad holds logarithms" in notes("a.h5ad")

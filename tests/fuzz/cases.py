@@ -372,6 +372,8 @@ def _fit(case):
         settings = SETTINGS & set(options) - set(model.get_params())
         changes = {name: options.pop(name) for name in settings}
         options["recipe"] = ihgmm.Recipe.of(model.recipe, **changes)
+    if strangers := set(options) - set(model.get_params()):
+        raise UnclearError(f"no options: {strangers}")  # scikit-learn's sentence is one
     model.set_params(**options)
     if "random_state" in model.get_params():
         model.set_params(random_state=0)

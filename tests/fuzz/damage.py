@@ -15,7 +15,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
 from cases import is_sentence
 from hypothesis import strategies as st
@@ -82,11 +81,6 @@ TABLES = {
     "a.npy": lambda: _written(np.save, sample()[0]),
     "a.npz": lambda: _written(np.savez, X=sample()[0], labels=sample()[1]),
     "sparse.npz": lambda: _written(sp.save_npz, sp.csr_array(sample()[0])),
-    "a.mtx": lambda: _written(scipy.io.mmwrite, sp.coo_array(sample()[0])),
-    "array.mtx": lambda: _written(scipy.io.mmwrite, sample()[0]),
-    "a.mtx.gz": lambda: gzip.compress(
-        _written(scipy.io.mmwrite, sp.coo_array(sample()[0])), mtime=0
-    ),
     "a.h5ad": lambda: _h5ad(np.asarray),
     "sparse.h5ad": lambda: _h5ad(sp.csr_matrix),
     "a.jsonl": lambda: _frame().to_json(orient="records", lines=True).encode(),

@@ -15,7 +15,7 @@ def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
 
 FOUND = {
     "one-hot rows by Lanczos, whose Gram matrix is zero": case(
-        "IhSC", "identity", 36, 29, n_clusters=1, gram="hollow", eigen_solver="lanczos"
+        "IhSC", "identity", 36, 29, n_clusters=1, gram="hollow", solver="lanczos"
     ),
     "a multiple eigenvalue, at which LAPACK fails": case(
         "IhSC", "constant", 13, 13, n_clusters=8
@@ -185,11 +185,6 @@ def cut(at, length=1):
 
 FILES = {
     "a model whose archive points before its beginning": model("PSC", cut(0.27)),
-    "a matrix that ends in an exponent": {
-        "file": "a.mtx",
-        "damage": [{"how": "end", "at": 0.993, "length": 1, "value": 0}],
-        "reader": "fit",
-    },
     "an array whose header has no end": {
         "file": "a.npy",
         "damage": [

@@ -99,6 +99,18 @@ def test_no_column_of_few_is_taken_for_quiet(shape):
         assert factors.max() < 1.6 * np.median(factors)
 
 
+@pytest.mark.parametrize("shape", [(80, 60, 4), (400, 60, 4)], ids=str)
+def test_no_row_of_few_is_taken_for_quiet(shape):
+    # A row that makes a direction alone would get the larger a factor for it.
+    for seed in range(6):
+        sample = make_ihgmm(*shape, random_state=seed, return_params=True)
+        levels = np.exp(np.random.default_rng(seed).normal(0, 0.5, (shape[0], 1)))
+        noise = np.random.default_rng(100 + seed).standard_normal(sample.X.shape)
+        X = sample.signal + levels * noise
+        factors = whitener(X, "learned")(as_matrix(X)).row_scale * levels[:, 0]
+        assert factors.max() < 5 * np.median(factors)
+
+
 def test_noise_over_two_decades_is_learnt_from_few_columns():
     plain, white = [], []
     for seed in range(6):
@@ -390,7 +402,7 @@ def test_a_whitener_of_nothing_left():
 
 
 def test_whitener_is_a_plain_map():
-    change = Whitener("counts", np.array([1.0, 0.5]), np.zeros((2, 0)))
+    change = Whitener("counts", np.array([1.0, 0.5]), np.zeros((2, 0)), np.zeros(0))
     white = change(as_matrix(np.array([[4.0, 0.0], [0.0, 8.0]])))
     # (4, 0): mean variance 4 / 2; (0, 4): 8 / 4 / 2.
     np.testing.assert_allclose(white.toarray(), [[4 / 2**0.5, 0], [0, 4]])

@@ -21,6 +21,7 @@ from ihgmm.paper.studies import STUDIES, Panel, simulation_study
 from ihgmm.statistics.model import make_ihgmm
 
 COMMAND = shutil.which("ihgmm", path=str(Path(sys.executable).parent)) or "ihgmm"
+REPEATS = 6  # of which two are there when a run is stopped, and two more when killed
 
 PANEL = Panel(
     "one", "one", "n_features", "p", (20, 40), {"n_samples": 60, "n_clusters": 3}
@@ -167,8 +168,8 @@ def test_what_processes_have_done_survives_interrupts_and_kills(tmp_path):
     study, folder = STUDIES["exp1"], tmp_path / "folder"
     whole, path = tmp_path / "whole.csv", folder / "exp1-runs.csv"
     settings = study.choose("n=p/100")
-    results = run(whole, 12, study, settings=settings)
-    asked = ("reproduce", "exp1", "--repeats", "12", "--only", "n=p/100")
+    results = run(whole, REPEATS, study, settings=settings)
+    asked = ("reproduce", "exp1", "--repeats", str(REPEATS), "--only", "n=p/100")
     two_jobs = [COMMAND, *asked, "--jobs", "2", "-o", str(folder)]
 
     stopped = started(two_jobs, path, 12)
@@ -186,7 +187,7 @@ def test_what_processes_have_done_survives_interrupts_and_kills(tmp_path):
     killed.communicate(timeout=60)  # returns when its workers have ended too
     assert first < len(read_results(path, study.methods)) < len(results)
 
-    assert run(path, 12, study, settings=settings) == results
+    assert run(path, REPEATS, study, settings=settings) == results
     lines = [sorted(file.read_text().splitlines()) for file in (path, whole)]
     assert lines[0] == lines[1]
 

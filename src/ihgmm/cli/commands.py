@@ -6,7 +6,6 @@ A command ends with one line and an exit code where something is wrong.
 from __future__ import annotations
 
 import inspect
-import shlex
 import warnings
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
@@ -162,28 +161,3 @@ def _spell_out(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in options}
     return run
-
-
-def command_line(command: str, *arguments: Any, **options: object) -> str:
-    """Return a command as users write it, to be pasted into a shell.
-
-    Arguments are texts, or groups of options, of which those that are not at their
-    defaults are written. Further options are left out where they are None.
-    """
-    words: list[str] = ["ihgmm", command]
-    for argument in arguments:
-        if not is_dataclass(argument):
-            words.append(str(argument))
-            continue
-        for field in fields(argument):
-            value, declared = getattr(argument, field.name), field.default
-            if value == declared.default:  # type: ignore[union-attr]
-                continue
-            long_name = f"--{field.name.replace('_', '-')}"
-            words.append([long_name, *declared.param_decls][-1])  # type: ignore[union-attr]
-            if value is not True:
-                words.append(",".join(value) if isinstance(value, list) else str(value))
-    for name, value in options.items():
-        if value is not None:
-            words += [f"--{name}", str(value)]
-    return shlex.join(words)

@@ -6,9 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ihgmm.cli.commands import command_line
 from ihgmm.cli.files import Labels, check_output, read_labels, real_file
-from ihgmm.cli.options import argument, output_option
+from ihgmm.cli.options import argument, command_line, output_option
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.table import quote
 from ihgmm.report import write_comparison

@@ -11,13 +11,13 @@ from sklearn.pipeline import make_pipeline
 from ihgmm._checks import complete_matrix
 from ihgmm.cli import clusters as cl
 from ihgmm.cli import files
-from ihgmm.cli.commands import command_line
 from ihgmm.cli.options import (
     DATA,
     LABELS_FILE,
     NAMES_FILE,
     Fitting,
     Reading,
+    command_line,
     output_option,
 )
 from ihgmm.cli.screen import Screen, in_shell, print_warning
@@ -91,11 +91,16 @@ def fit(
     count = getattr(model, "selection_", None)
     summary = "" if count is None else in_shell(str(count))
     method = type(model).__name__
-    python = table.python and (
-        *table.python,
+    given = reading.given
+    if reading.missing == "auto" and model.missing is None:
+        given["missing"] = "drop"
+    call = "".join(f", {name}={value!r}" for name, value in given.items())
+    python = [
         f"from ihgmm import {method}",
+        "from ihgmm.cli.tables import read_table",
+        f"X = read_table({data!r}{call}).X",
         f"model = {' '.join(repr(model).split())}.fit(X)",
-    )
+    ]
     screen.document(
         "fit",
         table.facts,
@@ -125,10 +130,9 @@ def fit(
     _print_features(screen, clusters)
     _print_trust(screen, diagnosis, cautions)
     cl.print_labels(screen, len(labels), comparison, output, remarks)
-    if python:
-        screen.say("The same in Python:", "bold")
-        for line in python:
-            screen.say(f"    {line}".rstrip())
+    screen.say("The same in Python:", "bold")
+    for line in python:
+        screen.say(f"    {line}")
     if save is not None:
         screen.say(f"model written to {save}; use it with: ihgmm predict {save} DATA")
 

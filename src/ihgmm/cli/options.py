@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,9 @@ import typer
 import ihgmm
 from ihgmm._parameters import check_choice, check_number
 from ihgmm.cli.tables.missing import HANDLING
-from ihgmm.cli.tables.preparation import PREPARATIONS, prepare
+from ihgmm.cli.tables.preparation import PREPARATIONS
 from ihgmm.cli.tables.reading import BUILT_IN, read_table
-from ihgmm.cli.tables.table import Request, Table
+from ihgmm.cli.tables.table import Table
 from ihgmm.datasets import list_datasets
 from ihgmm.numerics.whitening import NOISES
 from ihgmm.words.phrases import listed
@@ -59,7 +60,7 @@ output_option = partial(option, rich_help_panel="Output")
 FETCHED = [name for name in list_datasets() if name not in BUILT_IN]
 DATA = argument(
     "DATA",
-    "A CSV, TSV, XLSX, Parquet, JSONL, H5AD, NPY, NPZ or MTX file with a row for "
+    "A CSV, TSV, XLSX, Parquet, JSONL, H5AD, NPY or NPZ file with a row for "
     "each observation; - for standard input; or a "
     f"built-in data set: {', '.join(BUILT_IN)}, or one of the paper's that are "
     f"downloaded: {', '.join(FETCHED)}.",
@@ -88,8 +89,7 @@ class RowReading:
     """The options that say which rows to read, and what is known about them."""
 
     label_column: str | None = reading_option(
-        "Column with known labels (or array of an NPZ file), which are compared with "
-        "the clusters."
+        "Column with known labels, which are compared with the clusters."
     )
     id_column: str | None = reading_option("Column with names of rows, for the output.")
     layer: str | None = reading_option(
@@ -121,16 +121,21 @@ class RowReading:
                 f"--memory {self.memory:g}: give a number of GB from 0 on."
             )
 
-    def read(
-        self, request: Request, screen: Screen, missing: str, *, fills: bool
-    ) -> Table:
-        """Return the data; cells that are missing are so handled.
+    @property
+    def given(self) -> dict[str, Any]:
+        """What :func:`read_table` is asked for."""
+        given = options_given(self)
+        for name in {"columns", "drop_columns"} & given.keys():
+            # Names in lists such as ``a,b`` or ``"a,b",c``.
+            given[name] = [column for row in csv.reader(given[name]) for column in row]
+        return given
 
-        They can be left to the model if it ``fills`` them in.
-        """
-        memory = None if self.memory is None else self.memory * 1e9
-        with screen.working(f"reading {request.source}"):
-            return read_table(request, missing=missing, memory=memory, fills=fills)
+    def load(
+        self, data: str, screen: Screen, *, fills: bool = True, **more: Any
+    ) -> Table:
+        """Return the data; missing cells can be left to a model that ``fills`` them."""
+        with screen.working(f"reading {data}"):
+            return read_table(data, fills=fills, **self.given | more)
 
 
 @dataclass(frozen=True)
@@ -158,25 +163,6 @@ class Reading(RowReading):
         """Refuse what is not known, before any work is done."""
         super().__post_init__()
         check_choice("--prepare", self.prepare, PREPARATIONS)
-
-    def load(self, data: str, screen: Screen, *, fills: bool = True) -> Table:
-        """Return the data with its columns prepared."""
-        request = Request(
-            data,
-            label=self.label_column,
-            ids=self.id_column,
-            columns=_names(self.columns),
-            dropped=_names(self.drop_columns),
-            layer=self.layer,
-            sheet=self.sheet,
-        )
-        table = self.read(request, screen, self.missing, fills=fills)
-        return prepare(table, self.prepare)
-
-
-def _names(lists: Sequence[str] | None) -> list[str]:
-    """Return the names in lists such as ``a,b`` or ``"a,b",c``."""
-    return [name for row in csv.reader(lists or ()) for name in row]
 
 
 # By the names that they have in Python.
@@ -281,3 +267,32 @@ class Fitting:
         if self.paper:
             given["recipe"] = "paper"
         return METHODS[name](k, random_state=self.random_state, **given)
+
+
+def options_given(group: Any) -> dict[str, Any]:
+    """Return the options of a group that are not at their defaults."""
+    values = {field: getattr(group, field.name) for field in fields(group)}
+    return {f.name: v for f, v in values.items() if v != f.default.default}  # type: ignore[union-attr]
+
+
+def command_line(command: str, *arguments: Any, **options: object) -> str:
+    """Return a command as users write it, to be pasted into a shell.
+
+    Arguments are texts, or groups of options, of which those that are not at their
+    defaults are written. Further options are left out where they are None.
+    """
+    words: list[str] = ["ihgmm", command]
+    for argument in arguments:
+        if not is_dataclass(argument):
+            words.append(str(argument))
+            continue
+        declared = {field.name: field.default for field in fields(argument)}
+        for name, value in options_given(argument).items():
+            long_name = f"--{name.replace('_', '-')}"
+            words.append([long_name, *declared[name].param_decls][-1])  # type: ignore[union-attr]
+            if value is not True:
+                words.append(",".join(value) if isinstance(value, list) else str(value))
+    for name, value in options.items():
+        if value is not None:
+            words += [f"--{name}", str(value)]
+    return shlex.join(words)

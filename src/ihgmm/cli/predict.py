@@ -17,7 +17,7 @@ from ihgmm.cli import files
 from ihgmm.cli.options import DATA, LABELS_FILE, NAMES_FILE, RowReading, argument
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.preparation import prepared_columns
-from ihgmm.cli.tables.table import Note, Request, Table
+from ihgmm.cli.tables.table import Note, Table
 from ihgmm.matrix import Matrix, to_host
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.statistics.diagnosis import diagnose_fit
@@ -109,23 +109,12 @@ def _read_as_fit(
         )
     if missing == "auto":  # rows are not left out unless it is asked for
         missing = "fit" if fills else "zero" if saved.empty_is_zero else "error"
-    columns = getattr(fitted, "feature_names_in_", None)
-    request = Request(
-        data,
-        label=rows.label_column,
-        ids=rows.id_column,
-        features=None if columns is None else list(columns),
-        layer=rows.layer,
-        sheet=rows.sheet,
-        fit_label=saved.label_column,
-        fit_ids=saved.id_column,
-        fit_layer=saved.layer,
-        fit_zero=saved.empty_is_zero,
-    )
-    table = rows.read(request, screen, missing, fills=fills)
+    options: dict[str, Any] = {"missing": missing, "prepare": "none", "fit": saved}
+    table = rows.load(data, screen, fills=fills, **options)
     p = table.X.shape[1]
     if p != fitted.n_features_in_:
-        nameless = "has no names for them" if columns is None else "finds them by name"
+        has_names = hasattr(fitted, "feature_names_in_")
+        nameless = "finds them by name" if has_names else "has no names for them"
         raise ValueError(
             f"{data} has {p} columns of numbers and {path} was fitted on "
             f"{fitted.n_features_in_}; the model {nameless}. Give a file with "

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ihgmm.cli.commands import command_line
 from ihgmm.cli.files import check_output, real_file
 from ihgmm.cli.fit import fit_table
-from ihgmm.cli.options import DATA, NAMES_FILE, Fitting, Reading, output_option
+from ihgmm.cli.options import (
+    DATA,
+    NAMES_FILE,
+    Fitting,
+    Reading,
+    command_line,
+    output_option,
+)
 from ihgmm.cli.screen import Screen
 from ihgmm.report import write_report
 

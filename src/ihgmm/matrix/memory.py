@@ -69,7 +69,7 @@ class Array(Matrix):
     def missing(self) -> Self:
         """Return 1 where a cell is missing and 0 elsewhere."""
         xp = self.ops.xp
-        return type(self)(xp.astype(xp.isnan(self.array), self.array.dtype))
+        return type(self)(xp.astype(xp.isnan(self.array), self.array.dtype), NOTHING)
 
     def minus_fit(self, parts: Any, directions: np.ndarray, gain: np.ndarray) -> Self:
         """Return the rows less their fit, each column times a gain."""
@@ -99,6 +99,10 @@ class Dense(InMemory, Array):
     array([[7.],
            [2.]])
     """
+
+    _large: bool
+    _read_once: bool
+    _cached_entries: int
 
     def __init__(
         self,

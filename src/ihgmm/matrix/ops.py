@@ -500,9 +500,9 @@ class HostOps(Ops):
     keep = to_host = staticmethod(np.asarray)
     number = float  # type: ignore[assignment]
     host_dtype = staticmethod(attrgetter("dtype"))  # type: ignore[assignment]
-    widen = staticmethod(partial(np.asarray, dtype=np.float64))  # type: ignore[assignment]
+    widen = staticmethod(partial(np.asarray, dtype=np.float64))
     clip = staticmethod(np.clip)  # type: ignore[assignment]
-    few_rows = take_lines = staticmethod(getitem)
+    few_rows = take_lines = staticmethod(getitem)  # type: ignore[assignment]
 
     def __init__(self) -> None:
         super().__init__(numpy_namespace)

@@ -7,7 +7,7 @@ After whitening, noise has variance one on average in each row and in each colum
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -37,6 +37,8 @@ class Whitener:
     columns: Annotated[np.ndarray, Domain("p")]
     # Orthonormal, of the pattern in such rows.
     directions: Annotated[np.ndarray, Domain("pm")]
+    # Squared norms of the rows of the fit along them, noise being of variance one.
+    strengths: Annotated[np.ndarray, Domain("m", least=0)]
     # Of counts: c in the variance ``mean + c * mean**2``.
     dispersion: Annotated[float, Domain(least=0)] = 0.0
 
@@ -60,11 +62,17 @@ class Whitener:
                 raise not_counts(low * X.unit)
             sums = ops.widen(X @ self.columns**2) / X.unit
             return (_count_variances(sums, total, self.dispersion) / p, total), ()
-        along = X @ (self.columns[:, None] * self.directions)
+        xp, along = ops.xp, X @ (self.columns[:, None] * self.directions)
         left = total - ops.widen(ops.row_dots(along, along))
         # A row that the directions fit to a thousandth is known no better than that.
-        least = Whitening.LEAST_NOISE * total
-        return (ops.xp.where(left > least, left, least) / (p - m), total), ()
+        variances = xp.maximum(left, Whitening.LEAST_NOISE * total) / (p - m)
+        if m:
+            # A row that makes a direction alone leaves nothing beside it, and would get
+            # the larger a factor for it: it may have so much of a direction at most.
+            most = Whitening.LARGEST_PART * self.strengths
+            parts = along**2 * ops.cast_like(HOST.ratio(1.0, most), along)
+            variances = xp.maximum(variances, ops.widen(xp.max(parts, axis=1)))
+        return (variances, total), ()
 
 
 def learn_whitener(
@@ -80,9 +88,7 @@ def learn_whitener(
     if noise == "auto":
         noise = "counts" if looks_like_counts(X) else "learned"
     if noise == "learned":
-        return Whitener(
-            noise, *_learned_columns(_few_rows(X, Whitening.ENTRIES, rng), rng)
-        )
+        return _learned_whitener(_few_rows(X, Whitening.ENTRIES, rng), rng)
     _warn_of_fractions(X)
     few = _few_rows(X, Whitening.COUNTS, rng)
     dispersion = Whitening.DISPERSION
@@ -115,7 +121,12 @@ def _count_variances(sums: Tall, squares: Tall, dispersion: float) -> Tall:
 
 def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
     columns = _balanced_columns(X, dispersion)
-    return Whitener("counts", columns, np.zeros((len(columns), 0)), dispersion)
+    return Whitener("counts", columns, *_no_pattern(len(columns)), dispersion)
+
+
+def _no_pattern(p: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return directions in p features, none, and their strengths."""
+    return np.zeros((p, 0)), np.zeros(0)
 
 
 def _dispersion(X: Matrix, whitener: Whitener, rng: np.random.Generator) -> float:
@@ -263,10 +274,10 @@ def _left_of_columns(total: np.ndarray, fit: np.ndarray, n: int) -> np.ndarray:
     return np.maximum(left + noise * own / (1 - own), Whitening.LEAST_NOISE * total)
 
 
-def _learned_columns(
+def _learned_whitener(
     X: Matrix, rng: np.random.Generator, *, rounds: int = 3
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return factors of columns, and the directions of the pattern beside the noise.
+) -> Whitener:
+    """Learn factors of columns, and the directions of the pattern beside the noise.
 
     At first columns are divided by their length. Each round then takes out a fit of low
     rank and divides them by what is left, ``(I - U @ U.T) @ X``. A rank too large
@@ -274,18 +285,21 @@ def _learned_columns(
     """
     n, p = X.shape
     rank = min(n, p, Whitening.RANK) // 2
-    white = Whitener("learned", np.ones(p), np.zeros((p, 0)))(X)
-    columns = np.sqrt(HOST.ratio(float(n), white.column_sqnorms()))
-    directions = np.zeros((p, 0))
+    whitener = Whitener("learned", np.ones(p), *_no_pattern(p))
+    columns = np.sqrt(HOST.ratio(float(n), whitener(X).column_sqnorms()))
+    whitener = replace(whitener, columns=columns)
     for _ in range(rounds):
-        white = Whitener("learned", columns, directions)(X)
+        white = whitener(X)
         total, fit = _low_rank(white, rank, rng)
         left = _left_of_columns(total, fit, n)
         factors = np.sqrt(HOST.ratio(float(n - rank), left))
-        columns = columns * factors
         # Rows of the fit are longer than others in directions of noise: take fewer.
         directions = np.linalg.qr((fit * factors[:, None])[:, : rank // 2])[0]
-    return columns, directions
+        along = white @ (factors[:, None] * directions)
+        strengths = np.square(to_host(along).astype(np.float64)).sum(axis=0)
+        columns = columns * factors
+        whitener = Whitener("learned", columns, directions, strengths)
+    return whitener
 
 
 def looks_like_counts(X: Matrix, n_entries: int = 2**20) -> bool:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ihgmm.cli.tables.table import Note, Request, Table, quote, quote_all
-from ihgmm.cli.tables.totals import no_observations, summaries
-from ihgmm.matrix.delimited import Numbers, between_digits, parse_numbers, unique_names
+from ihgmm.cli.tables.totals import no_observations, totals
+from ihgmm.matrix.delimited import Numbers, parse_numbers, unique_names
 from ihgmm.words.phrases import counted
 
 
@@ -21,7 +21,6 @@ class RawTable:
     """A table as a library reads it, and how it was read."""
 
     arrow: Any  # a table of pyarrow; its columns may have the same name
-    python: str  # what reads it with pandas
     phrases: Sequence[str] = ()  # such as "as UTF-16", to be told
     decimal_point: str = "."
     is_typed: bool = False  # text is text, even if it looks like numbers
@@ -38,10 +37,7 @@ class RawTable:
         """Return some of the rows."""
         n = self.arrow.num_rows
         places = np.arange(1, n + 1) if self.places is None else self.places
-        gone = np.setdiff1d(np.arange(n), rows).tolist()
-        python = f"{self.python}.drop(index={gone})"
-        arrow = self.arrow.take(rows)
-        return replace(self, arrow=arrow, python=python, places=places[rows])
+        return replace(self, arrow=self.arrow.take(rows), places=places[rows])
 
 
 @dataclass(frozen=True)
@@ -75,7 +71,7 @@ def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) ->
     request.check(names, list(request.named), request.source)
     request.check_features(names)
     asked = list(request.features or request.columns)
-    beside = {request.label, request.ids, *request.dropped}
+    beside = {request.label_column, request.id_column, *request.drop_columns}
     tried = asked or [name for name in names if name not in beside]
     columns = {name: _judge(name, raw, bool(asked)) for name in tried}
     used = {name: column for name, column in columns.items() if not column.reason}
@@ -103,7 +99,7 @@ def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) ->
         )
     values: dict[str | None, np.ndarray] = {
         name: np.array(raw.arrow[name].to_pylist(), dtype=object)
-        for name in (request.label, request.ids)
+        for name in (request.label_column, request.id_column)
         if name is not None
     }
     hints = [] if asked else _hints(request, columns)
@@ -111,9 +107,9 @@ def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) ->
     table = Table(
         request.source,
         _stack(used),
-        values.get(request.ids, rows + 1),
-        "row" if request.ids is None else request.ids,
-        values.get(request.label),
+        values.get(request.id_column, rows + 1),
+        "row" if request.id_column is None else request.id_column,
+        values.get(request.label_column),
         list(used),
         [*_reading_notes(raw, used), *notes, *hints, *warnings],
         is_mixed=True,
@@ -121,7 +117,6 @@ def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) ->
         place_words=raw.place_words,
         left_out=left_out,
         gap_words={name: _gap_words(raw.arrow[name], used[name]) for name in used},
-        python=_python(raw.python, names, used),
     )
     return table if asked or not is_whole else _leave_out_totals(table)
 
@@ -254,8 +249,8 @@ def _observations(
     texts = []
     for row, what in sorted(others.items()):
         place = raw.place(row)
-        if request.ids and (name := raw.arrow[request.ids][row].as_py()):
-            place = f"{request.ids} {quote(name)}"
+        if request.id_column and (name := raw.arrow[request.id_column][row].as_py()):
+            place = f"{request.id_column} {quote(name)}"
         if what and (request.features is None or what.startswith("is")):
             texts.append(f"{place} {what}")
     shown = ", ".join(texts[:4]) + f", and {len(texts) - 4} more" * (len(texts) > 4)
@@ -276,19 +271,14 @@ def _leave_out_totals(table: Table, most: int = 500) -> Table:
     """Leave out columns that sum up others, of tables as people keep them."""
     X, names = table.X, table.column_names
     # A total shows in some of the rows.
-    sums = summaries(X[:: 1 + len(X) // 1000].T) if X.shape[1] <= most else {}
-    if not sums:
-        return table
+    sums = totals(X[:: 1 + len(X) // 1000].T) if X.shape[1] <= most else {}
     reasons = {
-        names[
-            place
-        ]: f"the {what} of {len(parts)} columns, {quote(names[parts[0]])} to "
+        names[place]: f"the sum of {len(parts)} columns, {quote(names[parts[0]])} to "
         f"{quote(names[parts[-1]])}"
-        for place, (what, parts) in sums.items()
+        for place, parts in sums.items()
     }
-    table = table.then(f"X = X.drop(columns=X.columns[{list(sums)}])  # totals")
     kept = table.keep_columns(np.setdiff1d(np.arange(len(names)), list(sums)))
-    return replace(kept, left_out=table.left_out | reasons)
+    return replace(kept, left_out=table.left_out | reasons) if sums else table
 
 
 # What is said
@@ -320,43 +310,10 @@ def _hints(request: Request, columns: dict[str, _Column]) -> list[Note]:
             cure = f"If it holds known labels, add --label-column {quote(name)}."
             hints.append(Note(text, cure))
     ids = [quote(name) for name, column in columns.items() if column.may_be_ids]
-    if ids and request.ids is None:
+    if ids and request.id_column is None:
         hint = (
             f"If column {ids[0]} names the rows, add --id-column {ids[0]}; to cluster "
             "by numbers in it, name it in --columns."
         )
         hints.append(Note("", hint))
     return hints
-
-
-def _python(
-    read: str, names: Sequence[str], used: dict[str, _Column]
-) -> tuple[str, ...]:
-    """Return the lines that take the same columns of a frame of pandas."""
-    others = [name for name in names if name not in used]
-    select = f"[{list(used)}]"
-    in_order = list(used) == [name for name in names if name in used]
-    if in_order and len(used) > 8 > len(others):
-        select = f".drop(columns={others})" if others else ""
-    if len(select) > 300:  # of many names, or long ones
-        places = {name: place for place, name in enumerate(names)}
-        select = f".iloc[:, {[places[name] for name in used]}]"
-    lines = ["import pandas as pd", "", f"X = {read}{select}"]
-    columns = {name: column.numbers for name, column in used.items()}
-    for point in (".", ","):
-        special = [name for name, column in columns.items() if column.point == point]
-        if not special:
-            continue
-        these = str(special)
-        if len(these) > 300:
-            these = (
-                f"X.columns[{[j for j, name in enumerate(used) if name in special]}]"
-            )
-        pattern = f'{between_digits(point)!a}, "", regex=True'
-        change = f".astype(str).str.replace({pattern})"
-        change += '.str.replace(",", ".")' * (point == ",")
-        lines += [f"for name in {these}:", f"    X[name] = X[name]{change}"]
-    if any(c.point or np.isnan(c.values).any() for c in columns.values()):
-        # Cells without a number, and those that are no numbers, are NaN.
-        lines.append('X = X.apply(pd.to_numeric, errors="coerce")')
-    return (*lines, "X = X.astype(float)")

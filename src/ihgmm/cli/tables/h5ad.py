@@ -48,8 +48,6 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
     # Beside each entry of a sparse matrix stands its place.
     size = X.n_entries * X.dtype.itemsize * (2 if X.sparse else 1)
     stays = size > memory
-    member = {"X": "X", "raw": "raw.X"}.get(layer, f"layers[{layer!r}]")
-    read = ("import anndata", "", f"X = anndata.read_h5ad({str(path)!r}).{member}")
     table = Table(
         request.source,
         X if stays else X.to_memory().array,  # type: ignore[attr-defined]
@@ -61,34 +59,33 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
             *obs_notes,
         ],
         is_sparse=X.sparse,
-        python=() if stays else read,
     )
     names = table.column_names
     request.check(names, ["--columns", "--drop-columns"], str(path))
-    if request.columns or request.dropped:
-        places = {name: names.index(name) for name in request.columns or names}
-        kept = [j for name, j in places.items() if name not in request.dropped]
-        table = table.then(f"X = X[:, {kept}]").keep_columns(np.array(kept))
+    if request.columns or request.drop_columns:
+        dropped = request.drop_columns
+        kept = [name for name in request.columns or names if name not in dropped]
+        table = table.keep_columns(np.array([names.index(name) for name in kept]))
     return request.order(table)
 
 
 def _layer(path: Path, request: Request, layers: list[str]) -> tuple[str, list[Note]]:
     """Return the layer to take: the one asked for, that of the fit, or X."""
-    layer, known = request.layer, quote_all(layers) or "none"
-    if layer is not None and layer not in layers:
+    asked, known = request.layer, quote_all(layers) or "none"
+    of_fit = None if request.fit is None else request.fit.layer
+    if asked is not None and asked not in layers:
         raise ValueError(
-            f"--layer {quote(layer)}: {path} has no such layer{near(layer, layers)}; "
+            f"--layer {quote(asked)}: {path} has no such layer{near(asked, layers)}; "
             f"it has {known}."
         )
-    if layer is not None or request.fit_layer is None:
-        return layer or "X", []
-    layer = request.fit_layer
-    if layer not in layers:
+    if asked is not None or of_fit is None:
+        return asked or "X", []
+    if of_fit not in layers:
         raise ValueError(
-            f"{path} has no layer {quote(layer)}, which the model was fitted on; it "
+            f"{path} has no layer {quote(of_fit)}, which the model was fitted on; it "
             f"has {known}. Name the one to take with --layer."
         )
-    return layer, [Note(f"Took layer {quote(layer)}, as the fit did.")]
+    return of_fit, [Note(f"Took layer {quote(of_fit)}, as the fit did.")]
 
 
 def _beside(
@@ -99,12 +96,14 @@ def _beside(
     names = [name for name in frame if name != index] if hasattr(frame, "keys") else []
     request, notes = request.resolve(names)
     request.check(names, ["--label-column", "--id-column"], f"obs of {path}")
-    id_name, place = request.ids or "row", request.ids or index
-    if request.ids is None and index is not None:
+    id_name, place = request.id_column or "row", request.id_column or index
+    if request.id_column is None and index is not None:
         id_name = "obs_name" if index == "_index" else index
     beside = {
         "ids": None if place is None else hdf5_column(frame[place]),
         "id_name": id_name,
-        "labels": None if request.label is None else hdf5_column(frame[request.label]),
+        "labels": None
+        if request.label_column is None
+        else hdf5_column(frame[request.label_column]),
     }
     return beside, notes

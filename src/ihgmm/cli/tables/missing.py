@@ -81,11 +81,11 @@ def handle_missing(
                 f"{table.source}: --missing zero takes a table that is in memory; "
                 "raise --memory, or write the zeros to the file."
             )
-        as_fit = ", as the fit did" * request.fit_zero
+        was_zero = request.fit is not None and request.fit.empty_is_zero
+        as_fit = ", as the fit did" * was_zero
         note = Note(f"Took {_counted_gaps(table, gaps)} for 0{as_fit}.")
-        fill = "X.fillna(0)" if table.is_mixed else "np.nan_to_num(X)"
         X = np.where(np.isnan(table.X), 0.0, table.X)
-        return replace(table.then(f"X = {fill}"), X=X, notes=[*table.notes, note])
+        return replace(table, X=X, notes=[*table.notes, note])
     remedies = ["--missing fit to have them filled in"] * fills
     remedies.append("--missing zero if an empty cell means none")
     # A model has its columns: none can be left out, nor can one without a name.
@@ -112,8 +112,7 @@ def handle_missing(
         note = Note(
             text, f"To keep more rows, add {listed(remedies, 'or')}.", loud=True
         )
-    select = "X.dropna()" if table.is_mixed else "X[(X == X).all(axis=1)]"
-    kept = table.then(f"X = {select}").keep_rows(np.flatnonzero(~rows))
+    kept = table.keep_rows(np.flatnonzero(~rows))
     return replace(kept, notes=[*table.notes, note])
 
 
@@ -174,9 +173,4 @@ def leave_out_constants(table: Table, request: Request, cells: Cells) -> Table:
         )
     if not same.any():
         return table
-    line = f"X = X[:, {kept.tolist()}]"
-    if table.is_mixed:
-        count = counted(int(same.sum()), "constant")
-        columns = f"columns=X.columns[{np.flatnonzero(same).tolist()}]"
-        line = f"X = X.drop({columns})  # {count}"
-    return replace(table.then(line).keep_columns(kept), left_out=left_out)
+    return replace(table.keep_columns(kept), left_out=left_out)

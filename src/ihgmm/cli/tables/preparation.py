@@ -26,7 +26,7 @@ DECIDES_ALONE = 3.0
 OFFSET = 3.0
 
 
-def prepare(table: Table, how: str) -> Table:
+def prepare_columns(table: Table, how: str) -> Table:
     """Return a table with its columns prepared, and a note of it.
 
     ``how`` is one of :data:`PREPARATIONS`. ``"scale"`` divides every column by its
@@ -74,7 +74,6 @@ def prepare(table: Table, how: str) -> Table:
             kinds.append(f"{what.format(done)} ({name}: {before} became {after})")
     text = ", ".join(kinds)
     notes = [*table.notes, Note(f"{text[0].upper()}{text[1:]}.")]
-    table = table.then(*_python(table, has_offset))
     return replace(table, X=X, scaler=scaler, original=table.X, notes=notes)
 
 
@@ -98,23 +97,3 @@ def _cannot_center(table: Table) -> ValueError:
 def _figure(value: float) -> str:
     """Return three digits of a number, or all that stand before the point."""
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.3g}"
-
-
-def _python(table: Table, has_offset: np.ndarray) -> tuple[str, ...]:
-    """Return the lines that do the same in Python."""
-    if not table.is_mixed:  # an array, which may be sparse
-        scaler = f"StandardScaler(with_mean={bool(has_offset.all())})"
-        imported = "from sklearn.preprocessing import StandardScaler"
-        return (imported, f"X = {scaler}.fit_transform(X)")
-    if has_offset.all():
-        return ("X = (X - X.mean()) / X.std(ddof=0)",)
-    scaled = "X = X / X.std(ddof=0)"
-    if not has_offset.any():
-        return (scaled,)
-    assert table.names is not None  # only tables have columns of both kinds
-    names = [name for name, far in zip(table.names, has_offset, strict=True) if far]
-    by_name = f"X[{names}] -= X[{names}].mean()"
-    if "import pandas as pd" in table.python and len(by_name) <= 300:
-        return (scaled, by_name)
-    places = [int(j) for j in np.flatnonzero(has_offset)]
-    return (scaled, f"X.iloc[:, {places}] -= X.iloc[:, {places}].mean()")

@@ -21,12 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.cli.tables.arrays import read_mtx, read_npy, read_npz
+from ihgmm.cli.tables.arrays import read_npy, read_npz
 from ihgmm.cli.tables.columns import RawTable, choose_columns, describe_columns
 from ihgmm.cli.tables.h5ad import read_h5ad
 from ihgmm.cli.tables.missing import examine, handle_missing, leave_out_constants
+from ihgmm.cli.tables.preparation import prepare_columns
 from ihgmm.cli.tables.sheets import load_sheet
 from ihgmm.cli.tables.table import Note, Request, Table, numbered_table
+from ihgmm.datasets import list_datasets, load_dataset
 from ihgmm.matrix import Matrix
 from ihgmm.matrix.delimited import decimal_point, open_text, read_text, unique_names
 from ihgmm.matrix.faults import explain_damage
@@ -38,7 +40,6 @@ STARTS = {
     b"PAR1": ".parquet",
     b"\x93NUMPY": ".npy",
     b"\x89HDF": ".h5ad",
-    b"%%MatrixMarket": ".mtx",
     b"\x1f\x8b": ".csv.gz",
     b"{": ".jsonl",
 }
@@ -47,34 +48,58 @@ BUILT_IN = ("iris", "wine", "digits", "demo")
 
 
 def read_table(
-    request: Request, *, missing: str, memory: float | None = None, fills: bool = True
+    source: str,
+    *,
+    missing: str = "auto",
+    prepare: str = "auto",
+    memory: float | None = None,
+    fills: bool = True,
+    **asked: Any,
 ) -> Table:
-    """Read a file in one of the formats of ``READERS``, or a data set by its name.
+    """Read a file in one of the formats of ``ihgmm fit``, or a data set by its name.
 
-    Missing cells are handled as one of ``HANDLING`` says; ``"auto"`` leaves them for
-    the model to fill in if it ``fills`` cells, and leaves out their rows if it does
-    not. Columns that are constant are left out. Data that would take more bytes than
-    ``memory`` stay on disk. By default that is a quarter of what is free, since a fit
-    and what it makes of the data take up to three times as much again. A ValueError
-    says what is missing, empty or damaged.
+    Parameters
+    ----------
+    source : str
+        The file, ``"-"`` for standard input, or the name of a data set.
+    missing, prepare, memory
+        The options of that name of ``ihgmm fit``. Data that would take more than
+        ``memory`` stay on disk; by default that is a quarter of what is free, since a
+        fit and what it makes of the data take up to three times as much again.
+    fills : bool
+        Whether the model fills in missing cells. If it does not, ``missing="auto"``
+        leaves out their rows.
+    **asked
+        ``label_column``, ``id_column``, ``columns``, ``drop_columns``, ``layer`` and
+        ``sheet``, as the command takes them.
+
+    Returns
+    -------
+    Table
+        With the matrix ``X``, ``ids``, ``labels``, ``names`` of columns, and ``notes``
+        of what was done. A ValueError says what is missing, empty or damaged.
     """
-    path = Path(request.source)
-    if request.source == STANDARD_INPUT:
+    request, path = Request(source, **asked), Path(source)
+    if source == STANDARD_INPUT:
         table = _read_standard_input(request)
     elif path.exists():
-        table = _read(path, request, free_memory() / 4 if memory is None else memory)
+        table = _read(
+            path, request, free_memory() / 4 if memory is None else 1e9 * memory
+        )
     else:
         request.refuse(*request.named, "--layer", "--sheet")
-        table = request.order(_built_in(request.source))
+        table = request.order(_built_in(source))
     if missing == "auto":
         missing = "fit" if fills else "drop"
     cells = examine(table)
     complete = handle_missing(table, request, missing, cells, fills=fills)
     if complete.X is not table.X and not table.on_disk:
         cells = examine(complete)
-    has_choice = table.is_mixed and table.source not in BUILT_IN
+    has_choice = table.is_mixed and source not in BUILT_IN
     table = leave_out_constants(complete, request, cells)
-    return describe_columns(table) if has_choice or table.left_out else table
+    if has_choice or table.left_out:
+        table = describe_columns(table)
+    return prepare_columns(table, prepare)
 
 
 def load_text(path: Path) -> dict[str, list[str]]:
@@ -128,11 +153,9 @@ def _read_standard_input(request: Request) -> Table:
         path = Path(folder) / f"standard-input{suffix or '.csv'}"
         path.write_bytes(content)
         try:
-            table = _read(path, request, float("inf"))
+            return _read(path, request, float("inf"))
         except ValueError as error:
             raise ValueError(str(error).replace(str(path), "Standard input")) from error
-    lines = [line.replace(repr(str(path)), '"FILE"') for line in table.python]
-    return replace(table, python=tuple(lines))
 
 
 def _check_kind(path: Path) -> None:
@@ -189,24 +212,18 @@ def _load_text(path: Path, sheet: str | None, *, only_head: bool = False) -> Raw
     import pyarrow as pa
 
     text, arrow = read_text(path, lambda text: (text, text.read(only_head=only_head)))
-    phrases, options = [], f", sep={text.delimiter!r}" * (text.delimiter != ",")
+    phrases = []
     if text.encoding != "utf-8":
         cp1252 = "as Windows-1252, since it is not UTF-8 (look at the names)"
         phrases.append("as UTF-16" if text.encoding == "utf-16" else cp1252)
-        options += f', encoding="{text.encoding}"'
     if text.n_titles:
         phrases.append(f"names of columns from line {text.n_titles + 1}")
-        options += f", skiprows={text.n_titles}"
     if text.has_names:
         arrow = arrow.rename_columns(text.header)
-    else:
-        count = arrow.num_columns
-        options += f', header=None, names=[f"col{{i + 1}}" for i in range({count})]'
     point = decimal_point(arrow.columns, text.delimiter)
     if point == ",":
         phrases.append("commas as decimal points")
-        options += ', decimal=","'
-    raw = RawTable(arrow, f"pd.read_csv({str(path)!r}{options})", phrases, point)
+    raw = RawTable(arrow, phrases, point)
     if path.stat().st_size > 2**26 or only_head:  # nobody looks for a line
         return raw
     with pa.input_stream(str(path)) as file:
@@ -226,7 +243,7 @@ def _load_parquet(path: Path, sheet: str | None) -> RawTable:
     with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
         arrow = parquet.read_table(path)
         arrow.column_names  # noqa: B018  (they are decoded here)
-    return RawTable(arrow, f"pd.read_parquet({str(path)!r})", is_typed=True)
+    return RawTable(arrow, is_typed=True)
 
 
 def _load_json_lines(path: Path, sheet: str | None) -> RawTable:
@@ -236,7 +253,7 @@ def _load_json_lines(path: Path, sheet: str | None) -> RawTable:
     # A record may be longer than the block of a megabyte that is read by default.
     with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
         arrow = json.read_json(path, json.ReadOptions(block_size=2**26))
-    return RawTable(arrow, f"pd.read_json({str(path)!r}, lines=True)")
+    return RawTable(arrow)
 
 
 def _by_blocks(path: Path, request: Request) -> Table:
@@ -253,10 +270,11 @@ def _by_blocks(path: Path, request: Request) -> Table:
     else:
         with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
             batch = next(parquet.ParquetFile(path).iter_batches(2**13))
-            head = RawTable(pa.Table.from_batches([batch]), "", is_typed=True)
+            head = RawTable(pa.Table.from_batches([batch]), is_typed=True)
     table = choose_columns(head, request, is_whole=False)
     request, _ = request.resolve(unique_names(head.arrow.column_names))
-    beside = [name for name in (request.ids, request.label) if name is not None]
+    id_column, label_column = request.id_column, request.label_column
+    beside = [name for name in (id_column, label_column) if name is not None]
     columns: Any = {}
     X: Matrix
     if is_text:
@@ -274,10 +292,9 @@ def _by_blocks(path: Path, request: Request) -> Table:
     return replace(
         table,
         X=X,
-        ids=np.arange(1, X.shape[0] + 1) if request.ids is None else cells[request.ids],
-        labels=None if request.label is None else cells[request.label],
+        ids=cells[id_column] if id_column is not None else np.arange(1, X.shape[0] + 1),
+        labels=None if label_column is None else cells[label_column],
         notes=[Note(text), *table.notes],
-        python=(),  # what pandas would read does not fit in memory
     )
 
 
@@ -294,7 +311,6 @@ READERS: dict[str, Callable[[Path, Request, float], Table]] = {
     ".h5ad": read_h5ad,
     ".npy": read_npy,
     ".npz": read_npz,
-    ".mtx": read_mtx,
 }
 
 
@@ -304,23 +320,15 @@ READERS: dict[str, Callable[[Path, Request, float], Table]] = {
 def _built_in(name: str) -> Table:
     from sklearn import datasets
 
-    from ihgmm.datasets import list_datasets, load_dataset
-    from ihgmm.statistics.model import make_ihgmm
-
     if name == "demo":
+        from ihgmm.statistics.model import make_ihgmm
+
         X, labels = make_ihgmm(600, 200, 4, scale_ratio=20.0, random_state=0)
-        call = "X, labels = make_ihgmm(600, 200, 4, scale_ratio=20.0, random_state=0)"
-        lines: tuple[str, ...] = ("from ihgmm import make_ihgmm", "", call)
-        return numbered_table(name, X, labels=labels, python=lines)
+        return numbered_table(name, X, labels=labels)
     if name in BUILT_IN:
         bunch = getattr(datasets, f"load_{name}")()
-        call = f"X = datasets.load_{name}(as_frame=True).data"
-        lines = ("from sklearn import datasets", "", call)
     elif name in list_datasets():
         bunch = load_dataset(name)
-        call = f"X = pd.DataFrame(load_dataset({name!r}).data)"
-        imports = ("import pandas as pd", "from ihgmm.datasets import load_dataset")
-        lines = (*imports, "", call)
     else:
         known = ", ".join(dict.fromkeys([*BUILT_IN, *list_datasets()]))
         raise ValueError(f"{name}: no such file, nor a built-in data set ({known}).")
@@ -330,5 +338,4 @@ def _built_in(name: str) -> Table:
         labels=np.asarray(bunch.target_names)[bunch.target],
         names=[str(feature) for feature in bunch.feature_names],
         is_mixed=True,
-        python=lines,
     )

@@ -58,14 +58,9 @@ def load_sheet(path: Path, wanted: str | None = None) -> RawTable:
         phrases.append(f"sheet {quote(title)} (not {others})")
     if begin > 0:
         phrases.append(f"names of columns from row {begin + 1}")
-    options = f", sheet_name={title!r}" * (title != titles[0])
-    options += f", skiprows={begin}" * (begin > 0)
-    python = f"pd.read_excel({str(path)!r}{options})"
     places = np.array([place + 1 for place, _ in rows[1:]])
-    if places[-1] > begin + len(rows):  # rows between them are empty
-        python += '.dropna(how="all", ignore_index=True)'
     arrow, words = pa.table(columns, names=names), "row {} of the sheet"
-    return RawTable(arrow, python, phrases, places=places, place_words=words)
+    return RawTable(arrow, phrases, places=places, place_words=words)
 
 
 def _first_table(book: Any, wanted: str | None) -> tuple[str, Rows]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ihgmm.matrix import Matrix, as_matrix
 from ihgmm.matrix.delimited import place_names
 from ihgmm.matrix.faults import near
+
+if TYPE_CHECKING:
+    from ihgmm.storage import SavedModel
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,6 @@ class Table:
     gap_words: dict[str, Counter[str]] = field(default_factory=dict)
     original: Any = None  # X before its columns were prepared, if they were
     scaler: Any = None  # what prepared them
-    python: tuple[str, ...] = ()  # lines that read and prepare X, if there are such
 
     @property
     def on_disk(self) -> bool:
@@ -92,10 +94,6 @@ class Table:
         numbers = self.ids if self.places is None else self.places
         return self.place_words.format(numbers[row])
 
-    def then(self, *lines: str) -> Table:
-        """Return the table with lines that do in Python what is done to it next."""
-        return replace(self, python=(*self.python, *lines) if self.python else ())
-
     def keep_rows(self, rows: np.ndarray) -> Table:
         """Return some rows."""
         X = self.X.keep(rows) if self.on_disk else self.X[rows]
@@ -120,21 +118,21 @@ class Request:
     """The data, and what is asked of its columns."""
 
     source: str  # a file, or the name of a data set
-    label: str | None = None  # column with known labels, or array of an NPZ file
-    ids: str | None = None  # column with names of rows
+    label_column: str | None = None  # with known labels
+    id_column: str | None = None  # with names of rows
     columns: Sequence[str] = ()  # to use; all that hold numbers, if empty
-    dropped: Sequence[str] = ()  # to leave out
+    drop_columns: Sequence[str] = ()  # to leave out
     layer: str | None = None  # of an AnnData file; X, if None
     sheet: str | None = None  # of a workbook; the first with a table, if None
-    # Columns that a model was fitted on, to be taken in that order. Data without names
-    # pass as they are.
-    features: Sequence[str] | None = None
-    # Columns from which the fit took labels and names of rows. They are taken where
-    # the data have them and no others are asked for.
-    fit_label: str | None = None
-    fit_ids: str | None = None
-    fit_layer: str | None = None  # of the fit, taken if no other one is asked for
-    fit_zero: bool = False  # the fit took missing cells for 0
+    # The model that the data are for. Columns that it was fitted on are taken in their
+    # order, and those of labels and ids where the data have them.
+    fit: SavedModel | None = None
+
+    @property
+    def features(self) -> list[str] | None:
+        """The columns of the model. Data without names pass as they are."""
+        names = getattr(self.fit and self.fit.model, "feature_names_in_", None)
+        return None if names is None else list(names)
 
     def resolve(self, names: Sequence[str]) -> tuple[Request, list[Note]]:
         """Return the request for data with these columns, and notes of it.
@@ -142,29 +140,33 @@ class Request:
         It names the columns of labels and ids of the fit that are there, if others are
         not asked for and they are no features.
         """
+        if self.fit is None:
+            return self, []
         there = set(names) - set(self.features or ())
-        label, ids = self.label, self.ids
+        label, ids = self.label_column, self.id_column
+        fit_label, fit_ids = self.fit.label_column, self.fit.id_column
         notes = []
-        if ids is None and self.fit_ids in there:
-            ids = self.fit_ids
+        if ids is None and fit_ids in there:
+            ids = fit_ids
             notes.append(Note(f"Took ids from column {quote(ids)}, as the fit did."))
-        elif ids is None and self.fit_ids is not None:
-            lost = f"There is no column {quote(self.fit_ids)}, from which the fit took"
+        elif ids is None and fit_ids is not None:
+            lost = f"There is no column {quote(fit_ids)}, from which the fit took"
             notes.append(Note(f"{lost} ids; rows go by their number."))
-        if label is None and self.fit_label in there:
-            label = self.fit_label
+        if label is None and fit_label in there:
+            label = fit_label
             taken = f"Took known labels from {quote(label)}, as the fit did."
             notes.append(Note(taken))
-        return replace(self, label=label, ids=ids), notes
+        return replace(self, label_column=label, id_column=ids), notes
 
     @property
     def named(self) -> dict[str, Sequence[str]]:
         """The columns that each option names."""
+        label, ids = self.label_column, self.id_column
         return {
-            "--label-column": [] if self.label is None else [self.label],
-            "--id-column": [] if self.ids is None else [self.ids],
+            "--label-column": [] if label is None else [label],
+            "--id-column": [] if ids is None else [ids],
             "--columns": self.columns,
-            "--drop-columns": self.dropped,
+            "--drop-columns": self.drop_columns,
         }
 
     def refuse(self, *options: str) -> None:

@@ -10,14 +10,7 @@ import array_api_compat as compat
 import dask.array as da
 import numpy as np
 
-from ihgmm.matrix.dask_blocks import (
-    compute,
-    from_host,
-    gather,
-    keep,
-    map_blocks,
-    sum_blocks,
-)
+from ihgmm.matrix import dask_blocks as blocks
 from ihgmm.matrix.ops import HOST, Ops, Tall, is_lazy, library_ops, to_host
 
 
@@ -34,17 +27,17 @@ class BlockOps(Ops):
         return block_ops, (self.inner,)
 
     def keep(self, a: Tall) -> Tall:
-        return keep(a) if is_lazy(a) else a
+        return blocks.keep(a) if is_lazy(a) else a
 
     def to_host(self, a: Any) -> np.ndarray:
-        return to_host(compute(a)[0] if is_lazy(a) else a)
+        return to_host(blocks.compute(a)[0] if is_lazy(a) else a)
 
     def to_device(self, a: Any, like: Tall) -> Tall:
         if is_lazy(a) or not is_lazy(like):
             return a
         # What has no line for each row goes with every block.
         if np.ndim(a) > 0 and np.shape(a)[0] == like.shape[0] > 1:
-            return from_host(to_host(a), like.chunks[0], like._meta)
+            return blocks.from_host(to_host(a), like.chunks[0], like._meta)
         return a if self.inner is HOST else self.inner.to_device(a, like._meta)
 
     def cast_like(self, a: Any, like: Tall) -> Tall:
@@ -61,33 +54,33 @@ class BlockOps(Ops):
         return [slice(0, rows.shape[0])]
 
     def row_map(self, work: Callable[..., Tall], *tall: Tall, width: int = 1) -> Tall:
-        return map_blocks(partial(work, self.inner), *tall)
+        return blocks.map_blocks(partial(work, self.inner), *tall)
 
     def row_sums(
         self, work: Callable[..., tuple[Any, ...]], *tall: Tall, width: int = 1
     ) -> tuple[np.ndarray, ...]:
-        return tuple(sum_blocks(partial(_host_sums, work, self.inner), *tall))
+        return tuple(blocks.sum_blocks(partial(_host_sums, work, self.inner), *tall))
 
     def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> np.ndarray:
         return self.to_host(tall[positions])
 
     def rows_where(self, tall: Tall, mask: Tall) -> Tall:
-        counts = tuple(count or 0 for count in gather(_count, mask))
-        return map_blocks(self.inner.rows_where, tall, mask, chunks=counts)
+        counts = tuple(count or 0 for count in blocks.gather(_count, mask))
+        return blocks.map_blocks(self.inner.rows_where, tall, mask, chunks=counts)
 
     def in_blocks_of(
         self, values: np.ndarray, mask: np.ndarray, tall_mask: Tall
     ) -> Tall:
         ends = np.cumsum([0, *tall_mask.chunks[0]])
         counts = np.diff(np.append(0, np.cumsum(mask))[ends])
-        return from_host(values, tuple(counts.tolist()), tall_mask._meta)
+        return blocks.from_host(values, tuple(counts.tolist()), tall_mask._meta)
 
     def place(self, values: Tall, where: Tall, others: Tall | None = None) -> Tall:
         given = [values, where] if others is None else [values, where, others]
-        return map_blocks(self.inner.place, *given, chunks=where.chunks[0])
+        return blocks.map_blocks(self.inner.place, *given, chunks=where.chunks[0])
 
     def gather_blocks(self, work: Callable[..., Any], *tall: Tall) -> list[Any]:
-        results = gather(partial(work, self.inner), *tall)
+        results = blocks.gather(partial(work, self.inner), *tall)
         return [result for result in results if result is not None]
 
     def block_starts(self, tall: Tall) -> list[int]:
@@ -95,10 +88,10 @@ class BlockOps(Ops):
         return [start for start, n in zip(starts, tall.chunks[0], strict=True) if n]
 
     def take_lines(self, table: np.ndarray, labels: Tall) -> Tall:
-        return map_blocks(partial(self.inner.take_lines, table), labels)
+        return blocks.map_blocks(partial(self.inner.take_lines, table), labels)
 
     def column_totals(self, values: Tall) -> Tall:
-        return sum_blocks(self.inner.column_totals, values)
+        return blocks.sum_blocks(self.inner.column_totals, values)
 
     def largest(self, values: Tall, count: int) -> np.ndarray:
         parts = self.gather_blocks(partial(_largest_of_block, count), values)
@@ -140,7 +133,7 @@ class BlockOps(Ops):
         """
         while True:
             edges = np.linspace(low, high, 2**10 + 1)
-            mass, rows = sum_blocks(partial(_in_bins, edges), *given)
+            mass, rows = blocks.sum_blocks(partial(_in_bins, edges), *given)
             at = int(np.searchsorted(np.cumsum(mass), target, side="right"))
             if at >= len(edges):  # only the largest of all
                 return high
@@ -159,7 +152,7 @@ class BlockOps(Ops):
 
 def _on_blocks(name: str, kind: str) -> Callable[..., Any]:
     """Return a method of blocks: what the inner one makes of each, or their sum."""
-    over = map_blocks if kind == "rows" else sum_blocks
+    over = blocks.map_blocks if kind == "rows" else blocks.sum_blocks
 
     def method(self: BlockOps, *given: Any) -> Any:
         like = next((array for array in given if is_lazy(array)), None)

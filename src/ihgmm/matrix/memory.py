@@ -132,18 +132,10 @@ class Dense(InMemory, Array):
         return Y
 
     def adjoint(self, V: Any) -> np.ndarray:
-        X, V = self.array, np.asarray(V, dtype=self.dtype)
+        V = np.asarray(V, dtype=self.dtype)
         if not self._read_once or V.ndim != 2:
-            return np.asarray(X.T @ V)
-
-        def work(part: slice) -> np.ndarray:
-            total = np.zeros((V.shape[1], X.shape[1]), dtype=X.dtype)
-            for rows in self._cached(part):
-                total += V[rows].T @ X[rows]
-            return total.T
-
-        with self.threads():
-            return np.asarray(sum_of(in_parts(X.shape[0], work)))
+            return np.asarray(self.array.T @ V)
+        return self._adjoint_of(V.shape[1], V.__getitem__)
 
     def product_and_adjoint(
         self, W: Any, minus: Any = None, row_scale: Any = None
@@ -153,21 +145,30 @@ class Dense(InMemory, Array):
         X, W = self.array, self.cast(W)
         Y = np.empty((X.shape[0], W.shape[1]), dtype=X.dtype)
 
+        def product(rows: slice) -> np.ndarray:
+            lines = np.matmul(X[rows], W, out=Y[rows])
+            if row_scale is not None:
+                lines *= row_scale[rows, None]
+            if minus is not None:
+                lines -= minus[rows]
+            return lines if row_scale is None else lines * row_scale[rows, None]
+
+        return Y, self._adjoint_of(W.shape[1], product)
+
+    def _adjoint_of(
+        self, width: int, lines: Callable[[slice], np.ndarray]
+    ) -> np.ndarray:
+        """Return ``X.T @ V`` of V whose lines are made while rows are in the cache."""
+        X = self.array
+
         def work(part: slice) -> np.ndarray:
-            total = np.zeros((W.shape[1], W.shape[0]), dtype=X.dtype)
+            total = np.zeros((width, X.shape[1]), dtype=X.dtype)
             for rows in self._cached(part):
-                few = np.matmul(X[rows], W, out=Y[rows])
-                if row_scale is not None:
-                    few *= row_scale[rows, None]
-                if minus is not None:
-                    few -= minus[rows]
-                if row_scale is not None:
-                    few = few * row_scale[rows, None]
-                total += few.T @ X[rows]
+                total += lines(rows).T @ X[rows]
             return total.T
 
         with self.threads():
-            return Y, sum_of(in_parts(X.shape[0], work))
+            return np.asarray(sum_of(in_parts(X.shape[0], work)))
 
     def _cached(self, part: slice, least: int = 1) -> list[slice]:
         """Cut a range of rows into pieces that stay in the cache."""

@@ -336,8 +336,6 @@ def question_cases():
         yield from grid(f"estimate/{shape}", partial(estimates, X), labels=given)
         call = partial(estimates, X, labels)
         yield f"estimate/{shape}/empty", partial(call, n_clusters=k + 2)
-        scales = rng.uniform(0, 2, len(labels))
-        yield f"estimate/{shape}/scales", partial(call, scales=scales)
 
 
 def basics(name, X, new, labels, k, solvers=("auto",), makes=ESTIMATORS):

@@ -1,4 +1,4 @@
-"""How far a fit has come, in lines for people and in tasks for callbacks."""
+"""How far a fit has come, in lines for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 passes_shown: ContextVar[bool] = ContextVar("passes_shown", default=False)
 
@@ -29,12 +28,11 @@ class Steps:
     """The steps of a fit, timed, with lines on the standard error.
 
     There are none at level 0 and one for each step at level 1. At level 2 all that a
-    step says on its way has a line of its own. With an estimator and its ``task``, a
-    CallbackContext of scikit-learn, each step becomes a part of that task.
+    step says on its way has a line of its own.
     """
 
-    def __init__(self, level: int = 0, task: Any = None, estimator: Any = None) -> None:
-        self._level, self._task, self._estimator = int(level), task, estimator
+    def __init__(self, level: int = 0) -> None:
+        self._level = int(level)
 
     @contextmanager
     def step(self, name: str) -> Iterator[Callable[[str], None]]:
@@ -47,13 +45,7 @@ class Steps:
             last = words
             self._write(name, started, last, "\n" if self._level > 1 else "\r")
 
-        part = None
-        if self._task is not None:
-            part = self._task.subcontext(task_name=name)
-            part.call_on_fit_task_begin(estimator=self._estimator)
         yield say
-        if part is not None:
-            part.call_on_fit_task_end(estimator=self._estimator)
         self._write(name, started, last, "\n")
 
     def _write(self, name: str, started: float, words: str, end: str) -> None:

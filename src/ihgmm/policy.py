@@ -143,7 +143,7 @@ class Weighting:
     LEAST_ROWS = 10  # rows from which a cluster weights them by scale and noise
     LEAST_SCALE = 0.1  # over the mean: smaller scales weigh as much
     LEAST_VARIANCE = 1e-4  # of noise, over the mean: less does not weigh more
-    LENGTH_CHANGE = 1e-3  # of the largest: changes of lengths that end the iteration
+    OWN_TERM = 1e-3  # of a row in the sum of its cluster: less does not matter
 
 
 class Rounds:

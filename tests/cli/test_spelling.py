@@ -16,15 +16,14 @@ def messages():
     for path in sorted(SOURCE.rglob("*.py")):
         if {"cli", "plotting"} & set(path.parts):
             continue
+        in_words = "words" in path.relative_to(SOURCE).parts
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            calls = isinstance(node, ast.Call) and node.args
-            if calls and ast.unparse(node.func) in ("warn", "ValueError"):
+            called = getattr(getattr(node, "func", None), "id", "")
+            if called in ("warn", "ValueError") and node.args:
                 yield _text(node.args[0])
-            if "words" in path.relative_to(SOURCE).parts and isinstance(
-                node, ast.Yield | ast.Return
-            ):
+            if in_words and isinstance(node, ast.Yield | ast.Return):
                 yield _text(node.value)
-            if "words" in path.relative_to(SOURCE).parts and isinstance(node, ast.Dict):
+            if in_words and isinstance(node, ast.Dict):
                 yield from map(_text, node.values)
 
 

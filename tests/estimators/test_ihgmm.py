@@ -96,7 +96,7 @@ def test_no_worse_than_refined_labels():
     assert mixture <= refined
 
 
-@pytest.mark.parametrize("shape", [(200, 50, 2), (200, 1000, 3), (400, 100, 4)])
+@pytest.mark.parametrize("shape", [(200, 50, 2), (200, 1000, 3)])
 def test_bic_finds_the_noise_structure(shape):
     right = []
     for seed, true in product(range(2), STRUCTURES):
@@ -143,8 +143,9 @@ def test_sample(noise):
         model.sample(0)
 
 
-@pytest.mark.parametrize("unit", [1e-160, 1e-30, 1e30, 1e160])
-@pytest.mark.parametrize("noise", STRUCTURES)
+@pytest.mark.parametrize(
+    ("unit", "noise"), zip([1e-160, 1e-30, 1e160], STRUCTURES, strict=True)
+)
 def test_units(sample, unit, noise):
     one = IhGMM(3, noise=noise, random_state=0).fit(sample.X)
     other = IhGMM(3, noise=noise, random_state=0).fit(sample.X * unit)

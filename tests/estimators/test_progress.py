@@ -1,10 +1,8 @@
-"""Estimators tell how far a fit has come, on the screen and to scikit-learn."""
+"""Estimators tell how far a fit has come."""
 
-import copy
 import io
 import re
 
-import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -98,79 +96,3 @@ def test_the_second_level_tells_each_round(capsys):
     # In a file, too, where a line that is overwritten would not be seen.
     assert rounds.count("rounds") > 2
     assert list(dict.fromkeys(rounds)) == once
-
-
-# scikit-learn's callbacks
-
-
-class Recorder:
-    """A callback that keeps what it is told."""
-
-    def __init__(self):
-        self.events = []
-        self.copies = []
-
-    def setup(self, estimator, context):
-        self.events.append(("setup", context.task_name))
-
-    def teardown(self, estimator, context):
-        self.events.append(("teardown", context.task_name))
-
-    def on_fit_task_begin(self, estimator, context):
-        self.events.append(("begin", context.task_name))
-
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-        self.events.append(("end", context.task_name))
-        if fitted_estimator is not None:
-            self.copies.append(copy.copy(fitted_estimator))
-
-
-@ESTIMATORS
-def test_callbacks_hear_of_each_step(estimator):
-    pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
-    heard = Recorder()
-    X = sample()
-    model = full(estimator).set_callbacks(heard).fit(X)
-    tasks = [(when, s) for s in STEPS[estimator] for when in ("begin", "end")]
-    assert heard.events == [
-        ("setup", "fit"),
-        ("begin", "fit"),
-        *tasks,
-        ("end", "fit"),
-        ("teardown", "fit"),
-    ]
-    (fitted,) = heard.copies
-    assert_array_equal(fitted.predict(X), model.predict(X))
-    assert_array_equal(model.labels_, full(estimator).fit(X).labels_)
-
-
-@ESTIMATORS
-def test_callbacks_are_let_go_when_the_fit_fails(estimator):
-    pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
-    heard = Recorder()
-    model = estimator(3).set_callbacks(heard)
-    with pytest.raises(ValueError, match="contains NaN"):
-        model.fit(np.full((9, 3), np.nan))
-    assert heard.events[-1] == ("teardown", "fit")
-    assert ("end", "fit") not in heard.events
-    model.fit(sample())
-    assert heard.events[-2:] == [("end", "fit"), ("teardown", "fit")]
-
-
-@ESTIMATORS
-def test_progress_bar_of_scikit_learn(estimator, capsys):
-    callback = pytest.importorskip("sklearn.callback", reason="before 1.9")
-    model = estimator(3, random_state=0).set_callbacks(callback.ProgressBar())
-    model.fit(sample())
-    shown = capsys.readouterr().out
-    assert f"{estimator.__name__} - fit" in shown
-    assert "100%" in shown
-
-
-def test_progress_bar_of_a_search(capsys):
-    callback = pytest.importorskip("sklearn.callback", reason="before 1.9")
-    from sklearn.model_selection import GridSearchCV
-
-    search = GridSearchCV(IhSC(random_state=0), {"n_clusters": [2, 3]}, cv=2)
-    search.set_callbacks(callback.ProgressBar()).fit(sample(60))
-    assert capsys.readouterr().out.count("IhSC - fit") >= 5

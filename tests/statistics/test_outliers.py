@@ -74,6 +74,21 @@ def test_rows_in_no_direction_are_found():
     assert both / found > 0.85
 
 
+@pytest.mark.parametrize("times", [3, 5, 20])
+def test_rows_of_other_counts_are_found(times):
+    # The noise of counts grows with their mean: that of long rows of clusters is large.
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        profiles = rng.gamma(0.5, size=(14, 100))
+        profiles *= 300 / profiles.sum(axis=1, keepdims=True)
+        means = rng.lognormal(0, 0.5, 300)[:, None] * profiles[np.arange(300) % 4]
+        means[:10] = times * profiles[4:]
+        X = rng.poisson(means).astype(float)
+        labels = IhSC(4, outliers="auto", random_state=0).fit(X).labels_
+        assert (labels[:10] < 0).all()
+        assert (labels[10:] >= 0).all()
+
+
 def t3(rng, n, p):
     return rng.standard_t(3, (n, p)) / np.sqrt(3)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, wraps
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
 
 import numpy as np
@@ -57,22 +57,29 @@ from ihgmm.statistics.covariance import STRUCTURES
 from ihgmm.statistics.outliers import OutlierRule, find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
 
-try:
-    from sklearn.callback import CallbackSupportMixin
-    from sklearn.callback import with_callbacks as managed
-except ImportError:  # scikit-learn before 1.9
-    managed = None
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing to support."""
-
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def with_callbacks(method: F) -> F:
-    """Make a fit let its callbacks go, however it ends."""
-    return method if managed is None else cast(F, managed(method))
+def whole(fit: F) -> F:
+    """Make a fit set what it has learnt at its end, all in one go, or nothing.
+
+    A copy is fitted meanwhile: until then an earlier fit stays whole, also for other
+    threads.
+    """
+
+    @wraps(fit)
+    def fit_copy(self: Any, *args: Any, **options: Any) -> Any:
+        self._check_parameters()
+        draft = copy(self)
+        draft.__dict__ = {
+            name: value for name, value in vars(self).items() if name[-1] != "_"
+        }
+        with showing_passes(bool(getattr(self, "verbose", False))):
+            fit(draft, *args, **options)
+        self.__dict__ = draft.__dict__
+        return self
+
+    return cast(F, fit_copy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,40 +161,15 @@ class Clusterer(ClusterMixin, BaseEstimator):
             if name in self._checks:
                 self._checks[name](name, value)
 
-    @contextmanager
-    def _fitting(self) -> Iterator[None]:
-        """Check parameters, and restore an earlier fit if this one fails.
-
-        The checks of the data record its features before anything is read. That must
-        not pass for a model, nor mix with an earlier one.
-        """
-        self._check_parameters()
-        earlier = self._forget()
-        try:
-            yield
-        except BaseException:
-            self._forget()
-            self.__dict__.update(earlier)
-            raise
-
-    def _forget(self) -> dict[str, Any]:
-        """Take away, and return, what a fit has learnt."""
-        learnt = {name: value for name, value in vars(self).items() if name[-1] == "_"}
-        for name in learnt:
-            delattr(self, name)
-        return learnt
-
     def _read(self, X: Any, sample_weight: Any) -> Rows:
         """Check the data, find the rows that count, and fill in missing cells."""
         everything = check_matrix(X, self, missing=self.missing)
         counted, counts = counted_rows(everything, sample_weight)
         names = getattr(self, "feature_names_in_", None)
         rows = Rows(everything, counted, counts, warn_missing(counted, names))
-        return (
-            self._prepare(rows, learn_filler(counted))
-            if self.missing == "fit"
-            else rows
-        )
+        if self.missing == "fit":
+            return self._prepare(rows, learn_filler(counted))
+        return rows
 
     def _prepare(self, rows: Rows, change: Filler | Whitener) -> Rows:
         """Return rows after a change, which new rows will go through too."""
@@ -207,7 +189,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         return self._prepared(check_matrix(X, self, reset=False, missing=self.missing))
 
 
-class StepwiseClusterer(CallbackSupportMixin, Clusterer):
+class StepwiseClusterer(Clusterer):
     """A clusterer that shows the steps of its fit.
 
     It can count the clusters itself, and set rows aside that fit none.
@@ -217,7 +199,6 @@ class StepwiseClusterer(CallbackSupportMixin, Clusterer):
         **Clusterer._checks,
         "n_clusters": partial(check_count, words=("auto",)),
     }
-    _fewest_steps: ClassVar[int]
     n_clusters: int | Literal["auto"]
     recipe: Recipe | str
     outliers: float | Literal["auto"] | None
@@ -242,23 +223,6 @@ class StepwiseClusterer(CallbackSupportMixin, Clusterer):
         with np.errstate(over="ignore", under="ignore"):
             lengths = ops.take_lines(row_lengths(self.cluster_centers_), labels)
             return ops.cast_like(ops.widen(scales) * lengths, scales)
-
-    @contextmanager
-    def _fitting_in_steps(self, X: Any, y: Any) -> Iterator[Steps]:
-        """Check parameters, show the steps of a fit, and restore all if it fails."""
-        with self._fitting(), showing_passes(bool(self.verbose)):
-            if managed is None:
-                yield Steps(self.verbose)
-                return
-            steps = self._fewest_steps + (self.n_clusters == "auto")
-            steps += self.refine + (self.outliers is not None)
-            task = self._init_callback_context(max_subtasks=steps)
-            task.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            yield Steps(self.verbose, task, self)
-            # The estimator has all its attributes by now: a copy of it needs no more.
-            task.call_on_fit_task_end(
-                estimator=self, X=X, y=y, reconstruction_attributes={}
-            )
 
     def _count_clusters(
         self, data: Matrix, rng: np.random.Generator, steps: Steps
@@ -341,8 +305,13 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     def _n_features_out(self) -> int:
         return int(self.cluster_centers_.shape[0])
 
-    def _labels_of(self, X: Any) -> Any:
-        """Return the label of each row; of dask arrays when it is asked for."""
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the cluster of each row, new or old.
+
+        Rows are given, and labels returned, as for :meth:`transform`; the labels of
+        dask arrays are computed when they are asked for. The notes of the class say by
+        which rule.
+        """
         check_is_fitted(self)
         rows = open_matrix(X, self, reset=False)
         return rows.map_rows(self._light()._nearest, np.intp)
@@ -350,9 +319,8 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     def _light(self) -> Self:
         """Return the estimator without what the fit knows of its own rows."""
         light = clone(self)
-        for name in self._placing:
-            if hasattr(self, name):
-                setattr(light, name, getattr(self, name))
+        known = vars(self)
+        vars(light).update({key: known[key] for key in self._placing if key in known})
         return light
 
 
@@ -414,13 +382,6 @@ class DistanceClusterer(CenterClusterer):
         """
         return self._distances(self._check_new(X))
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster whose centre is nearest to each row, new or old.
-
-        Rows are given, and labels returned, as for :meth:`transform`.
-        """
-        return self._labels_of(X)
-
     def _nearest(self, X: Any) -> Tall:
         data = self._check_new(X)
         return data.ops.xp.argmin(self._distances(data), axis=1)
@@ -447,24 +408,18 @@ class DistanceClusterer(CenterClusterer):
             # Beside centres so large, in the unit of the rows squares would overflow.
             X = X.rescaled(max(X.unit / size, 1e-300))
         centers = (centers / X.unit).astype(X.dtype)
-        work = partial(_distance_block, self._light(), as_matrix(centers))
+        light, there = self._light(), to_host(self._project(as_matrix(centers)))
+
+        def work(block: Matrix) -> tuple[tuple[Tall], tuple[()]]:
+            parts = (light._project(block.take(at)) for at in block.dense_ranges())
+            ops = block.ops
+            return (ops.stack([distances(there, ops, part) for part in parts]),), ()
+
         return X.sweep(work)[0][0] * float(X.unit)
 
     def _project(self, rows: Matrix) -> Tall:
         """Return rows in the space in which distances are taken."""
         return rows.rows(slice(None))
-
-
-def _distance_block(
-    model: DistanceClusterer, centers: Matrix, block: Matrix
-) -> tuple[tuple[Tall], tuple[()]]:
-    """Return distances of rows to centres, in the space of a model."""
-    there, ops = to_host(model._project(centers)), block.ops
-    parts = [
-        distances(there, ops, model._project(block.take(part)))
-        for part in block.dense_ranges()
-    ]
-    return (ops.stack(parts),), ()
 
 
 def distances(centers: np.ndarray, ops: Ops, rows: Tall) -> Tall:

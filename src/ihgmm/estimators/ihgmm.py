@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -19,9 +18,10 @@ from ihgmm._checks import (
     warn_zero_rows,
 )
 from ihgmm._parameters import check_count, generator
+from ihgmm._progress import Steps
 from ihgmm._values import OPTIONAL, Domain
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import Rows, StepwiseClusterer, mark, with_callbacks
+from ihgmm.estimators.base import Rows, StepwiseClusterer, mark, whole
 from ihgmm.matrix import HOST, Matrix, Tall, only, ops_of, to_host
 from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.missing import Missing
@@ -163,7 +163,6 @@ class IhGMM(DensityMixin, StepwiseClusterer):
     'individual'
     """
 
-    _fewest_steps = 5
     memberships_: Annotated[np.ndarray, Domain("nk")]
     weights_: Annotated[np.ndarray, Domain("k", above=0)]
     center_errors_: Annotated[np.ndarray, Domain("kp", most=np.inf, unknown=True)]
@@ -203,7 +202,7 @@ class IhGMM(DensityMixin, StepwiseClusterer):
         tags.classifier_tags = ClassifierTags(multi_class=self.n_clusters != 2)
         return tags
 
-    @with_callbacks
+    @whole
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
@@ -211,60 +210,59 @@ class IhGMM(DensityMixin, StepwiseClusterer):
         :class:`~ihgmm.IhSC`, and results are arrays of the same kind. ``y`` is ignored.
         Returns the fitted estimator itself.
         """
-        with self._fitting_in_steps(X, y) as steps:
-            rng = generator(self.random_state)
-            # Check the data, and fill in what is missing.
-            with steps.step("check") as say:
-                rows = self._read(X, sample_weight)
-                n, p = rows.everything.shape
-                say(f"{n:,} rows, {p:,} features")
-                warn_zero_rows(rows.counted, rows.unobserved)
+        rng, steps = generator(self.random_state), Steps(self.verbose)
+        # Check the data, and fill in what is missing.
+        with steps.step("check") as say:
+            rows = self._read(X, sample_weight)
+            n, p = rows.everything.shape
+            say(f"{n:,} rows, {p:,} features")
+            warn_zero_rows(rows.counted, rows.unobserved)
 
-            # Count the clusters, and leave out rows that fit none.
-            k = self._count_clusters(rows.counted, rng, steps)
-            rows, k = self._set_outliers_aside(rows, k, rng, steps)
-            data = rows.counted
+        # Count the clusters, and leave out rows that fit none.
+        k = self._count_clusters(rows.counted, rng, steps)
+        rows, k = self._set_outliers_aside(rows, k, rng, steps)
+        data = rows.counted
 
-            # Spectral clusters start the rounds, unless each cluster is one row.
-            kinds = identical_rows(data, k)
-            covariance = Covariance.none(p)
-            if kinds is not None:
-                given = indicators(data.ops, data.to_device(kinds), k)
-                mixture = evaluate_mixture(data, given, self._rounds)
-                mixture = replace(mixture, memberships=given, change=0.0)
+        # Spectral clusters start the rounds, unless each cluster is one row.
+        kinds = identical_rows(data, k)
+        covariance = Covariance.none(p)
+        if kinds is not None:
+            given = indicators(data.ops, data.to_device(kinds), k)
+            mixture = evaluate_mixture(data, given, self._rounds)
+            mixture = replace(mixture, memberships=given, change=0.0)
+        else:
+            recipe = Recipe.of(self.recipe)
+            start = spectral_clustering(data, k, recipe, rng=rng, steps=steps)
+            labels = start.labels
+            stop: Any = {"max_iter": self.max_iter, "tol": self.tol}
+            if self.noise == "tied":
+                # Refined labels would go by cosines, which such noise makes wrong.
+                with steps.step("rounds") as say:
+                    mixture, covariance = fit_tied(
+                        data, labels, k, rng=rng, say=say, **stop
+                    )
             else:
-                recipe = Recipe.of(self.recipe)
-                start = spectral_clustering(data, k, recipe, rng=rng, steps=steps)
-                labels = start.labels
-                stop: Any = {"max_iter": self.max_iter, "tol": self.tol}
-                if self.noise == "tied":
-                    # Refined labels would go by cosines, which such noise makes wrong.
-                    with steps.step("rounds") as say:
-                        mixture, covariance = fit_tied(
-                            data, labels, k, rng=rng, say=say, **stop
-                        )
-                else:
-                    with steps.step("refine"):
-                        labels = refine_labels(data, labels, k).labels
-                    with steps.step("rounds") as say:
-                        mixture = fit_mixture(
-                            data, labels, k, noise=self.noise, say=say, **stop
-                        )
-                likeliest = data.ops.xp.argmax(mixture.memberships, axis=1)
-                warn_empty_clusters(data, likeliest, k)
-            if mixture.change > self.tol:
-                warn(
-                    f"Memberships still moved by {mixture.change:.1e} a row after "
-                    f"max_iter={self.max_iter} rounds; tol={self.tol:g} was asked for. "
-                    "Raise max_iter or tol, or ask for fewer clusters.",
-                    ConvergenceWarning,
-                )
+                with steps.step("refine"):
+                    labels = refine_labels(data, labels, k).labels
+                with steps.step("rounds") as say:
+                    mixture = fit_mixture(
+                        data, labels, k, noise=self.noise, say=say, **stop
+                    )
+            likeliest = data.ops.xp.argmax(mixture.memberships, axis=1)
+            warn_empty_clusters(data, likeliest, k)
+        if mixture.change > self.tol:
+            warn(
+                f"Memberships still moved by {mixture.change:.1e} a row after "
+                f"max_iter={self.max_iter} rounds; tol={self.tol:g} was asked for. "
+                "Raise max_iter or tol, or ask for fewer clusters.",
+                ConvergenceWarning,
+            )
 
-            # Estimate centres, scales and noise levels; place the rows left out.
-            with steps.step("centers"):
-                self.n_clusters_ = k
-                self._store_mixture(mixture, covariance, data)
-                self._store_other_rows(rows)
+        # Estimate centres, scales and noise levels; place the rows left out.
+        with steps.step("centers"):
+            self.n_clusters_ = k
+            self._store_mixture(mixture, covariance, data)
+            self._store_other_rows(rows)
         return self
 
     @property
@@ -504,24 +502,18 @@ class IhGMM(DensityMixin, StepwiseClusterer):
             most = 1e150 * np.minimum(levels**2, 1e150)
             loads = HOST.ratio(np.minimum(loads, most), levels**2 + 0 * loads)
         directions = Directions(units.T, loads)
-        work = partial(_joint_block, directions, to_host(self.weights_), variances)
-        (joint,), _ = covariance.whiten(data).sweep(work)
-        return joint
+        shares = to_host(self.weights_)
+
+        def work(block: Matrix) -> tuple[tuple[Tall], tuple[()]]:
+            seen = look(block, block.sqnorms, directions)
+            return (joint_log_likelihood(seen, shares, variances),), ()
+
+        return covariance.whiten(data).sweep(work)[0][0]
 
     def _unit_centers(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the directions of the centres and their lengths, in float64."""
         centers = to_host(self.cluster_centers_).astype(np.float64)
         return HOST.unit_rows(centers), row_lengths(centers)
-
-
-def _joint_block(
-    directions: Directions,
-    shares: np.ndarray,
-    variances: np.ndarray | None,
-    block: Matrix,
-) -> tuple[tuple[Tall], tuple[()]]:
-    seen = look(block, block.sqnorms, directions)
-    return (joint_log_likelihood(seen, shares, variances),), ()
 
 
 def _log_unit(data: Matrix, n_rows: int = 1) -> float:

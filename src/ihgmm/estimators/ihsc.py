@@ -16,14 +16,10 @@ from ihgmm._checks import (
     warn_zero_rows,
 )
 from ihgmm._parameters import generator
+from ihgmm._progress import Steps
 from ihgmm._values import Domain
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import (
-    CosineClusterer,
-    StepwiseClusterer,
-    mark,
-    with_callbacks,
-)
+from ihgmm.estimators.base import CosineClusterer, StepwiseClusterer, mark, whole
 from ihgmm.matrix import Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.embedding import Space
 from ihgmm.numerics.missing import Missing
@@ -158,6 +154,8 @@ class IhSC(StepwiseClusterer, CosineClusterer):
     -----
     ``predict`` embeds rows by the equation that the eigenvectors solve, and labels them
     by the rule that the fit learnt: for the rows of the fit that gives ``labels_``.
+    Zero rows get label 0, the largest cluster, and outliers -1, if the fit looked for
+    them.
     With ``refine``, rows are placed by their cosines with the centres of the last
     round, which gives ``labels_`` as well.
 
@@ -180,7 +178,6 @@ class IhSC(StepwiseClusterer, CosineClusterer):
     True
     """
 
-    _fewest_steps = 4
     missing: Missing
     embedding_: Annotated[np.ndarray, Domain("nm")]
     eigenvalues_: Annotated[np.ndarray, Domain("m", most=np.inf)]
@@ -234,7 +231,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         recipe = Recipe.of("paper", **changes) if changes else "paper"
         return cls(n_clusters, recipe=recipe, **options)
 
-    @with_callbacks
+    @whole
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
@@ -248,72 +245,72 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         differs from a row given twice: :doc:`/weights` says how. ``y`` is ignored.
         Returns the fitted estimator itself.
         """
-        with self._fitting_in_steps(X, y) as steps:
-            recipe, rng = Recipe.of(self.recipe), generator(self.random_state)
-            # Check the data, fill in what is missing, and whiten.
-            with steps.step("check") as say:
-                rows = self._read(X, sample_weight)
-                n, p = rows.everything.shape
-                say(f"{n:,} rows, {p:,} features")
-                if self.whiten is None:
-                    hint_at_counts(rows.counted)
-                else:
-                    whitener = learn_whitener(rows.counted, self.whiten, rng)
-                    rows = self._prepare(rows, whitener)
-                warn_zero_rows(rows.counted, rows.unobserved)
+        recipe, rng = Recipe.of(self.recipe), generator(self.random_state)
+        steps = Steps(self.verbose)
+        # Check the data, fill in what is missing, and whiten.
+        with steps.step("check") as say:
+            rows = self._read(X, sample_weight)
+            n, p = rows.everything.shape
+            say(f"{n:,} rows, {p:,} features")
+            if self.whiten is None:
+                hint_at_counts(rows.counted)
+            else:
+                whitener = learn_whitener(rows.counted, self.whiten, rng)
+                rows = self._prepare(rows, whitener)
+            warn_zero_rows(rows.counted, rows.unobserved)
 
-            # Count the clusters, and leave out rows that fit none.
-            k = self._count_clusters(rows.counted, rng, steps)
-            rows, k = self._set_outliers_aside(rows, k, rng, steps)
-            data, counts, outliers = rows.counted, rows.counts, rows.outliers
+        # Count the clusters, and leave out rows that fit none.
+        k = self._count_clusters(rows.counted, rng, steps)
+        rows, k = self._set_outliers_aside(rows, k, rng, steps)
+        data, counts, outliers = rows.counted, rows.counts, rows.outliers
 
-            # From the Gram matrix to eigenvectors, and from these to labels.
-            found = spectral_clustering(
-                data, k, recipe, signed=self.signed, rng=rng, steps=steps
-            )
-            labels = found.labels
-            placement: Placement | CosinePlacement = found.placement
-            kinds = identical_rows(data, k)
-            refine = self.refine and kinds is None
-            if kinds is not None:
-                labels, placement, signs = self._by_kind(data, kinds, k)
-                found = replace(found, signs=signs)
-            elif refine:
-                with steps.step("refine"):
-                    labels, placement = _refined(data, labels, k)
-            self._warn_of_doubt(found, k, labels_are_its_own=labels is found.labels)
+        # From the Gram matrix to eigenvectors, and from these to labels.
+        found = spectral_clustering(
+            data, k, recipe, signed=self.signed, rng=rng, steps=steps
+        )
+        labels = found.labels
+        placement: Placement | CosinePlacement = found.placement
+        kinds = identical_rows(data, k)
+        refine = self.refine and kinds is None
+        if kinds is not None:
+            labels, placement, signs = self._by_kind(data, kinds, k)
+            found = replace(found, signs=signs)
+        elif refine:
+            with steps.step("refine"):
+                labels, placement = _refined(data, labels, k)
+        self._warn_of_doubt(found, k, labels_are_its_own=labels is found.labels)
 
-            # Estimate centres, scales and noise levels; place the rows left out.
-            fitted: Parameters
-            with steps.step("centers"):
-                if refine:
-                    fitted = estimates_of_labels(data, labels, np.arange(k))
-                else:
-                    fitted = estimates_of_fit(data, found, labels, k)
-            embedding, embedded = found.placement.embedding, found.rows
-            weights, data, ops = data.weights, rows.everything, data.ops
-            if counts is not None:
-                labels, embedded = placement(data), embedding(data)
-                fitted = for_all_rows(fitted, data, labels, counts, signed=self.signed)
-                weights = counts if weights is None else ops.place(weights, counts)
-            if self.whiten is not None:
-                fitted = in_data_units(fitted, cast(Scaled, data), labels, weights)
+        # Estimate centres, scales and noise levels; place the rows left out.
+        fitted: Parameters
+        with steps.step("centers"):
+            if refine:
+                fitted = estimates_of_labels(data, labels, np.arange(k))
+            else:
+                fitted = estimates_of_fit(data, found, labels, k)
+        embedding, embedded = found.placement.embedding, found.rows
+        weights, data, ops = data.weights, rows.everything, data.ops
+        if counts is not None:
+            labels, embedded = placement(data), embedding(data)
+            fitted = for_all_rows(fitted, data, labels, counts, signed=self.signed)
+            weights = counts if weights is None else ops.place(weights, counts)
+        if self.whiten is not None:
+            fitted = in_data_units(fitted, cast(Scaled, data), labels, weights)
 
-            self.n_clusters_ = k
-            self.labels_ = ops.keep(mark(ops, labels, outliers, -1))
-            self.embedding_ = embedded
-            values = data.restore_squares(embedding.eigenvalues)
-            self.eigenvalues_ = data.to_device(values)
-            self.space_ = found.space
-            self.noise_share_ = found.noise_share
-            self.cluster_centers_ = fitted.centers
-            if recipe.placement == "cosine":
-                placement = CosinePlacement(self._compared_centers(), self.signed)
-            self.placement_ = placement
-            self.scales_ = ops.keep(mark(ops, fitted.scales, outliers, np.nan))
-            levels = mark(ops, fitted.noise_levels, outliers, np.nan)
-            self.noise_levels_ = ops.keep(levels)
-            self.n_iter_ = found.n_iter
+        self.n_clusters_ = k
+        self.labels_ = ops.keep(mark(ops, labels, outliers, -1))
+        self.embedding_ = embedded
+        values = data.restore_squares(embedding.eigenvalues)
+        self.eigenvalues_ = data.to_device(values)
+        self.space_ = found.space
+        self.noise_share_ = found.noise_share
+        self.cluster_centers_ = fitted.centers
+        if recipe.placement == "cosine":
+            placement = CosinePlacement(self._compared_centers(), self.signed)
+        self.placement_ = placement
+        self.scales_ = ops.keep(mark(ops, fitted.scales, outliers, np.nan))
+        levels = mark(ops, fitted.noise_levels, outliers, np.nan)
+        self.noise_levels_ = ops.keep(levels)
+        self.n_iter_ = found.n_iter
         return self
 
     def _check_parameters(self) -> None:
@@ -384,14 +381,6 @@ class IhSC(StepwiseClusterer, CosineClusterer):
                 "leaves out rows that fit no cluster.",
                 UserWarning,
             )
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster of each row, new or old, as the fit labelled its own.
-
-        Zero rows get label 0, the largest cluster, and outliers -1, if the fit looked
-        for them. Rows are given, and labels returned, as for :meth:`transform`.
-        """
-        return self._labels_of(X)
 
     def _nearest(self, X: Any) -> Any:
         data = self._check_new(X)

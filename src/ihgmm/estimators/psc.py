@@ -12,7 +12,7 @@ from ihgmm._checks import check_row_count, identical_rows
 from ihgmm._parameters import generator
 from ihgmm._values import Domain
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import DistanceClusterer, distances
+from ihgmm.estimators.base import DistanceClusterer, distances, whole
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import RECIPES, Recipe
@@ -107,6 +107,7 @@ class PSC(DistanceClusterer):
                 "Recipe.of('psc', ...), or take IhSC."
             )
 
+    @whole
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
@@ -115,52 +116,51 @@ class PSC(DistanceClusterer):
         says how much each row counts. ``y`` is ignored. Returns the fitted estimator
         itself.
         """
-        with self._fitting():
-            k = self.n_clusters
-            rows = self._read(X, sample_weight)
-            data, ops, weights = rows.counted, rows.counted.ops, rows.counted.weights
-            if rows.unobserved:
-                warn(
-                    f"{rows.unobserved} of {data.shape[0]} rows have no observed cell. "
-                    "They are filled with zeros and clustered as such; leave them out.",
-                    DataConversionWarning,
-                )
-            check_row_count(data.shape[0], k)
-            found = spectral_clustering(
-                data, k, Recipe.of(self.recipe), rng=generator(self.random_state)
+        k = self.n_clusters
+        rows = self._read(X, sample_weight)
+        data, ops, weights = rows.counted, rows.counted.ops, rows.counted.weights
+        if rows.unobserved:
+            warn(
+                f"{rows.unobserved} of {data.shape[0]} rows have no observed cell. "
+                "They are filled with zeros and clustered as such; leave them out.",
+                DataConversionWarning,
             )
-            labels, embedded = found.labels, found.rows
-            kinds = identical_rows(data, k)
-            if kinds is not None:
-                labels = ops.number_by_size(data.to_device(kinds), k, weights)
+        check_row_count(data.shape[0], k)
+        found = spectral_clustering(
+            data, k, Recipe.of(self.recipe), rng=generator(self.random_state)
+        )
+        labels, embedded = found.labels, found.rows
+        kinds = identical_rows(data, k)
+        if kinds is not None:
+            labels = ops.number_by_size(data.to_device(kinds), k, weights)
 
-            # The embedding is X @ components.T, and a direction is a component as long
-            # as the data along it.
-            embedding = found.placement.embedding
-            values, unit = embedding.eigenvalues, float(data.unit)
-            live = values > np.finfo(data.dtype).eps * values[0]
-            lengths = np.sqrt(np.where(live, values, 1.0))
-            components = np.where(live, embedding.directions / lengths, 0.0).T
-            components = components.astype(data.dtype)
-            members = ops.one_hot(labels, k, embedded)
-            if weights is not None:
-                members = members * ops.cast_like(weights, members)[:, None]
-            groups = ops.groups(labels, k)
-            sizes = groups.sizes if weights is None else groups.sums(weights)
-            sums = ops.tall_dot(members, embedded)
-            means = sums / np.where(sizes > 0, sizes, 1.0)[:, None]
-            if rows.counts is not None:
-                embedded = rows.everything @ components.T
-                gaps = ops.row_map(partial(distances, means), embedded, width=k)
-                others = ops.xp.argmin(gaps, axis=1)
-                labels = ops.place(labels, rows.counts, others)
+        # The embedding is X @ components.T, and a direction is a component as long
+        # as the data along it.
+        embedding = found.placement.embedding
+        values, unit = embedding.eigenvalues, float(data.unit)
+        live = values > np.finfo(data.dtype).eps * values[0]
+        lengths = np.sqrt(np.where(live, values, 1.0))
+        components = np.where(live, embedding.directions / lengths, 0.0).T
+        components = components.astype(data.dtype)
+        members = ops.one_hot(labels, k, embedded)
+        if weights is not None:
+            members = members * ops.cast_like(weights, members)[:, None]
+        groups = ops.groups(labels, k)
+        sizes = groups.sizes if weights is None else groups.sums(weights)
+        sums = ops.tall_dot(members, embedded)
+        means = sums / np.where(sizes > 0, sizes, 1.0)[:, None]
+        if rows.counts is not None:
+            embedded = rows.everything @ components.T
+            gaps = ops.row_map(partial(distances, means), embedded, width=k)
+            others = ops.xp.argmin(gaps, axis=1)
+            labels = ops.place(labels, rows.counts, others)
 
-            self.labels_ = ops.keep(labels)
-            self.embedding_ = ops.keep(embedded * unit)
-            self.eigenvalues_ = data.to_device(data.restore_squares(values))
-            self.components_ = data.cast(components)
-            self.cluster_centers_ = data.cast(means @ components * unit)
-            self.n_iter_ = found.n_iter
+        self.labels_ = ops.keep(labels)
+        self.embedding_ = ops.keep(embedded * unit)
+        self.eigenvalues_ = data.to_device(data.restore_squares(values))
+        self.components_ = data.cast(components)
+        self.cluster_centers_ = data.cast(means @ components * unit)
+        self.n_iter_ = found.n_iter
         return self
 
     def _project(self, rows: Matrix) -> Tall:

@@ -12,7 +12,7 @@ from ihgmm._checks import check_row_count, check_weights, warn_zero_rows
 from ihgmm._parameters import check_number, generator
 from ihgmm._values import Domain
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import CosineClusterer
+from ihgmm.estimators.base import CosineClusterer, whole
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.spectral import CosinePlacement
 from ihgmm.numerics.spherical import nearest_centers, spherical_kmeans
@@ -67,6 +67,9 @@ class SphericalKMeans(CosineClusterer):
     on disk or in dask; an iteration goes through it once, for several starts together.
     Zero rows have no direction; they get label 0, with a warning.
 
+    ``predict`` takes the centre of the largest cosine. Under noise that is the same in
+    all directions that is the most likely cluster, whatever the row's scale.
+
     Examples
     --------
     >>> import numpy as np
@@ -101,6 +104,7 @@ class SphericalKMeans(CosineClusterer):
         self.tol = tol
         self.random_state = random_state
 
+    @whole
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
@@ -109,60 +113,50 @@ class SphericalKMeans(CosineClusterer):
         says how much each row counts. ``y`` is ignored. Returns the fitted estimator
         itself.
         """
-        with self._fitting():
-            k = self.n_clusters
-            rows = self._read(X, sample_weight)
-            data, everything, ops = rows.counted, rows.everything, rows.counted.ops
-            check_row_count(data.shape[0], k)
-            warn_zero_rows(data)
-            found = spherical_kmeans(
-                data,
-                k,
-                init=self._initial_centers(data),
-                n_init=self._n_starts(data),
-                max_iter=self.max_iter,
-                tol=self.tol,
-                rng=generator(self.random_state),
+        k = self.n_clusters
+        rows = self._read(X, sample_weight)
+        data, everything, ops = rows.counted, rows.everything, rows.counted.ops
+        check_row_count(data.shape[0], k)
+        warn_zero_rows(data)
+        found = spherical_kmeans(
+            data,
+            k,
+            init=self._initial_centers(data),
+            n_init=self._n_starts(data),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=generator(self.random_state),
+        )
+        # Zero rows have no direction: they do not count in sizes. Clusters of one
+        # size stay as they were drawn, which does not depend on the order of the
+        # rows; rounding must not choose.
+        live, weights = data.sqnorms > 0, data.weights
+        groups = ops.groups(ops.keep(ops.rows_where(found.labels, live)), k)
+        sizes = groups.sizes.astype(np.float64)
+        if weights is not None:
+            sizes = groups.sums(ops.rows_where(weights, live))
+        order = np.argsort(-sizes.round(6), kind="stable")
+        centers = found.centers[order]
+        if rows.counts is None:
+            labels = ops.take_lines(np.argsort(order), found.labels)
+        else:
+            labels = nearest_centers(everything, centers[None])[0][:, 0]
+        some = ops.xp.astype(everything.sqnorms > 0, labels.dtype)
+        self.labels_ = ops.keep(labels * some)
+        self.cluster_centers_ = data.cast(centers)
+        # In the fit, weights are 1 on average.
+        given = check_weights(sample_weight, everything.shape[0])
+        self.inertia_ = found.inertia * float(given.sum()) / data.shape[0]
+        self.n_iter_ = found.n_iter
+        distinct = int(np.count_nonzero(groups.sizes))
+        if distinct < k:
+            warn(
+                f"{distinct} clusters were found, fewer than n_clusters={k}: X has "
+                "too few rows of different direction. Ask for fewer clusters, or "
+                "look for duplicates in X.",
+                ConvergenceWarning,
             )
-            # Zero rows have no direction: they do not count in sizes. Clusters of one
-            # size stay as they were drawn, which does not depend on the order of the
-            # rows; rounding must not choose.
-            live, weights = data.sqnorms > 0, data.weights
-            groups = ops.groups(ops.keep(ops.rows_where(found.labels, live)), k)
-            sizes = groups.sizes.astype(np.float64)
-            if weights is not None:
-                sizes = groups.sums(ops.rows_where(weights, live))
-            order = np.argsort(-sizes.round(6), kind="stable")
-            centers = found.centers[order]
-            if rows.counts is None:
-                labels = ops.take_lines(np.argsort(order), found.labels)
-            else:
-                labels = nearest_centers(everything, centers[None])[0][:, 0]
-            some = ops.xp.astype(everything.sqnorms > 0, labels.dtype)
-            self.labels_ = ops.keep(labels * some)
-            self.cluster_centers_ = data.cast(centers)
-            # In the fit, weights are 1 on average.
-            given = check_weights(sample_weight, everything.shape[0])
-            self.inertia_ = found.inertia * float(given.sum()) / data.shape[0]
-            self.n_iter_ = found.n_iter
-            distinct = int(np.count_nonzero(groups.sizes))
-            if distinct < k:
-                warn(
-                    f"{distinct} clusters were found, fewer than n_clusters={k}: X has "
-                    "too few rows of different direction. Ask for fewer clusters, or "
-                    "look for duplicates in X.",
-                    ConvergenceWarning,
-                )
         return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster whose centre has the largest cosine with each row.
-
-        Under noise that is the same in all directions this is the most likely
-        cluster, whatever the row's scale. Zero rows get label 0, the largest cluster.
-        Rows are given, and labels returned, as for :meth:`transform`.
-        """
-        return self._labels_of(X)
 
     def _nearest(self, X: Any) -> Tall:
         return CosinePlacement(to_host(self.cluster_centers_))(self._check_new(X))

@@ -19,7 +19,7 @@ from ihgmm._checks import (
 )
 from ihgmm._parameters import check_choice, generator
 from ihgmm._warnings import ignored, warn
-from ihgmm.estimators.base import DistanceClusterer
+from ihgmm.estimators.base import DistanceClusterer, whole
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
 from ihgmm.numerics.gram import row_factors
 from ihgmm.numerics.krylov import leading_pairs
@@ -152,13 +152,13 @@ class SDPKMeans(DistanceClusterer):
         self.tol = tol
         self.random_state = random_state
 
+    @whole
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
         ``y`` is ignored. Returns the fitted estimator itself.
         """
-        with self._fitting():
-            self._fit(check_matrix(X, self, in_memory=True))
+        self._fit(check_matrix(X, self, in_memory=True))
         return self
 
     def _fit(self, X: Matrix) -> None:

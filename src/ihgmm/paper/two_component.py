@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._checks import check_matrix, warn_zero_rows
 from ihgmm._parameters import generator
 from ihgmm._warnings import warn
-from ihgmm.estimators.base import DistanceClusterer
+from ihgmm.estimators.base import DistanceClusterer, whole
 from ihgmm.matrix import HOST, Matrix, Tall, ops_of, to_host
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
@@ -66,8 +66,9 @@ class TwoComponentLloyd(DistanceClusterer):
 
     ``predict`` places new rows by the sign of their inner product with ``theta``. On
     the rows of the fit it agrees with ``labels_`` but for rows on the border, since
-    there a row has no say in the centre that places it. Zero rows of the fit get the
-    label of the larger cluster, with a warning.
+    there a row has no say in the centre that places it. Rows at a right angle to
+    ``theta`` get label 0. Zero rows of the fit get the label of the larger cluster,
+    with a warning.
 
     References
     ----------
@@ -93,13 +94,13 @@ class TwoComponentLloyd(DistanceClusterer):
         self.tol = tol
         self.random_state = random_state
 
+    @whole
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model to data, array-like or sparse of (n_samples, n_features).
 
         ``y`` is ignored. Returns the fitted estimator itself.
         """
-        with self._fitting():
-            self._fit(check_matrix(X, self, in_memory=True))
+        self._fit(check_matrix(X, self, in_memory=True))
         return self
 
     def _fit(self, X: Matrix) -> None:
@@ -123,13 +124,6 @@ class TwoComponentLloyd(DistanceClusterer):
         theta = X.adjoint((1.0 - 2.0 * self.labels_[:, None]) / count).T
         self.cluster_centers_ = np.vstack([theta, -theta]) * theta.dtype.type(X.unit)
         self.eigenvalues_ = X.restore_squares(np.array([float(top.values[0])]))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster on whose side of the origin each row is.
-
-        Rows at a right angle to the centres, zero rows among them, get label 0.
-        """
-        return self._labels_of(X)
 
     def _nearest(self, X: Any) -> Tall:
         center = HOST.unit_rows(to_host(self.cluster_centers_)[:1])

@@ -9,7 +9,6 @@ direction.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -114,22 +113,18 @@ def leading_covariance(
     if level <= 0:
         return Covariance.none(p)
     L = np.hstack([span, outside[:, :m]])
-    _, (moments,) = X.sweep(partial(_moments, L, n_clusters), labels, counts)
+
+    def moments_of(block: Matrix, labels: Tall, counts: Tall) -> Any:
+        ops, Y = block.ops, block.ops.widen(block @ L)
+        members = ops.one_hot(labels, n_clusters, Y) * counts[:, None]
+        by_cluster = [(Y * members[:, k : k + 1]).T @ Y for k in range(n_clusters)]
+        return (), (ops.xp.stack(by_cluster),)
+
+    _, (moments,) = X.sweep(moments_of, labels, counts)
     S = _covariance_of(units @ L, moments, sizes, level)
     shrink = np.append(np.ones(span.shape[1]), np.sqrt(ratios))
     values, vectors = np.linalg.eigh(S * np.outer(shrink, shrink) / level)
     return Covariance(L @ vectors, np.sqrt(np.maximum(values, TiedNoise.RIDGE)))
-
-
-def _moments(
-    L: np.ndarray, n_clusters: int, block: Matrix, labels: Tall, counts: Tall
-) -> tuple[tuple[()], tuple[Tall]]:
-    """Return second moments of the rows of each cluster along some directions."""
-    ops = block.ops
-    Y = ops.widen(block @ L)
-    members = ops.one_hot(labels, n_clusters, Y) * counts[:, None]
-    moments = [(Y * members[:, k : k + 1]).T @ Y for k in range(n_clusters)]
-    return (), (ops.xp.stack(moments),)
 
 
 def _unit_centers(X: Matrix, rows: Groups) -> np.ndarray:

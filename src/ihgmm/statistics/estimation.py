@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,7 +25,7 @@ from ihgmm.numerics.roots import falling_root
 from ihgmm.numerics.spectral import Spectral
 from ihgmm.policy import Small, Weighting
 from ihgmm.statistics.observed import fit_observed
-from ihgmm.statistics.residuals import Residuals, residuals, unit_squares
+from ihgmm.statistics.residuals import residuals, unit_squares
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,7 +55,7 @@ class Estimates(Result, Parameters):
     scale_errors : ndarray of shape (n_samples,)
         Standard errors of the scales. ``inf`` where the data cannot separate the scale
         from the noise: in a cluster of two rows, or one that shows no common pattern.
-        0 for a row alone; ``nan`` for scales that were given.
+        0 for a row alone.
     center_errors : ndarray of shape (n_clusters, n_features)
         Standard errors of the entries of the centres; ``inf`` for fewer than two rows.
     center_freedom : ndarray of shape (n_clusters,)
@@ -143,12 +142,7 @@ def _intervals(
 
 
 def estimate_parameters(
-    X: Any,
-    labels: Any,
-    n_clusters: int | None = None,
-    *,
-    scales: Any = None,
-    sample_weight: Any = None,
+    X: Any, labels: Any, n_clusters: int | None = None, *, sample_weight: Any = None
 ) -> Estimates:
     """Estimate centres, scales and noise levels, with errors, from labelled data.
 
@@ -166,9 +160,6 @@ def estimate_parameters(
         clusters numbered from 0, are outliers: they do not count, and have NaN.
     n_clusters : int, optional
         Number of clusters, if some may have no rows.
-    scales : array-like of shape (n_samples,), optional
-        Scales up to a factor for each cluster, if estimated already; negative ones
-        count as 0.
     sample_weight : array-like of shape (n_samples,), optional
         How much each row counts in the centre of its cluster, and in the mean of its
         scales.
@@ -183,8 +174,7 @@ def estimate_parameters(
     A scale comes from inner products of its row with the *other* rows of the cluster: a
     row in its own centre would bias it by an amount that grows with n_features. In a
     centre each row is weighted by its scale over its noise variance; in clusters of
-    fewer than ten rows weights are equal. With given scales, centres are the
-    least-squares fit.
+    fewer than ten rows weights are equal.
 
     Standard errors come from the residuals: noise may differ between columns, grow
     with the signal as that of counts does, and be correlated, if alike in all clusters.
@@ -215,13 +205,10 @@ def estimate_parameters(
     if n_clusters is not None:
         # Clusters without rows have numbers too.
         codes, classes = ops.take_lines(classes, codes), np.arange(n_clusters)
-    if scales is not None:
-        scales = data.to_device(_check_scales(scales, n))
     kept, counts = counted_rows(data, sample_weight)
     if counts is None:
-        return estimates_of_labels(kept, codes, classes, scales)
-    given = None if scales is None else ops.rows_where(scales, counts)
-    fitted = estimates_of_labels(kept, ops.rows_where(codes, counts), classes, given)
+        return estimates_of_labels(kept, codes, classes)
+    fitted = estimates_of_labels(kept, ops.rows_where(codes, counts), classes)
     fitted = for_all_rows(fitted, data, codes, counts)
     unknown = ops.xp.full_like(fitted.scales, np.nan)
     fitted = replace(
@@ -352,32 +339,18 @@ def _lengths_along_centers(
     totals = np.sqrt(rows.sums(weights * products))
     totals[totals == 0] = 1.0
     lengths, one = products / rows.spread(totals), xp.ones_like(products)
-    work, largest_own = partial(_length_figures, n_clusters), np.inf
     for _ in range(20 if embedding.diagonal == "zero" else 0):
-        # So little of the largest, a row's own term or a change, does not matter.
-        if largest_own <= Weighting.LENGTH_CHANGE * totals.min():
-            break
-        total = rows.spread(totals)
+        total, before = rows.spread(totals), totals
         # A row of more than half of its cluster's weight could take all of it.
         others = xp.maximum(total - weights * lengths, total / 2)
-        before = lengths
         lengths = ops.keep(products / xp.where(others > 0, others, one))
-        parts = ops.gather_blocks(work, labels, weights, lengths, before)
-        peaks, own_sums = zip(*parts, strict=True)
-        largest_own, change, longest = np.max(peaks, axis=0)
-        if change <= Weighting.LENGTH_CHANGE * longest:
+        own = weights * lengths
+        # Too large a total makes lengths too small: their sum would alternate.
+        totals = np.sqrt(before * rows.sums(own))
+        settled = (np.abs(totals - before) <= Small.ROUNDING * totals).all()
+        if settled or ops.number(xp.max(own)) <= Weighting.OWN_TERM * totals.min():
             break
-        totals = np.sum(own_sums, axis=0)
     return lengths if fit.row_scale is None else ops.ratio(lengths, fit.row_scale)
-
-
-def _length_figures(
-    k: int, ops: Ops, labels: Tall, weights: Tall, lengths: Tall, before: Tall
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest own term, change and length of rows; sums over clusters."""
-    xp, own = ops.xp, weights * lengths
-    largest = map(xp.max, (own, xp.abs(lengths - before), lengths))
-    return ops.to_host(xp.stack([*largest])), ops.group_sums(labels, k, own)
 
 
 def _check_numbers(labels: Any, n_clusters: int, n_samples: int) -> None:
@@ -397,31 +370,13 @@ def _check_numbers(labels: Any, n_clusters: int, n_samples: int) -> None:
         )
 
 
-def _check_scales(scales: Any, n_samples: int) -> np.ndarray:
-    array = to_host(scales).astype(np.float64, copy=False)
-    if array.shape != (n_samples,) or not np.isfinite(array).all():
-        raise ValueError(
-            f"scales has shape {array.shape}; give {n_samples} finite numbers, one for "
-            "each row of X."
-        )
-    return np.maximum(array, 0.0)
-
-
-def estimates_of_labels(
-    X: Matrix, labels: Tall, classes: np.ndarray, scales: Tall | None = None
-) -> Estimates:
+def estimates_of_labels(X: Matrix, labels: Tall, classes: np.ndarray) -> Estimates:
     """Do as :func:`estimate_parameters`; labels are numbers of classes, where X is."""
     rows = X.ops.groups(labels, len(classes), X.weights)
-    if scales is None:
-        fit = _fit(X, rows, rows.counted(X.ops.xp.ones_like(X.sqnorms)))
-        weights, slopes = _efficient_weights(fit, rows, X.shape[1])
-        fit = _fit(X, rows, rows.counted(weights))
-        fit, errors, variances = _with_errors(X, fit, rows, slopes)
-    else:
-        scales = rows.over_mean(scales)
-        fit = _fit(X, rows, rows.counted(scales), scales)
-        left = _residuals(X, rows, fit, [fit.weights**2])
-        errors, variances = scales * np.nan, left.squares[0]
+    fit = _fit(X, rows, rows.counted(X.ops.xp.ones_like(X.sqnorms)))
+    weights, slopes = _efficient_weights(fit, rows, X.shape[1])
+    fit = _fit(X, rows, rows.counted(weights))
+    fit, errors, variances = _with_errors(X, fit, rows, slopes)
     variances[rows.sizes < 2] = np.inf
     # Satterthwaite's degrees of freedom of the errors of centres.
     terms = fit.weights**2 * fit.variances
@@ -549,7 +504,9 @@ def _with_errors(
     one = rows.ops.xp.ones_like(a)
     mean = rows.counted(one)
     mean = mean / rows.row_sums(mean)[0]  # the part of a row in the mean of the scales
-    left = _residuals(X, rows, fit, [one, a**2, a * mean, a * slopes])
+    accuracy = HOST.ratio(fit.true_squares, fit.squares, 1.0)
+    counted = [one, a**2, a * mean, a * slopes]
+    left = residuals(X, rows, fit.centers, fit.scales, a, counted, accuracy)
     along = rows.spread(left.noise_ratio(fit.centers))
     errors = _scale_variances(fit, rows, p, along) ** 0.5
     noise, q = fit.variances * along, unit_squares(fit.centers)
@@ -560,11 +517,6 @@ def _with_errors(
     turned = HOST.ratio(turned, fit.squares[:, None] + 0 * turned)
     centers = fit.centers * (1 - turned).astype(fit.centers.dtype)
     return replace(fit, centers=centers), errors, variances
-
-
-def _residuals(X: Matrix, rows: Groups, fit: _Fit, counted: list[Tall]) -> Residuals:
-    accuracy = HOST.ratio(fit.true_squares, fit.squares, 1.0)
-    return residuals(X, rows, fit.centers, fit.scales, fit.weights, counted, accuracy)
 
 
 def _scale_variances(

@@ -94,7 +94,13 @@ def _refilled(before: _Rounds, after: _Rounds, labels: Tall) -> Tall:
     """Return memberships in which clusters keep the row that loses least by staying."""
     ops, memberships, sizes = before.X.ops, after.memberships, after.sizes.copy()
     xp, now = ops.xp, ops.xp.argmax(memberships, axis=1)
-    (lost,), _ = before.sweep(_losses, labels)
+
+    def losses(_: Matrix, seen: Projections, labels: Tall) -> Any:
+        """Return how much better the best centre is than that of the label."""
+        ops, cosines = seen.ops, seen.cosines
+        return (ops.row_max(cosines) - ops.pick(cosines, labels),), ()
+
+    (lost,), _ = before.sweep(losses, labels)
     for k in np.flatnonzero(sizes == 0).tolist():
         own = labels == k
         if not ops.number(xp.any(own)):
@@ -106,14 +112,6 @@ def _refilled(before: _Rounds, after: _Rounds, labels: Tall) -> Tall:
             sizes[other] -= 1
             memberships = _moved(ops, memberships, row, k)
     return memberships
-
-
-def _losses(
-    directions: Directions, block: Matrix, sqnorms: Tall, weights: Tall, labels: Tall
-) -> tuple[tuple[Tall], tuple[()]]:
-    """Return how much better the best centre is than that of the label."""
-    cosines = look(block, sqnorms, directions, weights).cosines
-    return (block.ops.row_max(cosines) - block.ops.pick(cosines, labels),), ()
 
 
 def _moved(ops: Ops, memberships: Tall, row: int, cluster: int) -> Tall:
@@ -246,27 +244,44 @@ class _Rounds:
     def begin(cls, X: Matrix, memberships: Tall, noise: Noise) -> _Rounds:
         """Sum up centres in which all rows count as if of the same length."""
         level = X.ops.number(X.ops.xp.mean(X.sqnorms)) ** 0.5 or 1.0
-        work = partial(_begin_block, level)
+
+        def work(block: Matrix, sqnorms: Tall, counts: Tall | None, given: Tall) -> Any:
+            members = _counted(given, counts)
+            weights = unit_weights(block.ops, members, sqnorms, level)
+            return (weights,), _sums(block, weights, given, members, sqnorms)
+
         (weights,), sums = X.sweep(work, X.sqnorms, X.weights, memberships)
         directions, (sizes, live) = Directions(*sums[:-2]), sums[-2:]
         return cls(X, noise, level, memberships, weights, directions, sizes, live)
 
-    def sweep(self, work: Callable[..., Any], *tall: Tall) -> Any:
-        """Go through the rows with what is seen of them from the centres."""
-        work = partial(work, self.directions)
-        return self.X.sweep(work, self.X.sqnorms, self.weights, *tall)
+    def sweep(self, work: Callable[..., Any], *tall: Tall | None) -> Any:
+        """Go through the rows as they are seen from the centres of the others."""
+        directions = self.directions
+
+        def look_and_work(block: Matrix, sqnorms: Tall, own: Tall, *tall: Any) -> Any:
+            return work(block, look(block, sqnorms, directions, own), *tall)
+
+        return self.X.sweep(look_and_work, self.X.sqnorms, self.weights, *tall)
 
     def next(self, judge: Judge, memberships: Tall | None = None) -> _Rounds:
         """Look at every row, let a judge move it, and sum up the next centres."""
         given = self.memberships if memberships is None else memberships
-        variances, (_, p), ops = None, self.X.shape, self.X.ops
-        if self.noise != "individual":
-            cosines, lengths, loads, sqnorms = self.sweep(_all_seen)[0]
-            seen = Projections(cosines, lengths, loads, sqnorms, p, ops)
-            members = _counted(given, self.X.weights)
-            variances = _noise_variances(seen, members, self.noise)
-        work = partial(_next_block, judge, variances, self.noise, self.level)
-        (moved, weights), sums = self.sweep(work, self.X.weights, given)
+        variances, noise, level, counts = None, self.noise, self.level, self.X.weights
+        if noise != "individual":
+            lines = self.sweep(lambda _, seen: (seen.lines, ()))[0]
+            seen = Projections(*lines, n_features=self.X.shape[1], ops=self.X.ops)
+            variances = _noise_variances(seen, _counted(given, counts), noise)
+
+        def work(
+            block: Matrix, seen: Projections, counts: Tall | None, memberships: Tall
+        ) -> Any:
+            new, figures = judge(seen, memberships, counts, variances)
+            members = _counted(new, counts)
+            weights = seen.weights(members, noise) * level
+            sums = _sums(block, weights, new, members, seen.sqnorms)
+            return (new, weights), (*sums, *figures)
+
+        (moved, weights), sums = self.sweep(work, counts, given)
         return replace(
             self,
             memberships=moved,
@@ -287,35 +302,6 @@ class _Rounds:
         return Mixture(*found, log_likelihood, n_iter, change)
 
 
-def _begin_block(
-    level: float, block: Matrix, sqnorms: Tall, counts: Tall | None, memberships: Tall
-) -> tuple[tuple[Tall], tuple[Any, ...]]:
-    members = _counted(memberships, counts)
-    weights = unit_weights(block.ops, members, sqnorms, level)
-    return (weights,), _sums(block, weights, memberships, members, sqnorms)
-
-
-def _next_block(
-    judge: Judge,
-    variances: np.ndarray | None,
-    noise: Noise,
-    level: float,
-    directions: Directions,
-    block: Matrix,
-    sqnorms: Tall,
-    weights: Tall,
-    counts: Tall | None,
-    memberships: Tall,
-) -> tuple[tuple[Tall, Tall], tuple[Any, ...]]:
-    """Judge a block of rows; return new memberships and weights, and sums of rows."""
-    seen = look(block, sqnorms, directions, weights)
-    new, figures = judge(seen, memberships, counts, variances)
-    members = _counted(new, counts)
-    weights = seen.weights(members, noise) * level
-    sums = _sums(block, weights, new, members, seen.sqnorms)
-    return (new, weights), (*sums, *figures)
-
-
 def _sums(
     block: Matrix, weights: Tall, memberships: Tall, members: Tall, sqnorms: Tall
 ) -> tuple[Any, ...]:
@@ -329,13 +315,6 @@ def _sums(
 def _counted(values: Tall, counts: Tall | None) -> Tall:
     """Return values of rows, one line for each, times how much the rows count."""
     return values if counts is None else values * counts[:, None]
-
-
-def _all_seen(
-    directions: Directions, block: Matrix, sqnorms: Tall, weights: Tall
-) -> tuple[tuple[Tall, ...], tuple[()]]:
-    seen = look(block, sqnorms, directions, weights)
-    return (seen.cosines, seen.center_sqnorms, seen.loads, seen.sqnorms), ()
 
 
 # Judges.
@@ -417,6 +396,11 @@ class Projections:
     sqnorms: Tall  # (n_samples,): of the rows
     n_features: int
     ops: Ops = HOST
+
+    @property
+    def lines(self) -> tuple[Tall, ...]:
+        """What there is for each row."""
+        return self.cosines, self.center_sqnorms, self.loads, self.sqnorms
 
     @property
     def sines(self) -> Tall:

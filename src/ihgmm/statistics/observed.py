@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -46,14 +45,32 @@ def fit_observed(fitted: Parameters, X: Matrix, rows: Groups) -> Observed:
     total = rows.sums(weights * scales)
     labels = gaps.to_device(rows.labels)
     both = gaps.cast(weights), gaps.cast(weights * scales)
-    tall, (sums, lost) = gaps.sweep(partial(_sums, k), labels, *both)
+
+    def sums_of(block: Matrix, labels: Tall, *weights: Tall) -> Any:
+        """Return norms and holes of rows; sums of observed and of missing cells."""
+        parts = block.filled(), block.missing()
+        members = block.ops.one_hot(labels, k, weights[0])
+        sums = (
+            to_host(part.adjoint(members * weight[:, None])).T.astype(np.float64)
+            for part, weight in zip(parts, weights, strict=True)
+        )
+        return tuple(part.sqnorms for part in parts), tuple(sums)
+
+    tall, (sums, lost) = gaps.sweep(sums_of, labels, *both)
     sqnorms, holes = (ops.to_device(values, scales) for values in tall)
     loads = total[:, None] - lost
     centers = to_host(fitted.centers).astype(np.float64) / unit
     # Entries that no row of the cluster has stay as they were filled in.
     enough = loads > Small.LOAD * np.maximum(total, Small.TINY)[:, None]
     centers = np.where(enough, sums / np.where(enough, loads, 1.0), centers)
-    tall, _ = gaps.sweep(partial(_products, centers), labels)
+
+    def products(block: Matrix, labels: Tall) -> Any:
+        """Return products of observed cells with centres, hidden squares of these."""
+        pick = block.ops.pick
+        inner = pick(block.filled() @ centers.T, labels)
+        return (inner, pick(block.missing() @ (centers**2).T, labels)), ()
+
+    tall, _ = gaps.sweep(products, labels)
     inner, hidden = (ops.to_device(ops.widen(values), scales) for values in tall)
     shares = weights / rows.spread(np.where(total > 0, total, 1.0))
     squares = np.einsum("ij,ij->i", centers, centers)
@@ -92,25 +109,3 @@ def fit_observed(fitted: Parameters, X: Matrix, rows: Groups) -> Observed:
         "noise_levels": X.cast(variances**0.5 * unit),
     }
     return Observed(parameters, errors / spread, wider * means[:, None])
-
-
-def _sums(
-    k: int, block: Matrix, labels: Tall, *weights: Tall
-) -> tuple[tuple[Tall, Tall], tuple[np.ndarray, ...]]:
-    """Return norms and holes of rows; weighted sums of rows and of missing cells."""
-    values, missing = block.filled(), block.missing()
-    members = block.ops.one_hot(labels, k, weights[0])
-    sums = (
-        to_host(part.adjoint(members * weight[:, None])).T.astype(np.float64)
-        for part, weight in zip((values, missing), weights, strict=True)
-    )
-    return (values.sqnorms, missing.sqnorms), tuple(sums)
-
-
-def _products(
-    centers: np.ndarray, block: Matrix, labels: Tall
-) -> tuple[tuple[Tall, Tall], tuple[()]]:
-    """Return products of observed cells with centres, and squares of centres hidden."""
-    pick, values, missing = block.ops.pick, block.filled(), block.missing()
-    inner = pick(values @ centers.T, labels)
-    return (inner, pick(missing @ (centers**2).T, labels)), ()

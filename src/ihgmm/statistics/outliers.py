@@ -302,17 +302,23 @@ def _start(
     live = (rows.noise > 0).astype(float)
     rule = _learn(embedding, centers, rows, live, live)
     with np.errstate(divide="ignore"):
-        noise = np.log(rows.noise) - rule.noises[rows.labels]  # of zero rows: none
-    values = np.sort(noise[live > 0])
-    below = np.arange(max(len(values) // 2, 4), len(values))
-    quarter = (0.75 * below).astype(int)
-    sums = np.append(0.0, np.cumsum(values))
-    excess = (sums[below] - sums[quarter + 1]) / np.maximum(below - quarter - 1, 1)
-    excess = np.maximum(excess - values[quarter], _chance(embedding) / 2)
-    jumps = values[below] > values[quarter] + Outliers.JUMP * excess
-    if jumps.any():
-        live = live * (noise < values[below[jumps.argmax()]])
-        rule = _learn(embedding, centers, rows, live, live)
+        logs = np.log(rows.noise)  # of zero rows: none
+    # Rows far off show before the noise expected at a length is known, which they may
+    # spoil. Others show by it: that of counts grows with the length.
+    for at_length in (False, True):
+        noise = logs - rule.noises[rows.labels]
+        if at_length:
+            noise -= np.interp(rows.along / rule.lengths[rows.labels], *rule.knots)
+        values = np.sort(noise[live > 0])
+        below = np.arange(max(len(values) // 2, 4), len(values))
+        quarter = (0.75 * below).astype(int)
+        sums = np.append(0.0, np.cumsum(values))
+        excess = (sums[below] - sums[quarter + 1]) / np.maximum(below - quarter - 1, 1)
+        excess = np.maximum(excess - values[quarter], _chance(embedding) / 2)
+        jumps = values[below] > values[quarter] + Outliers.JUMP * excess
+        if jumps.any():
+            live = live * (noise < values[below[jumps.argmax()]])
+            rule = _learn(embedding, centers, rows, live, live)
     unit = np.where(live > 0, rule.lengths[rows.labels], 1.0)
     short = rule._length_surprise(rows.along / unit, rows.noise / unit)
     return live * (short <= np.log(Outliers.SHORT)), live

@@ -10,7 +10,6 @@ formulas are in docs/statistics.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from operator import add
 from typing import Any
 
@@ -130,54 +129,52 @@ def residuals(
     not noise.
     """
     centers = centers.astype(np.float64)
+    k, p = centers.shape
+    units = HOST.unit_rows(centers)
+    cosines = units @ units.T
     # A row may be all of its centre.
     share = rows.ops.clip(weights * scales, None, Scales.LARGEST_SHARE)
     # A row that is part of its centre has too large a t**2 along a similar centre, by
     # up to this much.
-    cos, load = (
-        np.square(HOST.unit_rows(centers) @ HOST.unit_rows(centers).T),
-        1 - accuracy,
-    )
-    load = load * centers.shape[1] / np.maximum(rows.sizes, 1)
-    apart = cos * load[:, None] < Scales.OWN_PART * (1 - cos)
-    apart &= ~np.eye(len(centers), dtype=bool)
-    work = partial(_block_sums, centers, apart)
+    load = (1 - accuracy) * p / np.maximum(rows.sizes, 1)
+    apart = cosines**2 * load[:, None] < Scales.OWN_PART * (1 - cosines**2)
+    apart &= ~np.eye(k, dtype=bool)
+
+    def work(block: Matrix, *tall: Tall) -> tuple[tuple[()], tuple[Any, ...]]:
+        """Sum over a few rows of the block at a time.
+
+        With ``v = direction - cos * own``, which is orthogonal to the unit vector
+        ``own``, ``t**2`` is ``(v . x)**2`` over ``sum(v**2 * noise**2)``: 1 on average
+        where entries of the noise are independent, whatever their variances.
+        """
+        ops, xp = block.ops, block.ops.xp
+        sums: tuple[Any, ...] = ()
+        for at in block.dense_ranges(2**18):  # so few entries stay in the cache
+            labels, scales, share, *counted = (values[at] for values in tall)
+            x = ops.widen(block.rows(at))
+            own = xp.take(ops.to_device(centers, x), labels, axis=0)
+            squares = (x - scales[:, None] * own) ** 2 / (1 - share)[:, None]
+            members = ops.one_hot(labels, k, squares)
+            by_weight = [members * weights[:, None] for weights in counted]
+            total = ops.tall_dot(xp.concat(by_weight, axis=1), squares)
+            toward = ops.to_device(units, x)
+            cos = xp.take(ops.to_device(cosines, x), labels, axis=0)
+            along = x @ toward.T
+            along -= cos * ops.pick(along, labels)[:, None]
+            own, squares = (
+                xp.take(toward, labels, axis=0),
+                squares * (p / max(p - 1, 1)),
+            )
+            spread = squares @ (toward**2).T - 2 * cos * ((squares * own) @ toward.T)
+            spread += cos**2 * xp.sum(squares * own * own, axis=1)[:, None]
+            t_squared = ops.ratio(along**2 / (1 - share)[:, None], spread)
+            # A row without noise says nothing.
+            counts = xp.take(ops.to_device(apart, x), labels, axis=0) & (t_squared > 0)
+            part = (total, *Along.sums(ops, t_squared, counts))
+            sums = tuple(map(add, sums, part)) if sums else part
+        return (), sums
+
     tall = (rows.labels, scales, share, *counted)
     _, (squares, *along) = X.sweep(work, *(X.to_device(values) for values in tall))
     squares = squares.reshape(len(counted), *centers.shape)
     return Residuals(squares, Along(*along).variance_ratios)
-
-
-def _block_sums(
-    centers: np.ndarray, apart: np.ndarray, block: Matrix, *tall: Tall
-) -> tuple[tuple[()], tuple[Any, ...]]:
-    """Return the sums over a block of rows, a few rows at a time.
-
-    With ``v = direction - cos * own``, which is orthogonal to the unit vector ``own``,
-    ``t**2`` is ``(v . x)**2`` over ``sum(v**2 * noise**2)``: 1 on average where entries
-    of the noise are independent, whatever their variances.
-    """
-    k, p = centers.shape
-    units, ops, xp = HOST.unit_rows(centers), block.ops, block.ops.xp
-    sums: tuple[Any, ...] = ()
-    for at in block.dense_ranges(2**18):  # so few entries stay in the cache
-        labels, scales, share, *counted = (values[at] for values in tall)
-        x = ops.widen(block.rows(at))
-        own = xp.take(ops.to_device(centers, x), labels, axis=0)
-        squares = (x - scales[:, None] * own) ** 2 / (1 - share)[:, None]
-        members = ops.one_hot(labels, k, squares)
-        by_weight = [members * weights[:, None] for weights in counted]
-        total = ops.tall_dot(xp.concat(by_weight, axis=1), squares)
-        toward = ops.to_device(units, x)
-        cos = xp.take(ops.to_device(units @ units.T, x), labels, axis=0)
-        along = x @ toward.T
-        along -= cos * ops.pick(along, labels)[:, None]
-        own, squares = xp.take(toward, labels, axis=0), squares * (p / max(p - 1, 1))
-        spread = squares @ (toward**2).T - 2 * cos * ((squares * own) @ toward.T)
-        spread += cos**2 * xp.sum(squares * own * own, axis=1)[:, None]
-        t_squared = ops.ratio(along**2 / (1 - share)[:, None], spread)
-        # A row without noise says nothing.
-        counts = xp.take(ops.to_device(apart, x), labels, axis=0) & (t_squared > 0)
-        few = (total, *Along.sums(ops, t_squared, counts))
-        sums = tuple(map(add, sums, few)) if sums else few
-    return (), sums

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto
-from functools import partial
 from operator import add
 from typing import Any
 
@@ -294,7 +293,21 @@ def row_figures(
     step = max(
         1, (n_groups // 2 - 1) // Scales.OTHERS_PER_OWN, X.shape[0] // Scales.OTHER_ROWS
     )
-    work = partial(_block_figures, (means, u, cube), step, max_entries)
+
+    def work(block: Matrix, group: Tall, tested: Tall) -> Any:
+        """Return figures of each row, and sums over rows along other directions."""
+        ops, xp, lines, sums = block.ops, block.ops.xp, [], ()
+        for at in block.dense_ranges(max_entries):
+            rows, own = ops.widen(block.rows(at)), group[at]
+            tables = [ops.to_device(table, rows) for table in (means, u, cube)]
+            lines.append(
+                _figures(ops, rows, *(xp.take(t, own, axis=0) for t in tables))
+            )
+            few = rows[::step, :] - xp.take(tables[0], own[::step], axis=0)
+            part = _elsewhere(ops, few, own[::step], tested[at][::step], tables[1])
+            sums = tuple(map(add, sums, part)) if sums else part
+        return tuple(map(ops.stack, zip(*lines, strict=True))), sums
+
     figures, (*along, energy) = X.sweep(work, groups.labels, weight > 0)
     y, square, cross, e, v, fourth, sixth = figures
     spread, xp = groups.spread, ops.xp
@@ -309,27 +322,6 @@ def row_figures(
     level = np.einsum("ij,ij->i", u, means)
     last = level, Along(*along), energy
     return RowFigures(groups, weight, y, e, v, fourth, sixth, noise, gain, *last)
-
-
-def _block_figures(
-    by_group: tuple[np.ndarray, ...],
-    step: int,
-    max_entries: int,
-    block: Matrix,
-    group: Tall,
-    tested: Tall,
-) -> tuple[tuple[Tall, ...], tuple[Any, ...]]:
-    """Return figures of each row, and sums over rows along other directions."""
-    ops, xp, lines, sums = block.ops, block.ops.xp, [], ()
-    for at in block.dense_ranges(max_entries):
-        rows, own = ops.widen(block.rows(at)), group[at]
-        means, u, cube = (ops.to_device(table, rows) for table in by_group)
-        of_group = (xp.take(table, own, axis=0) for table in (means, u, cube))
-        lines.append(_figures(ops, rows, *of_group))
-        few = rows[::step, :] - xp.take(means, own[::step], axis=0)
-        part = _elsewhere(ops, few, own[::step], tested[at][::step], u)
-        sums = tuple(map(add, sums, part)) if sums else part
-    return tuple(map(ops.stack, zip(*lines, strict=True))), sums
 
 
 def _figures(

@@ -7,7 +7,7 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -57,12 +57,17 @@ def atomic_write(
                 temporary.unlink()
 
 
-def regular_target(path: str | os.PathLike[str]) -> Path:
+def regular_target(
+    path: str | os.PathLike[str], suffixes: Collection[str] = ()
+) -> Path:
     """Return the file to write, past symbolic links; raise if it can be no file.
 
-    ``~`` is the home folder, as in a shell.
+    ``~`` is the home folder, as in a shell. The name may end in one of the suffixes, or
+    in anything if there are none.
     """
     path = os.path.expanduser(path)
+    if suffixes and Path(path).suffix.lower() not in suffixes:
+        raise ValueError(f"{path}: give a name that ends in {' or '.join(suffixes)}.")
     try:
         kind = os.stat(path).st_mode
     except OSError:  # there is none, or it cannot be reached: writing will say why

@@ -53,29 +53,16 @@ def test_formulas_are_written_as_they_are_and_told():
         f"{FORMULAS[0]!r}. Ids are written as they are: in a spreadsheet, import that "
         "column as text."
     )
-    for arguments in (fit, ["predict", "m.npz", "a.csv"]):
-        command = [*arguments, "-o", "labels.csv"]
-        out, err = run(*command)
-        assert err == f"note: {note}\n"
-        assert "formula" not in out
-        assert [row[0] for row in read("labels.csv")] == ["customer", *ids]
-        out, err = run(*command, "--json")
-        assert json.loads(out)["notes"][-1] == note
-        assert err == ""
-        assert run(*command, "--quiet") == ("", "")
-        assert run(*arguments)[1] == ""  # no file, no note
-
-
-def test_one_formula_and_none():
-    table(ids=["@x", *map(str, range(-30, 29))]).to_csv("a.csv", index=False)
-    options = ["-k", 3, "--id-column", "customer", "-o", "labels.tsv"]
-    err = run("fit", "a.csv", *options)[1]
-    assert err.startswith("note: 1 cell of column 'customer' in labels.tsv begins like")
-    table(ids=np.arange(-30, 30)).to_parquet("b.parquet")
-    assert run("fit", "b.parquet", *options)[1] == ""
-    assert (
-        run("fit", "iris", "-k", 3, "-o", "labels.csv", "--prepare", "scale")[1] == ""
-    )
+    out, err = run(*fit, "-o", "labels.csv")
+    assert err == f"note: {note}\n"
+    assert "formula" not in out
+    command = ["predict", "m.npz", "a.csv", "-o", "labels.csv"]
+    out, err = run(*command, "--json")
+    assert json.loads(out)["notes"][-1] == note
+    assert err == ""
+    assert [row[0] for row in read("labels.csv")] == ["customer", *ids]
+    assert run(*command, "--quiet") == ("", "")
+    assert run(*command[:-2])[1] == ""  # no file, no note
 
 
 def test_a_heading_can_be_a_formula_too():
@@ -97,23 +84,20 @@ def test_predict_knows_the_columns_of_the_fit():
     data.to_parquet("new.parquet")
     assert "all of them in column 'f2'" in fail("predict", "m.npz", "new.csv")
     kept = [f"{i:03d}" for i in range(60) if i != 4]
-    for name in ("new.csv", "new.parquet"):
-        options = ["m.npz", name, "--missing", "drop", "-o", "out.csv"]
-        out, err = run("predict", *options)
-        assert "Took ids from column 'customer', as the fit did." in out
-        assert "Took known labels from 'kind', as the fit did." in out
-        assert "(3 classes): 0 of 59 rows differ" in out
-        assert err == ""
-        rows = read("out.csv")
-        assert rows[0] == ["customer", *COLUMNS[1:]]
-        assert [row[0] for row in rows[1:]] == kept
-        # What is said on the command line wins.
-        out, _ = run("predict", *options, "--id-column", "city")
-        assert "Took ids" not in out
-        assert [row[0] for row in read("out.csv")] == ["city", *["Bonn"] * 59]
-        out, _ = run("predict", *options, "--label-column", "city")
-        assert "Took known labels" not in out
-        assert "(1 class): " in out
+    options = ["m.npz", "new.parquet", "--missing", "drop", "-o", "out.csv"]
+    out, err = run("predict", *options)
+    assert "Took ids from column 'customer', as the fit did." in out
+    assert "Took known labels from 'kind', as the fit did." in out
+    assert "(3 classes): 0 of 59 rows differ" in out
+    assert err == ""
+    rows = read("out.csv")
+    assert rows[0] == ["customer", *COLUMNS[1:]]
+    assert [row[0] for row in rows[1:]] == kept
+    # What is said on the command line wins.
+    out, _ = run("predict", *options, "--id-column", "city", "--label-column", "city")
+    assert "Took" not in out
+    assert [row[0] for row in read("out.csv")] == ["city", *["Bonn"] * 59]
+    assert "(1 class): " in out
     bare = data.drop(columns=["customer", "kind"]).dropna()
     bare.to_csv("bare.csv", index=False)
     out, _ = run("predict", "m.npz", "bare.csv", "-o", "out.csv")
@@ -125,7 +109,7 @@ def test_predict_knows_the_columns_of_the_fit():
 
 
 @pytest.mark.parametrize(
-    "name", ["\x1b[2J\u202e" + "y" * 5_000, "a,b\nc", "=1", "<b>", "é👩‍🔬", "row"]
+    "name", ["\x1b[2J\u202e" + "y" * 5_000, "a,b\nc", "=1 <b>", "é👩‍🔬"]
 )
 def test_hostile_names_are_remembered(name):
     table(name).to_csv("a.csv", index=False)
@@ -153,8 +137,8 @@ def test_a_feature_is_no_id_whatever_a_model_says():
     assert "--label-column 'f1': that column is in --columns; name another" in message
 
 
-@pytest.mark.parametrize("name", ["cluster", "scale", "size"])
-def test_ids_named_like_the_results(name):
+def test_ids_named_like_the_results():
+    name = "cluster"
     table(name).to_csv("a.csv", index=False)
     options = ["a.csv", "--id-column", name, "-o", "out.csv"]
     for command in (["fit", "-k", 3, "--save", "m.npz"], ["predict", "m.npz"]):
@@ -164,20 +148,8 @@ def test_ids_named_like_the_results(name):
         assert [row[0] for row in rows[1:]] == list(table()["customer"])
 
 
-def test_column_without_a_name():
-    table("").to_csv("a.csv", index=False)
-    run("fit", "a.csv", "-k", 3, "--id-column", "Unnamed: 0", "-o", "out.csv")
-    assert [row[0] for row in read("out.csv")[1:]] == list(table()["customer"])
-
-
 def test_two_outputs_are_two_files(folder):
     table().to_csv("a.csv", index=False)
     message = fail("fit", "a.csv", "-k", 3, "-o", "x.csv", "--save", folder / "x.csv")
     assert "-o and --save both name" in message
     assert [path.name for path in folder.iterdir()] == ["a.csv"]
-
-
-def test_tabs_whatever_the_case_of_the_suffix():
-    table().to_csv("a.csv", index=False)
-    run("fit", "a.csv", "-k", 3, "-o", "OUT.TSV")
-    assert read("OUT.TSV", "\t")[0] == COLUMNS

@@ -58,22 +58,10 @@ def test_report_with_names(folder, sample):
 def test_means_of_columns_that_were_prepared(folder, sample):
     units = np.where(np.arange(12) % 2, 1000.0, 1.0)
     frame = write_cells(folder, sample, units)
-    line = ["report", "cells.csv", "-k", 3, "--id-column", "cell", "--drop-columns"]
-    good(*line, "kind", "--prepare", "standardize", "-o", "r.html")
-    good(
-        "fit",
-        "cells.csv",
-        "-k",
-        3,
-        "--id-column",
-        "cell",
-        "--drop-columns",
-        "kind",
-        "--prepare",
-        "standardize",
-        "-o",
-        "labels.csv",
-    )
+    line = ["cells.csv", "-k", 3, "--id-column", "cell", "--drop-columns", "kind"]
+    line += ["--prepare", "standardize", "-o"]
+    good("report", *line, "r.html")
+    good("fit", *line, "labels.csv")
     mine = pd.read_csv("labels.csv")["cluster"].to_numpy() == 0
     card = page_of(folder / "r.html").split('<article class="card">')[1]
     found = re.findall(r'title="(gene \d+)".*?<td class="number">([^<]*)</td>', card)

@@ -260,21 +260,6 @@ def test_labels_are_written_to_a_sheet():
 # What the notes say
 
 
-@pytest.mark.parametrize("suffix", [".xlsx", ".csv"])
-def test_words_for_missing_cells_are_counted_apart(suffix):
-    frame = with_gaps(shop()).astype(object)
-    empty = int(frame[GOODS].isna().to_numpy().sum())
-    frame.loc[[1, 2, 5], "cheese"] = "n/a"
-    empty -= int(with_gaps(shop()).loc[[1, 2, 5], "cheese"].isna().sum())
-    write = frame.to_excel if suffix == ".xlsx" else frame.to_csv
-    write(f"a{suffix}", index=False)
-    for missing, done in (("zero", "Took"), ("fit", "Filled in")):
-        table = table_of(f"a{suffix}", missing, id_column="customer no.")
-        notes = map(str, table.notes)
-        told = f"{done} {empty} empty cells and 3 'n/a'"
-        assert any(note.startswith(told) for note in notes)
-
-
 def test_what_is_far_is_not_offered():
     shop().to_csv("a.csv", index=False)
     assert "did you mean 'cheese'?" in fail(*FIT, "a.csv", "--columns", "chese,meat")

@@ -148,21 +148,6 @@ def test_typical_rows_are_in_the_labels_file():
     assert np.isnan(rows["typical"][5])
 
 
-def test_new_rows_of_zeros_are_named():
-    frame = shop()
-    frame.to_csv("shop.csv", index=False)
-    good("fit", "shop.csv", "-k", 3, "--id-column", "customer no.", "--save", "m.npz")
-    frame.loc[[2, 4], GOODS] = 0.0
-    frame.head(3).to_csv("one.csv", index=False)
-    frame.to_csv("two.csv", index=False)
-    one = invoke("predict", "m.npz", "one.csv", "-q").stderr
-    assert one.startswith("warning: Customer no. '103' is zero in all columns of the")
-    two = invoke("predict", "m.npz", "two.csv", "-q").stderr
-    assert two.startswith("warning: 2 of 90 rows, the first is customer no. '103', are")
-    frame.drop(index=[2, 4]).to_csv("none.csv", index=False)
-    assert good("predict", "m.npz", "none.csv", "-q") == ""
-
-
 def test_cells_are_named_as_the_file_does():
     frame = shop()
     frame["meat"] = frame["meat"].astype(object)
@@ -356,29 +341,6 @@ def test_totals_are_found():
             column = added.sum(axis=1).round(digits)
             ((place, of),) = totals(np.column_stack([others, parts, column]).T).items()
             assert (place, of.tolist()) == (p + 2, [*range(2, p + 2)])
-
-
-# What is said once, and with one word
-
-
-@pytest.mark.filterwarnings("default")
-def test_a_doubtful_count_is_told_once():
-    rng = np.random.default_rng(3)
-    frame = pd.DataFrame(rng.gamma(2.0, size=(120, 6)).round(3))
-    frame.columns = [f"f{j}" for j in range(6)]
-    frame.to_csv("a.csv", index=False)
-    done = invoke("fit", "a.csv", "-k", "auto")
-    assert "eigenvalue" in done.stderr  # the finding, in a warning
-    assert (done.stdout + done.stderr).count("out from noise") == 1
-
-
-def test_sides_of_a_count_have_the_words_of_the_table():
-    text = good("choose-k", "demo")
-    head = next(x for x in text.splitlines() if x.startswith("clusters"))
-    sides = text[text.index("best by") :].splitlines()[1:]
-    words = {word for line in sides[:8] for word in re.findall("[a-z]+", line)}
-    assert words
-    assert words <= {"directions", *head.split()}
 
 
 def test_a_first_column_without_a_name_is_called_as_pandas_calls_it():

@@ -375,11 +375,3 @@ def test_more_clusters_than_features(Estimator):
     model = Estimator(6, random_state=0).fit(X)
     assert len(set(model.labels_)) == 6
     assert model.transform(X).shape == (500, 6)
-
-
-def test_float32_stays_so_with_few_features():
-    X, _ = make_ihgmm(400, 6, 3, dtype=np.float32, random_state=0)
-    for solver in ("dense", "block"):
-        model = IhSC(3, recipe=Recipe(solver=solver), random_state=0).fit(X)
-        assert model.embedding_.dtype == np.float32
-        assert model.scales_.dtype == np.float32

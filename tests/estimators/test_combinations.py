@@ -20,7 +20,7 @@ KINDS = {
     "array": lambda X, _: X.copy(),
     "csr": lambda X, _: sp.csr_array(X),
     "stored": lambda X, folder: opened(hdf5(X, folder), 2**13),
-    "dask": lambda X, _: da.from_array(X, chunks=(80, X.shape[1])),
+    "dask": lambda X, _: da.from_array(X, chunks=(100, X.shape[1])),
     "strict": strict,
 }
 RECIPES = {
@@ -151,7 +151,7 @@ def check_together(case, model, tmp_path, *, same=1.0):
         assert np.linalg.norm(centers[k] - mean) < 0.1 * np.linalg.norm(mean)
         sizes = np.average(np.abs(scales[mine]), weights=weights[mine])
         assert sizes == pytest.approx(1, abs=1e-3)
-    return sample, given, rows, labels, levels
+    return sample, given, rows, levels, found
 
 
 quiet = pytest.mark.filterwarnings(
@@ -163,7 +163,7 @@ quiet = pytest.mark.filterwarnings(
 @pytest.mark.parametrize("case", SPECTRAL, ids=name)
 def test_together(case, tmp_path):
     model = estimator(case)
-    sample, given, rows, labels, levels = check_together(case, model, tmp_path)
+    sample, given, rows, levels, labels = check_together(case, model, tmp_path)
     left = sample.whole - (
         to_host(model.scales_)[:, None] * to_host(model.cluster_centers_)[labels]
     )
@@ -201,10 +201,10 @@ def test_together(case, tmp_path):
 @pytest.mark.parametrize("case", MIXTURES, ids=name)
 def test_mixtures_together(case, tmp_path):
     options = {key: case[key] for key in ("noise", "n_clusters", "missing", "outliers")}
-    model = IhGMM(**options, random_state=0)
-    _, given, *_ = check_together(case, model, tmp_path, same=0.98)
+    model = IhGMM(**options, tol=0.1, random_state=0)  # rounds on dask are slow
+    _, given, *_, labels = check_together(case, model, tmp_path, same=0.98)
     sums = to_host(model.predict_proba(given)).sum(axis=1)
-    assert_allclose(sums, to_host(model.predict(given)) >= 0)
+    assert_allclose(sums, labels >= 0)
 
 
 def test_whitened_rows_are_no_outliers():

@@ -80,17 +80,16 @@ def test_a_space_can_be_asked_for(space):
 
 @both
 @pytest.mark.parametrize(
-    ("shape", "k"), [((1000, 20), 2), ((1000, 20), 5), ((2000, 100), 3)]
+    ("shape", "k"), [((1000, 20), 2), ((1000, 20), 5), ((1500, 100), 3)]
 )
 def test_pure_noise_is_doubted(build, shape, k):
-    for seed in range(2):
-        X = np.random.default_rng(seed).standard_normal(shape)
-        message = rf"In \d\d% of the rows noise outweighs what sets {k} clusters apart"
-        with pytest.warns(UserWarning, match=message) as caught:
-            model = build(k, random_state=seed).fit(X)
-        assert len(caught) == 1
-        assert "Ask for fewer clusters" in str(caught[0].message)
-        assert model.noise_share_ > 0.4
+    X = np.random.default_rng(k).standard_normal(shape)
+    message = rf"In \d\d% of the rows noise outweighs what sets {k} clusters apart"
+    with pytest.warns(UserWarning, match=message) as caught:
+        model = build(k, random_state=0).fit(X)
+    assert len(caught) == 1
+    assert "Ask for fewer clusters" in str(caught[0].message)
+    assert model.noise_share_ > 0.4
 
 
 def test_one_cluster_is_not_set_apart_from_any():

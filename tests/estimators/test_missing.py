@@ -18,7 +18,6 @@ from ihgmm import (
     with_missing,
 )
 from ihgmm.metrics import misclassification_rate
-from ihgmm.storage import load_model, save_model
 
 ESTIMATORS = (IhSC, IhGMM, PSC)
 
@@ -195,15 +194,6 @@ def test_rows_of_weight_zero_do_not_teach():
     assert_array_equal(model.preparation_[0].loadings, few.preparation_[0].loadings)
     assert_array_equal(model.labels_[:200], few.labels_)
     assert_array_equal(model.labels_[200:], few.predict(gaps[200:]))
-
-
-@pytest.mark.parametrize("Estimator", ESTIMATORS)
-def test_a_stored_model_fills_in(Estimator, tmp_path):
-    _, gaps, _ = sample()
-    model = Estimator(3, missing="fit", random_state=0).fit(gaps)
-    save_model(model, tmp_path / "m.npz")
-    loaded = load_model(tmp_path / "m.npz")
-    assert_array_equal(loaded.predict(gaps), model.predict(gaps))
 
 
 def test_na_of_r_is_a_missing_cell_without_a_warning():

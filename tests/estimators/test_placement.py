@@ -1,10 +1,9 @@
 """How rows are placed: those of the fit keep their labels, whatever the settings."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from covering import covering
 from numpy.testing import assert_array_equal
 from recipes import with_recipe
 
@@ -23,6 +22,11 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
+def name(case):
+    """Return the values of a case, for its name among the tests."""
+    return "-".join(str(getattr(value, "__name__", value)) for value in case.values())
+
+
 def overlapping(dtype=np.float64, seed=0, n=120):
     """Rows near the borders of clusters, a very large one and two that are zero."""
     X, _ = make_ihgmm(n, 30, 4, separation_constant=0.15, random_state=seed)
@@ -31,65 +35,38 @@ def overlapping(dtype=np.float64, seed=0, n=120):
     return X.astype(dtype)
 
 
-grams = pytest.mark.parametrize("gram", GRAMS)
-assignments = pytest.mark.parametrize("assign", ASSIGNMENTS)
-dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+BORDERS = covering(
+    {
+        "gram": GRAMS,
+        "labels": ASSIGNMENTS,
+        "solver": ["auto", "dense", "lanczos", "block"],
+        "space": ["auto", *SPACES],
+        "n_components": ["auto", None, 7],
+        "clip": [None, 1.5],
+        "order": ["algebraic", "magnitude"],
+        "refine": [False, True],
+        "storage": [np.asarray, sp.csr_array, sp.csc_array],
+        "dtype": [np.float64, np.float32],
+        "unit": [1.0, 1e-30, 1e30],
+    }
+)
 
 
-def settings(gram, assign):
-    """Return options of all combinations of what is left."""
-    names = ("space", "n_components", "clip")
-    values = product(("auto", *SPACES), ("auto", None, 7), (None, 1.5))
-    fixed = {"gram": gram, "labels": assign, "n_init": 2, "random_state": 0}
-    return [fixed | dict(zip(names, value, strict=True)) for value in values]
-
-
-@grams
-@assignments
-@dtypes
-def test_rows_of_the_fit_keep_their_labels(gram, assign, dtype):
-    X = overlapping(dtype)
-    # Each pair of settings is met, if not with every other: others begin elsewhere.
-    first = GRAMS.index(gram) + ASSIGNMENTS.index(assign)
-    step = 4 if dtype is np.float64 else 7
-    for options in settings(gram, assign)[first % step :: step]:
-        model = IhSC(4, **with_recipe(**options)).fit(X)
-        assert_array_equal(model.predict(X), model.labels_, err_msg=str(options))
-        # One by one, and in any order.
-        assert_array_equal(model.predict(X[40:50]), model.labels_[40:50])
-        assert_array_equal(model.predict(X[::-1]), model.labels_[::-1])
-
-
-@grams
-@assignments
-@dtypes
-@pytest.mark.parametrize("build", [IhSC, IhSC.paper], ids=["default", "paper"])
-def test_refined_rows_keep_their_labels(gram, assign, dtype, build):
-    options = {"gram": gram, "labels": assign, "refine": True}
-    X = overlapping(dtype, seed=int(dtype is np.float32))
-    base = "default" if build is IhSC else "paper"
-    model = IhSC(4, random_state=0, **with_recipe(base, **options)).fit(X)
-    assert_array_equal(model.predict(X), model.labels_)
-
-
-@pytest.mark.parametrize("order", ["algebraic", "magnitude"])
-@pytest.mark.parametrize("solver", ["dense", "lanczos", "block"])
-@pytest.mark.parametrize("build", [IhSC, IhSC.paper], ids=["default", "paper"])
-def test_eigenvectors_of_every_solver_place_their_rows(solver, order, build):
-    for seed, storage in enumerate((np.asarray, sp.csr_array, sp.csc_array)):
-        data = storage(overlapping(seed=seed))
-        options = {"order": order, "solver": solver, "random_state": seed}
-        base = "default" if build is IhSC else "paper"
-        model = IhSC(4, **with_recipe(base, **options)).fit(data)
-        assert_array_equal(model.predict(data), model.labels_)
-
-
-@pytest.mark.parametrize("unit", [2.0**-600, 1e-30, 1e30, 2.0**600])
-@pytest.mark.parametrize("build", [IhSC, IhSC.paper], ids=["default", "paper"])
-def test_every_unit(unit, build):
-    X = overlapping()
-    model = build(4, random_state=0).fit(X * unit)
-    assert_array_equal(model.predict(X * unit), model.labels_)
+@pytest.mark.parametrize("case", BORDERS, ids=name)
+def test_rows_of_the_fit_keep_their_labels(case, tmp_path):
+    options = dict(case)
+    storage, dtype, unit = (options.pop(key) for key in ("storage", "dtype", "unit"))
+    rows, new = (storage(overlapping(dtype, seed) * dtype(unit)) for seed in (0, 1))
+    model = IhSC(4, random_state=0, **with_recipe(**options, n_init=2)).fit(rows)
+    assert_array_equal(model.predict(rows), model.labels_)
+    # One by one, and in any order.
+    assert_array_equal(model.predict(rows[40:50]), model.labels_[40:50])
+    assert_array_equal(model.predict(rows[::-1]), model.labels_[::-1])
+    # A model from a file has kept all that it takes.
+    save_model(model, tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert_array_equal(again.predict(rows), model.labels_)
+    assert_array_equal(again.predict(new), model.predict(new))
 
 
 def test_a_row_alone_may_have_another_unit_than_the_fit():
@@ -125,21 +102,6 @@ def test_rows_of_few_kinds_and_one_direction_share_a_cluster():
     assert_array_equal(model.predict(X), 0)
 
 
-@pytest.mark.parametrize("assign", ASSIGNMENTS)
-@pytest.mark.parametrize("gram", GRAMS)
-@pytest.mark.parametrize(("refine", "dtype"), [(False, np.float64), (True, np.float32)])
-def test_models_on_disk_keep_the_labels(tmp_path, gram, assign, refine, dtype):
-    X = overlapping(dtype)
-    path = tmp_path / "model"
-    options = {"gram": gram, "labels": assign, "refine": refine}
-    model = IhSC(4, random_state=0, **with_recipe(**options)).fit(X)
-    save_model(model, path)
-    again = load_model(path)
-    assert_array_equal(again.predict(X), model.labels_)
-    new = overlapping(dtype, seed=1)
-    assert_array_equal(again.predict(new), model.predict(new))
-
-
 def test_the_cosine_rule_is_an_option():
     X = overlapping()
     model = IhSC(4, recipe=Recipe(placement="cosine"), random_state=0).fit(X)
@@ -153,14 +115,29 @@ def test_zero_rows_go_to_the_largest_cluster(build):
     assert_array_equal(model.predict(np.zeros((2, 30))), 0)
 
 
-@grams
-@assignments
-@pytest.mark.parametrize("space", ["auto", *SPACES])
-def test_new_rows_of_the_model_are_placed_without_error(gram, assign, space):
-    options = {"gram": gram, "labels": assign, "space": space}
-    X, labels = make_ihgmm(500, 100, 4, random_state=0)
-    model = IhSC(4, random_state=0, **with_recipe(**options)).fit(X[:300])
+SEPARATED = covering(
+    {
+        "base": ["default", "paper"],
+        "gram": GRAMS,
+        "labels": ASSIGNMENTS,
+        "solver": ["dense", "lanczos", "block"],
+        "space": ["auto", *SPACES],
+        "placement": ["embedding", "cosine"],
+        "dtype": [np.float64, np.float32],
+    }
+)
+
+
+@pytest.mark.parametrize("case", SEPARATED, ids=name)
+def test_rows_of_the_model_and_new_ones_are_placed_without_error(case):
+    settings = dict(case)
+    dtype, base = settings.pop("dtype"), settings.pop("base")
+    X, labels = make_ihgmm(500, 100, 4, random_state=0, dtype=dtype)
+    recipe = Recipe.of(base, **settings)
+    model = IhSC(4, recipe=recipe, random_state=0).fit(X[:300])
+    assert exact_recovery(labels[:300], model.labels_)
     assert exact_recovery(labels, model.predict(X))
+    assert model.embedding_.dtype == dtype
 
 
 def test_more_clusters_than_rows_that_are_not_zero():

@@ -6,8 +6,6 @@ from sklearn.cluster import KMeans
 
 from ihgmm import PSC, IhSC, Recipe, SphericalKMeans, make_ihgmm
 from ihgmm.metrics import exact_recovery, misclassification_rate
-from ihgmm.numerics.gram import GRAMS
-from ihgmm.numerics.labels import ASSIGNMENTS
 
 NOISES = ["gaussian", "rademacher"]
 both = pytest.mark.parametrize("build", [IhSC, IhSC.paper], ids=["default", "paper"])
@@ -26,23 +24,25 @@ SETTINGS = {
 }  # fmt: skip
 
 
-every = pytest.mark.parametrize(
-    ("setting", "noise"), [(setting, noise) for setting in SETTINGS for noise in NOISES]
-)
+every = pytest.mark.parametrize("setting", SETTINGS)
 
 
-def draw(setting, noise, seed):
+def draw(setting, seed):
+    """Return rows, labels and K; of four seeds each has another noise and type."""
     options = {"n_clusters": 4, **SETTINGS[setting]}
-    dtype = (np.float64, np.float32)[seed % 2]
-    X, labels = make_ihgmm(**options, noise=noise, random_state=seed, dtype=dtype)
+    varied = {
+        "noise": NOISES[seed // 2 % 2],
+        "dtype": (np.float64, np.float32)[seed % 2],
+    }
+    X, labels = make_ihgmm(**options, **varied, random_state=seed)
     return X, labels, options["n_clusters"]
 
 
 @both
 @every
-def test_ihsc_is_exact_in_every_draw(setting, noise, build):
+def test_ihsc_is_exact_in_every_draw(setting, build):
     for seed in range(4):
-        X, labels, k = draw(setting, noise, seed)
+        X, labels, k = draw(setting, seed)
         model = build(k, random_state=seed).fit(X)
         assert exact_recovery(labels, model.labels_), f"seed {seed}"
         # Nothing beyond the paper's K directions counts.
@@ -50,10 +50,10 @@ def test_ihsc_is_exact_in_every_draw(setting, noise, build):
 
 
 @every
-def test_classical_methods_are_not_exact(setting, noise):
+def test_classical_methods_are_not_exact(setting):
     psc, kmeans = [], []
-    for seed in range(2):
-        X, labels, k = draw(setting, noise, seed)
+    for seed in range(4):
+        X, labels, k = draw(setting, seed)
         found = PSC(k, random_state=seed).fit_predict(X)
         psc.append(misclassification_rate(labels, found))
         found = KMeans(k, n_init=3, random_state=seed).fit_predict(X)
@@ -84,21 +84,6 @@ def test_extreme_imbalance():
         assert exact_recovery(labels, found), f"seed {seed}"
     assert exact["algebraic"] >= 20
     assert exact["algebraic"] > exact["magnitude"]
-
-
-@both
-@pytest.mark.parametrize("gram", GRAMS)
-@pytest.mark.parametrize("solver", ["dense", "lanczos", "block"])
-@pytest.mark.parametrize("assign", ASSIGNMENTS)
-def test_every_combination_of_options_is_exact(gram, solver, assign, build):
-    dtype = np.float32 if build is IhSC else np.float64
-    X, labels = make_ihgmm(300, 400, 4, random_state=0, dtype=dtype)
-    base = "default" if build is IhSC else "paper"
-    recipe = Recipe.of(base, gram=gram, solver=solver, labels=assign)
-    model = IhSC(4, recipe=recipe, random_state=0).fit(X)
-    assert exact_recovery(labels, model.labels_)
-    assert exact_recovery(labels, model.predict(X))
-    assert model.embedding_.dtype == dtype
 
 
 @both
@@ -138,17 +123,6 @@ def test_psc_recovers_the_classical_mixture():
     for seed in range(3):
         X, labels = make_ihgmm(300, 200, 4, scale_ratio=1.0, random_state=seed)
         assert exact_recovery(labels, PSC(4, random_state=seed).fit_predict(X))
-
-
-@both
-@pytest.mark.parametrize("placement", ["embedding", "cosine"])
-def test_new_rows_are_predicted(build, placement):
-    for seed in range(3):
-        X, labels = make_ihgmm(800, 300, 4, random_state=seed)
-        base = "default" if build is IhSC else "paper"
-        recipe = Recipe.of(base, placement=placement)
-        model = IhSC(4, recipe=recipe, random_state=0).fit(X[:400])
-        assert exact_recovery(labels[400:], model.predict(X[400:]))
 
 
 @pytest.mark.parametrize("gram", ["hollow", "cosine"])

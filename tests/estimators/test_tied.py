@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import IhGMM, make_ihgmm
 from ihgmm.matrix import as_matrix
 from ihgmm.metrics import match_labels, misclassification_rate
 from ihgmm.statistics.covariance import leading_covariance
-from ihgmm.storage import load_model, save_model
 
 
 def correlated(seed, r, n=300, p=60, k=3, length=6.0):
@@ -107,21 +105,6 @@ def test_sample(model):
         gains = model.component_levels_**2 - level
         wanted = level * (v @ v) + gains @ (model.noise_components_ @ v) ** 2
         assert np.var(rows @ v) == pytest.approx(wanted, rel=0.15)
-
-
-def test_other_kinds_of_data_and_files(model, drawn, tmp_path):
-    X, _, new, _ = drawn
-    for kind in (sp.csr_array, np.asfortranarray):
-        other = IhGMM(3, noise="tied", random_state=0).fit(kind(X))
-        assert_array_equal(other.labels_, model.labels_)
-        assert_allclose(other.component_levels_, model.component_levels_, rtol=1e-5)
-    single = IhGMM(3, noise="tied", random_state=0).fit(X.astype(np.float32))
-    assert single.noise_components_.dtype == np.float32
-    assert_array_equal(single.labels_, model.labels_)
-    save_model(model, tmp_path / "tied.npz")
-    loaded = load_model(tmp_path / "tied.npz")
-    assert_allclose(loaded.predict_proba(new), model.predict_proba(new), atol=1e-12)
-    assert_array_equal(loaded.noise_components_, model.noise_components_)
 
 
 def test_rows_of_few_kinds():

@@ -1,7 +1,7 @@
-"""Commands that are killed: python tests/fuzz/kills.py [COUNT [NAME ...]]
+"""Commands that are killed: python tests/fuzz/kills.py [COUNT]
 
-Every command, or those named, is killed COUNT times (50), at any moment or when a file
-appears. Nothing may be half written, lost or there twice afterwards, and the next run
+A fit that writes a model and labels, and a report, are killed COUNT times (50), at any
+moment or when a file appears. Nothing may be half written afterwards, and the next run
 removes what was left. Commands run in forks of this process, which saves their imports.
 """
 
@@ -17,14 +17,7 @@ from tempfile import TemporaryDirectory
 
 from ihgmm import make_ihgmm
 from ihgmm.cli.commands import app
-from ihgmm.paper.figures import draw_study  # noqa: F401  (before forks)
-from ihgmm.paper.runner import read_results
-from ihgmm.paper.studies import STUDIES
 from ihgmm.storage import load_model
-
-STUDY = "exp1"
-REPS = 8
-ONLY = "n=p/1"
 
 
 def start(*arguments):
@@ -74,7 +67,7 @@ def visible(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def kill_fit(count, draw, report=False):
+def kill_fit(count, draw, report):
     """Kill fits that write a model and labels, or reports."""
     with TemporaryDirectory() as place:
         folder = Path(place, "out")
@@ -115,60 +108,19 @@ def kill_fit(count, draw, report=False):
     return killed
 
 
-def kill_reproduce(count, draw, jobs=1, at_once=1):
-    """Kill studies that go on where they were stopped; some run twice at once."""
-    methods = STUDIES[STUDY].methods
-    with TemporaryDirectory() as place:
-        folder, whole = Path(place, "out"), Path(place, "whole")
-        options = ("--repeats", REPS, "--only", ONLY)
-        finish("reproduce", STUDY, *options, "--jobs", 1, "-o", whole)
-        command = ("reproduce", STUDY, *options, "--jobs", jobs, "-o", folder)
-        table = folder / f"{STUDY}-runs.csv"
-        killed, known = 0, set()
-        while killed < count:
-            if len(known) == REPS * 2:  # all of both noises: begin anew
-                known = set()
-                for path in folder.iterdir():
-                    path.unlink()
-            children = [start(*command) for _ in range(at_once)]
-            delay = draw.uniform(0.02, 0.6 + 0.6 * (jobs > 1))
-            for child in children:
-                status = end(child, delay)
-                killed += status is None
-                assert status in (None, 0, *[1] * (at_once > 1)), status
-            done = [(r.setting, r.rep) for r in read_results(table, methods)]
-            assert known <= set(done), known - set(done)
-            assert all(done.count(run) == len(methods) for run in set(done))
-            known = set(done)
-        finish(*command)
-        lines = [
-            sorted((place / table.name).read_text().splitlines())
-            for place in (folder, whole)
-        ]
-        assert lines[0] == lines[1]
-        assert visible(folder) == visible(whole), visible(folder)
-    return killed
-
-
-KILLS = {
-    "fit --save": kill_fit,
-    "report": lambda count, draw: kill_fit(count, draw, report=True),
-    "reproduce, 1 job": kill_reproduce,
-    "reproduce, 2 jobs": lambda count, draw: kill_reproduce(count, draw, jobs=2),
-    "reproduce, two at once": lambda count, draw: kill_reproduce(
-        count, draw, at_once=2
-    ),
-}
-
-
 def main():
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 50
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
-        app(["choose-k", "iris", "--json"])  # loads what commands load
-    for name in sys.argv[2:] or KILLS:
+    with (
+        TemporaryDirectory() as folder,
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.suppress(SystemExit),
+    ):
+        app(["report", "iris", "-k", "3", "-o", f"{folder}/x.html"])  # loads it all
+    for report in (False, True):
         begun = time.monotonic()
-        killed = KILLS[name](count, random.Random(0))
-        print(f"{name}: {killed} killed, {time.monotonic() - begun:.0f} s", flush=True)
+        killed = kill_fit(count, random.Random(0), report)
+        name, seconds = "report" if report else "fit --save", time.monotonic() - begun
+        print(f"{name}: {killed} killed, {seconds:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

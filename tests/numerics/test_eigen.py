@@ -114,7 +114,7 @@ def test_many_large_rows_hide_nothing_from_algebraic_order():
     assert_eigenpairs(found, G, 3, "algebraic", 1e-8)
 
 
-@pytest.mark.parametrize("scale", [1e-140, 1e-30, 1e30, 1e140])
+@pytest.mark.parametrize("scale", [1e-140, 1e140])
 def test_extreme_units(scale):
     X, _ = make_ihgmm(300, 40, 3, random_state=0)
     rng = np.random.default_rng(0)
@@ -145,14 +145,10 @@ def test_start_from_a_sample_of_rows_agrees():
 @pytest.mark.parametrize(
     ("constant", "large_row", "accepted", "gram"),
     [
-        (0.02, 1, False, "hollow"),
         (0.02, 1, False, "cosine"),
         (3, 1, None, "full"),
-        (3, 1, None, "cosine"),
         (3, 300, None, "hollow"),
-        (3, 300, None, "full"),
         (30, 1, True, "hollow"),
-        (30, 1, True, "full"),
     ],
 )
 def test_a_sample_of_rows_may_end_the_search(gram, constant, large_row, accepted):
@@ -177,7 +173,7 @@ def test_a_sample_of_rows_may_end_the_search(gram, constant, large_row, accepted
 
 
 def test_tolerance_bounds_the_angle():
-    X, _ = make_ihgmm(2000, 300, 5, separation_constant=0.3, random_state=0)
+    X, _ = make_ihgmm(1000, 150, 5, separation_constant=0.3, random_state=0)
     G = GramOperator.of(X)
     exact = oracle(G, 5, "algebraic")[1]
     products = []

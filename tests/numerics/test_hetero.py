@@ -2,15 +2,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm import IhSC, Recipe, make_ihgmm
-from ihgmm.matrix import as_matrix
 from ihgmm.metrics import exact_recovery, misclassification_rate
 from ihgmm.numerics.eigen import ORDERS, leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
-from ihgmm.numerics.spectral import spectral_clustering
 
 
 def leading(M, order):
@@ -141,7 +139,8 @@ def test_stages_rescue_what_one_stage_loses():
 @pytest.mark.parametrize(
     ("order", "large"), [("algebraic", 1), ("magnitude", 1), ("algebraic", 60)]
 )
-def test_a_fixed_point_for_every_kind_of_array(kind, order, large):
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_a_fixed_point(kind, order, large):
     X, _ = make_ihgmm(100, 40, 3, scale_ratio=4, random_state=0)
     X[7] *= large
     X[20:23] = 0
@@ -285,18 +284,6 @@ def test_costs_few_products():
     assert found.pairs.n_iter <= plain.n_iter + 1
 
 
-def test_same_seed_same_answer():
-    G = GramOperator.of(make_ihgmm(400, 50, 3, random_state=0)[0])
-    one, two = (
-        impute_diagonal(G, 3, solver="block", rng=np.random.default_rng(7))
-        for _ in range(2)
-    )
-    assert_array_equal(one.pairs.vectors, two.pairs.vectors)
-    assert_array_equal(one.diagonal, two.diagonal)
-    peak = np.abs(one.pairs.vectors).argmax(axis=0)
-    assert (one.pairs.vectors[peak, range(3)] > 0).all()
-
-
 def test_few_rows_of_unequal_noise():
     # Where it pays: the subspace, with few rows.
     for seed in range(8):
@@ -309,8 +296,15 @@ def test_few_rows_of_unequal_noise():
             assert mine < 0.6 * turned(truth, leading_eigenpairs(G, 3).vectors)
 
 
-@pytest.mark.parametrize("solver", ["auto", "dense", "lanczos", "block"])
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize(
+    ("storage", "solver"),
+    [
+        (np.asarray, "auto"),
+        (sp.csr_array, "dense"),
+        (sp.csc_array, "lanczos"),
+        (sp.csr_array, "block"),
+    ],
+)
 def test_recovery(storage, solver):
     for seed in range(2):
         X, labels = make_ihgmm(80, 100, 4, noise_levels=(0.3, 2.7), random_state=seed)
@@ -350,37 +344,3 @@ def test_recovery_with_singular_values():
             seen.append(misclassification_rate(sample.labels, labels))
     assert max(errors["hetero"]) == 0
     assert min(errors["hollow"]) > 0.1
-
-
-def test_zero_rows_of_the_estimator():
-    X, labels = make_ihgmm(120, 30, 3, random_state=0)
-    rows = np.flatnonzero(labels == 1)[:3]
-    X[rows] = 0
-    with pytest.warns(DataConversionWarning, match="3 of 120 rows are zero"):
-        model = IhSC(3, recipe=Recipe(gram="hetero"), random_state=0).fit(X)
-    assert_array_equal(model.embedding_[rows], 0)
-    assert_array_equal(model.labels_[rows], 0)
-
-
-def test_projected_rows():
-    X, labels = make_ihgmm(150, 40, 3, scale_ratio=1.2, random_state=0)
-    found = spectral_clustering(
-        as_matrix(X), 3, Recipe(space="projected"), rng=np.random.default_rng(0)
-    )
-    assert found.space == "projected"
-    assert exact_recovery(labels, found.labels)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"k": 0}, "k=0 eigenpairs of a 5 by 5 matrix: take 1 to 5"),
-        ({"k": 6}, "k=6 eigenpairs"),
-        ({"k": 2, "order": "up"}, "order='up' is not one of"),
-        ({"k": 2, "solver": "magic"}, "solver='magic' is not one of"),
-        ({"k": 2, "max_iter": 0}, "max_iter=0 is too small; give 1 or more"),
-    ],
-)
-def test_bad_arguments(options, message):
-    with pytest.raises(ValueError, match=message):
-        impute_diagonal(GramOperator.of(np.eye(5)), **options)

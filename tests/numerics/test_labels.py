@@ -46,8 +46,9 @@ def ellipses(n, seed, gap=5.0):
 
 
 @pytest.mark.parametrize("method", ASSIGNMENTS)
-@pytest.mark.parametrize(("n", "k"), [(60, 1), (60, 3), (500, 8), (9000, 5)])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("n", "k", "seed"), [(60, 1, 0), (60, 3, 1), (500, 8, 2), (9000, 5, 0)]
+)
 def test_separated_rows_are_recovered(method, n, k, seed):
     rows, labels = noisy_simplex(n, k, 0.1, seed)
     rule, _ = learn_rule(HOST, rows, k, method, rng=generator(seed))
@@ -57,7 +58,7 @@ def test_separated_rows_are_recovered(method, n, k, seed):
 
 
 @pytest.mark.parametrize("method", ["tied", "kmeans"])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_small_cluster_among_many_rows(method, seed):
     # 0.5% of 20,000 rows, found from a sample of them.
     rows, labels = noisy_simplex(20_000, 4, 0.1, seed, [0.4, 0.4, 0.195, 0.005])
@@ -95,7 +96,7 @@ def test_runs_that_end_in_one_place_are_given_once():
 
 @pytest.mark.parametrize("method", ASSIGNMENTS)
 def test_same_seed_same_labels(method):
-    rows, _ = noisy_simplex(2_000, 6, 0.4, 0)
+    rows, _ = noisy_simplex(600, 6, 0.4, 0)
     one, two = (
         learn_rule(HOST, rows, 6, method, rng=generator(3))[0] for _ in range(2)
     )

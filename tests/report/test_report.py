@@ -24,7 +24,6 @@ from ihgmm import (
     PSC,
     IhGMM,
     IhSC,
-    Recipe,
     SphericalKMeans,
     TwoComponentLloyd,
     diagnose,
@@ -462,7 +461,7 @@ def test_the_index_of_a_frame_names_the_rows(sample, tmp_path):
 
 def test_eigenvalue_labels_fit_in(sample, tmp_path):
     X, _, _ = sample
-    for unit in (1e-9, 1e5):
+    for unit in (1e5,):
         model = IhSC(3, random_state=0).fit(X * unit)
         page = written(model, X * unit, tmp_path)
         chart = page[page.index('<svg class="scree"') :].partition("</svg>")[0]
@@ -531,7 +530,6 @@ def test_a_report_reads_the_data_as_often_as_a_diagnosis(sample, tmp_path):
         IhGMM(3, random_state=0),
         PSC(3, random_state=0),
         SphericalKMeans(3, random_state=0),
-        IhSC(3, recipe=Recipe(gram="cosine"), refine=True, random_state=0),
         IhSC("auto", random_state=0),
         IhSC(1, random_state=0),
         TwoComponentLloyd(),
@@ -654,7 +652,7 @@ def test_colors_stand_out_in_both_themes():
 
 def test_colors_of_the_page_are_those_of_the_pictures(sample, tmp_path):
     """In light, in dark by the system's choice, and in dark by the page's button."""
-    k = 52  # two more than there are colours
+    k = 52  # two more than there are colours; so few rows each that none are refitted
     model = IhSC(k, random_state=0)
     model.labels_ = np.arange(150) % k
     model.cluster_centers_, model.n_features_in_ = np.ones((k, 30)), 30

@@ -469,14 +469,11 @@ def comparison(sample, tmp_path_factory):
     return write_comparison(model, other, file, ids=ids, called=called)
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
-def test_comparison(open_page, comparison, scheme, width):
-    view = {"viewport": {"width": width, "height": 800}}
-    page = open_page(
-        comparison, ".flows li", color_scheme=scheme, bypass_csp=True, **view
-    )
+def test_comparison(open_page, comparison):
+    view = {"viewport": {"width": 390, "height": 800}, "color_scheme": "dark"}
+    page = open_page(comparison, ".flows li", bypass_csp=True, **view)
     assert violations(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.locator("script").count() == 1
     assert page.locator("img").count() == 0
     _, *lines = copied(page, page.locator("#copy"))
@@ -489,27 +486,28 @@ def test_comparison(open_page, comparison, scheme, width):
 
 def test_paper_is_filled_and_no_line_is_cut(open_page, report, comparison):
     paper = {"width": 688, "height": 1000}  # of A4 between its margins
-    rule = "(e, name) => getComputedStyle(e)[name]"
+    styles = """([selector, name]) => [...new Set(
+        [...document.querySelectorAll(selector)].map((e) => getComputedStyle(e)[name])
+    )]"""
+    widths = """(selector) => [...document.querySelectorAll(selector)]
+        .map((e) => e.getBoundingClientRect().width).filter((width) => width > 0)"""
     for file, ready in ((report[0], "#cells tr"), (comparison, ".flows li")):
         page = open_page(file, ready, viewport=paper)
         page.keyboard.press("Tab")
-        maps = page.locator("#stage").all()  # a comparison has none
-        for stage in maps:
+        for stage in page.locator("#stage").all():  # a comparison has none
             stage.focus()
-            assert stage.evaluate(rule, "outlineStyle") == "solid"
+            assert page.evaluate(styles, ["#stage", "outlineStyle"]) == ["solid"]
         page.emulate_media(media="print")
-        for stage in maps:
-            assert stage.evaluate(rule, "outlineStyle") == "none"
-        for section in page.locator("#map, #eigenvalues").all():
-            assert section.evaluate(rule, "breakInside") == "avoid"
-        for head in page.locator("h2, h3, section > p").all():
-            assert head.evaluate(rule, "breakAfter") == "avoid"
-        for part in page.locator("section > p:visible, .scree, .known").all():
-            assert part.bounding_box()["width"] > 680
-        for card in page.locator(".card").all():
-            assert card.bounding_box()["width"] > 330  # two side by side
-        for line in page.locator("tr:visible").all()[:40]:
-            assert line.evaluate(rule, "breakInside") == "avoid"
+        for selector, name, value in (
+            ("#stage", "outlineStyle", "none"),
+            ("#map, #eigenvalues", "breakInside", "avoid"),
+            ("h2, h3, section > p", "breakAfter", "avoid"),
+            ("tr", "breakInside", "avoid"),
+        ):
+            assert page.evaluate(styles, [selector, name]) in ([], [value])
+        assert min(page.evaluate(widths, "section > p, .scree, .known")) > 680
+        # Two cards are side by side.
+        assert all(width > 330 for width in page.evaluate(widths, ".card"))
         assert page.evaluate("document.documentElement.scrollWidth") <= 688
 
 
@@ -537,21 +535,6 @@ def test_paper_cuts_no_name_and_no_short_table(open_page, sample, tmp_path):
         assert page.locator(part).first.evaluate(breaks) == "avoid"
 
 
-def test_theory_opens_with_the_keyboard_and_on_paper(page, report):
-    fold, words = (
-        page.locator("details").first,
-        page.get_by_text("sufficient condition"),
-    )
-    assert words.is_hidden()
-    page.locator("summary").first.press("Enter")
-    assert words.is_visible()
-    page.locator("summary").first.press("Enter")
-    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    assert words.is_visible()
-    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
-    assert fold.get_attribute("open") is None
-
-
 def test_hostile_names_are_text_and_certainty_is_a_share(page, report, sample):
     certainty = diagnose(sample[0], sample[2].labels_).certainty
     # No probability is none or all, however near to it.
@@ -567,9 +550,9 @@ def test_hostile_names_are_text_and_certainty_is_a_share(page, report, sample):
     assert wide <= 1280
 
 
-def violations(page):
-    """Return what keeps people from using the page."""
-    found = Axe().run(page)
+def violations(page, rules=None):
+    """Return what keeps people from using the page, by all rules or some."""
+    found = Axe().run(page, options={"runOnly": rules} if rules else None)
     return [
         (v["id"], [n["html"][:120] for n in v["nodes"][:3]])
         for v in found.response["violations"]
@@ -577,21 +560,19 @@ def violations(page):
     ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_themes_can_be_read_by_all(open_page, report, scheme):
-    page = open_page(report[0], color_scheme=scheme, bypass_csp=True)
+def test_themes_can_be_read_by_all(open_page, report):
+    page = open_page(report[0], color_scheme="light", bypass_csp=True)
     ground = "getComputedStyle(document.body).backgroundColor"
-    grounds = {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 25, 31)"}
-    assert page.evaluate(ground) == grounds[scheme]
-    assert ink(page, 0) > 50
     page.locator("#legend button").first.click()
     page.locator("summary").first.click()
     assert page.locator("#save-shown").is_visible()
-    assert violations(page) == []
-    other = "dark" if scheme == "light" else "light"
-    page.get_by_role("button", name=f"{other.title()} theme").click()
-    assert page.evaluate(ground) == grounds[other]
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"
     assert ink(page, 0) > 50
+    assert violations(page) == []
+    page.get_by_role("button", name="Dark theme").click()
+    assert page.evaluate(ground) == "rgb(22, 25, 31)"
+    assert ink(page, 0) > 50
+    assert violations(page, rules=["color-contrast"]) == []
 
 
 def test_narrow_screen_and_calm_motion_and_print(open_page, report):
@@ -617,7 +598,7 @@ def test_narrow_screen_and_calm_motion_and_print(open_page, report):
 
 
 def test_the_legend_tells_of_clusters_out_of_sight(open_page, report, tmp_path):
-    X, _ = make_ihgmm(400, 60, 30, random_state=0)
+    X = np.repeat(np.eye(30), 4, axis=0)
     model = IhSC(30, random_state=0).fit(X)
     page = open_page(write_report(model, X, tmp_path / "many.html"))
     assert page.locator("#legend-title").inner_text() == "30 clusters"
@@ -645,18 +626,18 @@ def test_without_script(browser, report):
     context.close()
 
 
-def test_hundred_thousand_rows(open_page, tmp_path):
-    n = 100_000
+def test_twenty_thousand_rows(open_page, tmp_path):
+    n = 20_000
     X, _ = make_ihgmm(n, 5, 3, separation_constant=1.0, random_state=0)
     model = IhSC(3, random_state=0).fit(X)
     file = tmp_path / "large.html"
     write_report(model, X, file, ids=[f"AAACCTGAGCATTC{i:06d}-1" for i in range(n)])
-    assert file.stat().st_size < 8e6
+    assert file.stat().st_size < 2e6
     page = open_page(file)
-    assert page.locator("#count").inner_text() == "100,000 rows"
+    assert page.locator("#count").inner_text() == "20,000 rows"
     page.locator("#heads button").nth(0).click()
     page.locator("#heads button").nth(0).click()
-    assert cells(page, 0)[0] == "AAACCTGAGCATTC099999-1"
-    search(page, "099998-1", "1 of 100,000 rows")
+    assert cells(page, 0)[0] == "AAACCTGAGCATTC019999-1"
+    search(page, "019998-1", "1 of 20,000 rows")
     assert saved(page, *SHOWN).count("\r\n") == 2
     assert saved(page).count("\r\n") == n + 1

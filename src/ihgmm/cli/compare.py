@@ -81,19 +81,24 @@ def compare(
     screen.say(preference_text(comparison.preference, quoted, errors, comparison.surer))
     for note in notes:
         screen.say(note, "yellow")
-    columns = {"cluster": "", "rows": ",", "most went to": "", "of them": ","}
-    flows = [
-        (flow["name"], flow["rows"], *flow["parts"][0]) for flow in comparison.flows
-    ]
-    screen.table(columns | {"share": ".1%"}, flows)
-    if comparison.moves:
-        groups = [
-            (move["from"], move["to"], move["rows"], move["shown"][0][0])
-            for move in comparison.moves[:12]
-        ]
-        screen.table({"moved from": "", "to": "", "rows": ",", "such as": ""}, groups)
+    _print_moves(screen, comparison)
     if output is not None:
         screen.say(f"page written to {output}; open it in a browser")
+
+
+def _print_moves(screen: Screen, comparison: Comparison) -> None:
+    """Print where the rows of each cluster went, and the groups that moved."""
+    columns = {"cluster": "", "rows": ",", "most went to": "", "of them": ","}
+    flows = (
+        (flow["name"], flow["rows"], *flow["parts"][0]) for flow in comparison.flows
+    )
+    screen.table(columns | {"share": ".1%"}, flows)
+    moves = [
+        (move["from"], move["to"], move["rows"], move["shown"][0][0])
+        for move in comparison.moves[:12]
+    ]
+    if moves:
+        screen.table({"moved from": "", "to": "", "rows": ",", "such as": ""}, moves)
 
 
 def _common_rows(one: Labels, two: Labels) -> tuple[dict[str, Any], list[str]]:

@@ -38,13 +38,10 @@ def check_output(
     """
     if path is None or str(path) == "-":
         return
-    if suffixes and path.suffix.lower() not in suffixes:
-        allowed = " or ".join(suffixes)
-        raise ValueError(f"{option} {path}: give a name that ends in {allowed}.")
     if not path.parent.is_dir():
         raise ValueError(f"{option} {path}: there is no folder {path.parent}.")
     try:
-        regular_target(path)
+        regular_target(path, suffixes)
     except ValueError as error:
         raise ValueError(f"{option} {error}") from None
     for source in map(Path, sources):

@@ -89,24 +89,13 @@ def fit(
         for caution in diagnosis.cautions
     ]
     count = getattr(model, "selection_", None)
-    summary = "" if count is None else in_shell(str(count))
-    method = type(model).__name__
-    given = reading.given
-    if reading.missing == "auto" and model.missing is None:
-        given["missing"] = "drop"
-    call = "".join(f", {name}={value!r}" for name, value in given.items())
-    python = [
-        f"from ihgmm import {method}",
-        "from ihgmm.cli.tables import read_table",
-        f"X = read_table({data!r}{call}).X",
-        f"model = {' '.join(repr(model).split())}.fit(X)",
-    ]
+    method, python = type(model).__name__, _python_lines(model, data, reading)
     screen.document(
         "fit",
         table.facts,
         method=method,
         n_clusters=k,
-        count=summary or None,
+        count=None if count is None else in_shell(str(count)),
         clusters=clusters,
         verdict=str(diagnosis.verdict),
         expected_error=diagnosis.expected_error,
@@ -119,13 +108,12 @@ def fit(
     )
     screen.say(f"{table.heading}, {counted(k, 'cluster')} ({method})", "bold")
     screen.notes(table.notes)
-    if count is not None:
-        if count.n_clusters > 1 and (count.is_known or count.is_capped):
-            screen.say(summary)  # of any other count, a warning has said it
-        if count.is_doubtful:
-            options = {"whiten": fitting.whiten, "seed": fitting.random_state or None}
-            look = command_line("choose-k", data, reading, **options)
-            screen.say(f"To see the evidence for each number: {look}")
+    if count and count.n_clusters > 1 and (count.is_known or count.is_capped):
+        screen.say(in_shell(str(count)))  # of any other count, a warning has said it
+    if count and count.is_doubtful:
+        options = {"whiten": fitting.whiten, "seed": fitting.random_state or None}
+        look = command_line("choose-k", data, reading, **options)
+        screen.say(f"To see the evidence for each number: {look}")
     cl.print_clusters(screen, clusters)
     _print_features(screen, clusters)
     _print_trust(screen, diagnosis, cautions)
@@ -155,6 +143,20 @@ def fit_table(
         return model, table, None
     k, labels = len(model.cluster_centers_), to_host(model.labels_)
     return model, table, named.names_for(table, labels, k)
+
+
+def _python_lines(model: Any, data: str, reading: Reading) -> list[str]:
+    """Return what reads the same data and fits the same model in Python."""
+    given = reading.given
+    if reading.missing == "auto" and model.missing is None:
+        given["missing"] = "drop"
+    options = "".join(f", {name}={value!r}" for name, value in given.items())
+    return [
+        f"from ihgmm import {type(model).__name__}",
+        "from ihgmm.cli.tables import read_table",
+        f"X = read_table({data!r}{options}).X",
+        f"model = {' '.join(repr(model).split())}.fit(X)",
+    ]
 
 
 def _describe(

@@ -21,7 +21,8 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from ihgmm.cli.options import output_option
-from ihgmm.cli.tables.table import Note, shorten
+from ihgmm.cli.tables.table import Note
+from ihgmm.words.phrases import shorten
 
 # Parameters that commands have as options: flags are given or not.
 FLAGS = ("refine", "signed", "paper")

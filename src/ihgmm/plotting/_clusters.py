@@ -92,6 +92,17 @@ def fitted(model: Any, name: str, picture: str) -> np.ndarray:
     )
 
 
+def embedding_of(model: Any, picture: str) -> np.ndarray:
+    """Return the embedding of a fitted model, or say that the data are needed."""
+    is_fitted = hasattr(model, "labels_") or not hasattr(model, "fit")
+    if is_fitted and getattr(model, "embedding_", None) is None:
+        raise TypeError(
+            f"{type(model).__name__} has no embedding_; give the data as well: "
+            f"{picture}(model, X)."
+        )
+    return fitted(model, "embedding_", picture).astype(np.float64)
+
+
 def clusters_of(source: Any, picture: str) -> Clusters:
     """Return the clusters of a fitted model, empty ones too, or those of labels."""
     if not (hasattr(source, "fit") or hasattr(source, "labels_")):

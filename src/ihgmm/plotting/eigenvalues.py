@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.plotting._axes import color, given_or_new, ink, quiet
+from ihgmm.plotting._axes import color, explain, given_or_new, ink, quiet
 from ihgmm.plotting._clusters import fitted
 from ihgmm.statistics.diagnosis import Diagnosis
 from ihgmm.statistics.selection import ClusterCount
@@ -75,14 +75,23 @@ def plot_scree(
         style = {"color": ink(ax), "lw": 1.2, "marker": "_", "ms": 8}
         label = f"gap: {last / after:.1f}-fold"
         ax.plot([n_clusters + 0.5] * 2, ends, label=label, **style)
-    _scale_values(ax, values, count)
+    top, bottom = values.max(), values.min()
+    least = bottom if count is None else count.edge
+    if least > 0 and top > 20 * least:  # the largest would dwarf all others
+        ax.set_yscale("symlog", linthresh=least)  # straight around 0, where noise lies
+        low, high = ax.get_ylim()
+        ticks = [tick for tick in ax.get_yticks() if low <= tick <= high]
+        # Powers of ten within the edge would overlap.
+        ax.set_yticks([t for t in ticks if t == 0 or abs(t) > 1.5 * least])
+    elif count is None:
+        ax.set_ylim(min(0.0, 1.1 * bottom), 1.08 * max(top, 0) or None)
     ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     ax.set(xlim=(0.4, len(values) + 0.6), xlabel="eigenvalue number")
     ax.set_ylabel(f"eigenvalue ({gram} Gram)" if gram else "eigenvalue")
     if len(ax.get_legend_handles_labels()[0]) > 1:
-        # A frame, so that no mark in it passes for an eigenvalue. Where there is one
-        # series and no gap, the title says all.
-        ax.legend(fontsize="small", framealpha=0.9, edgecolor="#aaaaaa")
+        # In a frame no mark passes for an eigenvalue. Where there is one series and no
+        # gap, the title says all.
+        explain(ax)
     if count is not None:
         above = counted(k, "eigenvalue") if k else "none"
         ax.set_title(f"{above} above noise")
@@ -95,24 +104,6 @@ def plot_scree(
         )
         ax.set_title(note, fontsize="small", color=ink(ax), alpha=0.75)
     return quiet(ax)
-
-
-def _scale_values(ax: Any, values: np.ndarray, count: ClusterCount | None) -> None:
-    """Choose the axis: logarithmic where the largest would dwarf all others."""
-    top, bottom = values.max(), values.min()
-    least = bottom if count is None else count.edge
-    if least > 0 and top > 20 * least:
-        if bottom > 0 and (count is None or count.null.min(initial=least) > 0):
-            ax.set_yscale("log")
-            return
-        ax.set_yscale("symlog", linthresh=least)  # straight around 0, where noise lies
-        # Powers of ten beyond the edge: those within would overlap.
-        first, last = np.ceil(np.log10([1.5 * least, max(top, -bottom)])).astype(int)
-        powers = 10.0 ** np.arange(first, last + 1)
-        above, below = powers[powers < 10 * top], powers[powers <= -bottom]
-        ax.set_yticks([*-below[::-1], 0.0, *above])
-    elif count is None:
-        ax.set_ylim(min(0.0, 1.1 * bottom), 1.08 * max(top, 0) or None)
 
 
 def plot_count(count: ClusterCount, ax: Any = None) -> Any:

@@ -11,7 +11,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from ihgmm._checks import check_labels, complete_matrix
 from ihgmm.matrix import HOST, to_host
 from ihgmm.plotting._axes import NEUTRAL, color, font_size, given_or_new, ink, quiet
-from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
+from ihgmm.plotting._clusters import Clusters, clusters_of, embedding_of, fitted
 from ihgmm.plotting._view import View, coordinate_view
 
 _BETWEEN = "a row between two clusters resembles both"
@@ -138,12 +138,7 @@ def _rows_of(model: Any, X: Any, picture: str) -> tuple[np.ndarray, Clusters]:
         # At unit length, products with the centres are what cosines are.
         products = to_host(data @ HOST.unit_rows(centers.astype(np.float64)).T)
         return HOST.unit_rows(products.astype(np.float64)), clusters
-    if hasattr(model, "labels_") and not hasattr(model, "embedding_"):
-        raise TypeError(
-            f"{type(model).__name__} has no embedding_; give the data as well, "
-            f"{picture}(model, X), to see its rows by their cosines with the centres."
-        )
-    return fitted(model, "embedding_", picture).astype(np.float64), clusters
+    return embedding_of(model, picture), clusters
 
 
 def _scatter(

@@ -10,7 +10,7 @@ from ihgmm._checks import check_labels, check_matrix, complete_matrix
 from ihgmm.matrix import Matrix, only, to_host
 from ihgmm.metrics import match_labels, misclassification_rate
 from ihgmm.plotting._axes import LIGHT, draw_profiles, explain, font_size, heatmap, ink
-from ihgmm.plotting._clusters import Clusters, clusters_of, fitted
+from ihgmm.plotting._clusters import Clusters, clusters_of, embedding_of, fitted
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose
 from ihgmm.words.phrases import percent
 
@@ -85,13 +85,11 @@ def plot_silhouette(model: Any, X: Any = None, *, ax: Any = None) -> Any:
     'mean silhouette 1.00'
     """
     clusters = clusters_of(model, "plot_silhouette")
-    rows = getattr(model, "embedding_", None)
-    if X is None and rows is None:
-        raise TypeError(
-            f"{type(model).__name__} has no embedding_; give the rows to compare: "
-            "plot_silhouette(model, X)."
-        )
-    data = check_matrix(rows) if X is None else complete_matrix(X, model)
+    data = (
+        check_matrix(embedding_of(model, "plot_silhouette"))
+        if X is None
+        else complete_matrix(X, model)
+    )
     check_labels("labels", clusters.codes, data.shape[0])
     inside = np.flatnonzero(clusters.codes >= 0)
     values = np.full(len(clusters.codes), np.nan)

@@ -21,6 +21,7 @@ from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.statistics.estimation import Estimates, estimate_parameters
 from ihgmm.statistics.observed import filled_cells
 from ihgmm.words.diagnoses import caution_text
+from ihgmm.words.phrases import shorten
 
 
 class Facts:
@@ -78,7 +79,7 @@ class Facts:
         self.apart = set_apart(model, every, labels, levels, **units)
         self.diagnosis = diagnose_fit(model, X, own, inside, estimates=estimates)
         self.cautions = [
-            caution_text(caution, [*map(shorten, self.features)])
+            caution_text(caution, [shorten(name, 120) for name in self.features])
             for caution in self.diagnosis.cautions
         ]
         self.certainty = to_host(self.diagnosis.certainty).astype(np.float64)
@@ -97,7 +98,7 @@ class Facts:
         names: list[list[str]] = [[] for _ in range(self.n_clusters)]
         for i in sorted(np.flatnonzero(ranks >= 1), key=lambda i: ranks[i]):
             name = str(i + 1) if self.ids is None else self.ids[i]
-            names[codes[i]].append(shorten(name, 40))
+            names[codes[i]].append(shorten(name))
         return names
 
     def _measure(
@@ -205,11 +206,6 @@ def _cosines(data: Matrix, centers: np.ndarray) -> np.ndarray:
     norms = np.sqrt(to_host(data.sqnorms))
     products = to_host(data @ HOST.unit_rows(centers).T).astype(np.float64)
     return np.asarray(products / np.where(norms > 0, norms, 1.0)[:, None])
-
-
-def shorten(name: str, longest: int = 120) -> str:
-    """Return a name, shortened if it is very long."""
-    return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
 def _classes_of(known: np.ndarray) -> Clusters:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from html import escape
 from importlib.metadata import version
@@ -24,11 +24,11 @@ from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters, names_of
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed
 from ihgmm.report.comparison import Comparison
-from ihgmm.report.facts import Facts, cross_table, shorten
+from ihgmm.report.facts import Facts, cross_table
 from ihgmm.words.comparisons import agreement_words, preference_text
 from ihgmm.words.counts import count_headline
 from ihgmm.words.diagnoses import figure_table, outlier_note
-from ihgmm.words.phrases import counted, percent
+from ihgmm.words.phrases import counted, percent, shorten
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -223,7 +223,8 @@ def write_comparison(
     template = _templates().get_template("templates/comparison.html")
     facts = Comparison(first, second, ids, called, certainty)
     quoted = [
-        f"{x} ({shorten(name)!r})" for x, name in zip("AB", facts.called, strict=True)
+        f"{x} ({shorten(name, 120)!r})"
+        for x, name in zip("AB", facts.called, strict=True)
     ]
     page = template.render(
         _shared(source, command),
@@ -245,14 +246,10 @@ def _check_target(path: Any, texts: dict[str, Any]) -> Path | None:
             raise TypeError(f"{name}={text!r} is a {type(text).__name__}; give a text.")
     if path is None:
         return None
+    regular_target(path, (".html", ".htm"))
     target = Path(path).expanduser()
-    if target.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"path={str(path)!r}: give a name that ends in .html.")
-    regular_target(target)
     if not target.parent.is_dir():
-        raise FileNotFoundError(
-            f"path={str(path)!r}: there is no folder {target.parent}."
-        )
+        raise FileNotFoundError(f"{path}: there is no folder {target.parent}.")
     return target
 
 
@@ -280,7 +277,7 @@ def _shared(source: str | None, command: str | None) -> dict[str, Any]:
         "around_names": _around_names,
         "counted": counted,
         "percent": percent,
-        "shown": shorten,
+        "shown": partial(shorten, longest=120),
     }
 
 
@@ -367,7 +364,7 @@ def _card(facts: Facts, k: int) -> list[dict[str, Any]]:
     lengths = np.clip(scores[k] / longest, -1, 1).tolist()
     lines = [
         {
-            "name": shorten(facts.features[j]),
+            "name": shorten(facts.features[j], 120),
             "length": length,
             "contrast": signed(score),
             "mean": compact(facts.apart.means[k, j]),

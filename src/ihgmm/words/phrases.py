@@ -49,6 +49,11 @@ def sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}"
 
 
+def shorten(text: str, longest: int = 40) -> str:
+    """Return a text that fits into a cell or a message."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
 # For notebooks: all text is escaped.
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -74,55 +73,47 @@ def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) ->
     beside = {request.label_column, request.id_column, *request.drop_columns}
     tried = asked or [name for name in names if name not in beside]
     columns = {name: _judge(name, raw, bool(asked)) for name in tried}
-    used = {name: column for name, column in columns.items() if not column.reason}
+    used = [name for name in tried if not columns[name].reason]
     rows = np.arange(raw.arrow.num_rows)
     if is_whole and used:
-        rows, row_notes = _observations(_stack(used), raw, request)
+        X = np.column_stack([columns[name].numbers.values for name in used])
+        rows, row_notes = _observations(X, raw, request)
         notes += row_notes
-        if len(rows) < raw.arrow.num_rows:  # which may have made text of a column
+        if len(rows) < len(X):  # the others may have made text of a column
             raw = raw.keep_rows(rows)
             columns = {name: _judge(name, raw, bool(asked)) for name in tried}
-            used = {
-                name: column for name, column in columns.items() if not column.reason
-            }
-    left_out = {
-        name: column.reason for name, column in columns.items() if column.reason
-    }
-    if asked and left_out:
-        name, reason = next(iter(left_out.items()))
-        text = f"column {quote(name)} cannot be used: {reason}."
-        raise ValueError(f"{request.source}: {text}")
+            used = [name for name in tried if not columns[name].reason]
+    left_out = {name: columns[name].reason for name in tried if columns[name].reason}
+    for name, reason in left_out.items() if asked else ():
+        raise ValueError(
+            f"{request.source}: column {quote(name)} cannot be used: {reason}."
+        )
     if not used:
         raise ValueError(
             f"{request.source} has no numeric columns beside those named; it has "
             f"{quote_all(names)}. {left_out_note(left_out)}".rstrip()
         )
-    values: dict[str | None, np.ndarray] = {
-        name: np.array(raw.arrow[name].to_pylist(), dtype=object)
-        for name in (request.label_column, request.id_column)
-        if name is not None
-    }
+    ids, labels = (
+        None if name is None else np.array(raw.arrow[name].to_pylist(), dtype=object)
+        for name in (request.id_column, request.label_column)
+    )
+    numbers = {name: columns[name].numbers for name in used}
     hints = [] if asked else _hints(request, columns)
     warnings = [column.warning for column in columns.values() if column.warning]
     table = Table(
         request.source,
-        _stack(used),
-        values.get(request.id_column, rows + 1),
+        np.column_stack([column.values for column in numbers.values()]),
+        rows + 1 if ids is None else ids,
         "row" if request.id_column is None else request.id_column,
-        values.get(request.label_column),
-        list(used),
-        [*_reading_notes(raw, used), *notes, *hints, *warnings],
+        labels,
+        used,
+        [*_reading_notes(raw, numbers), *notes, *hints, *warnings],
         is_mixed=True,
         places=raw.places,
         place_words=raw.place_words,
         left_out=left_out,
-        gap_words={name: _gap_words(raw.arrow[name], used[name]) for name in used},
     )
     return table if asked or not is_whole else _leave_out_totals(table)
-
-
-def _stack(columns: dict[str, _Column]) -> np.ndarray:
-    return np.column_stack([column.numbers.values for column in columns.values()])
 
 
 def describe_columns(table: Table) -> Table:
@@ -224,18 +215,6 @@ def _judge_text(name: str, numbers: Numbers, raw: RawTable) -> _Column:
     return _Column(numbers, f"text such as {cell}", may_be_ids=not alike)
 
 
-def _gap_words(column: Any, judged: _Column) -> Counter[str]:
-    """Return what is written in cells of text without a number."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if judged.numbers.cells is None:
-        return Counter()
-    gaps = column.filter(pa.array(np.isnan(judged.numbers.values))).cast(pa.string())
-    words = pc.utf8_trim_whitespace(gaps).drop_null().to_pylist()
-    return Counter(word for word in words if word)
-
-
 # Rows and columns that sum up others
 
 
@@ -284,12 +263,12 @@ def _leave_out_totals(table: Table, most: int = 500) -> Table:
 # What is said
 
 
-def _reading_notes(raw: RawTable, used: dict[str, _Column]) -> list[Note]:
+def _reading_notes(raw: RawTable, columns: dict[str, Numbers]) -> list[Note]:
     """Say how a table was read, with an example of numbers as people write them."""
     phrases = list(raw.phrases)
-    special = [name for name, column in used.items() if column.numbers.point]
+    special = [name for name, numbers in columns.items() if numbers.point]
     if special:
-        numbers = used[special[0]].numbers
+        numbers = columns[special[0]]
         # The longest has most of what is special: groups, decimals, signs.
         lengths = np.array([len(str(cell)) for cell in numbers.cells.to_pylist()])
         row = int(np.argmax(np.where(np.isnan(numbers.values), 0, lengths)))

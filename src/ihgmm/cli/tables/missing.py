@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -64,13 +63,14 @@ def handle_missing(
     cells filled in if the method ``fills`` them.
     """
     rows, gaps = cells.incomplete, cells.gaps
-    n, count = len(rows), int(rows.sum())
+    n, count, n_gaps = len(rows), int(rows.sum()), int(gaps.sum())
     if count == 0:
         return table
     where, worst = _places(table, gaps)
     if handling == "fit":
-        part = int(gaps.sum()) / (n * len(gaps))
-        text = f"Filled in {_counted_gaps(table, gaps)} ({percent(part)}), {where}."
+        part = n_gaps / (n * len(gaps))
+        what = counted(n_gaps, "missing cell")
+        text = f"Filled in {what} ({percent(part)}), {where}."
         # Beyond a fifth results may not speak for the data.
         remedy = "If an empty cell means none, add --missing zero."
         notes = [*table.notes, Note(text, remedy, loud=part > 0.2)]
@@ -83,7 +83,7 @@ def handle_missing(
             )
         was_zero = request.fit is not None and request.fit.empty_is_zero
         as_fit = ", as the fit did" * was_zero
-        note = Note(f"Took {_counted_gaps(table, gaps)} for 0{as_fit}.")
+        note = Note(f"Took {counted(n_gaps, 'missing cell')} for 0{as_fit}.")
         X = np.where(np.isnan(table.X), 0.0, table.X)
         return replace(table, X=X, notes=[*table.notes, note])
     remedies = ["--missing fit to have them filled in"] * fills
@@ -114,20 +114,6 @@ def handle_missing(
         )
     kept = table.keep_rows(np.flatnonzero(~rows))
     return replace(kept, notes=[*table.notes, note])
-
-
-def _counted_gaps(table: Table, gaps: np.ndarray, most: int = 3) -> str:
-    """Say how many cells are missing, empty ones and those with a word apart."""
-    total, words = int(gaps.sum()), Counter[str]()
-    for name in table.names or ():
-        words += table.gap_words.get(name, Counter())
-    n_empty = total - words.total()
-    if not words or n_empty < 0:
-        return counted(total, "missing cell")
-    parts = [counted(n_empty, "empty cell")] * (n_empty > 0)
-    parts += [f"{count:,} {quote(word)}" for word, count in words.most_common(most)]
-    n_more = sum(count for _, count in words.most_common()[most:])
-    return listed([*parts, *[f"{n_more:,} others"] * (n_more > 0)], "and")
 
 
 def _places(table: Table, gaps: np.ndarray, most: int = 3) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import numpy as np
 from ihgmm.matrix import Matrix, as_matrix
 from ihgmm.matrix.delimited import place_names
 from ihgmm.matrix.faults import near
+from ihgmm.words.phrases import shorten
 
 if TYPE_CHECKING:
     from ihgmm.storage import SavedModel
@@ -47,8 +47,6 @@ class Table:
     places: np.ndarray | None = None
     place_words: str = "row {}"
     left_out: dict[str, str] = field(default_factory=dict)  # columns, and why
-    # What is written in cells without a number, for columns in which something is.
-    gap_words: dict[str, Counter[str]] = field(default_factory=dict)
     original: Any = None  # X before its columns were prepared, if they were
     scaler: Any = None  # what prepared them
 
@@ -228,11 +226,6 @@ class Request:
         self.check_features(names)
         places = {name: place for place, name in enumerate(names)}
         return table.keep_columns(np.array([places[name] for name in self.features]))
-
-
-def shorten(text: str, longest: int = 40) -> str:
-    """Return a text that fits into a cell or a message."""
-    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def quote(name: object) -> str:

@@ -42,7 +42,7 @@ def totals(X: np.ndarray) -> dict[int, np.ndarray]:
     numbers. A total is told by its numbers alone, never by its name.
     """
     X = X[:, ~(np.isinf(X) | (X < 0)).any(axis=0)]
-    may_be_one = np.arange(len(X)) >= LEAST_PARTS
+    may_be_one = (np.arange(len(X)) >= LEAST_PARTS) & ~np.isnan(X).all(axis=1)
     for k in range(1, LEAST_PARTS + 1):  # no less than each of its parts, but rounded
         may_be_one[k:] &= ~(X[k:] < X[:-k] - 1).any(axis=1)
     found: dict[int, np.ndarray] = {}

@@ -1,6 +1,5 @@
 """The estimators as users call them."""
 
-import pickle
 import subprocess
 import sys
 import tracemalloc
@@ -15,7 +14,6 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
@@ -108,15 +106,6 @@ def test_frames_of_polars(small):
     assert_array_equal(model.predict(frame), plain.predict(small))
     out = model.set_output(transform="polars").transform(frame)
     assert out.columns == ["ihsc0", "ihsc1", "ihsc2"]
-
-
-@every
-def test_pickle_and_pipeline(model, small):
-    fitted = clone(model).fit(small)
-    copy = pickle.loads(pickle.dumps(fitted))
-    assert_array_equal(copy.predict(small), fitted.predict(small))
-    pipe = make_pipeline(StandardScaler(), clone(model))
-    assert pipe.fit_predict(small).shape == pipe.predict(small).shape == (60,)
 
 
 @each
@@ -263,21 +252,6 @@ def test_spherical_kmeans_ignores_the_scale_of_rows(sample):
     two = SphericalKMeans(3, random_state=0).fit(sample.X * scales)
     assert_array_equal(one.labels_, two.labels_)
     assert_allclose(one.cluster_centers_, two.cluster_centers_, atol=1e-6)
-
-
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
-def test_weights_are_repetitions(storage):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((80, 6))
-    weights = rng.integers(0, 4, 80)
-    for seed in range(5):
-        weighted = SphericalKMeans(4, random_state=seed)
-        weighted.fit(storage(X), sample_weight=weights)
-        repeated = SphericalKMeans(4, random_state=seed).fit(
-            storage(np.repeat(X, weights, axis=0))
-        )
-        assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, atol=1e-8)
-        assert weighted.inertia_ == pytest.approx(repeated.inertia_)
 
 
 def test_spherical_kmeans_given_centers_and_restarts(sample):

@@ -1,7 +1,6 @@
 """Tables as users have them: every format, odd columns, gaps, damage."""
 
 import csv
-import errno
 import json
 import zipfile
 from pathlib import Path
@@ -23,7 +22,6 @@ from command_line import (
 )
 
 from ihgmm import IhSC
-from ihgmm.matrix.faults import explain_damage
 from ihgmm.metrics import exact_recovery
 from ihgmm.storage import load_model
 
@@ -202,11 +200,6 @@ def test_files_of_old_spreadsheets(sample):
             assert table.on_disk == (memory == 0)
             assert table.names[0] == "größe 0"
             assert table.ids[3] == "José 3"
-
-
-def test_file_without_header(sample):
-    np.savetxt("plain.csv", sample[0], delimiter=",", fmt="%.17g")
-    np.testing.assert_array_equal(load("plain.csv")[0].X, sample[0])
 
 
 def test_standardize_is_the_z_score():
@@ -441,16 +434,6 @@ def test_a_defect_is_not_taken_for_a_damaged_file(sample, monkeypatch, name):
         done = invoke("fit", name, "-k", 3)
         assert done.exception is error
         assert "cannot be read" not in done.stderr
-
-
-def test_a_failing_disk_is_not_a_damaged_file():
-    for error in (PermissionError(errno.EACCES, "no"), OSError(errno.EIO, "disk")):
-        with pytest.raises(type(error)) as raised, explain_damage(Path("a.csv")):
-            raise error
-        assert raised.value is error
-    with pytest.raises(ValueError, match="cannot be read as csv: Truncated"):  # noqa: SIM117
-        with explain_damage(Path("a.csv")):
-            raise OSError("Truncated stream")  # as pyarrow says it, without a number
 
 
 def test_an_archive_of_something_else_is_refused(sample):

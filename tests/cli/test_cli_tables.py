@@ -375,7 +375,6 @@ BROKEN = {
     "array.npz": (b"\x93NUMPY\x01\x00", "array.npz cannot be read as npz"),
     "data.xyz": (b"1", "unknown format '.xyz'; give one of .csv"),
     "data.xlsx": (b"PK", "data.xlsx cannot be read as xlsx: File is not a zip file"),
-    "data.ods": (b"PK", "spreadsheet of a kind that is not read; save it as .xlsx"),
     "bad.jsonl": (b'{"a": 1}\n{"a": ', "bad.jsonl cannot be read as jsonl"),
     "binary.csv": (b"\xff\xfe\x00\x01", "cannot be read as csv"),
 }

@@ -355,7 +355,7 @@ def test_failures_of_the_work_end_with_1(monkeypatch):
     sp.save_npz("wide.npz", wide)
     message = fail("fit", "wide.npz", "-k", 3, "--prepare", "none", code=1)
     assert "not enough memory: Unable to allocate" in message
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     message = fail("choose-k", "iris", "--plot", "a.png", code=1)
     assert "pip install matplotlib" in message
 

@@ -455,15 +455,6 @@ def test_confidence_of_memberships(data):
     assert_allclose(shown, -np.sort(-fit.memberships_[fit.labels_ == 0, 0]))
 
 
-def test_confidence_of_many_rows_keeps_the_ends():
-    fake = made_up(9000, 1)
-    fake.memberships_ = np.random.default_rng(0).uniform(0.2, 1, (9000, 1))
-    values = plot_confidence(fake).patches[0].get_data().values
-    assert len(values) == 400
-    assert values[0] == fake.memberships_.max()
-    assert values[-1] == fake.memberships_.min()
-
-
 def profiles(ax):
     """The sorted figures of each cluster that are drawn."""
     return [patch.get_data().values for patch in ax.patches[::2]]

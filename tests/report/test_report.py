@@ -15,8 +15,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from matplotlib import pyplot as plt
-from matplotlib.colors import to_hex
 from typer.testing import CliRunner
 
 from ihgmm import (
@@ -31,8 +29,6 @@ from ihgmm import (
 from ihgmm.cli.commands import app
 from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_loss
-from ihgmm.plotting import plot_sizes
-from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.report import write_comparison, write_report
 from ihgmm.report.charts import ScaleAxis, signed
@@ -189,20 +185,6 @@ def test_the_report_and_the_description_of_a_fit_agree(tmp_path, monkeypatch):
             mean, others = map(thousands, shown[feature["feature"]])
             assert mean == pytest.approx(feature["mean"], rel=0.006)
             assert others == pytest.approx(feature["others_same_size"], rel=0.006)
-
-
-def test_means_of_cells_that_are_observed(sample, tmp_path):
-    X = sample[0]
-    names = [f"g{j}" for j in range(30)]
-    # By default they are those of the data of the fit, of cells that are observed.
-    holes = X.copy()
-    holes[::7, 3] = np.nan
-    found = IhSC(3, missing="fit", random_state=0).fit(holes)
-    page = written(found, X, tmp_path, feature_names=names, original=holes)
-    lines = [line for k in range(3) for line in features(page, k) if line[0] == "g3"]
-    means = [np.nanmean(holes[found.labels_ == k, 3]) for k in range(3)]
-    for line in lines:
-        assert np.isclose(float(line[1]), means, rtol=0.006).any()
 
 
 def thousands(text):
@@ -553,26 +535,6 @@ def test_zero_rows_and_rows_alone(tmp_path):
     assert payload(page)["scale"][5] == 0
 
 
-def test_data_whose_squares_no_float_can_hold(sample, page, tmp_path):
-    """Contrasts and eigenvalues are squares somewhere; the page is that of X."""
-    X, labels, _ = sample
-    unit = 1e160
-    model = IhSC(3, random_state=0).fit(X * unit)
-    other = written(model, X * unit, tmp_path, labels_true=labels)
-    one, two = (Tables(p).tables for p in (page, other))
-    for mine, theirs in zip(one.pop("features"), two.pop("features"), strict=True):
-        assert (mine[0], mine[3]) == (theirs[0], theirs[3])
-    for mine, theirs in zip(features(page)[1:], features(other)[1:], strict=True):
-        ratio = float(mine[1]) * unit / float(theirs[1])
-        assert ratio == pytest.approx(1, rel=0.02)
-    for mine, theirs in zip(one["clusters"][1:], two["clusters"][1:], strict=True):
-        size = float(theirs.pop(5))  # it has a unit, as means have
-        assert float(mine.pop(5)) == pytest.approx(size / unit, rel=0.01)
-    assert one == two
-    one, two = (payload(p)["certainty"] for p in (page, other))
-    np.testing.assert_array_equal(one, two)
-
-
 def test_needs_jinja_and_says_so_before_any_work(sample, tmp_path, monkeypatch):
     X, _, model = sample
     _templates.cache_clear()
@@ -610,46 +572,6 @@ def test_thinned_page_says_so(sample, tmp_path):
     words = page.split("<script")[0].split("</style>")[1]
     assert "has a label for each of them" in words
     assert not re.search(r"\s--?[a-z]|ihgmm (fit|report|scales|choose)", words)
-
-
-def contrast(first, second):
-    """The contrast of two colours as the accessibility guidelines define it."""
-    a, b = TO_XYZ[1] @ linear(first), TO_XYZ[1] @ linear(second)
-    return (max(a, b) + 0.05) / (min(a, b) + 0.05)
-
-
-def test_colors_stand_out_in_both_themes():
-    for colors, ground in ((LIGHT, "#ffffff"), (DARK, "#16191f")):
-        assert len(set(colors)) == 50
-        assert min(contrast(color, ground) for color in colors) >= 3
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
-
-
-def test_colors_of_the_page_are_those_of_the_pictures(sample, tmp_path):
-    """In light, in dark by the system's choice, and in dark by the page's button."""
-    k = 52  # two more than there are colours; so few rows each that none are refitted
-    model = IhSC(k, random_state=0)
-    model.labels_ = np.arange(150) % k
-    model.cluster_centers_, model.n_features_in_ = np.ones((k, 30)), 30
-    drawn = []
-    for style in ("default", "dark_background"):
-        with plt.style.context(style):
-            ax = plot_sizes(model)
-        drawn += [to_hex(bar.get_facecolor()) for bar in ax.patches]
-        plt.close(ax.figure)
-    page = written(model, sample[0], tmp_path)
-    assert re.findall(r"--c\d+:(#\w{6});", page) == drawn + drawn[k:]
-    assert f".c{k - 1} {{ --c: var(--c{k - 1}) }}" in page
-
-
-TO_XYZ = np.array(
-    [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
-)
-
-
-def linear(color):
-    c = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
-    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
 
 
 @pytest.mark.parametrize("span", [0.0, 0.1, 1.0, 3.0, 8.0])

@@ -103,12 +103,6 @@ def copied(X: Any) -> Callable[[Any], Any]:
     return lambda V: copy @ V
 
 
-def by_column(X: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Products of entries, added up by columns: as the package does in torch."""
-    matrix: Any = as_matrix(X)
-    return lambda V: matrix.sums_by_column(V)
-
-
 def copied_in_blocks(
     X: torch.Tensor, n_entries: int = 2**23
 ) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -123,7 +117,7 @@ def copied_in_blocks(
         rows = slice(start, min(start + step, n))
         part = matrix.take(rows)
         columns, order = torch.sort(part.indices.int())
-        owners = part._owners(slice(0, part.n_entries)).int()[order]
+        owners = part.places(slice(0, part.n_entries)).int()[order]
         ends = torch.arange(p + 1, dtype=torch.int32, device=columns.device)
         indptr = torch.searchsorted(columns, ends).int()
         block = torch.sparse_csr_tensor(
@@ -146,7 +140,7 @@ def by_kernel(X: Any) -> Callable[[Any], Any]:
     return as_matrix(X).adjoint
 
 
-TORCH_WAYS = (as_it_is, copied, by_column, copied_in_blocks, by_kernel)
+TORCH_WAYS = (as_it_is, copied, copied_in_blocks, by_kernel)
 CUPY_WAYS = (as_it_is, copied, by_kernel)
 
 

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from anndata import AnnData
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm import IhSC, Recipe, __version__, diagnose, make_ihgmm
 from ihgmm.anndata import ihsc
@@ -232,16 +232,6 @@ def test_a_file_on_disk_gives_what_memory_gives(tmp_path, store, mode):
     assert ("ihsc" in back.obs) == (mode == "r+")
     if mode == "r+":
         assert_same(results(back), wanted, rtol=0)
-
-
-def test_zero_rows_are_warned_of_once():
-    adata = cells()
-    adata.X[7] = 0
-    with pytest.warns(DataConversionWarning, match="1 of 150 rows are zero") as seen:
-        ihsc(adata, 3)
-    assert len(seen) == 1
-    assert adata.obs["ihsc"].iloc[7] == "0"
-    assert adata.obs["ihsc_scale"].iloc[7] == 0
 
 
 def test_clusters_without_rows_are_no_categories():

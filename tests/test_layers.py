@@ -71,12 +71,9 @@ def test_imports_point_down(name):
 
 def running(name):
     """Return the part of a module whose imports run: not those for type checkers."""
-    # Kinds of arrays look for each other inside of functions: there the top counts.
-    kinds = ast.Import | ast.ImportFrom if name.startswith("ihgmm.matrix") else ast.AST
-    body = [node for node in TREES[name].body if isinstance(node, kinds)]
-    types = [node for node in body if isinstance(node, ast.If)]
+    types = [node for node in TREES[name].body if isinstance(node, ast.If)]
     types = [node for node in types if ast.unparse(node.test) == "TYPE_CHECKING"]
-    return ast.Module([node for node in body if node not in types], [])
+    return ast.Module([node for node in TREES[name].body if node not in types], [])
 
 
 def test_no_import_cycles():

@@ -88,31 +88,6 @@ def test_round_trip(path, name, dtype):
         assert after[key] == before[key]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"recipe": Recipe(labels="neighbors")},
-        {"recipe": Recipe(labels="cluster_qr", space="eigenvectors")},
-        {"recipe": Recipe(gram="full", clip=None)},
-        {"recipe": Recipe(gram="cosine")},
-        {"recipe": "psc"},
-        {"refine": True},
-        {"recipe": Recipe(placement="cosine")},
-        {"whiten": "counts", "signed": True},
-        {"whiten": "learned", "recipe": Recipe(placement="cosine")},
-    ],
-    ids=str,
-)
-@pytest.mark.filterwarnings("ignore:X has the entry .* expects whole numbers")
-def test_rows_are_placed_alike(path, options):
-    model = IhSC(3, random_state=0, **options).fit(np.abs(X))
-    save_model(model, path)
-    for rows in (np.abs(X), np.abs(NEW)):
-        np.testing.assert_array_equal(
-            load_model(path).predict(rows), model.predict(rows)
-        )
-
-
 @pytest.mark.filterwarnings("ignore:X has 1 distinct row", "ignore:X has the entry")
 @pytest.mark.parametrize("unit", [1e200, 1e-200, 0.0])
 def test_models_of_extreme_data(path, unit):
@@ -163,13 +138,6 @@ def test_columns_of_the_fit(path, name):
     assert (load_saved(path).id_column, load_saved(path).label_column) == (None, None)
     with pytest.raises(StorageError, match=r"id_column is 3, where str \| None is"):
         save_model(model, path, id_column=3)
-
-
-def test_sparse_fit_predicts_the_same(path):
-    rows = sp.csr_matrix(np.where(abs(X) > 2, X, 0))
-    model = IhSC(3, random_state=0).fit(rows)
-    save_model(model, path)
-    np.testing.assert_array_equal(load_model(path).predict(rows), model.predict(rows))
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])

@@ -22,8 +22,7 @@ from ihgmm.matrix import (
     recognize,
     to_host,
 )
-from ihgmm.matrix.kinds import NA_OF_R
-from ihgmm.matrix.ops import sorted_integers
+from ihgmm.matrix.kinds import NA_OF_R, sorted_integers
 from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.whitening import looks_like_counts
 
@@ -45,18 +44,12 @@ def check_matrix(
     vanish beside those of the longest row are zero. One pass over ordinary data does
     all of this and gives the row norms. With an estimator, feature names and
     counts are recorded (``reset``) or compared. With ``in_memory``, data elsewhere is
-    read into the memory of the host; a device is refused. With ``missing="fit"``, NaN
-    may be among the entries; None says that the caller knows no such choice.
+    read into the memory of the host. With ``missing="fit"``, NaN may be among the
+    entries; None says that the caller knows no such choice.
     """
     matrix = open_matrix(X, estimator, reset=reset)
-    if in_memory and matrix.streamed:
+    if in_memory and not matrix.on_host:
         matrix = matrix.to_memory()
-    elif in_memory and not matrix.on_host:
-        who = "This function" if estimator is None else type(estimator).__name__
-        raise TypeError(
-            f"X is {matrix.description}. {who} works on the host: give a "
-            f"{matrix.host_copy}."
-        )
     info = np.finfo(matrix.dtype)
     # A row with a smaller square than this could not be divided by it.
     least = max(float(info.tiny), float(np.sqrt(np.finfo(np.float64).tiny)))

@@ -6,18 +6,18 @@ import re
 import numpy as np
 import pytest
 from command_line import fail, invoke
-from test_layers import SOURCE
+from test_layers import TREES
 
 from ihgmm.cli.screen import FLAGS, OPTIONS, in_shell
 
 
 def messages():
     """Yield the texts of warnings and errors, a number in the place of each value."""
-    for path in sorted(SOURCE.rglob("*.py")):
-        if {"cli", "plotting"} & set(path.parts):
+    for name, tree in TREES.items():
+        if {"cli", "plotting"} & set(name.split(".")):
             continue
-        in_words = "words" in path.relative_to(SOURCE).parts
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        in_words = "words" in name.split(".")
+        for node in ast.walk(tree):
             called = getattr(getattr(node, "func", None), "id", "")
             if called in ("warn", "ValueError") and node.args:
                 yield _text(node.args[0])

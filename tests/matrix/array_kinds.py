@@ -89,15 +89,10 @@ class InParts(SparseDevice):
 
 
 class TorchInParts(InParts, TorchSparse):
-    """Products are also made as on a device."""
-
-    products = 10_000
+    """Products are also made as on a device that has no Triton."""
 
     def adjoint(self, V):
-        V = self.cast(V)
-        if V.ndim == 1:
-            return self.sums_by_column(V[:, None])[:, 0]
-        return self.sums_by_column(V)
+        return self.array.t() @ self.cast(V)
 
 
 class CupyInParts(InParts, CupySparse):
@@ -259,19 +254,19 @@ MEMORY = (numpy_c, numpy_fortran, csr, csr_matrix, csc)
 DEVICES = (torch_cpu, torch_cuda, cupy, strict)
 STORED = (memory_map, hdf5, hdf5_chunked, zarr, csr_hdf5, csr_zarr, parquet, text)
 DASK = (dask_dense, dask_csr)
-# Kinds of a family are of one class, or of one that is made of the other. They differ
+# Kinds of a family share their class, or most of what estimators ask of it. They differ
 # in how numbers are held and read.
 FAMILIES = (
-    (numpy_c, numpy_fortran),
+    (numpy_c, numpy_fortran, bare, bare_in_ranges),
     (csr, csr_matrix, csc),
-    *((device,) for device in DEVICES),
+    (torch_cpu, strict),
+    (torch_cuda,),
+    (cupy,),
     (torch_csr, torch_csr_in_parts),
     (torch_csr_cuda, torch_csr_cuda_in_parts),
     (cupy_csr, cupy_csr_in_parts),
-    (memory_map, hdf5, hdf5_chunked, zarr, parquet, text),
-    (csr_hdf5, csr_zarr),
+    (memory_map, csr_hdf5, hdf5, zarr, parquet, text, hdf5_chunked, csr_zarr),
     DASK,
-    (bare, bare_in_ranges),
 )
 KINDS = tuple(kind for family in FAMILIES for kind in family)
 

@@ -6,10 +6,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
-from ihgmm.matrix import as_matrix
-from ihgmm.matrix.base import row_ranges
-from ihgmm.matrix.memory import Dense, Sparse
-from ihgmm.matrix.threads import one_thread
+from ihgmm.matrix import Dense, Sparse, as_matrix
+from ihgmm.matrix.threads import one_thread, row_ranges
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((103, 6))

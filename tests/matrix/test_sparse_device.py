@@ -25,9 +25,7 @@ from ihgmm import (
     IhGMM,
     IhSC,
     Recipe,
-    SDPKMeans,
     SphericalKMeans,
-    TwoComponentLloyd,
     diagnose,
     estimate_parameters,
     scale_heterogeneity_test,
@@ -286,18 +284,6 @@ def test_infinite_entries(to_device):
     X[5, 2] = np.inf
     text = message(to_device(X))
     assert "contains infinity at row 5, column 2" in text
-
-
-@pytest.mark.parametrize("Estimator", [SDPKMeans, TwoComponentLloyd])
-def test_estimators_that_work_on_the_host(to_device, Estimator):
-    X, _ = sample(40, 6, 2)
-    with pytest.raises(TypeError) as caught:
-        Estimator().fit(to_device(X))
-    text, stored = str(caught.value), np.count_nonzero(X)
-    assert re.search(rf"a sparse \w+ array on .*, {stored} of 240 entries", text)
-    remedy = re.search(r"give a copy \((.*?)( of a CSR tensor)?\)\.$", text).group(1)
-    X = to_device(X)
-    assert sp.issparse(eval(remedy, {"X": X, "scipy": needed("scipy")}))
 
 
 # What leaves the device

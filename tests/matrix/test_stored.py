@@ -443,13 +443,6 @@ def test_zarr_whose_chunks_are_not_stored(tmp_path):
         as_matrix(group)
 
 
-def test_parquet_that_vanishes(tmp_path):
-    rows = opened(parquet(sample(), tmp_path))
-    harm = (tmp_path / "x" / "1.parquet").unlink
-    with pytest.raises(OSError, match=r"Rows .* of the Parquet .*FileNotFoundError"):
-        labels_of(break_after(rows, 1, harm))
-
-
 # What is no matrix of numbers
 
 

@@ -177,11 +177,6 @@ def test_fewer_directions_than_clusters():
         assert not model.exact_
 
 
-def test_unknown_gram(sample):
-    with pytest.raises(ValueError, match=r"gram='hollow'.*'full', 'cosine'"):
-        SDPKMeans(3, gram="hollow").fit(sample.X)
-
-
 def test_attributes(sample, fitted):
     X = sample.X
     assert exact_recovery(sample.labels, fitted.labels_)

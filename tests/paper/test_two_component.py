@@ -92,14 +92,6 @@ def test_ties_go_to_the_first_row():
     assert labels[0] == 0
 
 
-def test_float32_is_kept():
-    X, labels = opposite(100, 150, 2.0, 0, dtype=np.float32)
-    model = TwoComponentLloyd(random_state=0).fit(X)
-    assert exact_recovery(labels, model.labels_)
-    assert model.cluster_centers_.dtype == np.float32
-    assert model.transform(X).dtype == np.float32
-
-
 def test_alternating_signs_warn_and_the_better_state_is_returned():
     cycles = 0
     for seed in range(12):  # noise without any clusters

@@ -194,34 +194,6 @@ def test_a_sample_of_rows_teaches_the_rule():
     assert share(X).sum() == 60
 
 
-@pytest.mark.parametrize("kind", ["dask", "torch"])
-def test_every_kind_of_data(data, model, kind):
-    """The contract of all kinds asks the same of IhSC."""
-    X, strange = data
-    if kind == "dask":
-        array = pytest.importorskip("dask.array")
-        other = array.from_array(X, chunks=(160, X.shape[1]))
-    else:
-        other = pytest.importorskip("torch").asarray(X)
-    found = IhGMM(4, outliers="auto", random_state=0).fit(other)
-    np.testing.assert_array_equal(np.asarray(found.labels_) < 0, strange)
-    predicted = np.asarray(found.predict(other))
-    np.testing.assert_array_equal(predicted, np.asarray(found.labels_))
-    np.testing.assert_allclose(
-        np.asarray(found.outlier_scores_), model.outlier_scores_, rtol=1e-4, atol=1e-6
-    )
-    np.testing.assert_array_equal(np.isnan(np.asarray(found.sizes_)), strange)
-
-
-def test_weights_and_outliers(data):
-    X, strange = data
-    weights = np.ones(len(X))
-    weights[:50] = 0
-    model = IhSC(4, outliers="auto", random_state=0).fit(X, sample_weight=weights)
-    np.testing.assert_array_equal(model.labels_ < 0, strange)
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
-
-
 @pytest.mark.parametrize("noise", ["individual", "class", "common"])
 def test_mixtures(data, noise):
     X, strange = data

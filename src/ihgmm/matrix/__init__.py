@@ -7,9 +7,10 @@ serves them. Small arrays, one row for each cluster or column, are NumPy arrays.
 """
 
 from ihgmm.matrix.base import About, Gaps, Matrix
-from ihgmm.matrix.kinds import as_matrix, recognize
-from ihgmm.matrix.memory import Dense, Sparse
-from ihgmm.matrix.ops import HOST, Ops, Tall, ops_of, to_host
+from ihgmm.matrix.kinds import as_matrix, ops_of, recognize
+from ihgmm.matrix.memory import Dense
+from ihgmm.matrix.ops import HOST, Ops, Tall, to_host
+from ihgmm.matrix.sparse import Sparse
 from ihgmm.matrix.stored import Blocks
 from ihgmm.matrix.views import (
     Filled,

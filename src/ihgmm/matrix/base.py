@@ -8,13 +8,13 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
 from operator import iadd
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from ihgmm.matrix.ops import HOST, Ops, Tall, to_host
+from ihgmm.matrix.threads import row_ranges
 
 T = TypeVar("T")
 Index = np.ndarray | slice
@@ -32,16 +32,7 @@ class Gaps:
     def through(self, view: Callable[[Matrix, np.ndarray | None], Matrix]) -> Gaps:
         """Return the gaps of a view, which takes a matrix of all or of some rows."""
         matrix = None if self.matrix is None else view(self.matrix, None)
-        return Gaps(matrix, partial(_redraw_through, self.redraw, view))
-
-
-def _redraw_through(
-    redraw: Callable[..., Matrix],
-    view: Callable[..., Matrix],
-    seed: int,
-    rows: np.ndarray | None,
-) -> Matrix:
-    return view(redraw(seed, rows), rows)
+        return Gaps(matrix, lambda seed, rows: view(self.redraw(seed, rows), rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +97,9 @@ class Matrix(metaclass=_FrozenAfterInit):
     array([3., 6.])
     """
 
+    shape: tuple[int, int]
+    dtype: np.dtype
+    ops: Ops
     about: About
     unit: float
     weights: Tall | None
@@ -114,7 +108,6 @@ class Matrix(metaclass=_FrozenAfterInit):
     row_scale: Tall | None = None  # what rows of other data were multiplied by
     sparse: bool = False  # zeros are not stored, so that signs and residuals skip them
     on_host: bool = True  # entries are in the memory of the host
-    host_copy: str = "copy"  # how a user has one in the memory of the host
     # Entries are read anew for every product, so that two products from one reading
     # cost half of two readings.
     streamed: bool = False
@@ -130,8 +123,9 @@ class Matrix(metaclass=_FrozenAfterInit):
         about: About = NOTHING,
         ops: Ops = HOST,
     ) -> None:
-        self.shape, self.dtype, self.ops = shape, np.dtype(dtype), ops
-        vars(self).update(_said_by(about))
+        vars(self).update(
+            shape=shape, dtype=np.dtype(dtype), ops=ops, **_said_by(about)
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_frozen" in vars(self):
@@ -184,11 +178,6 @@ class Matrix(metaclass=_FrozenAfterInit):
             Y -= minus
         return Y, self.adjoint(Y if row_scale is None else Y * row_scale[:, None])
 
-    @property
-    def description(self) -> str:
-        """What to call the data in a sentence."""
-        return f"a {type(self).__name__} matrix"
-
     @cached_property
     def n_entries(self) -> int:
         """How many numbers are stored."""
@@ -237,11 +226,11 @@ class Matrix(metaclass=_FrozenAfterInit):
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
         """Return the sum of squares of each row, each column with a weight."""
-        return self.sweep(lines_of("row_sqnorms", column_weights))[0][0]
+        return self.sweep(ask("row_sqnorms", column_weights, of="lines"))[0][0]
 
     def column_sqnorms(self) -> np.ndarray:
         """Return the squared Euclidean norm of each column, float64."""
-        return self.sweep(sums_of("column_sqnorms"))[1][0]
+        return self.sweep(ask("column_sqnorms", of="sums"))[1][0]
 
     def max_abs(self) -> float:
         """Return the largest absolute entry."""
@@ -253,14 +242,13 @@ class Matrix(metaclass=_FrozenAfterInit):
 
     def not_finite(self) -> tuple[int, int, int, float]:
         """Return how many entries are not finite; row, column, value of the first."""
-        answers = list(self.map(ask("not_finite")))
-        total = sum(count for count, *_ in answers)
-        for (count, row, column, value), rows in zip(
-            answers, self.row_blocks, strict=True
-        ):
-            if count:
-                return total, rows.start + row, column, value
-        return 0, -1, -1, 0.0
+        first, total = (-1, -1, 0.0), 0
+        answers = self.map(ask("not_finite"))
+        for rows, (count, row, *place) in zip(self.row_blocks, answers, strict=True):
+            if count and not total:
+                first = (rows.start + row, *place)
+            total += count
+        return total, *first
 
     def ranges(self, n_entries: int = 2**22) -> list[slice]:
         """Cut the rows into ranges of about so many entries."""
@@ -284,6 +272,10 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Return the matrix in the memory of the host."""
         rows = self.take(slice(0, self.shape[0])).to_memory()
         return rows.with_about(self.about.of_taken_rows())
+
+    def of_lines(self, lines: Tall, about: About) -> Matrix:
+        """Return dense lines that stay on the workers, where there are some."""
+        raise NotImplementedError
 
     def by_rows(self) -> Matrix:
         """Return the matrix in an order of storage that makes it quick to take rows."""
@@ -346,42 +338,24 @@ def _said_by(about: About) -> dict[str, Any]:
     }
 
 
-def ask(question: str, *given: Any) -> Callable[..., Any]:
-    """Return the work of asking a block of rows; it can go to another process."""
-    return partial(_ask, question, given)
+def ask(question: str, *given: Any, of: str = "answer") -> Callable[..., Any]:
+    """Return the work of asking a block of rows; it can go to another process.
+
+    For a sweep, the answer is ``of`` "lines", one for each row, or a part of "sums".
+    """
+    return partial(_ask, question, given, of)
 
 
-def _ask(question: str, given: tuple, block: Matrix, *tall: Tall) -> Any:
-    return getattr(block, question)(*given, *tall)
-
-
-def lines_of(question: str, *given: Any) -> Callable[..., Any]:
-    """Return the work of asking a block for a line for each row, for a sweep."""
-    return partial(_lines, question, given)
-
-
-def sums_of(question: str, *given: Any) -> Callable[..., Any]:
-    """Return the work of asking a block for a sum over rows, for a sweep."""
-    return partial(_sums, question, given)
-
-
-def _lines(question: str, given: tuple, block: Matrix, *tall: Tall) -> Any:
-    return (_ask(question, given, block, *tall),), ()
-
-
-def _sums(question: str, given: tuple, block: Matrix, *tall: Tall) -> Any:
-    return (), (_ask(question, given, block, *tall),)
+def _ask(question: str, given: tuple, of: str, block: Matrix, *tall: Tall) -> Any:
+    answer = getattr(block, question)(*given, *tall)
+    if of == "lines":
+        return (answer,), ()
+    return ((), (answer,)) if of == "sums" else answer
 
 
 def parts_of(tall: tuple[Tall | None, ...], rows: slice) -> list[Tall | None]:
     """Return what belongs to some rows of each tall array; None of None."""
     return [None if array is None else array[rows, ...] for array in tall]
-
-
-def row_ranges(n_rows: int, step: int) -> list[slice]:
-    """Cut rows into ranges of ``step`` rows, at least one; the last may be shorter."""
-    edges = [*range(0, n_rows, max(1, step)), n_rows]
-    return [slice(*edge) for edge in pairwise(edges)]
 
 
 def sum_of(results: Iterator[Any]) -> Any:
@@ -403,12 +377,14 @@ def float_type(dtype: Any) -> np.dtype:
     return kind if kind in (np.float32, np.float64) else np.dtype(np.float64)
 
 
-def in_unit(block: Any, dtype: np.dtype, factor: float) -> Any:
+def in_unit(rows: Any, dtype: np.dtype, factor: float) -> Any:
     """Return some rows in a type of float, times a factor."""
-    block = block.astype(dtype, copy=False)
-    if factor == 1.0:
-        return block
-    if abs(factor) <= float(np.finfo(dtype).max):
-        return block * dtype.type(factor)
-    most = 2.0**100  # the factor itself is more than the type can hold
-    return in_unit(block * dtype.type(most), dtype, factor / most)
+    rows = rows.astype(dtype, copy=False)
+    return rows if factor == 1.0 else times(rows, factor, dtype)
+
+
+def times(values: Any, factor: float, dtype: np.dtype) -> Any:
+    """Return values times a number that their type may not hold, if it holds 1 / it."""
+    with np.errstate(over="ignore"):
+        fits = np.isfinite(dtype.type(factor))
+    return values * factor if fits else values / (1 / factor)

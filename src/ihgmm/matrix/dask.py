@@ -13,11 +13,13 @@ import scipy.sparse as sp
 from dask.delayed import delayed
 
 from ihgmm._warnings import warn
-from ihgmm.matrix import dask_ops as lazy
-from ihgmm.matrix.base import NOTHING, About, Matrix, T, float_type, in_unit
-from ihgmm.matrix.kinds import as_matrix
-from ihgmm.matrix.memory import Dense, Sparse, without_duplicates
-from ihgmm.matrix.ops import Tall, is_foreign, is_lazy, ops_of, to_host
+from ihgmm.matrix import dask_blocks as lazy
+from ihgmm.matrix.base import NOTHING, About, Index, Matrix, T, float_type, in_unit
+from ihgmm.matrix.dask_ops import block_ops
+from ihgmm.matrix.device import Device, as_floats
+from ihgmm.matrix.memory import Dense
+from ihgmm.matrix.ops import Tall, is_foreign, is_lazy, library_ops, to_host
+from ihgmm.matrix.sparse import Sparse, without_duplicates
 from ihgmm.matrix.stored import Blocks
 
 
@@ -77,7 +79,9 @@ class DaskRows(Blocks):
 
     def __init__(self, X: Any, about: About = NOTHING) -> None:
         shape = (int(X.shape[0]), int(X.shape[1]))
-        super().__init__(shape, float_type(X.dtype), about, ops_of(X))
+        super().__init__(
+            shape, float_type(X.dtype), about, block_ops(library_ops(X._meta))
+        )
         self.X, self.sparse = X, sp.issparse(X._meta)
         edges = pairwise(np.cumsum([0, *X.chunks[0]]).tolist())
         self._chunks = [i for i, rows in enumerate(X.chunks[0]) if rows]
@@ -129,24 +133,22 @@ class DaskRows(Blocks):
         """An empty array of the library that tall arrays are of, block by block."""
         return np.empty(0) if self.sparse else self.X._meta
 
-    def fetch(self, wanted: list[tuple[int, np.ndarray]]) -> list[Any]:
-        # Each of these blocks is made anew, or read anew, as a whole.
-        self.tally.passes += round(len(wanted) / len(self.row_blocks))
-        blocks, rows_of = lazy.blocks_of(self.X), self.X.chunks[0]
-        call = partial(_call, _pick, self.sparse, self.dtype, self.factor, self._block)
-        parts = [
-            delayed(call, pure=False)(
-                (rows_of[chunk], self.shape[1]),
-                blocks[chunk],
-                rows - self.row_blocks[i].start,
-            )
-            for chunk, i, rows in ((self._chunks[i], i, rows) for i, rows in wanted)
-        ]
-        return list(lazy.compute(*parts))
+    def take(self, rows: Index) -> Dense | Sparse:
+        # Each block that has some of them is made anew, or read anew, as a whole.
+        ends = [block.stop for block in self.row_blocks]
+        index = np.arange(self.shape[0])[rows]
+        touched = np.unique(np.searchsorted(ends, index, side="right"))
+        self.tally.passes += round(len(touched) / len(ends))
+        (entries,) = lazy.compute(self.X[rows])
+        entries = sp.csr_array(entries) if self.sparse else to_host(entries)
+        return self.wrap(in_unit(entries, self.dtype, self.factor))
+
+    def of_lines(self, lines: Tall, about: About) -> DaskRows:
+        return DaskRows(lines, about)
 
     def in_one_block(self) -> DaskRows:
         """Return rows that are few as one block, on one worker."""
-        whole = DaskRows(lazy.in_one_block(self.X), self._block)
+        whole = DaskRows(self.X.rechunk(-1), self._block)
         return whole._but(factor=self.factor)
 
     def to_device(self, values: Any) -> Tall:
@@ -219,11 +221,6 @@ def _unless_empty(
         ) from error
 
 
-def _pick(block: Matrix, rows: np.ndarray) -> Any:
-    few: Any = block.take(rows).to_memory()
-    return few.array
-
-
 def _call(
     work: Callable[..., T],
     sparse: bool,
@@ -249,7 +246,7 @@ def _call(
     if shape[0] == 0:
         return None
     if is_foreign(block):  # of a GPU, for example
-        matrix = as_matrix(block)
+        matrix = Device(as_floats(block))
         matrix = matrix if factor == 1.0 else matrix.rescaled(factor)
         return work(matrix.with_about(about), *tall)
     if not sparse:

@@ -9,20 +9,17 @@ from __future__ import annotations
 import csv
 import gzip
 import os
-import tempfile
-import weakref
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ihgmm.matrix.faults import explain_damage
-from ihgmm.matrix.stored import Stored
+from ihgmm.matrix.stored import Stored, in_temporary_file
 
 T = TypeVar("T")
 # What stands between cells, by the suffix of a file.
@@ -330,59 +327,35 @@ def open_text(
 
     def convert(table: TextTable) -> Stored:
         names = list(choose(table.names))
-        rows, point = _TemporaryRows(len(names), np.dtype(dtype)), ""
-        for batch in table.batches(names):
-            point = point or decimal_point(batch.columns, table.delimiter)
-            columns = [parse_numbers(column, point) for column in batch.columns]
-            bad = [j for j, column in enumerate(columns) if len(column.bad_rows)]
-            if bad:
-                column = columns[bad[0]]
-                row = int(column.bad_rows[0])
-                others = [repr(names[j]) for j in bad[1:6]]
-                also = f"; so do {', '.join(others)}" * bool(others)
-                raise ValueError(
-                    f"{path}: column {names[bad[0]]!r} holds text, "
-                    f"{column.cells[row].as_py()[:40]!r} in row {rows.n + row + 1} "
-                    f"after the header{also}{' and more' * (len(bad) > 6)}. Leave out "
-                    f"columns of text by {drop_option}, and empty single cells: they "
-                    "are missing values then."
-                )
-            rows.append(np.column_stack([column.values for column in columns]))
-        if rows.n == 0:
-            raise ValueError(f"{path} has a header but no rows.")
-        shape, source = (rows.n, len(names)), f"table {path}"
-        return Stored(rows.read, shape, dtype, names=names, source=source)
+        rows = _number_batches(table, names, drop_option)
+        return in_temporary_file(rows, names, np.dtype(dtype), f"table {path}")
 
-    return read_text(path, convert, block_bytes)
+    matrix = read_text(path, convert, block_bytes)
+    if matrix.shape[0] == 0:
+        raise ValueError(f"{path} has a header but no rows.")
+    return matrix
 
 
-class _TemporaryRows:
-    """Rows of numbers in a file without a name, of which nothing is left behind."""
-
-    def __init__(self, n_columns: int, dtype: np.dtype) -> None:
-        self.n, self.n_columns, self.dtype = 0, n_columns, dtype
-        folder = tempfile.gettempdir()
-        if folder == "/tmp" and os.path.isdir("/var/tmp"):
-            folder = "/var/tmp"  # on a disk, where /tmp may be in memory
-        self.file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
-        self.lock = Lock()  # two threads may share the matrix
-        self.full = f"{folder} has no room for a table of numbers; name another folder "
-        weakref.finalize(self, self.file.close)
-
-    def append(self, rows: np.ndarray) -> None:
-        """Add rows at the end."""
-        try:
-            self.file.write(np.ascontiguousarray(rows, self.dtype).data)
-        except OSError as error:
-            raise OSError(
-                error.errno, f"{self.full}in the environment variable TMPDIR"
-            ) from error
-        self.n += len(rows)
-
-    def read(self, start: int, stop: int) -> np.ndarray:
-        """Return some rows as a new array."""
-        rows = np.empty((stop - start, self.n_columns), self.dtype)
-        with self.lock:
-            self.file.seek(start * self.n_columns * self.dtype.itemsize)
-            self.file.readinto(rows.data)
-        return rows
+def _number_batches(
+    table: TextTable, names: list[str], drop_option: str
+) -> Iterator[np.ndarray]:
+    """Yield rows of some columns, which have to hold numbers."""
+    point, n = "", 0
+    for batch in table.batches(names):
+        point = point or decimal_point(batch.columns, table.delimiter)
+        columns = [parse_numbers(column, point) for column in batch.columns]
+        bad = [j for j, column in enumerate(columns) if len(column.bad_rows)]
+        if bad:
+            column = columns[bad[0]]
+            row = int(column.bad_rows[0])
+            others = [repr(names[j]) for j in bad[1:6]]
+            also = f"; so do {', '.join(others)}" * bool(others)
+            raise ValueError(
+                f"{table.path}: column {names[bad[0]]!r} holds text, "
+                f"{column.cells[row].as_py()[:40]!r} in row {n + row + 1} after the "
+                f"header{also}{' and more' * (len(bad) > 6)}. Leave out columns of "
+                f"text by {drop_option}, and empty single cells: they are missing "
+                "values then."
+            )
+        n += len(batch)
+        yield np.column_stack([column.values for column in columns])

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix.base import NOTHING, About, Index, row_ranges, sum_of
+from ihgmm.matrix.base import NOTHING, About, Index
 from ihgmm.matrix.memory import Array, Dense
-from ihgmm.matrix.ops import Tall, ops_of, to_host
-from ihgmm.matrix.threads import one_thread
+from ihgmm.matrix.ops import Ops, Tall, library_ops, to_host
+from ihgmm.matrix.threads import one_thread, row_ranges
 
 
 class Device(Array):
@@ -22,40 +22,17 @@ class Device(Array):
 
     on_host = False
     least_range = 2**24
-    host_copy = (
-        "NumPy copy (X.cpu().numpy() of a torch tensor, X.get() of a CuPy array)"
-    )
 
     def __init__(self, array: Any, about: About = NOTHING) -> None:
-        ops, shape = ops_of(array), (int(array.shape[0]), int(array.shape[1]))
+        ops, shape = library_ops(array), (int(array.shape[0]), int(array.shape[1]))
         super().__init__(shape, ops.host_dtype(array), about, ops)
         self.array, self.xp = array, ops.xp
-
-    @property
-    def description(self) -> str:
-        return f"a {described(self.array)}"
 
     def __matmul__(self, W: Any) -> Tall:
         return self.array @ self.cast(W)
 
     def adjoint(self, V: Any) -> Tall:
         return self.array.T @ self.cast(V)
-
-    def product_and_adjoint(
-        self, W: Any, minus: Tall | None = None, row_scale: Tall | None = None
-    ) -> tuple[Tall, Tall]:
-        if row_scale is None:
-            return super().product_and_adjoint(W, minus)
-        Y = self @ W
-        Y *= row_scale[:, None]
-        if minus is not None:
-            Y -= minus
-        # What is multiplied once more is a copy: of a block at a time.
-        parts = (
-            self.array[rows, :].T @ (Y[rows, :] * row_scale[rows, None])
-            for rows in self.row_blocks
-        )
-        return Y, sum_of(parts)
 
     def rows(self, rows: Index) -> Tall:
         if isinstance(rows, slice):
@@ -99,12 +76,6 @@ class Device(Array):
             total += to_host(self.xp.sum(square, axis=0))
         return total
 
-    def max_abs(self) -> float:
-        return float(max(self.xp.max(self.array), -self.xp.min(self.array)))
-
-    def most_negative(self) -> float:
-        return min(float(self.xp.min(self.array)), 0.0)
-
     def not_finite(self) -> tuple[int, int, int, float]:
         if len(self.row_blocks) > 1:
             return super().not_finite()
@@ -115,30 +86,18 @@ class Device(Array):
     def threads(self) -> AbstractContextManager[Any]:
         return one_thread()  # what is left for the host is small
 
-    def rescaled(self, factor: float) -> Device:
-        return Device(times(self.array, factor), self.about.rescaled(factor))
-
     def filled(self, fill: Any = None) -> Device:
         """Return rows with NaN filled in, as a copy; by zeros without a ``fill``."""
-        parts = []
+        xp = self.xp
+
+        def work(_: Ops, rows: Tall) -> Tall:
+            if fill is not None:
+                return fill(rows)
+            return xp.where(xp.isnan(rows), xp.zeros_like(rows), rows)
+
         # Work on a row takes several times its length.
-        for rows in row_ranges(self.shape[0], 2**22 // self.shape[1]):
-            few = self.array[rows, :]
-            if fill is None:
-                nothing = self.xp.zeros_like(few)
-                parts.append(self.xp.where(self.xp.isnan(few), nothing, few))
-            else:
-                parts.append(fill(few))
-        return Device(self.ops.stack(parts), self.about)
-
-    def missing(self) -> Device:
-        """Return 1 where a cell is missing and 0 elsewhere."""
-        return Device(self.xp.astype(self.xp.isnan(self.array), self.array.dtype))
-
-    def minus_fit(self, parts: Any, directions: np.ndarray, gain: np.ndarray) -> Device:
-        """Return the rows less their fit, each column times a gain."""
-        left = self.array - parts @ self.cast(directions.T)
-        return Device(left * self.cast(gain), self.about.of_taken_rows())
+        lines = self.ops.row_map(work, self.array, width=4 * self.shape[1])
+        return Device(lines, self.about)
 
     def with_signs(self, signs: Any, places: np.ndarray, _: Any) -> Device:
         """Multiply each row by a window, from its place on, of a vector of signs."""
@@ -147,6 +106,11 @@ class Device(Array):
         index = xp.reshape(starts[:, None] + steps[None, :], (-1,))
         signed = self.array * xp.reshape(xp.take(signs, index), self.shape)
         return Device(signed, self.about.of_taken_rows())
+
+
+def dense(array: Any, about: About) -> Dense | Device:
+    """Return a dense array of floats, here or on a device, as a matrix."""
+    return (Dense if isinstance(array, np.ndarray) else Device)(array, about)
 
 
 def as_floats(X: Any) -> Any:
@@ -162,8 +126,8 @@ def check_numbers(X: Any) -> None:
     """Raise if an array has a shape and no numbers."""
     if getattr(X.device, "type", "") == "meta":
         raise ValueError(
-            f"X is a {described(X)}: it has a shape, {tuple(X.shape)}, and no numbers; "
-            "give a tensor that holds data, on the CPU or a GPU."
+            f"X is a torch array on {X.device}: it has a shape, {tuple(X.shape)}, and "
+            "no numbers; give a tensor that holds data, on the CPU or a GPU."
         )
 
 
@@ -178,7 +142,7 @@ def check_two_dimensions(X: Any) -> None:
 
 def real_floats(values: Any) -> Any:
     """Return real numbers of any type as float32 or float64."""
-    ops = ops_of(values)
+    ops = library_ops(values)
     xp = ops.xp
     if values.dtype in (xp.float32, xp.float64):
         return values
@@ -189,18 +153,3 @@ def real_floats(values: Any) -> Any:
         )
     half = xp.isdtype(values.dtype, "real floating")
     return xp.astype(values, xp.float32) if half else ops.widen(values)
-
-
-def times(values: Any, factor: float) -> Any:
-    """Return values times a number that their type may not hold, if it holds 1 / it."""
-    kind = ops_of(values).host_dtype(values).type
-    with np.errstate(over="ignore"):
-        fits = np.isfinite(kind(factor))
-    return values * factor if fits else values / float(kind(1 / factor))
-
-
-def described(a: Any) -> str:
-    """Return what to call an array of another library in a sentence."""
-    device = getattr(a, "device", None)
-    where = "" if device is None else f" on {device}"
-    return f"{type(a).__module__.partition('.')[0]} array{where}"

@@ -58,14 +58,14 @@ def open_data(
     -------
     Matrix
         The rows; every estimator and function of this package takes them. Nothing is
-        read yet, except that text is converted to numbers.
+        read yet, except that tables are converted to numbers.
 
     Notes
     -----
     A table as text has a comma, a semicolon or a tab between cells, which its first
     lines show; with semicolons, numbers may have decimal commas. Its first line, or the
     first one below titles, holds names, unless all of it is numbers. A cell that is
-    empty, or NA and the like, is a missing value: NaN. Text is converted once, to a
+    empty, or NA and the like, is a missing value: NaN. Tables are converted once, to a
     temporary file of numbers that is removed when the matrix goes. The file takes 8
     bytes for each number, or 4 in float32, in the folder that the environment variable
     TMPDIR names, ``/var/tmp`` by default.
@@ -118,7 +118,7 @@ def open_data(
         return kept
 
     if suffix == ".parquet":
-        matrix = _open_parquet(path, choose)
+        matrix = _open_parquet(path, choose, dtype)
     elif suffix in TABLES:
         with explain_lack("pyarrow", "cli", path):
             import pyarrow.csv  # noqa: F401
@@ -132,7 +132,9 @@ def open_data(
     return matrix if dtype is None else matrix.in_type(dtype)
 
 
-def _open_parquet(path: Path, choose: Callable[[list[str]], list[str]]) -> Stored:
+def _open_parquet(
+    path: Path, choose: Callable[[list[str]], list[str]], dtype: Any
+) -> Stored:
     with explain_lack("pyarrow", "cli", path):
         import pyarrow as pa
         from pyarrow import dataset
@@ -147,7 +149,7 @@ def _open_parquet(path: Path, choose: Callable[[list[str]], list[str]]) -> Store
         file, reason = last.groups() if last else (path, error)
         raise damaged(Path(file), f"{reason}") from error
     chosen = pa.schema([schema.field(name) for name in choose(schema.names)])
-    return open_parquet(files.replace_schema(chosen))
+    return open_parquet(files.replace_schema(chosen), dtype)
 
 
 def _open_npy(path: Path) -> Stored:

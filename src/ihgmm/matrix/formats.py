@@ -18,8 +18,7 @@ from ihgmm.matrix.stored import Stored, unchanged
 def open_stored(X: Any, names: list[str] | None = None) -> Stored | None:
     """Return rows on disk as a matrix, and None for all else.
 
-    They are recognised by the name of their library, which is not imported. ``names``
-    are those of features, and are left away if they are not one for each.
+    They are recognised by the name of their library, which is not imported.
     """
     if isinstance(X, np.memmap):
         return _from_memmap(X)
@@ -102,7 +101,7 @@ def _from_dataset(X: Any, names: list[str] | None) -> Stored:
         X.dtype,
         step=_chunk(X),
         check=_chunk_check(X),
-        names=names if names and len(names) == X.shape[1] else None,
+        names=names,
         source=_named("stored array", X),
     )
 
@@ -176,7 +175,7 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
             f"X is a CSR matrix in a group whose attribute 'shape' is {shape}; say how "
             "many rows and features it has: group.attrs['shape'] = (n, p)."
         )
-    n, p = shape
+    n, p = map(int, shape)
     data, indices = group["data"], group["indices"]
     for name in ("data", "indices", "indptr"):
         if len(getattr(group[name], "shape", ())) != 1:
@@ -184,9 +183,7 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
                 f"X is a CSR matrix whose part {name!r} is no array of one dimension. "
                 "Write it again."
             )
-    indptr = np.asarray(group["indptr"][:], dtype=np.int64)
-    nnz = data.shape[0]
-    check = _file_check(group)
+    indptr, nnz = np.asarray(group["indptr"][:], dtype=np.int64), data.shape[0]
     whole = len(indptr) == n + 1 and indptr[0] == 0 and indptr[-1] == nnz
     if not whole or indices.shape[0] != nnz or (np.diff(indptr) < 0).any():
         raise ValueError(
@@ -194,6 +191,7 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
             f"{indices.shape[0]} indices, {len(indptr)} row pointers up to "
             f"{indptr[-1] if len(indptr) else 'none'}. Write it again."
         )
+    check = _file_check(group)
 
     def read(start: int, stop: int) -> Any:
         first, last = int(indptr[start]), int(indptr[stop])
@@ -206,7 +204,7 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
         values = np.asarray(data[first:last])
         check()
         pointers = indptr[start : stop + 1] - first
-        return sp.csr_array((values, columns, pointers), shape=(stop - start, int(p)))
+        return sp.csr_array((values, columns, pointers), shape=(stop - start, p))
 
     return Stored(
         read,
@@ -214,8 +212,8 @@ def _from_group(group: Any, names: list[str] | None) -> Stored:
         data.dtype,
         n_entries=nnz,
         sparse=True,
-        step=max(1, int(_chunk(data) * int(n) // max(nnz, 1))),
+        step=max(1, _chunk(data) * n // max(nnz, 1)),
         check=_chunk_check(data, indices, whole=True),
-        names=names if names and len(names) == p else None,
+        names=names,
         source=_named("CSR matrix", group),
     )

@@ -13,8 +13,9 @@ import scipy.sparse as sp
 from ihgmm.matrix.base import Matrix, float_type
 from ihgmm.matrix.device import Device, as_floats
 from ihgmm.matrix.formats import open_stored
-from ihgmm.matrix.memory import Dense, Sparse, without_duplicates
-from ihgmm.matrix.ops import is_foreign
+from ihgmm.matrix.memory import Dense
+from ihgmm.matrix.ops import Ops, Tall, is_foreign, is_lazy, is_strided, library_ops
+from ihgmm.matrix.sparse import Sparse, without_duplicates
 from ihgmm.matrix.sparse_device import open_sparse
 
 
@@ -55,8 +56,8 @@ def recognize(X: Any) -> Matrix | None:
     if isinstance(X, np.ma.MaskedArray) and X.ndim == 2:
         # NumPy forgets the mask of an array that it converts.
         return Dense(np.ma.filled(X.astype(float_type(X.dtype)), np.nan))
-    if type(X).__module__.partition(".")[0] == "dask":
-        from ihgmm.matrix.dask import open_dask
+    if is_lazy(X):
+        from ihgmm.matrix.dask import open_dask  # only where there is dask
 
         return open_dask(X)
     stored = open_stored(X)
@@ -69,6 +70,15 @@ def recognize(X: Any) -> Matrix | None:
         return Device(as_floats(X))
     _refuse(X)
     return None
+
+
+def ops_of(a: Any) -> Ops:
+    """Return what serves an array that comes without a matrix."""
+    if not is_lazy(a):
+        return library_ops(a)
+    from ihgmm.matrix.dask_ops import block_ops
+
+    return block_ops(library_ops(a._meta))
 
 
 def _refuse(X: Any) -> None:
@@ -154,3 +164,28 @@ def _remedy(X: Any) -> str:
         return "the matrix in it alone: X[0]"
     readable = ("__len__", "__array__", "__dataframe__", "__array_interface__")
     return "" if any(hasattr(X, name) for name in readable) else matrix
+
+
+def sorted_integers(labels: Any, n_samples: int) -> tuple[np.ndarray, Tall] | None:
+    """Return the labels that there are, and the number of each row's, where they are.
+
+    None is returned unless labels are integers, one for each row. Sorting takes long,
+    and counting does not where integers are within a short range.
+    """
+    is_array = isinstance(labels, np.ndarray) or is_foreign(labels)
+    is_array |= is_lazy(labels) and hasattr(labels, "chunks")
+    if not is_array or not is_strided(labels):
+        return None
+    ops = ops_of(labels)
+    xp = ops.xp
+    if labels.shape != (n_samples,) or not xp.isdtype(labels.dtype, "integral"):
+        return None
+    labels = xp.astype(labels, xp.int64)
+    least, most = int(ops.number(xp.min(labels))), int(ops.number(xp.max(labels)))
+    if most - least > n_samples:
+        return None
+    groups = ops.groups(labels - least, most - least + 1)
+    classes = np.flatnonzero(groups.sizes)
+    rank = np.zeros(len(groups.sizes), dtype=np.int64)
+    rank[classes] = np.arange(len(classes))
+    return classes + least, groups.spread(rank)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from ihgmm.matrix.base import float_type
 from ihgmm.matrix.device import as_floats
-from ihgmm.matrix.ops import is_foreign, ops_of, to_host
+from ihgmm.matrix.ops import is_foreign, library_ops, to_host
 from ihgmm.matrix.sparse_device import open_sparse
 
 
@@ -52,7 +52,7 @@ def with_missing(X: Any, mask: Any) -> Any:
     where = where.toarray() if sp.issparse(where) else where
     if is_foreign(X):
         X = as_floats(X)
-        ops = ops_of(X)
+        ops = library_ops(X)
         nothing = ops.xp.zeros_like(X) + np.nan
         return ops.xp.where(ops.to_device(where, X), nothing, X)
     X = np.asarray(X)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial, reduce
 from importlib import import_module
-from itertools import pairwise
+from operator import attrgetter, getitem
 from typing import Any, TypeVar
 
 import array_api_compat as compat
@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy import special
 
-from ihgmm.matrix.threads import in_parts, one_thread
+from ihgmm.matrix.threads import in_parts, one_thread, row_ranges
 
 F = TypeVar("F", bound=Callable[..., Any])
 Tall = Any
@@ -125,7 +125,7 @@ class Ops:
 
         So few rows stay in the cache of a host; a device does best with many.
         """
-        return _ranges(rows.shape[0], max(2**12, 2**24 // max(width, 1)))
+        return row_ranges(rows.shape[0], max(2**12, 2**24 // max(width, 1)))
 
     def map_ranges(
         self, rows: Tall, width: int, work: Callable[[slice], Any]
@@ -499,12 +499,16 @@ class HostOps(Ops):
 
     keep = to_host = staticmethod(np.asarray)
     number = float  # type: ignore[assignment]
+    host_dtype = staticmethod(attrgetter("dtype"))  # type: ignore[assignment]
+    widen = staticmethod(partial(np.asarray, dtype=np.float64))
+    clip = staticmethod(np.clip)  # type: ignore[assignment]
+    few_rows = take_lines = staticmethod(getitem)  # type: ignore[assignment]
 
     def __init__(self) -> None:
         super().__init__(numpy_namespace)
 
-    def __reduce__(self) -> Any:
-        return ops_of, (None,)
+    def __reduce__(self) -> str:
+        return "HOST"
 
     def to_device(self, a: Any, like: Tall) -> Tall:
         return a if type(a) is np.ndarray else to_host(a)
@@ -514,17 +518,9 @@ class HostOps(Ops):
             a = to_host(a)
         return a.astype(like.dtype, copy=False)
 
-    def host_dtype(self, a: Tall) -> np.dtype:
-        return a.dtype
-
-    def widest(self, a: Tall) -> Any:
-        return np.float64
-
-    def widen(self, a: Tall) -> Tall:
-        return a.astype(np.float64, copy=False)
-
     def ranges(self, rows: Tall, width: int = 1) -> list[slice]:
-        return _ranges(rows.shape[0], 2**12)
+        n = rows.shape[0]
+        return row_ranges(n, 2**12) if n > 2**12 else [slice(0, n)]
 
     def map_ranges(
         self, rows: Tall, width: int, work: Callable[[slice], Any]
@@ -535,9 +531,6 @@ class HostOps(Ops):
             return super().map_ranges(rows, width, work)
         with one_thread():  # those of BLAS would wait for ours
             return list(in_parts(rows.shape[0], work))
-
-    def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> Tall:
-        return tall[positions, ...]
 
     def side_by_side(self, rows: Tall, count: int) -> int:
         return 1
@@ -571,9 +564,6 @@ class HostOps(Ops):
             inside = np.where(numbers < -20, special.log_ndtr(numbers), inside)
         logs[near] = inside
         return logs
-
-    def take_lines(self, table: np.ndarray, labels: Tall) -> Tall:
-        return np.take(table, labels, axis=0)
 
     @summed
     def group_sums(
@@ -698,10 +688,6 @@ def _column_ends(ops: Ops, vectors: Tall) -> np.ndarray:
     return ops.to_host(xp.concat([most, least, vectors[fold:, :]]))
 
 
-def _ranges(n: int, step: int) -> list[slice]:
-    return [slice(*edge) for edge in pairwise([*range(0, n, step), n])]
-
-
 HOST = HostOps()
 """What serves NumPy arrays, and all that is small."""
 
@@ -711,15 +697,8 @@ def _ops_of_namespace(name: str) -> Ops:
     return Ops(import_module(name))
 
 
-# At the door, and for arrays that come without a matrix
-
-
-def ops_of(a: Any) -> Ops:
-    """Return what serves an array; asked at the door, and carried from there on."""
-    if is_lazy(a):
-        from ihgmm.matrix.dask_ops import block_ops
-
-        return block_ops(ops_of(a._meta))
+def library_ops(a: Any) -> Ops:
+    """Return what serves an array of NumPy or of another library, but not of dask."""
     if is_foreign(a):
         return _ops_of_namespace(compat.array_namespace(a).__name__)
     return HOST
@@ -738,11 +717,6 @@ def is_lazy(a: Any) -> bool:
     return type(a).__module__.partition(".")[0] == "dask"
 
 
-def is_tall(a: Any) -> bool:
-    """Tell whether ``a`` is an array of a library other than NumPy, or of dask."""
-    return is_foreign(a) or (is_lazy(a) and hasattr(a, "chunks"))
-
-
 def to_host(a: Any) -> np.ndarray:
     """Return any array as a NumPy array; waits for the device or cluster.
 
@@ -755,7 +729,9 @@ def to_host(a: Any) -> np.ndarray:
     if type(a) is np.ndarray:
         return a
     if is_lazy(a):
-        return ops_of(a).to_host(a)
+        from ihgmm.matrix.dask_blocks import compute  # only where there is dask
+
+        (a,) = compute(a)
     if not is_foreign(a):
         return np.asarray(a)
     if hasattr(a, "detach"):  # torch
@@ -797,28 +773,3 @@ def sampled(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
         return np.arange(n)
     edges = np.arange(size + 1) * n // size
     return edges[:-1] + (rng.random(size) * np.diff(edges)).astype(np.int64)
-
-
-def sorted_integers(labels: Any, n_samples: int) -> tuple[np.ndarray, Tall] | None:
-    """Return the labels that there are, and the number of each row's, where they are.
-
-    None is returned unless labels are integers, one for each row. Sorting takes long,
-    and counting does not where integers are within a short range.
-    """
-    if not (isinstance(labels, np.ndarray) or is_tall(labels)):
-        return None
-    if not is_strided(labels):
-        return None
-    ops = ops_of(labels)
-    xp = ops.xp
-    if labels.shape != (n_samples,) or not xp.isdtype(labels.dtype, "integral"):
-        return None
-    labels = xp.astype(labels, xp.int64)
-    least, most = int(ops.number(xp.min(labels))), int(ops.number(xp.max(labels)))
-    if most - least > n_samples:
-        return None
-    groups = ops.groups(labels - least, most - least + 1)
-    classes = np.flatnonzero(groups.sizes)
-    rank = np.zeros(len(groups.sizes), dtype=np.int64)
-    rank[classes] = np.arange(len(classes))
-    return classes + least, groups.spread(rank)

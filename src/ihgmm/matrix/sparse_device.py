@@ -1,15 +1,12 @@
 """Sparse matrices of other libraries, on whatever device they are.
 
-CSR matrices of torch and of CuPy. Their libraries multiply them; all other answers have
-one body, written against the array API standard, on the three arrays of the layout.
+CSR matrices of torch and of CuPy: how rows are taken, and who multiplies them.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from contextlib import AbstractContextManager
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Self
 
 import array_api_compat as compat
@@ -17,35 +14,23 @@ import numpy as np
 import scipy.sparse as sp
 
 from ihgmm._warnings import ignored
-from ihgmm.matrix.base import NOTHING, About, Index, Matrix, row_ranges
-from ihgmm.matrix.device import (
-    check_numbers,
-    check_two_dimensions,
-    described,
-    real_floats,
-    times,
-)
-from ihgmm.matrix.memory import Sparse
-from ihgmm.matrix.ops import Tall, ops_of, to_host
-from ihgmm.matrix.threads import one_thread
+from ihgmm.matrix.base import NOTHING, About, Index
+from ihgmm.matrix.device import check_numbers, check_two_dimensions, real_floats
+from ihgmm.matrix.ops import Tall, library_ops, to_host
+from ihgmm.matrix.sparse import Entries, Sparse
+from ihgmm.matrix.threads import row_ranges
 
 
-class SparseDevice(Matrix):
-    """Rows by their stored entries, CSR; all that is tall stays on the device.
+class SparseDevice(Entries):
+    """A CSR matrix of another library; all that is tall stays on its device."""
 
-    Entries ``indptr[i]`` to ``indptr[i + 1]`` are those of row i: ``values`` in the
-    columns ``indices``. Entries that are not stored are 0. Work on single entries takes
-    several times their memory, so that it is done on ``at_once`` of them at a time.
-    """
-
-    sparse = True
     on_host = False
     least_range = 2**24
     at_once = 2**24
 
     def __init__(self, array: Any, about: About = NOTHING) -> None:
         indptr, indices, values = self.arrays_of(array)
-        ops, shape = ops_of(values), (int(array.shape[0]), int(array.shape[1]))
+        ops, shape = library_ops(values), (int(array.shape[0]), int(array.shape[1]))
         super().__init__(shape, ops.host_dtype(values), about, ops)
         self.array, self.xp = array, ops.xp
         self.indptr, self.indices, self.values = indptr, indices, values
@@ -61,10 +46,18 @@ class SparseDevice(Matrix):
     def built(indptr: Any, indices: Any, values: Any, shape: tuple[int, int]) -> Any:
         """Return the library's matrix of three arrays, which are not copied."""
 
-    def _with(self, values: Any, about: About) -> Self:
-        """Return the matrix with other values in the same places."""
+    def with_values(self, values: Any, about: About) -> Self:
         array = self.built(self.indptr, self.indices, values, self.shape)
         return type(self)(array, about)
+
+    def of_places(self, indptr: Any, indices: Any, values: Any) -> Self:
+        return type(self)(self.built(indptr, indices, values, self.shape))
+
+    def places(self, at: slice) -> Any:
+        return self._owners(at, self.indptr)
+
+    def spread(self, figures: Tall, places: Any) -> Any:
+        return self.xp.take(figures, places)
 
     def with_entries(self, X: Any) -> Any:
         """Return a scipy.sparse CSR matrix as one of this library, on this device."""
@@ -73,12 +66,6 @@ class SparseDevice(Matrix):
             self.xp.astype(a, self.indptr.dtype, copy=False) for a in places
         )
         return self.built(indptr, indices, self.cast(X.data), X.shape)
-
-    @property
-    def description(self) -> str:
-        n, p = self.shape
-        stored = f"{self.n_entries} of {n * p} entries stored"
-        return f"a sparse {described(self.values)}, {stored}"
 
     def to_device(self, values: Any) -> Tall:
         return self.ops.to_device(values, self.values)
@@ -125,15 +112,10 @@ class SparseDevice(Matrix):
         device = compat.device(self.values)
         return self.xp.arange(at.start, at.stop, dtype=dtype, device=device)
 
-    def _owners(self, at: slice, indptr: Any = None) -> Any:
+    def _owners(self, at: slice, indptr: Any) -> Any:
         """Return the rows that some entries are in."""
-        indptr = self.indptr if indptr is None else indptr
         entries = self._range(at, indptr.dtype)
         return self.xp.searchsorted(indptr, entries, side="right") - 1
-
-    def _parts(self) -> list[slice]:
-        """Cut the entries into parts that are worked on at a time."""
-        return row_ranges(self.n_entries, self.at_once)
 
     def rows(self, rows: Index) -> Tall:
         part, xp = self.take(rows), self.xp
@@ -142,7 +124,7 @@ class SparseDevice(Matrix):
         dense = xp.zeros(n * p, dtype=self.values.dtype, device=device)
         for at in part._parts():
             columns = xp.astype(part.indices[at], xp.int64)
-            dense[part._owners(at) * p + columns] = part.values[at]
+            dense[part.places(at) * p + columns] = part.values[at]
         return xp.reshape(dense, (n, p))
 
     def toarray(self) -> np.ndarray:
@@ -168,26 +150,11 @@ class SparseDevice(Matrix):
         return self.ops.stack(norms)
 
     def column_sqnorms(self) -> np.ndarray:
-        total = np.zeros(self.shape[1])
+        total, p = np.zeros(self.shape[1]), self.shape[1]
         for at in self._parts():
             squares = self.xp.square(self.ops.widen(self.values[at]))
-            total += self._column_sums(at, squares)
+            total += self.ops.group_sums(self.indices[at], p, squares)
         return total
-
-    def _column_sums(self, at: slice, figures: Any) -> np.ndarray:
-        """Return sums over each column of figures that some entries have."""
-        # Beyond the standard, but these libraries have it.
-        figures = self.ops.widen(figures)
-        sums = self.xp.bincount(self.indices[at], figures, minlength=self.shape[1])
-        return to_host(sums)
-
-    def max_abs(self) -> float:
-        if not self.n_entries:
-            return 0.0
-        return float(max(self.xp.max(self.values), -self.xp.min(self.values)))
-
-    def most_negative(self) -> float:
-        return min(float(self.xp.min(self.values)), 0.0) if self.n_entries else 0.0
 
     def not_finite(self) -> tuple[int, int, int, float]:
         if len(self.row_blocks) > 1:
@@ -195,85 +162,6 @@ class SparseDevice(Matrix):
         if bool(self.xp.all(self.xp.isfinite(self.values))):
             return 0, -1, -1, 0.0
         return self.to_memory().not_finite()
-
-    def threads(self) -> AbstractContextManager[Any]:
-        return one_thread()  # what is left for the host is small
-
-    # The same places with other values
-
-    def rescaled(self, factor: float) -> Self:
-        return self._with(times(self.values, factor), self.about.rescaled(factor))
-
-    def multiplied(self, rows: Any, columns: Any, about: About | None = None) -> Self:
-        """Return the matrix with its rows and columns multiplied, as a copy."""
-        values = self.xp.empty_like(self.values)
-        for at in self._parts():
-            few = self.values[at]
-            if rows is not None:
-                few = few * self.xp.take(rows, self._owners(at))
-            if columns is not None:
-                few = few * self.xp.take(columns, self.indices[at])
-            values[at] = few
-        return self._with(values, about or self.about.of_taken_rows())
-
-    def filled(self, fill: Any = None) -> Self:
-        """Return the rows with stored NaN filled in; by zeros without a ``fill``."""
-        xp, p = self.xp, self.shape[1]
-        bad = xp.nonzero(xp.isnan(self.values))[0]
-        values = xp.asarray(self.values, copy=True)
-        values[bad] = 0
-        if fill is not None and bad.shape[0]:
-            bad = xp.astype(bad, self.indptr.dtype)
-            owner = xp.searchsorted(self.indptr, bad, side="right") - 1
-            rows, which = xp.unique_inverse(owner)
-            # Work on a row takes several times its length.
-            for part in row_ranges(rows.shape[0], 2**22 // p):
-                few = xp.reshape(fill(self.rows(to_host(rows[part]))), (-1,))
-                inside = (which >= part.start) & (which < part.stop)
-                at = bad[inside]
-                columns = xp.astype(xp.take(self.indices, at), xp.int64)
-                cells = (which[inside] - part.start) * p + columns
-                values[at] = xp.take(few, cells)
-        return self._with(values, self.about)
-
-    def missing(self) -> Self:
-        """Return 1 where a cell is missing; all others are not stored."""
-        xp, kind = self.xp, self.indptr.dtype
-        bad = xp.astype(xp.nonzero(xp.isnan(self.values))[0], kind)
-        indptr = xp.astype(xp.searchsorted(bad, self.indptr), kind)
-        ones = xp.ones_like(xp.take(self.values, bad))
-        indices = xp.take(self.indices, bad)
-        return type(self)(self.built(indptr, indices, ones, self.shape))
-
-    def _fit(self, at: slice, parts: Tall, directions: Tall) -> Any:
-        """Return ``parts @ directions.T`` at some entries."""
-        rows, columns = self._owners(at), self.indices[at]
-        fit = self.xp.zeros_like(self.values[at])
-        for j in range(parts.shape[1]):
-            along = self.xp.take(parts[:, j], rows)
-            fit += along * self.xp.take(directions[:, j], columns)
-        return fit
-
-    def energy_at_entries(
-        self, parts: Tall, directions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return sums of squares of a fit at stored entries, and of what it leaves."""
-        fitted, left = np.zeros(self.shape[1]), np.zeros(self.shape[1])
-        along = self.cast(directions)
-        for at in self._parts():
-            fit = self._fit(at, parts, along)
-            fitted += self._column_sums(at, self.xp.square(fit))
-            left += self._column_sums(at, self.xp.square(self.values[at] - fit))
-        return fitted, left
-
-    def minus_fit(self, parts: Tall, directions: np.ndarray, gain: np.ndarray) -> Self:
-        """Return stored entries less their fit, each column times a gain."""
-        values = self.xp.empty_like(self.values)
-        along, gains = self.cast(directions), self.cast(gain)
-        for at in self._parts():
-            left = self.values[at] - self._fit(at, parts, along)
-            values[at] = left * self.xp.take(gains, self.indices[at])
-        return self._with(values, self.about.of_taken_rows())
 
     def with_signs(self, _: Any, __: Any, seed: tuple[int, int]) -> Self:
         """Multiply stored entries by random signs that a seed gives."""
@@ -284,22 +172,15 @@ class SparseDevice(Matrix):
         bits = xp.reshape((self.to_device(drawn)[:, None] >> shifts) & 1, (-1,))
         up = bits[: self.n_entries] == 1
         signed = xp.where(up, self.values, -self.values)
-        return self._with(signed, self.about.of_taken_rows())
+        return self.with_values(signed, self.about.of_taken_rows())
 
 
 class TorchSparse(SparseDevice):
     """A torch tensor of layout CSR.
 
     Torch multiplies a transposed CSR tensor by sorting all its entries, each time. On a
-    device the products of entries are added up by columns instead, ``products`` of them
-    at a time. On the host SciPy multiplies, in the same memory.
+    device a kernel of our own does it, on the host SciPy, in the same memory.
     """
-
-    host_copy = (
-        "copy (scipy.sparse.csr_array((X.values().cpu(), X.col_indices().cpu(), "
-        "X.crow_indices().cpu()), X.shape) of a CSR tensor)"
-    )
-    products = 2**26
 
     @staticmethod
     def arrays_of(array: Any) -> tuple[Any, Any, Any]:
@@ -330,26 +211,11 @@ class TorchSparse(SparseDevice):
 
         given = self.indptr, self.indices, self.values
         product = adjoint_in_torch(*given, V, self.shape[1])
-        return self.sums_by_column(V) if product is None else product
+        return self.array.t() @ V if product is None else product
 
     @cached_property
     def _in_scipy(self) -> Sparse:
         return self.to_memory()
-
-    def sums_by_column(self, V: Tall) -> Tall:
-        """Return ``X.T @ V`` by adding up the products of entries."""
-        n, p = self.shape
-        total, sizes = V.new_zeros((p, V.shape[1])), self.indptr.diff()
-        entries = self.products // max(V.shape[1], 1)
-        blocks = row_ranges(n, entries * n // max(self.n_entries, 1))
-        edges = np.array([0, *(rows.stop for rows in blocks)])
-        ends = to_host(self.xp.take(self.indptr, self.to_device(edges))).tolist()
-        for rows, (first, last) in zip(blocks, pairwise(ends), strict=True):
-            each = {"dim": 0, "output_size": last - first}
-            part = V[rows].repeat_interleave(sizes[rows], **each)
-            part *= self.values[first:last, None]
-            total.index_add_(0, self.indices[first:last], part)
-        return total
 
 
 class CupySparse(SparseDevice):
@@ -358,8 +224,6 @@ class CupySparse(SparseDevice):
     cuSPARSE takes twice as long as a kernel of our own, and gives columns one after the
     other where work on rows wants the rows.
     """
-
-    host_copy = "copy (X.get())"
 
     @staticmethod
     def arrays_of(array: Any) -> tuple[Any, Any, Any]:
@@ -460,7 +324,7 @@ def _check_places(X: Any, indptr: Any, indices: Any) -> None:
         )
     if not n_entries:
         return
-    xp = ops_of(indices).xp
+    xp = library_ops(indices).xp
     least, most = int(xp.min(indices)), int(xp.max(indices))
     if least < 0 or most >= p:
         raise ValueError(

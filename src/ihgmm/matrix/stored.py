@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
+import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
-from itertools import pairwise
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from ihgmm._progress import passes_shown
-from ihgmm.matrix.base import (
-    NOTHING,
-    About,
-    Index,
-    T,
-    float_type,
-    in_unit,
-    parts_of,
-    row_ranges,
-)
-from ihgmm.matrix.memory import Dense, Sparse, without_duplicates
+from ihgmm.matrix.base import NOTHING, About, Index, T, float_type, in_unit, parts_of
+from ihgmm.matrix.memory import Dense
 from ihgmm.matrix.ops import HOST, Ops
+from ihgmm.matrix.sparse import Sparse, without_duplicates
+from ihgmm.matrix.threads import row_ranges
 from ihgmm.matrix.views import ByBlocks
 
 
@@ -76,28 +72,6 @@ class Blocks(ByBlocks):
     def map(self, work: Callable[..., T], *tall: np.ndarray | None) -> Iterator[T]:
         """Yield the results of some work on each block, in order."""
 
-    @abstractmethod
-    def fetch(self, wanted: list[tuple[int, np.ndarray]]) -> list[Any]:
-        """Return rows of some blocks, given the block's number and the rows, sorted."""
-
-    def take(self, rows: Index) -> Dense | Sparse:
-        index = np.arange(self.shape[0])[rows]
-        order = np.argsort(index, kind="stable")
-        edges = [0, *(block.stop for block in self.row_blocks)]
-        cuts = pairwise(np.searchsorted(index[order], edges))
-        wanted = [
-            (i, index[order[first:last]])
-            for i, (first, last) in enumerate(cuts)
-            if first < last
-        ]
-        parts = self.fetch(wanted or [(0, index)])
-        stacked = (
-            sp.vstack(parts, format="csr") if self.sparse else np.concatenate(parts)
-        )
-        back = np.empty(len(index), dtype=np.intp)
-        back[order] = np.arange(len(index))
-        return self.wrap(stacked[back])
-
     def wrap(self, block: Any) -> Dense | Sparse:
         """Return rows in memory as a matrix."""
         about = self.about.of_taken_rows()
@@ -115,10 +89,6 @@ class Blocks(ByBlocks):
         other = self._but(**changes)
         vars(other).pop("sqnorms", None)
         return other
-
-
-def _nothing() -> None:
-    """Check nothing."""
 
 
 class Stored(Blocks):
@@ -151,9 +121,10 @@ class Stored(Blocks):
         source: str = "X",
     ) -> None:
         n, p = int(shape[0]), int(shape[1])
+        names = names if names and len(names) == p else None
         super().__init__((n, p), float_type(dtype), About(names=names))
         self.sparse, self.source = sparse, source
-        self._read, self._check, self._step = read, check or _nothing, step
+        self._read, self._check, self._step = read, check or (lambda: None), step
         self.n_entries = n * p if n_entries is None else int(n_entries)
         self.row_blocks = self._cut()
 
@@ -251,22 +222,25 @@ class Stored(Blocks):
         if isinstance(rows, slice) and rows.step in (None, 1):
             start, stop, _ = rows.indices(self.shape[0])
             return self.wrap(self._get(slice(start, max(start, stop))))
-        return super().take(rows)
+        index = np.arange(self.shape[0])[rows]
+        order = np.argsort(index, kind="stable")
+        parts = self._read_runs(self._runs(index[order]))
+        stacked = (
+            sp.vstack(parts, format="csr") if self.sparse else np.concatenate(parts)
+        )
+        return self.wrap(stacked[np.argsort(order)])
 
-    def fetch(self, wanted: list[tuple[int, np.ndarray]]) -> list[Any]:
-        started = time.monotonic()
-        runs = [run for _, rows in wanted for run in self._runs(rows)]
-        if not runs:
-            return [self._get(slice(0, 0))]
-        passes = 0
-        if self._step > 1:
+    def _read_runs(self, runs: list[np.ndarray]) -> list[Any]:
+        """Return rows that are read together, run after run."""
+        started, passes = time.monotonic(), 0
+        if self._step > 1 and runs:
             ends = np.array([(run[0], run[-1]) for run in runs]) // self._step
             chunks = int((ends[:, 1] - ends[:, 0] + 1).sum())
             # Runs that follow each other in one chunk are decoded together.
             chunks -= int((ends[1:, 0] == ends[:-1, 1]).sum())
             passes = round(self._step * chunks / self.shape[0])
         self.tally.passes += passes
-        parts = []
+        parts = [] if runs else [self._get(slice(0, 0))]
         for i, run in enumerate(runs):
             first, last = int(run[0]), int(run[-1]) + 1
             parts.append(self._get(slice(first, last))[run - first])
@@ -275,16 +249,22 @@ class Stored(Blocks):
         self._check()
         return parts
 
-    def _runs(self, wanted: np.ndarray) -> list[np.ndarray]:
-        """Cut rows of one block into those that are read together.
+    def _runs(self, index: np.ndarray) -> list[np.ndarray]:
+        """Cut rows, in their order, into those that are read together.
 
-        They are read by chunks where they are in few, else all between them is.
+        Those of a block are read by chunks where they are in few, else with all that
+        is between them.
         """
-        chunk = wanted // self._step
-        chunks = np.unique(chunk)
-        if len(chunks) and len(chunks) * 16 >= chunks[-1] - chunks[0] + 1:
-            return [wanted]
-        return [wanted[chunk == c] for c in chunks]
+        runs = []
+        edges = np.searchsorted(index, [block.stop for block in self.row_blocks])
+        for wanted in np.split(index, edges[:-1]):
+            chunk = wanted // self._step
+            chunks = np.unique(chunk)
+            if len(chunks) and len(chunks) * 16 > chunks[-1] - chunks[0]:
+                runs.append(wanted)
+            else:
+                runs += [wanted[chunk == c] for c in chunks]
+        return runs
 
     def _show(self, done: int, total: int, started: float) -> None:
         """Draw how far a pass has come on one line, for those who asked."""
@@ -298,6 +278,41 @@ class Stored(Blocks):
         sys.stderr.flush()
 
 
+def in_temporary_file(
+    batches: Iterable[np.ndarray], names: list[str], dtype: np.dtype, source: str
+) -> Stored:
+    """Return rows that come in batches, from a file of numbers without a name.
+
+    The system removes the file when the matrix goes or the process ends.
+    """
+    folder = tempfile.gettempdir()
+    if folder == "/tmp" and os.path.isdir("/var/tmp"):
+        folder = "/var/tmp"  # on a disk, where /tmp may be in memory
+    n, p, lock = 0, len(names), Lock()  # two threads may share the matrix
+
+    def read(start: int, stop: int) -> np.ndarray:
+        rows = np.empty((stop - start, p), dtype)
+        with lock:
+            file.seek(start * p * dtype.itemsize)
+            file.readinto(rows.data)
+        return rows
+
+    with ExitStack() as unless_done:
+        file = unless_done.enter_context(tempfile.TemporaryFile(dir=folder))
+        for rows in batches:
+            n += len(rows)
+            try:
+                file.write(np.ascontiguousarray(rows, dtype).data)
+            except OSError as error:
+                raise OSError(
+                    error.errno,
+                    f"{folder} has no room for a table of numbers; name another folder "
+                    "in the environment variable TMPDIR",
+                ) from error
+        weakref.finalize(read, unless_done.pop_all().close)
+    return Stored(read, (n, p), dtype, names=names, source=source)
+
+
 def unchanged(file: Any, *, settled: bool) -> Callable[[], None]:
     """Return a check that a file, by its path or its number, is what it is now.
 
@@ -309,7 +324,7 @@ def unchanged(file: Any, *, settled: bool) -> Callable[[], None]:
     try:
         before = os.stat(file)
     except (OSError, TypeError, ValueError):  # deleted, or has no name
-        return _nothing
+        return lambda: None
 
     def check() -> None:
         nonlocal before
@@ -317,7 +332,7 @@ def unchanged(file: Any, *, settled: bool) -> Callable[[], None]:
             now = os.stat(file)
         except OSError:  # deleted or closed; what is open can be read, or says so
             return
-        if (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino):
+        if not os.path.samestat(now, before):
             raise OSError("another file is in its place now")
         if now.st_size < before.st_size:
             raise EOFError(

@@ -90,3 +90,9 @@ def in_parts(n_rows: int, work: Callable[[slice], Any]) -> Iterator[Any]:
         return
     with ThreadPoolExecutor(threads) as pool:
         yield from pool.map(work, ranges)
+
+
+def row_ranges(n_rows: int, step: int) -> list[slice]:
+    """Cut rows into ranges of ``step`` rows, at least one; the last may be shorter."""
+    edges = [*range(0, n_rows, max(1, step)), n_rows]
+    return [slice(*edge) for edge in pairwise(edges)]

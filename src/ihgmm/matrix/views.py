@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix.base import About, Gaps, Index, Matrix, T, ask, lines_of, sums_of
+from ihgmm.matrix.base import About, Gaps, Index, Matrix, T, ask
+from ihgmm.matrix.device import dense
 from ihgmm.matrix.ops import Tall, to_host
 
 Work = Callable[..., Any]
@@ -28,10 +29,10 @@ class ByBlocks(Matrix):
     """A matrix whose products are those of its blocks."""
 
     def __matmul__(self, W: Any) -> Tall:
-        return self.sweep(lines_of("__matmul__", self.cast(W)))[0][0]
+        return self.sweep(ask("__matmul__", self.cast(W), of="lines"))[0][0]
 
     def adjoint(self, V: Any) -> Tall:
-        return self.sweep(sums_of("adjoint"), self.cast(V))[1][0]
+        return self.sweep(ask("adjoint", of="sums"), self.cast(V))[1][0]
 
     def product_and_adjoint(
         self, W: Any, minus: Tall | None = None, row_scale: Tall | None = None
@@ -105,6 +106,9 @@ class View(Matrix):
 
     def cast(self, values: Any) -> Tall:
         return self.matrix.cast(values)
+
+    def of_lines(self, lines: Tall, about: About) -> Matrix:
+        return self.matrix.of_lines(lines, about)
 
     def threads(self) -> AbstractContextManager[Any]:
         return self.matrix.threads()
@@ -216,7 +220,6 @@ def _times(block: Tall, scale: Tall | None) -> Tall:
 def _on_scaled(
     work: Work, columns: Any, about: About, block: Any, rows: Any, *tall: Any
 ) -> Any:
-    """Do some work on a block of rows, itself in memory, once it is multiplied."""
     return work(block.multiplied(rows, columns, about), *tall)
 
 
@@ -251,7 +254,8 @@ class Stretched(View):
         return Stretched(other, self._basis, self._factors)
 
     def _on_blocks(self, work: Work) -> tuple[Work, tuple[Tall | None, ...]]:
-        return partial(_on_stretched, work, self._basis, self._factors), ()
+        change = partial(_stretched, self._basis, self._factors)
+        return partial(_after, change, work), ()
 
     def __matmul__(self, W: Any) -> Tall:
         return self.matrix @ self._stretch(self.matrix.cast(W))
@@ -276,9 +280,7 @@ class Stretched(View):
         return self._stretch(self.matrix.rows(rows).T).T
 
     def take(self, rows: Index) -> Matrix:
-        from ihgmm.matrix.kinds import as_matrix  # dense, of whatever library
-
-        return as_matrix(self.rows(rows)).with_about(self.about.of_taken_rows())
+        return dense(self.rows(rows), self.about.of_taken_rows())
 
     def row_sqnorms(self, column_weights: np.ndarray | None = None) -> Tall:
         if column_weights is not None:
@@ -291,10 +293,8 @@ class Stretched(View):
         return Stretched(self.matrix.rescaled(factor), self._basis, self._factors)
 
 
-def _on_stretched(
-    work: Work, B: np.ndarray, factors: np.ndarray, block: Matrix, *tall: Tall | None
-) -> Any:
-    return work(Stretched(block, B, factors).take(slice(0, block.shape[0])), *tall)
+def _stretched(B: np.ndarray, factors: np.ndarray, block: Matrix) -> Matrix:
+    return Stretched(block, B, factors).take(slice(0, block.shape[0]))
 
 
 class Filled(View, ByBlocks):
@@ -302,16 +302,6 @@ class Filled(View, ByBlocks):
 
     ``question`` is what a block is asked for: "filled", or "missing", which is 1 where
     a cell is missing and 0 elsewhere.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import filled
-    >>> from ihgmm.matrix.stored import Stored
-    >>> array = np.array([[1.0, np.nan], [3.0, 4.0]])
-    >>> X = filled(Stored(lambda start, stop: array[start:stop], (2, 2), np.float64))
-    >>> type(X).__name__, X.sqnorms
-    ('Filled', array([ 1., 25.]))
     """
 
     def __init__(self, matrix: Matrix, question: str, *given: Any) -> None:
@@ -331,10 +321,9 @@ class Filled(View, ByBlocks):
         return answer
 
 
-def _after(
-    question: Callable[[Matrix], Matrix], work: Work, block: Matrix, *tall: Tall | None
-) -> Any:
-    return work(question(block), *tall)
+def _after(change: Work, work: Work, block: Matrix, *tall: Tall | None) -> Any:
+    """Do some work on a block of rows once it is changed."""
+    return work(change(block), *tall)
 
 
 def filled(
@@ -358,14 +347,8 @@ def filled(
     complete = Filled(X, "filled", fill) if X.streamed else X.filled(fill)
     if draw is None:
         return complete
-    gaps = Gaps(X, partial(_drawn_anew, draw, X))
+    gaps = Gaps(X, lambda seed, rows: draw(X if rows is None else X.take(rows), seed))
     return complete.with_about(replace(complete.about, gaps=gaps))
-
-
-def _drawn_anew(
-    draw: Callable[[Matrix, int], Matrix], X: Matrix, seed: int, rows: Any
-) -> Matrix:
-    return draw(X if rows is None else X.take(rows), seed)
 
 
 class Chosen(View, ByBlocks):
@@ -442,21 +425,6 @@ def _on_some(work: Work, block: Matrix, mask: Tall, *tall: Tall | None) -> Any:
     return work(block.take(rows), *parts)
 
 
-def _about_some(X: Matrix, rows: np.ndarray) -> About:
-    """Return what belongs to some rows of a matrix, but for their weights."""
-    gaps = X.gaps
-    if gaps is not None:
-        matrix = None if gaps.matrix is None else only(gaps.matrix, rows)
-        gaps = Gaps(matrix, partial(_redraw_some, gaps.redraw, rows))
-    return replace(X.about, weights=None, gaps=gaps)
-
-
-def _redraw_some(
-    redraw: Callable[..., Matrix], chosen: np.ndarray, seed: int, rows: Any
-) -> Matrix:
-    return redraw(seed, chosen if rows is None else chosen[rows])
-
-
 def only(X: Matrix, rows: np.ndarray) -> Matrix:
     """Return the matrix of some rows, in increasing order, with what belongs to them.
 
@@ -471,7 +439,14 @@ def only(X: Matrix, rows: np.ndarray) -> Matrix:
     array([13., 85.])
     """
     some = Chosen(X, rows) if X.streamed else X.by_rows().take(rows)
-    some = some.with_about(_about_some(X, rows))
+    gaps = X.gaps
+    if gaps is not None:
+        redraw = gaps.redraw
+        gaps = Gaps(
+            None if gaps.matrix is None else only(gaps.matrix, rows),
+            lambda seed, at: redraw(seed, rows if at is None else rows[at]),
+        )
+    some = some.with_about(replace(X.about, weights=None, gaps=gaps))
     return some if X.weights is None else some.weighted(X.ops.few_rows(X.weights, rows))
 
 
@@ -479,21 +454,11 @@ def drawn(X: Matrix, rows: np.ndarray) -> Matrix:
     """Return few rows, in increasing order, that are read once and used often.
 
     They are a copy in memory, or on the workers of a cluster that has X.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix, drawn
-    >>> X = as_matrix(np.arange(8.0).reshape(4, 2))
-    >>> drawn(X, np.array([0, 2])).shape
-    (2, 2)
     """
     if not X.distributed:
         return X.take(rows)
-    from ihgmm.matrix.dask import DaskRows  # only where there is dask
-
     (entries,), _ = Chosen(X, rows).sweep(_entries)
-    return DaskRows(entries, X.about.of_taken_rows())
+    return X.of_lines(entries, X.about.of_taken_rows())
 
 
 def _entries(block: Any) -> tuple[tuple[Any], tuple[()]]:
@@ -504,14 +469,6 @@ def on_few_rows(X: Matrix, rows: np.ndarray, work: Callable[[Matrix], T]) -> T:
     """Return the result of some work on few rows, in increasing order, in memory.
 
     If the data are on a cluster, the rows go to one worker, and the work goes there.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import as_matrix, on_few_rows
-    >>> X = as_matrix(np.arange(8.0).reshape(4, 2))
-    >>> on_few_rows(X, np.array([0, 2]), lambda rows: rows.sqnorms.sum())
-    np.float64(42.0)
     """
     if not X.distributed:
         return work(X.by_rows().take(rows))

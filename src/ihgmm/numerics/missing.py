@@ -22,8 +22,7 @@ import numpy as np
 
 from ihgmm._values import LARGEST, Domain
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, filled, ops_of, to_host
-from ihgmm.matrix.base import row_ranges
-from ihgmm.matrix.threads import sized_threads
+from ihgmm.matrix.threads import row_ranges, sized_threads
 from ihgmm.policy import Filling, Small
 
 Missing = Literal["error", "fit"]

@@ -19,8 +19,8 @@ from ihgmm._checks import (
 )
 from ihgmm._display import Result
 from ihgmm._parameters import check_count, check_number
-from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, to_host
-from ihgmm.matrix.ops import Groups, ops_of, row_lengths
+from ihgmm.matrix import HOST, Matrix, Ops, Scaled, Tall, ops_of, to_host
+from ihgmm.matrix.ops import Groups, row_lengths
 from ihgmm.numerics.roots import falling_root
 from ihgmm.numerics.spectral import Spectral
 from ihgmm.policy import Small, Weighting

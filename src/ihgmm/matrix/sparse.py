@@ -1,0 +1,279 @@
+"""Sparse matrices: what all libraries share, and those of scipy on the host."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from contextlib import AbstractContextManager
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from ihgmm.matrix.base import NOTHING, About, Index, Matrix, sum_of, times
+from ihgmm.matrix.memory import InMemory, random_signs
+from ihgmm.matrix.ops import Tall, to_host
+from ihgmm.matrix.threads import in_parts, one_thread, row_ranges
+
+
+class Entries(Matrix):
+    """Rows by their stored entries, in three arrays; entries not stored are 0.
+
+    Entries ``indptr[i]`` to ``indptr[i + 1]`` are those of row i: ``values`` in the
+    columns ``indices``. Work on single entries takes several times their memory, so
+    that it is done on ``at_once`` of them at a time.
+    """
+
+    sparse = True
+    at_once: int
+    indptr: Any
+    indices: Any
+    values: Any
+
+    @abstractmethod
+    def with_values(self, values: Any, about: About) -> Self:
+        """Return the matrix with other values in the same places."""
+
+    @abstractmethod
+    def of_places(self, indptr: Any, indices: Any, values: Any) -> Self:
+        """Return other entries in a matrix of this kind and shape."""
+
+    @abstractmethod
+    def places(self, at: slice) -> Any:
+        """Return where some entries are, as :meth:`spread` takes it."""
+
+    @abstractmethod
+    def spread(self, figures: Tall, places: Any) -> Any:
+        """Return, for each entry, the figure of its row."""
+
+    def by_rows(self) -> Self:
+        return self
+
+    def threads(self) -> AbstractContextManager[Any]:
+        return one_thread()
+
+    def _parts(self) -> list[slice]:
+        return row_ranges(self.n_entries, self.at_once)
+
+    def max_abs(self) -> float:
+        xp, values = self.ops.xp, self.values
+        return float(max(xp.max(values), -xp.min(values))) if self.n_entries else 0.0
+
+    def most_negative(self) -> float:
+        return min(float(self.ops.xp.min(self.values)), 0.0) if self.n_entries else 0.0
+
+    def rescaled(self, factor: float) -> Self:
+        values = times(self.values, factor, self.dtype)
+        return self.with_values(values, self.about.rescaled(factor))
+
+    def multiplied(self, rows: Any, columns: Any, about: About | None = None) -> Self:
+        """Return the matrix with its rows and columns multiplied, as a copy."""
+        X, xp = self.by_rows(), self.ops.xp
+        values = xp.empty_like(X.values)
+        for at in X._parts():
+            product = X.values[at]
+            if rows is not None:
+                product = product * X.spread(rows, X.places(at))
+            if columns is not None:
+                product = product * xp.take(columns, X.indices[at])
+            values[at] = product
+        return X.with_values(values, about or self.about.of_taken_rows())
+
+    def filled(self, fill: Any = None) -> Self:
+        """Return the rows with stored NaN filled in; by zeros without a ``fill``."""
+        X, xp, p = self if fill is None else self.by_rows(), self.ops.xp, self.shape[1]
+        bad = xp.nonzero(xp.isnan(X.values))[0]
+        values = xp.asarray(X.values, copy=True)
+        values[bad] = 0
+        if fill is not None and bad.shape[0]:
+            bad = xp.astype(bad, X.indptr.dtype)
+            owner = xp.searchsorted(X.indptr, bad, side="right") - 1
+            rows, which = xp.unique_inverse(owner)
+            # Work on a row takes several times its length.
+            for part in row_ranges(rows.shape[0], max(2**20, X.least_range // 4) // p):
+                lines = xp.reshape(fill(X.rows(to_host(rows[part]))), (-1,))
+                inside = (which >= part.start) & (which < part.stop)
+                at = bad[inside]
+                columns = xp.astype(xp.take(X.indices, at), xp.int64)
+                cells = (which[inside] - part.start) * p + columns
+                values[at] = xp.take(lines, cells)
+        return X.with_values(values, self.about)
+
+    def missing(self) -> Self:
+        """Return 1 where a cell is missing; all others are not stored."""
+        X, xp = self.by_rows(), self.ops.xp
+        kind = X.indptr.dtype
+        bad = xp.astype(xp.nonzero(xp.isnan(X.values))[0], kind)
+        indptr = xp.astype(xp.searchsorted(bad, X.indptr), kind)
+        ones = xp.ones_like(xp.take(X.values, bad))
+        return X.of_places(indptr, xp.take(X.indices, bad), ones)
+
+    def energy_at_entries(
+        self, parts: Tall, directions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return sums of squares of a fit at stored entries, and of what it leaves.
+
+        The fit is ``parts @ directions.T``. There is a sum for each column.
+        """
+        X, along, p = self.by_rows(), self.cast(directions), self.shape[1]
+        sums = np.zeros((2, p))
+        for at in X._parts():
+            fit = X._fit(at, parts, along)
+            for total, figures in zip(sums, (fit, X.values[at] - fit), strict=True):
+                total += self.ops.group_sums(
+                    X.indices[at], p, self.ops.widen(figures * figures)
+                )
+        return sums[0], sums[1]
+
+    def minus_fit(self, parts: Tall, directions: np.ndarray, gain: np.ndarray) -> Self:
+        """Return stored entries less their fit, each column times a gain."""
+        X, along, gains = self.by_rows(), self.cast(directions), self.cast(gain)
+        values, take = self.ops.xp.empty_like(X.values), self.ops.xp.take
+        for at in X._parts():
+            left = X.values[at] - X._fit(at, parts, along)
+            values[at] = left * take(gains, X.indices[at])
+        return X.with_values(values, self.about.of_taken_rows())
+
+    def _fit(self, at: slice, parts: Tall, directions: Tall) -> Any:
+        """Return ``parts @ directions.T`` at some entries."""
+        xp, places, columns = self.ops.xp, self.places(at), self.indices[at]
+        fit = xp.zeros_like(self.values[at])
+        for j in range(parts.shape[1]):
+            fit += self.spread(parts[:, j], places) * xp.take(directions[:, j], columns)
+        return fit
+
+
+class Sparse(InMemory, Entries):
+    """A scipy.sparse matrix or array, CSR or CSC. Entries that are not stored are 0.
+
+    scipy's products run in one thread. Those with more than ``parallel`` entries are
+    cut up. Blocks of :meth:`map` have fewer, and threads work on several of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> from ihgmm.matrix import Sparse
+    >>> X = Sparse(sp.csr_array([[3.0, 4.0], [0.0, 2.0]]))
+    >>> X.adjoint(np.ones((2, 1)))
+    array([[3.],
+           [6.]])
+    """
+
+    at_once = 2**62  # of a block, which is small
+
+    def __init__(
+        self, array: Any, about: About = NOTHING, *, parallel: int = 2**20
+    ) -> None:
+        super().__init__(array.shape, array.dtype, about)
+        self.array, self._parallel = array, parallel
+        self.n_entries = int(array.nnz)
+        self.indptr, self.indices = array.indptr, array.indices
+        self.values = array.data
+
+    def __matmul__(self, W: Any) -> np.ndarray:
+        return self._times(self.array, W)
+
+    def adjoint(self, V: Any) -> np.ndarray:
+        return self._times(self.array.T, V)
+
+    def _times(self, X: Any, W: Any) -> np.ndarray:
+        W = np.asarray(W, dtype=self.dtype)
+        if W.ndim != 2 or X.nnz <= self._parallel:
+            return np.asarray(X @ W)
+        if X.format == "csr":
+            parts = in_parts(X.shape[0], lambda rows: _part(X, rows) @ W)
+            return np.concatenate(list(parts))
+        parts = in_parts(X.shape[1], lambda columns: _part(X, columns) @ W[columns])
+        return np.asarray(sum_of(parts))
+
+    def with_values(self, values: np.ndarray, about: About) -> Sparse:
+        parts = values, self.indices, self.indptr
+        return Sparse(type(self.array)(parts, shape=self.shape), about)
+
+    def of_places(self, indptr: Any, indices: Any, values: Any) -> Sparse:
+        return Sparse(sp.csr_array((values, indices, indptr), shape=self.shape))
+
+    def places(self, at: slice) -> np.ndarray:
+        return np.diff(self.indptr)  # of all entries
+
+    def spread(self, figures: np.ndarray, places: np.ndarray) -> np.ndarray:
+        return np.repeat(figures, places)
+
+    def take(self, rows: Index) -> Sparse:
+        X, about = self.array, self.about.of_taken_rows()
+        if isinstance(rows, slice) and X.format == "csr":
+            start, stop, step = rows.indices(X.shape[0])
+            if step == 1:
+                return Sparse(_part(X, slice(start, max(start, stop))), about)
+        return Sparse(X[rows], about)
+
+    def rows(self, rows: Index) -> np.ndarray:
+        return np.asarray(self.array[rows].toarray())
+
+    def to_memory(self) -> Sparse:
+        return self
+
+    def by_rows(self) -> Sparse:
+        by_rows = self.array.format == "csr"
+        return self if by_rows else Sparse(self.array.tocsr(), self.about)
+
+    def row_sqnorms(self, column_weights: np.ndarray | None = None) -> np.ndarray:
+        X, by_rows = self.array, self.array.format == "csr"
+        norms, size = np.zeros(X.shape[0]), len(X.indptr) - 1
+        if column_weights is None:
+            column_weights = np.ones(X.shape[1])
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            # A 64th at a time: squares in float64 may take twice the memory of X.
+            for at in row_ranges(size, size // 64):
+                part = _part(X, at)
+                part.data = np.square(part.data, dtype=np.float64)
+                if by_rows:
+                    norms[at] = part @ column_weights
+                else:
+                    norms += part @ column_weights[at]
+        return norms
+
+    def column_sqnorms(self) -> np.ndarray:
+        squares = self.array.multiply(self.array).sum(axis=0)
+        return np.asarray(squares, dtype=np.float64).ravel()
+
+    def not_finite(self) -> tuple[int, int, int, float]:
+        entries = self.array.tocoo()
+        bad = np.flatnonzero(~np.isfinite(entries.data))
+        if len(bad) == 0:
+            return 0, -1, -1, 0.0
+        at = bad[np.lexsort((entries.col[bad], entries.row[bad]))[0]]
+        row, column = int(entries.row[at]), int(entries.col[at])
+        return len(bad), row, column, float(entries.data[at])
+
+    def with_signs(self, _: Any, __: Any, seed: tuple[int, int]) -> Sparse:
+        """Multiply stored entries by random signs that a seed gives."""
+        signs = random_signs(np.random.default_rng(seed), self.n_entries, self.dtype)
+        return self.with_values(self.values * signs, self.about.of_taken_rows())
+
+
+def without_duplicates(X: Any) -> Any:
+    """Return a CSR or CSC matrix in which each cell is stored once.
+
+    Sums over stored entries would not be sums over cells otherwise. The given matrix,
+    in which scipy also keeps what it finds out, is left as it is.
+    """
+    same = copy(X)
+    if not same.has_canonical_format:
+        same = X.copy()
+        same.sum_duplicates()
+    return same
+
+
+def _part(X: Any, at: slice) -> Any:
+    """Return some rows of a CSR matrix, or columns of a CSC one, without a copy."""
+    (n, p), size = X.shape, at.stop - at.start
+    by_rows = X.format == "csr"
+    shape, kind = ((size, p), sp.csr_array) if by_rows else ((n, size), sp.csc_array)
+    part = kind(shape, dtype=X.dtype)
+    first, last = X.indptr[at.start], X.indptr[at.stop]
+    # Given to the constructor, they would be copied.
+    part.data, part.indices = X.data[first:last], X.indices[first:last]
+    part.indptr = X.indptr[at.start : at.stop + 1] - first
+    return part

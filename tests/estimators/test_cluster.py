@@ -137,25 +137,25 @@ def test_same_seed_same_answer(model, state):
 
 
 SCRIPT = """
-import sys, numpy as np
+import sys
+from threadpoolctl import threadpool_limits
 from ihgmm import IhSC, PSC, SphericalKMeans, make_ihgmm
 X, _ = make_ihgmm(9000, 60, 6, separation_constant=0.25, random_state=1, dtype="f4")
-for E in (IhSC, PSC, SphericalKMeans):
-    sys.stdout.write("".join(map(str, E(6, random_state=3).fit(X).labels_)))
+with threadpool_limits(2):
+    for Estimator in (IhSC, PSC, SphericalKMeans):
+        labels = Estimator(6, random_state=3).fit(X).labels_
+        sys.stdout.write("".join(map(str, labels)))
 """
 
 
-def test_same_labels_with_one_and_two_threads_and_in_another_process():
+def test_same_labels_with_two_threads_in_another_process():
     X, _ = make_ihgmm(9000, 60, 6, separation_constant=0.25, random_state=1, dtype="f4")
-    seen = []
-    for threads in (1, 2):
-        with threadpool_limits(threads):
-            labels = [E(6, random_state=3).fit(X).labels_ for E in ESTIMATORS]
-        seen.append("".join(map(str, np.concatenate(labels))))
+    with threadpool_limits(1):
+        labels = [E(6, random_state=3).fit(X).labels_ for E in ESTIMATORS]
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
     )
-    assert seen[0] == seen[1] == done.stdout
+    assert "".join(map(str, np.concatenate(labels))) == done.stdout
 
 
 @pytest.mark.parametrize("Estimator", [IhSC, IhGMM])
@@ -323,7 +323,7 @@ def test_nothing_n_by_n_is_allocated(solver):
 
 
 def test_memory_stays_within_three_times_the_data():
-    X, _ = make_ihgmm(400_000, 50, 4, random_state=0, dtype=np.float32)
+    X, _ = make_ihgmm(200_000, 50, 4, random_state=0, dtype=np.float32)
     tracemalloc.start()
     IhSC(4, random_state=0).fit(X)
     peak = tracemalloc.get_traced_memory()[1]

@@ -228,7 +228,7 @@ def test_classes_have_the_right_names(name, upstream):
         assert ink["1"] > 0
 
 
-@pytest.mark.parametrize("name", DOWNLOADED)
+@pytest.mark.parametrize("name", ["seeds", "dermatology", "segment"])
 def test_check_ignores_row_order_and_rounding(name, upstream):
     entry = _catalog.CATALOG[name]
     rng = np.random.default_rng(0)
@@ -244,7 +244,7 @@ def test_check_ignores_row_order_and_rounding(name, upstream):
         _cache.check_content(entry, (data + shift)[order], target[order])
 
 
-@pytest.mark.parametrize("name", DOWNLOADED)
+@pytest.mark.parametrize("name", ["seeds", "dermatology", "segment"])
 def test_check_sees_wrong_content(name, upstream):
     entry = _catalog.CATALOG[name]
     rng = np.random.default_rng(0)

@@ -146,6 +146,7 @@ def test_output_is_whole_or_not_at_all(folder, sample):
         (["fit", "iris", "-k", 3, "--whiten", "soap"], "--whiten soap is not known"),
         (["fit", "iris", "-k", 3, "--signed", "--refine"], "leave one of them out"),
         (["choose-k", "iris", "--whiten", "soap"], "--whiten soap is not known"),
+        (["fit", "iris", "-k", 3, "--prepare", "log"], "--prepare='log' is not known"),
         (["fit", "iris", "-k", 3, "--id-column", "x"], "iris has no named columns"),
         (["fit", "iris", "-k", 3, "--columns", "x"], "iris has no named columns"),
         (["explode"], "No such command"),
@@ -355,7 +356,7 @@ def test_failures_of_the_work_end_with_1(monkeypatch):
     sp.save_npz("wide.npz", wide)
     message = fail("fit", "wide.npz", "-k", 3, "--prepare", "none", code=1)
     assert "not enough memory: Unable to allocate" in message
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     message = fail("choose-k", "iris", "--plot", "a.png", code=1)
     assert "pip install matplotlib" in message
 

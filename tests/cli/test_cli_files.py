@@ -3,7 +3,6 @@
 import os
 import re
 import stat
-import threading
 from pathlib import Path
 
 import pytest
@@ -53,28 +52,6 @@ def test_a_new_file_has_the_mode_that_the_umask_gives(tmp_path, umask, expected)
     finally:
         assert os.umask(before) == umask
     assert mode(tmp_path / "a.txt") == expected
-
-
-def test_the_umask_is_never_changed(tmp_path):
-    # Another thread that creates files meanwhile gets none that all may write to.
-    done = threading.Event()
-    modes = set()
-
-    def create():
-        while not done.is_set():
-            path = tmp_path / "other"
-            path.touch()
-            modes.add(mode(path))
-            path.unlink()
-
-    thread = threading.Thread(target=create)
-    thread.start()
-    for _ in range(100):
-        with atomic_write(tmp_path / "a.txt", "w") as file:
-            file.write("x")
-    done.set()
-    thread.join()
-    assert len(modes) == 1
 
 
 def test_an_old_file_keeps_its_mode(tmp_path):

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from command_line import fail, good, invoke, read, run_printed, table_of
+from command_line import fail, good, read, run_printed, table_of
 from typer.testing import CliRunner
 
 from ihgmm import make_ihgmm, open_data
@@ -55,18 +55,6 @@ def with_decimal_commas(path):
     table = table.rename(columns={"revenue": "revenue, EUR"})
     table.to_csv(path, index=False, sep=";", decimal=",")
     return kinds, ["Read commas as decimal points."]
-
-
-def with_a_byte_order_mark(path):
-    table, kinds = customers()
-    table.to_csv(path, index=False, encoding="utf-8-sig")
-    return kinds, ["Used 8 columns: 'revenue', 'visits'"]
-
-
-def in_utf16(path):
-    table, kinds = customers()
-    table.to_csv(path, index=False, sep="\t", encoding="utf-16")
-    return kinds, ["Read as UTF-16."]
 
 
 def with_duplicate_headers(path):
@@ -135,8 +123,6 @@ def as_anndata(path):
 FILES = {
     "thousands.csv": with_thousands,
     "commas.csv": with_decimal_commas,
-    "mark.csv": with_a_byte_order_mark,
-    "utf16.tsv": in_utf16,
     "duplicates.csv": with_duplicate_headers,
     "constant.csv": with_a_constant_column,
     "ids.csv": with_ids_and_dates,
@@ -207,9 +193,7 @@ def test_a_constant_in_an_array_without_names(sample):
     assert table.left_out == {"col5": "constant: 10000"}
 
 
-@pytest.mark.parametrize(
-    "suffix", [".csv", ".csv.gz", ".jsonl", ".parquet", ".xlsx", ".npy"]
-)
+@pytest.mark.parametrize("suffix", [".csv.gz", ".jsonl", ".parquet", ".xlsx", ".npy"])
 def test_pipes(suffix, monkeypatch):
     table, _ = customers()
     name = f"a{suffix}"
@@ -313,21 +297,3 @@ def test_a_spreadsheet_needs_openpyxl(monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     message = fail("fit", "a.xlsx", "-k", "3", code=1)
     assert "a.xlsx needs the package openpyxl: pip install 'ihgmm[cli]'" in message
-
-
-def test_an_empty_cell_may_mean_none(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    kinds = rng.integers(2, size=60)
-    X = np.round(rng.lognormal(0, 1, (60, 1)) * np.eye(2)[kinds] * 50, 2)
-    frame = pd.DataFrame(np.hstack([X, X + 1]), columns=list("abcd"))
-    frame.insert(0, "Customer no.", np.arange(100, 160))
-    frame[frame == 0] = np.nan
-    frame.to_csv("shop.csv", index=False)
-    text = good("fit", "shop.csv", "-k", "2", "--missing", "zero", "-o", "labels.csv")
-    assert "Took 60 missing cells for 0." in text
-    assert "'Customer no.' (looks like ids" in text
-    found = pd.read_csv("labels.csv").cluster
-    assert misclassification_rate(kinds, found) == 0
-    done = invoke("fit", "shop.csv", "-k", "2")  # so many that it is a warning
-    assert "add --missing zero" in done.stderr

@@ -139,16 +139,6 @@ def test_what_stands_around_a_table_is_no_customer(make, suffix):
     assert told in notes
 
 
-def test_left_out_rows_have_no_label():
-    write_sheet("a.csv", subtotals())
-    done = invoke(*FIT, "a.csv", "-o", "l.csv")
-    assert "Left out 4 rows that are no observations" in done.stderr
-    shop().to_csv("alone.csv", index=False)
-    good(*FIT, "alone.csv", "-o", "m.csv")
-    labels = [[row["cluster"] for row in read(f)] for f in ("l.csv", "m.csv")]
-    assert labels[0] == labels[1]
-
-
 def test_customers_without_numbers_at_the_end_are_kept():
     frame = shop()
     frame.loc[85:, GOODS] = None
@@ -193,15 +183,6 @@ def test_a_title_above_a_table_on_disk():
     assert table.on_disk
     assert table.ids.tolist() == [str(i) for i in range(101, 191)]
     assert table.names[:5] == GOODS
-
-
-def test_special_characters_in_names_alone():
-    frame = shop().rename(columns={name: f"{name} €" for name in GOODS})
-    frame.to_csv("a.csv", index=False, encoding="cp1252", sep=";", decimal=",")
-    shown = good(*FIT, "a.csv", "--save", "m.npz")
-    assert "Read as Windows-1252" in shown
-    assert "'cheese €'" in shown
-    good("predict", "m.npz", "a.csv")
 
 
 def test_a_sheet_of_notes_comes_first():
@@ -258,10 +239,3 @@ def test_labels_are_written_to_a_sheet():
 
 
 # What the notes say
-
-
-def test_what_is_far_is_not_offered():
-    shop().to_csv("a.csv", index=False)
-    assert "did you mean 'cheese'?" in fail(*FIT, "a.csv", "--columns", "chese,meat")
-    assert "did you mean" not in fail("compare", "a.csv", "a.csv")
-    assert "such as -k 5, or -k auto" in fail("fit", "a.csv")

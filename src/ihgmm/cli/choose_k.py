@@ -13,7 +13,7 @@ from ihgmm._files import atomic_write
 from ihgmm.cli.files import check_output
 from ihgmm.cli.options import DATA, SEED, WHITEN, Reading, option, output_option
 from ihgmm.cli.screen import Screen, in_shell, print_warning
-from ihgmm.plotting import plot_evidence, plot_scree
+from ihgmm.plotting.eigenvalues import plot_count
 from ihgmm.statistics.selection import METHODS, ClusterCount
 from ihgmm.words.counts import count_headline, edge_words, evidence_words
 
@@ -60,7 +60,9 @@ def choose_k(
     with screen.working("counting"):
         count = select_n_clusters(table.named_data, **options)
     if plot is not None:
-        _draw(count, plot)
+        picture, form = plot_count(count).figure, plot.suffix[1:].lower()
+        with atomic_write(plot) as file:
+            picture.savefig(file, format=form, dpi=150)
     summary = in_shell(str(count))
     names = "n_clusters rank eigenvalues edge strengths method gram"
     facts = {name: getattr(count, name) for name in names.split()}
@@ -121,18 +123,3 @@ def _show_eigenvalues(count: ClusterCount, screen: Screen) -> None:
     formats = {"number": "", "eigenvalue": ".4g", "over the edge": ".2f"}
     screen.table(formats | {"stands out": ""}, rows)
     screen.explain(edge_words(count))
-
-
-def _draw(count: ClusterCount, path: Path) -> None:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("--plot needs matplotlib: pip install matplotlib") from error
-    panels = 2 if count.evidence or count.strengths else 1
-    figure = Figure(figsize=(6 if panels == 1 else 10, 4), layout="constrained")
-    axes = figure.subplots(1, panels, squeeze=False)[0]
-    plot_scree(count, ax=axes[0])
-    if panels == 2:
-        plot_evidence(count, ax=axes[1])
-    with atomic_write(path) as file:
-        figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)

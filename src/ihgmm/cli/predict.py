@@ -22,7 +22,7 @@ from ihgmm.matrix import Matrix, to_host
 from ihgmm.numerics.whitening import Whitener
 from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.storage import SavedModel, load_saved
-from ihgmm.words.phrases import counted
+from ihgmm.words.phrases import counted, sentence
 
 
 def predict(
@@ -131,7 +131,7 @@ def _notes(
     if len(zero) > 0:
         first = table.place(zero[0])
         if len(zero) == 1:
-            what = f"{first[0].upper()}{first[1:]} is"
+            what = f"{sentence(first)} is"
         else:
             what = f"{len(zero):,} of {data.shape[0]:,} rows, the first is {first}, are"
         yield Note(

@@ -12,7 +12,7 @@ import numpy as np
 from ihgmm.cli.tables.table import Note, Request, Table, quote, quote_all
 from ihgmm.cli.tables.totals import no_observations, totals
 from ihgmm.matrix.delimited import Numbers, parse_numbers, unique_names
-from ihgmm.words.phrases import counted
+from ihgmm.words.phrases import counted, sentence
 
 
 @dataclass(frozen=True)
@@ -240,8 +240,7 @@ def _observations(
         notes.append(Note(f"Left out {what}: {shown}.", loud=True))
     elif texts:
         label = "its label means" if len(texts) == 1 else "their labels mean"
-        text = f"{shown[0].upper()}{shown[1:]}: {label} nothing."
-        notes.append(Note(text, loud=True))
+        notes.append(Note(f"{sentence(shown)}: {label} nothing.", loud=True))
     gone = list(others) if request.features is None else empty
     return np.setdiff1d(np.arange(len(X)), gone), notes
 

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from ihgmm.cli.tables.missing import examine
 from ihgmm.cli.tables.table import Note, Table, quote
 from ihgmm.matrix import Scaled
-from ihgmm.words.phrases import counted
+from ihgmm.words.phrases import counted, sentence
 
 PREPARATIONS = ("auto", "none", "scale", "standardize")
 # One column decides alone if its deviation is several times that of most others. Of 77
@@ -43,8 +43,6 @@ def prepare_columns(table: Table, how: str) -> Table:
             "--prepare standardize subtracts column means, which fills sparse data up; "
             "take --prepare scale, or store the data as a dense array."
         )
-    if how == "standardize" and table.on_disk:
-        raise _cannot_center(table)
     scaler = StandardScaler(with_mean=not (table.is_sparse or table.on_disk))
     cells = examine(table, scaler.partial_fit)
     # True and false have no unit, and say nothing about those of other columns.
@@ -72,8 +70,7 @@ def prepare_columns(table: Table, how: str) -> Table:
             after = " to ".join(map(_figure, (ends - shift[j]) / scaler.scale_[j]))
             name, done = quote(table.column_names[j]), counted(len(places), "column")
             kinds.append(f"{what.format(done)} ({name}: {before} became {after})")
-    text = ", ".join(kinds)
-    notes = [*table.notes, Note(f"{text[0].upper()}{text[1:]}.")]
+    notes = [*table.notes, Note(f"{sentence(', '.join(kinds))}.")]
     return replace(table, X=X, scaler=scaler, original=table.X, notes=notes)
 
 
@@ -82,16 +79,12 @@ def prepared_columns(table: Table, scaler: StandardScaler) -> Any:
     if not table.on_disk:
         return scaler.transform(table.X)
     if scaler.with_mean:
-        raise _cannot_center(table)
+        raise ValueError(
+            f"{table.source} is read block by block, and column means are to be "
+            "subtracted, which only data in memory take; fit with --prepare scale, or "
+            "give more --memory."
+        )
     return Scaled(table.X, columns=1 / scaler.scale_)
-
-
-def _cannot_center(table: Table) -> ValueError:
-    return ValueError(
-        f"{table.source} is read block by block, and column means are to be "
-        "subtracted, which only data in memory take; fit with --prepare scale, or give "
-        "more --memory."
-    )
 
 
 def _figure(value: float) -> str:

@@ -109,15 +109,15 @@ def load_text(path: Path) -> dict[str, list[str]]:
         raise ValueError(
             f"{path} has no named columns; give one of {', '.join(LOADERS)}."
         )
+    import pyarrow as pa
+
     arrow = LOADERS[_suffix(path)](path, None).arrow
-    columns = {}
-    for name, column in zip(arrow.column_names, arrow.columns, strict=True):
-        cells = ["" if cell is None else cell for cell in column.to_pylist()]
-        # Spreadsheets write whole numbers as 3.0.
-        whole = [isinstance(cell, float) and cell.is_integer() for cell in cells]
-        pairs = zip(cells, whole, strict=True)
-        columns[name] = [str(int(cell) if is_int else cell) for cell, is_int in pairs]
-    return columns
+    with explain_damage(path, pa.ArrowException):  # lists are no text
+        texts = [column.cast(pa.string()).fill_null("") for column in arrow.columns]
+    return {
+        name: column.to_pylist()
+        for name, column in zip(arrow.column_names, texts, strict=True)
+    }
 
 
 def free_memory() -> float:
@@ -165,11 +165,6 @@ def _check_kind(path: Path) -> None:
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
     suffix = _suffix(path)
-    if suffix in (".xls", ".xlsb", ".ods", ".numbers"):
-        raise ValueError(
-            f"{path} is a spreadsheet of a kind that is not read; save it as .xlsx, or "
-            "the sheet with the data as CSV (UTF-8)."
-        )
     known = [*LOADERS, *READERS]
     if suffix not in known:
         raise ValueError(

@@ -47,6 +47,7 @@ class Leading:
     clusters are a hundredth or less; where clusters have a shape, a half is common.
     """
 
+    MOST_EXTRA = 20  # directions beyond those of clusters, and two more
     CUT = 0.05  # share of the height of the last cluster's eigenvalue without weight
     TURN = 0.05  # radians that a diagonal turns eigenvectors by, worth filling it in
     SMALLEST_GAP = 1e-2  # of the last eigenvalue: noise turns smaller gaps anyway
@@ -55,27 +56,27 @@ class Leading:
 
 
 class Labelling:
-    """Rows to labels: starts, samples of rows, and the shared covariance.
+    """Rows to labels: samples of rows, starts, and the shared covariance.
 
-    Round numbers. ``python benchmarks/real.py`` has errors by seeds and ``python
-    benchmarks/run.py`` the time.
+    Round numbers. ``python benchmarks/real.py`` has errors by seeds, ``python
+    benchmarks/clusters.py`` errors and times by the number of clusters.
     """
 
-    STARTS = 10  # of k-means, beside the pivots
-    AGREEING = 3  # starts that end in one best place: no other is likely
-    PIVOT_ROWS = 2**12  # rows that pivots are taken from
-    TRIAL_ROWS = 64  # for each cluster, on which starts compete
-    SHOWN = 8  # rows of such a trial that are nearest to each pivot, at least
-    NEARLY = 1.05  # inertia over the best, up to which other ends go on
-    FINAL_ROWS = 2**16  # that these see together
     ROWS = 2**14  # to learn labels from, at most
-    ROWS_A_CLUSTER = 256  # or so many for each cluster, if that is more
-    MIXTURE_ROWS = 2**11  # on which mixtures compete, at least
-    MIXTURES = 3  # ends of k-means in each space that start one
+    TRIAL_ROWS = 2**11  # of these, on which starts compete, at most
+    ROWS_A_CLUSTER = 64  # or so many for each cluster, if that is more
+    LEAST_CLEAR = 8  # rows a cluster that are no noise; with fewer, all rows teach
+    NOISY = 0.2  # share of rows that are noise in eigenvectors: take projected rows
+    STEP = 1e-7  # share of the squared rows by which a step of k-means gains, at least
+    KMEANS_WORK = 2**23  # products of rows and centres in first steps of all starts
+    SMALL_CLUSTERS = 3  # for each cluster that they are merged to
+    ROUGH = 20  # steps that make a start, or a mixture that competes
+    WORK = 2**22  # products of rows, clusters and directions: with more, one start
     PULL = 0.2  # share by which the covariance is pulled towards a sphere
     GAIN = 1e-4  # of log-likelihood a row that ends the rounds
     FLATTEST = 1e-6  # variance of a direction over the mean: less is rounding
     OPPOSITE = 0.9  # cosine of opposite rows over that of near ones, for lines
+    LINE_ROWS = 2**9  # that are asked whether they are lines
 
 
 class Filling:

@@ -158,19 +158,19 @@ class Embedding:
         """Return the rows of the embedding."""
         return self.rows(X.ops, self.coordinates(X))
 
-    def noise_share(self, ops: Ops, coordinates: Tall, sqnorms: Tall) -> float:
-        """Return the share of rows whose coordinates are mostly noise.
+    def is_noise(self, ops: Ops, coordinates: Tall, sqnorms: Tall) -> Tall:
+        """Tell which rows have coordinates that are mostly noise.
 
         What the directions leave of a row shows its noise. The noise of a row adds to
         each coordinate, times the norm of the direction over the eigenvalue: without
-        the diagonal, that is more than over the root of the eigenvalue. A row counts
+        the diagonal, that is more than over the root of the eigenvalue. A row is noise
         where its squared length is not above twice the sum of that. ``sqnorms`` are
         those of the rows.
         """
         p, m = self.directions.shape
         lengths, live = self.lengths, (self.weights > 0) & (self.eigenvalues**2 > 0)
         if p <= m or not live.any():
-            return 0.0
+            return sqnorms < 0
         own = sqnorms * row_factors(ops, sqnorms, self.longest) ** 2
         signal = (coordinates**2) @ ops.cast_like(lengths**2, coordinates)
         variances = ops.clip(own - signal, 0.0, None) / (p - m)
@@ -179,8 +179,7 @@ class Embedding:
             (self.weights[live] ** 2 * norms / self.eigenvalues[live] ** 2).sum()
         )
         squares = coordinates**2 @ ops.cast_like(self.weights**2, coordinates)
-        noisy = ops.xp.count_nonzero(squares < 2 * variances * load)
-        return int(noisy) / own.shape[0]
+        return squares < 2 * variances * load
 
     def ruling_rows(self, ops: Ops, coordinates: Tall, sqnorms: Tall) -> int:
         """Return how many long rows rule a leading direction; 0 for none.

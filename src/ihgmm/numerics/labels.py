@@ -9,26 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from operator import attrgetter
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, svd
+from scipy.linalg import svd
+from sklearn.cluster import kmeans_plusplus
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from ihgmm._values import Domain
 from ihgmm.matrix import HOST, Ops, Tall
 from ihgmm.matrix.ops import sampled
 from ihgmm.matrix.threads import one_thread
-from ihgmm.numerics.kmeans import (
-    Run,
-    is_settled,
-    kmeans_runs,
-    lloyd,
-    pivot_rows,
-    sample,
-    spread_rows,
-)
+from ihgmm.numerics.clusters import Run, lloyd, merged_start, mixture, pivots
 from ihgmm.numerics.krylov import leading_pairs
 from ihgmm.policy import Labelling
 
@@ -151,22 +145,34 @@ def nearest_center(centers: np.ndarray) -> LinearRule:
     return LinearRule(centers.T, -np.einsum("ij,ij->i", centers, centers) / 2)
 
 
+class Learnt(NamedTuple):
+    """A rule that was learnt, and where."""
+
+    rule: Rule
+    space: int = 0  # the position of the space that was chosen
+    n_iter: int = 0
+    gain: float = 0.0  # of log-likelihood a row over one Gaussian, of a mixture
+
+
 def learn_rule(
-    ops: Ops,
-    rows: Tall,
+    spaces: Sequence[np.ndarray],
     n_clusters: int,
     method: Assignment = "kmeans",
     *,
+    clear: Sequence[np.ndarray] | None = None,
+    weights: np.ndarray | None = None,
+    by_angle: bool = True,
+    signed: bool = False,
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
-    weights: Tall | None = None,
-    signed: bool = False,
     rng: np.random.Generator | None = None,
-) -> tuple[Rule, int]:
-    """Learn from rows of an embedding how to label; return the iterations too.
+) -> Learnt:
+    """Learn from rows of an embedding how to label.
 
-    Weights say how much rows count in k-means and in mixtures. Pivots and graphs take
-    rows as they are.
+    ``spaces`` are embeddings of the same rows: a mixture says in which of them clusters
+    show best. Only rows that are ``clear`` there teach. Weights say how much rows count
+    in k-means and in mixtures; pivots and graphs take rows as they are. ``by_angle``
+    says that rows are units.
 
     Examples
     --------
@@ -174,30 +180,39 @@ def learn_rule(
     >>> from ihgmm.matrix import HOST
     >>> from ihgmm.numerics.labels import learn_rule
     >>> rows = np.array([[0.0], [0.2], [0.1], [9.0], [9.1]])
-    >>> rule, n_iter = learn_rule(HOST, rows, 2, rng=np.random.default_rng(0))
+    >>> rule = learn_rule([rows], 2, rng=np.random.default_rng(0)).rule
     >>> labels = rule(HOST, np.array([[0.3], [8.0]]))
     >>> int(labels[0] != labels[1])
     1
     """
     rng = np.random.default_rng() if rng is None else rng
-    options: dict[str, Any] = {"n_init": n_init, "max_iter": max_iter, "rng": rng}
-    if method == "tied":
-        found = shared_covariance(
-            ops, [rows], n_clusters, weights=weights, signed=signed, **options
-        )
-        return found.rule, found.n_iter
-    if method == "cluster_qr":
-        return replace(cluster_qr(ops, rows, n_clusters), signed=signed), 0
-    if method == "neighbors":
-        return neighbor_graph(ops.to_host(rows), n_clusters, rng=rng), 0
-    if signed:
-        lines = line_runs(ops, rows, n_clusters, weights=weights, **options)[0]
-        return lines, 0
-    best = kmeans_runs(ops, [rows], n_clusters, weights=weights, **options)[0][0]
-    return nearest_center(best.centers), best.n_iter
+    weights = np.ones(len(spaces[0])) if weights is None else weights
+    if clear is None:
+        clear = [np.ones(len(rows), dtype=bool) for rows in spaces]
+    # One thread: the order of sums, and so the labels, never depend on how many there
+    # are.
+    with one_thread():
+        space = 0
+        if len(spaces) > 1 or method == "tied":
+            tied = _shared_covariance(
+                spaces, clear, n_clusters, weights, by_angle, signed, max_iter, rng
+            )
+            if method == "tied":
+                return tied
+            space = tied.space
+        rows = spaces[space]
+        if method == "cluster_qr":
+            rule: Rule = replace(cluster_qr(rows, n_clusters), signed=signed)
+            return Learnt(rule, space)
+        if method == "neighbors":
+            return Learnt(neighbor_graph(rows, n_clusters, rng=rng), space)
+        options: Any = {"n_init": n_init, "max_iter": max_iter, "rng": rng}
+        run = kmeans(rows, n_clusters, weights, signed=signed, **options)
+    rule = replace(nearest_center(run.centers), signed=signed)
+    return Learnt(rule, space, run.n_iter)
 
 
-def cluster_qr(ops: Ops, rows: Tall, n_clusters: int) -> LinearRule:
+def cluster_qr(rows: np.ndarray, n_clusters: int) -> LinearRule:
     """Return the rule of cluster-QR: no start, no iteration, no randomness.
 
     A pivoted QR finds one representative row for each cluster; the polar factor of
@@ -216,11 +231,11 @@ def cluster_qr(ops: Ops, rows: Tall, n_clusters: int) -> LinearRule:
     >>> from ihgmm.matrix import HOST
     >>> from ihgmm.numerics.labels import cluster_qr
     >>> rows = np.array([[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.9]])
-    >>> cluster_qr(HOST, rows, 2)(HOST, rows)
+    >>> cluster_qr(rows, 2)(HOST, rows)
     array([0, 0, 1, 1])
     """
-    chosen = pivot_rows(ops, rows[None, ...], n_clusters)[0]
-    left, _, right = svd(chosen.T.astype(np.float64), full_matrices=False)
+    chosen = rows[pivots(rows, n_clusters)]
+    left, _, right = svd(chosen.T, full_matrices=False)
     return LinearRule(left @ right, np.zeros(n_clusters))
 
 
@@ -252,119 +267,176 @@ def neighbor_graph(
     (1, 1)
     """
     rng = np.random.default_rng() if rng is None else rng
-    rows = sample(HOST, rows, max_rows, rng).astype(np.float64, copy=False)
+    rows = rows[sampled(len(rows), max_rows, rng)]
     n = len(rows)
     if n <= n_clusters:  # too few for a graph to be cut
         return NeighborRule(rows, np.arange(n), 1)
     n_neighbors = min(n_neighbors, n - 1)
-    with one_thread():
-        joined = kneighbors_graph(rows, n_neighbors).toarray()
-        joined += joined.T
-        roots = np.sqrt(joined.sum(axis=1))[:, None]
-        # The whole spectrum: pieces of a graph share an eigenvalue, and iterations
-        # would miss some of them.
-        _, vectors = leading_pairs(joined / (roots * roots.T), n_clusters)
-        labels = cluster_qr(HOST, vectors / roots, n_clusters)(HOST, vectors / roots)
+    joined = kneighbors_graph(rows, n_neighbors).toarray()
+    joined += joined.T
+    roots = np.sqrt(joined.sum(axis=1))[:, None]
+    # The whole spectrum: pieces of a graph share an eigenvalue, and iterations would
+    # miss some of them.
+    _, vectors = leading_pairs(joined / (roots * roots.T), n_clusters)
+    labels = cluster_qr(vectors / roots, n_clusters)(HOST, vectors / roots)
     return NeighborRule(rows, np.asarray(labels, dtype=np.intp), n_neighbors)
 
 
-def kmeans_labels(
-    ops: Ops,
-    embedding: Tall,
+def kmeans(
+    rows: np.ndarray,
     n_clusters: int,
+    weights: np.ndarray | None = None,
     *,
-    n_init: int | Literal["auto"] = "auto",
-    rng: np.random.Generator | None = None,
-) -> Tall:
-    """Label rows by k-means; of many rows, a sample gives the centres.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import HOST
-    >>> from ihgmm.numerics.labels import kmeans_labels
-    >>> rows = np.array([[0.0], [0.2], [0.1], [9.0], [9.1]])
-    >>> kmeans_labels(HOST, rows, 2, rng=np.random.default_rng(0))
-    array([1, 1, 1, 0, 0])
-    """
-    rng = np.random.default_rng() if rng is None else rng
-    positions = sample_positions(embedding.shape[0], n_clusters, rng)
-    rows = known_rows(ops, embedding, positions)
-    rule, _ = learn_rule(ops.few, rows, n_clusters, n_init=n_init, rng=rng)
-    return rule(ops, embedding)
-
-
-def sample_positions(
-    n_rows: int, n_clusters: int, rng: np.random.Generator
-) -> np.ndarray | None:
-    """Return which rows to learn labels from; None for all.
-
-    Beyond 16,384 rows, or 256 for each cluster if that is more, they are so many drawn
-    at random.
-    """
-    most = max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * n_clusters)
-    if n_rows <= most:
-        return None
-    return sampled(n_rows, most, rng)
-
-
-def known_rows(ops: Ops, tall: Tall, positions: np.ndarray | None) -> Tall:
-    """Return rows of a tall array to learn from, in float64."""
-    rows = slice(None) if positions is None else positions
-    return ops.few.widen(ops.few_rows(tall, rows))
-
-
-def line_runs(
-    ops: Ops,
-    rows: Tall,
-    n_clusters: int,
-    *,
+    signed: bool = False,
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
-    weights: Tall | None = None,
     rng: np.random.Generator,
-) -> list[LinearRule]:
-    """Run k-means for rows of which the opposite is of the same kind; the best first.
+) -> Run:
+    """Run k-means from k-means++ starts, which compete on a sample of many rows.
 
-    A row counts with the sign of its product with its centre. That is k-means on the
-    rows and their opposites, with centres and their opposites to start from: either
-    half is then the other's mirror after each step. Starts are a pivoted QR, which
-    knows no signs, and k-means++ on products of two random projections: such products
-    are the same for opposite rows, and distances between them are those of lines on
-    average, at a cost linear in the width of the rows.
+    "auto" are as many starts as are cheap, from 10 to 50: with 50, the seed does not
+    matter on most small data. With ``signed`` centres and their opposites are one, and
+    the only start are pivots.
     """
-    starts = 1 + Labelling.STARTS if n_init == "auto" else n_init
-    few = sample(ops, rows, Labelling.PIVOT_ROWS, rng)
-    both = ops.stack([rows, -rows])
-    counts = None if weights is None else ops.stack([weights, weights])
-    centers = pivot_rows(ops, few[None, ...], n_clusters)[0]
-    runs: list[Run] = []
-    with one_thread():
-        for _ in range(starts):
-            start = np.concatenate([centers, -centers])[None, None]
-            runs += lloyd(ops, both[None, ...], start, counts, max_iter=max_iter)[0]
-            if n_init == "auto" and is_settled(runs):
-                break
-            first, second = rng.standard_normal((2, rows.shape[1], 2**8))
-            squares = few @ ops.cast_like(first, few)
-            squares = squares * (few @ ops.cast_like(second, few))
-            draws = rng.random((1, 1, n_clusters, 4))
-            drawn = spread_rows(ops, squares[None, ...], draws)[0, 0]
-            centers = ops.to_host(ops.few_rows(few, drawn))
-    runs = sorted(runs, key=attrgetter("inertia"))
-    return [
-        replace(nearest_center(run.centers[:n_clusters]), signed=True) for run in runs
-    ]
+    weights = np.ones(len(rows)) if weights is None else weights
+    trial = _trial(len(rows), n_clusters, rng)
+    few, counts = rows[trial], weights[trial]
+    options: Any = {"by_angle": False, "signed": signed, "max_iter": max_iter}
+    if signed:
+        starts = [few[pivots(few, n_clusters)]]
+    else:
+        cheap = Labelling.KMEANS_WORK // max(few.size * n_clusters, 1)
+        count = int(np.clip(cheap, 10, 50)) if n_init == "auto" else n_init
+        state = np.random.RandomState(rng.integers(2**31))
+        starts = [
+            kmeans_plusplus(few, n_clusters, sample_weight=counts, random_state=state)[
+                0
+            ]
+            for _ in range(count)
+        ]
+    runs = [lloyd(few, start, counts, **options) for start in starts]
+    best = max(runs, key=attrgetter("score"))
+    return (
+        best if len(few) == len(rows) else lloyd(rows, best.centers, weights, **options)
+    )
 
 
-def prefers_lines(
-    ops: Ops,
-    rows: Tall,
-    n_clusters: int,
+def _trial(n_rows: int, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
+    """Return which rows starts compete on; all where they are few."""
+    size = max(Labelling.TRIAL_ROWS, Labelling.ROWS_A_CLUSTER * n_clusters)
+    return sampled(n_rows, size, rng)
+
+
+def _shared_covariance(
+    spaces: Sequence[np.ndarray],
+    clear: Sequence[np.ndarray],
+    k: int,
+    weights: np.ndarray,
+    by_angle: bool,
+    signed: bool,
+    max_iter: int,
     rng: np.random.Generator,
-    max_rows: int = 2**9,
-) -> bool:
-    """Tell whether opposite rows seem to be of one kind.
+) -> Learnt:
+    """Fit Gaussian clusters that share a covariance, in the space that shows them best.
+
+    In each space pivots and merged small clusters give a start, which spherical k-means
+    improves. All starts are tried in all spaces, with a covariance of any shape and
+    with a sphere, and the best goes on with all rows. Best is what clusters add to the
+    likelihood of a single Gaussian, which no linear map of a space changes, less the
+    price that BIC puts on a shape. Where many rows are noise in the first space, only
+    the last is tried; where all this is a lot of work, with one start.
+    """
+    trial = _trial(len(weights), k, rng)
+    counts, last = weights[trial], len(spaces) - 1
+    lean = len(counts) * k * spaces[last].shape[1] > Labelling.WORK
+    noisy = 1 - clear[0].mean() > Labelling.NOISY
+    teaching = [_teaching(one[trial], counts, k) for one in clear]
+    starts: list[tuple[int, np.ndarray]] = []
+    if lean and by_angle:
+        # Pivots of eigenvectors, in which clusters are at right angles; and of the last
+        # space, in which noise does not drown rows of large clusters.
+        teaches = teaching[last]
+        rows, own = spaces[last][trial][teaches], counts[teaches]
+        firsts = [rows[pivots(space[trial][teaches], k)] for space in spaces]
+        runs = [lloyd(rows, first, own, signed=signed) for first in firsts]
+        starts = [(last, max(runs, key=attrgetter("score")).centers)]
+    else:
+        for at, teaches in enumerate(teaching):
+            rows, own = spaces[at][trial][teaches], counts[teaches]
+            found = _starts(rows, own, k, by_angle, signed, rng)
+            starts += [(at, centers) for centers in found]
+    members = [_members(spaces[at][trial], c, by_angle, signed) for at, c in starts]
+    best, fit, chosen, shape = -np.inf, None, 0, 1.0
+    for space in [last] if lean or noisy else range(len(spaces)):
+        teaches = teaching[space]
+        rows = spaces[space][trial][teaches]
+        n, m = rows.shape
+        price = (m * (m + 1) / 2 - 1) * np.log(n) / (2 * n)
+        for start, pull in product(members, (Labelling.PULL, 1.0)):
+            tried = mixture(
+                rows,
+                start[teaches],
+                counts[teaches],
+                pull=pull,
+                signed=signed,
+                max_iter=Labelling.ROUGH,
+            )
+            worth = tried.gain - price * (pull < 1)
+            if worth > best:
+                best, fit, chosen, shape = worth, tried, space, pull
+    if fit is None:  # clusters vanish in every run: a start has the last word
+        space, centers = starts[0]
+        return Learnt(replace(nearest_center(centers), signed=signed), space)
+    rows, teaches = spaces[chosen], _teaching(clear[chosen], weights, k)
+    counts = weights[teaches]
+    full = mixture(
+        rows[teaches], fit, counts, pull=shape, signed=signed, max_iter=max_iter
+    )
+    fit = full if full.gain > -np.inf else fit
+    rule = LinearRule(fit.coefficients, fit.intercepts, signed)
+    return Learnt(rule, chosen, fit.n_iter, fit.gain)
+
+
+def _teaching(clear: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
+    """Return which rows teach: those that are clear, or all where they are too few."""
+    teaches = clear & (weights > 0)
+    return teaches if teaches.sum() >= Labelling.LEAST_CLEAR * k else weights > 0
+
+
+def _starts(
+    rows: np.ndarray,
+    weights: np.ndarray,
+    k: int,
+    by_angle: bool,
+    signed: bool,
+    rng: np.random.Generator,
+) -> list[np.ndarray]:
+    """Return centres of clusters to start mixtures from."""
+    if not by_angle:
+        return [kmeans(rows, k, weights, signed=signed, rng=rng).centers]
+    centers = [rows[pivots(rows, k)]]
+    if (merged := merged_start(rows, k, weights, signed)) is not None:
+        centers.append(merged)
+    return [lloyd(rows, start, weights, signed=signed).centers for start in centers]
+
+
+def _members(
+    rows: np.ndarray, centers: np.ndarray, by_angle: bool, signed: bool
+) -> np.ndarray:
+    """Return 1 in the column of each row's cluster, or -1 where it points away."""
+    products = rows @ centers.T
+    scores = np.abs(products) if signed else products
+    if not by_angle:
+        scores = scores - np.einsum("ij,ij->i", centers, centers) / 2
+    labels = scores.argmax(axis=1)[:, None]
+    ends = np.sign(np.take_along_axis(products, labels, axis=1)) if signed else 1.0
+    members = np.zeros_like(products)
+    np.put_along_axis(members, labels, ends, axis=1)
+    return members
+
+
+def prefers_lines(rows: np.ndarray, n_clusters: int, rng: np.random.Generator) -> bool:
+    """Tell whether opposite rows, which are units, seem to be of one kind.
 
     They may be if most rows have another as near to their opposite as one is to them.
     They are if clusters of lines, which have as many parameters, then fit better than
@@ -372,320 +444,17 @@ def prefers_lines(
     on one side. In designs with signs they gain 1.1 to 5.7; where clusters happen to be
     opposite, as in data with its mean taken off, and in 17 real sets, at most 0.4.
     """
-    few = sample(ops, rows, max_rows, rng)
-    xp, n = ops.xp, few.shape[0]
+    rows = rows[sampled(len(rows), Labelling.LINE_ROWS, rng)]
+    n, k = len(rows), n_clusters
     # In fewer directions than clusters many rows are opposite, whatever they are.
-    if n_clusters < 2 or rows.shape[1] < n_clusters or n <= 4 * n_clusters:
+    if k < 2 or rows.shape[1] < k or n <= 4 * k:
         return False
-    cosines = (few @ few.T) * ops.cast_like(1 - np.eye(n), few)
-    opposite, near = -xp.min(cosines, axis=1), xp.max(cosines, axis=1)
-    if ops.median(opposite) < Labelling.OPPOSITE * ops.median(near):
+    cosines = (rows @ rows.T) * (1 - np.eye(n))
+    opposite, near = -cosines.min(axis=1), cosines.max(axis=1)
+    if np.median(opposite) < Labelling.OPPOSITE * np.median(near):
         return False
-    gains = [
-        shared_covariance(ops, [few], n_clusters, signed=signed, rng=rng).gains[0]
-        for signed in (False, True)
-    ]
-    return gains[1] > gains[0] + np.log(2)
-
-
-@dataclass(frozen=True, eq=False)
-class SharedCovariance:
-    """Gaussian clusters with one covariance, in one of several spaces.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import HOST
-    >>> from ihgmm.numerics.labels import shared_covariance
-    >>> rng = np.random.default_rng(0)
-    >>> rows = rng.standard_normal((100, 2)) + 9 * (np.arange(100)[:, None] % 2)
-    >>> fitted = shared_covariance(HOST, [rows], 2, rng=rng)
-    >>> fitted.space, fitted.gains[0] > 0
-    (0, True)
-    """
-
-    rule: LinearRule
-    space: int  # the position of the space that was chosen
-    gains: tuple[float, ...]  # of log-likelihood a row over one Gaussian, in each space
-    n_iter: int  # rounds of the last run
-
-
-def shared_covariance(
-    ops: Ops,
-    spaces: Sequence[Tall],
-    n_clusters: int,
-    *,
-    n_init: int | Literal["auto"] = "auto",
-    max_iter: int = 300,
-    pull: float = Labelling.PULL,
-    max_trial: int | None = None,
-    weights: Tall | None = None,
-    signed: bool = False,
-    rng: np.random.Generator,
-) -> SharedCovariance:
-    """Fit Gaussian clusters that share a covariance, in the space that shows them best.
-
-    ``spaces`` are embeddings of the same rows. In each, k-means gives up to three
-    labelings to start from; all starts are tried in all spaces, on ``max_trial`` rows
-    (by default 2,048, or 64 for each cluster), and the likeliest goes on with all rows.
-    The space wins in which clusters add most to the likelihood of a single Gaussian: a
-    comparison that no linear map of a space changes. With ``signed``, opposite rows
-    are of one cluster.
-
-    The covariance is pulled towards a sphere by the share ``pull``. Between .1 and .4
-    that hardly matters; without, few rows in many directions give a covariance that
-    fits their noise.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ihgmm.matrix import HOST
-    >>> from ihgmm.numerics.labels import shared_covariance
-    >>> rng = np.random.default_rng(0)
-    >>> kinds = np.arange(200) % 2
-    >>> rows = rng.standard_normal((200, 2)) * [0.1, 1] + np.outer(kinds, [2, 0])
-    >>> fitted = shared_covariance(HOST, [rows], 2, rng=rng)  # clusters side by side
-    >>> labels = fitted.rule(HOST, rows)
-    >>> len(set(labels[kinds == 0])), len(set(labels[kinds == 1]))
-    (1, 1)
-    """
-    n, max_trial = (
-        spaces[0].shape[0],
-        max_trial or max(Labelling.MIXTURE_ROWS, Labelling.TRIAL_ROWS * n_clusters),
+    lines, directions = (
+        learn_rule([rows], k, "tied", signed=signed, rng=rng).gain
+        for signed in (True, False)
     )
-    trials, trial_weights = list(spaces), weights
-    if n > max_trial:
-        few = sampled(n, max_trial, rng)
-        trials = [ops.few_rows(rows, few) for rows in spaces]
-        trial_weights = None if weights is None else ops.few_rows(weights, few)
-    starts: list[Tall] = []
-    nearest: list[LinearRule] = []
-    options: dict[str, Any] = {
-        "n_init": n_init,
-        "max_iter": max_iter,
-        "weights": trial_weights,
-        "rng": rng,
-    }
-    if signed:
-        for trial in trials:
-            rules = line_runs(ops, trial, n_clusters, **options)
-            starts += [
-                _signed_members(ops, rule, trial)
-                for rule in rules[: Labelling.MIXTURES]
-            ]
-            nearest.append(rules[0])
-    else:
-        for runs in kmeans_runs(ops, trials, n_clusters, until_settled=True, **options):
-            starts += [
-                ops.one_hot(run.labels, n_clusters, trials[0])
-                for run in runs[: Labelling.MIXTURES]
-            ]
-            nearest.append(nearest_center(runs[0].centers))
-    with one_thread():
-        starts = _distinct(ops, starts)
-        pairs = [(trial, start) for trial in trials for start in starts]
-        tried = fit_clusters(ops, pairs, pull, max_iter, trial_weights, signed)
-        best = []
-        for i, rule in enumerate(nearest):
-            own = tried[i * len(starts) : (i + 1) * len(starts)]
-            # Where clusters vanish in every run, k-means has the last word.
-            own.append(Fit(rule, -np.inf, 0))
-            best.append(max(own, key=attrgetter("log_likelihood")))
-        if n > max_trial:
-            going = [(rows, fit.rule) for rows, fit in zip(spaces, best, strict=True)]
-            best = fit_clusters(ops, going, pull, max_iter, weights, signed)
-        ones = [log_likelihood_of_one(ops, rows, weights) for rows in spaces]
-    gains = [fit.log_likelihood - one for fit, one in zip(best, ones, strict=True)]
-    chosen = int(np.argmax(gains))
-    found = best[chosen]
-    return SharedCovariance(found.rule, chosen, tuple(gains), found.n_iter)
-
-
-class Fit(NamedTuple):
-    """Gaussian clusters of one covariance, and how well they fit."""
-
-    rule: LinearRule
-    log_likelihood: float  # of a row, on average, up to a constant
-    n_iter: int
-
-
-def fit_clusters(
-    ops: Ops,
-    starts: Sequence[tuple[Tall, Tall | LinearRule]],
-    pull: float,
-    max_iter: int,
-    weights: Tall | None = None,
-    signed: bool = False,
-) -> list[Fit]:
-    """Fit Gaussian clusters of one covariance by expectation and maximisation.
-
-    A fit starts from rows, as many in each, and their memberships, or a rule that says
-    them. With ``signed``, a cluster is as likely to be at its centre as at the
-    opposite; a membership is then negative where the row is at the opposite.
-    """
-    step = ops.side_by_side(starts[0][0], len(starts))
-    return [
-        fit
-        for first in range(0, len(starts), step)
-        for fit in _SharedRounds(
-            ops, starts[first : first + step], weights, signed
-        ).run(pull, max_iter)
-    ]
-
-
-class _SharedRounds:
-    """Rounds of several fits side by side; what is small is on the host.
-
-    Arrays have a line for each fit, each cluster and each row: the longest axis is the
-    last.
-    """
-
-    def __init__(
-        self,
-        ops: Ops,
-        starts: Sequence[tuple[Tall, Tall | LinearRule]],
-        weights: Tall | None,
-        signed: bool,
-    ) -> None:
-        rows, first = zip(*starts, strict=True)
-        self.ops, xp = ops, ops.xp
-        self.xp = xp
-        self.signed, n = signed, rows[0].shape[0]
-        self.rows = rows[0][None, ...] if len(rows) == 1 else xp.stack(rows)
-        share = xp.ones_like(rows[0][:, 0]) / n
-        self.share = share if weights is None else weights / xp.sum(weights)
-        ones = xp.ones_like(self.rows[:, :, :1])
-        # Sums and sizes of clusters come from one product.
-        self.values = xp.concat([self.rows, ones], axis=2) * self.share[:, None]
-        self.rows_T = xp.matrix_transpose(self.rows)
-        self.moments = ops.to_host(xp.matmul(self.rows_T, self.values[:, :, :-1]))
-        if isinstance(first[0], LinearRule):
-            self.expect(list(first))
-        else:
-            members = xp.matrix_transpose(xp.stack(first))
-            self.sums = self._sums(xp.abs(members), ops.sign_of(members))
-
-    def _sums(self, members: Tall, ends: Tall) -> np.ndarray:
-        """Return the sum of rows of each cluster, beside its size, as shares."""
-        if not self.signed:
-            return self.ops.to_host(self.xp.matmul(members, self.values))
-        sums = self.ops.to_host(self.xp.matmul(members * ends, self.values))
-        sums[:, :, -1] = self.ops.to_host(self.xp.sum(members * self.share, axis=2))
-        return sums
-
-    def expect(self, rules: list[LinearRule]) -> tuple[np.ndarray, Tall]:
-        """Take up memberships by some rules; return mean log-likelihoods and scores."""
-        xp, rows = self.xp, self.rows
-        small = np.stack(
-            [np.vstack([rule.coefficients, rule.intercepts]).T for rule in rules]
-        )
-        small = self.ops.to_device(small, rows)
-        products: Any = xp.matmul(small[:, :, :-1], self.rows_T)
-        scores = xp.abs(products) if self.signed else products
-        scores = scores + small[:, :, -1:]
-        peaks = xp.max(scores, axis=1)
-        members = xp.exp(scores - peaks[:, None, :])
-        ends = None
-        if self.signed:
-            # The score is that of the nearer end; both ends together are a cluster.
-            members *= (1 + xp.exp(-2 * xp.abs(products))) / 2
-            ends = xp.tanh(products)  # the share of one end less that of the other
-        totals = xp.sum(members, axis=1)
-        members /= totals[:, None, :]
-        self.sums = self._sums(members, ends)
-        return self.ops.to_host((peaks + xp.log(totals)) @ self.share), scores
-
-    def run(self, pull: float, max_iter: int) -> list[Fit]:
-        """Go on until no fit gains by more than 1e-4 a row."""
-        count, k = self.sums.shape[:2]
-        fits = [Fit(None, -np.inf, 0)] * count  # type: ignore[arg-type]
-        going = np.ones(count, dtype=bool)
-        while going.any():
-            rules = [fit.rule for fit in fits]
-            at = np.flatnonzero(going)
-            terms = np.zeros(count)
-            found, terms[at] = self._maximise(at, pull)
-            for i, rule in zip(at.tolist(), found, strict=True):
-                rules[i] = rule
-            likely, scores = self.expect(rules)
-            for i in np.flatnonzero(going).tolist():
-                value, before = float(likely[i] - terms[i]), fits[i]
-                fits[i] = Fit(rules[i], value, before.n_iter + 1)
-                going[i] = value - before.log_likelihood >= Labelling.GAIN
-                going[i] &= fits[i].n_iter < max_iter
-        xp, best = self.xp, self.xp.max(scores, axis=1)
-        used = self.ops.to_host(xp.any(scores == best[:, None, :], axis=2)).sum(axis=1)
-        return [
-            fit if used[i] == k else fit._replace(log_likelihood=-np.inf)
-            for i, fit in enumerate(fits)
-        ]
-
-    def _maximise(
-        self, at: np.ndarray, pull: float
-    ) -> tuple[list[LinearRule], np.ndarray]:
-        """Return the rules that memberships make, and a term of the log-likelihood."""
-        moments, sums = self.moments[at], self.sums[at]
-        m = moments.shape[1]
-        sizes = sums[:, :, -1] + 1e-10 / self.rows.shape[1]
-        centers = sums[:, :, :-1] / sizes[:, :, None]
-        within = moments - (centers.transpose(0, 2, 1) * sizes[:, None, :]) @ centers
-        sphere = pull * np.trace(within, axis1=1, axis2=2) / m + _flattest(moments)
-        covariance = (1 - pull) * within + sphere[:, None, None] * np.eye(m)
-        root = np.linalg.cholesky(covariance)
-        both = np.concatenate([centers.transpose(0, 2, 1), moments], axis=2)
-        solved = np.linalg.solve(covariance, both)
-        coefficients = solved[:, :, : sizes.shape[1]]
-        squares = (centers.transpose(0, 2, 1) * coefficients).sum(axis=1)
-        intercepts = np.log(sizes) - squares / 2
-        rules = [
-            LinearRule(*rule, self.signed)
-            for rule in zip(coefficients, intercepts, strict=True)
-        ]
-        # The terms of rows alone add up to a trace.
-        spread = np.trace(solved[:, :, sizes.shape[1] :], axis1=1, axis2=2) / 2
-        volume = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
-        return rules, spread + volume
-
-
-def _flattest(moments: np.ndarray) -> np.ndarray:
-    """Return the least variance of a direction: less is rounding."""
-    least = (
-        Labelling.FLATTEST * np.trace(moments, axis1=-2, axis2=-1) / moments.shape[-1]
-    )
-    # All rows may be zero, as one alone is.
-    return np.where(least > 0, least, 1.0)
-
-
-def log_likelihood_of_one(ops: Ops, rows: Tall, weights: Tall | None = None) -> float:
-    """Return the log-likelihood of a row under one Gaussian, up to a constant."""
-    xp, (n, m) = ops.xp, rows.shape
-    counted = rows / n
-    if weights is not None:
-        counted = rows * (weights / xp.sum(weights))[:, None]
-    moments = ops.to_host(rows.T @ counted)
-    mean = ops.to_host(xp.sum(counted, axis=0))
-    covariance = moments - np.outer(mean, mean) + _flattest(moments) * np.eye(m)
-    root = cho_factor(covariance, lower=True)
-    squares = mean @ cho_solve(root, mean) - np.trace(cho_solve(root, moments))
-    return float(squares / 2 - np.log(np.diag(root[0])).sum())
-
-
-def _signed_members(ops: Ops, rule: LinearRule, rows: Tall) -> Tall:
-    """Return 1 or -1 in the column of each row's cluster, as the row points."""
-    labels = rule(ops, rows)
-    members = ops.one_hot(labels, len(rule.intercepts), rows)
-    return members * rule.signs(ops, rows, labels)[:, None]
-
-
-def _distinct(ops: Ops, starts: list[Tall]) -> list[Tall]:
-    """Leave out memberships that differ from others in the names of clusters only."""
-    k = starts[0].shape[1]
-    members = ops.beside(*(ops.xp.abs(start) for start in starts))
-    common = ops.to_host(members.T @ members) > 0
-    common = common.reshape(len(starts), k, len(starts), k).sum(axis=3).max(axis=1)
-    kept: list[int] = []
-    for i in range(len(starts)):
-        # Each cluster of one is within a cluster of the other, and the other way round.
-        if not any(common[i, j] <= 1 and common[j, i] <= 1 for j in kept):
-            kept.append(i)
-    return [starts[i] for i in kept]
+    return lines > directions + np.log(2)

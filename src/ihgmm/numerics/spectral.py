@@ -11,21 +11,15 @@ import numpy as np
 from ihgmm._progress import Steps
 from ihgmm._values import Domain
 from ihgmm.matrix import HOST, Matrix, Ops, Tall
+from ihgmm.matrix.ops import sampled
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Diagonal, Embedding, Space
 from ihgmm.numerics.gram import GramOperator, row_factors
 from ihgmm.numerics.hetero import impute_diagonal
 from ihgmm.numerics.krylov import EigenPairs, signal_weights
-from ihgmm.numerics.labels import (
-    Rule,
-    known_rows,
-    learn_rule,
-    prefers_lines,
-    sample_positions,
-    shared_covariance,
-)
+from ihgmm.numerics.labels import Rule, learn_rule, prefers_lines
 from ihgmm.numerics.recipe import DEFAULT, Recipe
-from ihgmm.policy import Leading
+from ihgmm.policy import Labelling, Leading
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,46 +123,52 @@ def spectral_clustering(
     0.0
     """
     rng = np.random.default_rng() if rng is None else rng
-    steps, ops = Steps() if steps is None else steps, X.ops
+    steps, ops, k = Steps() if steps is None else steps, X.ops, n_clusters
     with steps.step("eigenvectors") as say:
-        embedding, coordinates, row_scale = _embed(X, n_clusters, recipe, rng, say)
-    candidates = SPACES if recipe.space == "auto" else (recipe.space,)
-    spaces = [embedding.in_space(candidate) for candidate in candidates]
+        embedding, coordinates, row_scale = _embed(X, k, recipe, rng, say)
+    spaces: list[Space] = list(SPACES if recipe.space == "auto" else (recipe.space,))
     with steps.step("labels") as say:
         # Zero rows show no pattern, unless the origin is a point like others.
         live = X.sqnorms > 0
         if not recipe.unit_norm or ops.number(ops.xp.all(live)):
             live = None
-        # Labels are learnt from some rows, and then given to all.
-        known: list[Any] = [coordinates, X.sqnorms, X.weights]
-        if live is not None:
-            known = [None if v is None else ops.rows_where(v, live) for v in known]
-        positions = sample_positions(known[0].shape[0], n_clusters, rng)
-        known = [None if v is None else known_rows(ops, v, positions) for v in known]
-        rows = [one.rows(ops.few, known[0]) for one in spaces]
-        rule, chosen, n_iter = _learn_labels(
-            ops.few, rows, n_clusters, recipe, weights=known[2], signed=signed, rng=rng
+        known = _known_rows(ops, [coordinates, X.sqnorms, X.weights], live, k, rng)
+        maps = [embedding.in_space(space) for space in spaces]
+        clear = [~one.is_noise(HOST, *known[:2]) for one in maps]
+        noise_share = 1 - float(clear[0].mean())
+        rows = [one.rows(HOST, known[0]) for one in maps]
+        learnt = learn_rule(
+            rows,
+            k,
+            recipe.labels,
+            clear=clear,
+            weights=known[2],
+            by_angle=recipe.unit_norm,
+            signed=signed,
+            n_init=recipe.n_init,
+            max_iter=recipe.max_iter,
+            rng=rng,
         )
-        say(f"{recipe.labels}, {n_iter} iterations")
-        embedding = spaces[chosen]
+        say(f"{recipe.labels}, {learnt.n_iter} iterations")
+        embedding = maps[learnt.space]
         embedded = ops.keep(embedding.rows(ops, coordinates))
         rule, labels, signs = _label_all(
-            ops, rule, embedded, live, n_clusters, X.weights, signed
+            ops, learnt.rule, embedded, live, k, X.weights, signed
         )
     return Spectral(
         labels=labels,
         rows=embedded,
         coordinates=coordinates,
         placement=Placement(embedding, rule),
-        space=candidates[chosen],
+        space=spaces[learnt.space],
         ruling_rows=embedding.ruling_rows(ops, coordinates, X.sqnorms),
-        noise_share=embedding.noise_share(ops.few, known[0], known[1]),
+        noise_share=noise_share,
         row_scale=row_scale,
-        n_iter=n_iter,
+        n_iter=learnt.n_iter,
         signs=signs,
         looks_signed=not signed
         and recipe.unit_norm
-        and prefers_lines(ops.few, rows[chosen], n_clusters, rng),
+        and prefers_lines(rows[learnt.space], k, rng),
     )
 
 
@@ -217,11 +217,12 @@ def _embed(
 def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
     """Return how many directions of n by p data lead for k clusters, and those beyond.
 
-    Twice as many and two more: what lies beyond has no weight under the model, and
-    beyond that hardly any in the data we know.
+    As many again and two more, but 22 at most: what lies beyond has no weight under
+    the model, and beyond that hardly any in the data we know.
     """
     lead = min(k, n, p)
-    return lead, max(min(2 * k + 2, n - 1, p) - lead, 0)
+    extra = min(k, Leading.MOST_EXTRA) + 2
+    return lead, max(min(k + extra, n - 1, p) - lead, 0)
 
 
 def _diagonal_turn(ops: Ops, pairs: EigenPairs, k: int) -> float:
@@ -246,19 +247,25 @@ def _diagonal_turn(ops: Ops, pairs: EigenPairs, k: int) -> float:
     return float(np.sqrt(max(second - first**2 / total, 0.0)) / values[-1])
 
 
-def _learn_labels(
-    ops: Ops, spaces: list[Tall], k: int, recipe: Recipe, **options: Any
-) -> tuple[Rule, int, int]:
-    """Return the rule learnt from rows, the space it was learnt in, and iterations."""
-    options |= {"n_init": recipe.n_init, "max_iter": recipe.max_iter}
-    chosen = 0
-    if len(spaces) > 1 or recipe.labels == "tied":
-        tied = shared_covariance(ops, spaces, k, **options)
-        if recipe.labels == "tied":
-            return tied.rule, tied.space, tied.n_iter
-        chosen = tied.space
-    rule, n_iter = learn_rule(ops, spaces[chosen], k, recipe.labels, **options)
-    return rule, chosen, n_iter
+def _known_rows(
+    ops: Ops,
+    tall: list[Tall | None],
+    live: Tall | None,
+    k: int,
+    rng: np.random.Generator,
+) -> list[Any]:
+    """Return the rows of tall arrays to learn labels from, on the host, in float64.
+
+    Of more than 16,384 rows, or 64 for each cluster if that is more, so many are drawn.
+    """
+    if live is not None:
+        tall = [None if v is None else ops.rows_where(v, live) for v in tall]
+    n, size = tall[0].shape[0], max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k)  # type: ignore[union-attr]
+    rows = sampled(n, size, rng)
+    return [
+        None if v is None else ops.to_host(ops.few_rows(v, rows)).astype(np.float64)
+        for v in tall
+    ]
 
 
 def _label_all(

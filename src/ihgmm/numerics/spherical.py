@@ -6,14 +6,13 @@ centres in one product; centres are NumPy arrays on the host, (n_runs, k, n_feat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ihgmm.matrix import HOST, Matrix, Ops, Tall
-from ihgmm.numerics.kmeans import spread
 from ihgmm.policy import Labelling, Small
 
 
@@ -76,7 +75,7 @@ def spherical_kmeans(
         if init is not None:
             starts = iter([HOST.unit_rows(init)[None]])
         else:
-            most = max(max_seed_rows, Labelling.TRIAL_ROWS * n_clusters)
+            most = max(max_seed_rows, Labelling.ROWS_A_CLUSTER * n_clusters)
             starts = _plus_plus(X, n_clusters, n_init, step, most, rng)
         runs = [run for few in starts for run in _lloyd(X, few, max_iter, tol)]
     # Runs that end in the same place differ by rounding, which must not choose.
@@ -217,5 +216,44 @@ def _plus_plus(
         return xp.reshape(xp.matrix_transpose(gaps), (*at.shape, -1))
 
     for i in range(0, n_runs, step):
-        (chosen,) = spread(ops, gaps_to, draws[:, i : i + step], counts)
+        (chosen,) = _spread(ops, gaps_to, draws[:, i : i + step], counts)
         yield unit(chosen).reshape(*chosen.shape, -1)
+
+
+def _spread(
+    ops: Ops, gaps_to: Callable[[Tall], Tall], draws: np.ndarray, counts: Tall
+) -> np.ndarray:
+    """Return positions of rows, (n_spaces, n_runs, k), that are far from each other.
+
+    Each is that of a few candidates, drawn with the distance to the rows chosen before,
+    which leaves the smallest sum of such distances. ``gaps_to`` takes positions,
+    (n_spaces, n_runs, n_trials), and returns distances of all rows to those rows, one
+    more dimension. In sums a row counts by ``counts``. Candidates are drawn along the
+    order of the rows, by cumulated sums: a row twice is a row that counts twice.
+    """
+    xp, n = ops.xp, counts.shape[0]
+    n_spaces, n_runs, k = draws.shape[:3]
+    uniform = ops.to_device(draws, counts)
+    runs = ops.to_device(np.arange(n_spaces * n_runs), counts)
+    mass = xp.broadcast_to(counts, (n_spaces, n_runs, n))
+    closest: Any = None
+    chosen = []
+    for step in range(k):
+        mass = mass if closest is None else closest * counts
+        total = xp.cumulative_sum(mass, axis=2)
+        wanted = uniform[:, :, step, :] * total[:, :, -1:]
+        wanted = wanted[:, :, :1] if closest is None else wanted
+        below = total[:, :, None, :] <= wanted[..., None]
+        at = xp.clip(xp.count_nonzero(below, axis=3), 0, n - 1)
+        gaps = gaps_to(at)
+        if closest is not None:
+            gaps = xp.minimum(gaps, closest[:, :, None, :])
+        left = xp.matmul(gaps, counts)
+        # Of candidates that do as well, the first: rounding must not choose.
+        least = xp.min(left, axis=2, keepdims=True)
+        best = xp.argmax(xp.astype(left <= least * (1 + Small.TIE), xp.uint8), axis=2)
+        best = xp.reshape(best, (-1,)) + runs * at.shape[2]
+        chosen.append(xp.take(xp.reshape(at, (-1,)), best))
+        closest = xp.take(xp.reshape(gaps, (-1, n)), best, axis=0)
+        closest = xp.reshape(closest, (n_spaces, n_runs, n))
+    return ops.to_host(xp.stack(chosen, axis=1)).reshape(n_spaces, n_runs, k)

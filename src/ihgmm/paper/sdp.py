@@ -23,7 +23,7 @@ from ihgmm.estimators.base import DistanceClusterer, whole
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, as_matrix, to_host
 from ihgmm.numerics.gram import row_factors
 from ihgmm.numerics.krylov import leading_pairs
-from ihgmm.numerics.labels import learn_rule
+from ihgmm.numerics.labels import kmeans
 
 
 class SDPKMeans(DistanceClusterer):
@@ -186,8 +186,8 @@ class SDPKMeans(DistanceClusterer):
         # Signs of eigenvectors are fixed as everywhere: the largest entry is positive.
         peaks = embedding[np.abs(embedding).argmax(axis=0), np.arange(k)]
         embedding *= np.where(peaks < 0, -1, 1)
-        rule, _ = learn_rule(HOST, embedding, k, rng=generator(self.random_state))
-        labels = HOST.number_by_size(rule(HOST, embedding), k)
+        run = kmeans(embedding, k, rng=generator(self.random_state))
+        labels = HOST.number_by_size(run.labels, k)
         same = labels[:, None] == labels
         # Where Z is a clustering the solver leaves up to 2e-4 of this norm, and to move
         # one row between clusters of m rows changes it by 2 / sqrt(m + 1).

@@ -9,21 +9,17 @@ from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._warnings import ignored
 from ihgmm.matrix import HOST, to_host
 from ihgmm.matrix.threads import one_thread
+from ihgmm.numerics.clusters import Run, lloyd, mixture
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
-from ihgmm.numerics.kmeans import Run, lloyd, plus_plus
 from ihgmm.numerics.krylov import signal_weights
-from ihgmm.numerics.labels import (
-    fit_clusters,
-    kmeans_labels,
-    log_likelihood_of_one,
-    nearest_center,
-)
+from ihgmm.numerics.labels import kmeans, nearest_center
 from ihgmm.policy import Counting, Small
 
 
@@ -346,19 +342,24 @@ def _combine(
     return tuple(numbers)
 
 
-def _kmeans(rows: Sequence[np.ndarray], draws: Sequence[np.ndarray]) -> list[Run]:
-    """Return the best k-means run on unit rows of each space, as many in each."""
-    spaces = np.stack(rows)
-    starts = plus_plus(HOST, spaces, np.stack(draws)[..., None])
-    runs = lloyd(HOST, spaces, starts, max_iter=30, tol=1e-3)
-    return [min(several, key=attrgetter("inertia")) for several in runs]
+def _kmeans(rows: np.ndarray, k: int, rng: np.random.Generator, n_runs: int = 2) -> Run:
+    """Return the best of some short k-means runs."""
+    ones, state = np.ones(len(rows)), np.random.RandomState(rng.integers(2**31))
+    runs = [
+        lloyd(
+            rows,
+            kmeans_plusplus(rows, k, random_state=state, n_local_trials=1)[0],
+            ones,
+            by_angle=False,
+            max_iter=30,
+        )
+        for _ in range(n_runs)
+    ]
+    return max(runs, key=attrgetter("score"))
 
 
-def _draws(n: int, k: int, rng: np.random.Generator, n_runs: int = 2) -> np.ndarray:
-    """Return what k-means++ draws k of n rows by, in some runs."""
-    return np.array(
-        [[(rng.integers(n) + 0.5) / n, *rng.random(k - 1)] for _ in range(n_runs)]
-    )
+def _inertia(rows: np.ndarray, run: Run) -> float:
+    return float(np.square(rows - run.centers[run.labels]).sum())
 
 
 def _gaps(
@@ -368,18 +369,18 @@ def _gaps(
 
     Beside the gaps, in two spaces, the variances of the noise's inertia are returned.
     """
-    units, draws = [], []
+    logs = []
     for rows in spaces:
         mean, deviation = rows.mean(axis=0), rows.std(axis=0)
-        for _ in range(Counting.REFERENCES):
-            noise = mean + deviation * rng.standard_normal(rows.shape)
-            units.append(HOST.unit_rows(noise))
-            draws.append(_draws(len(rows), k, rng))
-        units.append(HOST.unit_rows(rows))
-        draws.append(_draws(len(rows), k, rng))
-    least = Counting.LEAST_INERTIA * len(units[0])  # rows may coincide
-    inertias = [run.inertia + least for run in _kmeans(units, draws)]
-    logs = np.log(inertias).reshape(len(spaces), -1)
+        samples = [
+            mean + deviation * rng.standard_normal(rows.shape)
+            for _ in range(Counting.REFERENCES)
+        ]
+        for sample in (*samples, rows):
+            units = HOST.unit_rows(sample)
+            least = Counting.LEAST_INERTIA * len(units)  # rows may coincide
+            logs.append(np.log(_inertia(units, _kmeans(units, k, rng)) + least))
+    logs = np.reshape(logs, (len(spaces), -1))
     noise = logs[:, :-1]
     return noise.mean(axis=1) - logs[:, -1], noise.var(axis=1, ddof=1)
 
@@ -389,19 +390,14 @@ def _strength(spaces: Sequence[np.ndarray], k: int, rng: np.random.Generator) ->
 
     It is the mean over some splits, in the space where that is more.
     """
-    tests, trains, draws, others = [], [], [], []
+    strengths = []
     for rows in spaces:
         for _ in range(Counting.SPLITS):
             order, half = rng.permutation(len(rows)), len(rows) // 2
-            trains.append(rows[order[:half]])
-            tests.append(rows[order[half:]])
-            draws.append(_draws(len(tests[-1]), k, rng, 1))
-            others.append(_draws(half, k, rng, 1))
-    runs = zip(tests, _kmeans(tests, draws), _kmeans(trains, others), strict=True)
-    strengths = [
-        _kept_together(own.labels, nearest_center(other.centers)(HOST, test), k)
-        for test, own, other in runs
-    ]
+            train, test = rows[order[:half]], rows[order[half:]]
+            own, other = (_kmeans(part, k, rng, 1) for part in (test, train))
+            others = nearest_center(other.centers)(HOST, test)
+            strengths.append(_kept_together(own.labels, others, k))
     return float(np.reshape(strengths, (len(spaces), -1)).mean(axis=1).max())
 
 
@@ -419,10 +415,9 @@ def _gain(rows: np.ndarray, k: int, rng: np.random.Generator) -> float:
 
     Its clusters share one covariance; it is minus infinity where some are empty.
     """
-    labels = _kmeans([rows], [_draws(len(rows), k, rng)])[0].labels
-    members = (labels[:, None] == np.arange(k)).astype(np.float64)
-    (several,) = fit_clusters(HOST, [(rows, members)], pull=0.0, max_iter=30)
-    return several.log_likelihood - log_likelihood_of_one(HOST, rows)
+    members = np.eye(k)[_kmeans(rows, k, rng).labels]
+    ones = np.ones(len(rows))
+    return mixture(rows, members, ones, pull=0.0, max_iter=30).gain
 
 
 # The number that halves of the rows agree on, with no other criterion.
@@ -468,7 +463,7 @@ def stable_count(
 
 def _are_opposite(embedding: np.ndarray, rng: np.random.Generator) -> bool:
     """Return whether two clusters of the rows are two sides of one direction."""
-    labels = kmeans_labels(HOST, embedding, 2, n_init=4, rng=rng)
+    labels = kmeans(embedding, 2, n_init=4, rng=rng).labels
     sides = [embedding[labels == side].sum(axis=0) for side in range(2)]
     first, second = HOST.unit_rows(np.array(sides))
     return bool(first @ second < -Counting.OPPOSITE)
@@ -482,8 +477,8 @@ def _mean_strength(
     for embedding, energy in splits:
         half = len(embedding) // 2
         train, test = embedding[:half], embedding[half:]
-        labels = kmeans_labels(HOST, train, k, n_init=4, rng=rng)
-        own = kmeans_labels(HOST, test, k, n_init=4, rng=rng)
+        labels = kmeans(train, k, n_init=4, rng=rng).labels
+        own = kmeans(test, k, n_init=4, rng=rng).labels
         weight = np.bincount(own, energy[half:], k)
         # Small rows that noise turned to one side are no cluster. This goes by degrees:
         # a cluster near a limit would count in one split and not in the next.

@@ -6,13 +6,7 @@ import pytest
 from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.matrix import HOST
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.labels import (
-    LinearRule,
-    fit_clusters,
-    learn_rule,
-    line_runs,
-    prefers_lines,
-)
+from ihgmm.numerics.labels import LinearRule, learn_rule, prefers_lines
 
 
 def lines(seed, n=240, p=60, k=4, length=6.0, noise=1.0):
@@ -52,8 +46,8 @@ def test_as_good_as_the_lifted_rows(seed):
     rows = fitted(X).embedding_
     squares = np.einsum("ij,ik->ijk", rows, rows).reshape(len(rows), -1)
     rng = np.random.default_rng(0)
-    lifted = learn_rule(HOST, squares, 4, "kmeans", rng=rng)[0](HOST, squares)
-    direct = learn_rule(HOST, rows, 4, "kmeans", signed=True, rng=rng)[0](HOST, rows)
+    lifted = learn_rule([squares], 4, rng=rng).rule(HOST, squares)
+    direct = learn_rule([rows], 4, signed=True, rng=rng).rule(HOST, rows)
     errors = [misclassification_rate(labels, z) for z in (lifted, direct)]
     assert errors[1] <= errors[0] + 0.01
 
@@ -137,34 +131,14 @@ def test_a_signed_rule_knows_no_ends():
     np.testing.assert_array_equal(rule.turned(flips)(HOST, rows), rule(HOST, rows))
 
 
-def test_a_signed_mixture_is_one_of_twice_as_many_clusters():
-    """A step of it is a step on rows and their opposites, from mirrored clusters."""
-    rng = np.random.default_rng(1)
-    rows = rng.standard_normal((60, 3))
-    start = np.eye(2)[rng.integers(0, 2, 60)] * rng.choice([-1, 1], (60, 1))
-    (found,) = fit_clusters(HOST, [(rows, start)], 0.2, 3, signed=True)
-    both = np.concatenate([rows, -rows])
-    ahead, back = np.maximum(start, 0), np.maximum(-start, 0)
-    members = np.block([[ahead, back], [back, ahead]])
-    (mirrored,) = fit_clusters(HOST, [(both, members)], 0.2, 3)
-    np.testing.assert_allclose(
-        mirrored.rule.coefficients,
-        np.hstack([found.rule.coefficients, -found.rule.coefficients]),
-        atol=1e-10,
-    )
-    # Each end has half of the cluster's rows.
-    half = found.rule.intercepts - np.log(2)
-    np.testing.assert_allclose(mirrored.rule.intercepts, np.tile(half, 2))
-    np.testing.assert_allclose(mirrored.log_likelihood, found.log_likelihood)
-
-
-def test_runs_are_in_order_and_find_lines():
+def test_lines_of_many_clusters_are_found():
     rng = np.random.default_rng(0)
     labels = np.arange(200) % 40  # many: squares of 40 directions would be 820 columns
     rows = np.eye(40)[labels] * rng.choice([-1, 1], (200, 1))
-    rows += 0.05 * rng.standard_normal(rows.shape)
-    rules = line_runs(HOST, rows, 40, rng=rng)
-    assert misclassification_rate(labels, rules[0](HOST, rows)) == 0
+    rows = HOST.unit_rows(rows + 0.05 * rng.standard_normal(rows.shape))
+    for method in ("tied", "kmeans"):
+        rule = learn_rule([rows], 40, method, signed=True, rng=rng).rule
+        assert misclassification_rate(labels, rule(HOST, rows)) == 0
 
 
 # The hint
@@ -210,4 +184,4 @@ def test_no_hint_where_clusters_lie_on_one_side(X, k):
 
 def test_few_rows_say_nothing():
     rng = np.random.default_rng(0)
-    assert not prefers_lines(HOST, rng.standard_normal((8, 3)), 2, rng)
+    assert not prefers_lines(rng.standard_normal((8, 3)), 2, rng)

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ihgmm.matrix import HOST
 from ihgmm.policy import Labelling, Small
 
 
@@ -41,7 +40,7 @@ def lloyd(
     rows goes to the row that fits its own worst.
     """
     n, k = len(rows), len(centers)
-    centers = HOST.unit_rows(centers) if by_angle else centers
+    centers = _units(centers) if by_angle else centers
     squares = np.einsum("ij,ij->i", rows, rows)
     least = Labelling.STEP * float(weights @ squares)
     score, n_iter, edges = -np.inf, 0, np.arange(n + 1)
@@ -66,8 +65,13 @@ def lloyd(
             misfits = weights * (squares - best if by_angle else squares - 2 * best)
             sums[empty] = rows[np.argsort(-misfits, kind="stable")[: empty.sum()]]
             sizes = np.where(empty, 1.0, sizes)
-        centers = HOST.unit_rows(sums) if by_angle else sums / sizes[:, None]
+        centers = _units(sums) if by_angle else sums / sizes[:, None]
         n_iter += 1
+
+
+def _units(rows: np.ndarray) -> np.ndarray:
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1.0))
 
 
 def pivots(rows: np.ndarray, k: int) -> np.ndarray:
@@ -120,7 +124,8 @@ def merged_start(
         costs = lengths[:, None] + lengths - 2 * products
         costs *= s[:, None] * s / np.maximum(s[:, None] + s, Small.TINY)
         np.fill_diagonal(costs, np.inf)
-        i, j = (alive[at] for at in np.unravel_index(costs.argmin(), costs.shape))
+        at, other = np.unravel_index(costs.argmin(), costs.shape)
+        i, j = alive[at], alive[other]
         sign = np.sign(centers[i] @ centers[j]) if signed else 1.0
         total = max(sizes[i] + sizes[j], Small.TINY)
         centers[i] = (sizes[i] * centers[i] + sign * sizes[j] * centers[j]) / total
@@ -138,7 +143,7 @@ class Mixture(NamedTuple):
 
     coefficients: np.ndarray  # (m, k)
     intercepts: np.ndarray
-    gain: float  # of log-likelihood a row over one Gaussian; -inf without some cluster
+    log_likelihood: float  # of a row, up to a constant; -inf without some cluster
     n_iter: int
 
 
@@ -187,7 +192,7 @@ def mixture(
             break
     if len(np.unique(scores.argmax(axis=1))) < k:
         return fit
-    return fit._replace(gain=value - _log_likelihood_of_one(rows, share))
+    return fit._replace(log_likelihood=value)
 
 
 def _expected(
@@ -217,8 +222,9 @@ def _flattest(moments: np.ndarray) -> float:
     return float(Labelling.FLATTEST * np.trace(moments) / len(moments)) or 1.0
 
 
-def _log_likelihood_of_one(rows: np.ndarray, share: np.ndarray) -> float:
-    """Return the mean log-likelihood of rows under one Gaussian, up to a constant."""
+def log_likelihood_of_one(rows: np.ndarray, weights: np.ndarray) -> float:
+    """Return the log-likelihood of a row under one Gaussian, up to that constant."""
+    share = weights / weights.sum()
     moments, mean = rows.T @ (rows * share[:, None]), share @ rows
     covariance = moments - np.outer(mean, mean) + _flattest(moments) * np.eye(len(mean))
     solved = np.linalg.solve(covariance, np.column_stack([mean, moments]))

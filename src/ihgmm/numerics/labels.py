@@ -22,7 +22,14 @@ from ihgmm._values import Domain
 from ihgmm.matrix import HOST, Ops, Tall
 from ihgmm.matrix.ops import sampled
 from ihgmm.matrix.threads import one_thread
-from ihgmm.numerics.clusters import Run, lloyd, merged_start, mixture, pivots
+from ihgmm.numerics.clusters import (
+    Run,
+    lloyd,
+    log_likelihood_of_one,
+    merged_start,
+    mixture,
+    pivots,
+)
 from ihgmm.numerics.krylov import leading_pairs
 from ihgmm.policy import Labelling
 
@@ -151,7 +158,7 @@ class Learnt(NamedTuple):
     rule: Rule
     space: int = 0  # the position of the space that was chosen
     n_iter: int = 0
-    gain: float = 0.0  # of log-likelihood a row over one Gaussian, of a mixture
+    worth: float = -np.inf  # of a mixture: log-likelihood a row over one Gaussian
 
 
 def learn_rule(
@@ -371,6 +378,7 @@ def _shared_covariance(
         teaches = teaching[space]
         rows = spaces[space][trial][teaches]
         n, m = rows.shape
+        one = log_likelihood_of_one(rows, counts[teaches])
         price = (m * (m + 1) / 2 - 1) * np.log(n) / (2 * n)
         for start, pull in product(members, (Labelling.PULL, 1.0)):
             tried = mixture(
@@ -381,7 +389,7 @@ def _shared_covariance(
                 signed=signed,
                 max_iter=Labelling.ROUGH,
             )
-            worth = tried.gain - price * (pull < 1)
+            worth = tried.log_likelihood - one - price * (pull < 1)
             if worth > best:
                 best, fit, chosen, shape = worth, tried, space, pull
     if fit is None:  # clusters vanish in every run: a start has the last word
@@ -392,9 +400,9 @@ def _shared_covariance(
     full = mixture(
         rows[teaches], fit, counts, pull=shape, signed=signed, max_iter=max_iter
     )
-    fit = full if full.gain > -np.inf else fit
+    fit = full if full.log_likelihood > -np.inf else fit
     rule = LinearRule(fit.coefficients, fit.intercepts, signed)
-    return Learnt(rule, chosen, fit.n_iter, fit.gain)
+    return Learnt(rule, chosen, fit.n_iter, best)
 
 
 def _teaching(clear: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
@@ -454,7 +462,7 @@ def prefers_lines(rows: np.ndarray, n_clusters: int, rng: np.random.Generator) -
     if np.median(opposite) < Labelling.OPPOSITE * np.median(near):
         return False
     lines, directions = (
-        learn_rule([rows], k, "tied", signed=signed, rng=rng).gain
+        learn_rule([rows], k, "tied", signed=signed, rng=rng).worth
         for signed in (True, False)
     )
-    return lines > directions + np.log(2)
+    return -np.inf < directions < lines - np.log(2)

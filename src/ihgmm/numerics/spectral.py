@@ -135,7 +135,6 @@ def spectral_clustering(
         known = _known_rows(ops, [coordinates, X.sqnorms, X.weights], live, k, rng)
         maps = [embedding.in_space(space) for space in spaces]
         clear = [~one.is_noise(HOST, *known[:2]) for one in maps]
-        noise_share = 1 - float(clear[0].mean())
         rows = [one.rows(HOST, known[0]) for one in maps]
         learnt = learn_rule(
             rows,
@@ -162,7 +161,7 @@ def spectral_clustering(
         placement=Placement(embedding, rule),
         space=spaces[learnt.space],
         ruling_rows=embedding.ruling_rows(ops, coordinates, X.sqnorms),
-        noise_share=noise_share,
+        noise_share=1 - float(clear[learnt.space].mean()),
         row_scale=row_scale,
         n_iter=learnt.n_iter,
         signs=signs,

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ihgmm._warnings import ignored
 from ihgmm.matrix import HOST, to_host
 from ihgmm.matrix.threads import one_thread
-from ihgmm.numerics.clusters import Run, lloyd, mixture
+from ihgmm.numerics.clusters import Run, lloyd, log_likelihood_of_one, mixture
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
 from ihgmm.numerics.krylov import signal_weights
@@ -380,9 +380,9 @@ def _gaps(
             units = HOST.unit_rows(sample)
             least = Counting.LEAST_INERTIA * len(units)  # rows may coincide
             logs.append(np.log(_inertia(units, _kmeans(units, k, rng)) + least))
-    logs = np.reshape(logs, (len(spaces), -1))
-    noise = logs[:, :-1]
-    return noise.mean(axis=1) - logs[:, -1], noise.var(axis=1, ddof=1)
+    by_space = np.reshape(logs, (len(spaces), -1))
+    noise = by_space[:, :-1]
+    return noise.mean(axis=1) - by_space[:, -1], noise.var(axis=1, ddof=1)
 
 
 def _strength(spaces: Sequence[np.ndarray], k: int, rng: np.random.Generator) -> float:
@@ -417,7 +417,8 @@ def _gain(rows: np.ndarray, k: int, rng: np.random.Generator) -> float:
     """
     members = np.eye(k)[_kmeans(rows, k, rng).labels]
     ones = np.ones(len(rows))
-    return mixture(rows, members, ones, pull=0.0, max_iter=30).gain
+    several = mixture(rows, members, ones, pull=0.0, max_iter=30)
+    return several.log_likelihood - log_likelihood_of_one(rows, ones)
 
 
 # The number that halves of the rows agree on, with no other criterion.

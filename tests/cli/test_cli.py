@@ -421,6 +421,7 @@ def test_outliers(folder):
     found = [float(row["outlier_score"]) for row in again]
     np.testing.assert_allclose(found, scores, rtol=1e-4)
     assert "1.5%" not in good("fit", "rows.csv", "-k", 2)
-    for value in ("0.7", "-1", "many"):
+    for value in ("0.7", "-1", "0", "many"):
         message = fail("fit", "rows.csv", "-k", 2, f"--outliers={value}")
-        assert f"--outliers {value}: give auto, or a share" in message
+        assert f"--outliers {value}" in message
+        assert "give auto or a number above 0 and at most 0.5." in message

@@ -246,15 +246,13 @@ def test_predict_with_a_model_from_python(sample):
 
 def test_choose_k():
     text = good("choose-k", "demo", "--plot", "a.png")
-    assert "4 clusters" in text
+    assert "600 rows, 200 features: 4 clusters" in text
     assert "over the edge" in text
     assert text.count("yes") == 4
-    assert "best by" in text
-    assert "directions, gap" in text
     head = next(x for x in text.splitlines() if x.startswith("clusters"))
     sides = text[text.index("best by") :].splitlines()[1:9]
     words = {word for line in sides for word in re.findall("[a-z]+", line)}
-    assert words <= {"directions", *head.split()}  # the words of the table
+    assert {"gap"} <= words <= {"directions", *head.split()}  # the words of the table
     for word in ("edge:", "gap:", "halves:", "likelihood:", "best by:", "support:"):
         assert text.count(word) == 1
     assert Path("a.png").read_bytes()[:4] == b"\x89PNG"

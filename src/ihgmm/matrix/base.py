@@ -273,6 +273,16 @@ class Matrix(metaclass=_FrozenAfterInit):
         rows = self.take(slice(0, self.shape[0])).to_memory()
         return rows.with_about(self.about.of_taken_rows())
 
+    def keep_rows(self, rows: np.ndarray) -> Matrix:
+        """Return some rows, in increasing order; not copied where not in memory."""
+        return self.by_rows().take(rows)
+
+    def mask_of(self, rows: np.ndarray) -> Tall:
+        """Return a mask that is true for some rows, where the data are."""
+        mask = np.zeros(self.shape[0], dtype=bool)
+        mask[rows] = True
+        return self.to_device(mask)
+
     def of_lines(self, lines: Tall, about: About) -> Matrix:
         """Return dense lines that stay on the workers, where there are some."""
         raise NotImplementedError

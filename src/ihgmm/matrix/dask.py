@@ -143,6 +143,22 @@ class DaskRows(Blocks):
         entries = sp.csr_array(entries) if self.sparse else to_host(entries)
         return self.wrap(in_unit(entries, self.dtype, self.factor))
 
+    def keep_rows(self, rows: np.ndarray) -> DaskRows:
+        # dask takes a line that is alone for a number that goes with every block.
+        if len(rows) == 1 and self.X.numblocks[0] > 1:
+            raise ValueError(
+                f"Of the rows of X, only row {int(rows[0])} counts, and X is a dask "
+                "array in several chunks; give X.compute(), a NumPy array."
+            )
+        ends = np.cumsum([0, *self.X.chunks[0]])
+        chunks = tuple(np.diff(np.searchsorted(rows, ends)).tolist())
+        kept = lazy.rows_where(self.X, self.mask_of(rows), chunks)
+        other = DaskRows(kept, self._block)._but(factor=self.factor)
+        if self.tally.n_entries is not None:
+            share = len(rows) / self.shape[0]
+            other.tally.n_entries = round(self.tally.n_entries * share)
+        return other
+
     def of_lines(self, lines: Tall, about: About) -> DaskRows:
         return DaskRows(lines, about)
 

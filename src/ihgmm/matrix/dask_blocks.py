@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from operator import getitem
 from typing import Any
 from uuid import uuid4
 
@@ -89,6 +90,11 @@ def map_blocks(
     with np.errstate(all="ignore"):
         example = work(*rows)
     return _blockwise(work, given, example[:0], tuple(example.shape[1:]), chunks)
+
+
+def rows_where(array: Any, mask: Any, chunks: tuple[int, ...]) -> Any:
+    """Return the rows where a mask is true, so many of each block."""
+    return _blockwise(getitem, (array, mask), array._meta, array.shape[1:], chunks)
 
 
 def objects(work: Callable[..., Any], *given: Any) -> Any:

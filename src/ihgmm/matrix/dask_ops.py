@@ -68,13 +68,6 @@ class BlockOps(Ops):
         counts = tuple(count or 0 for count in blocks.gather(_count, mask))
         return blocks.map_blocks(self.inner.rows_where, tall, mask, chunks=counts)
 
-    def in_blocks_of(
-        self, values: np.ndarray, mask: np.ndarray, tall_mask: Tall
-    ) -> Tall:
-        ends = np.cumsum([0, *tall_mask.chunks[0]])
-        counts = np.diff(np.append(0, np.cumsum(mask))[ends])
-        return blocks.from_host(values, tuple(counts.tolist()), tall_mask._meta)
-
     def place(self, values: Tall, where: Tall, others: Tall | None = None) -> Tall:
         given = [values, where] if others is None else [values, where, others]
         return blocks.map_blocks(self.inner.place, *given, chunks=where.chunks[0])

@@ -182,12 +182,6 @@ class Ops:
         """Return the rows of a tall array where a mask is true."""
         return tall[mask]
 
-    def in_blocks_of(
-        self, values: np.ndarray, mask: np.ndarray, tall_mask: Tall
-    ) -> Tall:
-        """Return values of the host, for rows where a mask is true, where that is."""
-        return values
-
     @by_row
     def place(self, values: Tall, where: Tall, others: Tall | None = None) -> Tall:
         """Return values for all rows: these where a mask is true, else others or 0."""

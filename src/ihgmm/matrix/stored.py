@@ -7,11 +7,11 @@ import sys
 import tempfile
 import time
 import weakref
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import pairwise
 from threading import Lock
 from typing import Any, Self
 
@@ -36,7 +36,7 @@ class Tally:
 
 
 class Blocks(ByBlocks):
-    """Rows in blocks. A kind needs ``row_blocks`` and what is abstract here.
+    """Rows in blocks that are not in memory. A kind needs ``row_blocks``.
 
     Examples
     --------
@@ -67,10 +67,6 @@ class Blocks(ByBlocks):
     def passes(self) -> int:  # type: ignore[override]
         """How often the rows have been read so far."""
         return self.tally.passes
-
-    @abstractmethod
-    def map(self, work: Callable[..., T], *tall: np.ndarray | None) -> Iterator[T]:
-        """Yield the results of some work on each block, in order."""
 
     def wrap(self, block: Any) -> Dense | Sparse:
         """Return rows in memory as a matrix."""
@@ -126,7 +122,8 @@ class Stored(Blocks):
         self.sparse, self.source = sparse, source
         self._read, self._check, self._step = read, check or (lambda: None), step
         self.n_entries = n * p if n_entries is None else int(n_entries)
-        self.row_blocks = self._cut()
+        self._n_stored, self._positions = n, None  # or the places of rows, if not all
+        vars(self).update(self._cut())
 
     def __repr__(self) -> str:
         n, p = self.shape
@@ -143,26 +140,16 @@ class Stored(Blocks):
     def _recut(self, **changes: Any) -> Stored:
         """Return other rows, cut into blocks of their own."""
         other = self._anew(**changes)
-        return other._but(row_blocks=other._cut())
+        return other._but(**other._cut())
 
-    def keep(self, rows: np.ndarray) -> Stored:
-        """Return some rows, in increasing order, as if no others were stored.
-
-        Other than in :func:`only`, the others may hold NaN, since no work is done on
-        them.
-        """
-        read = self._read
-
-        def read_some(start: int, stop: int) -> Any:
-            wanted = rows[start:stop]
-            if len(wanted) == 0:
-                return read(0, 0)
-            first = int(wanted[0])
-            return read(first, int(wanted[-1]) + 1)[wanted - first]
-
+    def keep_rows(self, rows: np.ndarray) -> Stored:
+        # No work is done on the others, which may hold NaN.
         n, p = self.shape
-        entries = round(self.n_entries * len(rows) / max(n, 1))
-        return self._recut(shape=(len(rows), p), n_entries=entries, _read=read_some)
+        return self._recut(
+            shape=(len(rows), p),
+            n_entries=round(self.n_entries * len(rows) / max(n, 1)),
+            _positions=rows if self._positions is None else self._positions[rows],
+        ).with_about(self.about.of_taken_rows())
 
     def keep_columns(self, places: np.ndarray) -> Stored:
         """Return some columns, in this order, as if no others were stored."""
@@ -174,29 +161,44 @@ class Stored(Blocks):
             _read=lambda start, stop: read(start, stop)[:, places],
         ).with_about(replace(self.about, names=names))
 
-    def _cut(self) -> list[slice]:
+    def _cut(self) -> dict[str, Any]:
+        """Return blocks of the stored rows, and the parts of those that are kept."""
         n, step = self.shape[0], self._step
         size = (2 if self.sparse else 1) * self.n_entries * self.dtype.itemsize
         row = max(1, size // max(n, 1))
         rows = max(1, self.block_bytes // row // step) * step
         if rows * row > 4 * self.block_bytes:  # chunks too tall to be held whole
             rows = max(1, self.block_bytes // row)
-        return row_ranges(n, rows)
+        blocks = row_ranges(self._n_stored, rows)
+        if self._positions is None:
+            return {"stored_blocks": blocks, "row_blocks": blocks}
+        ends = [0, *(block.stop for block in blocks)]
+        cuts = pairwise(np.searchsorted(self._positions, ends).tolist())
+        parts = [slice(*cut) for cut in cuts if cut[0] < cut[1]]
+        return {"stored_blocks": blocks, "row_blocks": parts}
 
     def map(self, work: Callable[..., T], *tall: np.ndarray | None) -> Iterator[T]:
         self.tally.passes += 1
         started, blocks = time.monotonic(), self.row_blocks
         with ThreadPoolExecutor(1) as reader:
-            ahead = reader.submit(self._get, blocks[0])
+            ahead = reader.submit(self._block, blocks[0])
             for i, rows in enumerate(blocks):
                 block = ahead.result()
                 if i + 1 < len(blocks):
-                    ahead = reader.submit(self._get, blocks[i + 1])
+                    ahead = reader.submit(self._block, blocks[i + 1])
                 yield work(self.wrap(block), *parts_of(tall, rows))
                 self._show(i + 1, len(blocks), started)
         self._check()
 
+    def _block(self, rows: slice) -> Any:
+        """Return the rows of a block, of which there are some."""
+        if self._positions is None:
+            return self._get(rows)
+        places = self._positions[rows]
+        return self._get(slice(places[0], places[-1] + 1))[places - places[0]]
+
     def _get(self, rows: slice) -> Any:
+        """Return rows by their places in the file, with all between them."""
         which = f"Rows {rows.start} to {rows.stop - 1} of the {self.source}"
         try:
             block = self._read(rows.start, rows.stop)
@@ -212,17 +214,18 @@ class Stored(Blocks):
             ) from error
         if block.shape != (rows.stop - rows.start, self.shape[1]):
             raise OSError(
-                f"{which} came in shape {block.shape}; it had {self.shape[0]} rows and "
-                f"{self.shape[1]} features before. Leave the file unchanged until the "
-                "work is done."
+                f"{which} came in shape {block.shape}; it had {self._n_stored} rows "
+                f"and {self.shape[1]} features before. Leave the file unchanged until "
+                "the work is done."
             )
         return block
 
     def take(self, rows: Index) -> Dense | Sparse:
-        if isinstance(rows, slice) and rows.step in (None, 1):
+        places = self._positions
+        if places is None and isinstance(rows, slice) and rows.step in (None, 1):
             start, stop, _ = rows.indices(self.shape[0])
             return self.wrap(self._get(slice(start, max(start, stop))))
-        index = np.arange(self.shape[0])[rows]
+        index = np.arange(self.shape[0])[rows] if places is None else places[rows]
         order = np.argsort(index, kind="stable")
         parts = self._read_runs(self._runs(index[order]))
         stacked = (
@@ -238,7 +241,7 @@ class Stored(Blocks):
             chunks = int((ends[:, 1] - ends[:, 0] + 1).sum())
             # Runs that follow each other in one chunk are decoded together.
             chunks -= int((ends[1:, 0] == ends[:-1, 1]).sum())
-            passes = round(self._step * chunks / self.shape[0])
+            passes = round(self._step * chunks / self._n_stored)
         self.tally.passes += passes
         parts = [] if runs else [self._get(slice(0, 0))]
         for i, run in enumerate(runs):
@@ -256,7 +259,7 @@ class Stored(Blocks):
         is between them.
         """
         runs = []
-        edges = np.searchsorted(index, [block.stop for block in self.row_blocks])
+        edges = np.searchsorted(index, [block.stop for block in self.stored_blocks])
         for wanted in np.split(index, edges[:-1]):
             chunk = wanted // self._step
             chunks = np.unique(chunk)

@@ -1,8 +1,8 @@
 """Matrices that are made of another one, block by block, when they are needed.
 
-A view is a matrix too: scaled, stretched, filled in, or without some rows. What belongs
-to rows (:class:`~ihgmm.matrix.base.About`) goes from the other matrix to the view in
-one place, :meth:`View.__init__`, so that no view can forget a part of it.
+A view is a matrix too: scaled, stretched, or filled in. What belongs to rows
+(:class:`~ihgmm.matrix.base.About`) goes from the other matrix to the view in one place,
+:meth:`View.__init__`, so that no view can forget a part of it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -54,16 +53,11 @@ class View(Matrix):
     to those of the matrix, its gaps seen through the view (:meth:`of`).
     """
 
-    def __init__(
-        self,
-        matrix: Matrix,
-        about: About | None = None,
-        shape: tuple[int, int] | None = None,
-    ) -> None:
+    def __init__(self, matrix: Matrix, about: About | None = None) -> None:
         if about is None:
             gaps = matrix.gaps and matrix.gaps.through(self.of)
             about = replace(matrix.about, gaps=gaps)
-        super().__init__(shape or matrix.shape, matrix.dtype, about, matrix.ops)
+        super().__init__(matrix.shape, matrix.dtype, about, matrix.ops)
         self.matrix = matrix
         self.sparse, self.on_host = matrix.sparse, matrix.on_host
         self.streamed, self.distributed = matrix.streamed, matrix.distributed
@@ -87,6 +81,9 @@ class View(Matrix):
     def sweep(self, work: Work, *tall: Any) -> tuple[Any, Any]:
         work, own = self._on_blocks(work)
         return self.matrix.sweep(work, *own, *tall)
+
+    def keep_rows(self, rows: np.ndarray) -> Matrix:
+        return self.of(self.matrix.keep_rows(rows), rows)
 
     @cached_property
     def n_entries(self) -> int:
@@ -154,7 +151,10 @@ class Scaled(View):
     def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
         scale = self.row_scale
         if rows is not None and scale is not None:
-            scale = other.to_device(to_host(self.ops.few_rows(scale, rows)))
+            if other.distributed:
+                scale = self.ops.rows_where(scale, self.mask_of(rows))
+            else:
+                scale = other.to_device(to_host(self.ops.few_rows(scale, rows)))
         return Scaled(other, scale, self.columns, unit=self._own_unit)
 
     def _on_blocks(self, work: Work) -> tuple[Work, tuple[Tall | None, ...]]:
@@ -351,80 +351,6 @@ def filled(
     return complete.with_about(replace(complete.about, gaps=gaps))
 
 
-class Chosen(View, ByBlocks):
-    """Some rows of a matrix that is not in memory, given in increasing order."""
-
-    def __init__(self, matrix: Matrix, rows: np.ndarray) -> None:
-        self.positions = np.asarray(rows)
-        shape = (len(self.positions), matrix.shape[1])
-        super().__init__(matrix, matrix.about.of_taken_rows(), shape)
-        self._mask = np.zeros(matrix.shape[0], dtype=bool)
-        self._mask[self.positions] = True
-        self.mask = matrix.to_device(self._mask)
-        # dask takes a line that is alone for a number that goes with every block.
-        if len(rows) == 1 and self.ops.lazy and self.mask.numblocks[0] > 1:
-            raise ValueError(
-                f"Of the rows of X, only row {int(rows[0])} counts, and X is a dask "
-                "array in several chunks; give X.compute(), a NumPy array."
-            )
-
-    def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
-        return only(other, self.positions if rows is None else self.positions[rows])
-
-    @cached_property
-    def n_entries(self) -> int:
-        return round(self.matrix.n_entries * len(self.positions) / len(self._mask))
-
-    @cached_property
-    def row_blocks(self) -> list[slice]:
-        ends = [0, *(rows.stop for rows in self.matrix.row_blocks)]
-        places = np.searchsorted(self.positions, ends).tolist()
-        return [slice(*cut) for cut in pairwise(places) if cut[0] < cut[1]]
-
-    def _on_blocks(self, work: Work) -> tuple[Work, tuple[Tall | None, ...]]:
-        return partial(_on_some, work), (self.mask,)
-
-    def map(self, work: Callable[..., T], *tall: Tall | None) -> Iterator[T]:
-        results = super().map(work, *map(self._among_all, tall))
-        return (result for result in results if result is not None)
-
-    def sweep(self, work: Work, *tall: Any) -> tuple[Any, Any]:
-        return super().sweep(work, *map(self._among_all, tall))
-
-    def _among_all(self, values: Tall | None) -> Tall | None:
-        """Return values of the chosen rows among zeros for all others."""
-        if values is None:
-            return None
-        return self.ops.place(self.to_device(values), self.mask)
-
-    def to_device(self, values: Any) -> Tall:
-        if tuple(values.shape[:1]) != self.shape[:1]:
-            return self.matrix.to_device(values)
-        if not isinstance(values, np.ndarray):
-            return values
-        return self.ops.in_blocks_of(values, self._mask, self.mask)
-
-    @cached_property
-    def sqnorms(self) -> Tall:
-        return self.ops.rows_where(self.matrix.sqnorms, self.mask)
-
-    def take(self, rows: Index) -> Matrix:
-        return self.matrix.take(self.positions[rows])
-
-    def rescaled(self, factor: float) -> Matrix:
-        other = Chosen(self.matrix.rescaled(factor), self.positions)
-        return other.with_about(self.about.rescaled(factor))
-
-
-def _on_some(work: Work, block: Matrix, mask: Tall, *tall: Tall | None) -> Any:
-    """Do some work on the chosen rows of a block; None if it has none."""
-    rows = np.flatnonzero(to_host(mask))
-    if len(rows) == 0:
-        return None
-    parts = [None if part is None else block.ops.few_rows(part, rows) for part in tall]
-    return work(block.take(rows), *parts)
-
-
 def only(X: Matrix, rows: np.ndarray) -> Matrix:
     """Return the matrix of some rows, in increasing order, with what belongs to them.
 
@@ -438,7 +364,9 @@ def only(X: Matrix, rows: np.ndarray) -> Matrix:
     >>> only(X, np.array([1, 3])).sqnorms
     array([13., 85.])
     """
-    some = Chosen(X, rows) if X.streamed else X.by_rows().take(rows)
+    some = X.keep_rows(rows)
+    if X.streamed:  # what is known of rows is not read again
+        some = some._but(sqnorms=X.ops.rows_where(X.sqnorms, X.mask_of(rows)))
     gaps = X.gaps
     if gaps is not None:
         redraw = gaps.redraw
@@ -457,7 +385,7 @@ def drawn(X: Matrix, rows: np.ndarray) -> Matrix:
     """
     if not X.distributed:
         return X.take(rows)
-    (entries,), _ = Chosen(X, rows).sweep(_entries)
+    (entries,), _ = X.keep_rows(rows).sweep(_entries)
     return X.of_lines(entries, X.about.of_taken_rows())
 
 

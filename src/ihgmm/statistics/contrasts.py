@@ -32,8 +32,8 @@ class TellingFeatures(Result):
     --------
     >>> import numpy as np
     >>> from ihgmm.statistics.contrasts import telling_features
-    >>> found = telling_features(2 * np.eye(3) + 1)
-    >>> found.features[:, 0]  # the most distinctive feature of each cluster
+    >>> ranked = telling_features(2 * np.eye(3) + 1)
+    >>> ranked.features[:, 0]  # the most distinctive feature of each cluster
     array([0, 1, 2])
     """
 

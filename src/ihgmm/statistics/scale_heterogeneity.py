@@ -520,7 +520,7 @@ def _effects(rows: RowFigures) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _spread(variance: Any, square: Any) -> Any:
-    """Return the root of a ratio, 0 if negative, NaN if its denominator is not > 0."""
+    """Return the root of a ratio; NaN if its denominator is not positive."""
     return np.sqrt(np.maximum(HOST.ratio(variance, np.asarray(square), np.nan), 0.0))
 
 

@@ -94,7 +94,7 @@ class Table:
 
     def keep_rows(self, rows: np.ndarray) -> Table:
         """Return some rows."""
-        X = self.X.keep(rows) if self.on_disk else self.X[rows]
+        X = self.X.keep_rows(rows) if self.on_disk else self.X[rows]
         labels = None if self.labels is None else self.labels[rows]
         places = None if self.places is None else self.places[rows]
         return replace(self, X=X, ids=self.ids[rows], labels=labels, places=places)

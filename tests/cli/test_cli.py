@@ -146,7 +146,7 @@ def test_output_is_whole_or_not_at_all(folder, sample):
         (["fit", "iris", "-k", 3, "--whiten", "soap"], "--whiten soap is not known"),
         (["fit", "iris", "-k", 3, "--signed", "--refine"], "leave one of them out"),
         (["choose-k", "iris", "--whiten", "soap"], "--whiten soap is not known"),
-        (["fit", "iris", "-k", 3, "--prepare", "log"], "--prepare='log' is not known"),
+        (["fit", "iris", "-k", 3, "--prepare", "log"], "--prepare log is not known"),
         (["fit", "iris", "-k", 3, "--id-column", "x"], "iris has no named columns"),
         (["fit", "iris", "-k", 3, "--columns", "x"], "iris has no named columns"),
         (["explode"], "No such command"),

@@ -421,4 +421,4 @@ def test_missing_cells_are_filled_in(sample):
     message = fail("predict", "plain.npz", "gaps.csv", "--missing", "fit")
     assert "plain.npz was fitted without it" in message
     message = fail("fit", "gaps.csv", "-k", 3, "--missing", "mean")
-    assert "--missing='mean' is not known; give one of 'auto', 'fit'" in message
+    assert "--missing mean is not known; give one of 'auto', 'fit'" in message

@@ -459,9 +459,7 @@ def _scales(
 ) -> tuple[Tall, Tall]:
     """Return scales from products with the other rows, and where they are solved for.
 
-    The shares z of rows in their centre solve ``z * (1 - z) = const * weight * inner``.
-    The largest of each cluster, y, is looked for; the others have the smaller root.
-    Where no y will do, and for two rows, scales are not solved for.
+    y is the largest share of a row in the centre of its cluster.
     """
     ops, xp = rows.ops, rows.ops.xp
     products = ops.clip(weights * inner, 0.0, None)

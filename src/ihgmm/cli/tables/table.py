@@ -215,9 +215,11 @@ class Request:
 
     def select(self, table: Table) -> Table:
         """Return the columns that are asked for, or those of the model in its order."""
+        features = self.features
+        if features is None and not (self.columns or self.drop_columns):
+            return table
         names = table.column_names
         places = {name: place for place, name in enumerate(names)}
-        features = self.features
         if features is not None:
             # Of columns without names some may have been left out of the fit.
             is_chosen = len(names) == len(features) or not set(features) < set(names)
@@ -228,9 +230,7 @@ class Request:
         else:
             self.check(names, ["--columns", "--drop-columns"], self.source)
             chosen = [places[name] for name in self.columns] or range(len(names))
-            kept = [j for j in chosen if names[j] not in set(self.drop_columns)]
-            if len(kept) == len(names) and not self.columns:
-                return table
+            kept = [j for j in chosen if names[j] not in self.drop_columns]
         return table.keep_columns(np.array(kept, dtype=int))
 
 

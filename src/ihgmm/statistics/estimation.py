@@ -317,8 +317,7 @@ def _lengths_along_centers(
     embedding, labels = fit.placement.embedding, fit.labels
     vectors = fit.coordinates[:, : embedding.rank]
     values = np.maximum(embedding.eigenvalues[: embedding.rank], 0.0)
-    xp, rows = ops.xp, ops.groups(labels, n_clusters)
-    norms = ops.row_norms(vectors)
+    xp, norms = ops.xp, ops.row_norms(vectors)
     if counts is not None:
         norms = norms * ops.cast_like(counts, vectors)
 
@@ -337,17 +336,17 @@ def _lengths_along_centers(
     products = ops.widen(ops.row_map(along, vectors, labels, width=n_clusters))
     products = ops.keep(ops.clip(products, 0.0, None))
     squares = ops.keep(weights * products)
-    totals = np.sqrt(rows.sums(squares))
+    totals = np.sqrt(ops.group_sums(labels, n_clusters, squares))
     lengths = products
     for _ in range(20 if embedding.diagonal == "zero" else 0):
-        total, before = rows.spread(totals), totals
+        total, before = ops.take_lines(totals, labels), totals
         # The share of a row in its cluster's sum is the smaller root of a quadratic
         # equation; a row of more than half of the sum could take all of it.
         root = xp.sqrt(ops.clip(total**2 - 4 * squares, 0.0, None))
         lengths = ops.keep(ops.ratio(2 * products, total + root))
         own = weights * lengths
         # Too large a total makes lengths too small: their sum would alternate.
-        totals = np.sqrt(before * rows.sums(own))
+        totals = np.sqrt(before * ops.group_sums(labels, n_clusters, own))
         settled = (np.abs(totals - before) <= Small.EXACT * totals).all()
         if settled or ops.number(xp.max(own)) <= Weighting.OWN_TERM * totals.min():
             break

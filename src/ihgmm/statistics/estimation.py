@@ -317,7 +317,7 @@ def _lengths_along_centers(
     embedding, labels = fit.placement.embedding, fit.labels
     vectors = fit.coordinates[:, : embedding.rank]
     values = np.maximum(embedding.eigenvalues[: embedding.rank], 0.0)
-    xp, norms = ops.xp, ops.row_norms(vectors)
+    norms = ops.row_norms(vectors)
     if counts is not None:
         norms = norms * ops.cast_like(counts, vectors)
 
@@ -336,20 +336,26 @@ def _lengths_along_centers(
     products = ops.widen(ops.row_map(along, vectors, labels, width=n_clusters))
     products = ops.keep(ops.clip(products, 0.0, None))
     squares = ops.keep(weights * products)
-    totals = np.sqrt(ops.group_sums(labels, n_clusters, squares))
-    lengths = products
-    for _ in range(20 if embedding.diagonal == "zero" else 0):
-        total, before = ops.take_lines(totals, labels), totals
-        # The share of a row in its cluster's sum is the smaller root of a quadratic
-        # equation; a row of more than half of the sum could take all of it.
-        root = xp.sqrt(ops.clip(total**2 - 4 * squares, 0.0, None))
-        lengths = ops.keep(ops.ratio(2 * products, total + root))
-        own = weights * lengths
-        # Too large a total makes lengths too small: their sum would alternate.
-        totals = np.sqrt(before * ops.group_sums(labels, n_clusters, own))
-        settled = (np.abs(totals - before) <= Small.EXACT * totals).all()
-        if settled or ops.number(xp.max(own)) <= Weighting.OWN_TERM * totals.min():
-            break
+    if embedding.diagonal != "zero":
+        lengths = products
+    else:
+
+        def lengths_at(totals: np.ndarray) -> Tall:
+            """Return lengths, given the sums of weight times length of the clusters."""
+            total = ops.take_lines(totals, labels)
+            # The share of a row in this sum is the smaller root of a quadratic
+            # equation; a row of more than half of the sum could take all of it.
+            root = ops.xp.sqrt(ops.clip(total**2 - 4 * squares, 0.0, None))
+            return ops.ratio(2 * products, total + root)
+
+        def missing(totals: np.ndarray) -> np.ndarray:
+            own = weights * lengths_at(totals)
+            return ops.group_sums(labels, n_clusters, own) - totals
+
+        totals = np.sqrt(ops.group_sums(labels, n_clusters, squares))
+        if np.sqrt(ops.number(ops.xp.max(squares))) > Weighting.OWN_TERM * totals.min():
+            totals = falling_root(missing, totals, 2**0.5 * totals)
+        lengths = lengths_at(totals)
     return lengths if fit.row_scale is None else ops.ratio(lengths, fit.row_scale)
 
 

@@ -353,10 +353,13 @@ def _lengths_along_centers(
             return ops.group_sums(labels, n_clusters, own) - totals
 
         totals = np.sqrt(ops.group_sums(labels, n_clusters, squares))
-        if np.sqrt(ops.number(ops.xp.max(squares))) > Weighting.OWN_TERM * totals.min():
+        largest = ops.number(ops.xp.max(squares))
+        if largest > Weighting.OWN_TERM * totals.min() ** 2:
             totals = falling_root(missing, totals, 2**0.5 * totals)
         lengths = lengths_at(totals)
-    return lengths if fit.row_scale is None else ops.ratio(lengths, fit.row_scale)
+    lengths = lengths if fit.row_scale is None else ops.ratio(lengths, fit.row_scale)
+    # Lengths of rows that are alike are 1, and so is their mean, to the last digit.
+    return lengths / (ops.number(ops.xp.max(lengths)) or 1.0)
 
 
 def _check_numbers(labels: Any, n_clusters: int, n_samples: int) -> None:

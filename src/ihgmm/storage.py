@@ -92,11 +92,7 @@ def save_model(
     path: str | os.PathLike[str],
     *,
     feature_names: Sequence[str] | None = None,
-    id_column: str | None = None,
-    label_column: str | None = None,
-    layer: str | None = None,
-    empty_is_zero: bool = False,
-    cluster_names: Sequence[str] | None = None,
+    **told: Any,
 ) -> None:
     """Write a fitted model to a file, whole or not at all.
 
@@ -109,18 +105,11 @@ def save_model(
         The file. One that is there is replaced.
     feature_names : sequence of str, optional
         Names of the features, where the model was fitted on an array without names.
-    id_column, label_column : str, optional
-        Columns with names of rows and known labels, which ``ihgmm predict`` then takes
-        from new data that have them.
-    layer : str, optional
-        The layer of an AnnData file that held the data, which ``ihgmm predict`` then
-        takes.
-    empty_is_zero : bool, default=False
-        Whether missing cells of the data were taken for 0 before the fit, which ``ihgmm
-        predict`` then does with those of new data.
-    cluster_names : sequence of str, optional
-        A name for each cluster, in the order of ``cluster_centers_``, which ``ihgmm
-        predict`` then writes beside the numbers; ``""`` for a cluster without one.
+    **told
+        What ``ihgmm predict`` should know of the data: the columns with names of rows
+        and with known labels (``id_column``, ``label_column``), the ``layer`` of an
+        AnnData file, whether missing cells were taken for 0 (``empty_is_zero``), and a
+        list of ``cluster_names``, ``""`` for a cluster without one.
 
     Raises
     ------
@@ -161,19 +150,15 @@ def save_model(
     arrays: dict[str, np.ndarray] = {}
     try:
         header: dict[str, Any] = {
+            **vars(SavedModel(model, **told)),
             "format": FORMAT,
             "version": FORMAT_VERSION,
             "ihgmm": version("ihgmm"),
-            "scaler": _encode_estimator(before[0], "scaler.", arrays)
-            if before
-            else None,
+            "scaler": None,
             "model": _encode_estimator(estimator, "", arrays),
-            "id_column": id_column,
-            "label_column": label_column,
-            "layer": layer,
-            "empty_is_zero": empty_is_zero,
-            "cluster_names": None if cluster_names is None else list(cluster_names),
         }
+        if before:
+            header["scaler"] = _encode_estimator(before[0], "scaler.", arrays)
         if feature_names is not None:
             (first,) = (header["scaler"] or header["model"]).values()
             first["feature_names_in_"] = [*map(str, feature_names)]

@@ -62,10 +62,6 @@ def test_not_finite(Estimator, storage, value, name):
 @pytest.mark.parametrize(
     ("X", "error", "message"),
     [
-        (GOOD[:, 0], ValueError, "Expected 2D array, got 1D array.*Reshape your data"),
-        (GOOD.reshape(5, 4, 4), ValueError, "Found array with dim 3"),
-        (np.empty((0, 4)), ValueError, r"0 sample\(s\)"),
-        (np.empty((4, 0)), ValueError, r"0 feature\(s\)"),
         ([], ValueError, "Expected 2D array"),
         (
             [["a", "b"], ["c", "d"]],
@@ -77,7 +73,6 @@ def test_not_finite(Estimator, storage, value, name):
             ValueError,
             r"numbers: 1 \('u' in row 0\), .*Leave them out, .*sapply\(X, is.numeric\)",
         ),
-        (GOOD + 1j, ValueError, "Complex data not supported"),
         ([[1.0, 2.0], [3.0]], ValueError, "inhomogeneous"),
         (
             pd.DataFrame({"x": ["u", "v"], "y": [1, 2]}),
@@ -162,7 +157,6 @@ def test_masked_cells_are_missing_cells(Estimator):
     ("options", "error", "message"),
     [
         ({"n_clusters": 0}, ValueError, "n_clusters=0 is too small; give 1 or more"),
-        ({"n_clusters": -2}, ValueError, "n_clusters=-2 is too small"),
         (
             {"n_clusters": 21},
             ValueError,
@@ -195,21 +189,6 @@ def test_mixture_before_fit():
             getattr(IhGMM(2), method)(GOOD)
     with pytest.raises(NotFittedError, match="not fitted yet"):
         IhGMM(2).sample()
-
-
-@pytest.mark.parametrize("Estimator", [IhSC, IhGMM, PSC, SphericalKMeans])
-def test_before_fit_and_wrong_features(Estimator):
-    model = Estimator(2)
-    for method in {"predict", "transform", "score"} & set(dir(model)):
-        with pytest.raises(NotFittedError, match="not fitted yet"):
-            getattr(model, method)(GOOD)
-    model.fit(GOOD)
-    with pytest.raises(ValueError, match=r"X has 3 features.* is expecting 4 features"):
-        model.predict(GOOD[:, :3])
-    frame = pd.DataFrame(GOOD, columns=list("abcd"))
-    model.fit(frame)
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame.rename(columns={"a": "z"}))
 
 
 def test_all_rows_the_same():

@@ -19,7 +19,7 @@ from ihgmm.storage import load_model, save_model
 KINDS = {
     "array": lambda X, _: X.copy(),
     "csr": lambda X, _: sp.csr_array(X),
-    "stored": lambda X, folder: opened(hdf5(X, folder), 2**13),
+    "stored": lambda X, folder: opened(hdf5(X, folder), 2**15),
     "dask": lambda X, _: da.from_array(X, chunks=(100, X.shape[1])),
     "strict": strict,
 }
@@ -29,7 +29,7 @@ RECIPES = {
     "cosines": Recipe(gram="cosine", clip=None),
     "projected rows": Recipe(gram="full", space="projected"),
     "neighbours": Recipe(labels="neighbors"),
-    "QR": Recipe(labels="cluster_qr", solver="lanczos", tol=1e-6),
+    "QR": Recipe(labels="cluster_qr", solver="lanczos", tol=1e-4),
     "magnitude": Recipe(order="magnitude", n_components=4, placement="cosine"),
 }
 DATA = {

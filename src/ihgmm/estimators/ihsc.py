@@ -132,7 +132,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
     n_clusters_ : int
         Number of clusters, given or found.
     selection_ : ClusterCount
-        How the number of clusters was found; only with ``n_clusters="auto"``.
+        How the number of clusters was spectral; only with ``n_clusters="auto"``.
     outlier_scores_ : ndarray of shape (n_samples,)
         How strange each row is, only with ``outliers``: a score of 3 says that one in
         a thousand rows of the clusters is as strange. Rows above
@@ -265,20 +265,20 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         data, counts, outliers = rows.counted, rows.counts, rows.outliers
 
         # From the Gram matrix to eigenvectors, and from these to labels.
-        found = spectral_clustering(
+        spectral = spectral_clustering(
             data, k, recipe, signed=self.signed, rng=rng, steps=steps
         )
-        labels = found.labels
-        placement: Placement | CosinePlacement = found.placement
+        labels = spectral.labels
+        placement: Placement | CosinePlacement = spectral.placement
         kinds = identical_rows(data, k)
         refine = self.refine and kinds is None
         if kinds is not None:
             labels, placement, signs = self._by_kind(data, kinds, k)
-            found = replace(found, signs=signs)
+            spectral = replace(spectral, signs=signs)
         elif refine:
             with steps.step("refine"):
                 labels, placement = _refined(data, labels, k)
-        self._warn_of_doubt(found, k, labels_are_its_own=labels is found.labels)
+        self._warn_of_doubt(spectral, k, labels_are_its_own=labels is spectral.labels)
 
         # Estimate centres, scales and noise levels; place the rows left out.
         fitted: Parameters
@@ -286,8 +286,8 @@ class IhSC(StepwiseClusterer, CosineClusterer):
             if refine:
                 fitted = estimates_of_labels(data, labels, np.arange(k))
             else:
-                fitted = estimates_of_fit(data, found, labels, k)
-        embedding, embedded = found.placement.embedding, found.rows
+                fitted = estimates_of_fit(data, spectral, labels, k)
+        embedding, embedded = spectral.placement.embedding, spectral.rows
         weights, data, ops = data.weights, rows.everything, data.ops
         if counts is not None:
             labels, embedded = placement(data), embedding(data)
@@ -301,8 +301,8 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         self.embedding_ = embedded
         values = data.restore_squares(embedding.eigenvalues)
         self.eigenvalues_ = data.to_device(values)
-        self.space_ = found.space
-        self.noise_share_ = found.noise_share
+        self.space_ = spectral.space
+        self.noise_share_ = spectral.noise_share
         self.cluster_centers_ = fitted.centers
         if recipe.placement == "cosine":
             placement = CosinePlacement(self._compared_centers(), self.signed)
@@ -310,7 +310,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         self.scales_ = ops.keep(mark(ops, fitted.scales, outliers, np.nan))
         levels = mark(ops, fitted.noise_levels, outliers, np.nan)
         self.noise_levels_ = ops.keep(levels)
-        self.n_iter_ = found.n_iter
+        self.n_iter_ = spectral.n_iter
         return self
 
     def _check_parameters(self) -> None:
@@ -352,27 +352,27 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         return labels, placement, X.ops.sign_of(X.ops.pick(products, labels))
 
     def _warn_of_doubt(
-        self, found: Spectral, k: int, *, labels_are_its_own: bool
+        self, spectral: Spectral, k: int, *, labels_are_its_own: bool
     ) -> None:
         """Warn of what the eigenvectors show to be wrong."""
-        if labels_are_its_own and found.noise_share > Doubt.NOISE_SHARE and k > 1:
+        if labels_are_its_own and spectral.noise_share > Doubt.NOISE_SHARE and k > 1:
             fixed = Recipe.of(self.recipe).space != "auto"
             other = ', use Recipe(space="auto")' if fixed else ""
             warn(
-                f"In {found.noise_share:.0%} of the rows noise outweighs what sets {k} "
-                f"clusters apart: many labels may be chance. Ask for fewer clusters"
-                f"{other}, or look at diagnose(X, labels).",
+                f"In {spectral.noise_share:.0%} of the rows noise outweighs what sets "
+                f"{k} clusters apart: many labels may be chance. Ask for fewer "
+                f"clusters{other}, or look at diagnose(X, labels).",
                 UserWarning,
             )
-        if found.looks_signed:
+        if spectral.looks_signed:
             warn(
                 "Rows point both ways along the same lines, and clusters of lines fit "
                 "better than clusters of directions. If opposite rows are of one kind, "
                 "use signed=True.",
                 UserWarning,
             )
-        if found.ruling_rows and self.outliers is None:
-            count = found.ruling_rows
+        if spectral.ruling_rows and self.outliers is None:
+            count = spectral.ruling_rows
             rows = "1 row is" if count == 1 else f"{count:,} rows are"
             warn(
                 f"{rows} more than three times as long as the median row, and dominate "

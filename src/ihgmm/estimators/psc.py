@@ -126,17 +126,17 @@ class PSC(DistanceClusterer):
                 DataConversionWarning,
             )
         check_row_count(data.shape[0], k)
-        found = spectral_clustering(
+        spectral = spectral_clustering(
             data, k, Recipe.of(self.recipe), rng=generator(self.random_state)
         )
-        labels, embedded = found.labels, found.rows
+        labels, embedded = spectral.labels, spectral.rows
         kinds = identical_rows(data, k)
         if kinds is not None:
             labels = ops.number_by_size(data.to_device(kinds), k, weights)
 
         # The embedding is X @ components.T, and a direction is a component as long
         # as the data along it.
-        embedding = found.placement.embedding
+        embedding = spectral.placement.embedding
         values, unit = embedding.eigenvalues, float(data.unit)
         live = values > np.finfo(data.dtype).eps * values[0]
         lengths = np.sqrt(np.where(live, values, 1.0))
@@ -160,7 +160,7 @@ class PSC(DistanceClusterer):
         self.eigenvalues_ = data.to_device(data.restore_squares(values))
         self.components_ = data.cast(components)
         self.cluster_centers_ = data.cast(means @ components * unit)
-        self.n_iter_ = found.n_iter
+        self.n_iter_ = spectral.n_iter
         return self
 
     def _project(self, rows: Matrix) -> Tall:

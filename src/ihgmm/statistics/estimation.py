@@ -68,8 +68,8 @@ class Estimates(Result, Parameters):
     --------
     >>> from ihgmm import estimate_parameters, make_ihgmm
     >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
-    >>> found = estimate_parameters(X, kinds)
-    >>> found.scales[:2].round(2), found.scale_intervals(0.95)[:2].round(2)
+    >>> estimates = estimate_parameters(X, kinds)
+    >>> estimates.scales[:2].round(2), estimates.scale_intervals(0.95)[:2].round(2)
     (array([1.54, 1.04]), array([[1.52, 1.55],
            [1.01, 1.08]]))
     """
@@ -336,18 +336,19 @@ def _lengths_along_centers(
     weights = ops.keep(ops.widen(norms))
     products = ops.widen(ops.row_map(along, vectors, labels, width=n_clusters))
     products = ops.keep(ops.clip(products, 0.0, None))
-    totals = np.sqrt(rows.sums(weights * products))
-    totals[totals == 0] = 1.0
-    lengths, one = products / rows.spread(totals), xp.ones_like(products)
+    squares = ops.keep(weights * products)
+    totals = np.sqrt(rows.sums(squares))
+    lengths = products
     for _ in range(20 if embedding.diagonal == "zero" else 0):
         total, before = rows.spread(totals), totals
-        # A row of more than half of its cluster's weight could take all of it.
-        others = xp.maximum(total - weights * lengths, total / 2)
-        lengths = ops.keep(products / xp.where(others > 0, others, one))
+        # The share of a row in its cluster's sum is the smaller root of a quadratic
+        # equation; a row of more than half of the sum could take all of it.
+        root = xp.sqrt(ops.clip(total**2 - 4 * squares, 0.0, None))
+        lengths = ops.keep(ops.ratio(2 * products, total + root))
         own = weights * lengths
         # Too large a total makes lengths too small: their sum would alternate.
         totals = np.sqrt(before * rows.sums(own))
-        settled = (np.abs(totals - before) <= Small.ROUNDING * totals).all()
+        settled = (np.abs(totals - before) <= Small.EXACT * totals).all()
         if settled or ops.number(xp.max(own)) <= Weighting.OWN_TERM * totals.min():
             break
     return lengths if fit.row_scale is None else ops.ratio(lengths, fit.row_scale)
@@ -458,9 +459,7 @@ def _scales(
 ) -> tuple[Tall, Tall]:
     """Return scales from products with the other rows, and where they are solved for.
 
-    The shares z of rows in their centre solve ``z * (1 - z) = const * weight * inner``.
-    The largest of each cluster, y, is looked for; the others have the smaller root.
-    Where no y will do, and for two rows, scales are not solved for.
+    y is the largest share of a row in the centre of its cluster.
     """
     ops, xp = rows.ops, rows.ops.xp
     products = ops.clip(weights * inner, 0.0, None)

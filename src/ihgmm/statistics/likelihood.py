@@ -267,9 +267,14 @@ class _Rounds:
         """Look at every row, let a judge move it, and sum up the next centres."""
         given = self.memberships if memberships is None else memberships
         variances, noise, level, counts = None, self.noise, self.level, self.X.weights
+
+        def all_seen(_: Matrix, seen: Projections) -> Any:
+            return (seen.cosines, seen.center_sqnorms, seen.loads, seen.sqnorms), ()
+
         if noise != "individual":
-            lines = self.sweep(lambda _, seen: (seen.lines, ()))[0]
-            seen = Projections(*lines, n_features=self.X.shape[1], ops=self.X.ops)
+            cosines, squares, loads, sqnorms = self.sweep(all_seen)[0]
+            p, ops = self.X.shape[1], self.X.ops
+            seen = Projections(cosines, squares, loads, sqnorms, p, ops)
             variances = _noise_variances(seen, _counted(given, counts), noise)
 
         def work(
@@ -298,8 +303,8 @@ class _Rounds:
         self, shares: np.ndarray, log_likelihood: float, n_iter: int, change: float
     ) -> Mixture:
         """Return the mixture that the last look saw."""
-        found = (self.memberships, shares, self.variances, self.seen_from)
-        return Mixture(*found, log_likelihood, n_iter, change)
+        seen = (self.memberships, shares, self.variances, self.seen_from)
+        return Mixture(*seen, log_likelihood, n_iter, change)
 
 
 def _sums(
@@ -396,11 +401,6 @@ class Projections:
     sqnorms: Tall  # (n_samples,): of the rows
     n_features: int
     ops: Ops = HOST
-
-    @property
-    def lines(self) -> tuple[Tall, ...]:
-        """What there is for each row."""
-        return self.cosines, self.center_sqnorms, self.loads, self.sqnorms
 
     @property
     def sines(self) -> Tall:
@@ -514,9 +514,7 @@ def mixing_weights(sizes: np.ndarray) -> np.ndarray:
 def _noise_variances(seen: Projections, members: Tall, noise: Noise) -> np.ndarray:
     """Return the noise variance of each cluster.
 
-    The noise is what rows have beyond their signal, and the squared length of the
-    signal is that along the centre over the centre's accuracy, which itself depends on
-    the noise: more noise in the centres means more signal in the rows. What is left
+    More noise in the centres means more signal in the rows: what is left for noise
     falls as the variance rises, so that one value agrees with itself.
     """
     ops, xp = seen.ops, seen.ops.xp

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
@@ -66,18 +65,14 @@ class OutlierRule:
 
         A score of 3 says that one in a thousand rows of the clusters is as strange.
         """
-        coordinates = self.embedding.coordinates(X)
-        work = partial(self._scores_of, X.unit)
-        return X.ops.keep(
-            X.ops.row_map(work, coordinates, X.sqnorms, width=len(_LEVELS))
-        )
+        seen_from = (self.embedding, self.centers, self.signed, X.unit)
 
-    def _scores_of(
-        self, unit: float, ops: Ops, coordinates: Tall, sqnorms: Tall
-    ) -> Tall:
-        seen_from = (self.embedding, self.centers, self.signed, unit)
-        rows = _measure(ops, coordinates, sqnorms, *seen_from)
-        return ops.to_device(self._score(rows), sqnorms)
+        def work(ops: Ops, coordinates: Tall, sqnorms: Tall) -> Tall:
+            rows = _measure(ops, coordinates, sqnorms, *seen_from)
+            return ops.to_device(self._score(rows), sqnorms)
+
+        given = self.embedding.coordinates(X), X.sqnorms
+        return X.ops.keep(X.ops.row_map(work, *given, width=len(_LEVELS)))
 
     def __call__(self, X: Matrix) -> Tall:
         """Tell which rows are outliers."""
@@ -88,24 +83,19 @@ class OutlierRule:
         # The noise of zero rows is none; their scores are set below.
         some = np.where(rows.noise > 0, rows.noise, 1.0)
         length, noise = rows.along / unit, np.log(some) - self.noises[rows.labels]
-        surprise = self._noise_surprise(length, noise)
+        # Minus the log of the share of rows with so much noise. Beyond the upper
+        # quartile it falls exponentially: noise as heavy as a power law, such as
+        # Student's t, falls no slower.
+        excess = noise - np.interp(length, *self.knots)
+        quartile = np.interp(0.75, _LEVELS, self.noise_quantiles)
+        below = np.interp(excess, self.noise_quantiles, _LEVELS)
+        far = (excess - quartile) / self.tail - np.log(0.25)
+        surprise = np.where(excess > quartile, far, -np.log1p(-below))
         surprise += self._length_surprise(length, rows.noise / unit)
         # Two independent shares, each uniform, have a product below exp(-surprise) in
         # this share of rows.
         scores = (surprise - np.log1p(surprise)) / np.log(10)
         return np.where(rows.noise > 0, scores, 0.0)
-
-    def _noise_surprise(self, length: np.ndarray, noise: np.ndarray) -> np.ndarray:
-        """Return minus the log of the share of rows with so much noise.
-
-        Beyond the upper quartile the share falls exponentially: noise as heavy as a
-        power law, such as Student's t, falls no slower.
-        """
-        excess = noise - np.interp(length, *self.knots)
-        quartile = np.interp(0.75, _LEVELS, self.noise_quantiles)
-        below = np.interp(excess, self.noise_quantiles, _LEVELS)
-        far = (excess - quartile) / self.tail - np.log(0.25)
-        return np.where(excess > quartile, far, -np.log1p(-below))
 
     def _length_surprise(self, length: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Return minus the log of the share of rows that are so short, at their noise.
@@ -155,9 +145,8 @@ def find_outliers(
     count = 0 if automatic else round(float(outliers) * n_live)
     if n > max_rows:
         drawn = np.sort(deepcopy(rng).choice(n, max_rows, replace=False))
-        rule = find_outliers(
-            only(X, drawn), n_clusters, outliers, signed=signed, rng=rng
-        )
+        part = only(X, drawn)
+        rule = find_outliers(part, n_clusters, outliers, signed=signed, rng=rng)
         if not automatic:
             return replace(rule, threshold=_between(ops, rule.scores(X), count))
         alone = rule.threshold >= _alone(max_rows)
@@ -174,9 +163,8 @@ def find_outliers(
         rest = X if inside.all() else only(X, np.flatnonzero(inside))
         fit = spectral_clustering(rest, n_clusters, signed=signed, rng=deepcopy(rng))
         embedding = fit.placement.embedding
-        centers = _directions(
-            embedding, fit.coordinates, fit.labels, n_clusters, signed
-        )
+        given = fit.coordinates, fit.labels, n_clusters, signed
+        centers = _directions(embedding, *given)
         coordinates = to_host(embedding.coordinates(X))
         seen_from = (embedding, centers, signed, X.unit)
         rows = _measure(HOST, coordinates, sqnorms, *seen_from)
@@ -222,12 +210,10 @@ def _choose(scores: np.ndarray, n_rows: float, most: int) -> tuple[int, np.ndarr
 
     Of ``n_rows`` rows of clusters, ``n_rows * 10**-score`` are as strange, or fewer:
     there were .3 to .8 of that with Gaussian and t3 noise, but up to 2.5 of it in real
-    sets at a score of 2. Rows are outliers one by one where it is at most ``ALONE``.
-    Others are, among the strangest of clusters, where there are many times as many and
-    chance is ruled out; down to where rows are hardly more than in clusters.
+    sets at a score of 2.
 
-    Some of the latter may be rows of clusters, and count as such by the odds: without
-    them the rows that are left would seem ever more alike, and others strange.
+    Outliers may be rows of clusters, and count as such by the odds: without them the
+    rows that are left would seem ever more alike, and others strange.
     """
     order = np.argsort(-scores, kind="stable")
     expected = n_rows * 10 ** -scores[order]
@@ -260,8 +246,7 @@ def _directions(
 
 
 def _roots(embedding: Embedding) -> np.ndarray:
-    # Coordinates times these are the lengths of a row along the leading directions,
-    # learnt from the other rows.
+    """Return what makes lengths along the leading directions of coordinates."""
     return np.asarray(np.sqrt(np.maximum(embedding.eigenvalues, 0.0)))
 
 
@@ -380,12 +365,11 @@ def _noise_by_length(
     edges = _quantiles(length, weights, np.arange(1, n_ranges) / n_ranges)
     ranges = np.searchsorted(edges, length)
     parts = [ranges == j for j in np.unique(ranges)]
-    knots = np.array(
-        [
-            [_quantiles(values[part], weights[part], 0.5) for part in parts]
-            for values in (length, noise)
-        ]
-    )
+    medians = [
+        [_quantiles(values[part], weights[part], 0.5) for part in parts]
+        for values in (length, noise)
+    ]
+    knots = np.array(medians)
     if knots.shape[1] < 3:
         return knots[:, :1]
     slope, level = np.polyfit(knots[0], knots[1], 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial, reduce
+from typing import cast
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -261,7 +262,7 @@ def noise_directions(
     part, codes = data.take(drawn), to_host(data.ops.few_rows(codes, drawn))
     sqnorms = to_host(part.sqnorms)
     # Huge rows would be all that counts; a fit shortens them as well.
-    longest = DEFAULT.clip * float(np.sqrt(np.median(sqnorms)))
+    longest = cast(float, DEFAULT.clip) * float(np.sqrt(np.median(sqnorms)))
     factors = row_factors(HOST, sqnorms, longest)
     groups = part.ops.groups(part.to_device(codes), k)
     directions = HOST.unit_rows(groups.weighted_sums(part, factors).astype(np.float64))

@@ -64,10 +64,10 @@ def product_in_cupy(
     real = "float" if values.dtype == np.float32 else "double"
     index = "int" if indices.dtype == np.int32 else "long long"
     out = cupy.zeros((n_lines, width), dtype=values.dtype)
-    arrays = indptr.astype(indices.dtype, copy=False), indices, values
-    arrays = *arrays, cupy.ascontiguousarray(block), out
+    matrix = indptr.astype(indices.dtype, copy=False), indices, values
+    given = *matrix, cupy.ascontiguousarray(block), out
     kernel = _compiled(name, index, real)
-    kernel((4096,), (16, 16), (*arrays, np.int64(n), np.int32(width)))
+    kernel((4096,), (16, 16), (*given, np.int64(n), np.int32(width)))
     return out
 
 

@@ -146,7 +146,7 @@ def test_output_is_whole_or_not_at_all(folder, sample):
         (["fit", "iris", "-k", 3, "--whiten", "soap"], "--whiten soap is not known"),
         (["fit", "iris", "-k", 3, "--signed", "--refine"], "leave one of them out"),
         (["choose-k", "iris", "--whiten", "soap"], "--whiten soap is not known"),
-        (["fit", "iris", "-k", 3, "--prepare", "log"], "--prepare='log' is not known"),
+        (["fit", "iris", "-k", 3, "--prepare", "log"], "--prepare log is not known"),
         (["fit", "iris", "-k", 3, "--id-column", "x"], "iris has no named columns"),
         (["fit", "iris", "-k", 3, "--columns", "x"], "iris has no named columns"),
         (["explode"], "No such command"),
@@ -214,6 +214,12 @@ def test_predict_says_what_does_not_fit(sample):
     assert "1 of 120 rows have missing cells" in fail("predict", "model.npz", "gap.csv")
     good("predict", "model.npz", "gap.csv", "--missing", "drop", "-o", "out.csv")
     assert [row["row"] for row in read("out.csv")][:3] == ["1", "2", "4"]
+    zero = table.fillna(1)
+    zero[:2] = 0
+    zero.to_csv("zero.csv", index=False)
+    warned = invoke("predict", "model.npz", "zero.csv", "-q").stderr
+    start = "warning: 2 of 120 rows, the first is line 2, are zero in all columns of"
+    assert warned.startswith(start)
     np.save("narrow.npy", X[:, :5])
     message = fail("predict", "model.npz", "narrow.npy")
     assert "has 5 columns of numbers and model.npz was fitted on 12" in message

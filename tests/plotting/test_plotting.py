@@ -495,6 +495,8 @@ def test_silhouette_errors(data):
 
 def test_a_model_that_lacks_what_is_drawn(data):
     other = SphericalKMeans(4, random_state=0).fit(data[0])
+    with pytest.raises(TypeError, match=r"call plot_confidence\(model, X\)"):
+        plot_confidence(other)
     for draw, name in ((plot_scales, "scales_"), (plot_scree, "eigenvalues_")):
         with pytest.raises(TypeError, match=f"needs {name}, and SphericalKMeans has"):
             draw(other)

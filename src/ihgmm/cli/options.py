@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import ihgmm
-from ihgmm._parameters import check_choice
 from ihgmm.cli.tables.missing import HANDLING
 from ihgmm.cli.tables.preparation import PREPARATIONS
 from ihgmm.cli.tables.reading import BUILT_IN, read_table
@@ -114,14 +113,6 @@ class RowReading:
         "that need more are read block by block. A quarter of what is free by default."
     )
 
-    def __post_init__(self) -> None:
-        """Refuse what is not known, before any work is done."""
-        check_choice("--missing", self.missing, HANDLING)
-        if self.memory is not None and not 0 <= self.memory < float("inf"):
-            raise ValueError(
-                f"--memory {self.memory:g}: give a number of GB from 0 on."
-            )
-
     @property
     def given(self) -> dict[str, Any]:
         """What :func:`read_table` is asked for."""
@@ -159,11 +150,6 @@ class Reading(RowReading):
         "auto",
         words=PREPARATIONS,
     )
-
-    def __post_init__(self) -> None:
-        """Refuse what is not known, before any work is done."""
-        super().__post_init__()
-        check_choice("--prepare", self.prepare, PREPARATIONS)
 
 
 # By the names that they have in Python.

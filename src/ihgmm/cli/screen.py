@@ -32,6 +32,8 @@ OPTIONS = {
     "max_clusters": "--max-clusters",
     "method": "--method",
     "missing": "--missing",
+    "prepare": "--prepare",
+    "memory": "--memory",
     "outliers": "--outliers",
     "whiten": "--whiten",
 }

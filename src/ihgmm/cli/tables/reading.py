@@ -21,11 +21,17 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm._parameters import check_choice
 from ihgmm.cli.tables.arrays import read_npy, read_npz
 from ihgmm.cli.tables.columns import RawTable, choose_columns, describe_columns
 from ihgmm.cli.tables.h5ad import read_h5ad
-from ihgmm.cli.tables.missing import examine, handle_missing, leave_out_constants
-from ihgmm.cli.tables.preparation import prepare_columns
+from ihgmm.cli.tables.missing import (
+    HANDLING,
+    examine,
+    handle_missing,
+    leave_out_constants,
+)
+from ihgmm.cli.tables.preparation import PREPARATIONS, prepare_columns
 from ihgmm.cli.tables.sheets import load_sheet
 from ihgmm.cli.tables.table import Note, Request, Table, numbered_table
 from ihgmm.datasets import list_datasets, load_dataset
@@ -79,6 +85,10 @@ def read_table(
         With the matrix ``X``, ``ids``, ``labels``, ``names`` of columns, and ``notes``
         of what was done. A ValueError says what is missing, empty or damaged.
     """
+    check_choice("missing", missing, HANDLING)
+    check_choice("prepare", prepare, PREPARATIONS)
+    if memory is not None and not 0 <= memory < float("inf"):
+        raise ValueError(f"memory={memory:g}; give a number of GB from 0 on.")
     request, path = Request(source, **asked), Path(source)
     if source == STANDARD_INPUT:
         table = _read_standard_input(request)

@@ -46,7 +46,7 @@ def misplaced(share, seed):
 
 
 rates = np.array(
-    [np.mean([misplaced(s, seed) for seed in range(5)], 0) for s in shares]
+    [np.mean([misplaced(s, seed) for seed in range(3)], 0) for s in shares]
 )
 
 # %%

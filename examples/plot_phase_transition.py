@@ -24,7 +24,7 @@ from ihgmm.paper.theory import exact_recovery_limit, ihsc_threshold
 # C = 1 meets it with constant 1. Scales vary fivefold.
 constants = np.array([0.12, 0.2, 0.3, 0.5, 0.8, 1.2])
 noises = {"all 1": 1.0, "0.5 to 1.5": (0.5, 1.5), "0.2 to 1.8": (0.2, 1.8)}
-draws = 4
+draws = 3
 
 methods = {
     "IhSC": lambda s, seed: IhSC.paper(4, random_state=seed).fit_predict(s.X),

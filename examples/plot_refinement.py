@@ -29,9 +29,9 @@ methods = {
     ),
     "label oracle": label_oracle,
 }
-errors = {name: np.zeros((len(constants), 12)) for name in methods}
+errors = {name: np.zeros((len(constants), 6)) for name in methods}
 for i, constant in enumerate(constants):
-    for seed in range(12):
+    for seed in range(6):
         sample = make_ihgmm(
             300, 1000, 3, balance=0.2, separation_constant=constant, random_state=seed,
             return_params=True,
@@ -49,7 +49,7 @@ styles = {
 figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 for name, rates in errors.items():
     color, style = styles[name]
-    mean, error = rates.mean(axis=1), rates.std(axis=1) / np.sqrt(12)
+    mean, error = rates.mean(axis=1), rates.std(axis=1) / np.sqrt(6)
     ax.plot(constants, mean, style, color=color, label=name)
     ax.fill_between(constants, mean - error, mean + error, color=color, alpha=0.2, lw=0)
 ax.set_xscale("log")

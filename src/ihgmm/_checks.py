@@ -486,7 +486,13 @@ def warn_missing(X: Matrix, names: Any = None) -> int:
     if not np.isnan(X.ops.number(X.ops.xp.sum(X.sqnorms))):
         return 0
     n, p = X.shape
-    counts = [*X.map(_missing_cells)]
+
+    def missing_cells(block: Matrix) -> tuple[np.ndarray, int]:
+        missing = block.missing()
+        whole_rows = to_host(missing.sqnorms) == block.shape[1]
+        return missing.column_sqnorms(), int(np.count_nonzero(whole_rows))
+
+    counts = [*X.map(missing_cells)]
     columns = np.flatnonzero(sum(cells for cells, _ in counts) == n)
     if len(columns):
         shown = [str(j) if names is None else repr(names[j]) for j in columns[:5]]
@@ -497,13 +503,6 @@ def warn_missing(X: Matrix, names: Any = None) -> int:
             DataConversionWarning,
         )
     return sum(rows for _, rows in counts)
-
-
-def _missing_cells(block: Matrix) -> tuple[np.ndarray, int]:
-    """Return how many cells of each column are missing, and rows that lack all."""
-    missing = block.missing()
-    per_row = to_host(missing.sqnorms)
-    return missing.column_sqnorms(), int(np.count_nonzero(per_row == block.shape[1]))
 
 
 def warn_zero_rows(X: Matrix, unobserved: int = 0) -> None:

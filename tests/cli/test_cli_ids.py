@@ -49,18 +49,18 @@ def test_formulas_are_written_as_they_are_and_told():
     table(ids=ids).to_csv("a.csv", index=False)
     fit = ["fit", "a.csv", "-k", 3, "--id-column", "customer", "--save", "m.npz"]
     note = (
-        "6 cells of column 'customer' in labels.csv begin like a formula, the first is "
+        "6 cells of column 'customer' in labels.tsv begin like a formula, the first is "
         f"{FORMULAS[0]!r}. Ids are written as they are: in a spreadsheet, import that "
         "column as text."
     )
-    out, err = run(*fit, "-o", "labels.csv")
+    out, err = run(*fit, "-o", "labels.tsv")
     assert err == f"note: {note}\n"
     assert "formula" not in out
-    command = ["predict", "m.npz", "a.csv", "-o", "labels.csv"]
+    command = ["predict", "m.npz", "a.csv", "-o", "labels.tsv"]
     out, err = run(*command, "--json")
     assert json.loads(out)["notes"][-1] == note
     assert err == ""
-    assert [row[0] for row in read("labels.csv")] == ["customer", *ids]
+    assert [row[0] for row in read("labels.tsv", "\t")] == ["customer", *ids]
     assert run(*command, "--quiet") == ("", "")
     assert run(*command[:-2])[1] == ""  # no file, no note
 

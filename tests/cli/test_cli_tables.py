@@ -1,5 +1,6 @@
 """Tables as users have them: every format, odd columns, gaps, damage."""
 
+import errno
 import json
 import zipfile
 from pathlib import Path
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 from command_line import document, fail, good, invoke, named, read, table_of, write
 
 from ihgmm import IhSC
+from ihgmm.matrix.faults import explain_damage
 from ihgmm.metrics import exact_recovery
 from ihgmm.storage import load_model
 
@@ -150,6 +152,11 @@ def test_files_of_old_spreadsheets(sample):
             assert table.on_disk == (memory == 0)
             assert table.names[0] == "größe 0"
             assert table.ids[3] == "José 3"
+
+
+def test_file_without_header(sample):
+    np.savetxt("plain.csv", sample[0], delimiter=",", fmt="%.17g")
+    np.testing.assert_array_equal(load("plain.csv")[0].X, sample[0])
 
 
 def test_standardize_is_the_z_score():
@@ -316,6 +323,7 @@ BROKEN = {
     "cut.parquet": (b"PAR1 no", "cannot be read as parquet"),
     "bad.npy": (b"\x93NUMPY nothing", "cannot be read as npy"),
     "bad.npz": (b"PK nothing", "cannot be read as npz"),
+    "archive.npy": (b"PK\x03\x04", "it is an archive of arrays; name it .npz"),
     "array.npz": (b"\x93NUMPY\x01\x00", "array.npz cannot be read as npz"),
     "data.xyz": (b"1", "unknown format '.xyz'; give one of .csv"),
     "data.xlsx": (b"PK", "data.xlsx cannot be read as xlsx: File is not a zip file"),
@@ -372,11 +380,21 @@ def test_a_defect_is_not_taken_for_a_damaged_file(sample, monkeypatch, name):
 
     write(name, *sample)
     for error in (KeyError("x"), TypeError("x")):
-        for function in ("reading.choose_columns", "arrays.numbered_table"):
+        for function in ("reading.choose_columns", "table.Request.numbered"):
             monkeypatch.setattr(f"ihgmm.cli.tables.{function}", broken)
         done = invoke("fit", name, "-k", 3)
         assert done.exception is error
         assert "cannot be read" not in done.stderr
+
+
+def test_a_failing_disk_is_not_a_damaged_file():
+    for error in (PermissionError(errno.EACCES, "no"), OSError(errno.EIO, "disk")):
+        with pytest.raises(type(error)) as raised, explain_damage(Path("a.csv")):
+            raise error
+        assert raised.value is error
+    wanted = "cannot be read as csv: Truncated"  # as pyarrow says it, without a number
+    with pytest.raises(ValueError, match=wanted), explain_damage(Path("a.csv")):
+        raise OSError("Truncated stream")
 
 
 def test_an_archive_of_something_else_is_refused(sample):
@@ -421,4 +439,4 @@ def test_missing_cells_are_filled_in(sample):
     message = fail("predict", "plain.npz", "gaps.csv", "--missing", "fit")
     assert "plain.npz was fitted without it" in message
     message = fail("fit", "gaps.csv", "-k", 3, "--missing", "mean")
-    assert "--missing='mean' is not known; give one of 'auto', 'fit'" in message
+    assert "--missing mean is not known; give one of 'auto', 'fit'" in message

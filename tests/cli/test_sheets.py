@@ -1,6 +1,8 @@
 """What people with a spreadsheet ask for: names, typical rows, layers, totals."""
 
+import json
 import re
+import zipfile
 from pathlib import Path
 
 import anndata
@@ -19,9 +21,10 @@ from command_line import (
     table_of,
 )
 
+from ihgmm import IhSC
 from ihgmm.cli.files import read_labels
 from ihgmm.cli.tables.totals import totals
-from ihgmm.storage import load_saved
+from ihgmm.storage import StorageError, load_saved, save_model
 
 NAMES = ["Cheese lovers", "Butchers", "Fishers"]
 
@@ -107,6 +110,22 @@ def test_names_that_cannot_be_used():
     assert "names.npy has no named columns; give one of .csv" in fail(
         *line, "names.npy"
     )
+
+
+def test_names_in_a_damaged_model():
+    model = IhSC(3, random_state=0).fit(shop()[GOODS])
+    with pytest.raises(StorageError, match="a text for each of the 3 clusters"):
+        save_model(model, "m.npz", cluster_names=["a"])
+    save_model(model, "m.npz", cluster_names=NAMES)
+    for names in (["a"], [1, 2, 3], "abc", {"a": 1}):
+        with zipfile.ZipFile("m.npz") as old, zipfile.ZipFile("n.npz", "w") as new:
+            for member in old.namelist():
+                content = old.read(member)
+                if member == "header.json":
+                    content = json.dumps(json.loads(content) | {"cluster_names": names})
+                new.writestr(member, content)
+        with pytest.raises(StorageError, match=r"n\.npz: cluster_names"):
+            load_saved("n.npz")
 
 
 # Rows

@@ -20,14 +20,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import DataConversionWarning
 
 from ihgmm import (
-    PSC,
     Biwhitener,
     IhGMM,
     IhSC,
     Recipe,
     SphericalKMeans,
     diagnose,
-    estimate_parameters,
     scale_heterogeneity_test,
     with_missing,
 )
@@ -55,35 +53,19 @@ def sample(n=1_000, p=80, k=4, seed=0, dtype=np.float64):
 @pytest.mark.parametrize(
     ("make", "dtype"),
     [
-        (lambda: IhSC(4, random_state=0), np.float32),
-        (lambda: IhSC(4, random_state=0), np.float64),
         (lambda: IhSC(4, whiten="learned", random_state=0), np.float64),
         (lambda: IhSC(4, signed=True, random_state=0), np.float32),
         (lambda: IhSC(4, outliers="auto", random_state=0), np.float64),
-        (lambda: IhGMM(4, random_state=0), np.float32),
         (lambda: IhGMM(4, noise="tied", random_state=0), np.float64),
-        (lambda: PSC(4, random_state=0), np.float64),
-        (lambda: SphericalKMeans(4, random_state=0), np.float32),
     ],
-    ids=[
-        "IhSC32",
-        "IhSC",
-        "whiten",
-        "signed",
-        "outliers",
-        "IhGMM",
-        "tied",
-        "PSC",
-        "spherical",
-    ],
+    ids=["whiten", "signed", "outliers", "tied"],
 )
 def test_estimators(to_device, make, dtype):
     X, labels = sample(dtype=dtype)
     A = to_device(X)
     found, wanted = make().fit(A), make().fit(sp.csr_array(X))
     assert_array_equal(to_host(found.labels_), wanted.labels_)
-    if not isinstance(wanted, PSC):  # which is for rows of one scale
-        assert misclassification_rate(labels, wanted.labels_) < 0.02
+    assert misclassification_rate(labels, wanted.labels_) < 0.02
     home = as_matrix(A).values
     assert type(found.labels_) is type(home)
     assert found.labels_.device == home.device
@@ -293,26 +275,13 @@ def test_infinite_entries(to_device):
     "work",
     [
         lambda A, labels: IhSC(4, refine=True, random_state=0).fit(A),
-        lambda A, labels: IhSC(4, recipe=Recipe(gram="cosine"), random_state=0).fit(A),
         lambda A, labels: IhSC(4, recipe=Recipe(gram="hetero"), random_state=0).fit(A),
         lambda A, labels: IhGMM(4, random_state=0).fit(A).bic(A),
-        lambda A, labels: PSC(4, random_state=0).fit(A).score(A),
         lambda A, labels: SphericalKMeans(4, n_init=3, random_state=0).fit(A).score(A),
-        lambda A, labels: estimate_parameters(A, labels),
         lambda A, labels: diagnose(A, labels),
         lambda A, labels: scale_heterogeneity_test(A, labels),
     ],
-    ids=[
-        "refine",
-        "cosine",
-        "hetero",
-        "mixture",
-        "PSC",
-        "spherical",
-        "fit",
-        "diagnose",
-        "test",
-    ],
+    ids=["refine", "hetero", "mixture", "spherical", "diagnose", "test"],
 )
 def test_the_entries_do_not_leave_their_device(monkeypatch, work):
     """What comes to the host has a few numbers for each row or for each column."""

@@ -338,9 +338,10 @@ def test_views_and_copies_of_memory_maps(tmp_path):
     assert_array_equal(changed[500], 1.0)
 
 
-@pytest.mark.parametrize("mode", ["r", "r+"])
-@pytest.mark.parametrize("kind", [hdf5, hdf5_chunked, csr_hdf5])
-@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize(
+    ("kind", "mode", "passes"),
+    [(hdf5, "r", 1), (hdf5_chunked, "r+", 2), (csr_hdf5, "r", 2)],
+)
 def test_hdf5_cut_short(kind, mode, passes, tmp_path):
     # HDF5 reads zeros where there is nothing.
     kind(sample(2000), tmp_path).file.close()

@@ -535,6 +535,17 @@ def test_zero_rows_and_rows_alone(tmp_path):
     assert payload(page)["scale"][5] == 0
 
 
+def test_data_whose_squares_no_float_can_hold(sample, page, tmp_path):
+    X, labels, _ = sample
+    model = IhSC(3, random_state=0).fit(X * 1e160)
+    other = written(model, X * 1e160, tmp_path, labels_true=labels)
+    one, two = (Tables(text).tables for text in (page, other))
+    for mine, theirs in zip(one["features"], two["features"], strict=True):
+        assert (mine[0], mine[3]) == (theirs[0], theirs[3])  # names and contrasts
+    one, two = (payload(text)["certainty"] for text in (page, other))
+    np.testing.assert_array_equal(one, two)
+
+
 def test_needs_jinja_and_says_so_before_any_work(sample, tmp_path, monkeypatch):
     X, _, model = sample
     _templates.cache_clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import shlex
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import ihgmm
-from ihgmm._parameters import check_choice, check_number
 from ihgmm.cli.tables.missing import HANDLING
 from ihgmm.cli.tables.preparation import PREPARATIONS
 from ihgmm.cli.tables.reading import BUILT_IN, read_table
@@ -113,14 +113,6 @@ class RowReading:
         "that need more are read block by block. A quarter of what is free by default."
     )
 
-    def __post_init__(self) -> None:
-        """Refuse what is not known, before any work is done."""
-        check_choice("--missing", self.missing, HANDLING)
-        if self.memory is not None and not 0 <= self.memory < float("inf"):
-            raise ValueError(
-                f"--memory {self.memory:g}: give a number of GB from 0 on."
-            )
-
     @property
     def given(self) -> dict[str, Any]:
         """What :func:`read_table` is asked for."""
@@ -158,11 +150,6 @@ class Reading(RowReading):
         "auto",
         words=PREPARATIONS,
     )
-
-    def __post_init__(self) -> None:
-        """Refuse what is not known, before any work is done."""
-        super().__post_init__()
-        check_choice("--prepare", self.prepare, PREPARATIONS)
 
 
 # By the names that they have in Python.
@@ -240,14 +227,8 @@ class Fitting:
                 "the number."
             )
         outliers: Any = self.outliers
-        try:
-            if outliers not in (None, "auto"):
-                outliers = check_number("", float(outliers), above=0, most=0.5)
-        except ValueError:
-            raise ValueError(
-                f"--outliers {self.outliers}: give auto, or a share above 0 and at "
-                "most 0.5."
-            ) from None
+        with suppress(ValueError):  # other words are the model's to refuse
+            outliers = outliers and float(outliers)
         options = {
             "refine": self.refine,
             "whiten": self.whiten,
@@ -255,7 +236,7 @@ class Fitting:
             "outliers": outliers,
             "missing": missing if missing == "fit" else None,
         }
-        given = {key: value for key, value in options.items() if value}
+        given = {key: v for key, v in options.items() if not (v is None or v is False)}
         for key in given:
             able = [other for other in METHODS if key in METHODS[other]().get_params()]
             if name not in able:

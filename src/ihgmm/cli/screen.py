@@ -22,7 +22,7 @@ from rich.text import Text
 
 from ihgmm.cli.options import output_option
 from ihgmm.cli.tables.table import Note
-from ihgmm.words.phrases import shorten
+from ihgmm.words.phrases import figure, shorten
 
 # Parameters that commands have as options: flags are given or not.
 FLAGS = ("refine", "signed", "paper")
@@ -32,6 +32,8 @@ OPTIONS = {
     "max_clusters": "--max-clusters",
     "method": "--method",
     "missing": "--missing",
+    "prepare": "--prepare",
+    "memory": "--memory",
     "outliers": "--outliers",
     "whiten": "--whiten",
 }
@@ -68,6 +70,7 @@ _PHRASES: list[tuple[str, Any]] = [
         r"\1 (--drop-columns \2, or --id-column \2 if it names the rows)",
     ),
     (r"; give one of (.*), None\.$", r"; give one of \1."),
+    (r"; give 'auto', None or", "; give auto or"),
     # People count from 1, and rows of arrays have no other name.
     (r"\bat row (\d+), column ", lambda place: f"in row {int(place[1]) + 1}, column "),
 ]
@@ -227,9 +230,10 @@ def _cell(value: Any, form: str) -> Text:
     """Return what a cell of a table shows, on one line."""
     if value is None or value != value:  # NaN is the one number unlike itself
         return Text("-")
-    if form == ".4g" and 1e4 <= abs(value) < 1e9:
-        form = ",.0f"  # people do not read 1.02e+04
-    text = value if isinstance(value, str) else format(value, form)
+    if isinstance(value, str):
+        text = value
+    else:
+        text = figure(value, 4) if form == ".4g" else format(value, form)
     return Text(shorten(clean(text).replace("\n", "\\n")))
 
 

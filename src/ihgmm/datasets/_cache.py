@@ -147,8 +147,8 @@ def check_content(entry: Entry, data: np.ndarray, target: np.ndarray) -> None:
         )
     classes, counts = np.unique(target, return_counts=True)
     if classes.tolist() != list(range(k)) or tuple(counts) != entry.counts:
-        found = dict(zip((classes + entry.first_label).tolist(), counts, strict=True))
-        shown = ", ".join(f"{count} of {name:g}" for name, count in found.items())
+        pairs = zip((classes + entry.first_label).tolist(), counts, strict=True)
+        shown = ", ".join(f"{count} of {name:g}" for name, count in pairs)
         raise ContentError(f"its classes have other rows: {shown[:200]}")
     # Rounding differences of that size in all values add up to less than this.
     allowed = entry.precision * counts * np.sqrt(p)

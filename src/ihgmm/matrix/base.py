@@ -209,9 +209,8 @@ class Matrix(metaclass=_FrozenAfterInit):
         parts: list[tuple[Tall, ...]] = []
         totals: tuple[Any, ...] = ()
         for result in self.map(work, *tall):
-            if result is not None:  # None where no row of a block counts
-                parts.append(result[0])
-                totals = tuple(map(iadd, totals, result[1])) if totals else result[1]
+            parts.append(result[0])
+            totals = tuple(map(iadd, totals, result[1])) if totals else result[1]
         lines = zip(*parts, strict=True)
         return tuple(map(self.ops.stack, lines)), tuple(map(self.ops.to_host, totals))
 

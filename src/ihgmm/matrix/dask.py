@@ -84,7 +84,6 @@ class DaskRows(Blocks):
         )
         self.X, self.sparse = X, sp.issparse(X._meta)
         edges = pairwise(np.cumsum([0, *X.chunks[0]]).tolist())
-        self._chunks = [i for i, rows in enumerate(X.chunks[0]) if rows]
         self.row_blocks = [slice(*edge) for edge in edges if edge[0] < edge[1]]
 
     @property
@@ -101,13 +100,10 @@ class DaskRows(Blocks):
         results = lazy.keep(self._results(partial(_counted, work), *tall))
         blocks = lazy.blocks_of(results)
         sums = lazy.tree_sum([delayed(_sums)(block) for block in blocks])
-        forms = [delayed(_forms)(block) for block in blocks]
-        (self.tally.n_entries, *sums), *forms = lazy.compute(sums, *forms)
-        lines = []
-        for number, like in enumerate(next(form for form in forms if form is not None)):
-            chunks = tuple(form[number][0][0] if form else 0 for form in forms)
-            empty = self._empty(*like)
-            lines.append(lazy.lines_of(results, number, chunks, empty))
+        some = next(i for i, rows in enumerate(self.X.chunks[0]) if rows)
+        kinds = delayed(_empty_lines)(blocks[some])
+        (self.tally.n_entries, *sums), kinds = lazy.compute(sums, kinds)
+        lines = (lazy.lines_of(results, i, like) for i, like in enumerate(kinds))
         return tuple(map(lazy.keep, lines)), tuple(sums)
 
     def _results(self, work: Callable[..., Any], *tall: Any) -> Any:
@@ -116,12 +112,6 @@ class DaskRows(Blocks):
         call = partial(_call, work, self.sparse, self.dtype, self.factor, self._block)
         shapes = lazy.from_shapes(self.X.chunks[0], self.shape[1])
         return lazy.objects(call, shapes, self.X, *map(self.to_device, tall))
-
-    def _empty(self, shape: tuple[int, ...], dtype: np.dtype, sparse: bool) -> Any:
-        """Return an empty array of the kind that lines of this data are."""
-        if sparse:
-            return sp.csr_array((0, *shape[1:]), dtype=dtype)
-        return np.empty_like(self._kind, shape=(0, *shape[1:]), dtype=dtype)
 
     @property
     def _block(self) -> About:
@@ -200,10 +190,7 @@ class DaskRows(Blocks):
 
 def _counted(work: Callable[..., Any], block: Matrix, *tall: Any) -> Any:
     """Do the work of a sweep on a block, and count the numbers that the block has."""
-    result = work(block, *tall)
-    if result is None:
-        return None
-    lines, sums = result
+    lines, sums = work(block, *tall)
     return (block.n_entries, *map(to_host, sums)), tuple(lines)
 
 
@@ -211,11 +198,9 @@ def _sums(result: Any) -> Any:
     return None if result is None else result[0]
 
 
-def _forms(result: Any) -> Any:
-    """Return shapes and types of the lines of a block, and whether they are sparse."""
-    if result is None:
-        return None
-    return [(tuple(each.shape), each.dtype, sp.issparse(each)) for each in result[1]]
+def _empty_lines(result: Any) -> list[Any]:
+    """Return empty arrays of the kinds that lines of a block are."""
+    return [lines[:0] for lines in result[1]]
 
 
 def _unless_empty(

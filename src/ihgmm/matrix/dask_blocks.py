@@ -102,13 +102,13 @@ def objects(work: Callable[..., Any], *given: Any) -> Any:
     return _blockwise(work, given, np.empty(0, dtype=object), (), None)
 
 
-def lines_of(results: Any, number: int, chunks: tuple[int, ...], like: Any) -> Any:
+def lines_of(results: Any, number: int, like: Any) -> Any:
     """Return one of the arrays that sweeps have made, second, of each block.
 
     ``like`` is an empty array of its kind.
     """
     work = partial(_line, number, like)
-    return _blockwise(work, (results,), like, tuple(like.shape[1:]), chunks)
+    return _blockwise(work, (results,), like, tuple(like.shape[1:]), None)
 
 
 def blocks_of(results: Any) -> list[Any]:

@@ -51,29 +51,23 @@ def _compiled(name: str, index: str, real: str) -> Any:
     return cupy.RawKernel(code, name)
 
 
-def product_in_cupy(indptr: Any, indices: Any, values: Any, W: Any) -> Any:
-    """Return ``X @ W`` for the three arrays of a CSR matrix of CuPy."""
-    return _in_cupy("gather", indptr, indices, values, W, indptr.shape[0] - 1)
-
-
-def adjoint_in_cupy(indptr: Any, indices: Any, values: Any, V: Any, p: int) -> Any:
-    """Return ``X.T @ V`` for the three arrays of a CSR matrix of CuPy."""
-    return _in_cupy("scatter", indptr, indices, values, V, p)
-
-
-def _in_cupy(
+def product_in_cupy(
     name: str, indptr: Any, indices: Any, values: Any, block: Any, n_lines: int
 ) -> Any:
+    """Return ``X @ block`` ("gather") or ``X.T @ block`` ("scatter") for a CSR matrix.
+
+    The result has ``n_lines``.
+    """
     import cupy
 
     n, width = indptr.shape[0] - 1, block.shape[1]
     real = "float" if values.dtype == np.float32 else "double"
     index = "int" if indices.dtype == np.int32 else "long long"
     out = cupy.zeros((n_lines, width), dtype=values.dtype)
-    given = indptr.astype(indices.dtype, copy=False), indices, values
-    arrays = *given, cupy.ascontiguousarray(block), out
+    matrix = indptr.astype(indices.dtype, copy=False), indices, values
+    given = *matrix, cupy.ascontiguousarray(block), out
     kernel = _compiled(name, index, real)
-    kernel((4096,), (16, 16), (*arrays, np.int64(n), np.int32(width)))
+    kernel((4096,), (16, 16), (*given, np.int64(n), np.int32(width)))
     return out
 
 

@@ -68,15 +68,15 @@ class Entries(Matrix):
 
     def multiplied(self, rows: Any, columns: Any, about: About | None = None) -> Self:
         """Return the matrix with its rows and columns multiplied, as a copy."""
-        X, xp = self.by_rows(), self.ops.xp
-        values = xp.empty_like(X.values)
+        X, parts = self.by_rows(), []
         for at in X._parts():
-            product = X.values[at]
+            values = X.values[at]
             if rows is not None:
-                product = product * X.spread(rows, X.places(at))
+                values = values * X.spread(rows, X.places(at))
             if columns is not None:
-                product = product * xp.take(columns, X.indices[at])
-            values[at] = product
+                values = values * self.ops.xp.take(columns, X.indices[at])
+            parts.append(values)
+        values = self.ops.stack(parts) if parts else X.values
         return X.with_values(values, about or self.about.of_taken_rows())
 
     def filled(self, fill: Any = None) -> Self:

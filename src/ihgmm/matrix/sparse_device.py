@@ -97,16 +97,16 @@ class SparseDevice(Entries):
         ends = xp.astype(xp.cumulative_sum(sizes), kind)
         indptr = xp.concat([xp.zeros_like(self.indptr[:1]), ends])
         total = int(indptr[-1])
-        values, indices = (self._empty(total, a) for a in (self.values, self.indices))
+        values, indices = (
+            xp.empty(total, dtype=a.dtype, device=compat.device(a))
+            for a in (self.values, self.indices)
+        )
         for at in row_ranges(total, self.at_once):
             places = self._range(at, kind)
             places = places + xp.take(starts - indptr[:-1], self._owners(at, indptr))
             values[at] = xp.take(self.values, places)
             indices[at] = xp.take(self.indices, places)
         return indptr, indices, values
-
-    def _empty(self, size: int, like: Any) -> Any:
-        return self.xp.empty(size, dtype=like.dtype, device=compat.device(like))
 
     def _range(self, at: slice, dtype: Any) -> Any:
         device = compat.device(self.values)
@@ -118,14 +118,8 @@ class SparseDevice(Entries):
         return self.xp.searchsorted(indptr, entries, side="right") - 1
 
     def rows(self, rows: Index) -> Tall:
-        part, xp = self.take(rows), self.xp
-        n, p = part.shape
-        device = compat.device(self.values)
-        dense = xp.zeros(n * p, dtype=self.values.dtype, device=device)
-        for at in part._parts():
-            columns = xp.astype(part.indices[at], xp.int64)
-            dense[part.places(at) * p + columns] = part.values[at]
-        return xp.reshape(dense, (n, p))
+        array = self.take(rows).array
+        return array.to_dense() if hasattr(array, "to_dense") else array.toarray()
 
     def toarray(self) -> np.ndarray:
         return self.to_memory().array.toarray()
@@ -238,25 +232,20 @@ class CupySparse(SparseDevice):
         return array
 
     def __matmul__(self, W: Any) -> Tall:
-        W = self.cast(W)
-        if W.ndim == 1:
-            return self.array @ W
-        if W.shape[1] == 0:
-            return self.xp.zeros((self.shape[0], 0), dtype=W.dtype)
-        from ihgmm.matrix.kernels import product_in_cupy
-
-        return product_in_cupy(self.indptr, self.indices, self.values, W)
+        return self._product("gather", self.cast(W), self.shape[0])
 
     def adjoint(self, V: Any) -> Tall:
-        V = self.cast(V)
-        if V.ndim == 1:
-            return self.adjoint(V[:, None])[:, 0]
-        if V.shape[0] == 0 or V.shape[1] == 0:
-            return self.xp.zeros((self.shape[1], V.shape[1]), dtype=V.dtype)
-        from ihgmm.matrix.kernels import adjoint_in_cupy
+        return self._product("scatter", self.cast(V), self.shape[1])
+
+    def _product(self, name: str, block: Tall, n_lines: int) -> Tall:
+        if block.ndim == 1:
+            return self._product(name, block[:, None], n_lines)[:, 0]
+        if 0 in block.shape:
+            return self.xp.zeros((n_lines, block.shape[1]), dtype=block.dtype)
+        from ihgmm.matrix.kernels import product_in_cupy
 
         given = self.indptr, self.indices, self.values
-        return adjoint_in_cupy(*given, V, self.shape[1])
+        return product_in_cupy(name, *given, block, n_lines)
 
 
 def open_sparse(X: Any) -> SparseDevice | None:

@@ -102,6 +102,7 @@ class Stored(Blocks):
     # Two blocks are in memory at once. Of these sizes files are read at full speed, and
     # a block is small beside what is kept for each row.
     block_bytes = 2**25
+    stored_blocks: list[slice]  # of all rows of the file, whether they are kept or not
 
     def __init__(
         self,

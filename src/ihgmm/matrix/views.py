@@ -302,6 +302,16 @@ class Filled(View, ByBlocks):
 
     ``question`` is what a block is asked for: "filled", or "missing", which is 1 where
     a cell is missing and 0 elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import filled
+    >>> from ihgmm.matrix.stored import Stored
+    >>> array = np.array([[1.0, np.nan], [3.0, 4.0]])
+    >>> X = filled(Stored(lambda start, stop: array[start:stop], (2, 2), np.float64))
+    >>> type(X).__name__, X.sqnorms
+    ('Filled', array([ 1., 25.]))
     """
 
     def __init__(self, matrix: Matrix, question: str, *given: Any) -> None:
@@ -382,6 +392,14 @@ def drawn(X: Matrix, rows: np.ndarray) -> Matrix:
     """Return few rows, in increasing order, that are read once and used often.
 
     They are a copy in memory, or on the workers of a cluster that has X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import as_matrix, drawn
+    >>> X = as_matrix(np.arange(8.0).reshape(4, 2))
+    >>> drawn(X, np.array([0, 2])).shape
+    (2, 2)
     """
     if not X.distributed:
         return X.take(rows)
@@ -397,6 +415,14 @@ def on_few_rows(X: Matrix, rows: np.ndarray, work: Callable[[Matrix], T]) -> T:
     """Return the result of some work on few rows, in increasing order, in memory.
 
     If the data are on a cluster, the rows go to one worker, and the work goes there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import as_matrix, on_few_rows
+    >>> X = as_matrix(np.arange(8.0).reshape(4, 2))
+    >>> float(on_few_rows(X, np.array([0, 2]), lambda rows: rows.sqnorms.sum()))
+    42.0
     """
     if not X.distributed:
         return work(X.by_rows().take(rows))

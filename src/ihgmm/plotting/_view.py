@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ihgmm._parameters import check_count
 from ihgmm.plotting._clusters import Clusters
 
 
@@ -69,18 +70,13 @@ def coordinate_view(
                 + (", or call plot_embedding." if n_axes == 3 else ".")
             )
         dims = np.sort(np.argsort(~in_use, kind="stable")[:n_axes])
-    example = tuple(range(n_axes))
-    try:
-        chosen = tuple(check_count("dims", dim, least=0) for dim in dims)
-    except TypeError as error:
-        raise TypeError(
-            f"dims={dims!r} is not known; give {n_axes} whole numbers, such as "
-            f"{example}."
-        ) from error
-    if len(set(chosen)) != n_axes or len(chosen) != n_axes or max(chosen) >= width:
+    chosen: tuple[int, ...] = ()
+    with suppress(TypeError):
+        chosen = tuple(index(dim) for dim in dims)
+    if not len(chosen) == len(set(chosen) & set(range(width))) == n_axes:
         raise ValueError(
             f"dims={dims!r} does not fit; give {n_axes} different numbers from 0 to "
-            f"{width - 1}, such as {example}."
+            f"{width - 1}, such as {tuple(range(n_axes))}."
         )
     return View(rows[:, chosen], means[:, chosen], None, chosen)
 

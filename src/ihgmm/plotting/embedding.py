@@ -156,11 +156,11 @@ def _scatter(
             # 350 clusters; in grey print the marker is left.
             look = {"c": color(k, ax), "marker": "os^Dv<>"[k % 7], "linewidths": 0}
             ax.scatter(*view.points[rows].T, **look, **options)
-    strange = view.points[clusters.outliers][:2000]
-    if len(strange):
+    outliers = view.points[clusters.outliers][:2000]
+    if len(outliers):
         look = {"c": NEUTRAL, "marker": "x", "linewidths": 0.8, "zorder": 1}
-        ax.scatter(*strange.T, **options | look, label="outlier")
-        shown = np.concatenate([shown, strange])
+        ax.scatter(*outliers.T, **options | look, label="outlier")
+        shown = np.concatenate([shown, outliers])
         ax.legend(loc="upper right", frameon=False)
     ax.set_title(str(clusters))
     total, n = len(shown), len(view.points)

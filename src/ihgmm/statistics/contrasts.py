@@ -155,18 +155,14 @@ def set_apart(
         before = turned_rows(check_matrix(original, missing="fit"), model)
         prepared, means = means, _means(before, labels, k)
         offsets = _offsets(prepared, means)
-    others = _at_same_size(centers, means - offsets) + offsets
-    return SetApart(ranked, means, others, noise > 0)
-
-
-def _at_same_size(centers: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Return the mean of the others for each cluster, each at the cluster's length."""
+    # The mean pattern of the other clusters, at the length of each; NaN without others.
     lengths = row_lengths(centers)
     live = lengths > 0
-    if live.sum() < 2:
-        return np.full_like(means, np.nan)  # there are no others
-    patterns = np.where(live, means.T / np.where(live, lengths, 1.0), 0.0).T
-    return lengths[:, None] * (patterns.sum(axis=0) - patterns) / (live.sum() - 1)
+    patterns = (means - offsets).T / np.where(live, lengths, 1.0)
+    patterns = np.where(live, patterns, 0.0).T
+    count = live.sum() - 1 if live.sum() > 1 else np.nan
+    others = lengths[:, None] * (patterns.sum(axis=0) - patterns) / count + offsets
+    return SetApart(ranked, means, others, noise > 0)
 
 
 def _means(data: Matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:

@@ -140,11 +140,7 @@ def _unit_centers(X: Matrix, rows: Groups) -> np.ndarray:
 def _leading_outside(
     X: Matrix, root: Tall, span: np.ndarray, width: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return leading right singular vectors of X outside a subspace, and squares.
-
-    Outside the span of the centres rows have no signal, and what they have is noise.
-    Rows count by the square of ``root``.
-    """
+    """Return leading right singular vectors of X outside a subspace, and squares."""
     p = X.shape[1]
     if width == 0:
         return np.zeros((p, 0)), np.zeros(0)
@@ -164,9 +160,7 @@ def _standing_out(
 ) -> tuple[int, float, np.ndarray]:
     """Return how many eigenvalues stand out, the level of the rest, and corrections.
 
-    Eigenvalues of a sample of white noise reach up to ``(1 + sqrt(gamma))**2`` levels.
-    Those beyond are too large, by a factor that the spiked model knows (Baik and
-    Silverstein 2006).
+    These are the factors of the spiked model (Baik and Silverstein 2006).
     """
     gamma = n_directions / n
     edge, m = (1 + gamma**0.5) ** 2, 0
@@ -189,11 +183,9 @@ def _standing_out(
 def _covariance_of(
     units: np.ndarray, moments: np.ndarray, sizes: np.ndarray, level: float
 ) -> np.ndarray:
-    """Return the most likely covariance where the scales of rows may be anything.
-
-    It is found by expectation and maximisation: noise along the own centre, which the
-    scale hides, is expected to be what the covariance of the last round says.
-    """
+    """Return the most likely covariance where the scales of rows may be anything."""
+    # Noise along the own centre, which the scale hides, is expected to be what the
+    # covariance of the last round says.
     one = np.eye(units.shape[1])
     S = level * one
     for _ in range(TiedNoise.ROUNDS):

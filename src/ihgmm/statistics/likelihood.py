@@ -514,9 +514,7 @@ def mixing_weights(sizes: np.ndarray) -> np.ndarray:
 def _noise_variances(seen: Projections, members: Tall, noise: Noise) -> np.ndarray:
     """Return the noise variance of each cluster.
 
-    The noise is what rows have beyond their signal, and the squared length of the
-    signal is that along the centre over the centre's accuracy, which itself depends on
-    the noise: more noise in the centres means more signal in the rows. What is left
+    More noise in the centres means more signal in the rows: what is left for noise
     falls as the variance rises, so that one value agrees with itself.
     """
     ops, xp = seen.ops, seen.ops.xp

@@ -210,12 +210,10 @@ def _choose(scores: np.ndarray, n_rows: float, most: int) -> tuple[int, np.ndarr
 
     Of ``n_rows`` rows of clusters, ``n_rows * 10**-score`` are as strange, or fewer:
     there were .3 to .8 of that with Gaussian and t3 noise, but up to 2.5 of it in real
-    sets at a score of 2. Rows are outliers one by one where it is at most ``ALONE``.
-    Others are, among the strangest of clusters, where there are many times as many and
-    chance is ruled out; down to where rows are hardly more than in clusters.
+    sets at a score of 2.
 
-    These may be rows of clusters, and count as such by the odds: without them the rows
-    that are left would seem ever more alike, and others strange.
+    Outliers may be rows of clusters, and count as such by the odds: without them the
+    rows that are left would seem ever more alike, and others strange.
     """
     order = np.argsort(-scores, kind="stable")
     expected = n_rows * 10 ** -scores[order]

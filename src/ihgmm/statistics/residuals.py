@@ -56,12 +56,7 @@ class Along:
 
     @property
     def variance_ratios(self) -> np.ndarray:
-        """By how much noise varies more than independent entries would.
-
-        The ratios are pulled towards 1, that of independent entries, by the share of
-        error in their deviations from 1 (empirical Bayes): where entries are
-        independent little is left to correct for, and little is lost by asking.
-        """
+        """The ratios, pulled towards 1, that of independent entries, by their error."""
         known = self.sizes > 1
         # Of a mean of squares of normal variables; what few rows say of it is noisy.
         error = HOST.ratio(2.0, self.sizes)
@@ -79,12 +74,8 @@ class Residuals:
     correlation: np.ndarray  # (n_clusters,): variance ratios along the centres
 
     def noise_ratio(self, centers: np.ndarray) -> np.ndarray:
-        """Return variances of noise along the centres, over the mean ones.
-
-        The first set of weights is ones. A residual has no part along its centre: with
-        q the squares of the unit centre and s the variance along it, its variance in a
-        column is about ``variance - q * s``, exactly so where variances are equal.
-        """
+        """Return variances of noise along the centres, over the mean ones."""
+        # The first set of weights is ones. A residual has no part along its centre.
         left, q = self.squares[0], unit_squares(centers)
         along = HOST.ratio((q * left).sum(axis=1), 1 - (q**2).sum(axis=1))
         mean = (left.sum(axis=1) + along) / left.shape[1]
@@ -95,9 +86,8 @@ class Residuals:
     ) -> np.ndarray:
         """Return the variance of each entry of each centre, (n_clusters, n_features).
 
-        The error of a centre is ``sum(a_i * across_i)`` plus the mean, with weights m,
-        of what noise has along the centre, of variance ``noise``; q are the squares of
-        the unit centres. ``squares`` has weights of 1, a**2 and a * m.
+        ``squares`` has weights of 1, a**2 and a * m, with weights a of rows in their
+        centre and m in the mean of noise along it, of variance ``noise``.
         """
         _, across, both = self.squares[:3]
         along = rows.sums(mean**2 * noise)[:, None]
@@ -141,12 +131,7 @@ def residuals(
     apart &= ~np.eye(k, dtype=bool)
 
     def work(block: Matrix, *tall: Tall) -> tuple[tuple[()], tuple[Any, ...]]:
-        """Sum over a few rows of the block at a time.
-
-        With ``v = direction - cos * own``, which is orthogonal to the unit vector
-        ``own``, ``t**2`` is ``(v . x)**2`` over ``sum(v**2 * noise**2)``: 1 on average
-        where entries of the noise are independent, whatever their variances.
-        """
+        """Sum over rows; t is a row along ``v = direction - cos * own``, over noise."""
         ops, xp = block.ops, block.ops.xp
         sums: tuple[Any, ...] = ()
         for at in block.dense_ranges(2**18):  # so few entries stay in the cache

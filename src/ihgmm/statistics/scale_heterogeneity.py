@@ -375,10 +375,7 @@ def _elsewhere(
 def _raised(ops: Ops, a: Tall, share: Tall) -> Tall:
     """Return entries of noise, raised by their share in the squares of the row.
 
-    A large entry is divided by squares that are largely its own. Noise that is skewed
-    has its large entries on one side, and products of two of them would not be 0 on
-    average; raised, they are. It depends on squares alone: a change of sign of the
-    noise changes nothing but the sign.
+    Products of entries of skewed noise, divided by such squares, are then 0 on average.
     """
     # A root of a**2 - 5 * a + 15 / 4: with it the skewness of noise has, to the leading
     # order, no part in the mean of the statistic, where sum(e)**2 - sum(e**2) of a row
@@ -423,11 +420,8 @@ def _beside_others(
 ) -> tuple[RowFigures, np.ndarray, np.ndarray, float]:
     """Take correlation of the noise into account, as rows of other clusters show it.
 
-    Along a direction in which noise varies c times as much as independent entries
-    would, ``t**2`` is c on average. Return rows whose t has variance 1, the ratios c,
-    and what comparison with the other clusters adds to the cumulants: their mean of
-    ``t**2`` is taken off, and has errors of its own. Last comes what the errors of
-    different clusters add to the variance of the sum, since they are correlated.
+    Return rows whose t has variance 1, the mean of ``t**2`` in other clusters, what
+    taking it off adds to the cumulants, and to the variance of their sum.
     """
     others = rows.elsewhere
     pulled, known = others.variance_ratios, others.sizes > 0

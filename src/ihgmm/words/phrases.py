@@ -44,6 +44,13 @@ def three_digits(value: float) -> str:
     return "-" if np.isnan(value) else f"{value:.3g}"
 
 
+def figure(value: float, digits: int = 3) -> str:
+    """Return so many digits of a number, or all that stand before the point."""
+    # People do not read 1.02e+04.
+    is_long = 10**digits <= abs(value) < 1e9
+    return f"{value:,.0f}" if is_long else f"{value:.{digits}g}"
+
+
 def sentence(text: str) -> str:
     """Return a text that begins with a capital, whatever follows it."""
     return f"{text[0].upper()}{text[1:]}"

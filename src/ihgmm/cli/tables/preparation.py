@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from ihgmm.cli.tables.missing import examine
 from ihgmm.cli.tables.table import Note, Table, quote
 from ihgmm.matrix import Scaled
-from ihgmm.words.phrases import counted, sentence
+from ihgmm.words.phrases import counted, figure, sentence
 
 PREPARATIONS = ("auto", "none", "scale", "standardize")
 # One column decides alone if its deviation is several times that of most others. Of 77
@@ -66,8 +66,8 @@ def prepare_columns(table: Table, how: str) -> Table:
     ):
         for j in places[:1]:  # one of each kind, before and after
             ends = np.array([cells.low[j], cells.high[j]])
-            before = " to ".join(map(_figure, ends))
-            after = " to ".join(map(_figure, (ends - shift[j]) / scaler.scale_[j]))
+            before = " to ".join(map(figure, ends))
+            after = " to ".join(map(figure, (ends - shift[j]) / scaler.scale_[j]))
             name, done = quote(table.column_names[j]), counted(len(places), "column")
             kinds.append(f"{what.format(done)} ({name}: {before} became {after})")
     notes = [*table.notes, Note(f"{sentence(', '.join(kinds))}.")]
@@ -85,8 +85,3 @@ def prepared_columns(table: Table, scaler: StandardScaler) -> Any:
             "give more --memory."
         )
     return Scaled(table.X, columns=1 / scaler.scale_)
-
-
-def _figure(value: float) -> str:
-    """Return three digits of a number, or all that stand before the point."""
-    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.3g}"

@@ -45,9 +45,9 @@ def totals(X: np.ndarray) -> dict[int, np.ndarray]:
     may_be_one = (np.arange(len(X)) >= LEAST_PARTS) & ~np.isnan(X).all(axis=1)
     for k in range(1, LEAST_PARTS + 1):  # no less than each of its parts, but rounded
         may_be_one[k:] &= ~(X[k:] < X[:-k] - 1).any(axis=1)
-    found: dict[int, np.ndarray] = {}
+    parts_of: dict[int, np.ndarray] = {}
     for row in np.flatnonzero(may_be_one).tolist():
-        rows, known = np.setdiff1d(np.arange(row), list(found)), ~np.isnan(X[row])
+        rows, known = np.setdiff1d(np.arange(row), list(parts_of)), ~np.isnan(X[row])
         target, parts = X[row, known], X[rows[::-1]][:, known]
         sums, n_parts = np.nancumsum(parts, axis=0), np.arange(1, len(rows) + 1)
         unit = _units(np.vstack([parts, target]))
@@ -62,8 +62,8 @@ def totals(X: np.ndarray) -> dict[int, np.ndarray]:
         n_others = (target / (unit + 2 * loose[m]))[adds]
         digits = np.log10(1 + n_others[n_others > 20]).sum()
         if fits.any() and digits > 5 + np.log10(len(X)):
-            found[row] = rows[-m - 1 :]
-    return found
+            parts_of[row] = rows[-m - 1 :]
+    return parts_of
 
 
 def _units(X: np.ndarray) -> np.ndarray:

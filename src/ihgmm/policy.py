@@ -77,6 +77,7 @@ class Labelling:
     FLATTEST = 1e-6  # variance of a direction over the mean: less is rounding
     OPPOSITE = 0.9  # cosine of opposite rows over that of near ones, for lines
     LINE_ROWS = 2**9  # that are asked whether they are lines
+    LINE_ROWS_A_CLUSTER = 16  # of these, at least: fewer often look like lines
 
 
 class Filling:

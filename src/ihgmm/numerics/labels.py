@@ -455,7 +455,7 @@ def prefers_lines(rows: np.ndarray, n_clusters: int, rng: np.random.Generator) -
     rows = rows[sampled(len(rows), Labelling.LINE_ROWS, rng)]
     n, k = len(rows), n_clusters
     # In fewer directions than clusters many rows are opposite, whatever they are.
-    if k < 2 or rows.shape[1] < k or n <= 4 * k:
+    if k < 2 or rows.shape[1] < k or n < Labelling.LINE_ROWS_A_CLUSTER * k:
         return False
     cosines = (rows @ rows.T) * (1 - np.eye(n))
     opposite, near = -cosines.min(axis=1), cosines.max(axis=1)

@@ -33,7 +33,7 @@ def named(count):
 @pytest.fixture(scope="module")
 def six():
     """The count of six clear clusters."""
-    X, _ = make_ihgmm(200, 60, 6, random_state=0)
+    X, _ = make_ihgmm(300, 100, 6, random_state=0)
     return select_n_clusters(X, random_state=0)
 
 

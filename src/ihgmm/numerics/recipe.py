@@ -40,7 +40,7 @@ class Recipe:
         very unequal or a row is very large.
     n_components : int, "auto" or None, default="auto"
         How many eigenvectors are used to compare rows. None: as many as clusters, as in
-        the paper. "auto": up to 2 K + 2, since real data also vary inside clusters.
+        the paper. "auto": up to K + min(K, 20) + 2, since real data also vary inside.
         Those beyond K count by how far their eigenvalues are above the last; under the
         model that is next to nothing.
     space : {"auto", "eigenvectors", "projected"}, default="auto"
@@ -48,7 +48,8 @@ class Recipe:
         times the root of their eigenvalue, which are the data projected on their
         leading directions. In eigenvectors, noise is large where eigenvalues are small,
         which drowns the rows of a cluster much larger than others. "auto" takes the
-        space in which clusters add more to the likelihood.
+        space in which clusters add more to the likelihood, and projected data where
+        that noise rules a fifth of the rows.
     unit_norm : bool, default=True
         Whether embedded rows are scaled to unit norm, which removes their scale.
     solver : {"auto", "dense", "lanczos", "block"}, default="auto"
@@ -58,15 +59,14 @@ class Recipe:
         Noise in the data turns that subspace by more.
     labels : {"tied", "kmeans", "cluster_qr", "neighbors"}, default="tied"
         How embedded rows become labels. ``"tied"``: by Gaussian clusters that share one
-        covariance, started from k-means, so that clusters may be longer in some
-        directions. ``"kmeans"``: as in the paper. ``"cluster_qr"``: needs no start and
-        no randomness. ``"neighbors"``: by a graph of nearest neighbours, for clusters
-        of any shape.
+        covariance, so that clusters may be longer in some directions. ``"kmeans"``: as
+        in the paper. ``"cluster_qr"``: needs no start and no iteration.
+        ``"neighbors"``: by a graph of nearest neighbours, for clusters of any shape.
     n_init : int or "auto", default="auto"
-        Starts of k-means: one from pivoted QR, the others k-means++. "auto" is 1 + 10,
-        fewer on large data whose starts agree.
+        Starts of k-means, by k-means++, where ``labels="kmeans"``. "auto" are as many
+        as are cheap, from 10 to 50. ``"tied"`` has starts of its own, without chance.
     max_iter : int, default=300
-        Cap on the iterations of one k-means run.
+        Cap on the iterations of one run of k-means or of a mixture.
     placement : {"embedding", "cosine"}, default="embedding"
         How ``predict`` labels rows: as the fit labelled its own, so that
         ``predict(X) == labels_``; or by the largest cosine with ``cluster_centers_``.

@@ -179,6 +179,15 @@ def test_columns_in_one_unit_are_left_as_they_are(data):
     assert table.original is None
 
 
+def test_columns_of_arrays_and_built_in_data_can_be_chosen(sample):
+    np.save("a.npy", sample[0])
+    table = table_of("a.npy", columns=["col3", "col1", "col2"], drop_columns=["col1"])
+    np.testing.assert_array_equal(table.X, sample[0][:, [2, 1]])
+    good("fit", "a.npy", "-k", "3", "--drop-columns", "col4", "--save", "m.npz")
+    assert "120 rows placed" in good("predict", "m.npz", "a.npy")
+    assert len(table_of("wine", drop_columns=["ash", "hue"]).names) == 11
+
+
 def test_a_constant_in_an_array_without_names(sample):
     X, labels = sample
     np.save("a.npy", np.insert(X, 4, 1e4, axis=1))

@@ -16,8 +16,8 @@ STEPS = {
 ESTIMATORS = pytest.mark.parametrize("estimator", STEPS, ids=lambda e: e.__name__)
 
 
-def sample(n=400):
-    return make_ihgmm(n, 60, 3, separation_constant=1.0, random_state=0)[0]
+def sample():
+    return make_ihgmm(200, 60, 3, separation_constant=1.0, random_state=0)[0]
 
 
 def full(estimator, **options):
@@ -40,7 +40,7 @@ def test_a_line_for_each_step(estimator, capsys):
     lines = shown.splitlines()
     assert [line.split()[0] for line in lines] == STEPS[estimator]
     assert all(line.split()[2] == "s" for line in lines)
-    assert "400 rows, 60 features" in lines[0]
+    assert "200 rows, 60 features" in lines[0]
     assert "3 clusters" in lines[1]
     assert "\r" not in shown  # this is no terminal
     assert_array_equal(model.labels_, quiet.labels_)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ihgmm import IhSC, make_ihgmm
+from ihgmm import Biwhitener, IhSC, make_ihgmm
 from ihgmm.metrics import misclassification_rate
 from ihgmm.report.facts import Facts
 
@@ -30,3 +30,12 @@ def test_cosines_of_whitened_data_of_any_size(unit):
     model = IhSC(3, whiten="learned", random_state=0)
     wanted = model.fit(X).transform(X)
     np.testing.assert_allclose(model.fit(X * unit).transform(X * unit), wanted)
+
+
+def test_a_fit_that_fails_leaves_what_was_there():
+    counts = np.random.default_rng(0).poisson(2.0, (40, 5)).astype(float)
+    model = Biwhitener("counts").fit(counts)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.fit(np.full((4, 3), np.nan))
+    assert vars(model) == before

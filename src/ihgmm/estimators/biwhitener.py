@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ihgmm._checks import check_matrix, open_matrix
 from ihgmm._parameters import check_choice, generator
+from ihgmm.estimators.base import whole
 from ihgmm.numerics.whitening import NOISES, Noise, Whitener, learn_whitener
 
 
@@ -90,13 +91,16 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    def _check_parameters(self) -> None:
+        check_choice("noise", self.noise, ("auto", *NOISES))
+
+    @whole
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the factors of columns from data of (n_samples, n_features).
 
         X is array-like, sparse, of another library, on disk or a dask array. ``y`` is
         ignored. Returns the transformer itself.
         """
-        check_choice("noise", self.noise, ("auto", *NOISES))
         data = check_matrix(X, self)
         self.whitener_ = learn_whitener(data, self.noise, generator(self.random_state))
         self.noise_ = self.whitener_.noise

@@ -317,7 +317,6 @@ def _lengths_along_centers(
     embedding, labels = fit.placement.embedding, fit.labels
     vectors = fit.coordinates[:, : embedding.rank]
     values = np.maximum(embedding.eigenvalues[: embedding.rank], 0.0)
-    xp, rows = ops.xp, ops.groups(labels, n_clusters)
     norms = ops.row_norms(vectors)
     if counts is not None:
         norms = norms * ops.cast_like(counts, vectors)
@@ -337,21 +336,30 @@ def _lengths_along_centers(
     products = ops.widen(ops.row_map(along, vectors, labels, width=n_clusters))
     products = ops.keep(ops.clip(products, 0.0, None))
     squares = ops.keep(weights * products)
-    totals = np.sqrt(rows.sums(squares))
-    lengths = products
-    for _ in range(20 if embedding.diagonal == "zero" else 0):
-        total, before = rows.spread(totals), totals
-        # The share of a row in its cluster's sum is the smaller root of a quadratic
-        # equation; a row of more than half of the sum could take all of it.
-        root = xp.sqrt(ops.clip(total**2 - 4 * squares, 0.0, None))
-        lengths = ops.keep(ops.ratio(2 * products, total + root))
-        own = weights * lengths
-        # Too large a total makes lengths too small: their sum would alternate.
-        totals = np.sqrt(before * rows.sums(own))
-        settled = (np.abs(totals - before) <= Small.EXACT * totals).all()
-        if settled or ops.number(xp.max(own)) <= Weighting.OWN_TERM * totals.min():
-            break
-    return lengths if fit.row_scale is None else ops.ratio(lengths, fit.row_scale)
+    if embedding.diagonal != "zero":
+        lengths = products
+    else:
+
+        def lengths_at(totals: np.ndarray) -> Tall:
+            """Return lengths, given the sums of weight times length of the clusters."""
+            total = ops.take_lines(totals, labels)
+            # The share of a row in this sum is the smaller root of a quadratic
+            # equation; a row of more than half of the sum could take all of it.
+            root = ops.xp.sqrt(ops.clip(total**2 - 4 * squares, 0.0, None))
+            return ops.ratio(2 * products, total + root)
+
+        def missing(totals: np.ndarray) -> np.ndarray:
+            own = weights * lengths_at(totals)
+            return ops.group_sums(labels, n_clusters, own) - totals
+
+        totals = np.sqrt(ops.group_sums(labels, n_clusters, squares))
+        largest = ops.number(ops.xp.max(squares))
+        if largest > Weighting.OWN_TERM * totals.min() ** 2:
+            totals = falling_root(missing, totals, 2**0.5 * totals)
+        lengths = lengths_at(totals)
+    lengths = lengths if fit.row_scale is None else ops.ratio(lengths, fit.row_scale)
+    # Lengths of rows that are alike are 1, and so is their mean, to the last digit.
+    return lengths / (ops.number(ops.xp.max(lengths)) or 1.0)
 
 
 def _check_numbers(labels: Any, n_clusters: int, n_samples: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ihgmm.cli.tables.table import Note, Request, Table, numbered_table, quote_all
+from ihgmm.cli.tables.table import Note, Request, Table, quote_all
 from ihgmm.matrix import as_matrix
 from ihgmm.matrix.faults import damaged, explain_damage
 from ihgmm.matrix.files import HEADER_ERRORS
@@ -18,21 +18,19 @@ from ihgmm.matrix.files import HEADER_ERRORS
 
 def read_npy(path: Path, request: Request, memory: float) -> Table:
     """Read an array, or leave it on disk if it would take more bytes than memory."""
-    request.refuse(*request.named)
     with open(path, "rb") as file:
         if file.read(4) == b"PK\x03\x04":
             raise damaged(path, "it is an archive of arrays; name it .npz.")
     with explain_damage(path, *HEADER_ERRORS):
         X = np.load(path, mmap_mode="r", allow_pickle=False)
     if X.nbytes > memory and X.ndim == 2 and X.flags.c_contiguous and X.size:
-        notes = [Note("The data are read block by block."), *request.resolve(())[1]]
-        return request.order(numbered_table(request.source, as_matrix(X), notes=notes))
+        note = Note("The data are read block by block.")
+        return request.numbered(as_matrix(X), [note])
     return _from_matrix(np.array(X), request)
 
 
 def read_npz(path: Path, request: Request, memory: float) -> Table:
     """Read an archive of one array, or of X among others, or a scipy.sparse matrix."""
-    request.refuse(*request.named)
     if not zipfile.is_zipfile(path):
         raise damaged(path, "it is no archive of arrays, or only a part of one")
     # An archive that is damaged or encrypted fails in the ways of zipfile.
@@ -68,5 +66,4 @@ def _from_matrix(X: Any, request: Request, is_sparse: bool = False) -> Table:
     if X.dtype.kind not in "fiub":
         raise ValueError(f"{source} holds {X.dtype} entries; give real numbers.")
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-    notes = request.resolve(())[1]
-    return request.order(numbered_table(source, X, notes=notes, is_sparse=is_sparse))
+    return request.numbered(X, is_sparse=is_sparse)

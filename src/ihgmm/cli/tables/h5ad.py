@@ -60,13 +60,7 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
         ],
         is_sparse=X.sparse,
     )
-    names = table.column_names
-    request.check(names, ["--columns", "--drop-columns"], str(path))
-    if request.columns or request.drop_columns:
-        dropped = request.drop_columns
-        kept = [name for name in request.columns or names if name not in dropped]
-        table = table.keep_columns(np.array([names.index(name) for name in kept]))
-    return request.order(table)
+    return request.select(table)
 
 
 def _layer(path: Path, request: Request, layers: list[str]) -> tuple[str, list[Note]]:

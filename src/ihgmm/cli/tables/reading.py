@@ -33,7 +33,7 @@ from ihgmm.cli.tables.missing import (
 )
 from ihgmm.cli.tables.preparation import PREPARATIONS, prepare_columns
 from ihgmm.cli.tables.sheets import load_sheet
-from ihgmm.cli.tables.table import Note, Request, Table, numbered_table
+from ihgmm.cli.tables.table import Note, Request, Table
 from ihgmm.datasets import list_datasets, load_dataset
 from ihgmm.matrix import Matrix
 from ihgmm.matrix.delimited import decimal_point, open_text, read_text, unique_names
@@ -97,8 +97,7 @@ def read_table(
             path, request, free_memory() / 4 if memory is None else 1e9 * memory
         )
     else:
-        request.refuse(*request.named, "--layer", "--sheet")
-        table = request.order(_built_in(source))
+        table = _built_in(request)
     if missing == "auto":
         missing = "fit" if fills else "drop"
     cells = examine(table)
@@ -195,8 +194,7 @@ def _read(path: Path, request: Request, memory: float) -> Table:
 
     _check_kind(path)
     suffix = _suffix(path)
-    request.refuse(*["--layer"] * (suffix != ".h5ad"))
-    request.refuse(*["--sheet"] * (LOADERS.get(suffix) is not load_sheet))
+    request.check_kind(suffix)
     if suffix in READERS:
         return READERS[suffix](path, request, memory)
     size = path.stat().st_size
@@ -322,14 +320,16 @@ READERS: dict[str, Callable[[Path, Request, float], Table]] = {
 # Data sets that are known by their name
 
 
-def _built_in(name: str) -> Table:
+def _built_in(request: Request) -> Table:
     from sklearn import datasets
 
+    request.check_kind("")
+    name = request.source
     if name == "demo":
         from ihgmm.statistics.model import make_ihgmm
 
         X, labels = make_ihgmm(600, 200, 4, scale_ratio=20.0, random_state=0)
-        return numbered_table(name, X, labels=labels)
+        return request.numbered(X, labels=labels)
     if name in BUILT_IN:
         bunch = getattr(datasets, f"load_{name}")()
     elif name in list_datasets():
@@ -337,8 +337,7 @@ def _built_in(name: str) -> Table:
     else:
         known = ", ".join(dict.fromkeys([*BUILT_IN, *list_datasets()]))
         raise ValueError(f"{name}: no such file, nor a built-in data set ({known}).")
-    return numbered_table(
-        name,
+    return request.numbered(
         np.asarray(bunch.data, dtype=np.float64),
         labels=np.asarray(bunch.target_names)[bunch.target],
         names=[str(feature) for feature in bunch.feature_names],

@@ -106,11 +106,6 @@ class Table:
         return replace(self, X=X, names=[names[place] for place in places])
 
 
-def numbered_table(source: str, X: Any, **beside: Any) -> Table:
-    """Return a table whose rows are known by their number."""
-    return Table(source, X, np.arange(1, X.shape[0] + 1), **beside)
-
-
 @dataclass(frozen=True)
 class Request:
     """The data, and what is asked of its columns."""
@@ -167,18 +162,16 @@ class Request:
             "--drop-columns": self.drop_columns,
         }
 
-    def refuse(self, *options: str) -> None:
-        """Raise if one of these options is given, for which the data have nothing."""
-        layer, sheet = ([] if n is None else [n] for n in (self.layer, self.sheet))
-        given = {**self.named, "--layer": layer, "--sheet": sheet}
-        kinds = {"--layer": ("layers", "H5AD"), "--sheet": ("sheets", "XLSX")}
-        for option in options:
-            if names := given[option]:
-                kind = ("named columns", "CSV, TSV and Parquet")
-                what, files = kinds.get(option, kind)
+    def check_kind(self, suffix: str) -> None:
+        """Raise if a layer or a sheet is asked for, and files of a kind have none."""
+        for option, name, kinds in (
+            ("--layer", self.layer, (".h5ad",)),
+            ("--sheet", self.sheet, (".xlsx", ".xlsm")),
+        ):
+            if name is not None and suffix not in kinds:
                 raise ValueError(
-                    f"{option} {quote(','.join(names))}: {self.source} has no {what}; "
-                    f"that option is for {files} files."
+                    f"{option} {quote(name)}: {self.source} has no {option[2:]}s; that "
+                    f"option is for {kinds[0][1:].upper()} files."
                 )
 
     def check(self, names: Sequence[str], options: Sequence[str], where: str) -> None:
@@ -213,19 +206,32 @@ class Request:
                 f"{near(missing[0], names)}. It has {quote_all(names)}."
             )
 
-    def order(self, table: Table) -> Table:
-        """Return a table with its columns in the order of the model."""
-        names = table.names
-        if self.features is None:
+    def numbered(self, X: Any, notes: Sequence[Note] = (), **beside: Any) -> Table:
+        """Return a table whose rows go by their number: there is no column of ids."""
+        options = ["--label-column", "--id-column"]
+        self.check((), options, f"beside its features, {self.source}")
+        numbers, notes = np.arange(1, X.shape[0] + 1), [*notes, *self.resolve(())[1]]
+        return self.select(Table(self.source, X, numbers, notes=notes, **beside))
+
+    def select(self, table: Table) -> Table:
+        """Return the columns that are asked for, or those of the model in its order."""
+        features = self.features
+        if features is None and not (self.columns or self.drop_columns):
             return table
-        if names is None:
-            # Of columns without names some may have been left out of the fit.
-            names = place_names(table.X.shape[1])
-            if len(names) == len(self.features) or not set(self.features) < set(names):
-                return table
-        self.check_features(names)
+        names = table.column_names
         places = {name: place for place, name in enumerate(names)}
-        return table.keep_columns(np.array([places[name] for name in self.features]))
+        if features is not None:
+            # Of columns without names some may have been left out of the fit.
+            is_chosen = len(names) == len(features) or not set(features) < set(names)
+            if table.names is None and is_chosen:
+                return table
+            self.check_features(names)
+            kept = [places[name] for name in features]
+        else:
+            self.check(names, ["--columns", "--drop-columns"], self.source)
+            chosen = [places[name] for name in self.columns] or range(len(names))
+            kept = [j for j in chosen if names[j] not in self.drop_columns]
+        return table.keep_columns(np.array(kept, dtype=int))
 
 
 def quote(name: object) -> str:

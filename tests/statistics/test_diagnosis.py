@@ -331,7 +331,10 @@ def test_too_few_and_too_many_clusters():
     assert figures[CautionKind.ZERO_ROWS] == {"rows": 2}
     assert figures[CautionKind.FEWER_DIRECTIONS] == {"directions": 4}
     assert figures[CautionKind.PARALLEL_CLUSTERS]["clusters"] == (0, 4)
-    assert figures[CautionKind.DISPUTED_ROWS]["share"] == found.disputed_share
+    # Halves agree on how to divide five clusters, and not on this division.
+    kept = figures[CautionKind.OTHER_CLUSTERS]["share"]
+    assert kept == 1 - found.disputed_share
+    assert found.agreement > kept
     text = " ".join(map(str, found.cautions))
     assert f"{figures[CautionKind.VAGUE_CLUSTER]['share']:.1%} of its rows" in text
     for words in ("hardly a cluster", "Clusters 0 and 4 have nearly", "fewer direct"):

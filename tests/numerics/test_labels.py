@@ -227,7 +227,7 @@ def test_many_clusters_at_right_angles_or_not(k, common):
 
 @pytest.mark.parametrize("rows", [np.zeros((6, 2)), np.eye(2)[[0, 1, 0, 1, 0, 0]]])
 def test_fewer_places_than_clusters(rows):
-    # Clusters vanish in every run, and a start has the last word.
+    # Clusters vanish in every run, and k-means has the last word.
     labels = tied([rows], 3).rule(HOST, rows)
     assert set(labels) <= {0, 1, 2}
     same = (rows[:, None] == rows).all(axis=2)

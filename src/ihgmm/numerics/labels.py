@@ -153,7 +153,16 @@ def nearest_center(centers: np.ndarray) -> LinearRule:
 
 
 class Learnt(NamedTuple):
-    """A rule that was learnt, and where."""
+    """A rule that was learnt, and where.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.labels import learn_rule
+    >>> rows = np.eye(2)[[0, 0, 1, 1, 1]]
+    >>> learn_rule([rows], 2, "cluster_qr").space
+    0
+    """
 
     rule: Rule
     space: int = 0  # the position of the space that was chosen
@@ -304,6 +313,15 @@ def kmeans(
     "auto" are as many starts as are cheap, from 10 to 50: with 50, the seed does not
     matter on most small data. With ``signed`` centres and their opposites are one, and
     the only start are pivots.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.numerics.labels import kmeans
+    >>> rows = np.array([[0.0], [0.2], [0.1], [9.0], [9.1]])
+    >>> run = kmeans(rows, 2, rng=np.random.default_rng(0))
+    >>> np.sort(run.centers[:, 0]).round(2)
+    array([0.1 , 9.05])
     """
     weights = np.ones(len(rows)) if weights is None else weights
     trial = _trial(len(rows), n_clusters, rng)
@@ -358,7 +376,7 @@ def _shared_covariance(
     lean = len(counts) * k * spaces[last].shape[1] > Labelling.WORK
     noisy = 1 - clear[0].mean() > Labelling.NOISY
     teaching = [_teaching(one[trial], counts, k) for one in clear]
-    starts: list[tuple[int, np.ndarray]] = []
+    starts: list[tuple[int, np.ndarray]] = []  # spaces, and centres there
     if lean and by_angle:
         # Pivots of eigenvectors, in which clusters are at right angles; and of the last
         # space, in which noise does not drown rows of large clusters.
@@ -392,9 +410,9 @@ def _shared_covariance(
             worth = tried.log_likelihood - one - price * (pull < 1)
             if worth > best:
                 best, fit, chosen, shape = worth, tried, space, pull
-    if fit is None:  # clusters vanish in every run: a start has the last word
-        space, centers = starts[0]
-        return Learnt(replace(nearest_center(centers), signed=signed), space)
+    if fit is None:  # clusters vanish in every run, and k-means has the last word
+        run = kmeans(spaces[0], k, weights, signed=signed, max_iter=max_iter, rng=rng)
+        return Learnt(replace(nearest_center(run.centers), signed=signed))
     rows, teaches = spaces[chosen], _teaching(clear[chosen], weights, k)
     counts = weights[teaches]
     full = mixture(

@@ -155,6 +155,7 @@ def test_rows(hold, dtype):
     ):
         part = A.take(rows)
         assert not part.streamed
+        assert part.sparse == A.sparse
         assert part.dtype == dtype
         assert_array_equal(part.toarray(), X[rows])
         assert_array_equal(to_host(A.rows(rows)), X[rows])

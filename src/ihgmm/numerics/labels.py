@@ -390,7 +390,12 @@ def _shared_covariance(
             rows, own = spaces[at][trial][teaches], counts[teaches]
             found = _starts(rows, own, k, by_angle, signed, rng)
             starts += [(at, centers) for centers in found]
-    members = [_members(spaces[at][trial], c, by_angle, signed) for at, c in starts]
+    members: list[np.ndarray] = []
+    for at, centers in starts:
+        start = _members(spaces[at][trial], centers, by_angle, signed)
+        # Starts that differ in the names of clusters alone are one.
+        if not any(np.count_nonzero(np.abs(start.T @ one)) == k for one in members):
+            members.append(start)
     best, fit, chosen, shape = -np.inf, None, 0, 1.0
     for space in [last] if lean or noisy else range(len(spaces)):
         teaches = teaching[space]

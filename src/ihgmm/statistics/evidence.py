@@ -348,7 +348,7 @@ def _kmeans(rows: np.ndarray, k: int, rng: np.random.Generator, n_runs: int = 2)
     runs = [
         lloyd(
             rows,
-            kmeans_plusplus(rows, k, random_state=state)[0],
+            kmeans_plusplus(rows, k, random_state=state, n_local_trials=1)[0],
             ones,
             by_angle=False,
             max_iter=30,

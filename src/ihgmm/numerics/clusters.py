@@ -40,11 +40,13 @@ def lloyd(
     rows goes to the row that fits its own worst.
     """
     n, k = len(rows), len(centers)
-    centers = _units(centers) if by_angle else centers
     squares = np.einsum("ij,ij->i", rows, rows)
     least = Labelling.STEP * float(weights @ squares)
     score, n_iter, edges = -np.inf, 0, np.arange(n + 1)
     while True:
+        if by_angle:
+            lengths = np.linalg.norm(centers, axis=1, keepdims=True)
+            centers = centers / np.where(lengths > 0, lengths, 1.0)
         before, scores = score, rows @ centers.T
         signs = np.ones(n)
         if signed:
@@ -65,13 +67,8 @@ def lloyd(
             misfits = weights * (squares - best if by_angle else squares - 2 * best)
             sums[empty] = rows[np.argsort(-misfits, kind="stable")[: empty.sum()]]
             sizes = np.where(empty, 1.0, sizes)
-        centers = _units(sums) if by_angle else sums / sizes[:, None]
+        centers = sums / sizes[:, None]
         n_iter += 1
-
-
-def _units(rows: np.ndarray) -> np.ndarray:
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1.0))
 
 
 def pivots(rows: np.ndarray, k: int) -> np.ndarray:

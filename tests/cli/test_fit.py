@@ -1,5 +1,6 @@
 """What ``ihgmm fit`` says about clusters, and what it writes about rows."""
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -109,7 +110,8 @@ def test_a_doubtful_count_tells_one_story():
     head, *lines = text.splitlines()
     assert [int(n) for n in re.findall(r"\d+", head.rpartition(":")[2])] == numbers
     names, *table = lines[next(i for i, x in enumerate(lines) if x[:8] == "clusters") :]
-    cells = {x.split()[0]: x.split() for x in table[:20] if x[:1].isdigit()}
+    rows = itertools.takewhile(lambda line: line[:1].isdigit(), table)
+    cells = {row.split()[0]: row.split() for row in rows}
     # Each number that is called plausible has its place, and the support for it.
     for place, number in enumerate(found["plausible"], 1):
         line = cells[str(number["n_clusters"])]

@@ -310,9 +310,9 @@ def kmeans(
 ) -> Run:
     """Run k-means from k-means++ starts, which compete on a sample of many rows.
 
-    "auto" are as many starts as are cheap, from 10 to 50: with 50, the seed does not
-    matter on most small data. With ``signed`` centres and their opposites are one, and
-    the only start are pivots.
+    "auto" are as many starts as are cheap, from 10 to 50, unless five have ended in one
+    best place before: the seed then does not matter on most small data. With ``signed``
+    centres and their opposites are one, and the only start are pivots.
 
     Examples
     --------
@@ -327,23 +327,26 @@ def kmeans(
     trial = _trial(len(rows), n_clusters, rng)
     few, counts = rows[trial], weights[trial]
     options: Any = {"by_angle": False, "signed": signed, "max_iter": max_iter}
-    if signed:
-        starts = [few[pivots(few, n_clusters)]]
-    else:
-        cheap = Labelling.KMEANS_WORK // max(few.size * n_clusters, 1)
-        count = int(np.clip(cheap, 10, 50)) if n_init == "auto" else n_init
-        state = np.random.RandomState(rng.integers(2**31))
-        starts = [
-            kmeans_plusplus(few, n_clusters, sample_weight=counts, random_state=state)[
-                0
-            ]
-            for _ in range(count)
-        ]
-    runs = [lloyd(few, start, counts, **options) for start in starts]
-    best = max(runs, key=attrgetter("score"))
-    return (
-        best if len(few) == len(rows) else lloyd(rows, best.centers, weights, **options)
-    )
+    cheap = Labelling.KMEANS_WORK // max(few.size * n_clusters, 1)
+    count = int(np.clip(cheap, 10, 50)) if n_init == "auto" else n_init
+    same = Labelling.SAME * float(counts @ np.einsum("ij,ij->i", few, few))
+    state = np.random.RandomState(rng.integers(2**31))
+    runs: list[Run] = []
+    while len(runs) < (1 if signed else count):
+        if signed:
+            start = few[pivots(few, n_clusters)]
+        else:
+            start, _ = kmeans_plusplus(
+                few, n_clusters, sample_weight=counts, random_state=state
+            )
+        runs.append(lloyd(few, start, counts, **options))
+        best = max(runs, key=attrgetter("score"))
+        ends = sum(best.score - run.score <= same for run in runs)
+        if n_init == "auto" and ends == Labelling.AGREEING:
+            break
+    if len(few) < len(rows):
+        best = lloyd(rows, best.centers, weights, **options)
+    return best
 
 
 def _trial(n_rows: int, n_clusters: int, rng: np.random.Generator) -> np.ndarray:

@@ -64,7 +64,8 @@ class Recipe:
         ``"neighbors"``: by a graph of nearest neighbours, for clusters of any shape.
     n_init : int or "auto", default="auto"
         Starts of k-means, by k-means++, where ``labels="kmeans"``. "auto" are as many
-        as are cheap, from 10 to 50. ``"tied"`` has starts of its own, without chance.
+        as are cheap, from 10 to 50, or fewer where they agree. ``"tied"`` has starts of
+        its own, without chance.
     max_iter : int, default=300
         Cap on the iterations of one run of k-means or of a mixture.
     placement : {"embedding", "cosine"}, default="embedding"

@@ -189,9 +189,6 @@ def _suffix(path: Path) -> str:
 
 def _read(path: Path, request: Request, memory: float) -> Table:
     """Read a file into memory, or leave it on disk where it may and has to."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
     _check_kind(path)
     suffix = _suffix(path)
     request.check_kind(suffix)
@@ -199,6 +196,9 @@ def _read(path: Path, request: Request, memory: float) -> Table:
         return READERS[suffix](path, request, memory)
     size = path.stat().st_size
     if suffix == ".parquet":
+        import pyarrow as pa
+        from pyarrow import parquet
+
         with explain_damage(path, pa.ArrowException):
             stored = parquet.read_metadata(path)
         size = 8 * stored.num_rows * stored.num_columns

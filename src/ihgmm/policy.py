@@ -123,6 +123,7 @@ class Whitening:
     RANK = 64  # features or rows, half of which are the rank of a pattern
     ENTRIES = 2**22  # to learn columns from
     COUNTS = 2**20  # to learn the dispersion from
+    MANY = 2**16  # stored entries from which single vectors are quicker than blocks
     UNEQUAL = 1.5  # mean square of column means over the squared mean, of counts
     CENTRED = 0.1  # standard errors: means that are nearer to 0 were subtracted
 

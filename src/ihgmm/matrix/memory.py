@@ -47,6 +47,10 @@ class Array(Matrix):
     def take(self, rows: Index) -> Self:
         return type(self)(self.rows(rows), self.about.of_taken_rows())
 
+    def entrywise(self, change: Callable[[Any], Any]) -> Self:
+        """Return the rows with each entry changed alike, 0 to 0."""
+        return type(self)(change(self.array), self.about)
+
     def multiplied(self, rows: Any, columns: Any, about: About | None = None) -> Self:
         """Return the matrix with its rows and columns multiplied, as a copy."""
         array = self.array

@@ -7,6 +7,7 @@ After whitening, noise has variance one on average in each row and in each colum
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -15,7 +16,7 @@ import numpy as np
 
 from ihgmm._values import Domain
 from ihgmm._warnings import warn
-from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
+from ihgmm.matrix import HOST, Matrix, Scaled, Sparse, Tall, to_host
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.policy import Small, Whitening
@@ -58,8 +59,7 @@ class Whitener:
         (p, m), ops = self.directions.shape, X.ops
         total = X.row_sqnorms(self.columns**2)
         if self.noise == "counts":
-            if (low := X.most_negative()) < 0:
-                raise not_counts(low * X.unit)
+            _refuse_negative(X)
             sums = ops.widen(X @ self.columns**2) / X.unit
             return (_count_variances(sums, total, self.dispersion) / p, total), ()
         xp, along = ops.xp, X @ (self.columns[:, None] * self.directions)
@@ -91,9 +91,12 @@ def learn_whitener(
         return _learned_whitener(_few_rows(X, Whitening.ENTRIES, rng), rng)
     _warn_of_fractions(X)
     few = _few_rows(X, Whitening.COUNTS, rng)
+    if isinstance(few, Sparse):  # the dispersion is the same in any order
+        few = few.with_common_columns_first()
     dispersion = Whitening.DISPERSION
-    for _ in range(2):
-        dispersion = _dispersion(few, _count_whitener(few, dispersion), rng)
+    # The second depends on a twentieth of what the first is off by, at most.
+    for tol in (0.3, 3e-3):
+        dispersion = _dispersion(few, _count_whitener(few, dispersion), tol, rng)
     return _count_whitener(X, dispersion)
 
 
@@ -129,7 +132,9 @@ def _no_pattern(p: int) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros((p, 0)), np.zeros(0)
 
 
-def _dispersion(X: Matrix, whitener: Whitener, rng: np.random.Generator) -> float:
+def _dispersion(
+    X: Matrix, whitener: Whitener, tol: float, rng: np.random.Generator
+) -> float:
     """Return c for which counts have the variance ``mean + c * mean**2``.
 
     What a fit of low rank leaves of a column, times factors f, is the sum of f**2 times
@@ -137,7 +142,8 @@ def _dispersion(X: Matrix, whitener: Whitener, rng: np.random.Generator) -> floa
     whose mean is ``(1 + c) * mean**2``.
     """
     white = whitener(X)
-    squares, fit = _low_rank(white, min(*white.shape, Whitening.COUNT_RANK) // 4, rng)
+    rank = min(*white.shape, Whitening.COUNT_RANK) // 4
+    squares, fit = _low_rank(white, rank, tol, rng)
     left = _left_of_counts(squares, fit) / (X.shape[0] - fit.shape[1])
     factors: Any = white.row_scale
     sums = to_host(X.adjoint(factors**2)).astype(np.float64) * whitener.columns**2
@@ -194,51 +200,63 @@ def _balanced_columns(X: Matrix, dispersion: float) -> np.ndarray:
     n, p = X.shape
     squares = np.ones(p)
     for _ in range(2):
-        work = partial(_column_sums, squares, dispersion, X.unit)
-        parts = list(X.map(work, X.weights))
-        if (low := min(part[1] for part in parts)) < 0:
-            raise not_counts(low * X.unit)
-        variances, counts = np.sum([part[0] for part in parts], axis=0).T / n
-        squares = HOST.ratio(1.0, variances)
-    return np.sqrt(squares * np.minimum(counts * X.unit * np.sqrt(p), 1.0))
+        work = partial(_column_sums, squares, dispersion)
+        variances, counts = X.sweep(work, X.weights)[1]
+        squares = HOST.ratio(float(n), variances)
+    means = counts * (X.unit / n)
+    return np.sqrt(squares * np.minimum(means * np.sqrt(p), 1.0))
 
 
 def _column_sums(
-    squares: np.ndarray, dispersion: float, unit: float, block: Any, counts: Tall | None
-) -> tuple[np.ndarray, float]:
-    """Return two sums for each column, and the smallest entry.
+    squares: np.ndarray, dispersion: float, block: Any, counts: Tall | None
+) -> tuple[tuple[()], tuple[Tall, Tall]]:
+    """Return two sums for each column, in which rows count by ``counts``.
 
     They are of variances, rows being divided by their means of these, and of counts.
-    Rows count by ``counts``.
     """
-    ops, sums = block.ops, block @ squares
-    if dispersion:
-        sqnorms = block.row_sqnorms(squares)
-        variances = _count_variances(ops.widen(sums) / unit, sqnorms, dispersion)
-        with np.errstate(over="ignore"):  # rows beyond the type count for nothing
-            sums = block.cast(variances)
-    weights = ops.ratio(float(block.shape[1]), sums)
+    _refuse_negative(block)
+    ops = block.ops
+    # Sums of these are exact in any type of float, unlike those of variances.
+    squared = block.entrywise(lambda x: x * x) if dispersion else None
+
+    def variances(sums: Callable[[Any], Tall]) -> Tall:
+        if squared is None:
+            return ops.widen(sums(block))
+        first = ops.widen(sums(block)) / block.unit
+        return _count_variances(first, ops.widen(sums(squared)), dispersion)
+
+    weights = ops.ratio(float(block.shape[1]), variances(lambda X: X @ squares))
     ones = ops.xp.ones_like(weights)
     if counts is not None:
-        weights, ones = weights * block.cast(counts), ones * block.cast(counts)
-    pair = ops.beside(weights[:, None], ones[:, None])
-    totals = to_host(block.adjoint(pair)).astype(np.float64)
-    if dispersion:
-        squared = block.multiplied(ops.xp.sqrt(weights), None).column_sqnorms()
-        totals[:, 0] = _count_variances(totals[:, 0] / unit, squared, dispersion)
-    return totals, block.most_negative()
+        ones = ops.widen(counts)
+        weights = weights * ones
+    columns = variances(lambda X: X.adjoint(weights))
+    return (), (columns, ops.widen(block.adjoint(ones)))
+
+
+def _refuse_negative(X: Matrix) -> None:
+    if (low := X.most_negative()) < 0:
+        raise not_counts(low * X.unit)
 
 
 def _low_rank(
-    white: Matrix, rank: int, rng: np.random.Generator
+    white: Matrix, rank: int, tol: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return squared norms of columns, and ``A.T @ U`` of leading eigenvectors U."""
-    fit = np.zeros((white.shape[1], 0))
+    """Return squared norms of columns, and ``A.T @ U`` of leading eigenvectors U.
+
+    Most of these are among noise, whose eigenvalues are close to each other. Single
+    vectors get there by a quarter of the products that blocks need, and sparse rows
+    multiply a block hardly faster than its vectors one by one.
+    """
+    A, solver = white.take(slice(0, white.shape[0])), "auto"
+    if isinstance(A, Sparse) and A.n_entries > Whitening.MANY:
+        A, solver = A.with_transpose(), "lanczos"
+    fit = np.zeros((A.shape[1], 0))
     if rank:
-        G = GramOperator.of(white, "full")
-        pairs = leading_eigenpairs(G, rank, tol=1e-2, quiet=True, rng=rng)
-        fit = to_host(white.adjoint(pairs.vectors)).astype(np.float64)
-    return white.column_sqnorms(), fit
+        G = GramOperator.of(A, "full")
+        pairs = leading_eigenpairs(G, rank, solver=solver, tol=tol, quiet=True, rng=rng)
+        fit = to_host(A.adjoint(pairs.vectors)).astype(np.float64)
+    return A.column_sqnorms(), fit
 
 
 def _left_of_counts(total: np.ndarray, fit: np.ndarray) -> np.ndarray:
@@ -247,7 +265,7 @@ def _left_of_counts(total: np.ndarray, fit: np.ndarray) -> np.ndarray:
     It takes some noise too, more of a column that has a large share in it. Of one that
     it takes by more than 0.9 or explains to a thousandth no more is known.
     """
-    shares = np.square(np.linalg.qr(fit)[0]).sum(axis=1)
+    shares = (fit @ np.linalg.pinv(fit.T @ fit, hermitian=True) * fit).sum(axis=1)
     left = (total - np.square(fit).sum(axis=1)) / (
         1 - np.minimum(shares, Whitening.LARGEST_LEVERAGE)
     )
@@ -290,7 +308,7 @@ def _learned_whitener(
     whitener = replace(whitener, columns=columns)
     for _ in range(rounds):
         white = whitener(X)
-        total, fit = _low_rank(white, rank, rng)
+        total, fit = _low_rank(white, rank, 1e-2, rng)
         left = _left_of_columns(total, fit, n)
         factors = np.sqrt(HOST.ratio(float(n - rank), left))
         # Rows of the fit are longer than others in directions of noise: take fewer.

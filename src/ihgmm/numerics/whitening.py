@@ -17,7 +17,7 @@ import numpy as np
 from ihgmm._values import Domain
 from ihgmm._warnings import warn
 from ihgmm.matrix import HOST, Matrix, Scaled, Sparse, Tall, to_host
-from ihgmm.numerics.eigen import leading_eigenpairs
+from ihgmm.numerics.eigen import Solver, leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.policy import Small, Whitening
 
@@ -94,9 +94,8 @@ def learn_whitener(
     if isinstance(few, Sparse):  # the dispersion is the same in any order
         few = few.with_common_columns_first()
     dispersion = Whitening.DISPERSION
-    # The second depends on a twentieth of what the first is off by, at most.
-    for tol in (0.3, 3e-3):
-        dispersion = _dispersion(few, _count_whitener(few, dispersion), tol, rng)
+    for _ in range(2):
+        dispersion = _dispersion(few, _count_whitener(few, dispersion), rng)
     return _count_whitener(X, dispersion)
 
 
@@ -122,19 +121,12 @@ def _count_variances(sums: Tall, squares: Tall, dispersion: float) -> Tall:
     return (sums + dispersion * squares) / (1 + dispersion)
 
 
-def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
-    columns = _balanced_columns(X, dispersion)
-    return Whitener("counts", columns, *_no_pattern(len(columns)), dispersion)
-
-
 def _no_pattern(p: int) -> tuple[np.ndarray, np.ndarray]:
     """Return directions in p features, none, and their strengths."""
     return np.zeros((p, 0)), np.zeros(0)
 
 
-def _dispersion(
-    X: Matrix, whitener: Whitener, tol: float, rng: np.random.Generator
-) -> float:
+def _dispersion(X: Matrix, whitener: Whitener, rng: np.random.Generator) -> float:
     """Return c for which counts have the variance ``mean + c * mean**2``.
 
     What a fit of low rank leaves of a column, times factors f, is the sum of f**2 times
@@ -142,8 +134,7 @@ def _dispersion(
     whose mean is ``(1 + c) * mean**2``.
     """
     white = whitener(X)
-    rank = min(*white.shape, Whitening.COUNT_RANK) // 4
-    squares, fit = _low_rank(white, rank, tol, rng)
+    squares, fit = _low_rank(white, min(*white.shape, Whitening.COUNT_RANK) // 4, rng)
     left = _left_of_counts(squares, fit) / (X.shape[0] - fit.shape[1])
     factors: Any = white.row_scale
     sums = to_host(X.adjoint(factors**2)).astype(np.float64) * whitener.columns**2
@@ -159,12 +150,13 @@ def _dispersion(
     return share / (1 - share)
 
 
-def not_counts(entry: float) -> ValueError:
-    """Return the error for an entry that no count can be."""
-    return ValueError(
-        f"X has the entry {entry:g}; counts are not negative. Take 'learned' for data "
-        "with both signs."
-    )
+def _refuse_negative(X: Matrix) -> None:
+    """Raise if an entry cannot be a count."""
+    if (low := X.most_negative()) < 0:
+        raise ValueError(
+            f"X has the entry {low * X.unit:g}; counts are not negative. Take "
+            "'learned' for data with both signs."
+        )
 
 
 def _warn_of_fractions(X: Matrix) -> None:
@@ -186,8 +178,8 @@ def _warn_of_fractions(X: Matrix) -> None:
         )
 
 
-def _balanced_columns(X: Matrix, dispersion: float) -> np.ndarray:
-    """Return factors of columns that, with those of rows, make mean variances one.
+def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
+    """Find factors of columns that, with those of rows, make mean variances one.
 
     Rows and columns are divided in turn, as Sinkhorn's algorithm does. Two rounds, two
     readings of the data, start from rows of equal totals: ten rounds gave the same
@@ -203,8 +195,8 @@ def _balanced_columns(X: Matrix, dispersion: float) -> np.ndarray:
         work = partial(_column_sums, squares, dispersion)
         variances, counts = X.sweep(work, X.weights)[1]
         squares = HOST.ratio(float(n), variances)
-    means = counts * (X.unit / n)
-    return np.sqrt(squares * np.minimum(means * np.sqrt(p), 1.0))
+    columns = np.sqrt(squares * np.minimum(counts * (X.unit / n) * np.sqrt(p), 1.0))
+    return Whitener("counts", columns, *_no_pattern(p), dispersion)
 
 
 def _column_sums(
@@ -220,27 +212,20 @@ def _column_sums(
     squared = block.entrywise(lambda x: x * x) if dispersion else None
 
     def variances(sums: Callable[[Any], Tall]) -> Tall:
+        first = ops.widen(sums(block))
         if squared is None:
-            return ops.widen(sums(block))
-        first = ops.widen(sums(block)) / block.unit
-        return _count_variances(first, ops.widen(sums(squared)), dispersion)
+            return first
+        second = ops.widen(sums(squared))
+        return _count_variances(first / block.unit, second, dispersion)
 
     weights = ops.ratio(float(block.shape[1]), variances(lambda X: X @ squares))
-    ones = ops.xp.ones_like(weights)
-    if counts is not None:
-        ones = ops.widen(counts)
-        weights = weights * ones
-    columns = variances(lambda X: X.adjoint(weights))
+    ones = ops.xp.ones_like(weights) if counts is None else ops.widen(counts)
+    columns = variances(lambda X: X.adjoint(weights * ones))
     return (), (columns, ops.widen(block.adjoint(ones)))
 
 
-def _refuse_negative(X: Matrix) -> None:
-    if (low := X.most_negative()) < 0:
-        raise not_counts(low * X.unit)
-
-
 def _low_rank(
-    white: Matrix, rank: int, tol: float, rng: np.random.Generator
+    white: Matrix, rank: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return squared norms of columns, and ``A.T @ U`` of leading eigenvectors U.
 
@@ -248,11 +233,12 @@ def _low_rank(
     vectors get there by a quarter of the products that blocks need, and sparse rows
     multiply a block hardly faster than its vectors one by one.
     """
-    A, solver = white.take(slice(0, white.shape[0])), "auto"
+    A, fit = white.take(slice(0, white.shape[0])), np.zeros((white.shape[1], 0))
+    solver: Solver = "auto"
     if isinstance(A, Sparse) and A.n_entries > Whitening.MANY:
         A, solver = A.with_transpose(), "lanczos"
-    fit = np.zeros((A.shape[1], 0))
     if rank:
+        tol = 3e-3 if solver == "lanczos" else 1e-2  # as good, by other criteria
         G = GramOperator.of(A, "full")
         pairs = leading_eigenpairs(G, rank, solver=solver, tol=tol, quiet=True, rng=rng)
         fit = to_host(A.adjoint(pairs.vectors)).astype(np.float64)
@@ -308,7 +294,7 @@ def _learned_whitener(
     whitener = replace(whitener, columns=columns)
     for _ in range(rounds):
         white = whitener(X)
-        total, fit = _low_rank(white, rank, 1e-2, rng)
+        total, fit = _low_rank(white, rank, rng)
         left = _left_of_columns(total, fit, n)
         factors = np.sqrt(HOST.ratio(float(n - rank), left))
         # Rows of the fit are longer than others in directions of noise: take fewer.

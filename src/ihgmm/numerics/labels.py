@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
 from operator import attrgetter
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -22,14 +21,7 @@ from ihgmm._values import Domain
 from ihgmm.matrix import HOST, Ops, Tall
 from ihgmm.matrix.ops import sampled
 from ihgmm.matrix.threads import one_thread
-from ihgmm.numerics.clusters import (
-    Run,
-    lloyd,
-    log_likelihood_of_one,
-    merged_start,
-    mixture,
-    pivots,
-)
+from ihgmm.numerics.clusters import Run, lloyd, merged_start, mixture, pivots
 from ihgmm.numerics.krylov import leading_pairs
 from ihgmm.policy import Labelling
 
@@ -397,38 +389,39 @@ def _shared_covariance(
     for at, centers in starts:
         start = _members(spaces[at][trial], centers, by_angle, signed)
         # Starts that differ in the names of clusters alone are one.
-        if not any(np.count_nonzero(np.abs(start.T @ one)) == k for one in members):
+        if not any(np.count_nonzero(start @ one.T) == k for one in members):
             members.append(start)
-    best, fit, chosen, shape = -np.inf, None, 0, 1.0
+    fit, chosen = None, 0
     for space in [last] if lean or noisy else range(len(spaces)):
         teaches = teaching[space]
-        rows = spaces[space][trial][teaches]
-        n, m = rows.shape
-        one = log_likelihood_of_one(rows, counts[teaches])
-        price = (m * (m + 1) / 2 - 1) * np.log(n) / (2 * n)
-        for start, pull in product(members, (Labelling.PULL, 1.0)):
-            tried = mixture(
-                rows,
-                start[teaches],
-                counts[teaches],
-                pull=pull,
-                signed=signed,
-                max_iter=Labelling.ROUGH,
-            )
-            worth = tried.log_likelihood - one - price * (pull < 1)
-            if worth > best:
-                best, fit, chosen, shape = worth, tried, space, pull
+        better = mixture(
+            spaces[space][trial][teaches],
+            [start[:, teaches] for start in members],
+            counts[teaches],
+            pulls=(Labelling.PULL, 1.0),
+            bar=-np.inf if fit is None else fit.worth,
+            signed=signed,
+            max_iter=Labelling.ROUGH,
+        )
+        if better is not None:
+            fit, chosen = better, space
     if fit is None:  # clusters vanish in every run, and k-means has the last word
         run = kmeans(spaces[0], k, weights, signed=signed, max_iter=max_iter, rng=rng)
         return Learnt(replace(nearest_center(run.centers), signed=signed))
-    rows, teaches = spaces[chosen], _teaching(clear[chosen], weights, k)
-    counts = weights[teaches]
+    teaches = _teaching(clear[chosen], weights, k)
+    rows = spaces[chosen][teaches]
+    worth = fit.worth
     full = mixture(
-        rows[teaches], fit, counts, pull=shape, signed=signed, max_iter=max_iter
+        rows,
+        [fit.members(rows, signed)],
+        weights[teaches],
+        pulls=(fit.pull,),
+        signed=signed,
+        max_iter=max_iter,
     )
-    fit = full if full.log_likelihood > -np.inf else fit
+    fit = fit if full is None else full
     rule = LinearRule(fit.coefficients, fit.intercepts, signed)
-    return Learnt(rule, chosen, fit.n_iter, best)
+    return Learnt(rule, chosen, fit.n_iter, worth)
 
 
 def _teaching(clear: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
@@ -457,15 +450,15 @@ def _starts(
 def _members(
     rows: np.ndarray, centers: np.ndarray, by_angle: bool, signed: bool
 ) -> np.ndarray:
-    """Return 1 in the column of each row's cluster, or -1 where it points away."""
-    products = rows @ centers.T
+    """Return memberships, (k, n): 1 in a row's cluster, or -1 where it points away."""
+    products = centers @ rows.T
     scores = np.abs(products) if signed else products
     if not by_angle:
-        scores = scores - np.einsum("ij,ij->i", centers, centers) / 2
-    labels = scores.argmax(axis=1)[:, None]
-    ends = np.sign(np.take_along_axis(products, labels, axis=1)) if signed else 1.0
+        scores = scores - np.einsum("ij,ij->i", centers, centers)[:, None] / 2
+    labels = scores.argmax(axis=0)[None]
+    ends = np.sign(np.take_along_axis(products, labels, axis=0)) if signed else 1.0
     members = np.zeros_like(products)
-    np.put_along_axis(members, labels, ends, axis=1)
+    np.put_along_axis(members, labels, ends, axis=0)
     return members
 
 

@@ -113,27 +113,29 @@ def merged_start(
         at = int(np.argmax(weights * (1 - nearest)))
     run = lloyd(rows, rows[chosen], weights, signed=signed, max_iter=Labelling.ROUGH)
     centers, sizes = run.centers, np.bincount(run.labels, weights, count)
-    costs = np.array([_costs(i, centers, sizes, signed) for i in range(count)])
-    alive = np.ones(count, dtype=bool)
+    squares = np.einsum("ij,ij->i", centers, centers)
+    costs, alive = np.full((count, count), np.inf), np.ones(count, dtype=bool)
+    changed = np.arange(count)  # clusters whose costs are not known
     for _ in range(count - k):
+        own, size = centers[changed], sizes[changed, None]
+        products = own @ centers.T
+        distances = (
+            squares[changed, None]
+            + squares
+            - 2 * (np.abs(products) if signed else products)
+        )
+        new = distances * (size * sizes / np.maximum(size + sizes, Small.TINY))
+        new[changed[:, None] == np.arange(count)] = np.inf
+        new[:, ~alive] = np.inf
+        costs[changed], costs[:, changed] = new, new.T
         i, j = np.unravel_index(costs.argmin(), costs.shape)
         sign = np.sign(centers[i] @ centers[j]) if signed else 1.0
         total = max(sizes[i] + sizes[j], Small.TINY)
         centers[i] = (sizes[i] * centers[i] + sign * sizes[j] * centers[j]) / total
-        sizes[i], alive[j] = total, False
-        costs[i] = costs[:, i] = _costs(i, centers, sizes, signed)
-        costs[~alive] = costs[:, ~alive] = np.inf
+        sizes[i], squares[i], alive[j] = total, centers[i] @ centers[i], False
+        costs[j] = costs[:, j] = np.inf
+        changed = np.array([i])
     return np.asarray(centers[alive])
-
-
-def _costs(i: int, centers: np.ndarray, sizes: np.ndarray, signed: bool) -> np.ndarray:
-    """Return what it adds to the squared distances to merge a cluster with others."""
-    products = centers @ centers[i]
-    lengths = np.einsum("ij,ij->i", centers, centers)
-    costs = lengths + lengths[i] - 2 * (np.abs(products) if signed else products)
-    costs *= sizes * sizes[i] / np.maximum(sizes + sizes[i], Small.TINY)
-    costs[i] = np.inf
-    return costs
 
 
 class Mixture(NamedTuple):
@@ -218,8 +220,8 @@ def mixture(
         ahead = worth[sizes.min(axis=1) * n >= 1].max(initial=most)
         going = ~ended & (worth + Labelling.AHEAD * (gains - before) >= ahead)
         if not going.all():
-            arrays = members, ends, gains, pull, price
-            members, ends, gains, pull, price = (values[going] for values in arrays)
+            members, ends, gains = members[going], ends[going], gains[going]
+            pull, price = pull[going], price[going]
     return best
 
 

@@ -389,7 +389,8 @@ def _shared_covariance(
     for at, centers in starts:
         start = _members(spaces[at][trial], centers, by_angle, signed)
         # Starts that differ in the names of clusters alone are one.
-        if not any(np.count_nonzero(start @ one.T) == k for one in members):
+        overlaps = [np.count_nonzero(start @ one.T) for one in members]
+        if k not in overlaps:
             members.append(start)
     fit, chosen = None, 0
     for space in [last] if lean or noisy else range(len(spaces)):

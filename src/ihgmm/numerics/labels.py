@@ -14,8 +14,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import svd
-from sklearn.cluster import kmeans_plusplus
-from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from ihgmm._values import Domain
 from ihgmm.matrix import HOST, Ops, Tall
@@ -109,11 +107,13 @@ class NeighborRule:
 
     def __call__(self, ops: Ops, rows: Tall) -> Tall:
         """Return the label of each row."""
+        from sklearn.neighbors import NearestNeighbors  # few fits need it
+
         search = NearestNeighbors(n_neighbors=self.n_neighbors).fit(self.rows)
         work = partial(self._by_vote, search)
         return ops.row_map(work, rows, width=self.n_neighbors**2)
 
-    def _by_vote(self, search: NearestNeighbors, ops: Ops, rows: Tall) -> Tall:
+    def _by_vote(self, search: Any, ops: Ops, rows: Tall) -> Tall:
         near = self.labels[search.kneighbors(ops.to_host(rows), return_distance=False)]
         votes = (near[:, :, None] == near[:, None, :]).sum(axis=2)
         # The nearest decides where votes are equal, not the numbers of clusters.
@@ -274,6 +274,8 @@ def neighbor_graph(
     >>> len(set(labels[:100])), len(set(labels[100:]))
     (1, 1)
     """
+    from sklearn.neighbors import kneighbors_graph  # few fits need it
+
     rng = np.random.default_rng() if rng is None else rng
     rows = rows[sampled(len(rows), max_rows, rng)]
     n = len(rows)
@@ -315,6 +317,8 @@ def kmeans(
     >>> np.sort(run.centers[:, 0]).round(2)
     array([0.1 , 9.05])
     """
+    from sklearn.cluster import kmeans_plusplus  # few fits need it, and it takes long
+
     weights = np.ones(len(rows)) if weights is None else weights
     trial = _trial(len(rows), n_clusters, rng)
     few, counts = rows[trial], weights[trial]

@@ -9,7 +9,6 @@ from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._warnings import ignored
@@ -344,6 +343,8 @@ def _combine(
 
 def _kmeans(rows: np.ndarray, k: int, rng: np.random.Generator, n_runs: int = 2) -> Run:
     """Return the best of some short k-means runs."""
+    from sklearn.cluster import kmeans_plusplus  # few fits need it, and it takes long
+
     ones, state = np.ones(len(rows)), np.random.RandomState(rng.integers(2**31))
     runs = [
         lloyd(

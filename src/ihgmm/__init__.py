@@ -36,4 +36,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__getattr__("__all__"), *globals()})
+    return sorted({*__getattr__("__all__"), "__version__", *globals()})

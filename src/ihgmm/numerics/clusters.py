@@ -45,7 +45,8 @@ def lloyd(
     least = Labelling.STEP * float(weights @ squares)
     score, n_iter, places = -np.inf, 0, np.arange(n)
     # Each column has one entry, of a row in its cluster; only its place changes.
-    members = sp.csc_array((weights, np.zeros(n, int), np.arange(n + 1)), shape=(k, n))
+    members = sp.csc_array((k, n))
+    members.data, members.indptr = weights, np.arange(n + 1)
     while True:
         if by_angle:
             lengths = np.sqrt(np.einsum("ij,ij->i", centers, centers))
@@ -59,7 +60,7 @@ def lloyd(
         score = float(weights @ best)
         if score - before <= least or n_iter >= max_iter:
             return Run(labels, centers, score, n_iter)
-        members.indices = labels.astype(members.indices.dtype)
+        members.indices = labels
         if signed:
             members.data = np.where(products[places, labels] < 0, -weights, weights)
         sums, sizes = members @ rows, np.bincount(labels, weights, k)
@@ -154,10 +155,8 @@ class Mixture(NamedTuple):
 
     def members(self, rows: np.ndarray, signed: bool) -> np.ndarray:
         """Return memberships of rows, (k, n), to start from."""
-        members, ends, _, _ = _expected(
-            rows, self.coefficients.T[None], self.intercepts[None], signed
-        )
-        return members[0] * ends[0] if signed else members[0]
+        fit = self.coefficients.T[None], self.intercepts[None]
+        return _expected(rows, *fit, signed)[1][0]
 
 
 def mixture(
@@ -185,34 +184,35 @@ def mixture(
     moments, mean = rows.T @ counted, share @ rows
     # All rows may be zero, as one alone is: less variance of a direction is rounding.
     flattest = float(Labelling.FLATTEST * np.trace(moments) / m) or 1.0
-    spread = moments - np.outer(mean, mean) + flattest * np.eye(m)
+    unit = np.eye(m)
+    spread = moments - np.outer(mean, mean) + flattest * unit
     inverse, terms = _inverse(spread, moments)
     one = float(mean @ inverse @ mean / 2 - terms)
     # Runs come first, then clusters, then rows.
     pull = np.tile(np.asarray(pulls, dtype=float), len(starts))
-    members = np.repeat(np.asarray(starts), len(pulls), axis=0)
+    signs = np.repeat(np.asarray(starts), len(pulls), axis=0)
     price = (pull < 1) * (m * (m + 1) / 2 - 1) * np.log(n) / (2 * n)
-    ends = np.sign(members)
-    members, k, best, most, n_iter = np.abs(members), members.shape[1], None, bar, 0
-    gains = np.full(len(members), -np.inf)
+    members, k = np.abs(signs) if signed else signs, signs.shape[1]
+    gains, best, most, n_iter = np.full(len(members), -np.inf), None, bar, 0
     while len(members):
         before, n_iter = gains, n_iter + 1
         sizes = members @ share + Small.ROUNDING / n
-        sums = (members * ends if signed else members).reshape(-1, n) @ counted
-        centers = sums.reshape(-1, k, m) / sizes[:, :, None]
+        centers = (signs.reshape(-1, n) @ counted).reshape(-1, k, m)
+        centers /= sizes[:, :, None]
         within = moments - (centers * sizes[:, :, None]).swapaxes(1, 2) @ centers
-        sphere = pull * np.trace(within, axis1=1, axis2=2) / m + flattest
+        sphere = pull * np.einsum("rii->r", within) / m + flattest
         covariance = (1 - pull)[:, None, None] * within
-        covariance += sphere[:, None, None] * np.eye(m)
+        covariance += sphere[:, None, None] * unit
         inverse, terms = _inverse(covariance, moments)
         coefficients = centers @ inverse
         intercepts = np.log(sizes) - (centers * coefficients).sum(axis=2) / 2
-        members, ends, scores, logs = _expected(rows, coefficients, intercepts, signed)
+        members, signs, scores, logs = _expected(rows, coefficients, intercepts, signed)
         gains = logs @ share - terms - one
         worth = gains - price
         ended = (gains - before < Labelling.GAIN) | (n_iter >= max_iter)
         for i in np.flatnonzero(ended & (worth > most)):
-            if worth[i] > most and len(np.unique(scores[i].argmax(axis=0))) == k:
+            counts = np.bincount(scores[i].argmax(axis=0), minlength=k)
+            if worth[i] > most and counts.all():
                 figures = float(gains[i]), float(worth[i]), float(pull[i]), n_iter
                 best = Mixture(coefficients[i].T, intercepts[i], *figures)
                 most = worth[i]
@@ -220,7 +220,8 @@ def mixture(
         ahead = worth[sizes.min(axis=1) * n >= 1].max(initial=most)
         going = ~ended & (worth + Labelling.AHEAD * (gains - before) >= ahead)
         if not going.all():
-            members, ends, gains = members[going], ends[going], gains[going]
+            signs, gains = signs[going], gains[going]
+            members = members[going] if signed else signs
             pull, price = pull[going], price[going]
     return best
 
@@ -238,21 +239,23 @@ def _inverse(
 def _expected(
     rows: np.ndarray, coefficients: np.ndarray, intercepts: np.ndarray, signed: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return memberships, ends, scores, and logarithms of sums of likelihoods.
+    """Return memberships, without signs and with them, and more of rows in each run.
 
-    An end is, of a signed cluster, the share of one end less that of the other.
+    With a sign, a membership is that at one end of a signed cluster less that at the
+    other. The others are scores up to a term for each row, and logarithms of sums of
+    likelihoods.
     """
     s, k, m = coefficients.shape
     products = (coefficients.reshape(-1, m) @ rows.T).reshape(s, k, -1)
     scores = np.abs(products) if signed else products
     scores += intercepts[:, :, None]
     peaks = scores.max(axis=1, keepdims=True)
-    members = np.exp(scores - peaks)
-    ends = members
+    scores -= peaks
+    members = np.exp(scores)
     if signed:
         # The score is that of the nearer end; both ends together are a cluster.
         members *= (1 + np.exp(-2 * np.abs(products))) / 2
-        ends = np.tanh(products)
     totals = members.sum(axis=1, keepdims=True)
     members /= totals
-    return members, ends, scores, (peaks + np.log(totals))[:, 0]
+    signs = members * np.tanh(products) if signed else members
+    return members, signs, scores, (peaks + np.log(totals))[:, 0]

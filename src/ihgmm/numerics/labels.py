@@ -363,46 +363,58 @@ def _shared_covariance(
 ) -> Learnt:
     """Fit Gaussian clusters that share a covariance, in the space that shows them best.
 
-    In each space pivots and merged small clusters give a start, which spherical k-means
-    improves. All starts are tried in all spaces, with a covariance of any shape and
-    with a sphere, and the best goes on with all rows. Best is what clusters add to the
-    likelihood of a single Gaussian, which no linear map of a space changes, less the
-    price that BIC puts on a shape. Where many rows are noise in the first space, only
-    the last is tried; where all this is a lot of work, with one start.
+    In each space pivots give a start, which spherical k-means improves; where these
+    differ, merged small clusters give others. All starts are tried in all spaces, with
+    a covariance of any shape and with a sphere, and the best goes on with all rows.
+    Best is what clusters add to the likelihood of a single Gaussian, which no linear
+    map of a space changes, less the price that BIC puts on a shape. Where many rows are
+    noise in the first space, only the last is tried; where all this is a lot of work,
+    with one start.
     """
     trial = _trial(len(weights), k, rng)
     counts, last = weights[trial], len(spaces) - 1
     lean = len(counts) * k * spaces[last].shape[1] > Labelling.WORK
     noisy = 1 - clear[0].mean() > Labelling.NOISY
     teaching = [_teaching(one[trial], counts, k) for one in clear]
-    starts: list[tuple[int, np.ndarray]] = []  # spaces, and centres there
-    if lean and by_angle:
+    parts = [(spaces[at][trial][own], counts[own]) for at, own in enumerate(teaching)]
+    members: list[np.ndarray] = []
+
+    def add_start(at: int, centers: np.ndarray) -> None:
+        start = _members(spaces[at][trial], centers, by_angle, signed)
+        for other in members:  # under other names, clusters may be the same
+            overlap = np.abs(start @ other.T)
+            shared = min(overlap.max(axis=0).sum(), overlap.max(axis=1).sum())
+            if shared >= Labelling.SAME_START * start.shape[1]:
+                return
+        members.append(start)
+
+    if not by_angle:
+        for at, (rows, own) in enumerate(parts):
+            run = kmeans(rows, k, own, signed=signed, rng=rng)
+            add_start(at, run.centers)
+    elif lean:
         # Pivots of eigenvectors, in which clusters are at right angles; and of the last
         # space, in which noise does not drown rows of large clusters.
-        teaches = teaching[last]
-        rows, own = spaces[last][trial][teaches], counts[teaches]
+        (rows, own), teaches = parts[last], teaching[last]
         firsts = [rows[pivots(space[trial][teaches], k)] for space in spaces]
         runs = [lloyd(rows, first, own, signed=signed) for first in firsts]
-        starts = [(last, max(runs, key=attrgetter("score")).centers)]
+        add_start(last, max(runs, key=attrgetter("score")).centers)
     else:
-        for at, teaches in enumerate(teaching):
-            rows, own = spaces[at][trial][teaches], counts[teaches]
-            found = _starts(rows, own, k, by_angle, signed, rng)
-            starts += [(at, centers) for centers in found]
-    members: list[np.ndarray] = []
-    for at, centers in starts:
-        start = _members(spaces[at][trial], centers, by_angle, signed)
-        # Starts that differ in the names of clusters alone are one.
-        overlaps = [np.count_nonzero(start @ one.T) for one in members]
-        if k not in overlaps:
-            members.append(start)
+        for at, (rows, own) in enumerate(parts):
+            run = lloyd(rows, rows[pivots(rows, k)], own, signed=signed)
+            add_start(at, run.centers)
+        if len(members) > 1 or last == 0:  # else clusters are clear
+            for at, (rows, own) in enumerate(parts):
+                merged = merged_start(rows, k, own, signed)
+                if merged is not None:
+                    add_start(at, lloyd(rows, merged, own, signed=signed).centers)
     fit, chosen = None, 0
     for space in [last] if lean or noisy else range(len(spaces)):
         teaches = teaching[space]
         better = mixture(
-            spaces[space][trial][teaches],
+            parts[space][0],
             [start[:, teaches] for start in members],
-            counts[teaches],
+            parts[space][1],
             pulls=(Labelling.PULL, 1.0),
             bar=-np.inf if fit is None else fit.worth,
             signed=signed,
@@ -433,23 +445,6 @@ def _teaching(clear: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
     """Return which rows teach: those that are clear, or all where they are too few."""
     teaches = clear & (weights > 0)
     return teaches if teaches.sum() >= Labelling.LEAST_CLEAR * k else weights > 0
-
-
-def _starts(
-    rows: np.ndarray,
-    weights: np.ndarray,
-    k: int,
-    by_angle: bool,
-    signed: bool,
-    rng: np.random.Generator,
-) -> list[np.ndarray]:
-    """Return centres of clusters to start mixtures from."""
-    if not by_angle:
-        return [kmeans(rows, k, weights, signed=signed, rng=rng).centers]
-    centers = [rows[pivots(rows, k)]]
-    if (merged := merged_start(rows, k, weights, signed)) is not None:
-        centers.append(merged)
-    return [lloyd(rows, start, weights, signed=signed).centers for start in centers]
 
 
 def _members(

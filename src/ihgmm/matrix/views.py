@@ -53,6 +53,8 @@ class View(Matrix):
     to those of the matrix, its gaps seen through the view (:meth:`of`).
     """
 
+    matrix: Matrix
+
     def __init__(self, matrix: Matrix, about: About | None = None) -> None:
         if about is None:
             gaps = matrix.gaps and matrix.gaps.through(self.of)
@@ -129,6 +131,10 @@ class Scaled(View):
     >>> Scaled(X, rows=np.array([0.2, 0.5])).sqnorms
     array([1., 1.])
     """
+
+    columns: Tall | None
+    _column_squares: np.ndarray | None
+    _own_unit: float | None
 
     def __init__(
         self,

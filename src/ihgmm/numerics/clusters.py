@@ -118,24 +118,20 @@ def merged_start(
     costs, alive = np.full((count, count), np.inf), np.ones(count, dtype=bool)
     changed = np.arange(count)  # clusters whose costs are not known
     for _ in range(count - k):
-        own, size = centers[changed], sizes[changed, None]
-        products = own @ centers.T
-        distances = (
-            squares[changed, None]
-            + squares
-            - 2 * (np.abs(products) if signed else products)
-        )
-        new = distances * (size * sizes / np.maximum(size + sizes, Small.TINY))
-        new[changed[:, None] == np.arange(count)] = np.inf
-        new[:, ~alive] = np.inf
+        size, products = sizes[changed, None], centers[changed] @ centers.T
+        new = squares[changed, None] + squares
+        new -= 2 * (np.abs(products) if signed else products)
+        new *= size * sizes / np.maximum(size + sizes, Small.TINY)
+        new[(changed[:, None] == np.arange(count)) | ~alive] = np.inf
         costs[changed], costs[:, changed] = new, new.T
-        i, j = np.unravel_index(costs.argmin(), costs.shape)
-        sign = np.sign(centers[i] @ centers[j]) if signed else 1.0
-        total = max(sizes[i] + sizes[j], Small.TINY)
-        centers[i] = (sizes[i] * centers[i] + sign * sizes[j] * centers[j]) / total
-        sizes[i], squares[i], alive[j] = total, centers[i] @ centers[i], False
-        costs[j] = costs[:, j] = np.inf
-        changed = np.array([i])
+        one, other = divmod(int(costs.argmin()), count)
+        sign = np.sign(centers[one] @ centers[other]) if signed else 1.0
+        total = max(sizes[one] + sizes[other], Small.TINY)
+        merged = sizes[one] * centers[one] + sign * sizes[other] * centers[other]
+        centers[one], sizes[one], alive[other] = merged / total, total, False
+        squares[one] = centers[one] @ centers[one]
+        costs[other] = costs[:, other] = np.inf
+        changed = np.array([one])
     return np.asarray(centers[alive])
 
 

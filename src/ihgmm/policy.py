@@ -77,6 +77,8 @@ class Labelling:
     SMALL_CLUSTERS = 3  # for each cluster that they are merged to
     ROUGH = 20  # steps that make a start, or a mixture that competes
     WORK = 2**22  # products of rows, clusters and directions: with more, one start
+    SAME_START = 0.99  # share of rows that two starts put together: they are one
+    AHEAD = 50  # last gains that a mixture behind the best may still make
     PULL = 0.2  # share by which the covariance is pulled towards a sphere
     GAIN = 1e-4  # of log-likelihood a row that ends the rounds
     FLATTEST = 1e-6  # variance of a direction over the mean: less is rounding

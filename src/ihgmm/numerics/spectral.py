@@ -210,8 +210,9 @@ def _embed(
         return embedding, embedding.coordinates(X), factors
     if pairs.linear is None:
         coordinates = embedding.coordinates(X)
-    else:
-        coordinates = pairs.vectors[:, : len(embedding.weights)]
+    else:  # a copy, which does not keep those without weight
+        vectors = pairs.vectors[:, : len(embedding.weights)]
+        coordinates = X.ops.xp.astype(vectors, vectors.dtype, copy=True)
     return embedding, coordinates, None if G.A is X else G.A.row_scale
 
 

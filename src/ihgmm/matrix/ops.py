@@ -159,14 +159,14 @@ class Ops:
 
         The work gets what that of :meth:`row_map` gets.
         """
+        if len(self.ranges(tall[0], width)) == 1:
+            return tuple(map(self.to_host, work(self, *tall)))
 
         def part(rows: slice) -> tuple[np.ndarray, ...]:
             sums = work(self, *[array[rows, ...] for array in tall])
             return tuple(map(self.to_host, sums))
 
         parts = self.map_ranges(tall[0], width, part)
-        if len(parts) == 1:
-            return parts[0]
         return tuple(sum(sums) for sums in zip(*parts, strict=True))
 
     def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> Tall:

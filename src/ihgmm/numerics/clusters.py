@@ -182,8 +182,9 @@ def mixture(
     flattest = float(Labelling.FLATTEST * np.trace(moments) / m) or 1.0
     unit = np.eye(m)
     spread = moments - np.outer(mean, mean) + flattest * unit
-    inverse, terms = _inverse(spread, moments)
-    one = float(mean @ inverse @ mean / 2 - terms)
+    inverse = np.linalg.inv(spread)
+    one = mean @ inverse @ mean - (inverse * moments).sum()
+    one -= np.linalg.slogdet(spread)[1]
     # Runs come first, then clusters, then rows.
     pull = np.tile(np.asarray(pulls, dtype=float), len(starts))
     signs = np.repeat(np.asarray(starts), len(pulls), axis=0)
@@ -199,11 +200,13 @@ def mixture(
         sphere = pull * np.einsum("rii->r", within) / m + flattest
         covariance = (1 - pull)[:, None, None] * within
         covariance += sphere[:, None, None] * unit
-        inverse, terms = _inverse(covariance, moments)
+        inverse = np.linalg.inv(covariance)
         coefficients = centers @ inverse
         intercepts = np.log(sizes) - (centers * coefficients).sum(axis=2) / 2
         members, signs, scores, logs = _expected(rows, coefficients, intercepts, signed)
-        gains = logs @ share - terms - one
+        # The terms of rows alone add up to a trace.
+        terms = (inverse * moments).sum(axis=(1, 2)) + np.linalg.slogdet(covariance)[1]
+        gains = logs @ share - (terms + one) / 2
         worth = gains - price
         ended = (gains - before < Labelling.GAIN) | (n_iter >= max_iter)
         for i in np.flatnonzero(ended & (worth > most)):
@@ -220,16 +223,6 @@ def mixture(
             members = members[going] if signed else signs
             pull, price = pull[going], price[going]
     return best
-
-
-def _inverse(
-    covariance: np.ndarray, moments: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return inverses, and what squares of rows and volumes take off likelihoods."""
-    inverse = np.linalg.inv(covariance)
-    # The terms of rows alone add up to a trace.
-    traces = (inverse * moments).sum(axis=(-2, -1))
-    return inverse, (traces + np.linalg.slogdet(covariance)[1]) / 2
 
 
 def _expected(

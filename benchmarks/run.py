@@ -24,6 +24,9 @@ from measure import environment, markdown, peak, reset_peak, resident, timed
 from methods import METHODS, Method
 from rich.console import Console
 from rich.progress import Progress
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits, load_iris
+from sklearn.preprocessing import normalize
 
 from ihgmm import IhGMM, IhSC, diagnose, scale_heterogeneity_test, select_n_clusters
 from ihgmm.metrics import misclassification_rate
@@ -163,6 +166,35 @@ def more(rounds: int) -> list[list[str]]:
     return [["What is done beyond a fit, in fits"], head, *rows]
 
 
+def small(rounds: int) -> list[list[str]]:
+    """Compare fits of small data with ten runs of k-means."""
+    model = dense(500, 200, 4)
+    sets = {
+        "iris": (*load_iris(return_X_y=True), 3),
+        "digits": (*load_digits(return_X_y=True), 10),
+        "500 x 200, K 4": (model.X, model.labels, 4),
+    }
+    methods = {
+        "IhSC": lambda X, k: IhSC(k, random_state=0).fit(X),
+        "IhSC.paper": lambda X, k: IhSC.paper(k, random_state=0).fit(X),
+        "KMeans": lambda X, k: KMeans(k, n_init=10, random_state=0).fit(normalize(X)),
+    }
+    rows = []
+    for name, (X, labels, k) in sets.items():
+        times: dict[str, list[float]] = {method: [] for method in methods}
+        errors = []
+        for turn in range(4 * rounds):
+            for method, run in methods.items():
+                seconds, fitted = timed(lambda r=run, X=X, k=k: r(X, k))
+                times[method].append(1000 * seconds)
+                if turn == 0:
+                    errors.append(misclassification_rate(labels, fitted.labels_))
+        both = zip(times.values(), errors, strict=True)
+        rows.append([name, *(f"{min(t):.1f} ({error:.3f})" for t, error in both)])
+    title = "Small data: least milliseconds (error); KMeans(n_init=10) on unit rows"
+    return [[title], ["data", *methods], *rows]
+
+
 def memory_table() -> list[list[str]]:
     return [
         ["Memory beyond the data, 1,000,000 x 50 float32, K 10"],
@@ -176,7 +208,7 @@ def memory_table() -> list[list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compare IhSC with its peers.")
-    names = [*CASES, "growth", "more", "memory"]
+    names = [*CASES, "small", "growth", "more", "memory"]
     parser.add_argument("only", nargs="*", metavar="CASE", help=", ".join(names))
     parser.add_argument(
         "--rounds", type=int, default=5, help="how often each method is timed (5)"
@@ -193,7 +225,9 @@ def main() -> None:
     texts = []
     with Progress(console=console, transient=True) as progress:
         for name in options.only or names:
-            if name == "growth":
+            if name == "small":
+                table = small(options.rounds)
+            elif name == "growth":
                 table = growth(options.rounds)
             elif name == "more":
                 table = more(options.rounds)

@@ -1,7 +1,6 @@
 """Clustering of observations that share a pattern but differ in scale."""
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from ihgmm._display import MAKERS
@@ -10,7 +9,7 @@ if TYPE_CHECKING:
     from ihgmm._public import *  # noqa: F403
     from ihgmm._public import __all__ as __all__
 
-__version__ = version("ihgmm")
+    __version__: str
 
 # Results and models are below what shows them; here they learn who does.
 MAKERS.update(
@@ -23,6 +22,8 @@ MAKERS.update(
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("ihgmm")
     # All names come at once, with the first that is asked for: NumPy, SciPy and
     # scikit-learn take a second to import, which ``ihgmm --help`` can do without.
     if name == "__all__" or not name.startswith("__"):
@@ -35,4 +36,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__getattr__("__all__"), *globals()})
+    return sorted({*__getattr__("__all__"), "__version__", *globals()})

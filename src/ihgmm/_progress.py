@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 
 passes_shown: ContextVar[bool] = ContextVar("passes_shown", default=False)
@@ -34,9 +34,12 @@ class Steps:
     def __init__(self, level: int = 0) -> None:
         self._level = int(level)
 
-    @contextmanager
-    def step(self, name: str) -> Iterator[Callable[[str], None]]:
+    def step(self, name: str) -> AbstractContextManager[Callable[[str], None]]:
         """Time a step; what was said last stays on its line."""
+        return self._timed(name) if self._level else nullcontext(_say_nothing)
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[Callable[[str], None]]:
         started = time.monotonic()
         last = ""
 
@@ -50,9 +53,13 @@ class Steps:
 
     def _write(self, name: str, started: float, words: str, end: str) -> None:
         # A line that will be overwritten is of no use in a file.
-        if self._level and (end == "\n" or sys.stderr.isatty()):
+        if end == "\n" or sys.stderr.isatty():
             spent = time.monotonic() - started
             line = f"{name:<12} {spent:7.1f} s  {words}".rstrip()
             # All of a line of 79 columns, so that nothing of the last one stays.
             sys.stderr.write(f"{line:<79}{end}")
             sys.stderr.flush()
+
+
+def _say_nothing(words: str) -> None:
+    pass

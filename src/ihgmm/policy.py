@@ -30,9 +30,12 @@ class Solving:
     PRODUCTS = 6  # products with a block that a solution without the matrix takes
     OVERHEAD = 4e8  # operations that its other work is worth
     FEW_ROWS = 3  # times the width of a block: with fewer rows the matrix is solved
+    FEATURES = 2  # times the width of a block: their Gram matrix costs half a product
+    SAMPLE_ROWS = 32  # for each direction: with fewer, a sample shows them badly
     DENSE_ROWS = 300  # for which each update of a diagonal solves the matrix
     READ_WHOLE = 2**24  # entries, not on the host, from which it never is
     LARGE = 10**7  # entries from which a product costs more than a look at some rows
+    FILLING = 5  # times the tolerance that an imputed diagonal may be off by there
     CHECK_ROWS = 2112  # such rows, which may save all further products
     CHECK_LARGEST = 64  # of them, those of largest norm
     CONDITION = 1e-3  # of a block, below which it is made orthonormal once more
@@ -74,6 +77,8 @@ class Labelling:
     SMALL_CLUSTERS = 3  # for each cluster that they are merged to
     ROUGH = 20  # steps that make a start, or a mixture that competes
     WORK = 2**22  # products of rows, clusters and directions: with more, one start
+    SAME_START = 0.99  # share of rows that two starts put together: they are one
+    AHEAD = 50  # last gains that a mixture behind the best may still make
     PULL = 0.2  # share by which the covariance is pulled towards a sphere
     GAIN = 1e-4  # of log-likelihood a row that ends the rounds
     FLATTEST = 1e-6  # variance of a direction over the mean: less is rounding
@@ -252,7 +257,7 @@ class Counting:
     """
 
     STABLE = 0.9  # prediction strength of halves that agree
-    FEW_FEATURES = 20  # in so few, signs leave much of a pattern
+    FEW_FEATURES = 8  # in so few, signs leave much of a pattern
     # Eigenvalues above noise
     MARGIN = 2.5  # deviations of the null from its mean to the edge
     SECOND_MARGIN = 3.0  # for a second look, which should find nothing more in noise

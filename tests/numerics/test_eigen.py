@@ -16,6 +16,7 @@ from ihgmm.numerics.eigen import (
     sample_size,
 )
 from ihgmm.numerics.gram import GRAMS, GramOperator
+from ihgmm.numerics.hetero import impute_diagonal
 
 
 def oracle(G, k, order):
@@ -270,3 +271,30 @@ def test_eigenpairs_beyond_that_count_are_accurate(solver):
     missing = found.vectors[:, :6] - lead @ (lead.T @ found.vectors[:, :6])
     assert np.linalg.norm(missing, axis=0).max() < 0.1
     assert_allclose(found.values[:6], values[::-1][:6], rtol=1e-2)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("gram", GRAMS)
+def test_many_directions_start_from_all_features(storage, gram):
+    # Of 150 features more than a third are wanted: their Gram matrix shows them all,
+    # and what is removed from the diagonal is a matter of one product, if any.
+    X, _ = make_ihgmm(900, 150, 40, separation=6.0, random_state=0)
+    G = GramOperator.of(storage(X), gram)
+    rng = np.random.default_rng(0)
+    found = leading_eigenpairs(G, 40, extra=22, solver="block", tol=1e-2, rng=rng)
+    values, vectors = oracle(G, 40, "algebraic")
+    assert_allclose(found.values[:40], values, rtol=1e-3)
+    cosines = np.linalg.svd(vectors.T @ found.vectors[:, :40])[1]
+    assert cosines.min() > np.cos(0.01)
+    assert found.n_iter <= 1
+    assert_allclose(found.adjoint, G.A.adjoint(found.vectors), atol=1e-8 * values[0])
+
+
+def test_a_filled_in_diagonal_starts_from_known_eigenpairs():
+    X, _ = make_ihgmm(3_000, 100, 20, noise_levels=(0.3, 2.7), random_state=0)
+    G = GramOperator.of(X)
+    known = leading_eigenpairs(G, 20, extra=5, tol=1e-6, rng=np.random.default_rng(0))
+    found = impute_diagonal(G, 20, start=known, tol=1e-6).pairs
+    assert len(found.values) == 25
+    cold = impute_diagonal(G, 20, tol=1e-6).pairs
+    assert_allclose(found.values[:20], cold.values, rtol=1e-8)

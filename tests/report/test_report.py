@@ -476,7 +476,7 @@ def test_a_report_reads_the_data_as_often_as_a_diagnosis(sample, tmp_path):
     stored = np.load(tmp_path / "X.npy", mmap_mode="r")
     one, two = as_matrix(stored), as_matrix(stored)
     model.report(one, tmp_path / "r.html")
-    diagnose(two, model.labels_)
+    diagnose(two, model)
     # Once more for the means of features, and once for typical rows.
     assert one.passes == two.passes + 2 > 2
 

@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 from ihgmm import (
     PSC,
     IhSC,
+    SphericalKMeans,
     diagnose,
     estimate_parameters,
     make_ihgmm,
@@ -554,3 +555,22 @@ def test_the_last_column_is_no_sign_of_more_clusters():
     for k in (6, 7):
         model = IhSC(k, random_state=0).fit(X)
         assert CautionKind.MORE_CLUSTERS not in kinds(diagnose(X, model.labels_))
+
+
+def test_seeds_that_disagree_are_named():
+    def said(X, model):
+        cautions = diagnose(X, model.fit(X)).cautions
+        return [c for c in cautions if c.kind is CautionKind.OTHER_SEEDS]
+
+    X, _ = make_ihgmm(600, 100, 4, random_state=0)
+    for model in (IhSC(4), IhSC.paper(4), IhSC(4, refine=True)):
+        assert not said(X, model)
+    # Noise has no clusters that two seeds would agree on.
+    noise = np.random.default_rng(0).standard_normal((3_000, 40))
+    (caution,) = said(noise, IhSC(8))
+    labels = [IhSC(8, random_state=seed).fit_predict(noise) for seed in (3, 4)]
+    assert caution.figures["share"] > 0.1
+    assert misclassification_rate(*labels) > 0.1
+    assert "Two other seeds disagree on" in str(caution)
+    # Labels alone have no seed.
+    assert not said(noise, SphericalKMeans(8, random_state=0))

@@ -53,6 +53,8 @@ def recognize(X: Any) -> Matrix | None:
     """Return data that scikit-learn does not know as a matrix; None for all else."""
     if isinstance(X, Matrix):
         return X
+    if type(X) is np.ndarray and X.dtype.kind == "f":  # most are
+        return None
     if isinstance(X, np.ma.MaskedArray) and X.ndim == 2:
         # NumPy forgets the mask of an array that it converts.
         return Dense(np.ma.filled(X.astype(float_type(X.dtype)), np.nan))

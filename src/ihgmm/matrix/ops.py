@@ -131,7 +131,7 @@ class Ops:
         self, rows: Tall, width: int, work: Callable[[slice], Any]
     ) -> list[Any]:
         """Return the results of some work on ranges of rows, in order."""
-        return [work(part) for part in self.ranges(rows, width)]
+        return list(map(work, self.ranges(rows, width)))
 
     def row_map(self, work: Callable[..., Tall], *tall: Tall, width: int = 1) -> Tall:
         """Return the lines that some work makes of the rows of tall arrays.
@@ -159,14 +159,14 @@ class Ops:
 
         The work gets what that of :meth:`row_map` gets.
         """
+        if len(self.ranges(tall[0], width)) == 1:
+            return tuple(map(self.to_host, work(self, *tall)))
 
         def part(rows: slice) -> tuple[np.ndarray, ...]:
-            sums = work(self, *(array[rows, ...] for array in tall))
+            sums = work(self, *[array[rows, ...] for array in tall])
             return tuple(map(self.to_host, sums))
 
         parts = self.map_ranges(tall[0], width, part)
-        if len(parts) == 1:
-            return parts[0]
         return tuple(sum(sums) for sums in zip(*parts, strict=True))
 
     def few_rows(self, tall: Tall, positions: np.ndarray | slice) -> Tall:
@@ -522,7 +522,7 @@ class HostOps(Ops):
         # Many rows are shared among threads. Ranges do not depend on how many threads
         # there are, and so do not sums over them.
         if rows.shape[0] < 2**15:
-            return super().map_ranges(rows, width, work)
+            return list(map(work, self.ranges(rows)))
         with one_thread():  # those of BLAS would wait for ours
             return list(in_parts(rows.shape[0], work))
 

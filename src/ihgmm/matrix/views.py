@@ -53,15 +53,21 @@ class View(Matrix):
     to those of the matrix, its gaps seen through the view (:meth:`of`).
     """
 
+    matrix: Matrix
+
     def __init__(self, matrix: Matrix, about: About | None = None) -> None:
         if about is None:
             gaps = matrix.gaps and matrix.gaps.through(self.of)
             about = replace(matrix.about, gaps=gaps)
         super().__init__(matrix.shape, matrix.dtype, about, matrix.ops)
-        self.matrix = matrix
-        self.sparse, self.on_host = matrix.sparse, matrix.on_host
-        self.streamed, self.distributed = matrix.streamed, matrix.distributed
-        self.least_range = matrix.least_range
+        vars(self).update(
+            matrix=matrix,
+            sparse=matrix.sparse,
+            on_host=matrix.on_host,
+            streamed=matrix.streamed,
+            distributed=matrix.distributed,
+            least_range=matrix.least_range,
+        )
 
     @abstractmethod
     def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
@@ -126,6 +132,10 @@ class Scaled(View):
     array([1., 1.])
     """
 
+    columns: Tall | None
+    _column_squares: np.ndarray | None
+    _own_unit: float | None
+
     def __init__(
         self,
         matrix: Matrix,
@@ -137,14 +147,16 @@ class Scaled(View):
     ) -> None:
         if rows is not None:
             rows = matrix.ops.keep(matrix.cast(matrix.to_device(rows)))
-        self.row_scale, self._own_unit = rows, unit
-        self.columns = None if columns is None else matrix.cast(columns)
+        squares = None
+        if columns is not None:
+            squares = np.square(to_host(columns), dtype=np.float64)
+            columns = matrix.cast(columns)
+        vars(self).update(
+            row_scale=rows, columns=columns, _column_squares=squares, _own_unit=unit
+        )
         super().__init__(matrix)
         if unit is not None:
             self.unit, self.about = unit, replace(self.about, unit=unit)
-        self._column_squares = None
-        if columns is not None:
-            self._column_squares = np.square(to_host(columns), dtype=np.float64)
         if sqnorms is not None:
             self.sqnorms = sqnorms
 

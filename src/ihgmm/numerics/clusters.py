@@ -6,6 +6,7 @@ deterministic but for k-means: the same rows give the same clusters.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,26 +43,27 @@ def lloyd(
     n, k = len(rows), len(centers)
     squares = np.einsum("ij,ij->i", rows, rows)
     least = Labelling.STEP * float(weights @ squares)
-    score, n_iter, edges = -np.inf, 0, np.arange(n + 1)
+    score, n_iter, places = -np.inf, 0, np.arange(n)
+    # Each column has one entry, of a row in its cluster; only its place changes.
+    members = sp.csc_array((k, n))
+    members.data, members.indptr = weights, np.arange(n + 1)
     while True:
         if by_angle:
-            lengths = np.linalg.norm(centers, axis=1, keepdims=True)
-            centers = centers / np.where(lengths > 0, lengths, 1.0)
-        before, scores = score, rows @ centers.T
-        signs = np.ones(n)
-        if signed:
-            signs, scores = scores, np.abs(scores)
+            lengths = np.sqrt(np.einsum("ij,ij->i", centers, centers))
+            centers = centers / np.where(lengths > 0, lengths, 1.0)[:, None]
+        before, products = score, rows @ centers.T
+        scores = np.abs(products) if signed else products
         if not by_angle:
             scores -= np.einsum("ij,ij->i", centers, centers) / 2
         labels = scores.argmax(axis=1)
-        best = scores[np.arange(n), labels]
+        best = scores[places, labels]
         score = float(weights @ best)
         if score - before <= least or n_iter >= max_iter:
             return Run(labels, centers, score, n_iter)
+        members.indices = labels
         if signed:
-            signs = np.where(signs[np.arange(n), labels] < 0, -1.0, 1.0)
-        members = sp.csr_array((weights * signs, labels, edges), shape=(n, k))
-        sums, sizes = members.T @ rows, np.bincount(labels, weights, k)
+            members.data = np.where(products[places, labels] < 0, -weights, weights)
+        sums, sizes = members @ rows, np.bincount(labels, weights, k)
         empty = sizes <= 0
         if empty.any():
             misfits = weights * (squares - best if by_angle else squares - 2 * best)
@@ -112,22 +114,24 @@ def merged_start(
         at = int(np.argmax(weights * (1 - nearest)))
     run = lloyd(rows, rows[chosen], weights, signed=signed, max_iter=Labelling.ROUGH)
     centers, sizes = run.centers, np.bincount(run.labels, weights, count)
-    alive = list(range(count))
+    squares = np.einsum("ij,ij->i", centers, centers)
+    costs, alive = np.full((count, count), np.inf), np.ones(count, dtype=bool)
+    changed = np.arange(count)  # clusters whose costs are not known
     for _ in range(count - k):
-        c, s = centers[alive], sizes[alive]
-        products = c @ c.T
-        lengths = np.diag(products)
-        products = np.abs(products) if signed else products
-        costs = lengths[:, None] + lengths - 2 * products
-        costs *= s[:, None] * s / np.maximum(s[:, None] + s, Small.TINY)
-        np.fill_diagonal(costs, np.inf)
-        at, other = np.unravel_index(costs.argmin(), costs.shape)
-        i, j = alive[at], alive[other]
-        sign = np.sign(centers[i] @ centers[j]) if signed else 1.0
-        total = max(sizes[i] + sizes[j], Small.TINY)
-        centers[i] = (sizes[i] * centers[i] + sign * sizes[j] * centers[j]) / total
-        sizes[i] = total
-        alive.remove(j)
+        size, products = sizes[changed, None], centers[changed] @ centers.T
+        new = squares[changed, None] + squares
+        new -= 2 * (np.abs(products) if signed else products)
+        new *= size * sizes / np.maximum(size + sizes, Small.TINY)
+        new[(changed[:, None] == np.arange(count)) | ~alive] = np.inf
+        costs[changed], costs[:, changed] = new, new.T
+        one, other = divmod(int(costs.argmin()), count)
+        sign = np.sign(centers[one] @ centers[other]) if signed else 1.0
+        total = max(sizes[one] + sizes[other], Small.TINY)
+        merged = sizes[one] * centers[one] + sign * sizes[other] * centers[other]
+        centers[one], sizes[one], alive[other] = merged / total, total, False
+        squares[one] = centers[one] @ centers[one]
+        costs[other] = costs[:, other] = np.inf
+        changed = np.array([one])
     return np.asarray(centers[alive])
 
 
@@ -140,90 +144,107 @@ class Mixture(NamedTuple):
 
     coefficients: np.ndarray  # (m, k)
     intercepts: np.ndarray
-    log_likelihood: float  # of a row, up to a constant; -inf without some cluster
+    gain: float  # log-likelihood of a row over that of one Gaussian
+    worth: float  # that, less the price that BIC puts on a shape
+    pull: float  # of the covariance towards a sphere
     n_iter: int
+
+    def members(self, rows: np.ndarray, signed: bool) -> np.ndarray:
+        """Return memberships of rows, (k, n), to start from."""
+        fit = self.coefficients.T[None], self.intercepts[None]
+        return _expected(rows, *fit, signed)[1][0]
 
 
 def mixture(
     rows: np.ndarray,
-    start: np.ndarray | Mixture,
+    starts: Sequence[np.ndarray],
     weights: np.ndarray,
     *,
-    pull: float = Labelling.PULL,
+    pulls: Sequence[float] = (Labelling.PULL,),
+    bar: float = -np.inf,
     signed: bool = False,
     max_iter: int = 300,
-) -> Mixture:
+) -> Mixture | None:
     """Fit Gaussian clusters that share one covariance by expectation and maximisation.
 
-    It starts from a mixture, or from memberships, (n, k); with ``signed`` these are
-    negative where a row is at the opposite of a centre. The covariance is pulled
-    towards a sphere by the share ``pull``: with 1 it is one. Between .1 and .4 that
-    hardly matters; without, few rows in many directions give a covariance that fits
-    their noise.
+    Starts are memberships, (k, n); with ``signed`` these are negative where a row is at
+    the opposite of a centre. The covariance is pulled towards a sphere by a share: with
+    1 it is one. Between .1 and .4 that hardly matters; without, few rows in many
+    directions give a covariance that fits their noise. From each start a run goes on
+    with each of the pulls, all at once, and the one of most worth is returned; None
+    where clusters vanish, or where no run comes near the ``bar``.
     """
     n, m = rows.shape
     share = weights / weights.sum()
     counted = rows * share[:, None]
-    moments = rows.T @ counted
-    flattest = _flattest(moments)
-    if isinstance(start, Mixture):
-        members, ends, _, _ = _expected(rows, start, signed)
-    else:
-        members, ends = np.abs(start), np.sign(start)
-    k, value, n_iter = members.shape[1], -np.inf, 0
-    while True:
-        before = value
-        sizes = members.T @ share + Small.ROUNDING / n
-        centers = (members * ends if signed else members).T @ counted / sizes[:, None]
-        within = moments - (centers.T * sizes) @ centers
-        sphere = pull * np.trace(within) / m + flattest
-        covariance = (1 - pull) * within + sphere * np.eye(m)
-        solved = np.linalg.solve(covariance, np.hstack([centers.T, moments]))
-        squares = np.einsum("ij,ji->i", centers, solved[:, :k])
-        fit = Mixture(solved[:, :k], np.log(sizes) - squares / 2, -np.inf, n_iter + 1)
-        members, ends, scores, logs = _expected(rows, fit, signed)
+    moments, mean = rows.T @ counted, share @ rows
+    # All rows may be zero, as one alone is: less variance of a direction is rounding.
+    flattest = float(Labelling.FLATTEST * np.trace(moments) / m) or 1.0
+    unit = np.eye(m)
+    spread = moments - np.outer(mean, mean) + flattest * unit
+    inverse = np.linalg.inv(spread)
+    one = mean @ inverse @ mean - (inverse * moments).sum()
+    one -= np.linalg.slogdet(spread)[1]
+    # Runs come first, then clusters, then rows.
+    pull = np.tile(np.asarray(pulls, dtype=float), len(starts))
+    signs = np.repeat(np.asarray(starts), len(pulls), axis=0)
+    price = (pull < 1) * (m * (m + 1) / 2 - 1) * np.log(n) / (2 * n)
+    members, k = np.abs(signs) if signed else signs, signs.shape[1]
+    gains, best, most, n_iter = np.full(len(members), -np.inf), None, bar, 0
+    while len(members):
+        before, n_iter = gains, n_iter + 1
+        sizes = members @ share + Small.ROUNDING / n
+        centers = (signs.reshape(-1, n) @ counted).reshape(-1, k, m)
+        centers /= sizes[:, :, None]
+        within = moments - (centers * sizes[:, :, None]).swapaxes(1, 2) @ centers
+        sphere = pull * np.einsum("rii->r", within) / m + flattest
+        covariance = (1 - pull)[:, None, None] * within
+        covariance += sphere[:, None, None] * unit
+        inverse = np.linalg.inv(covariance)
+        coefficients = centers @ inverse
+        intercepts = np.log(sizes) - (centers * coefficients).sum(axis=2) / 2
+        members, signs, scores, logs = _expected(rows, coefficients, intercepts, signed)
         # The terms of rows alone add up to a trace.
-        terms = np.trace(solved[:, k:]) / 2 + np.linalg.slogdet(covariance)[1] / 2
-        value, n_iter = float(share @ logs - terms), n_iter + 1
-        if value - before < Labelling.GAIN or n_iter >= max_iter:
-            break
-    if len(np.unique(scores.argmax(axis=1))) < k:
-        return fit
-    return fit._replace(log_likelihood=value)
+        terms = (inverse * moments).sum(axis=(1, 2)) + np.linalg.slogdet(covariance)[1]
+        gains = logs @ share - (terms + one) / 2
+        worth = gains - price
+        ended = (gains - before < Labelling.GAIN) | (n_iter >= max_iter)
+        for i in np.flatnonzero(ended & (worth > most)):
+            counts = np.bincount(scores[i].argmax(axis=0), minlength=k)
+            if worth[i] > most and counts.all():
+                figures = float(gains[i]), float(worth[i]), float(pull[i]), n_iter
+                best = Mixture(coefficients[i].T, intercepts[i], *figures)
+                most = worth[i]
+        # Runs far behind are given up; one that loses a cluster has not won.
+        ahead = worth[sizes.min(axis=1) * n >= 1].max(initial=most)
+        going = ~ended & (worth + Labelling.AHEAD * (gains - before) >= ahead)
+        if not going.all():
+            signs, gains = signs[going], gains[going]
+            members = members[going] if signed else signs
+            pull, price = pull[going], price[going]
+    return best
 
 
 def _expected(
-    rows: np.ndarray, fit: Mixture, signed: bool
+    rows: np.ndarray, coefficients: np.ndarray, intercepts: np.ndarray, signed: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return memberships, ends, scores, and logarithms of sums of likelihoods.
+    """Return memberships, without signs and with them, and more of rows in each run.
 
-    An end is, of a signed cluster, the share of one end less that of the other.
+    With a sign, a membership is that at one end of a signed cluster less that at the
+    other. The others are scores up to a term for each row, and logarithms of sums of
+    likelihoods.
     """
-    products = rows @ fit.coefficients
-    scores = (np.abs(products) if signed else products) + fit.intercepts
+    s, k, m = coefficients.shape
+    products = (coefficients.reshape(-1, m) @ rows.T).reshape(s, k, -1)
+    scores = np.abs(products) if signed else products
+    scores += intercepts[:, :, None]
     peaks = scores.max(axis=1, keepdims=True)
-    members = np.exp(scores - peaks)
-    ends = products
+    scores -= peaks
+    members = np.exp(scores)
     if signed:
         # The score is that of the nearer end; both ends together are a cluster.
         members *= (1 + np.exp(-2 * np.abs(products))) / 2
-        ends = np.tanh(products)
     totals = members.sum(axis=1, keepdims=True)
     members /= totals
-    return members, ends, scores, (peaks + np.log(totals))[:, 0]
-
-
-def _flattest(moments: np.ndarray) -> float:
-    """Return the least variance of a direction: less is rounding."""
-    # All rows may be zero, as one alone is.
-    return float(Labelling.FLATTEST * np.trace(moments) / len(moments)) or 1.0
-
-
-def log_likelihood_of_one(rows: np.ndarray, weights: np.ndarray) -> float:
-    """Return the log-likelihood of a row under one Gaussian, up to that constant."""
-    share = weights / weights.sum()
-    moments, mean = rows.T @ (rows * share[:, None]), share @ rows
-    covariance = moments - np.outer(mean, mean) + _flattest(moments) * np.eye(len(mean))
-    solved = np.linalg.solve(covariance, np.column_stack([mean, moments]))
-    squares = mean @ solved[:, 0] - np.trace(solved[:, 1:])
-    return float(squares - np.linalg.slogdet(covariance)[1]) / 2
+    signs = members * np.tanh(products) if signed else members
+    return members, signs, scores, (peaks + np.log(totals))[:, 0]

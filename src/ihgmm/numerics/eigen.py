@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import signature
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from ihgmm.matrix import Tall, to_host
+from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.matrix.ops import sampled
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import (
@@ -28,7 +28,7 @@ from ihgmm.numerics.krylov import (
     smallest_gap,
     whitening,
 )
-from ihgmm.policy import Solving
+from ihgmm.policy import Small, Solving
 
 Solver = Literal["auto", "dense", "lanczos", "block"]
 ORDERS: tuple[Order, ...] = ("algebraic", "magnitude")
@@ -229,14 +229,18 @@ def _lanczos(
 
 
 def start_block(
-    G: GramOperator, k: int, order: Order, rng: np.random.Generator
-) -> tuple[np.ndarray, Tall, Tall]:
+    G: GramOperator, k: int, extra: int, order: Order, rng: np.random.Generator
+) -> tuple[np.ndarray | None, Tall, Tall]:
     """Return W, a block ``A @ W`` near the leading eigenvectors, and its adjoint.
 
     ``A @ W`` for a random W is half a product better than a random block. With more
-    rows than features, a sample of the rows gives a much better W.
+    rows than features, a sample of the rows gives a much better W; with so few features
+    that their Gram matrix costs a product or two, that of all rows gives a block nearer
+    still, ``extra`` columns wider, for which there is no W.
     """
     n, p = G.A.shape
+    if _by_features(G.A, k + extra):
+        return None, *_start_by_features(G, k + extra)
     W = rng.standard_normal((p, block_width(k))).astype(G.A.dtype)
     size = sample_size(n, p, G.A.n_entries, W.shape[1], G.A.streamed)
     with G.A.threads():
@@ -247,6 +251,52 @@ def start_block(
             W[:, found:] -= lead @ (lead.T @ W[:, found:])
             W[:, :found] = lead
         return W, *G.A.product_and_adjoint(W)
+
+
+def _by_features(A: Matrix, count: int) -> bool:
+    """Tell whether to find so many directions by the Gram matrix of the features.
+
+    Where a sample would have few rows for each direction, that may cost two products.
+    """
+    n, p = A.shape
+    width = -(-count // 8) * 8
+    size = sample_size(n, p, A.n_entries, width, A.streamed)
+    few = size < Solving.SAMPLE_ROWS * count
+    most = Solving.FEATURES * (4 if few else 1) * width
+    return width <= p <= most and n >= 2 * p
+
+
+def _start_by_features(G: GramOperator, count: int) -> tuple[Tall, Tall]:
+    """Return a block near the leading eigenvectors, and its adjoint.
+
+    The eigenvectors of ``A @ A.T`` are ``A @ W``, W those of the features. What is
+    removed from the diagonal moves a row of them, to first order, by the share that it
+    has of the eigenvalue.
+    """
+    A, ops, removed = G.A, G.A.ops, G.removed
+
+    def gram_of(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
+        rows = block.rows(slice(None))
+        return (), (rows.T @ rows,)
+
+    def moved(block: Matrix, excess: Tall) -> tuple[tuple[Tall], tuple[Tall]]:
+        lines = block @ W
+        if excess is not None:
+            share = block.ops.cast_like(1 / values, lines)
+            share = share * block.ops.cast_like(excess, lines)[:, None]
+            lines = lines / block.ops.clip(1 + share, 0.5, 2.0)
+        return (lines,), (block.adjoint(lines),)
+
+    _, (gram,) = A.sweep(gram_of)
+    values, W = leading_pairs(gram.astype(np.float64), -(-count // 8) * 8)
+    values, W = np.maximum(values, Small.ROUNDING * values[0]), W.astype(A.dtype)
+    excess = None
+    if removed is not None:  # more than the mean, which moves all rows alike
+        total = ops.number(ops.xp.sum(A.sqnorms))
+        mean = ops.number(ops.xp.sum(removed * A.cast(A.sqnorms))) / total
+        excess = ops.keep(removed - mean)
+    (block,), (adjoint,) = A.sweep(moved, excess)
+    return block, A.to_device(adjoint)
 
 
 def _directions_of_sample(
@@ -310,7 +360,7 @@ def _first_basis(
     takes one block in memory, and its columns remain products of the data with W.
     """
     ops = G.A.ops
-    W, start, adjoint = start_block(G, k, order, rng)
+    W, start, adjoint = start_block(G, k, extra, order, rng)
     check = _Check.of(G, rng)
     for n_iter in range(1, 4):
         change, condition = whitening(ops.tall_dot(start, start))
@@ -334,10 +384,15 @@ def _first_basis(
             break
         if residual <= goal / 2:
             vectors = ops.keep(start @ ops.cast_like(turn, start))
+            known: Any = (
+                {"adjoint": adjoint @ ops.cast_like(turn, adjoint)}
+                if W is None
+                else {"linear": W @ turn}
+            )
             lead = values[:count]
-            return EigenPairs(lead, vectors, residual, n_iter, "block", linear=W @ turn)
+            return EigenPairs(lead, vectors, residual, n_iter, "block", **known)
         # A step shrinks what is wrong by the ratio of eigenvalues.
-        if residual * abs(values[-1] / values[k - 1]) > goal / 4:
+        if W is None or residual * abs(values[-1] / values[k - 1]) > goal / 4:
             break
         start = None
         along = to_host(adjoint @ ops.cast_like(change, adjoint))

@@ -10,7 +10,7 @@ With ``G = A @ A.T - diag(removed)`` and the direction ``v = A.T @ u`` it reads
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -74,7 +74,7 @@ class Embedding:
         # A direction without any data in it is rounding.
         return replace(new, weights=(new.lengths > 1e-5 * new.lengths.max()) * ones)
 
-    @property
+    @cached_property
     def lengths(self) -> np.ndarray:
         """Length of the data along each direction: the root of its eigenvalue.
 

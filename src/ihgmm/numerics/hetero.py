@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -21,6 +24,7 @@ from ihgmm.numerics.krylov import (
     leading_pairs,
     most_blocks,
     orthonormal,
+    progress,
     project_out,
     rounding_error,
     smallest_gap,
@@ -55,6 +59,7 @@ def impute_diagonal(
     G: GramOperator,
     k: int,
     *,
+    start: EigenPairs | None = None,
     order: Order = "algebraic",
     solver: Solver = "auto",
     tol: float = 1e-6,
@@ -77,6 +82,11 @@ def impute_diagonal(
         The matrix; its own diagonal is not used.
     k : int
         Rank of the approximation and number of eigenpairs, at most n.
+    start : EigenPairs, optional
+        Those of the matrix with a zero diagonal, to start from. There may be more than
+        k of them, and as many are returned: as in
+        :func:`~ihgmm.numerics.eigen.leading_eigenpairs`, the accuracy of the k is then
+        judged by their distance from the last.
     order : {"algebraic", "magnitude"}
         Whether the approximation is positive semi-definite, from the largest
         eigenvalues, or from those of largest absolute value, as in the papers.
@@ -118,30 +128,38 @@ def impute_diagonal(
     # With a trace of one, products of blocks neither over- nor underflow.
     unit = ops.number(ops.xp.sum(sqnorms)) or 1.0
     hollow = replace(G, removed=A.cast(A.sqnorms), factor=1.0 / unit)
-    # Few rows: a full eigendecomposition for each update is cheaper.
-    few = n <= max(
-        Solving.FEW_ROWS * block_width(k), Solving.DENSE_ROWS if solver == "auto" else 0
-    )
-    dense = few or solver == "dense"
+    # Few rows: eigenpairs of the whole matrix are cheap; for each update, or, with a
+    # start that has room for others to come up, at the end.
+    few = solver == "auto" and n <= Solving.DENSE_ROWS
+    roomy = start is not None and len(start.values) > k and order == "algebraic"
+    dense = solver == "dense" or n <= Solving.FEW_ROWS * block_width(k)
+    dense |= few and not roomy
     space: _Subspace
     with A.threads():
+        count = k if start is None else len(start.values)
+        width = max(count, k + 1)
         if dense:
             space, sqnorms = _WholeSpace(hollow), ops.to_host(sqnorms)
             ops = HOST
+        elif start is not None:
+            space = _Subspace(hollow, start.vectors, max_products, start.adjoint)
         else:
-            start = orthonormal(ops, start_block(hollow, k, order, rng)[1], rng)
-            space = _Subspace(hollow, start, max_products)
-        width = k + 1 if dense else block_width(k)
+            width = block_width(k)
+            block = orthonormal(ops, start_block(hollow, k, 0, order, rng)[1], rng)
+            space = _Subspace(hollow, block, max_products)
         most = ops.keep(sqnorms / unit)
         first = _RitzPairs(space, ops.xp.zeros_like(most), width, order)
-        found = _Imputation(first, k, tol, max_iter, most)
+        found = _Imputation(first, k, count, tol, max_iter, most)
         found.run()
         if not quiet:
             found.warn_of_caps()
     ritz, own = found.ritz, unit * G.factor
+    if few and not dense:
+        whole = _WholeSpace(hollow)
+        ritz = _RitzPairs(whole, ops.to_host(found.diagonal), count, order)
     pairs = EigenPairs(
-        ritz.values[:k] * own,
-        A.ops.fix_signs(A.cast(A.to_device(ritz.vectors(k))))[0],
+        ritz.values[:count] * own,
+        A.ops.fix_signs(A.cast(A.to_device(ritz.vectors(count))))[0],
         ritz.residual(k) * own,
         space.n_products,
         "dense" if dense else "block",
@@ -160,9 +178,12 @@ def impute_diagonal(
 class _Subspace:
     """A subspace in which the diagonal can change without another look at the data."""
 
-    def __init__(self, hollow: GramOperator, block: Tall, max_products: int) -> None:
+    def __init__(
+        self, hollow: GramOperator, block: Tall, max_products: int, adjoint: Any = None
+    ) -> None:
         self.hollow, self.ops = hollow, hollow.A.ops
-        self.basis = Basis(self.ops, block, hollow.A.adjoint(block), keep=True)
+        adjoint = hollow.A.adjoint(block) if adjoint is None else adjoint
+        self.basis = Basis(self.ops, block, adjoint, keep=True)
         self.basis.multiply(hollow)
         self.n_products, self.max_products = 1, max_products
 
@@ -183,13 +204,17 @@ class _Subspace:
         rest -= vectors * ops.cast_like(ritz.values, vectors)
         return ops.keep(rest)
 
-    def enlarge(self, ritz: _RitzPairs, rank: int, goal: float) -> bool:
-        """Enlarge the subspace where eigenvectors leave it; tell whether they do."""
+    def enlarge(self, ritz: _RitzPairs, judge: Callable[..., tuple]) -> bool:
+        """Enlarge the subspace where eigenvectors leave it; tell whether they do.
+
+        ``judge`` turns what pairs lack into one norm, and says how large that may be.
+        """
         if self.n_products >= self.max_products:
             return False
         rest, basis = self.residuals(ritz), self.basis
         floor = rounding_error(ritz.values, self.hollow.A.dtype)
-        if _largest_norm(self.ops, rest[:, : ritz.signal(rank)]) <= max(goal, floor):
+        norm, goal = judge(_norms(self.ops, rest))
+        if norm <= max(goal, floor):
             return False
         n, width = rest.shape
         # Once more than in exact arithmetic: in float32 the basis would degenerate.
@@ -276,26 +301,25 @@ class _RitzPairs:
         """
         return max(1, int((self.sizes[:rank] > 1e-8 * self.sizes[0]).sum()))
 
-    def gap(self, rank: int) -> float:
-        """Return what separates the leading eigenvalues that count from the next."""
-        last = self.signal(rank) - 1
-        sizes = np.append(np.maximum(self.sizes, 0.0), 0.0)
-        gap = max(sizes[last] - sizes[last + 1], smallest_gap(sizes[last]))
-        return float(gap) or 1.0
-
     def residual(self, rank: int) -> float:
         """Return the largest norm of what leading pairs that count lack."""
-        lacking = self.space.residuals(self)[:, : self.signal(rank)]
-        return _largest_norm(self.space.ops, lacking)
+        norms = _norms(self.space.ops, self.space.residuals(self))
+        return float(norms[: self.signal(rank)].max())
 
 
 class _Imputation:
     """A diagonal, between zero and ``most``, that settles stage by stage."""
 
     def __init__(
-        self, ritz: _RitzPairs, k: int, tol: float, max_iter: int, most: Tall
+        self,
+        ritz: _RitzPairs,
+        k: int,
+        count: int,
+        tol: float,
+        max_iter: int,
+        most: Tall,
     ) -> None:
-        self.ritz, self.diagonal = ritz, ritz.diagonal
+        self.ritz, self.diagonal, self._count = ritz, ritz.diagonal, count
         self.k, self.tol, self.max_iter, self.most = k, tol, max_iter, most
         self.ranks: list[int] = []
         self.n_updates, self.change, self.settled = 0, np.inf, False
@@ -307,15 +331,47 @@ class _Imputation:
         rough = 0.1
         while rank < k:
             ritz = self.ritz
-            while space.enlarge(ritz, k, rough * float(ritz.sizes[ritz.signal(k) - 1])):
+            while space.enlarge(ritz, partial(self._roughly, ritz, rough)):
                 ritz = ritz.with_diagonal(self.diagonal)
             rank = _next_rank(ritz.sizes, rank, k)
             self.ranks.append(rank)
             accuracy = self.tol if rank == k else max(self.tol, rough)
             self._settle(ritz, rank, accuracy)
-            while space.enlarge(self.ritz, rank, accuracy * self.ritz.gap(rank)):
+            while space.enlarge(
+                self.ritz, partial(self._progress, self.ritz, rank, accuracy)
+            ):
                 self._settle(self.ritz.with_diagonal(self.diagonal), rank, accuracy)
             self.ritz = self.ritz.with_diagonal(self.diagonal)
+
+    def _roughly(
+        self, ritz: _RitzPairs, share: float, norms: np.ndarray
+    ) -> tuple[float, float]:
+        """Judge what pairs lack by the size of the last one that counts."""
+        count = ritz.signal(self.k)
+        return float(norms[:count].max()), share * float(ritz.sizes[count - 1])
+
+    def _progress(
+        self, ritz: _RitzPairs, rank: int, accuracy: float, norms: np.ndarray
+    ) -> tuple[float, float]:
+        """Judge what pairs lack by the angle that it turns the leading ones by."""
+        if rank == self.k < self._count:
+            dtype = ritz.space.hollow.A.dtype
+            norms = norms[: self._count]
+            return progress(ritz.values, norms, rank, accuracy, dtype, True)
+        largest = float(norms[: ritz.signal(rank)].max())
+        return largest, accuracy * self._gap(ritz, rank)
+
+    def _gap(self, ritz: _RitzPairs, rank: int) -> float:
+        """Return what separates the leading eigenvalues that count from the next.
+
+        Where eigenvectors beyond are wanted too, that is the last of these: a turn
+        between neighbours among them hardly matters.
+        """
+        last = ritz.signal(rank) - 1
+        following = self._count - 1 if self._count > self.k else last + 1
+        sizes = np.append(np.maximum(ritz.sizes, 0.0), 0.0)
+        gap = max(sizes[last] - sizes[following], smallest_gap(sizes[last]))
+        return float(gap) or 1.0
 
     def _settle(self, ritz: _RitzPairs, rank: int, accuracy: float) -> None:
         """Update the diagonal, within the subspace, until it turns no eigenvector."""
@@ -331,7 +387,7 @@ class _Imputation:
             step = diagonal - ritz.diagonal
             # A change E of the matrix turns the subspace U by norm(E @ U) / gap.
             turned = ops.number(ops.xp.sum(step**2 * leverages))
-            self.change = float(np.sqrt(turned)) / ritz.gap(rank)
+            self.change = float(np.sqrt(turned)) / self._gap(ritz, rank)
             # Steps shrink at a steady rate, which shows what is still to come.
             rate = min(self.change / before, slowest) if before < np.inf else slowest
             if self.change * max(1.0, rate / (1.0 - rate)) <= accuracy:
@@ -366,7 +422,8 @@ class _Imputation:
                 ConvergenceWarning,
             )
             return
-        goal = max(tol * ritz.gap(k), rounding_error(ritz.values, space.hollow.A.dtype))
+        floor = rounding_error(ritz.values, space.hollow.A.dtype)
+        goal = max(tol * self._gap(ritz, k), floor)
         if 0 < space.max_products <= space.n_products and ritz.residual(k) > goal:
             largest = abs(ritz.values[0])
             warn(
@@ -388,10 +445,10 @@ def _next_rank(sizes: np.ndarray, rank: int, k: int) -> int:
     return k
 
 
-def _largest_norm(ops: Ops, columns: Tall) -> float:
-    """Return the largest norm of a column."""
+def _norms(ops: Ops, columns: Tall) -> np.ndarray:
+    """Return the norm of each column."""
     squares = ops.xp.sum(ops.xp.square(ops.widen(columns)), axis=0)
-    return float(np.sqrt(ops.to_host(squares).max()))
+    return np.asarray(np.sqrt(ops.to_host(squares)))
 
 
 def _square_sum(ops: Ops, values: Tall) -> float:

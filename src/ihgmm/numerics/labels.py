@@ -9,27 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
 from operator import attrgetter
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import svd
-from sklearn.cluster import kmeans_plusplus
-from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from ihgmm._values import Domain
 from ihgmm.matrix import HOST, Ops, Tall
 from ihgmm.matrix.ops import sampled
 from ihgmm.matrix.threads import one_thread
-from ihgmm.numerics.clusters import (
-    Run,
-    lloyd,
-    log_likelihood_of_one,
-    merged_start,
-    mixture,
-    pivots,
-)
+from ihgmm.numerics.clusters import Run, lloyd, merged_start, mixture, pivots
 from ihgmm.numerics.krylov import leading_pairs
 from ihgmm.policy import Labelling
 
@@ -117,11 +107,13 @@ class NeighborRule:
 
     def __call__(self, ops: Ops, rows: Tall) -> Tall:
         """Return the label of each row."""
+        from sklearn.neighbors import NearestNeighbors  # few fits need it
+
         search = NearestNeighbors(n_neighbors=self.n_neighbors).fit(self.rows)
         work = partial(self._by_vote, search)
         return ops.row_map(work, rows, width=self.n_neighbors**2)
 
-    def _by_vote(self, search: NearestNeighbors, ops: Ops, rows: Tall) -> Tall:
+    def _by_vote(self, search: Any, ops: Ops, rows: Tall) -> Tall:
         near = self.labels[search.kneighbors(ops.to_host(rows), return_distance=False)]
         votes = (near[:, :, None] == near[:, None, :]).sum(axis=2)
         # The nearest decides where votes are equal, not the numbers of clusters.
@@ -282,6 +274,8 @@ def neighbor_graph(
     >>> len(set(labels[:100])), len(set(labels[100:]))
     (1, 1)
     """
+    from sklearn.neighbors import kneighbors_graph  # few fits need it
+
     rng = np.random.default_rng() if rng is None else rng
     rows = rows[sampled(len(rows), max_rows, rng)]
     n = len(rows)
@@ -323,6 +317,8 @@ def kmeans(
     >>> np.sort(run.centers[:, 0]).round(2)
     array([0.1 , 9.05])
     """
+    from sklearn.cluster import kmeans_plusplus  # few fits need it, and it takes long
+
     weights = np.ones(len(rows)) if weights is None else weights
     trial = _trial(len(rows), n_clusters, rng)
     few, counts = rows[trial], weights[trial]
@@ -367,68 +363,82 @@ def _shared_covariance(
 ) -> Learnt:
     """Fit Gaussian clusters that share a covariance, in the space that shows them best.
 
-    In each space pivots and merged small clusters give a start, which spherical k-means
-    improves. All starts are tried in all spaces, with a covariance of any shape and
-    with a sphere, and the best goes on with all rows. Best is what clusters add to the
-    likelihood of a single Gaussian, which no linear map of a space changes, less the
-    price that BIC puts on a shape. Where many rows are noise in the first space, only
-    the last is tried; where all this is a lot of work, with one start.
+    In each space pivots give a start, which spherical k-means improves; where these
+    differ, merged small clusters give others. All starts are tried in all spaces, with
+    a covariance of any shape and with a sphere, and the best goes on with all rows.
+    Best is what clusters add to the likelihood of a single Gaussian, which no linear
+    map of a space changes, less the price that BIC puts on a shape. Where many rows are
+    noise in the first space, only the last is tried; where all this is a lot of work,
+    with one start.
     """
     trial = _trial(len(weights), k, rng)
     counts, last = weights[trial], len(spaces) - 1
     lean = len(counts) * k * spaces[last].shape[1] > Labelling.WORK
     noisy = 1 - clear[0].mean() > Labelling.NOISY
     teaching = [_teaching(one[trial], counts, k) for one in clear]
-    starts: list[tuple[int, np.ndarray]] = []  # spaces, and centres there
-    if lean and by_angle:
+    parts = [(spaces[at][trial][own], counts[own]) for at, own in enumerate(teaching)]
+    members: list[np.ndarray] = []
+
+    def add_start(at: int, centers: np.ndarray) -> None:
+        start = _members(spaces[at][trial], centers, by_angle, signed)
+        for other in members:  # under other names, clusters may be the same
+            overlap = np.abs(start @ other.T)
+            shared = min(overlap.max(axis=0).sum(), overlap.max(axis=1).sum())
+            if shared >= Labelling.SAME_START * start.shape[1]:
+                return
+        members.append(start)
+
+    if not by_angle:
+        for at, (rows, own) in enumerate(parts):
+            run = kmeans(rows, k, own, signed=signed, rng=rng)
+            add_start(at, run.centers)
+    elif lean:
         # Pivots of eigenvectors, in which clusters are at right angles; and of the last
         # space, in which noise does not drown rows of large clusters.
-        teaches = teaching[last]
-        rows, own = spaces[last][trial][teaches], counts[teaches]
+        (rows, own), teaches = parts[last], teaching[last]
         firsts = [rows[pivots(space[trial][teaches], k)] for space in spaces]
         runs = [lloyd(rows, first, own, signed=signed) for first in firsts]
-        starts = [(last, max(runs, key=attrgetter("score")).centers)]
+        add_start(last, max(runs, key=attrgetter("score")).centers)
     else:
-        for at, teaches in enumerate(teaching):
-            rows, own = spaces[at][trial][teaches], counts[teaches]
-            found = _starts(rows, own, k, by_angle, signed, rng)
-            starts += [(at, centers) for centers in found]
-    members: list[np.ndarray] = []
-    for at, centers in starts:
-        start = _members(spaces[at][trial], centers, by_angle, signed)
-        # Starts that differ in the names of clusters alone are one.
-        if not any(np.count_nonzero(np.abs(start.T @ one)) == k for one in members):
-            members.append(start)
-    best, fit, chosen, shape = -np.inf, None, 0, 1.0
+        for at, (rows, own) in enumerate(parts):
+            run = lloyd(rows, rows[pivots(rows, k)], own, signed=signed)
+            add_start(at, run.centers)
+        if len(members) > 1 or last == 0:  # else clusters are clear
+            for at, (rows, own) in enumerate(parts):
+                merged = merged_start(rows, k, own, signed)
+                if merged is not None:
+                    add_start(at, lloyd(rows, merged, own, signed=signed).centers)
+    fit, chosen = None, 0
     for space in [last] if lean or noisy else range(len(spaces)):
         teaches = teaching[space]
-        rows = spaces[space][trial][teaches]
-        n, m = rows.shape
-        one = log_likelihood_of_one(rows, counts[teaches])
-        price = (m * (m + 1) / 2 - 1) * np.log(n) / (2 * n)
-        for start, pull in product(members, (Labelling.PULL, 1.0)):
-            tried = mixture(
-                rows,
-                start[teaches],
-                counts[teaches],
-                pull=pull,
-                signed=signed,
-                max_iter=Labelling.ROUGH,
-            )
-            worth = tried.log_likelihood - one - price * (pull < 1)
-            if worth > best:
-                best, fit, chosen, shape = worth, tried, space, pull
+        better = mixture(
+            parts[space][0],
+            [start[:, teaches] for start in members],
+            parts[space][1],
+            pulls=(Labelling.PULL, 1.0),
+            bar=-np.inf if fit is None else fit.worth,
+            signed=signed,
+            max_iter=Labelling.ROUGH,
+        )
+        if better is not None:
+            fit, chosen = better, space
     if fit is None:  # clusters vanish in every run, and k-means has the last word
         run = kmeans(spaces[0], k, weights, signed=signed, max_iter=max_iter, rng=rng)
         return Learnt(replace(nearest_center(run.centers), signed=signed))
-    rows, teaches = spaces[chosen], _teaching(clear[chosen], weights, k)
-    counts = weights[teaches]
+    teaches = _teaching(clear[chosen], weights, k)
+    rows = spaces[chosen][teaches]
+    worth = fit.worth
     full = mixture(
-        rows[teaches], fit, counts, pull=shape, signed=signed, max_iter=max_iter
+        rows,
+        [fit.members(rows, signed)],
+        weights[teaches],
+        pulls=(fit.pull,),
+        signed=signed,
+        max_iter=max_iter,
     )
-    fit = full if full.log_likelihood > -np.inf else fit
+    fit = fit if full is None else full
     rule = LinearRule(fit.coefficients, fit.intercepts, signed)
-    return Learnt(rule, chosen, fit.n_iter, best)
+    return Learnt(rule, chosen, fit.n_iter, worth)
 
 
 def _teaching(clear: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
@@ -437,35 +447,18 @@ def _teaching(clear: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
     return teaches if teaches.sum() >= Labelling.LEAST_CLEAR * k else weights > 0
 
 
-def _starts(
-    rows: np.ndarray,
-    weights: np.ndarray,
-    k: int,
-    by_angle: bool,
-    signed: bool,
-    rng: np.random.Generator,
-) -> list[np.ndarray]:
-    """Return centres of clusters to start mixtures from."""
-    if not by_angle:
-        return [kmeans(rows, k, weights, signed=signed, rng=rng).centers]
-    centers = [rows[pivots(rows, k)]]
-    if (merged := merged_start(rows, k, weights, signed)) is not None:
-        centers.append(merged)
-    return [lloyd(rows, start, weights, signed=signed).centers for start in centers]
-
-
 def _members(
     rows: np.ndarray, centers: np.ndarray, by_angle: bool, signed: bool
 ) -> np.ndarray:
-    """Return 1 in the column of each row's cluster, or -1 where it points away."""
-    products = rows @ centers.T
+    """Return memberships, (k, n): 1 in a row's cluster, or -1 where it points away."""
+    products = centers @ rows.T
     scores = np.abs(products) if signed else products
     if not by_angle:
-        scores = scores - np.einsum("ij,ij->i", centers, centers) / 2
-    labels = scores.argmax(axis=1)[:, None]
-    ends = np.sign(np.take_along_axis(products, labels, axis=1)) if signed else 1.0
+        scores = scores - np.einsum("ij,ij->i", centers, centers)[:, None] / 2
+    labels = scores.argmax(axis=0)[None]
+    ends = np.sign(np.take_along_axis(products, labels, axis=0)) if signed else 1.0
     members = np.zeros_like(products)
-    np.put_along_axis(members, labels, ends, axis=1)
+    np.put_along_axis(members, labels, ends, axis=0)
     return members
 
 

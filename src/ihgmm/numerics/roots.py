@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ihgmm.matrix import HOST
-
 
 def falling_root(
     function: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray
@@ -22,7 +20,9 @@ def falling_root(
     side, middle = np.zeros(len(high)), high
     for _ in range(60):  # more than a float64 has bits
         before, slope = middle, above - below
-        step = np.clip(HOST.ratio(above, slope, 1.0), 0.0, 1.0)
+        falls = slope > 0
+        step = np.where(falls, above / np.where(falls, slope, 1.0), 1.0)
+        step = np.clip(step, 0.0, 1.0)
         middle = low + (high - low) * step
         value = function(middle)
         more = value > 0

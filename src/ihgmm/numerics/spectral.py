@@ -19,7 +19,7 @@ from ihgmm.numerics.hetero import impute_diagonal
 from ihgmm.numerics.krylov import EigenPairs, signal_weights
 from ihgmm.numerics.labels import Rule, learn_rule, prefers_lines
 from ihgmm.numerics.recipe import DEFAULT, Recipe
-from ihgmm.policy import Labelling, Leading
+from ihgmm.policy import Labelling, Leading, Solving
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +197,10 @@ def _embed(
     # What noise does to eigenvectors is more than this angle.
     if recipe.gram == "hetero" and _diagonal_turn(X.ops, pairs, lead) > Leading.TURN:
         diagonal = "imputed"
-        G = impute_diagonal(G, lead, **solving, rng=rng).gram
-        pairs = find(G, lead, **solving)
+        if X.n_entries >= Solving.LARGE:
+            solving["tol"] = Solving.FILLING * recipe.tol
+        imputed = impute_diagonal(G, lead, start=pairs, **solving, rng=rng)
+        G, pairs = imputed.gram, imputed.pairs
     embedding = Embedding.of(G, pairs, lead, diagonal)
     embedding = embedding.weighted(signal_weights(pairs.values, lead))
     embedding = replace(embedding, unit_norm=recipe.unit_norm)
@@ -208,8 +210,9 @@ def _embed(
         return embedding, embedding.coordinates(X), factors
     if pairs.linear is None:
         coordinates = embedding.coordinates(X)
-    else:
-        coordinates = pairs.vectors[:, : len(embedding.weights)]
+    else:  # a copy, which does not keep those without weight
+        vectors = pairs.vectors[:, : len(embedding.weights)]
+        coordinates = X.ops.xp.astype(vectors, vectors.dtype, copy=True)
     return embedding, coordinates, None if G.A is X else G.A.row_scale
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit
+from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import (
     check_matrix,
@@ -21,15 +22,18 @@ from ihgmm._checks import (
 )
 from ihgmm._display import Result
 from ihgmm._parameters import check_choice, check_number, generator
+from ihgmm._warnings import ignored
 from ihgmm.matrix import HOST, Matrix, Tall, only, to_host
-from ihgmm.matrix.ops import Groups
+from ihgmm.matrix.ops import Groups, sampled
 from ihgmm.matrix.threads import sized_threads
+from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.eigen import leading_eigenpairs
 from ihgmm.numerics.gram import GRAMS, GramKind, GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
 from ihgmm.numerics.missing import MISSING, Missing, learn_filler
 from ihgmm.numerics.recipe import DEFAULT, Recipe
-from ihgmm.policy import Cautions, Trust
+from ihgmm.numerics.spectral import spectral_clustering
+from ihgmm.policy import Cautions, Labelling, Trust
 from ihgmm.statistics.estimation import Estimates, estimates_of_labels
 from ihgmm.statistics.model import default_separation
 from ihgmm.statistics.refits import Refits, noise_directions, refit_halves
@@ -74,6 +78,7 @@ class CautionKind(StrEnum):
     VAGUE_CLUSTER = auto()  # cluster, share
     PARALLEL_CLUSTERS = auto()  # clusters, cosine
     DISPUTED_ROWS = auto()  # share
+    OTHER_SEEDS = auto()  # share, clusters
     NOT_POSITIVE = auto()  # number
     MORE_CLUSTERS = auto()  # number, share
     EQUAL_SCALES = auto()  # ratio
@@ -300,6 +305,7 @@ def diagnose(
     check_number("clip", clip, above=0, words=(None,))
     rng = generator(random_state)
     check_choice("missing", missing, MISSING)
+    model = X if hasattr(X, "placement_") else labels
     X, labels = data_and_labels(X, labels, whitened=True)
     data = check_matrix(X, missing=missing)
     if missing == "fit":
@@ -314,7 +320,8 @@ def diagnose(
         )
         unknown = xp.full_like(ops.widen(outliers), np.nan)
         certainty = ops.place(diagnosis.certainty, ~outliers, unknown)
-        return replace(diagnosis, certainty=certainty, n_outliers=n - len(rows))
+        diagnosis = replace(diagnosis, certainty=certainty, n_outliers=n - len(rows))
+        return _with_seeds(diagnosis, model, data)
     live, k = data.sqnorms > 0, len(classes)
     n_live = int(ops.number(xp.count_nonzero(live)))
     if n_live == 0:
@@ -367,7 +374,7 @@ def diagnose(
         cosines=cosines,
     )
     cautions = tuple(_cautions(diagnosis, data, codes, values, refits, rng))
-    return replace(diagnosis, cautions=cautions)
+    return _with_seeds(replace(diagnosis, cautions=cautions), model, data)
 
 
 def diagnose_fit(
@@ -401,11 +408,38 @@ def diagnose_fit(
     if getattr(model, "whiten", None) is not None:
         estimates = None
     diagnosis = diagnose(data, labels, gram=gram, clip=clip, estimates=estimates)
+    diagnosis = _with_seeds(diagnosis, model if of_fit else None, data)
     if clip is None:
         return diagnosis
     # The fit has shortened huge rows: there is nothing to do about them.
     cautions = (c for c in diagnosis.cautions if c.kind is not CautionKind.HUGE_ROWS)
     return replace(diagnosis, cautions=tuple(cautions))
+
+
+def _with_seeds(diagnosis: Diagnosis, model: Any, data: Matrix) -> Diagnosis:
+    """Add how many rows two other seeds label differently, if that is more than a few.
+
+    Only models that start from eigenvectors are asked, by fits to the same rows: all,
+    or as many as labels are learnt from.
+    """
+    k, n = diagnosis.n_clusters, data.shape[0]
+    if not hasattr(model, "placement_") or k < 2 or k > n:
+        return diagnosis
+    if n > Labelling.ROWS:
+        data = data.take(sampled(n, Labelling.ROWS, np.random.default_rng(0)))
+    recipe, signed = Recipe.of(model.recipe), getattr(model, "signed", False)
+    with ignored(ConvergenceWarning):
+        one, other = (
+            spectral_clustering(
+                data, k, recipe, signed=signed, rng=np.random.default_rng(seed)
+            ).labels
+            for seed in (1, 2)
+        )
+    share = misclassification_rate(to_host(one), to_host(other))
+    if share <= Cautions.DISPUTED:
+        return diagnosis
+    caution = Caution(CautionKind.OTHER_SEEDS, {"share": share, "clusters": k})
+    return replace(diagnosis, cautions=(*diagnosis.cautions, caution))
 
 
 def _calibrated(

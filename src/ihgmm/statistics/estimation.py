@@ -342,11 +342,11 @@ def _lengths_along_centers(
 
         def lengths_at(totals: np.ndarray) -> Tall:
             """Return lengths, given the sums of weight times length of the clusters."""
-            total = ops.take_lines(totals, labels)
+            total = ops.take_lines(np.maximum(totals, Small.TINY), labels)
             # The share of a row in this sum is the smaller root of a quadratic
             # equation; a row of more than half of the sum could take all of it.
             root = ops.xp.sqrt(ops.clip(total**2 - 4 * squares, 0.0, None))
-            return ops.ratio(2 * products, total + root)
+            return 2 * products / (total + root)
 
         def missing(totals: np.ndarray) -> np.ndarray:
             own = weights * lengths_at(totals)

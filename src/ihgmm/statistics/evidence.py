@@ -9,13 +9,12 @@ from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._warnings import ignored
 from ihgmm.matrix import HOST, to_host
 from ihgmm.matrix.threads import one_thread
-from ihgmm.numerics.clusters import Run, lloyd, log_likelihood_of_one, mixture
+from ihgmm.numerics.clusters import Run, lloyd, mixture
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.hetero import impute_diagonal
 from ihgmm.numerics.krylov import signal_weights
@@ -344,6 +343,8 @@ def _combine(
 
 def _kmeans(rows: np.ndarray, k: int, rng: np.random.Generator, n_runs: int = 2) -> Run:
     """Return the best of some short k-means runs."""
+    from sklearn.cluster import kmeans_plusplus  # few fits need it, and it takes long
+
     ones, state = np.ones(len(rows)), np.random.RandomState(rng.integers(2**31))
     runs = [
         lloyd(
@@ -415,10 +416,9 @@ def _gain(rows: np.ndarray, k: int, rng: np.random.Generator) -> float:
 
     Its clusters share one covariance; it is minus infinity where some are empty.
     """
-    members = np.eye(k)[_kmeans(rows, k, rng).labels]
-    ones = np.ones(len(rows))
-    several = mixture(rows, members, ones, pull=0.0, max_iter=30)
-    return several.log_likelihood - log_likelihood_of_one(rows, ones)
+    members = np.eye(k)[:, _kmeans(rows, k, rng).labels]
+    several = mixture(rows, [members], np.ones(len(rows)), pulls=(0.0,), max_iter=30)
+    return -np.inf if several is None else several.gain
 
 
 # The number that halves of the rows agree on, with no other criterion.

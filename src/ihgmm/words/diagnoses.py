@@ -138,6 +138,9 @@ _CAUTIONS = {
     "same pattern (cosine {cosine:.3f}) and may be one.",
     "DISPUTED_ROWS": "{percent} of the rows fit another cluster better, judged by fits "
     "to other rows.",
+    "OTHER_SEEDS": "Two other seeds disagree on {percent} of the rows: there is more "
+    "than one way to split these data into {clusters} clusters. Ask for another number "
+    "of clusters, or compare fits with several seeds.",
     "NOT_POSITIVE": "Eigenvalue {number} is not positive: there are fewer directions "
     "than clusters. Some clusters may be one, or their centres are dependent.",
     "MORE_CLUSTERS": "Eigenvalue {next} is {share:.0%} of eigenvalue {number}: there "

@@ -36,7 +36,7 @@ class Steps:
 
     def step(self, name: str) -> AbstractContextManager[Callable[[str], None]]:
         """Time a step; what was said last stays on its line."""
-        return self._timed(name) if self._level else nullcontext(_say_nothing)
+        return self._timed(name) if self._level else nullcontext(lambda words: None)
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[Callable[[str], None]]:
@@ -59,7 +59,3 @@ class Steps:
             # All of a line of 79 columns, so that nothing of the last one stays.
             sys.stderr.write(f"{line:<79}{end}")
             sys.stderr.flush()
-
-
-def _say_nothing(words: str) -> None:
-    pass

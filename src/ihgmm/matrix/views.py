@@ -60,14 +60,8 @@ class View(Matrix):
             gaps = matrix.gaps and matrix.gaps.through(self.of)
             about = replace(matrix.about, gaps=gaps)
         super().__init__(matrix.shape, matrix.dtype, about, matrix.ops)
-        vars(self).update(
-            matrix=matrix,
-            sparse=matrix.sparse,
-            on_host=matrix.on_host,
-            streamed=matrix.streamed,
-            distributed=matrix.distributed,
-            least_range=matrix.least_range,
-        )
+        kind = ("sparse", "on_host", "streamed", "distributed", "least_range")
+        vars(self).update({name: getattr(matrix, name) for name in kind}, matrix=matrix)
 
     @abstractmethod
     def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:

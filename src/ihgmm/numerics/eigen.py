@@ -223,9 +223,11 @@ def _lanczos(
     lead = leading_order(values, order)
     values = values[lead].astype(np.float64)
     vectors = _tall(G, np.ascontiguousarray(vectors)[:, lead])
-    residual = to_host(G @ vectors - vectors * G.A.cast(values))
+    adjoint = G.A.adjoint(vectors)
+    product = G.from_adjoint(adjoint, vectors)
+    residual = to_host(product - vectors * G.A.cast(values))
     worst = float(np.linalg.norm(residual.astype(np.float64), axis=0).max())
-    return EigenPairs(values, vectors, worst, products, "lanczos")
+    return EigenPairs(values, vectors, worst, products, "lanczos", adjoint)
 
 
 def start_block(

@@ -238,10 +238,13 @@ def _low_rank(
     if isinstance(A, Sparse) and A.n_entries > Whitening.MANY:
         A, solver = A.with_transpose(), "lanczos"
     if rank:
-        tol = 3e-3 if solver == "lanczos" else 1e-2  # as good, by other criteria
         G = GramOperator.of(A, "full")
-        pairs = leading_eigenpairs(G, rank, solver=solver, tol=tol, quiet=True, rng=rng)
-        fit = to_host(A.adjoint(pairs.vectors)).astype(np.float64)
+        pairs = leading_eigenpairs(
+            G, rank, solver=solver, tol=3e-3, quiet=True, rng=rng
+        )
+        known = pairs.adjoint
+        along = A.adjoint(pairs.vectors) if known is None else known
+        fit = to_host(along).astype(np.float64)
     return A.column_sqnorms(), fit
 
 

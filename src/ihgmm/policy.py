@@ -77,6 +77,7 @@ class Labelling:
     SMALL_CLUSTERS = 3  # for each cluster that they are merged to
     ROUGH = 20  # steps that make a start, or a mixture that competes
     WORK = 2**22  # products of rows, clusters and directions: with more, one start
+    THREADS = 2**24  # such products in a step that is shared among threads
     SAME_START = 0.99  # share of rows that two starts put together: they are one
     AHEAD = 50  # last gains that a mixture behind the best may still make
     PULL = 0.2  # share by which the covariance is pulled towards a sphere

@@ -1,6 +1,6 @@
 """Clusters of few rows, on the host: by directions or distances, and as a mixture.
 
-Rows are float64 arrays, as many as it takes to learn clusters from. What is learnt is
+Rows are arrays of floats, as many as it takes to learn clusters from. What is learnt is
 deterministic but for k-means: the same rows give the same clusters.
 """
 
@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from ihgmm.matrix.threads import in_parts
 from ihgmm.policy import Labelling, Small
 
 
@@ -51,7 +52,7 @@ def lloyd(
         if by_angle:
             lengths = np.sqrt(np.einsum("ij,ij->i", centers, centers))
             centers = centers / np.where(lengths > 0, lengths, 1.0)[:, None]
-        before, products = score, rows @ centers.T
+        before, products = score, rows @ centers.T.astype(rows.dtype)
         scores = np.abs(products) if signed else products
         if not by_angle:
             scores -= np.einsum("ij,ij->i", centers, centers) / 2
@@ -83,7 +84,8 @@ def pivots(rows: np.ndarray, k: int) -> np.ndarray:
     most = max(left.max(), Small.TINY)
     # A Cholesky decomposition of the rows' products, of which a column is made at a
     # time: what it leaves on the diagonal is what the pivots do not span.
-    factor, chosen = np.zeros((k, len(rows))), np.zeros(k, dtype=np.intp)
+    factor = np.zeros((k, len(rows)), dtype=rows.dtype)
+    chosen = np.zeros(k, dtype=np.intp)
     for i in range(k):
         # Rows may all have unit norm: the first of them, not one that rounding raised.
         at = chosen[i] = np.argmax(np.round(left / (most * Small.TIE)))
@@ -154,6 +156,12 @@ class Mixture(NamedTuple):
         fit = self.coefficients.T[None], self.intercepts[None]
         return _expected(rows, *fit, signed)[1][0]
 
+    def labels(self, rows: np.ndarray, signed: bool) -> np.ndarray:
+        """Return the most likely cluster of each row."""
+        products = rows @ self.coefficients.astype(rows.dtype)
+        scores = (np.abs(products) if signed else products) + self.intercepts
+        return scores.argmax(axis=1)
+
 
 def mixture(
     rows: np.ndarray,
@@ -175,9 +183,9 @@ def mixture(
     where clusters vanish, or where no run comes near the ``bar``.
     """
     n, m = rows.shape
-    share = weights / weights.sum()
+    share = (weights / weights.sum()).astype(rows.dtype)
     counted = rows * share[:, None]
-    moments, mean = rows.T @ counted, share @ rows
+    moments, mean = (rows.T @ counted).astype(np.float64), share @ rows
     # All rows may be zero, as one alone is: less variance of a direction is rounding.
     flattest = float(Labelling.FLATTEST * np.trace(moments) / m) or 1.0
     unit = np.eye(m)
@@ -189,13 +197,14 @@ def mixture(
     pull = np.tile(np.asarray(pulls, dtype=float), len(starts))
     signs = np.repeat(np.asarray(starts), len(pulls), axis=0)
     price = (pull < 1) * (m * (m + 1) / 2 - 1) * np.log(n) / (2 * n)
-    members, k = np.abs(signs) if signed else signs, signs.shape[1]
-    gains, best, most, n_iter = np.full(len(members), -np.inf), None, bar, 0
-    while len(members):
+    k = signs.shape[1]
+    sizes, sums = np.abs(signs) @ share, (signs.reshape(-1, n) @ counted)
+    sums = sums.reshape(-1, k, m)
+    gains, best, most, n_iter = np.full(len(signs), -np.inf), None, bar, 0
+    while len(sums):
         before, n_iter = gains, n_iter + 1
-        sizes = members @ share + Small.ROUNDING / n
-        centers = (signs.reshape(-1, n) @ counted).reshape(-1, k, m)
-        centers /= sizes[:, :, None]
+        sizes = sizes + Small.ROUNDING / n
+        centers = sums / sizes[:, :, None]
         within = moments - (centers * sizes[:, :, None]).swapaxes(1, 2) @ centers
         sphere = pull * np.einsum("rii->r", within) / m + flattest
         covariance = (1 - pull)[:, None, None] * within
@@ -203,41 +212,70 @@ def mixture(
         inverse = np.linalg.inv(covariance)
         coefficients = centers @ inverse
         intercepts = np.log(sizes) - (centers * coefficients).sum(axis=2) / 2
-        members, signs, scores, logs = _expected(rows, coefficients, intercepts, signed)
         # The terms of rows alone add up to a trace.
         terms = (inverse * moments).sum(axis=(1, 2)) + np.linalg.slogdet(covariance)[1]
-        gains = logs @ share - (terms + one) / 2
+        data = rows, counted, share
+        sizes, sums, logs = _expected_sums(*data, coefficients, intercepts, signed)
+        gains = logs - (terms + one) / 2
         worth = gains - price
         ended = (gains - before < Labelling.GAIN) | (n_iter >= max_iter)
         for i in np.flatnonzero(ended & (worth > most)):
-            counts = np.bincount(scores[i].argmax(axis=0), minlength=k)
-            if worth[i] > most and counts.all():
-                figures = float(gains[i]), float(worth[i]), float(pull[i]), n_iter
-                best = Mixture(coefficients[i].T, intercepts[i], *figures)
-                most = worth[i]
+            run = Mixture(
+                coefficients[i].T,
+                intercepts[i],
+                float(gains[i]),
+                float(worth[i]),
+                float(pull[i]),
+                n_iter,
+            )
+            if worth[i] > most and len(np.unique(run.labels(rows, signed))) == k:
+                best, most = run, worth[i]
         # Runs far behind are given up; one that loses a cluster has not won.
         ahead = worth[sizes.min(axis=1) * n >= 1].max(initial=most)
         going = ~ended & (worth + Labelling.AHEAD * (gains - before) >= ahead)
         if not going.all():
-            signs, gains = signs[going], gains[going]
-            members = members[going] if signed else signs
+            sizes, sums, gains = sizes[going], sums[going], gains[going]
             pull, price = pull[going], price[going]
     return best
 
 
+def _expected_sums(
+    rows: np.ndarray,
+    counted: np.ndarray,
+    share: np.ndarray,
+    coefficients: np.ndarray,
+    intercepts: np.ndarray,
+    signed: bool,
+) -> list[np.ndarray]:
+    """Return sizes of clusters, sums of rows, and log-likelihoods, of each run."""
+
+    def of_part(part: slice) -> tuple[np.ndarray, ...]:
+        members, signs, logs = _expected(rows[part], coefficients, intercepts, signed)
+        sums = signs.reshape(-1, signs.shape[2]) @ counted[part]
+        return (
+            members @ share[part],
+            sums.reshape(coefficients.shape),
+            logs @ share[part],
+        )
+
+    if coefficients.size * len(rows) < Labelling.THREADS:
+        return list(of_part(slice(0, len(rows))))
+    return [sum(parts) for parts in zip(*in_parts(len(rows), of_part), strict=True)]
+
+
 def _expected(
     rows: np.ndarray, coefficients: np.ndarray, intercepts: np.ndarray, signed: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return memberships, without signs and with them, and more of rows in each run.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return memberships, without signs and with them, and sums of likelihoods.
 
     With a sign, a membership is that at one end of a signed cluster less that at the
-    other. The others are scores up to a term for each row, and logarithms of sums of
-    likelihoods.
+    other. Of sums these are logarithms.
     """
     s, k, m = coefficients.shape
+    coefficients = coefficients.astype(rows.dtype)
     products = (coefficients.reshape(-1, m) @ rows.T).reshape(s, k, -1)
     scores = np.abs(products) if signed else products
-    scores += intercepts[:, :, None]
+    scores += intercepts[:, :, None].astype(rows.dtype)
     peaks = scores.max(axis=1, keepdims=True)
     scores -= peaks
     members = np.exp(scores)
@@ -247,4 +285,4 @@ def _expected(
     totals = members.sum(axis=1, keepdims=True)
     members /= totals
     signs = members * np.tanh(products) if signed else members
-    return members, signs, scores, (peaks + np.log(totals))[:, 0]
+    return members, signs, (peaks + np.log(totals))[:, 0]

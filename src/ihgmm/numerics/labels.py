@@ -374,6 +374,8 @@ def _shared_covariance(
     trial = _trial(len(weights), k, rng)
     counts, last = weights[trial], len(spaces) - 1
     lean = len(counts) * k * spaces[last].shape[1] > Labelling.WORK
+    if lean or len(trial) < len(weights):  # of many rows, single precision is enough
+        spaces = [rows.astype(np.float32) for rows in spaces]
     noisy = 1 - clear[0].mean() > Labelling.NOISY
     teaching = [_teaching(one[trial], counts, k) for one in clear]
     parts = [(spaces[at][trial][own], counts[own]) for at, own in enumerate(teaching)]

@@ -32,6 +32,7 @@ class Solving:
     FEW_ROWS = 3  # times the width of a block: with fewer rows the matrix is solved
     FEATURES = 2  # times the width of a block: their Gram matrix costs half a product
     SAMPLE_ROWS = 32  # for each direction: with fewer, a sample shows them badly
+    BASIS = 2**9  # columns that a basis of several blocks may have
     DENSE_ROWS = 300  # for which each update of a diagonal solves the matrix
     READ_WHOLE = 2**24  # entries, not on the host, from which it never is
     LARGE = 10**7  # entries from which a product costs more than a look at some rows

@@ -96,9 +96,11 @@ def most_blocks(n_rows: int, width: int) -> int:
     """Return how many blocks a basis may hold before it is condensed.
 
     Four at least, or restarts would undo what blocks bring; 16 at most, or small
-    problems would cost more than the products; within 64 MB where rows are many.
+    problems would cost more than the products; within 64 MB where rows are many. Wide
+    blocks are two, or to solve the matrix in the basis would cost more.
     """
-    return int(np.clip(2**23 // (n_rows * width), 4, 16))
+    most = int(np.clip(2**23 // (n_rows * width), 4, 16))
+    return max(2, min(most, Solving.BASIS // width))
 
 
 def rounding_error(values: np.ndarray, dtype: np.dtype) -> float:

@@ -259,7 +259,7 @@ class Counting:
     """
 
     STABLE = 0.9  # prediction strength of halves that agree
-    FEW_FEATURES = 8  # in so few, signs leave much of a pattern
+    FEW_FEATURES = 20  # in so few, signs leave much of a pattern
     # Eigenvalues above noise
     MARGIN = 2.5  # deviations of the null from its mean to the edge
     SECOND_MARGIN = 3.0  # for a second look, which should find nothing more in noise

@@ -481,13 +481,14 @@ def test_many_rows_say_the_same_whatever_the_seed():
     clear = select_n_clusters(X, random_state=0)
     assert (clear.n_clusters, clear.is_known) == (5, True)
     assert clear.strengths[5] > 0.8
-    # Kinds of customers that overlap: 4 or 5.
+    # Kinds of customers: 2% of labels are wrong, and with more noise a third.
     X = rng.gamma(1, size=(5, 8))[kinds] * rng.lognormal(0, 1, (4000, 1))
-    X *= rng.lognormal(0, 0.35, (4000, 8))
-    counts = [select_n_clusters(X, random_state=seed) for seed in range(2)]
-    for count in counts:
+    noise = rng.lognormal(0, 0.35, (4000, 8))
+    for seed in range(2):
+        assert select_n_clusters(X * noise, random_state=seed).n_clusters == 5
+    for seed in range(2):
+        count = select_n_clusters(X * noise**2, random_state=seed)
         assert not count.is_known
-        assert {count.n_clusters for count in counts} <= set(named(count))
         # Halves are said to agree only where they do.
         for number in count.plausible:
             assert number.strength > 0.5 or Side.HALVES not in number.sides

@@ -128,12 +128,11 @@ def impute_diagonal(
     # With a trace of one, products of blocks neither over- nor underflow.
     unit = ops.number(ops.xp.sum(sqnorms)) or 1.0
     hollow = replace(G, removed=A.cast(A.sqnorms), factor=1.0 / unit)
-    # Few rows: eigenpairs of the whole matrix are cheap; for each update, or, with a
-    # start that has room for others to come up, at the end.
-    few = solver == "auto" and n <= Solving.DENSE_ROWS
-    roomy = start is not None and len(start.values) > k and order == "algebraic"
-    dense = solver == "dense" or n <= Solving.FEW_ROWS * block_width(k)
-    dense |= few and not roomy
+    # Few rows: a full eigendecomposition for each update is cheaper.
+    few = n <= max(
+        Solving.FEW_ROWS * block_width(k), Solving.DENSE_ROWS if solver == "auto" else 0
+    )
+    dense = few or solver == "dense"
     space: _Subspace
     with A.threads():
         count = k if start is None else len(start.values)
@@ -149,14 +148,12 @@ def impute_diagonal(
             space = _Subspace(hollow, block, max_products)
         most = ops.keep(sqnorms / unit)
         first = _RitzPairs(space, ops.xp.zeros_like(most), width, order)
-        found = _Imputation(first, k, count, tol, max_iter, most)
+        # Of few rows all eigenvectors are known, and can be told from the next.
+        found = _Imputation(first, k, k if dense else count, tol, max_iter, most)
         found.run()
         if not quiet:
             found.warn_of_caps()
     ritz, own = found.ritz, unit * G.factor
-    if few and not dense:
-        whole = _WholeSpace(hollow)
-        ritz = _RitzPairs(whole, ops.to_host(found.diagonal), count, order)
     pairs = EigenPairs(
         ritz.values[:count] * own,
         A.ops.fix_signs(A.cast(A.to_device(ritz.vectors(count))))[0],

@@ -609,6 +609,7 @@ def _cautions(
     more = Caution(CautionKind.MORE_CLUSTERS, {"number": k, "share": share})
     # The second drop is where clusters end, unless the first is wide.
     second = beyond > Cautions.SECOND_DROP and gap < Cautions.WIDE_DROP
+    level = _edge(gap) is Edge.NONE
     kept = 1 - diagnosis.disputed_share
     others = refits is not None and refits.agreement > kept + Cautions.OTHERS_AGREE
     guess = 1 - diagnosis.sizes.max() / diagnosis.sizes.sum()
@@ -651,10 +652,9 @@ def _cautions(
         yield fewer
     elif values[k - 1] <= 0:
         yield Caution(CautionKind.NOT_POSITIVE, {"number": k})
-    # More clusters than these would overlap the more.
-    elif diagnosis.verdict is not Verdict.OVERLAPPING and (
-        _edge(gap) is Edge.NONE or second
-    ):
+    # Two reasons of three: eigenvalues are level here, they drop after the next, and
+    # these clusters do not overlap, as more would do the more.
+    elif sum([diagnosis.verdict is not Verdict.OVERLAPPING, level, second]) > 1:
         yield more
     if diagnosis.scale_ratio < Cautions.EQUAL_SCALES:
         yield Caution(CautionKind.EQUAL_SCALES, {"ratio": diagnosis.scale_ratio})

@@ -139,3 +139,18 @@ def test_fewer_features_than_clusters(gram):
         model = IhSC.paper(6, gram=gram, random_state=seed).fit(X)
         assert misclassification_rate(labels, model.labels_) < 0.02
         assert (model.eigenvalues_[3:] < 0).all()
+
+
+def test_twenty_clusters_of_unequal_size():
+    # Nearly a fifth of the rows drown in eigenvectors: projected rows have to win.
+    for seed in (0, 1, 4):
+        rng = np.random.default_rng(seed)
+        patterns = 2 * np.linalg.qr(rng.standard_normal((500, 20)))[0].T
+        shares = np.geomspace(1, 20, 20)
+        kinds = rng.choice(20, 20_000, p=shares / shares.sum())
+        kinds[:20] = np.arange(20)
+        X = rng.uniform(1, 20, (20_000, 1)) * patterns[kinds]
+        X = (X + rng.standard_normal(X.shape)).astype(np.float32)
+        oracle = misclassification_rate(kinds, np.argmax(X @ patterns.T, axis=1))
+        model = IhSC(20, random_state=seed).fit(X)
+        assert misclassification_rate(kinds, model.labels_) < oracle + 0.003

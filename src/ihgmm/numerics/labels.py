@@ -377,7 +377,9 @@ def _shared_covariance(
     if lean or len(trial) < len(weights):  # of many rows, single precision is enough
         spaces = [rows.astype(np.float32) for rows in spaces]
     noisy = 1 - clear[0].mean() > Labelling.NOISY
-    teaching = [_teaching(one[trial], counts, k) for one in clear]
+    # Spaces compete by the same rows: without its noise, each would look better.
+    in_all = np.logical_and.reduce(clear)[trial]
+    teaching = [_teaching(one[trial] if noisy else in_all, counts, k) for one in clear]
     parts = [(spaces[at][trial][own], counts[own]) for at, own in enumerate(teaching)]
     members: list[np.ndarray] = []
 

@@ -16,7 +16,7 @@ MAKERS.update(
     text="ihgmm.words:text",
     html="ihgmm.words:html",
     doubts="ihgmm.words.counts:count_doubts",
-    plot="ihgmm.plotting.eigenvalues:plot_count",
+    plot="ihgmm.plotting.tree:plot_result",
     report="ihgmm.report:write_report",
 )
 

@@ -10,7 +10,7 @@ from ihgmm.statistics.diagnosis import diagnose
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.model import make_ihgmm
 from ihgmm.statistics.scale_heterogeneity import scale_heterogeneity_test
-from ihgmm.statistics.selection import select_n_clusters
+from ihgmm.statistics.selection import cluster_tree, select_n_clusters
 
 __all__ = [
     "PSC",
@@ -21,6 +21,7 @@ __all__ = [
     "SDPKMeans",
     "SphericalKMeans",
     "TwoComponentLloyd",
+    "cluster_tree",
     "diagnose",
     "estimate_parameters",
     "make_ihgmm",

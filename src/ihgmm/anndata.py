@@ -174,14 +174,14 @@ def _summary(model: IhSC, diagnosis: Diagnosis, source: dict[str, Any]) -> Any:
     }
     if model.n_clusters == "auto":
         count = model.selection_
-        numbers = [number.n_clusters for number in count.plausible]
         summary["selection"] = {
             "gram": count.gram,
             "rank": count.rank,
             "edge": count.edge,
             "summary": str(count),
             "confidence": count.confidence.value,
-            "plausible": np.array(numbers, dtype=np.int64),
+            "plausible": np.array(count.plausible, dtype=np.int64),
+            "levels": np.array(count.levels, dtype=np.int64),
         }
     return summary
 

@@ -252,13 +252,12 @@ class Refitting:
 
 
 class Counting:
-    """How many clusters. Chosen to one digit on 79 labelled tables and simulated data.
+    """How many clusters. Chosen to one digit on 45 labelled tables and on designs.
 
-    ``python benchmarks/accuracy.py count`` checks it on draws of the model, and
-    docs/statistics.md says how often it is right on the tables.
+    ``python benchmarks/count.py --sets FOLDER`` checks it, on other tables as well.
     """
 
-    STABLE = 0.9  # prediction strength of halves that agree
+    ROWS = 2_000  # to draw, at most
     FEW_FEATURES = 20  # in so few, signs leave much of a pattern
     # Eigenvalues above noise
     MARGIN = 2.5  # deviations of the null from its mean to the edge
@@ -271,43 +270,27 @@ class Counting:
     FLIPS = (8, 3, 2)  # of small, kept and larger data: they vary less there
     FLIP_STEPS = (60, 8, 5)  # of small data, of other, and for a first look at it
     FLIP_ACCURACY = 0.02  # of the top eigenvalue of a flip
-    # Gaps between rows and noise, as differences of logarithms
-    NO_GAP = 1e-9  # smaller gaps are none, and divide nothing
-    LEAST_GAP = 0.03  # smaller ones are no clusters, however sure they may be
-    LEAST_GAP_OF_ONE = 0.1  # with one direction: scales differ, gaps are up to .06
-    DEVIATIONS = (5, 7)  # of noise, in the two spaces, that the largest gap exceeds
-    QUIET = 1 / 3  # noise over the largest gap, where no clusters leave no doubt
-    SHARP = 3  # deviations by which a sure number exceeds its neighbours
-    NEARLY = 0.3  # of the largest gap: numbers that far below have no support
-    GROUPED = 0.3  # of the largest gap, below which other sides count less
-    AT_RANK = 0.9  # of the largest gap, from which directions count
-    # Support of numbers
-    MANY_PRICE = 0.4  # that of e times as many clusters
-    MANY = 8  # numbers above it cost no more
-    NAMED_BY_HALVES = 0.5  # strength above which halves name a number
-    FAR_APART = 3  # ratio of numbers between which nothing is known
-    ALIKE = 0.12  # numbers that differ by a smaller share are one
-    PLAUSIBLE = 3  # numbers to name, at most
-    # What is tried
-    FEW = 12  # all numbers up to it are tried
-    TRY_LARGE = 0.7  # best of these, as a share, from which larger ones are tried
-    MOST = 50  # the largest, unless more directions stand out
-    SPARE = 12  # directions beyond a large number
-    MIXTURE_DIRECTIONS = 12  # directions in which mixtures are compared
-    LEAST_INERTIA = 1e-7  # of a row: about the rounding of float32
-    REFERENCES = 2  # draws of noise for a gap
-    SPLITS = 2  # of rows for a prediction strength
-    DRAWS = 3  # of rows, whose figures are averaged
-    DRAW_ROWS = (400, 600)  # rows of a draw, at least and at most
-    ROWS_A_DIRECTION = 12  # of a draw, in between
-    ENTRIES = 2**22  # of X, of many more rows than features, from which rows are drawn
-    # Halves alone
-    STABLE_ROWS = 2_000  # to split, at most
-    STABLE_SPLITS = 5  # halvings whose strengths are averaged
-    PATIENCE = 8  # numbers in a row that are not stable end the search
-    SMALL_CLUSTER = 0.1  # of the mean weight: smaller clusters count less
-    OTHER_SIDE = 0.05  # share of rows on the other side that noise does not explain
-    OPPOSITE = 0.9  # minus the cosine of two sides of one direction
+    # The tree
+    FEW_DIRECTIONS = 3  # of few features, at least, and those with an eigenvalue of
+    STRONG = 0.2  # so much of the first
+    LEAVES = (1.5, 2)  # for each direction that stands out, and more
+    LEAST_LEAVES = (6, 16)  # of many features and of few
+    ROWS_A_LEAF = 5  # at least
+    HALVINGS = 2  # of the rows; each gives two trees
+    AGREEMENT = 0.5  # of halves on so many clusters, at least
+    AGREEMENT_OF_ONE = 0.8  # where rows share one direction, which noise turns
+    LEVEL_DROP = 0.2  # of the stability of the worst cluster, with one more
+    LEVEL_CONTRAST = 0.25  # logarithm of how much dearer the next merger is
+    # The answer
+    AT_RANK_DROP = 0.1  # the same for as many clusters as directions stand out,
+    AT_RANK_CONTRAST = 0.2  # which are expected under the model
+    AT_RANK_AGREEMENT = 0.35
+    DROP_WEIGHT = 1.5  # of the drop, beside the contrast; from 1 to 3 little changes
+    HIGH = 1.6  # support of a number to rely on
+    LOW = 0.9  # support below which a number was wrong in four of five sets
+    PLAUSIBLE = 4  # numbers to name, if it is not high
+    MANY_PRICE = 0.5  # support that other numbers lose, e times as large
+    AGREEMENT_WORTH = 0.35  # support that agreement is worth there
 
 
 class Trust:

@@ -108,7 +108,7 @@ def fit(
     )
     screen.say(f"{table.heading}, {counted(k, 'cluster')} ({method})", "bold")
     screen.notes(table.notes)
-    if count and count.n_clusters > 1 and (count.is_known or count.is_capped):
+    if count and count.n_clusters > 1 and not count.is_doubtful:
         screen.say(in_shell(str(count)))  # of any other count, a warning has said it
     if count and count.is_doubtful:
         options = {"whiten": fitting.whiten, "seed": fitting.random_state or None}

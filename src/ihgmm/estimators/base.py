@@ -239,14 +239,7 @@ class StepwiseClusterer(Clusterer):
         return k
 
     def _counted(self, data: Matrix, rng: np.random.Generator) -> int:
-        self.selection_ = resolve(
-            data,
-            Recipe.of(self.recipe).gram,
-            rng,
-            names=getattr(self, "feature_names_in_", None),
-            refined=self.refine,
-            signed=self.signed,
-        )
+        self.selection_ = resolve(data, rng, signed=self.signed)
         return max(self.selection_.n_clusters, 1)
 
     def _set_outliers_aside(

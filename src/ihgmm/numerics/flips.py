@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ihgmm.matrix import HOST, Matrix, Tall, to_host
 from ihgmm.matrix.flipped import Residual, Signs
 from ihgmm.matrix.threads import one_thread
-from ihgmm.numerics.krylov import Basis, project_out, ritz_pairs
+from ihgmm.numerics.eigen import leading_eigenpairs
+from ihgmm.numerics.gram import GramOperator
+from ihgmm.numerics.krylov import Basis, EigenPairs, project_out, ritz_pairs
 from ihgmm.policy import Counting
 
 
@@ -153,3 +157,77 @@ class _FlippedLanczos:
         bulk_end = np.diag(self.basis.rayleigh)[late].mean()
         bulk_end += 2 * off_diagonal[late].mean()
         return max(self.value, float(bulk_end))
+
+
+class Spectrum(NamedTuple):
+    """Eigenpairs, how many are above the edge, the null eigenvalues and the edge."""
+
+    pairs: EigenPairs
+    rank: int
+    null: np.ndarray
+    edge: float
+
+
+def count_above_noise(
+    G: GramOperator,
+    most: int,
+    rng: np.random.Generator,
+    *,
+    least: int = 11,
+    known: int | None = None,
+) -> Spectrum:
+    """Count eigenvalues above the edge of flipped data, taking strong ones out first.
+
+    ``least`` eigenpairs are returned, if there are. Where another Gram matrix has shown
+    directions already, ``known`` says how many: the count starts from there, and ends
+    at the first flip that reaches the next.
+    """
+    margin = Counting.MARGIN if known is None else Counting.SECOND_MARGIN
+    rank = start = known or 0
+    pairs = _eigenpairs(G, min(max(least, start + 6), most + 1, G.shape[0]), rng)
+    while True:
+        above = rank
+        residual = residual_of(G.A, pairs.vectors[:, :rank])
+        # A first rough look is enough when components stand out clearly.
+        for rough in (True, False) if rank == start else (False,):
+            flips = 1 if rough else default_flips(G.A)
+            null = np.array(null_eigenvalues(residual, flips, rng, rough=rough))
+            edge = _edge(G, null, margin * (Counting.ROUGH if rough else 1))
+            rounding = Counting.ROUNDING * float(np.finfo(G.dtype).eps)
+            edge = max(edge, rounding * pairs.values[0])
+            # If all eigenpairs are above the edge, look at more.
+            while pairs.values[-1] > edge and len(pairs.values) <= most:
+                pairs = _eigenpairs(G, min(2 * len(pairs.values) + 5, most + 1), rng)
+            above = min(int((pairs.values > edge).sum()), most)
+            # Noise hardly ever exceeds the edge if a copy of it is larger still.
+            if above > rank or (known is not None and pairs.values[rank] <= null.max()):
+                break
+        if above <= rank or above == most:
+            break
+        rank = above
+    # What new flips do not confirm does not count.
+    return Spectrum(pairs, max(above, start), null, edge)
+
+
+def _eigenpairs(G: GramOperator, k: int, rng: np.random.Generator) -> EigenPairs:
+    # Noise has no gap to resolve, and a percent of its eigenvalues is enough: that is
+    # what residuals of five percent give.
+    return leading_eigenpairs(G, k, tol=5.0, signal_only=True, quiet=True, rng=rng)
+
+
+def _edge(G: GramOperator, null: np.ndarray, margin: float) -> float:
+    """Put the edge some standard deviations above the mean of the null eigenvalues.
+
+    Few flips say little about the deviation; what the Tracy-Widom law says of the top
+    eigenvalue of white noise counts for a few. Rows of unequal norm count for fewer.
+    """
+    prior, tracy_widom_deviation = Counting.PRIOR_FLIPS, 1.268
+    p = G.A.shape[1]
+    sqnorms = to_host(G.A.sqnorms)
+    n = sqnorms.sum() ** 2 / np.square(sqnorms).sum()
+    root = np.sqrt(n) + np.sqrt(p)
+    scale = root * (1 / np.sqrt(n) + 1 / np.sqrt(p)) ** (1 / 3)
+    expected = tracy_widom_deviation * scale / (root**2 - p) * null.mean()
+    squares = prior * expected**2 + ((null - null.mean()) ** 2).sum()
+    deviation = np.sqrt(squares / (prior + len(null) - 1))
+    return float(null.mean() + margin * deviation * np.sqrt(1 + 1 / len(null)))

@@ -4,8 +4,9 @@ Every function draws on the axes ``ax``, or in a new figure, and returns the axe
 """
 
 from ihgmm.plotting.clusters import plot_centers, plot_scales, plot_sizes
-from ihgmm.plotting.eigenvalues import plot_evidence, plot_scree
+from ihgmm.plotting.eigenvalues import plot_scree
 from ihgmm.plotting.embedding import plot_embedding, plot_embedding_3d
+from ihgmm.plotting.tree import plot_tree
 from ihgmm.plotting.trust import plot_confidence, plot_confusion, plot_silhouette
 
 __all__ = [
@@ -14,9 +15,9 @@ __all__ = [
     "plot_confusion",
     "plot_embedding",
     "plot_embedding_3d",
-    "plot_evidence",
     "plot_scales",
     "plot_scree",
     "plot_silhouette",
     "plot_sizes",
+    "plot_tree",
 ]

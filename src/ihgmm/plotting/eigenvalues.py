@@ -1,4 +1,4 @@
-"""Eigenvalues, and the other evidence for a number of clusters, drawn."""
+"""Eigenvalues, drawn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from ihgmm.plotting._axes import color, explain, given_or_new, ink, quiet
 from ihgmm.plotting._clusters import fitted
 from ihgmm.statistics.diagnosis import Diagnosis
 from ihgmm.statistics.selection import ClusterCount
-from ihgmm.words.counts import count_headline
 from ihgmm.words.phrases import counted
 
 
@@ -104,97 +103,3 @@ def plot_scree(
         )
         ax.set_title(note, fontsize="small", color=ink(ax), alpha=0.75)
     return quiet(ax)
-
-
-def plot_count(count: ClusterCount, ax: Any = None) -> Any:
-    """Draw the eigenvalues of a count; in a new figure, more evidence beside them."""
-    if ax is None and (count.evidence or count.strengths):
-        ax = given_or_new(None, (10.0, 4.0), 1, 2, 1)
-        plot_evidence(count, ax=ax.figure.add_subplot(1, 2, 2))
-    return plot_scree(count, ax=ax)
-
-
-def plot_evidence(count: ClusterCount, *, ax: Any = None) -> Any:
-    """Draw what speaks for each number of clusters that was tried.
-
-    How to read it: :doc:`/pictures`.
-
-    Parameters
-    ----------
-    count : ClusterCount
-        What :func:`ihgmm.select_n_clusters` returned, by ``method="auto"`` or
-        ``method="stability"``.
-    ax : matplotlib axes, optional
-        Where to draw.
-
-    Examples
-    --------
-    >>> from ihgmm import make_ihgmm, select_n_clusters
-    >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
-    >>> plot_evidence(select_n_clusters(X, random_state=0)).get_title()
-    '3 clusters (confidence high)'
-    """
-    if not (count.evidence or count.strengths):
-        raise ValueError(
-            f"This count (method={count.method!r}, rank={count.rank}) used one "
-            "criterion, or too few rows; plot_scree draws its eigenvalues. "
-            "select_n_clusters(X, method='auto') compares several criteria."
-        )
-    ax = given_or_new(ax, (6.0, 4.0))
-    draw = _draw_evidence if count.evidence else _draw_strengths
-    draw(ax, count)
-    ax.set_xlabel("number of clusters")
-    return quiet(ax)
-
-
-def _draw_evidence(ax: Any, count: ClusterCount) -> None:
-    """Draw what the sides say of each number tried, and mark the plausible ones."""
-    tried = [number.n_clusters for number in count.evidence]
-    gaps = np.array([number.gaps for number in count.evidence]).T
-    curves = {
-        "gap": gaps[0],
-        "gap, projected": gaps[1],
-        "halves": [number.strength for number in count.evidence],
-    }
-    for i, (label, values) in enumerate(curves.items()):
-        style = {"color": color(i, ax), "mfc": ax.get_facecolor(), "ms": 5}
-        ax.plot(tried, values, "-o", label=label, **style)
-    support = [number.support for number in count.evidence]
-    ax.plot(tried, support, "--", color=ink(ax), lw=1.2, label="support")
-    for place, number in enumerate(count.plausible):
-        if number.n_clusters in tried:
-            style = {"color": ink(ax), "alpha": 0.4, "lw": 1.0}
-            if place == 0:
-                style |= {"lw": 2.0, "label": "plausible"}
-            ax.axvline(number.n_clusters, **style)
-    if max(tried) > 20:
-        ax.set_xscale("log")
-        ticks = [k for k in (2, 3, 5, 10, 20, 50, 100, 200, 500) if k <= max(tried)]
-        ax.set_xticks(ticks, [str(k) for k in ticks], minor=False)
-        ax.xaxis.minorticks_off()
-    else:
-        ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.set_ylabel("evidence")
-    ax.set_title(f"{count_headline(count)} (confidence {count.confidence.value})")
-    # Below the axes: curves leave no corner free.
-    style = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": 5}
-    ax.legend(frameon=False, fontsize="small", columnspacing=1.2, **style)
-
-
-def _draw_strengths(ax: Any, count: ClusterCount) -> None:
-    """Draw how far halves of the data agree on each number of clusters tried."""
-    style = {"color": color(0, ax), "ms": 7}
-    tried, strengths = list(count.strengths), list(count.strengths.values())
-    ax.plot(tried, strengths, "-o", mfc=ax.get_facecolor(), **style)
-    stable = "no number"
-    if count.is_stable:
-        stable, k = counted(count.n_clusters, "cluster"), count.n_clusters
-        label = f"halves agree on {stable}"
-        ax.plot(k, count.strengths[k], "o", label=label, **style)
-    least = count.required_strength
-    ax.axhline(least, color=color(1, ax), lw=1.2, label=f"asked for: {least}")
-    ax.set_ylim(-0.04, 1.06)  # whole circles at 0 and 1
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.set_ylabel("prediction strength")
-    ax.set_title(f"stable: {stable}")
-    ax.legend(frameon=False)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm.statistics.tree import ClusterTree
+
 
 class ScaleAxis:
     """The logarithmic axis of the scales of all clusters; 0 has no place on it."""
@@ -84,6 +86,39 @@ def scree_chart(
         "numbers": [*enumerate(middles, 1)][:: -(-len(values) // 20)],
         "gap": left + n_clusters * step if n_clusters < len(values) else None,
         "edge": None if edge is None else y(edge),
+    }
+
+
+def tree_chart(tree: ClusterTree) -> dict[str, Any]:
+    """Return the chart of clusters that merge, by what that costs, and its levels."""
+    wide, high, bottom = 720.0, 240.0, 210.0
+    order, brackets = tree.drawn()
+    heights = np.log(np.maximum.accumulate(tree.costs[::-1])[::-1])
+    top, floor = heights.max(), heights.min() - 0.5
+
+    def x(place: float) -> float:
+        return 12 + (place + 0.5) / len(order) * (wide - 24)
+
+    def y(height: float) -> float:
+        height = np.log(height) if height > 0 else floor
+        return float(12 + (top - height) / (top - floor) * (bottom - 12))
+
+    paths = []
+    for bracket in brackets:
+        (left, low), (right, other_low) = bracket.left, bracket.right
+        path = f"M{x(left):.1f} {y(low):.1f}V{y(bracket.height):.1f}"
+        paths.append(f"{path}H{x(right):.1f}V{y(other_low):.1f}")
+    levels = []
+    for k in tree.levels:
+        below = heights[k - 1] if k - 1 < len(heights) else floor
+        levels.append((y(np.exp((heights[k - 2] + below) / 2)), k))
+    return {
+        "wide": wide,
+        "high": high,
+        "bottom": bottom,
+        "paths": paths,
+        "leaves": [(x(i), int(leaf)) for i, leaf in enumerate(order)],
+        "levels": levels,
     }
 
 

@@ -20,6 +20,7 @@ from ihgmm.statistics.contrasts import set_apart, typical_ranks
 from ihgmm.statistics.diagnosis import diagnose_fit
 from ihgmm.statistics.estimation import Estimates, estimate_parameters
 from ihgmm.statistics.observed import filled_cells
+from ihgmm.statistics.tree import ClusterTree, tree_of_model
 from ihgmm.words.diagnoses import caution_text
 from ihgmm.words.phrases import shorten
 
@@ -61,6 +62,10 @@ class Facts:
         # Also of clusters without rows.
         k = max(int(model.cluster_centers_.shape[0]), int(own.max()) + 1)
         self.n_clusters = k
+        # Which clusters belong together; of two there is nothing to say.
+        self.tree: ClusterTree | None = None
+        if k > 2 and hasattr(model, "embedding_"):
+            self.tree = tree_of_model(model, np.random.default_rng(0))
         self.clusters = Clusters(own, [str(j) for j in range(k)])
         self.names = _cluster_names(names, k)
         self.ids, usual = _ids(ids, X, len(labels), inside)

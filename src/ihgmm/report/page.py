@@ -22,11 +22,11 @@ from ihgmm._files import atomic_write, regular_target
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters, names_of
-from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed
+from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed, tree_chart
 from ihgmm.report.comparison import Comparison
 from ihgmm.report.facts import Facts, cross_table
 from ihgmm.words.comparisons import agreement_words, preference_text
-from ihgmm.words.counts import count_headline
+from ihgmm.words.counts import count_headline, tree_headline
 from ihgmm.words.diagnoses import figure_table, outlier_note
 from ihgmm.words.phrases import counted, percent, shorten
 
@@ -327,6 +327,8 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "clusters": [_cluster(facts, axis, rows) for rows in facts.clusters.rows()],
         "cards": [(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],
         "chart": scree_chart(eigenvalues, facts.n_clusters, edge),
+        "tree": tree_chart(facts.tree) if facts.tree and facts.tree.splits else None,
+        "tree_words": tree_headline(facts.tree) if facts.tree else None,
         "eigenvalues": ", ".join(f"{value:.3g}" for value in eigenvalues[:60]),
         "known": None if known is None else cross_table(facts.clusters, known),
         "doubt": count_headline(count) if count and count.is_doubtful else None,

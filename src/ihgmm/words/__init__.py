@@ -12,7 +12,8 @@ from ihgmm.statistics.diagnosis import Caution, Diagnosis
 from ihgmm.statistics.estimation import Estimates
 from ihgmm.statistics.scale_heterogeneity import ScaleTest
 from ihgmm.statistics.selection import ClusterCount
-from ihgmm.words.counts import count_html, count_text
+from ihgmm.statistics.tree import ClusterTree
+from ihgmm.words.counts import count_html, count_text, tree_html, tree_text
 from ihgmm.words.diagnoses import caution_text, diagnosis_html, diagnosis_text
 from ihgmm.words.estimates import estimates_html, features_html, scale_html, scale_text
 
@@ -20,6 +21,7 @@ from ihgmm.words.estimates import estimates_html, features_html, scale_html, sca
 _FORMS: dict[type, tuple[Any, Any]] = {
     Caution: (caution_text, None),
     ClusterCount: (count_text, count_html),
+    ClusterTree: (tree_text, tree_html),
     Diagnosis: (diagnosis_text, diagnosis_html),
     Estimates: (None, estimates_html),
     ScaleTest: (scale_text, scale_html),

@@ -1,85 +1,118 @@
-"""A number of clusters in words, with what speaks for it."""
+"""A number of clusters, and a tree of clusters, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from ihgmm.statistics.evidence import Confidence, CountEvidence
-from ihgmm.statistics.selection import ClusterCount
-from ihgmm.words.phrases import (
-    counted,
-    listed,
-    page,
-    paragraph,
-    sentence,
-    table,
-    three_digits,
-)
+import numpy as np
+
+from ihgmm.statistics.selection import ClusterCount, Confidence
+from ihgmm.statistics.tree import ClusterTree, Split
+from ihgmm.words.phrases import counted, listed, page, paragraph, sentence, table
+
+# The columns of the evidence for each number of clusters.
+SPLIT_HEAD = ("clusters", "contrast", "agreement", "stability", "drop", "level")
 
 
 def count_headline(count: ClusterCount) -> str:
     """Return the finding in a few words."""
+    others = count.plausible[1:]
     if count.n_clusters == 0:
-        return "cannot tell" if count.is_dominated else "no structure"
+        return "no structure"
+    clusters = counted(count.n_clusters, "cluster")
     if not count.is_doubtful:
-        return counted(count.n_clusters, "cluster")
-    if len(count.plausible) < 2:
-        return f"{counted(count.n_clusters, 'cluster')}, not confirmed"
-    if count.confidence is Confidence.NONE:
-        return f"not known: {_either(count.plausible)} clusters"
-    first, *others = count.plausible
-    return f"perhaps {counted(first.n_clusters, 'cluster')}, else {_either(others)}"
+        return clusters
+    return f"perhaps {clusters}, else {_either(others)}" if others else clusters
 
 
 def count_text(count: ClusterCount) -> str:
-    """Return the finding and the evidence in a sentence or two."""
-    if count.n_clusters == 0 and count.is_dominated:
-        return _dominated(count)
-    if count.method == "stability":
-        text = _by_stability(count)
-    elif count.evidence:
-        text = _by_all_sides(count)
-    else:
-        text = _by_directions(count)
+    """Return the finding and the evidence in a few sentences."""
+    text = _few_clusters(count) if count.n_clusters <= 1 else _clusters(count)
     if count.is_capped:
         text += f" It stopped at max_clusters={count.max_clusters}; there may be more."
-    shown_there = count.method != "combined" or count.n_clusters == count.rank
-    if count.gram == "cosine" and count.n_clusters > 1 and shown_there:
-        text += " The cosines of rows show this; inner products show fewer clusters."
     return text
 
 
 def count_html(count: ClusterCount) -> str:
-    """Return the finding, and what speaks for each plausible number."""
+    """Return the finding, and the evidence for the plausible numbers."""
     parts = [paragraph(count_text(count))]
-    if count.plausible:
-        head = ("clusters", "support", "best by", "gap to noise", "halves")
-        rows = [
-            (
-                number.n_clusters,
-                three_digits(number.support),
-                ", ".join(side.value for side in number.sides) or "-",
-                three_digits(max(number.gaps)),
-                three_digits(number.strength),
-            )
-            for number in count.plausible
-        ]
-        parts.append(table(head, rows, words=(2,)))
+    if count.tree is not None:
+        shown = [s for s in count.tree.splits if s.n_clusters in count.plausible]
+        parts.append(_split_table(count.tree, shown))
     return page(sentence(count_headline(count)), *parts)
 
 
-def count_doubts(count: ClusterCount, hidden_from: str | None) -> Iterator[str]:
-    """Yield what a user of ``n_clusters="auto"`` has to know.
+def tree_headline(tree: ClusterTree) -> str:
+    """Return at which numbers of clusters a tree is stable."""
+    if not tree.levels:
+        return "The tree is stable at no number of clusters."
+    levels = listed([f"{k:,}" for k in tree.levels], "and")
+    return f"The tree is stable at {levels} clusters."
 
-    ``hidden_from`` is the Gram matrix of the fit, if it shows fewer clusters.
+
+def tree_text(tree: ClusterTree) -> str:
+    """Return the levels of a tree in a sentence or two, and its branches below."""
+    return "\n".join([tree_headline(tree), *tree_lines(tree)])
+
+
+def tree_html(tree: ClusterTree) -> str:
+    """Return the levels of a tree, and the evidence for each number of clusters."""
+    return page(tree_headline(tree), _split_table(tree, tree.splits))
+
+
+def tree_lines(tree: ClusterTree, n_clusters: int | None = None) -> list[str]:
+    """Return the branches of a tree, a line each, down to its last level.
+
+    A line has a cluster at some level, and further in, those that it has at the next.
     """
+    levels = sorted({*tree.levels, *([n_clusters] if n_clusters else [])} - {0, 1})
+    lines: list[str] = []
+
+    def add(at: int, inside: np.ndarray) -> None:
+        if at == len(levels):
+            return
+        labels = tree.labels(levels[at])
+        for cluster in range(levels[at]):
+            own = inside & (labels == cluster)
+            if own.any():
+                rows = counted(int(own.sum()), "row")
+                lines.append(f"{'    ' * at}cluster {cluster} of {levels[at]}: {rows}")
+                add(at + 1, own)
+
+    add(0, tree.leaves >= 0)
+    return lines
+
+
+def split_rows(
+    tree: ClusterTree, splits: Iterable[Split]
+) -> Iterator[tuple[int, float, float, float, float, str]]:
+    """Yield what is shown of splits, by the columns of ``SPLIT_HEAD``."""
+    for split in splits:
+        figures = (split.contrast, split.agreement, split.stability, split.drop)
+        k = split.n_clusters
+        yield k, *figures, "yes" if k in tree.levels else ""
+
+
+def split_words() -> list[str]:
+    """Return what the columns of the evidence mean, a line each."""
+    return [
+        "contrast: how much dearer it is to merge two of so many clusters than two of",
+        "    one more, as a difference of logarithms",
+        "agreement: how far trees of separate halves of the rows agree, 1 at most",
+        "stability: how well such trees find the worst of the clusters again, 0 to 1",
+        "drop: how much of that is lost with one cluster more",
+        "level: halves agree, contrast and drop are large: a number that stands",
+    ]
+
+
+def count_doubts(count: ClusterCount) -> Iterator[str]:
+    """Yield what a user of ``n_clusters="auto"`` has to know."""
     if count.n_clusters <= 1:
         yield (
             f"{count_text(count)} All rows are put in one cluster; give n_clusters if "
             "you know better."
         )
-        return
-    if count.is_capped:
+    elif count.is_capped:
         yield (
             "n_clusters='auto' looks for at most "
             f"{counted(count.max_clusters, 'cluster')} and found as many; there may be "
@@ -87,17 +120,11 @@ def count_doubts(count: ClusterCount, hidden_from: str | None) -> Iterator[str]:
             f"select_n_clusters(X, max_clusters={10 * count.max_clusters}) and give "
             "the number."
         )
-    elif not count.is_known:
+    elif count.is_doubtful:
         yield (
             f"n_clusters='auto' chose {count.n_clusters}, which is doubtful. "
             f"{count_text(count)} Look at select_n_clusters(X).plot(), compare fits, "
             "and give n_clusters."
-        )
-    if hidden_from is not None:
-        yield (
-            f"The cosines of rows show {counted(count.n_clusters, 'cluster')}; "
-            f"gram={hidden_from!r} shows fewer and can mix them up. Fit with "
-            "Recipe(gram='cosine') or refine=True."
         )
 
 
@@ -117,60 +144,9 @@ def edge_words(count: ClusterCount) -> list[str]:
     return lines
 
 
-def evidence_words(count: ClusterCount) -> list[str]:
-    """Return what the table of numbers of clusters means, a line each."""
-    lines = [
-        "gap: how much better k-means fits rows than noise of the same spread, among",
-        "    eigenvectors or among projected rows",
-        "halves: how far two halves of the rows agree, from 0 to 1",
-        "likelihood: what a mixture gains on one cluster, for each row, less a price",
-        "support: all of these together, less a price for many clusters",
-        "best by: the figures that are best for this number",
-    ]
-    if any(side.value == "directions" for n in count.evidence for side in n.sides):
-        lines.append("    directions: as many eigenvalues stand out from noise")
-    lines.append("plausible: those with most support, the best first; a number close")
-    lines.append("    to a better one is left out")
-    return lines
-
-
-_SIDES = {
-    "directions": "the number of directions",
-    "gap": "the gap to noise",
-    "halves": "the agreement of halves",
-    "likelihood": "the likelihood",
-}
-
-
-def _either(evidence: Sequence[CountEvidence]) -> str:
+def _either(numbers: Iterable[int]) -> str:
     """Return numbers of which one is meant."""
-    return listed([f"{number.n_clusters:,}" for number in evidence], "or")
-
-
-def _supporters(number: CountEvidence) -> str:
-    """Return the sides, one or more, that name a number first."""
-    return listed([_SIDES[side.value] for side in number.sides], "and")
-
-
-def _weighed(number: CountEvidence) -> str:
-    """Return a number with its support, and the sides that name it first."""
-    best = f", best by {_supporters(number)}" if number.sides else ""
-    return f"{number.n_clusters} (support {number.support:.2f}{best})"
-
-
-def _dominated(count: ClusterCount) -> str:
-    remedy = "Divide the columns by their deviation first."
-    if count.is_offset:
-        remedy = (
-            "It is mostly an offset: its mean is far from zero, compared with its "
-            "deviation. Subtract its mean, or leave it out."
-        )
-    name = count.largest_name
-    column = count.largest_index if name is None else repr(name)
-    return (
-        f"Cannot tell: column {column} holds {count.largest_column:.0%} of the squared "
-        f"length of X, and random signs on a single column show nothing. {remedy}"
-    )
+    return listed([f"{number:,}" for number in numbers], "or")
 
 
 def _standing_out(count: ClusterCount) -> str:
@@ -180,81 +156,47 @@ def _standing_out(count: ClusterCount) -> str:
     return f"{counted(count.rank, 'eigenvalue')} {stand} (edge {count.edge:.3g})"
 
 
-def _by_all_sides(count: ClusterCount) -> str:
-    start = _standing_out(count)
-    others = count.plausible[1:]
-    likeliest = ""
-    if others:
-        likeliest = f" If there are clusters, {_either(others)} are likeliest."
-    if count.n_clusters <= 1 and count.rank <= 1:
-        text = "No structure" if count.rank == 0 else "All rows share one direction"
-        if count.is_known:
-            return f"{text}: {start}, and rows form no groups beyond those of noise."
-        return f"{text}, it seems: {start}, and rows hardly form groups.{likeliest}"
-    if count.n_clusters == 1:
-        return (
-            f"Not known: {start}, but rows form no groups along them beyond those of "
-            "noise. Noise that features share looks like this, and so do clusters that "
-            f"overlap.{likeliest}"
-        )
-    first = count.plausible[0]
-    named = counted(first.n_clusters, "cluster")
-    if count.is_known:
-        return f"{named}, supported by {_supporters(first)}; {start}."
-    text = f"Perhaps {named}: {_weighed(first)}."
-    if others:
-        also = listed([_weighed(number) for number in others], "and")
-        text = f"Most support has {_weighed(first)}; also plausible: {also}."
-    if count.confidence is Confidence.NONE:
-        text = f"Not known: the evidence points to numbers far apart. {text}"
-    return f"{text} {sentence(start)}."
-
-
-def _by_directions(count: ClusterCount) -> str:
-    start, clusters = _standing_out(count), counted(count.n_clusters, "cluster")
-    if count.n_clusters == 0:
-        text = f"No structure: {start}."
-    elif count.is_capped:
-        return f"{start}."
-    elif count.n_clusters == 1:
-        text = f"{start}: all rows share one direction."
-    elif count.has_few_features:
-        text = f"{start}: {clusters} or more."
-    else:
-        text = f"{start}: {clusters}, or more if patterns are dependent."
-    if not count.has_few_features:
-        return text
+def _few_clusters(count: ClusterCount) -> str:
+    start, others = _standing_out(count), count.plausible[1:]
+    if count.is_capped:
+        return f"{sentence(start)}."
+    text = "No structure" if count.n_clusters == 0 else "One cluster"
+    if count.tree is None:
+        return f"{text}: {start}, and rows are too few to look for groups."
+    if count.confidence is Confidence.HIGH:
+        return f"{text}: {start}, and halves of the rows agree on no groups."
     return (
-        f"{text} Random signs on {counted(count.n_features, 'feature')} leave much of "
-        "a pattern and can hide others; compare with method='stability'."
+        f"{text}, it seems: {start}, but halves of the rows agree on no number of "
+        "groups. Noise that features share looks like this, and so do clusters that "
+        f"overlap. If there are clusters, {_either(others)} are likeliest."
     )
 
 
-def _by_stability(count: ClusterCount) -> str:
-    start, strengths = _standing_out(count), count.strengths
-    if count.is_stable:
-        return (
-            f"Halves of the data agree on {counted(count.n_clusters, 'cluster')} "
-            f"(prediction strength {strengths[count.n_clusters]:.2f}); {start}."
-        )
-    if strengths:
-        text = (
-            f"No number of clusters from {min(strengths)} to {max(strengths)} is "
-            f"stable: the prediction strength is at most {max(strengths.values()):.2f},"
-            f" below {count.required_strength}."
-        )
-    elif count.rank == 1 and count.n_clusters == 2:
-        return f"{start}; rows lie on both sides of zero along it: 2 clusters."
-    elif count.rank == 1:
-        return f"{start}{'' if count.is_capped else ': all rows share one direction'}."
-    else:
-        text = "No number of clusters was tried in halves of the data."
-    if count.rank:
-        return f"{text} The number given is the rank: {start}."
-    text = f"No structure: {start}. {text}"
-    if count.has_few_features:
-        text += (
-            f" Random signs on {counted(count.n_features, 'feature')} may not show "
-            "that all rows share one direction."
-        )
-    return text
+def _clusters(count: ClusterCount) -> str:
+    clusters, start = counted(count.n_clusters, "cluster"), _standing_out(count)
+    split = None if count.tree is None else count.tree.split(count.n_clusters)
+    if split is None:
+        return f"{clusters}: {start}, and rows are too few to say more."
+    first = f"{clusters}, with {count.confidence.value} confidence"
+    if count.is_doubtful:
+        first = f"Perhaps {clusters}, with low confidence"
+    text = f"{first}: trees of halves of the rows agree by {split.agreement:.2f}"
+    if split.drop >= 0:
+        text += f", and one cluster more would be {split.drop:.2f} less stable"
+    text += "."
+    nested = [k for k in count.levels if k != count.n_clusters]
+    if nested:
+        levels = listed([f"{k:,}" for k in count.levels], "and")
+        text += f" Clusters are nested: the tree is stable at {levels}."
+    others = [k for k in count.plausible[1:] if k not in count.levels]
+    if others:
+        text += f" Also plausible: {_either(others)}."
+    return f"{text} {sentence(start)}."
+
+
+def _split_table(tree: ClusterTree, splits: Iterable[Split]) -> str:
+    rows = [
+        (k, *(f"{figure:.2f}" for figure in figures), level)
+        for k, *figures, level in split_rows(tree, splits)
+    ]
+    return table(SPLIT_HEAD, rows, words=(5,))

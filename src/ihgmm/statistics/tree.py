@@ -1,0 +1,419 @@
+"""Clusters within clusters: a tree, and the levels at which it is stable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from ihgmm._display import Result, made
+from ihgmm._parameters import check_count
+from ihgmm._warnings import ignored
+from ihgmm.matrix import HOST, Matrix, ops_of, to_host
+from ihgmm.matrix.ops import sampled
+from ihgmm.matrix.threads import one_thread
+from ihgmm.numerics.labels import learn_rule
+from ihgmm.numerics.recipe import Recipe
+from ihgmm.numerics.spectral import Placement, spectral_clustering
+from ihgmm.policy import Counting, Small
+
+
+@dataclass(frozen=True)
+class Split:
+    """The evidence for one number of clusters in a tree.
+
+    Attributes
+    ----------
+    n_clusters : int
+        How many clusters there are after this split.
+    contrast : float
+        How much dearer it is to merge two of these clusters than two of one more: a
+        difference of logarithms of ``costs``, the mean over trees of all rows and of
+        halves.
+    agreement : float
+        How far trees of separate halves of the rows agree on so many clusters: the
+        adjusted Rand index, 0 by chance and 1 at most.
+    stability : float
+        How well such trees find the worst of so many clusters again, from 0 to 1.
+    drop : float
+        How much more stable so many clusters are than one more.
+
+    Examples
+    --------
+    >>> from ihgmm import cluster_tree, make_ihgmm
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> split = cluster_tree(X, random_state=0).splits[1]
+    >>> split.n_clusters, round(split.agreement, 2), split.drop > 0.2
+    (3, 1.0, True)
+    """
+
+    n_clusters: int
+    contrast: float
+    agreement: float
+    stability: float
+    drop: float
+
+    @property
+    def support(self) -> float:
+        """The sum of what speaks for this number: contrast, and drop of stability."""
+        return self.contrast + Counting.DROP_WEIGHT * self.drop
+
+
+class Bracket(NamedTuple):
+    """A merger as it is drawn: two stems, and what joins them."""
+
+    n_clusters: int  # before it
+    leaf: int  # one of those that it joins
+    left: tuple[float, float]  # the stem's place, and the height from which it rises
+    right: tuple[float, float]
+    height: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClusterTree(Result):
+    """Clusters that merge step by step, each step with its evidence.
+
+    Attributes
+    ----------
+    levels : tuple of int
+        The numbers of clusters at which the tree is stable: halves of the rows agree on
+        the clusters, one more would be less stable, and merging two would cost far
+        more than merging two of one more.
+    splits : tuple of Split
+        The evidence for each number of clusters, from 2 upwards.
+    n_leaves : int
+        The number of clusters at the end of all branches.
+    leaves : ndarray of shape (n_samples,)
+        The leaf of each row; -1 for outliers of a model.
+    members : ndarray of shape (n_leaves, n_leaves)
+        Line ``k - 1`` has the cluster of each leaf where there are k.
+    costs : ndarray of shape (n_leaves - 1,)
+        What it costs to merge two of 2, 3, ... clusters: the log-likelihood that is
+        lost, and what BIC puts on a cluster, for each row.
+    least_agreement : float
+        How far halves have to agree on a number of clusters.
+    n_rows : int
+        Rows that the tree was learnt from.
+
+    Examples
+    --------
+    >>> from ihgmm import cluster_tree, make_ihgmm
+    >>> X, kinds = make_ihgmm(200, 50, 3, random_state=0)
+    >>> tree = cluster_tree(X, random_state=0)
+    >>> tree.levels, len(set(tree.labels(3)))
+    ((3,), 3)
+    """
+
+    leaves: np.ndarray
+    members: np.ndarray
+    splits: tuple[Split, ...]
+    levels: tuple[int, ...]
+    costs: np.ndarray
+    least_agreement: float
+    n_rows: int
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of clusters at the end of all branches."""
+        return len(self.members)
+
+    def labels(self, n_clusters: int) -> np.ndarray:
+        """Return labels of so many clusters, numbered by decreasing size."""
+        k = check_count("n_clusters", n_clusters)
+        if k > self.n_leaves:
+            raise ValueError(
+                f"n_clusters={k} is more than the {self.n_leaves} leaves of the tree."
+            )
+        return np.where(self.leaves < 0, -1, self.numbers(k)[self.leaves])
+
+    def numbers(self, n_clusters: int) -> np.ndarray:
+        """Return the label of each leaf where there are so many clusters."""
+        members = self.members[n_clusters - 1]
+        sizes = np.bincount(
+            members, np.bincount(self.leaves[self.leaves >= 0], minlength=len(members))
+        )
+        return np.argsort(np.argsort(-sizes, kind="stable"))[members]
+
+    def drawn(self) -> tuple[np.ndarray, list[Bracket]]:
+        """Return the leaves from left to right, and mergers from these to the root."""
+        groups = [np.arange(self.members.shape[1])]  # of leaves, from left to right
+        parts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        for k in range(2, self.n_leaves + 1):
+            now = self.members[k - 1]
+            at = next(i for i, g in enumerate(groups) if np.ptp(now[g]))
+            own = now[groups[at]] == now[groups[at][0]]
+            parts[k] = groups[at][own], groups[at][~own]
+            groups[at : at + 1] = parts[k]
+        # Where the stem of a cluster is, and from where it rises.
+        stems = {int(group[0]): (float(i), 0.0) for i, group in enumerate(groups)}
+        brackets, height = [], 0.0
+        for k in range(self.n_leaves, 1, -1):
+            left, right = (stems[int(part[0])] for part in parts[k])
+            height = max(height, float(self.costs[k - 2]))
+            leaf = int(parts[k][0][0])
+            brackets.append(Bracket(k, leaf, left, right, height))
+            stems[leaf] = (left[0] + right[0]) / 2, height
+        return np.array([group[0] for group in groups]), brackets
+
+    def split(self, n_clusters: int) -> Split | None:
+        """Return the evidence for a number of clusters; None where there is none."""
+        at = n_clusters - 2
+        return self.splits[at] if 0 <= at < len(self.splits) else None
+
+    def __repr__(self) -> str:
+        return f"ClusterTree(levels={self.levels}, n_leaves={self.n_leaves})"
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the tree and its levels: :func:`ihgmm.plotting.plot_tree`."""
+        return made("plot", self, ax=ax)
+
+
+def tree_of_model(model: Any, rng: np.random.Generator) -> ClusterTree:
+    """Return the tree whose leaves are the clusters of a fitted model."""
+    check_is_fitted(model)
+    if not hasattr(model, "embedding_"):
+        raise TypeError(
+            f"{type(model).__name__} has no embedding_; give the data, cluster_tree(X),"
+            " or a model such as IhSC."
+        )
+    signed, k = getattr(model, "signed", False), int(model.n_clusters_)
+    leaves = to_host(model.labels_).astype(np.intp)
+    known = np.flatnonzero(leaves >= 0)
+    known = known[sampled(len(known), Counting.ROWS, rng)]
+    embedded = ops_of(model.embedding_).few_rows(model.embedding_, known)
+    rows = to_host(embedded).astype(np.float64)
+
+    def grow(seen: np.ndarray | None) -> _Branches:
+        if seen is None:
+            return _Branches.of(rows, leaves[known], leaves[known], k, signed)
+        part = rows[seen]
+        rule = learn_rule([part], k, "tied", signed=signed, rng=rng).rule
+        own, everywhere = np.asarray(rule(HOST, part)), np.asarray(rule(HOST, rows))
+        return _Branches.of(part, own, everywhere, k, signed)
+
+    with one_thread(), ignored(ConvergenceWarning):
+        tree = _grown(grow, len(known), Counting.AGREEMENT, rng)
+    return replace(tree, leaves=leaves)
+
+
+def tree_of_rows(
+    X: Matrix,
+    rank: int,
+    n_directions: int,
+    most: int,
+    rng: np.random.Generator,
+    *,
+    cosine: bool = False,
+    signed: bool = False,
+) -> tuple[ClusterTree, Placement] | None:
+    """Return the tree of few rows in memory, none of them zero, and who places others.
+
+    ``rank`` directions stand out from noise, in cosines if so said, and clusters are
+    looked for in some more; None is returned where rows are too few for two leaves.
+    """
+    n, p = X.shape
+    few = p <= Counting.FEW_FEATURES
+    slope, more = Counting.LEAVES
+    least = Counting.LEAST_LEAVES[int(few)]
+    k = max(min(int(slope * rank + more), most + 1), least)
+    k = min(k, n // Counting.ROWS_A_LEAF)
+    if k < 2:
+        return None
+    d = min(max(n_directions, 2), p, n // 2 - 1)
+    recipe = Recipe(n_components=d)
+    if cosine:
+        recipe = Recipe(gram="cosine", clip=None, n_components=d)
+    placements: list[Placement] = []
+
+    def grow(seen: np.ndarray | None) -> _Branches:
+        part = X if seen is None else X.take(seen)
+        fit = spectral_clustering(part, k, recipe, signed=signed, rng=rng)
+        rows = to_host(fit.rows).astype(np.float64)
+        own = everywhere = to_host(fit.labels)
+        if seen is None:
+            placements.append(fit.placement)
+        else:
+            everywhere = to_host(fit.placement(X))
+        return _Branches.of(rows, own, everywhere, k, signed)
+
+    # Rows that share one direction are turned by their noise: halves agree on that.
+    alone = rank <= 1 and not few
+    least = Counting.AGREEMENT_OF_ONE if alone else Counting.AGREEMENT
+    with one_thread(), ignored(ConvergenceWarning):
+        return _grown(grow, n, least, rng), placements[0]
+
+
+class _Branches(NamedTuple):
+    """A tree of some rows, which has put all rows into its leaves."""
+
+    leaves: np.ndarray  # of all rows
+    members: np.ndarray  # (k, k leaves): the cluster of each leaf among 1, 2, ..., k
+    costs: np.ndarray  # (k - 1,): of merging two of 2, 3, ..., k clusters, for each row
+
+    @classmethod
+    def of(
+        cls,
+        rows: np.ndarray,
+        labels: np.ndarray,
+        everywhere: np.ndarray,
+        n_leaves: int,
+        signed: bool,
+    ) -> _Branches:
+        """Merge the clusters of rows, those that lose least likelihood first.
+
+        Clusters share a covariance, and a merger adds the square of a distance to it:
+        so the likelihood is known from that distance.
+        """
+        n, m = rows.shape
+        if signed:
+            rows = _on_one_side(rows, labels, n_leaves)
+        sizes = np.bincount(labels, minlength=n_leaves).astype(float)
+        alive, absent = np.flatnonzero(sizes), np.flatnonzero(sizes == 0)
+        centers = np.zeros((n_leaves, m))
+        np.add.at(centers, labels, rows)
+        centers /= np.maximum(sizes, 1)[:, None]
+        residuals = rows - centers[labels]
+        # Rows may coincide.
+        least = max(Small.LOAD * float(np.square(rows).mean()), Small.EXACT)
+        within = residuals.T @ residuals / n + least * np.eye(m)
+        owner = np.arange(n_leaves)
+        owner[absent] = alive[0]
+        members = np.zeros((len(alive), n_leaves), dtype=np.intp)
+        losses = np.zeros(len(alive) - 1)
+        for k in range(len(alive), 1, -1):
+            members[k - 1] = np.searchsorted(alive, owner)
+            own, few = centers[alive], sizes[alive]
+            mapped = np.linalg.solve(within, own.T)
+            products, squares = own @ mapped, np.einsum("ij,ji->i", own, mapped)
+            if signed:
+                products = np.abs(products)
+            costs = np.add.outer(squares, squares) - 2 * products
+            costs *= few * few[:, None] / (few + few[:, None]) / n
+            np.fill_diagonal(costs, np.inf)
+            one, other = divmod(int(costs.argmin()), k)
+            losses[k - 2] = np.log1p(max(costs[one, other], 0.0)) / 2
+            turned = signed and own[one] @ mapped[:, other] < 0
+            a, b = alive[[one, other]]
+            delta = centers[a] - (-centers[b] if turned else centers[b])
+            both = sizes[a] + sizes[b]
+            within += sizes[a] * sizes[b] / both / n * np.outer(delta, delta)
+            centers[a] -= sizes[b] / both * delta
+            sizes[a], owner[owner == b] = both, a
+            alive = np.delete(alive, other)
+        return cls(everywhere, members, losses + (m + 1) / 2 * np.log(n) / n)
+
+    def contrasts(self, most: int) -> np.ndarray:
+        """Return how much dearer each merger is than the one before, from 2 to most."""
+        logs = np.log(self.costs[: most - 1])
+        return np.append(logs[:-1] - logs[1:], 0.0)
+
+
+def _on_one_side(rows: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
+    """Return rows that all point the same way along their cluster."""
+    rows = rows.copy()
+    for own in (labels == cluster for cluster in range(k)):
+        if own.any():
+            main = np.linalg.svd(rows[own], full_matrices=False)[2][0]
+            rows[own] *= np.where(rows[own] @ main < 0, -1.0, 1.0)[:, None]
+    return rows
+
+
+def _grown(
+    grow: Callable[[np.ndarray | None], _Branches],
+    n: int,
+    least_agreement: float,
+    rng: np.random.Generator,
+) -> ClusterTree:
+    """Return a tree of all rows, judged by trees of halves."""
+    whole = grow(None)
+    halves: list[_Branches] = []
+    for _ in range(Counting.HALVINGS if len(whole.members) > 1 else 0):
+        order = rng.permutation(n)
+        halves += [grow(np.sort(half)) for half in (order[: n // 2], order[n // 2 :])]
+    splits = _judged(whole, halves)
+    levels = [
+        split.n_clusters
+        for split in splits
+        if split.drop >= Counting.LEVEL_DROP
+        and split.contrast >= Counting.LEVEL_CONTRAST
+        and split.agreement >= least_agreement
+    ]
+    branches = whole.leaves, whole.members
+    return ClusterTree(
+        *branches, splits, tuple(levels), whole.costs, least_agreement, n
+    )
+
+
+def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:
+    """Return the evidence for each number of clusters that all trees have."""
+    most = min(len(tree.members) for tree in (whole, *halves))
+    if most < 2:
+        return ()
+    tables = [_common(whole, half) for half in halves]
+    between = [_common(*pair) for pair in zip(halves[::2], halves[1::2], strict=True)]
+    pairs = list(zip(halves[::2], halves[1::2], strict=True))
+    contrasts = np.mean([half.contrasts(most) for half in halves], axis=0)
+    contrasts = (whole.contrasts(most) + contrasts) / 2
+    stability, agreement = [], []
+    for k in range(2, most + 1):
+        found = [
+            _best_overlap(_merged(table, whole, half, k))
+            for table, half in zip(tables, halves, strict=True)
+        ]
+        stability.append(float(np.mean(found, axis=0).min()))
+        agreed = [
+            _adjusted_rand(_merged(table, *pair, k))
+            for table, pair in zip(between, pairs, strict=True)
+        ]
+        agreement.append(float(np.mean(agreed)))
+    drops = [one - next_one for one, next_one in pairwise(stability)]
+    return tuple(
+        Split(k, float(contrast), agreed, stable, drop)
+        for k, contrast, agreed, stable, drop in zip(
+            range(2, most + 1),
+            contrasts,
+            agreement,
+            stability,
+            [*drops, 0.0],
+            strict=True,
+        )
+    )
+
+
+def _common(first: _Branches, second: _Branches) -> np.ndarray:
+    """Return how many rows each leaf of a tree shares with each of another."""
+    table = np.zeros((first.members.shape[1], second.members.shape[1]))
+    np.add.at(table, (first.leaves, second.leaves), 1)
+    return table
+
+
+def _merged(
+    table: np.ndarray, first: _Branches, second: _Branches, k: int
+) -> np.ndarray:
+    """Return such a table of k clusters."""
+    merged = np.zeros((k, k))
+    np.add.at(merged, (first.members[k - 1][:, None], second.members[k - 1]), table)
+    return merged
+
+
+def _best_overlap(table: np.ndarray) -> np.ndarray:
+    """Return the share of rows that each cluster has in common with its like."""
+    union = np.add.outer(table.sum(axis=1), table.sum(axis=0)) - table
+    return np.asarray((table / np.maximum(union, 1)).max(axis=1))
+
+
+def _adjusted_rand(table: np.ndarray) -> float:
+    """Return the adjusted Rand index of two partitions."""
+
+    def pairs(counts: np.ndarray) -> float:
+        return float((counts * (counts - 1)).sum() / 2)
+
+    first, second = pairs(table.sum(axis=1)), pairs(table.sum(axis=0))
+    chance = first * second / max(pairs(table.sum(keepdims=True)), 1.0)
+    most = (first + second) / 2
+    return 1.0 if most == chance else (pairs(table) - chance) / (most - chance)

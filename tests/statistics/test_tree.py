@@ -1,0 +1,118 @@
+"""Trees of clusters: levels, labels at any level, and what halves say of them."""
+
+import matplotlib
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from ihgmm import IhGMM, IhSC, cluster_tree, make_ihgmm, select_n_clusters
+from ihgmm.plotting import plot_tree
+from ihgmm.statistics.tree import _adjusted_rand
+
+matplotlib.use("Agg")
+
+
+def nested(seed, *, types=3, kinds=3, n=450, p=100):
+    """Types of patterns, each with some kinds; return rows, types and kinds."""
+    rng = np.random.default_rng(seed)
+    basis = np.linalg.qr(rng.standard_normal((p, types + types * kinds)))[0].T
+    labels = np.arange(n) % (types * kinds)
+    centers = 10 * np.repeat(basis[:types], kinds, axis=0) + 5 * basis[types:]
+    X = rng.lognormal(0, 0.4, (n, 1)) * centers[labels] + rng.standard_normal((n, p))
+    return X, labels // kinds, labels
+
+
+@pytest.mark.parametrize(("types", "kinds", "seed"), [(3, 3, 0), (3, 3, 1), (2, 4, 0)])
+def test_nested_clusters_have_two_levels(types, kinds, seed):
+    X, coarse, fine = nested(seed, types=types, kinds=kinds)
+    tree = cluster_tree(X, random_state=seed)
+    assert tree.levels == (types, types * kinds)
+    assert adjusted_rand_score(coarse, tree.labels(types)) > 0.98
+    assert adjusted_rand_score(fine, tree.labels(types * kinds)) > 0.9
+    count = select_n_clusters(X, random_state=seed)
+    assert count.levels == tree.levels
+    assert count.n_clusters == types * kinds
+
+
+def test_a_finer_level_is_inside_a_coarser_one():
+    X, *_ = nested(0)
+    tree = cluster_tree(X, random_state=0)
+    for k in range(2, tree.n_leaves + 1):
+        pairs = {*zip(tree.labels(k), tree.labels(k - 1), strict=True)}
+        assert len(pairs) == k
+        sizes = np.bincount(tree.labels(k))
+        assert (np.diff(sizes) <= 0).all()  # numbered by decreasing size
+    assert not tree.labels(1).any()
+    with pytest.raises(ValueError, match=r"is more than the .* leaves of the tree"):
+        tree.labels(tree.n_leaves + 1)
+
+
+def test_the_tree_of_a_model_has_its_clusters_as_leaves():
+    X, coarse, _ = nested(0)
+    model = IhSC(9, random_state=0).fit(X)
+    tree = cluster_tree(model, random_state=0)
+    assert tree.n_leaves == 9
+    assert 3 in tree.levels
+    assert (tree.labels(9) == model.labels_).all()
+    assert adjusted_rand_score(coarse, tree.labels(3)) > 0.98
+    with pytest.raises(TypeError, match="IhGMM has no embedding_; give the data"):
+        cluster_tree(IhGMM(3, random_state=0).fit(X))
+
+
+def test_outliers_of_a_model_stay_outliers():
+    X, *_ = nested(0)
+    X[:5] = 200 * np.random.default_rng(0).standard_normal((5, 100))
+    model = IhSC(9, outliers="auto", random_state=0).fit(X)
+    assert (model.labels_ == -1).any()
+    tree = cluster_tree(model, random_state=0)
+    assert ((tree.labels(3) == -1) == (model.labels_ == -1)).all()
+
+
+def test_the_same_seed_gives_the_same_tree():
+    X, *_ = nested(0)
+    first, second = (cluster_tree(X, random_state=7) for _ in range(2))
+    assert (first.leaves == second.leaves).all()
+    assert first.splits == second.splits
+
+
+def test_rows_without_weight_are_in_no_leaf():
+    X, *_ = nested(0)
+    weights = np.ones(450)
+    weights[:10] = 0
+    tree = select_n_clusters(X, sample_weight=weights, random_state=0).tree
+    assert (tree.leaves[:10] == -1).all()
+    assert (tree.leaves[10:] >= 0).all()
+
+
+def test_words_and_picture():
+    X, *_ = nested(0)
+    tree = cluster_tree(X, random_state=0)
+    lines = str(tree).splitlines()
+    assert lines[0] == "The tree is stable at 3 and 9 clusters."
+    assert lines[1] == "cluster 0 of 3: 151 rows"
+    assert sum(line.startswith("    ") for line in lines) == 9
+    assert "agreement" in tree._repr_html_()
+    ax = tree.plot()
+    assert ax.get_title() == "stable at 3 and 9 clusters"
+    brackets = [line for line in ax.lines if len(line.get_xdata()) == 4]
+    assert len(brackets) == tree.n_leaves - 1
+    matplotlib.pyplot.close("all")
+
+
+def test_too_few_rows_for_a_tree():
+    X, _ = make_ihgmm(8, 50, 2, random_state=0)
+    with pytest.raises(ValueError, match=r"too few rows .* give at least 10"):
+        cluster_tree(X)
+    count = select_n_clusters(X, random_state=0)
+    assert count.tree is None
+    with pytest.raises(ValueError, match="has no tree"):
+        plot_tree(count)
+
+
+def test_agreement_is_the_adjusted_rand_index():
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(4, size=(2, 200))
+    second[:120] = first[:120]
+    table = np.zeros((4, 4))
+    np.add.at(table, (first, second), 1)
+    assert np.isclose(_adjusted_rand(table), adjusted_rand_score(first, second))

@@ -339,7 +339,6 @@ class Cautions:
 
     MOST_A_FIT = 3  # cautions
     OTHERS_AGREE = 0.1  # by which halves agree more with each other than with labels
-    MIXED_UP = 0.85  # instability, over the error of a guess, of rows in another order
     WEAK = 0.3  # share of the rows of a cluster whose label changes
     RULING = 0.5  # share of the sum of squares in one column
     OFFSET = 0.9  # share of a column's squares that is its mean: dividing it hurts

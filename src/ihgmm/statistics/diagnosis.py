@@ -44,8 +44,7 @@ class Verdict(StrEnum):
 class CautionKind(StrEnum):
     """What to look at; each with the names of its figures."""
 
-    OTHER_ORDER = auto()
-    OTHER_CLUSTERS = auto()  # agreement, share
+    OTHER_CLUSTERS = auto()  # agreement, share, by_chance
     PURE_NOISE = auto()
     RULING_COLUMN = auto()  # column, share
     WEAK_CLUSTER = auto()  # cluster, share
@@ -320,20 +319,14 @@ def _cautions(
 ) -> Iterator[Caution]:
     """Yield what to look at, the most useful first."""
     hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
-    ruling = list(_ruling_column(data, rng))
     if refits is not None:
         agreement, share = refits.agreement, diagnosis.stability
         if agreement > share + Cautions.OTHERS_AGREE:
-            # Chance alone is as good; unless a column led astray, rows were mixed up.
-            mixed_up = 1 - share >= Cautions.MIXED_UP * diagnosis._error_of_a_guess
-            if mixed_up and not ruling:
-                yield Caution(CautionKind.OTHER_ORDER, {})
-            else:
-                figures = {"agreement": agreement, "share": share}
-                yield Caution(CautionKind.OTHER_CLUSTERS, figures)
+            figures = {"agreement": agreement, "share": share, "by_chance": hopeless}
+            yield Caution(CautionKind.OTHER_CLUSTERS, figures)
         elif hopeless:
             yield Caution(CautionKind.PURE_NOISE, {})
-    yield from ruling
+    yield from _ruling_column(data, rng)
     if refits is not None and not hopeless:
         weakest = int(diagnosis.cluster_stability.argmin())
         share = 1 - float(diagnosis.cluster_stability[weakest])
@@ -353,12 +346,13 @@ def _ruling_column(data: Matrix, rng: np.random.Generator) -> Iterator[Caution]:
     # A few huge rows would show their own columns.
     usual = live & (sqnorms <= Cautions.HUGE**2 * float(typical))
     part = data.take(ops.draw_rows(usual, Refitting.ROWS, rng))
-    if data.shape[1] == 1 or part.shape[0] < Cautions.LEAST_ROWS:
+    if part.shape[0] < Cautions.LEAST_ROWS:
         return
     squares = part.column_sqnorms()
     column = int(squares.argmax())
     share = float(squares[column] / squares.sum())
-    if share < Cautions.RULING:
+    # Of two columns one holds half in any case.
+    if share < max(Cautions.RULING, 2 / data.shape[1]):
         return
     ones = part.cast(np.ones((part.shape[0], 1)))
     mean = float(to_host(part.adjoint(ones))[column, 0]) / part.shape[0]

@@ -64,7 +64,7 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     shape = f"{d.n_samples:,} x {d.n_features:,}"
     data = f"rows x features; {counted(d.n_clusters, 'cluster')} of {sizes}"
     left_out = "are outliers and were left out"
-    stays = "of the labels stay the same in fits to other halves of the rows"
+    stays = "of the labels stay in fits to other halves of the rows"
     wrong = "of the labels were wrong on real data as stable as these"
     sure = f"have a label that is less than {d.certain_from:.0%} certain"
     judged = d.n_clusters > 1 and not np.isnan(d.stability)
@@ -79,11 +79,9 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
 
 
 _CAUTIONS = {
-    "OTHER_ORDER": "The data show clear clusters, but these labels do not follow them: "
-    "are rows and labels in the same order?",
     "OTHER_CLUSTERS": "Fits to halves of the rows agree with each other on "
     "{agreement:.0%} of the rows, and with these labels on {share:.0%}: the data show "
-    "other clusters. The default settings of IhSC find them.",
+    "other clusters. {order}The default settings of IhSC find them.",
     "PURE_NOISE": "Labels of pure noise look like this. Try other features, another "
     "scaling or fewer clusters; select_n_clusters shows whether there is any "
     "structure.",
@@ -114,6 +112,9 @@ def caution_text(caution: Caution, names: Sequence[str] | None = None) -> str:
         if rows == 1
         else "their labels mean nothing",
         "percent": percent(f.get("share", 0)),
+        "order": "Are rows and labels in the same order? "
+        if f.get("by_chance")
+        else "",
     }
     return _CAUTIONS[caution.kind.name].format(**{**f, **words})
 

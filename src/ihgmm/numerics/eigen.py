@@ -25,6 +25,7 @@ from ihgmm.numerics.krylov import (
     orthonormal,
     progress,
     ritz_pairs,
+    rounded_width,
     smallest_gap,
     whitening,
 )
@@ -241,8 +242,9 @@ def start_block(
     still, ``extra`` columns wider, for which there is no W.
     """
     n, p = G.A.shape
-    if _by_features(G.A, k + extra):
-        return None, *_start_by_features(G, k + extra)
+    features = leading_features(G.A, k + extra)
+    if features is not None:
+        return None, *block_by_features(G, *features)
     W = rng.standard_normal((p, block_width(k))).astype(G.A.dtype)
     size = sample_size(n, p, G.A.n_entries, W.shape[1], G.A.streamed)
     with G.A.threads():
@@ -255,20 +257,32 @@ def start_block(
         return W, *G.A.product_and_adjoint(W)
 
 
-def _by_features(A: Matrix, count: int) -> bool:
-    """Tell whether to find so many directions by the Gram matrix of the features.
+def leading_features(A: Matrix, count: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return leading eigenpairs of the Gram matrix of the features.
 
-    Where a sample would have few rows for each direction, that may cost two products.
+    None where that would cost more than a product, or two where a sample would have few
+    rows for each direction.
     """
     n, p = A.shape
-    width = -(-count // 8) * 8
+    width = rounded_width(count)
     size = sample_size(n, p, A.n_entries, width, A.streamed)
     few = size < Solving.SAMPLE_ROWS * count
     most = Solving.FEATURES * (4 if few else 1) * width
-    return width <= p <= most and n >= 2 * p
+    if not width <= p <= most or n < 2 * p:
+        return None
+
+    def gram_of(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
+        rows = block.rows(slice(None))
+        return (), (rows.T @ rows,)
+
+    _, (gram,) = A.sweep(gram_of)
+    values, W = leading_pairs(gram.astype(np.float64), width)
+    return np.maximum(values, Small.ROUNDING * values[0]), W.astype(A.dtype)
 
 
-def _start_by_features(G: GramOperator, count: int) -> tuple[Tall, Tall]:
+def block_by_features(
+    G: GramOperator, values: np.ndarray, W: np.ndarray
+) -> tuple[Tall, Tall]:
     """Return a block near the leading eigenvectors, and its adjoint.
 
     The eigenvectors of ``A @ A.T`` are ``A @ W``, W those of the features. What is
@@ -276,10 +290,6 @@ def _start_by_features(G: GramOperator, count: int) -> tuple[Tall, Tall]:
     has of the eigenvalue.
     """
     A, ops, removed = G.A, G.A.ops, G.removed
-
-    def gram_of(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
-        rows = block.rows(slice(None))
-        return (), (rows.T @ rows,)
 
     def moved(block: Matrix, excess: Tall) -> tuple[tuple[Tall], tuple[Tall]]:
         lines = block @ W
@@ -289,9 +299,6 @@ def _start_by_features(G: GramOperator, count: int) -> tuple[Tall, Tall]:
             lines = lines / block.ops.clip(1 + share, 0.5, 2.0)
         return (lines,), (block.adjoint(lines),)
 
-    _, (gram,) = A.sweep(gram_of)
-    values, W = leading_pairs(gram.astype(np.float64), -(-count // 8) * 8)
-    values, W = np.maximum(values, Small.ROUNDING * values[0]), W.astype(A.dtype)
     excess = None
     if removed is not None:  # more than the mean, which moves all rows alike
         total = ops.number(ops.xp.sum(A.sqnorms))

@@ -12,7 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._warnings import warn
 from ihgmm.matrix import HOST, Ops, Tall
-from ihgmm.numerics.eigen import Solver, check_problem, start_block
+from ihgmm.numerics.eigen import (
+    Solver,
+    block_by_features,
+    check_problem,
+    leading_features,
+    start_block,
+)
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import (
     MAX_PRODUCTS,
@@ -28,6 +34,7 @@ from ihgmm.numerics.krylov import (
     project_out,
     rounding_error,
     smallest_gap,
+    whitening,
 )
 from ihgmm.policy import Leading, Solving
 
@@ -59,6 +66,7 @@ def impute_diagonal(
     G: GramOperator,
     k: int,
     *,
+    extra: int = 0,
     start: EigenPairs | None = None,
     order: Order = "algebraic",
     solver: Solver = "auto",
@@ -82,11 +90,12 @@ def impute_diagonal(
         The matrix; its own diagonal is not used.
     k : int
         Rank of the approximation and number of eigenpairs, at most n.
-    start : EigenPairs, optional
-        Those of the matrix with a zero diagonal, to start from. There may be more than
-        k of them, and as many are returned: as in
-        :func:`~ihgmm.numerics.eigen.leading_eigenpairs`, the accuracy of the k is then
+    extra : int
+        How many eigenpairs to return beyond these, as in
+        :func:`~ihgmm.numerics.eigen.leading_eigenpairs`: the accuracy of the k is then
         judged by their distance from the last.
+    start : EigenPairs, optional
+        Those of the matrix with a zero diagonal, to start from; as many are returned.
     order : {"algebraic", "magnitude"}
         Whether the approximation is positive semi-definite, from the largest
         eigenvalues, or from those of largest absolute value, as in the papers.
@@ -119,7 +128,8 @@ def impute_diagonal(
     array([ 1.,  4.,  9., 16.])
     """
     n, A = G.shape[0], G.A
-    check_problem(n, k, order, solver)
+    count = k + extra if start is None else len(start.values)
+    check_problem(n, count, order, solver)
     if max_iter < 1:
         raise ValueError(f"max_iter={max_iter} is too small; give 1 or more.")
     rng = np.random.default_rng() if rng is None else rng
@@ -135,17 +145,17 @@ def impute_diagonal(
     dense = few or solver == "dense"
     space: _Subspace
     with A.threads():
-        count = k if start is None else len(start.values)
-        width = max(count, k + 1)
+        width = max(count, k + 1 if dense or start is not None else block_width(k))
         if dense:
             space, sqnorms = _WholeSpace(hollow), ops.to_host(sqnorms)
             ops = HOST
         elif start is not None:
-            space = _Subspace(hollow, start.vectors, max_products, start.adjoint)
+            space = _Subspace(hollow, start.vectors, start.adjoint, max_products)
+        elif (features := leading_features(A, width)) is not None:
+            space = _FeatureSpace(hollow, features, max_products)
         else:
-            width = block_width(k)
-            block = orthonormal(ops, start_block(hollow, k, 0, order, rng)[1], rng)
-            space = _Subspace(hollow, block, max_products)
+            block = start_block(hollow, count, 0, order, rng)[1]
+            space = _Subspace(hollow, orthonormal(ops, block, rng), None, max_products)
         most = ops.keep(sqnorms / unit)
         first = _RitzPairs(space, ops.xp.zeros_like(most), width, order)
         # Of few rows all eigenvectors are known, and can be told from the next.
@@ -176,13 +186,18 @@ class _Subspace:
     """A subspace in which the diagonal can change without another look at the data."""
 
     def __init__(
-        self, hollow: GramOperator, block: Tall, max_products: int, adjoint: Any = None
+        self, hollow: GramOperator, block: Tall, adjoint: Any, max_products: int
     ) -> None:
         self.hollow, self.ops = hollow, hollow.A.ops
-        adjoint = hollow.A.adjoint(block) if adjoint is None else adjoint
+        self.n_products, self.max_products = 0, max_products
+        self._begin(block, adjoint)
+
+    def _begin(self, block: Tall, adjoint: Any) -> None:
+        """Take the span of an orthonormal block."""
+        adjoint = self.hollow.A.adjoint(block) if adjoint is None else adjoint
         self.basis = Basis(self.ops, block, adjoint, keep=True)
-        self.basis.multiply(hollow)
-        self.n_products, self.max_products = 1, max_products
+        self.basis.multiply(self.hollow)
+        self.n_products += 1
 
     def matrix(self, diagonal: Tall) -> np.ndarray:
         """Return the matrix with some diagonal, in this subspace."""
@@ -201,22 +216,26 @@ class _Subspace:
         rest -= vectors * ops.cast_like(ritz.values, vectors)
         return ops.keep(rest)
 
-    def enlarge(self, ritz: _RitzPairs, judge: Callable[..., tuple]) -> bool:
-        """Enlarge the subspace where eigenvectors leave it; tell whether they do.
+    def improve(self, ritz: _RitzPairs, judge: Callable[..., tuple]) -> bool:
+        """Change the subspace where eigenvectors leave it; tell whether they do.
 
         ``judge`` turns what pairs lack into one norm, and says how large that may be.
         """
         if self.n_products >= self.max_products:
             return False
-        rest, basis = self.residuals(ritz), self.basis
+        rest = self.residuals(ritz)
         floor = rounding_error(ritz.values, self.hollow.A.dtype)
         norm, goal = judge(_norms(self.ops, rest))
-        if norm <= max(goal, floor):
-            return False
-        n, width = rest.shape
+        return norm > max(goal, floor) and self._change(ritz, rest, norm, floor)
+
+    def _change(
+        self, ritz: _RitzPairs, rest: Tall, norm: float, negligible: float
+    ) -> bool:
+        """Enlarge the subspace by what pairs lack, of some norm, unless it has that."""
+        (n, width), basis = rest.shape, self.basis
         # Once more than in exact arithmetic: in float32 the basis would degenerate.
         rest, _ = project_out(self.ops, basis.blocks, rest)
-        block = basis.orthonormal_rest(rest, floor)
+        block = basis.orthonormal_rest(rest, negligible)
         if block.shape[1] == 0:
             return False
         if basis.width >= most_blocks(n, width) * width:
@@ -224,6 +243,54 @@ class _Subspace:
         basis.append(block, self.hollow.A.adjoint(block))
         basis.multiply(self.hollow)
         self.n_products += 1
+        return True
+
+    def narrow(self, ritz: _RitzPairs) -> _RitzPairs:
+        """Keep only what pairs span, where an update would cost more than a product."""
+        A, width, count = self.hollow.A, self.basis.width, len(ritz.values)
+        update = Solving.LAPACK * width**3 + 2.0 * A.shape[0] * width**2
+        product = 4.0 * A.n_entries * count
+        if len(self.basis.blocks) > 1 and update > product:
+            self.basis.condense(ritz.coefficients)
+            ritz.coefficients = np.eye(count)
+        return ritz
+
+
+class _FeatureSpace(_Subspace):
+    """A subspace by the leading directions of features, made for some diagonal.
+
+    Most of what noise adds to the eigenvectors is known with these directions. So there
+    is little to find beyond, and after an update a new block takes one product.
+    """
+
+    def __init__(
+        self,
+        hollow: GramOperator,
+        features: tuple[np.ndarray, np.ndarray],
+        max_products: int,
+    ) -> None:
+        self._features, self._last = features, np.inf
+        super().__init__(hollow, *self._block(hollow), max_products)
+
+    def _block(self, G: GramOperator) -> tuple[Tall, Any]:
+        """Return an orthonormal block near eigenvectors, and its adjoint if known."""
+        block, adjoint = block_by_features(G, *self._features)
+        ops = G.A.ops
+        change, condition = whitening(ops.tall_dot(block, block))
+        if condition <= Solving.CONDITION:
+            return orthonormal(ops, block), None
+        block = ops.keep(block @ ops.cast_like(change, block))
+        return block, adjoint @ ops.cast_like(change, adjoint)
+
+    def _change(
+        self, ritz: _RitzPairs, rest: Tall, norm: float, negligible: float
+    ) -> bool:
+        """Make the subspace anew for the diagonal, as long as that brings it nearer."""
+        if len(self.basis.blocks) > 1 or norm > Solving.NEARER * self._last:
+            return super()._change(ritz, rest, norm, negligible)
+        self._last, A = norm, self.hollow.A
+        removed = self.ops.widen(A.sqnorms) - ritz.diagonal / self.hollow.factor
+        self._begin(*self._block(replace(self.hollow, removed=A.cast(removed))))
         return True
 
 
@@ -328,16 +395,17 @@ class _Imputation:
         rough = 0.1
         while rank < k:
             ritz = self.ritz
-            while space.enlarge(ritz, partial(self._roughly, ritz, rough)):
+            while space.improve(ritz, partial(self._roughly, ritz, rough)):
                 ritz = ritz.with_diagonal(self.diagonal)
             rank = _next_rank(ritz.sizes, rank, k)
             self.ranks.append(rank)
             accuracy = self.tol if rank == k else max(self.tol, rough)
             self._settle(ritz, rank, accuracy)
-            while space.enlarge(
+            while space.improve(
                 self.ritz, partial(self._progress, self.ritz, rank, accuracy)
             ):
-                self._settle(self.ritz.with_diagonal(self.diagonal), rank, accuracy)
+                ritz = space.narrow(self.ritz.with_diagonal(self.diagonal))
+                self._settle(ritz, rank, accuracy)
             self.ritz = self.ritz.with_diagonal(self.diagonal)
 
     def _roughly(

@@ -72,7 +72,7 @@ def leading_pairs(
     Where few are asked for, this takes a fraction of the time of all.
     """
     n, values = len(matrix), np.empty(0)
-    if order == "algebraic":
+    if order == "algebraic" and Solving.SOME * count < n:
         # Where a multiple eigenvalue is cut, LAPACK can fail, or lose all.
         with suppress(LinAlgError):
             values, vectors = eigh(matrix, subset_by_index=(n - count, n - 1))
@@ -83,13 +83,17 @@ def leading_pairs(
     return values[lead], vectors[:, lead]
 
 
+def rounded_width(count: int) -> int:
+    """Return a multiple of eight: so many columns products run best with."""
+    return -(-count // 8) * 8
+
+
 def block_width(k: int) -> int:
     """Return the width of a block for k eigenvectors.
 
-    Five columns more than wanted make the last of them converge; products run best at
-    multiples of eight.
+    Five columns more than wanted make the last of them converge.
     """
-    return -(-(k + 5) // 8) * 8
+    return rounded_width(k + 5)
 
 
 def most_blocks(n_rows: int, width: int) -> int:

@@ -187,19 +187,22 @@ def _embed(
                 f"give at most {min(n, p)}."
             )
     G = GramOperator.of(X, recipe.gram, clip=recipe.clip)
-    solving: Any = {"order": recipe.order, "solver": recipe.solver, "tol": recipe.tol}
-    signal_only = recipe.order == "algebraic"
-    find = partial(
-        leading_eigenpairs, extra=extra, signal_only=signal_only, say=say, rng=rng
-    )
-    pairs = find(G, lead, **solving)
+    solving: Any = {"order": recipe.order, "solver": recipe.solver, "rng": rng}
     diagonal: Diagonal = "full" if recipe.gram == "full" else "zero"
-    # What noise does to eigenvectors is more than this angle.
-    if recipe.gram == "hetero" and _diagonal_turn(X.ops, pairs, lead) > Leading.TURN:
-        diagonal = "imputed"
+    filling = recipe.gram == "hetero"
+    pairs, tol = None, recipe.tol
+    if not filling or n >= Leading.FEW_ROWS * lead:
+        signal_only = recipe.order == "algebraic"
+        pairs = leading_eigenpairs(
+            G, lead, extra=extra, tol=tol, signal_only=signal_only, say=say, **solving
+        )
+        # What noise does to eigenvectors is more than this angle.
+        filling = filling and _diagonal_turn(X.ops, pairs, lead) > Leading.TURN
         if X.n_entries >= Solving.LARGE:
-            solving["tol"] = Solving.FILLING * recipe.tol
-        imputed = impute_diagonal(G, lead, start=pairs, **solving, rng=rng)
+            tol *= Solving.FILLING
+    if filling:
+        diagonal = "imputed"
+        imputed = impute_diagonal(G, lead, extra=extra, start=pairs, tol=tol, **solving)
         G, pairs = imputed.gram, imputed.pairs
     embedding = Embedding.of(G, pairs, lead, diagonal)
     embedding = embedding.weighted(signal_weights(pairs.values, lead))

@@ -268,7 +268,7 @@ def leading_features(A: Matrix, count: int) -> tuple[np.ndarray, np.ndarray] | N
     size = sample_size(n, p, A.n_entries, width, A.streamed)
     few = size < Solving.SAMPLE_ROWS * count
     most = Solving.FEATURES * (4 if few else 1) * width
-    if not width <= p <= most or n < 2 * p:
+    if not count <= p <= most or n < 2 * p:
         return None
 
     def gram_of(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
@@ -276,8 +276,11 @@ def leading_features(A: Matrix, count: int) -> tuple[np.ndarray, np.ndarray] | N
         return (), (rows.T @ rows,)
 
     _, (gram,) = A.sweep(gram_of)
-    values, W = leading_pairs(gram.astype(np.float64), width)
-    return np.maximum(values, Small.ROUNDING * values[0]), W.astype(A.dtype)
+    # For a start, the precision of the data will do.
+    values, W = leading_pairs(gram, min(width, p))
+    values = values.astype(np.float64)
+    least = max(Small.ROUNDING * values[0], Small.TINY)
+    return np.maximum(values, least), W.astype(A.dtype)
 
 
 def block_by_features(
@@ -301,7 +304,7 @@ def block_by_features(
 
     excess = None
     if removed is not None:  # more than the mean, which moves all rows alike
-        total = ops.number(ops.xp.sum(A.sqnorms))
+        total = ops.number(ops.xp.sum(A.sqnorms)) or 1.0
         mean = ops.number(ops.xp.sum(removed * A.cast(A.sqnorms))) / total
         excess = ops.keep(removed - mean)
     (block,), (adjoint,) = A.sweep(moved, excess)

@@ -56,7 +56,7 @@ class Leading:
 
     MOST_EXTRA = 20  # directions beyond those of clusters, and two more
     CUT = 0.05  # share of the height of the last cluster's eigenvalue without weight
-    FEW_ROWS = 32  # a cluster: the diagonal is filled in without a look at that turn
+    FEW_ROWS = 32  # a cluster: the diagonal may be filled in without a look at a turn
     TURN = 0.05  # radians that a diagonal turns eigenvectors by, worth filling it in
     SMALLEST_GAP = 1e-2  # of the last eigenvalue: noise turns smaller gaps anyway
     STAGE = 4.0  # ratio of eigenvalues within one stage of filling in

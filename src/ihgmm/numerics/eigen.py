@@ -242,9 +242,8 @@ def start_block(
     still, ``extra`` columns wider, for which there is no W.
     """
     n, p = G.A.shape
-    features = leading_features(G.A, k + extra)
-    if features is not None:
-        return None, *block_by_features(G, *features)
+    if features_pay(G.A, k + extra):
+        return None, *block_by_features(G, *leading_features(G.A, k + extra))
     W = rng.standard_normal((p, block_width(k))).astype(G.A.dtype)
     size = sample_size(n, p, G.A.n_entries, W.shape[1], G.A.streamed)
     with G.A.threads():
@@ -257,19 +256,21 @@ def start_block(
         return W, *G.A.product_and_adjoint(W)
 
 
-def leading_features(A: Matrix, count: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return leading eigenpairs of the Gram matrix of the features.
+def features_pay(A: Matrix, count: int) -> bool:
+    """Tell whether to find so many directions by the Gram matrix of the features.
 
-    None where that would cost more than a product, or two where a sample would have few
-    rows for each direction.
+    Where a sample would have few rows for each direction, that may cost two products.
     """
     n, p = A.shape
     width = rounded_width(count)
     size = sample_size(n, p, A.n_entries, width, A.streamed)
     few = size < Solving.SAMPLE_ROWS * count
     most = Solving.FEATURES * (4 if few else 1) * width
-    if not count <= p <= most or n < 2 * p:
-        return None
+    return count <= p <= most and n >= 2 * p
+
+
+def leading_features(A: Matrix, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return leading eigenpairs of the Gram matrix of the features."""
 
     def gram_of(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
         rows = block.rows(slice(None))
@@ -277,7 +278,7 @@ def leading_features(A: Matrix, count: int) -> tuple[np.ndarray, np.ndarray] | N
 
     _, (gram,) = A.sweep(gram_of)
     # For a start, the precision of the data will do.
-    values, W = leading_pairs(gram, min(width, p))
+    values, W = leading_pairs(gram, min(rounded_width(count), len(gram)))
     values = values.astype(np.float64)
     least = max(Small.ROUNDING * values[0], Small.TINY)
     return np.maximum(values, least), W.astype(A.dtype)

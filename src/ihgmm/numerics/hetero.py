@@ -16,6 +16,7 @@ from ihgmm.numerics.eigen import (
     Solver,
     block_by_features,
     check_problem,
+    features_pay,
     leading_features,
     start_block,
 )
@@ -180,16 +181,17 @@ def _first_space(
     rng: np.random.Generator,
 ) -> _Subspace:
     """Return a subspace to begin with, or the whole space."""
-    (n, p), features = hollow.A.shape, None
+    (n, p), width = hollow.A.shape, max(count, k + 1)
     # Of few rows the whole matrix is solved for each update, unless there are hardly
     # any features.
     few = solver == "auto" and n <= Solving.DENSE_ROWS
-    if n >= Solving.FEW_FEATURES * p if few else start is None:
-        features = leading_features(hollow.A, max(count, k + 1))
-    few = (few and features is None) or n <= Solving.FEW_ROWS * block_width(k)
+    by_features = n >= Solving.FEW_FEATURES * p if few else start is None
+    by_features = by_features and features_pay(hollow.A, width)
+    few = (few and not by_features) or n <= Solving.FEW_ROWS * block_width(k)
     if few or solver == "dense":
         return _WholeSpace(hollow)
-    if features is not None:
+    if by_features:
+        features = leading_features(hollow.A, width)
         return _FeatureSpace(hollow, features, max_products, rng)
     if start is not None:
         return _Subspace(hollow, start.vectors, start.adjoint, max_products)

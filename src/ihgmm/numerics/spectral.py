@@ -11,7 +11,7 @@ from ihgmm._progress import Steps
 from ihgmm._values import Domain
 from ihgmm.matrix import HOST, Matrix, Ops, Tall
 from ihgmm.matrix.ops import sampled
-from ihgmm.numerics.eigen import leading_eigenpairs
+from ihgmm.numerics.eigen import features_pay, leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Diagonal, Embedding, Space
 from ihgmm.numerics.gram import GramOperator, row_factors
 from ihgmm.numerics.hetero import impute_diagonal
@@ -186,23 +186,7 @@ def _embed(
                 f"give at most {min(n, p)}."
             )
     G = GramOperator.of(X, recipe.gram, clip=recipe.clip)
-    solving: Any = {"order": recipe.order, "solver": recipe.solver, "rng": rng}
-    diagonal: Diagonal = "full" if recipe.gram == "full" else "zero"
-    filling = recipe.gram == "hetero"
-    pairs, tol = None, recipe.tol
-    if not filling or n >= Leading.FEW_ROWS * lead:
-        signal_only = recipe.order == "algebraic"
-        pairs = leading_eigenpairs(
-            G, lead, extra=extra, tol=tol, signal_only=signal_only, say=say, **solving
-        )
-        # What noise does to eigenvectors is more than this angle.
-        filling = filling and _diagonal_turn(X.ops, pairs, lead) > Leading.TURN
-        if X.n_entries >= Solving.LARGE:
-            tol *= Solving.FILLING
-    if filling:
-        diagonal = "imputed"
-        imputed = impute_diagonal(G, lead, extra=extra, start=pairs, tol=tol, **solving)
-        G, pairs = imputed.gram, imputed.pairs
+    G, pairs, diagonal = _leading_pairs(G, lead, extra, recipe, rng, say)
     embedding = Embedding.of(G, pairs, lead, diagonal)
     embedding = embedding.weighted(signal_weights(pairs.values, lead))
     embedding = replace(embedding, unit_norm=recipe.unit_norm)
@@ -216,6 +200,34 @@ def _embed(
         vectors = pairs.vectors[:, : len(embedding.weights)]
         coordinates = X.ops.xp.astype(vectors, vectors.dtype, copy=True)
     return embedding, coordinates, None if G.A is X else G.A.row_scale
+
+
+def _leading_pairs(
+    G: GramOperator,
+    lead: int,
+    extra: int,
+    recipe: Recipe,
+    rng: np.random.Generator,
+    say: Any,
+) -> tuple[GramOperator, EigenPairs, Diagonal]:
+    """Return the matrix, its diagonal filled in where that counts, and eigenpairs."""
+    solving: Any = {"extra": extra, "order": recipe.order, "solver": recipe.solver}
+    pairs, tol = None, recipe.tol
+    few = G.shape[0] < Leading.FEW_ROWS * lead and features_pay(G.A, lead + extra)
+    if recipe.gram != "hetero" or not few:
+        signal_only = recipe.order == "algebraic"
+        pairs = leading_eigenpairs(
+            G, lead, tol=tol, signal_only=signal_only, rng=rng, say=say, **solving
+        )
+        if recipe.gram != "hetero":
+            return G, pairs, "full" if recipe.gram == "full" else "zero"
+        # What noise does to eigenvectors is more than this angle.
+        if _diagonal_turn(G.A.ops, pairs, lead) <= Leading.TURN:
+            return G, pairs, "zero"
+    if G.A.n_entries >= Solving.LARGE:
+        tol *= Solving.FILLING
+    imputed = impute_diagonal(G, lead, start=pairs, tol=tol, rng=rng, **solving)
+    return imputed.gram, imputed.pairs, "imputed"
 
 
 def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:

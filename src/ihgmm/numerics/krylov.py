@@ -304,7 +304,7 @@ def block_krylov(
         count = min(k + extra, len(values))
         # G @ basis = basis @ rayleigh + rest @ (last rows): what a Ritz pair lacks.
         last_rows = ritz[-basis.blocks[-1].shape[1] :, :count]
-        squares = np.einsum("ik,ij,jk->k", last_rows, product.gram, last_rows)
+        squares = np.einsum("ik,ik->k", last_rows, product.gram @ last_rows)
         residuals = np.sqrt(np.maximum(squares, 0.0))
         residual, goal = progress(values, residuals, k, tol, G.A.dtype, signal_only)
         if say is not None:

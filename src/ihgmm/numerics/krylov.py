@@ -330,6 +330,7 @@ def block_krylov(
             f'{k} clusters; otherwise raise tol or take solver="lanczos".',
             ConvergenceWarning,
         )
+    del product  # it is as large as a block
     vectors = combine(basis.ops, basis.blocks, ritz[:, :count])
     adjoint = basis.adjoint_of(ritz[:, :count])
     return EigenPairs(values[:count], vectors, residual, n_iter, "block", adjoint)

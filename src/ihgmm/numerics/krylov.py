@@ -309,7 +309,7 @@ def block_krylov(
         count = min(k + extra, len(values))
         # G @ basis = basis @ rayleigh + rest @ (last rows): what a Ritz pair lacks.
         last_rows = ritz[-basis.blocks[-1].shape[1] :, :count]
-        squares = np.einsum("ik,ij,jk->k", last_rows, product.gram, last_rows)
+        squares = np.einsum("ik,ik->k", last_rows, product.gram @ last_rows)
         residuals = np.sqrt(np.maximum(squares, 0.0))
         residual, goal = progress(values, residuals, k, tol, G.A.dtype, signal_only)
         if say is not None:
@@ -335,6 +335,7 @@ def block_krylov(
             f'{k} clusters; otherwise raise tol or take solver="lanczos".',
             ConvergenceWarning,
         )
+    del product  # it is as large as a block
     vectors = combine(basis.ops, basis.blocks, ritz[:, :count])
     adjoint = basis.adjoint_of(ritz[:, :count])
     return EigenPairs(values[:count], vectors, residual, n_iter, "block", adjoint)

@@ -132,20 +132,21 @@ def spectral_clustering(
         if not recipe.unit_norm or ops.number(ops.xp.all(live)):
             live = None
         known = _known_rows(ops, [coordinates, X.sqnorms, X.weights], live, k, rng)
-        maps = [embedding.in_space(space) for space in spaces]
-        clear = [~one.is_noise(HOST, *known[:2]) for one in maps]
-        rows = [one.rows(HOST, known[0]) for one in maps]
+        maps, few = [embedding.in_space(space) for space in spaces], ops.few
+        clear = [~few.to_host(one.is_noise(few, *known[:2])) for one in maps]
+        rows = [one.rows(few, known[0]) for one in maps]
         learnt = learn_rule(
             rows,
             k,
             recipe.labels,
             clear=clear,
-            weights=known[2],
+            weights=None if known[2] is None else few.to_host(known[2]),
             by_angle=recipe.unit_norm,
             signed=signed,
             n_init=recipe.n_init,
             max_iter=recipe.max_iter,
             rng=rng,
+            ops=few,
         )
         say(f"{recipe.labels}, {learnt.n_iter} iterations")
         embedding = maps[learnt.space]
@@ -166,7 +167,7 @@ def spectral_clustering(
         signs=signs,
         looks_signed=not signed
         and recipe.unit_norm
-        and prefers_lines(rows[learnt.space], k, rng),
+        and prefers_lines(rows[learnt.space], k, rng, ops=few),
     )
 
 
@@ -270,7 +271,7 @@ def _known_rows(
     k: int,
     rng: np.random.Generator,
 ) -> list[Any]:
-    """Return the rows of tall arrays to learn labels from, on the host, in float64.
+    """Return the rows of tall arrays to learn labels from, in float64.
 
     Of more than 16,384 rows, or 64 for each cluster if that is more, so many are drawn.
     """
@@ -278,10 +279,7 @@ def _known_rows(
         tall = [None if v is None else ops.rows_where(v, live) for v in tall]
     n, size = tall[0].shape[0], max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k)  # type: ignore[union-attr]
     rows = sampled(n, size, rng)
-    return [
-        None if v is None else ops.to_host(ops.few_rows(v, rows)).astype(np.float64)
-        for v in tall
-    ]
+    return [None if v is None else ops.few.widen(ops.few_rows(v, rows)) for v in tall]
 
 
 def _label_all(

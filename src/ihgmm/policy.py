@@ -29,11 +29,14 @@ class Solving:
     LAPACK = 15.0  # operations of a full solution, times n**3: it is far slower
     PRODUCTS = 6  # products with a block that a solution without the matrix takes
     OVERHEAD = 4e8  # operations that its other work is worth
+    SOME = 4  # times so many eigenpairs of a matrix: with fewer rows, all are quicker
     FEW_ROWS = 3  # times the width of a block: with fewer rows the matrix is solved
     FEATURES = 2  # times the width of a block: their Gram matrix costs half a product
     SAMPLE_ROWS = 32  # for each direction: with fewer, a sample shows them badly
     BASIS = 2**9  # columns that a basis of several blocks may have
     DENSE_ROWS = 300  # for which each update of a diagonal solves the matrix
+    FEW_FEATURES = 8  # times these, which are quicker even of so few rows
+    NEARER = 0.8  # of what eigenvectors lacked before: more shows a step that stalls
     READ_WHOLE = 2**24  # entries, not on the host, from which it never is
     LARGE = 10**7  # entries from which a product costs more than a look at some rows
     FILLING = 5  # times the tolerance that an imputed diagonal may be off by there
@@ -53,6 +56,7 @@ class Leading:
 
     MOST_EXTRA = 20  # directions beyond those of clusters, and two more
     CUT = 0.05  # share of the height of the last cluster's eigenvalue without weight
+    FEW_ROWS = 32  # a cluster: the diagonal may be filled in without a look at a turn
     TURN = 0.05  # radians that a diagonal turns eigenvectors by, worth filling it in
     SMALLEST_GAP = 1e-2  # of the last eigenvalue: noise turns smaller gaps anyway
     STAGE = 4.0  # ratio of eigenvalues within one stage of filling in

@@ -274,14 +274,21 @@ def certainties(cases: list[Case]) -> Iterator[list[str]]:
 
 
 def advice(cases: list[Case]) -> Iterator[list[str]]:
-    """Yield how often each caution was right on real sets, and whether it helped."""
-    yield ["Cautions on real sets, labels of all methods"]
+    """Yield how often each caution was right on real sets, and whether it helped.
+
+    Other clusters are those of the default settings, and so labels of other methods
+    are asked about them; about all else, labels of the default settings.
+    """
+    yield ["Cautions on real sets"]
     yield ["caution", "group", "cases", "sets", "right", "remedy lowers the error",
            "raises it"]  # fmt: skip
     for kind in CautionKind.__members__:
         for group in GROUPS[1:]:
-            mine = [(c, s) for c in cases if c.group == group
-                    for s in c.cautions if s.kind == kind]  # fmt: skip
+            mine = [
+                (c, s) for c in cases for s in c.cautions
+                if (c.group, s.kind) == (group, kind)
+                and (kind == "OTHER_CLUSTERS") != (c.method == "default")
+            ]  # fmt: skip
             if not mine:
                 continue
             gains = np.array([s.error - s.remedied for _, s in mine])
@@ -303,11 +310,12 @@ development sets; those held out were looked at once. Means are over sets, which
 have several preparations; rank correlations are over preparations. "In the range" is
 the share of cases whose true error is in `error_range`, give or take half a point.
 
-A caution "other order" is right if the labels had been shuffled, which was done once
-with each sample. "Other clusters" is right if the default settings of IhSC make fewer
-errors, "ruling column" if the same method makes no more of them once columns are
-divided by their deviation, "pure noise" if at least 40% of the labels are wrong, "weak
-cluster" if at least 30% of those in the cluster are, and "zero rows" is a fact.
+A caution "other clusters" is right if the default settings of IhSC make fewer errors;
+it is asked of labels of three other methods and of labels that were shuffled. The other
+cautions are asked of labels of the default settings: "ruling column" is right if there
+are no more errors once columns are divided by their deviation, "pure noise" if at least
+40% of the labels are wrong, "weak cluster" if at least 30% of those in the cluster are,
+and "zero rows" is a fact.
 
 """
 

@@ -342,7 +342,8 @@ class Cautions:
     """
 
     MOST_A_FIT = 3  # cautions
-    OTHERS_AGREE = 0.1  # by which halves agree more with each other than with labels
+    AGREE = 0.9  # share of rows on which halves agree that show clear clusters
+    MORE = 0.3  # by which they agree more with each other than with the labels
     WEAK = 0.3  # share of the rows of a cluster whose label changes
     RULING = 0.5  # share of the sum of squares in one column
     OFFSET = 0.9  # share of a column's squares that is its mean: dividing it hurts

@@ -321,7 +321,7 @@ def _cautions(
     hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
     if refits is not None:
         agreement, share = refits.agreement, diagnosis.stability
-        if agreement > share + Cautions.OTHERS_AGREE:
+        if agreement > max(Cautions.AGREE, share + Cautions.MORE):
             figures = {"agreement": agreement, "share": share, "by_chance": hopeless}
             yield Caution(CautionKind.OTHER_CLUSTERS, figures)
         elif hopeless:

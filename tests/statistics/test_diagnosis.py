@@ -160,7 +160,7 @@ def test_wrong_labels_are_seen_through():
     assert "90.0%  of the labels stay" in str(found)
     some[20:68] = (some[20:68] + 1) % 4
     found = diagnose(X, some)
-    (caution,) = found.cautions
+    caution = found.cautions[0]
     assert caution.kind is CautionKind.OTHER_CLUSTERS
     assert caution.figures["agreement"] > 0.95
     assert caution.figures["share"] == found.stability

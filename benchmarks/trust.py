@@ -104,7 +104,7 @@ def judged(
         at = np.digitize(certainty, CERTAINTIES[1:-1])
         cautions = []
         for caution in diagnosis.cautions:
-            kind, figures = caution.kind.name, caution.figures
+            kind = caution.kind.name
             error = float(1 - right.mean())
             if kind == "OTHER_CLUSTERS":
                 better = errors["default"]
@@ -119,9 +119,6 @@ def judged(
                 again = METHODS[method](k).fit_predict(scaled)  # type: ignore[attr-defined]
                 remedied = misclassification_rate(truth[known], again[known])
                 cautions.append(Said(kind, remedied <= error, error, remedied))
-            elif kind == "WEAK_CLUSTER":
-                rows = labels[known] == figures["cluster"]
-                cautions.append(Said(kind, 1 - right[rows].mean() >= 0.3))
             else:
                 cautions.append(Said(kind, True))  # a fact
         yield Case(
@@ -314,8 +311,7 @@ A caution "other clusters" is right if the default settings of IhSC make fewer e
 it is asked of labels of three other methods and of labels that were shuffled. The other
 cautions are asked of labels of the default settings: "ruling column" is right if there
 are no more errors once columns are divided by their deviation, "pure noise" if at least
-40% of the labels are wrong, "weak cluster" if at least 30% of those in the cluster are,
-and "zero rows" is a fact.
+40% of the labels are wrong, and "zero rows" is a fact.
 
 """
 

@@ -328,7 +328,7 @@ class Trust:
     LOG_ROWS = 0.2  # of the same with the logarithm of the number of rows
     SHIFT = 1.1  # of the same
     MOST = 0.78  # error over that of chance where nothing is stable
-    RANGE = 1.2  # log-odds to both ends of the range that holds four of five real sets
+    RANGE = 1.2  # log-odds to both ends of the range, for three of four real sets
     ROWS = 0.7  # of the log-odds of a row with its lead
     MEAN_ROWS = 10_000  # rows that settle the mean certainty, about
     AS_STABLE = 0.02  # difference of stabilities that means nothing; by eye
@@ -344,7 +344,6 @@ class Cautions:
     MOST_A_FIT = 3  # cautions
     AGREE = 0.9  # share of rows on which halves agree that show clear clusters
     MORE = 0.3  # by which they agree more with each other than with the labels
-    WEAK = 0.3  # share of the rows of a cluster whose label changes
     RULING = 0.5  # share of the sum of squares in one column
     OFFSET = 0.9  # share of a column's squares that is its mean: dividing it hurts
     HUGE = 5  # rows so many times as long as the median show no column

@@ -275,16 +275,15 @@ def test_without_noise():
     assert found.verdict is Verdict.WELL_SEPARATED
 
 
-def test_a_cluster_that_is_split_by_chance_is_weak():
+def test_a_cluster_that_is_split_by_chance_is_not_stable():
     X, truth = make_ihgmm(300, 100, 4, scale_ratio=3, random_state=0)
     assert diagnose(X, truth).cautions == ()
     split = np.where((truth == 0) & (np.arange(300) % 2 == 0), 4, truth)
     found = diagnose(np.vstack([X, np.zeros((2, 100))]), np.append(split, [1, 1]))
     figures = {caution.kind: caution.figures for caution in found.cautions}
     assert figures[CautionKind.ZERO_ROWS] == {"rows": 2}
-    assert figures[CautionKind.WEAK_CLUSTER]["cluster"] in (0, 4)
     assert found.cluster_stability[1:4].min() == 1
-    assert "hardly a cluster" in str(found)
+    assert found.cluster_stability[[0, 4]].min() < 0.5
 
 
 @pytest.mark.filterwarnings("ignore:.* rows are more than three times as long")
@@ -375,7 +374,7 @@ def test_a_verdict_is_its_sentence():
 
 def test_every_kind_of_caution_has_a_sentence():
     figures = {
-        "rows": 3, "share": 0.25, "cluster": "a", "column": 5, "agreement": 0.9,
+        "rows": 3, "share": 0.25, "column": 5, "agreement": 0.9,
     }  # fmt: skip
     texts = {str(Caution(kind, figures)) for kind in CautionKind}
     assert len(texts) == len(CautionKind)

@@ -47,7 +47,6 @@ class CautionKind(StrEnum):
     OTHER_CLUSTERS = auto()  # agreement, share, by_chance
     PURE_NOISE = auto()
     RULING_COLUMN = auto()  # column, share
-    WEAK_CLUSTER = auto()  # cluster, share
     ZERO_ROWS = auto()  # rows
 
 
@@ -89,7 +88,7 @@ class Diagnosis(Result):
         as on real data that are as stable: the middle of ``error_range``, and the mean
         of ``1 - certainty``.
     error_range : tuple of float
-        The lowest and the highest such share, in four of five real data sets.
+        The lowest and the highest such share, in three of four real data sets.
     certainty : ndarray of shape (n_samples,)
         Probability that the label of each row is right, given all other rows.
     uncertain_share : float
@@ -265,6 +264,11 @@ def _diagnose(
         doubt = ops.number(xp.sum(refits.doubt)) / n_live
         error = expected_error(doubt, n_live, k)
         certainty = _certainty(data, refits.lead, live, error, k)
+        if refits.kept is not None:
+            certainty = certainty * refits.kept
+            nothing = xp.zeros_like(certainty)
+            right = ops.number(xp.sum(xp.where(live, certainty, nothing))) / n_live
+            error = max(error, 1 - right)
     counts = groups.sums(groups.weights)
     low, high = expit(logit(error) + np.array([-1, 1]) * Trust.RANGE)
     uncertain = xp.count_nonzero(live & ~(certainty >= Trust.CERTAIN))
@@ -327,12 +331,6 @@ def _cautions(
         elif hopeless:
             yield Caution(CautionKind.PURE_NOISE, {})
     yield from _ruling_column(data, rng)
-    if refits is not None and not hopeless:
-        weakest = int(diagnosis.cluster_stability.argmin())
-        share = 1 - float(diagnosis.cluster_stability[weakest])
-        if share >= Cautions.WEAK:
-            figures = {"cluster": diagnosis.classes[weakest], "share": share}
-            yield Caution(CautionKind.WEAK_CLUSTER, figures)
     zero = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms == 0)))
     if zero:
         yield Caution(CautionKind.ZERO_ROWS, {"rows": zero})

@@ -26,6 +26,9 @@ class Refits:
     stays: Tall  # (n_samples,): share of the fits that give the row its label
     doubt: Tall  # (n_samples,): mean probability of other labels
     lead: Tall  # (n_samples,): how far its label is ahead, on a scale of logarithms
+    # (n_samples,): the share of the probability of its label which is left if missing
+    # cells are drawn, not filled by their means; None where no cell is missing.
+    kept: Tall | None
     agreement: float  # share of rows that fits to separate halves label alike
 
 
@@ -42,8 +45,8 @@ def refit_halves(
     At most ``max_rows`` rows, drawn at random, are split into halves a few times; all
     other rows are judged by the first two fits. Where clusters have few rows on
     average, four fifths of the rows are fitted instead, for a half of so few would not
-    show them. Missing cells of a row that is judged are drawn, since means would make
-    it look like its cluster. None is returned if there are too few rows for any fit.
+    show them. Where cells are missing, rows are also judged with a draw of these cells.
+    None is returned if there are too few rows for any fit.
     """
     ops, xp, live, n = data.ops, data.ops.xp, data.sqnorms > 0, data.shape[0]
     drawn = ops.draw_rows(live, max_rows, rng)
@@ -53,34 +56,43 @@ def refit_halves(
     n_folds, n_splits = (2, Refitting.SPLITS) if halves else (5, 1)
     if len(drawn) - len(drawn) // n_folds - 1 <= k:
         return None
-    views = np.zeros((3, len(drawn)))
+    views, redrawn = np.zeros((3, len(drawn))), np.zeros(len(drawn))
     judges, agreement = [], []
     # Of few rows, for which threads would only wait for each other.
     with ignored(ConvergenceWarning), one_thread():
         for split in range(n_splits):
-            judged = part if gaps is None else gaps.redraw(split, drawn)
+            other = None if gaps is None else gaps.redraw(split, drawn)
             labels = []
             for unseen in np.array_split(rng.permutation(len(drawn)), n_folds):
                 judge = _Judge.learn(part, known, k, unseen, rng)
-                best, *opinion = judge(judged, own)
+                best, *opinion = judge(part, own)
                 views[:, unseen] += [to_host(view)[unseen] for view in opinion]
+                if other is not None:
+                    redrawn[unseen] += to_host(judge(other, own)[2])[unseen]
                 labels.append(to_host(best))
                 judges.append(judge)
             # Whatever the labels in question call clusters, two fits may agree.
             names = _names(labels[0], labels[1], k)
             agreement.append(np.mean(names[labels[0]] == labels[1]))
     at = data.to_device(np.isin(np.arange(n), drawn))
-    tall = [ops.place(data.to_device(view / n_splits), at) for view in views]
+    tall = [
+        ops.place(data.to_device(view / n_splits), at) for view in (*views, redrawn)
+    ]
     if len(drawn) < n:
-        judged = data if gaps is None else gaps.redraw(n_splits, None)
-        others, _ = judged.sweep(partial(_mean_opinion, judges[:2]), codes)
-        nothing = xp.zeros_like(tall[0])
+        work, nothing = partial(_mean_opinion, judges[:2]), xp.zeros_like(tall[0])
+        others, _ = data.sweep(work, codes)
+        if gaps is not None:
+            (_, again, _), _ = gaps.redraw(n_splits, None).sweep(work, codes)
+            others = (*others, again)
         tall = [
             xp.where(at, mine, xp.where(live, ops.widen(theirs), nothing))
-            for mine, theirs in zip(tall, others, strict=True)
+            for mine, theirs in zip(tall, others, strict=False)
         ]
-    stays, doubt, lead = tall
-    return Refits(stays, doubt, lead, float(np.mean(agreement)))
+    stays, doubt, lead, *again = tall
+    kept = None
+    if gaps is not None:
+        kept = ops.clip((1 - again[0]) / (1 - doubt), None, 1.0)
+    return Refits(stays, doubt, lead, kept, float(np.mean(agreement)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
     lines = [
         f"{sentence(diagnosis.verdict)}.",
         *(f"  {name:<{wide}}  {fig:>{deep}}  {means}" for name, fig, means in figures),
+        *([_OTHER_CLASSES] if has_range(diagnosis) else ()),
         *(
             fill(caution_text(caution), 80, initial_indent="! ", subsequent_indent="  ")
             for caution in diagnosis.cautions
@@ -30,7 +31,8 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
 def diagnosis_html(diagnosis: Diagnosis) -> str:
     """Return the same for a notebook."""
     figures = table(("", "", ""), figure_table(diagnosis), words=(2,))
-    cautions = bullets(map(caution_text, diagnosis.cautions))
+    other = [_OTHER_CLASSES] if has_range(diagnosis) else []
+    cautions = bullets([*other, *map(caution_text, diagnosis.cautions)])
     return page(f"{sentence(diagnosis.verdict)}.", figures, cautions)
 
 
@@ -40,12 +42,22 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
     if diagnosis.n_clusters == 1 or np.isnan(diagnosis.stability):
         return f"{verdict}."
     stays = f"{verdict}. {percent(diagnosis.stability)} of the labels would stay"
-    if diagnosis.verdict is Verdict.NO_SEPARATION:
+    if not has_range(diagnosis):
         return f"{stays} with other rows."
     return (
-        f"{stays} with other rows; on real data as stable as these "
+        f"{stays} with other rows; on real data as stable as these mostly "
         f"{error_words(diagnosis)} of the labels were wrong."
     )
+
+
+_OTHER_CLASSES = "Stable clusters may be other classes than those you have in mind."
+
+
+def has_range(diagnosis: Diagnosis) -> bool:
+    """Tell whether real data say how many labels are wrong."""
+    hopeless = diagnosis.verdict is Verdict.NO_SEPARATION
+    judged = diagnosis.n_clusters > 1 and not np.isnan(diagnosis.stability)
+    return judged and not hopeless
 
 
 def error_words(diagnosis: Diagnosis) -> str:
@@ -65,14 +77,14 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     data = f"rows x features; {counted(d.n_clusters, 'cluster')} of {sizes}"
     left_out = "are outliers and were left out"
     stays = "of the labels stay in fits to other halves of the rows"
-    wrong = "of the labels were wrong on real data as stable as these"
+    wrong = "of the labels were wrong on most real data as stable"
     sure = f"have a label that is less than {d.certain_from:.0%} certain"
     judged = d.n_clusters > 1 and not np.isnan(d.stability)
     lines = [
         (True, "data", shape, data),
         (d.n_outliers > 0, "outliers", f"{d.n_outliers:,}", left_out),
         (judged, "stability", percent(d.stability), stays),
-        (judged, "wrong labels", error_words(d), wrong),
+        (has_range(d), "wrong labels", error_words(d), wrong),
         (judged, "uncertain rows", percent(d.uncertain_share), sure),
     ]
     return [line[1:] for line in lines if line[0]]
@@ -87,8 +99,6 @@ _CAUTIONS = {
     "structure.",
     "RULING_COLUMN": "Column {column} holds {percent} of the sum of squares and "
     "decides the clusters. Divide the columns by their deviation.",
-    "WEAK_CLUSTER": "Cluster {cluster} is hardly a cluster: {percent} of its rows go "
-    "elsewhere in fits to other rows.",
     "ZERO_ROWS": "{rows} {are} zero: {labels}.",
 }
 

@@ -321,9 +321,7 @@ class Trust:
     CERTAIN = 0.9  # probability from which a label counts as certain
     WELL_SEPARATED = 0.01  # expected error below which clusters are well separated
     SEPARATED = 0.18  # expected error below which they are separated
-    CHANCE = (
-        0.5  # instability, over the error of a guess, from which nothing is separate
-    )
+    CHANCE = 0.5  # instability, over the error of a guess, that is no separation
     SLOPE = 1.7  # of the log-odds of errors with those of doubts
     LOG_ROWS = 0.2  # of the same with the logarithm of the number of rows
     SHIFT = 1.1  # of the same

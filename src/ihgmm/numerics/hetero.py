@@ -143,7 +143,7 @@ def impute_diagonal(
         width = max(count, k + 1 if start is not None else block_width(k))
         space = _first_space(hollow, k, count, start, order, solver, max_products, rng)
         dense, ops = space.solver == "dense", space.ops
-        sqnorms = ops.to_host(sqnorms) if dense else sqnorms
+        sqnorms = A.ops.to_host(sqnorms) if dense else sqnorms
         most = ops.keep(sqnorms / unit)
         first = _RitzPairs(space, ops.xp.zeros_like(most), width, order)
         # Of few rows all eigenvectors are known, and can be told from the next.

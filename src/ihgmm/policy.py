@@ -239,7 +239,7 @@ class Outliers:
 class Refitting:
     """Fits to halves of the rows, which judge labels.
 
-    ``python benchmarks/trust.py --real`` shows what they are worth. By eye, but for the
+    ``python benchmarks/trust.py`` shows what they are worth. By eye, but for the
     belief in scores: with 1 and 1/4 expected errors rank real sets no better.
     """
 
@@ -313,7 +313,7 @@ class Counting:
 class Trust:
     """What to think of labels: verdicts, and the calibration of expected errors.
 
-    ``python benchmarks/trust.py --real`` checks them. They were fitted to 79
+    ``python benchmarks/trust.py`` checks them. They were fitted to 79
     preparations of 45 real sets and to two draws of 52 designs; of the sets kept aside
     nothing was used. A curve without the rows does nearly as well.
     """
@@ -336,7 +336,7 @@ class Cautions:
     """When a diagnosis says more than a verdict.
 
     Each was right in four of five real sets on which it appears, and each remedy helped
-    more often than it hurt: ``python benchmarks/trust.py --real`` has the table.
+    more often than it hurt: ``python benchmarks/trust.py`` has the table.
     """
 
     MOST_A_FIT = 3  # cautions

@@ -79,6 +79,7 @@ class Labelling:
     KMEANS_WORK = 2**23  # products of rows and centres in first steps of all starts
     SAME = 1e-5  # share of the squared rows that runs in one place differ by
     AGREEING = 5  # runs of k-means in one best place: no other is likely
+    ENDS = 10  # different ends of k-means on a sample that go on with all rows
     SMALL_CLUSTERS = 3  # for each cluster that they are merged to
     ROUGH = 20  # steps that make a start, or a mixture that competes
     WORK = 2**22  # products of rows, clusters and directions: with more, one start

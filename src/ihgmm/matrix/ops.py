@@ -578,6 +578,10 @@ class HostOps(Ops):
     ) -> np.ndarray:
         # Each column has one entry, of a row in its group.
         n = len(rows)
+        if n * n_groups < 2**14:  # to make a sparse matrix would take longer
+            few = np.zeros((n_groups, n))
+            few[labels, np.arange(n)] = weights
+            return few @ rows
         members = sp.csc_array((n_groups, n))
         members.data, members.indices = weights, labels
         members.indptr = np.arange(n + 1)

@@ -342,9 +342,18 @@ def kmeans(
         ends = sum(best.score - run.score <= same for run in runs)
         if n_init == "auto" and ends == Labelling.AGREEING:
             break
-    if len(few) < len(rows):
-        best = lloyd(rows, best.centers, weights, **options)
-    return best
+    if len(few) == len(rows):
+        return best
+    # The best end on a sample need not be the best of all rows: different ones go on.
+    ends_kept: list[Run] = []
+    for run in sorted(runs, key=attrgetter("score"), reverse=True):
+        if all(other.score - run.score > same for other in ends_kept):
+            ends_kept.append(run)
+    whole = [
+        lloyd(rows, run.centers, weights, **options)
+        for run in ends_kept[: Labelling.ENDS]
+    ]
+    return max(whole, key=attrgetter("score"))
 
 
 def _trial(n_rows: int, n_clusters: int, rng: np.random.Generator) -> np.ndarray:

@@ -331,7 +331,7 @@ def question_cases():
         given = {"true": labels, "words": words, "one": 0 * labels}
         given["random"] = rng.permutation(labels)
         call = partial(diagnose, X)
-        yield from grid(f"diagnose/{shape}", call, labels=given, gram=GRAMS)
+        yield from grid(f"diagnose/{shape}", call, labels=given)
         yield from grid(f"test/{shape}", partial(scale_test, X), labels=given)
         yield from grid(f"estimate/{shape}", partial(estimates, X), labels=given)
         call = partial(estimates, X, labels)

@@ -23,7 +23,7 @@ def ihsc(X: Any, seed: int) -> Any:
     return IhSC(K, random_state=seed).fit(X).labels_
 
 
-def spherical(X: Any, seed: int, most: int = 100, tol: float = 1e-4) -> Any:
+def spherical(X: Any, seed: int, k: int = K, most: int = 100, tol: float = 1e-4) -> Any:
     """Lloyd's iterations by cosine, from a k-means++ start, in plain torch.
 
     With centres that are means of unit rows, the one that serves two clusters is short
@@ -35,14 +35,14 @@ def spherical(X: Any, seed: int, most: int = 100, tol: float = 1e-4) -> Any:
     unit = torch.nn.functional.normalize(X)
     centers = unit[torch.randint(len(X), (1,), generator=rng, device=X.device)]
     far = 1 - unit @ centers[0]
-    while len(centers) < K:
+    while len(centers) < k:
         mass = far.clamp(min=0).double().cumsum(0)
         drawn = torch.rand(1, generator=rng, device=X.device).double() * mass[-1]
         new = unit[torch.searchsorted(mass, drawn).clamp(max=len(X) - 1)]
         centers, far = torch.cat([centers, new]), torch.minimum(far, 1 - unit @ new[0])
     for _ in range(most):
         labels = (unit @ centers.T).argmax(1)
-        members = torch.nn.functional.one_hot(labels, K).to(X.dtype)
+        members = torch.nn.functional.one_hot(labels, k).to(X.dtype)
         moved = torch.nn.functional.normalize(members.T @ unit)
         shift, centers = ((moved - centers) ** 2).sum(), moved
         if shift <= tol:

@@ -35,45 +35,32 @@ for name, (X, truth) in samples.items():
     print(found[name], end="\n\n")
 
 # %%
-# Above: how certain the label of each row is, from the other rows alone. On noise few
-# labels are certain, though k-means gave one to every row. Below: the leading
-# eigenvalues of the Gram matrix. Four stand out where there are four patterns; without
-# patterns the fifth is as large as the fourth.
-blue, orange, gray = "#0072B2", "#D55E00", "#999999"
-figure, axes = plt.subplots(2, 3, figsize=(10.5, 6.2), layout="constrained")
-for column, (name, result) in zip(axes.T, found.items(), strict=True):
-    top, bottom = column
+# How certain the label of each row is, from the other rows alone. On noise few labels
+# are certain, though k-means gave one to every row.
+blue, orange = "#0072B2", "#D55E00"
+figure, axes = plt.subplots(1, 3, figsize=(10.5, 3.8), layout="constrained")
+for ax, (name, result) in zip(axes, found.items(), strict=True):
     bins = np.linspace(0, 1, 21)
     share = np.full(len(result.certainty), 1 / result.n_samples)
-    _, edges, bars = top.hist(result.certainty, bins, weights=share, color=blue)
+    _, edges, bars = ax.hist(result.certainty, bins, weights=share, color=blue)
     for left, bar in zip(edges, bars, strict=False):
         if left < 0.899:
             bar.set_facecolor(orange)
     words = result.verdict.replace(": ", ":\n").replace(", ", ",\n")
-    top.set_title(f"{name}\n“{words}”" + "\n" * (1 - words.count("\n")), fontsize=11)
-    top.text(
+    ax.set_title(f"{name}\n“{words}”" + "\n" * (1 - words.count("\n")), fontsize=11)
+    low, high = result.error_range
+    ax.text(
         0.04, 0.93,
-        f"less than 90% certain: {result.uncertain_share:.0%}\n"
-        f"expected error: {result.expected_error:.1%}\n"
+        f"stability: {result.stability:.0%}\n"
+        f"expected error: {low:.0%} to {high:.0%}\n"
         f"true error: {errors[name]:.1%}",
-        transform=top.transAxes, va="top",
+        transform=ax.transAxes, va="top",
     )  # fmt: skip
-    top.set_ylim(0, 1.05)
-    top.yaxis.set_major_formatter(PercentFormatter(1.0))
-    top.set_xlabel("certainty of a row's label")
-    top.xaxis.set_major_formatter(PercentFormatter(1.0))
-
-    values = result.eigenvalues / result.eigenvalues[-1]
-    place = np.arange(1, len(values) + 1)
-    bottom.bar(place, values, color=[blue] * 4 + [gray], width=0.7)
-    bottom.set_xticks(place)
-    bottom.set_xlabel("eigenvalue number")
-    bottom.set_title(
-        f"gap: eigenvalue 4 is {result.eigenvalue_gap:.1f} times the next", fontsize=10
-    )
-    for ax in column:
-        ax.spines[["top", "right"]].set_visible(False)
-axes[0, 0].set_ylabel("share of rows")
-axes[1, 0].set_ylabel("eigenvalue over the fifth")
+    ax.set_ylim(0, 1.05)
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+    ax.set_xlabel("certainty of a row's label")
+    ax.xaxis.set_major_formatter(PercentFormatter(1.0))
+    ax.spines[["top", "right"]].set_visible(False)
+axes[0].set_ylabel("share of rows")
 
 plt.show()

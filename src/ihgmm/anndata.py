@@ -84,7 +84,8 @@ def ihsc(
             ``uns[key]["centers"]`` instead, clusters by columns of it.
         ``uns[key]`` : dict
             ``method``, ``version``, ``params``, ``n_clusters``, ``eigenvalues``,
-            ``verdict`` and ``expected_error`` of :func:`~ihgmm.diagnose`, and with
+            ``verdict``, ``stability``, ``expected_error`` and ``error_range`` of
+            :func:`~ihgmm.diagnose`, and with
             ``n_clusters="auto"`` in ``selection`` how they were counted.
 
     Notes
@@ -170,7 +171,9 @@ def _summary(model: IhSC, diagnosis: Diagnosis, source: dict[str, Any]) -> Any:
         "n_clusters": model.n_clusters_,
         "eigenvalues": to_host(model.eigenvalues_),
         "verdict": str(diagnosis.verdict),
+        "stability": diagnosis.stability,
         "expected_error": diagnosis.expected_error,
+        "error_range": np.array(diagnosis.error_range),
     }
     if model.n_clusters == "auto":
         count = model.selection_

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from command_line import document, fail, good, invoke
 
-from ihgmm.cli.files import Labels
+from ihgmm import make_ihgmm
 from ihgmm.metrics import misclassification_loss
 
 
@@ -103,24 +103,30 @@ def test_compare(folder):
     shown = good("compare", "one.csv", "two.csv")
     assert f"50 rows in both: {moved} (" in shown
     assert "Nothing here says which of them is better" in shown
-    # With the certainty of rows it says which one the data speak for.
-    write_labels(folder / "sure.csv", ids(60), one, certainty=np.full(60, 0.95))
-    write_labels(folder / "less.csv", ids(60), 2 - one, certainty=np.full(60, 0.8))
-    shown = good("compare", "less.csv", "sure.csv")
-    assert "They are the same clusters." in shown
-    assert "The data speak for 'sure': 5.0% of its labels" in shown
-    found = document("compare", "less.csv", "sure.csv")
-    assert found["preference"] == "surer"
-    fewer = np.where(one == 2, 1, one)
-    write_labels(folder / "few.csv", ids(60), fewer, certainty=np.full(60, 0.99))
-    shown = good("compare", "few.csv", "less.csv", "-o", "c.html", "--title", "A b")
-    assert "numbers of clusters, ask ihgmm choose-k" in shown
-    line = "ihgmm compare few.csv less.csv --title &#39;A b&#39; --output c.html"
+    # With the data of both it says which one is more stable there.
+    X, truth = make_ihgmm(60, 20, 3, random_state=0)
+    np.savetxt(
+        folder / "x.csv", X, delimiter=",", header=",".join("abcdefghijklmnopqrst")
+    )
+    numbers = [str(i) for i in range(1, 61)]
+    mixed = np.where(np.arange(60) % 5, truth, (truth + 1) % 3)
+    write_labels(folder / "true.csv", numbers, truth)
+    write_labels(folder / "mixed.csv", numbers[::-1], mixed[::-1])
+    command = ["compare", "mixed.csv", "true.csv", "--data", "x.csv"]
+    shown = good(*command)
+    assert "On these data 'true' is more stable: 100% of the labels of 'true'" in shown
+    found = document(*command, "--prepare", "none", "-o", "c.html", "--title", "A b")
+    assert found["stability"] == pytest.approx([0.8, 1])
+    line = (
+        "ihgmm compare mixed.csv true.csv --prepare none --data x.csv --title "
+        "&#39;A b&#39; --output c.html"
+    )
     assert line in page_of(folder / "c.html")
-    assert found["expected_errors"] == pytest.approx([0.2, 0.05])
-    write_labels(folder / "bad.csv", ids(60), one, certainty=["high"] * 60)
-    assert "bad.csv: column 'certainty' holds 'high' in row 1; give numbers" in fail(
-        "compare", "bad.csv", "one.csv"
+    write_labels(folder / "few.csv", numbers, np.minimum(truth, 1))
+    shown = good("compare", "mixed.csv", "few.csv", "--data", "x.csv")
+    assert "numbers of clusters, ask ihgmm choose-k" in shown
+    assert "x.csv has no row 'c2'; give the data that both" in fail(
+        "compare", "one.csv", "two.csv", "--data", "x.csv"
     )
     # Names of clusters, and a file without ids.
     named = np.array(["B", "T", "NK"])[one]
@@ -132,17 +138,6 @@ def test_compare(folder):
         lines = [f"cluster{tab}scale", *(f"{k}{tab}1.0" for k in one)]
         (folder / name).write_text("\n".join(lines))
     assert document("compare", "a.csv", "b.tsv")["moved"] == 0
-
-
-def test_cells_of_certainty_are_read_once(folder, monkeypatch):
-    for name, rows in (("one.csv", 40), ("two.csv", 39)):
-        certainty = np.full(rows, 0.9)
-        write_labels(folder / name, ids(rows), np.arange(rows) % 2, certainty=certainty)
-    readings = []
-    read = Labels.certainty
-    monkeypatch.setattr(Labels, "certainty", lambda x: readings.append(x) or read(x))
-    good("compare", "one.csv", "two.csv")
-    assert len(readings) == 2
 
 
 def test_files_that_cannot_be_compared(folder):

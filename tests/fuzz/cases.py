@@ -236,7 +236,7 @@ CALLS = {
         "whiten": WHITEN,
         "missing": COMMON["missing"],
     },
-    "diagnose": {"gram": GRAM, "clip": st.sampled_from([None, 1.5])},
+    "diagnose": {},
     "estimate_parameters": {},
     "scale_heterogeneity_test": {},
     "make_ihgmm": {

@@ -115,7 +115,7 @@ FOUND = {
         then=["bic", "score", "diagnose"],
     ),
     "rows that were shortened to nothing": case(
-        "diagnose", "one column", 2, 2, "huge row", seed=51713, k=5, clip=None
+        "diagnose", "one column", 2, 2, "huge row", seed=51713, k=5
     ),
     "a huge row and a small one, with weights": case(
         "estimate_parameters",

@@ -483,7 +483,7 @@ FIGURES = {
     counted: ("n_clusters", "rank", "n_rows", "eigenvalues", "edge"),
     estimated: ("centers", "scales", "noise_levels", "scale_errors", "center_errors"),
     scale_tested: ("statistic", "p_value", "spread", "p_values"),
-    diagnosed: ("expected_error", "certainty", "eigenvalues", "separation", "cosines"),
+    diagnosed: ("stability", "expected_error", "certainty", "cluster_stability"),
 }
 
 

@@ -71,6 +71,17 @@ def same_fit(X, to_device, k=4, tol=1e-9, **options):
     return got
 
 
+def test_many_clusters_are_learnt_where_rows_are(to_device):
+    # So many that all but pivots is done there, from a sample and in single precision.
+    X, kinds = make_ihgmm(20_000, 90, 40, separation=12.0, random_state=0)
+    A = to_device(X.astype(np.float32))
+    got = IhSC(40, random_state=0).fit(A)
+    wanted = IhSC(40, random_state=0).fit(X.astype(np.float32))
+    same_kind(got.labels_, A, np.intp)
+    assert misclassification_rate(to_host(got.labels_), wanted.labels_) < 1e-3
+    assert misclassification_rate(kinds, wanted.labels_) < 0.01
+
+
 # Large K, and every solver: once refused with advice that did not help.
 
 

@@ -200,6 +200,19 @@ def test_sums_and_means_of_groups(put, ops, labels):
     assert type(rows.means(put(values))) is type(put(values))
 
 
+def test_sums_of_few_rows_by_group(put, ops, dtype):
+    rng = np.random.default_rng(0)
+    rows, weights = rng.standard_normal((9000, 3)).astype(dtype), rng.random(9000)
+    labels = rng.integers(4, size=9000)  # of a fifth group there are none
+    few, ops = (rows, ops.few) if ops.lazy else (put(rows), ops)
+    where = ops.to_device(labels, few), ops.to_device(weights, few)
+    found = ops.sums_of_rows(where[0], 5, few, where[1])
+    wanted = np.zeros((5, 3))
+    np.add.at(wanted, labels, weights[:, None] * rows)
+    assert type(found) is np.ndarray
+    close(found, wanted, dtype)
+
+
 def test_values_over_the_mean_of_their_group(put, ops, labels):
     values = np.random.default_rng(1).uniform(1, 2, 20) * (labels != 3)
     found = to_host(ops.groups(put(labels), 4).over_mean(put(values)))

@@ -115,6 +115,16 @@ def test_new_rows_solve_the_same_equation(X, setting):
     assert_array_equal(found[3], 0)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_is_placed_by_itself(X, dtype):
+    A = as_matrix(X.astype(dtype))
+    embedding, _, _ = embed(A, "imputed")
+    together = embedding.coordinates(A)
+    alone = np.concatenate([embedding.coordinates(A.take([i])) for i in range(70)])
+    eps = np.finfo(dtype).eps
+    assert_allclose(alone, together, rtol=0, atol=100 * eps * np.abs(together).max())
+
+
 def test_cosines_do_not_depend_on_scales(X):
     embedding, _, _ = embed(X, "cosine")
     scales = np.random.default_rng(0).uniform(0.01, 100, (70, 1))

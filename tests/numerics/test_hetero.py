@@ -272,6 +272,26 @@ def test_costs_few_products():
     assert found.pairs.n_iter <= plain.n_iter + 1
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_few_rows_a_cluster_settle_in_the_directions_of_features(storage, dtype):
+    # Noise that differs ninefold moves rows away from the features' own directions.
+    X, _ = make_ihgmm(600, 80, 40, noise_levels=(0.3, 2.7), random_state=0)
+    G = GramOperator.of(X)
+    exact = impute_diagonal(G, 40, extra=22, solver="dense", tol=1e-8)
+    G = GramOperator.of(storage(X.astype(dtype)))
+    found = impute_diagonal(G, 40, extra=22, tol=1e-2)
+    assert found.pairs.solver == "block"
+    assert found.pairs.n_iter <= 4
+    assert found.pairs.vectors.shape == (600, 62)
+    # The tolerance holds for eigenvectors and for the diagonal, each by itself.
+    assert turned(exact.pairs.vectors[:, :40], found.pairs.vectors[:, :40]) <= 2e-2
+    # However accurate it is to be: these directions are a start, and not the end.
+    if dtype == np.float64:
+        found = impute_diagonal(G, 40, extra=22, tol=1e-7)
+        assert turned(exact.pairs.vectors[:, :40], found.pairs.vectors[:, :40]) <= 1e-6
+
+
 def test_few_rows_of_unequal_noise():
     # Where it pays: the subspace, with few rows.
     for seed in range(8):

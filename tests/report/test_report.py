@@ -24,6 +24,7 @@ from ihgmm import (
     SphericalKMeans,
     TwoComponentLloyd,
     diagnose,
+    estimate_parameters,
     make_ihgmm,
 )
 from ihgmm.cli.commands import app
@@ -284,39 +285,30 @@ def test_two_clusterings(sample, tmp_path):
         write_comparison(model, IhSC(3))
 
 
-def test_which_of_two_clusterings_the_data_speak_for(sample):
+def test_which_of_two_clusterings_of_the_same_data_is_more_stable(sample):
     X, labels, _ = sample
     rng = np.random.default_rng(0)
     worse = np.where(rng.random(150) < 0.2, rng.permutation(labels), labels)
-    coarse = np.minimum(labels, 1)
-
-    def told(one, other, *sure):
-        return Comparison(one, other, None, ("a", "b"), sure)
-
-    certain, doubtful = (diagnose(X, each).certainty for each in (labels, worse))
-    found = told(worse, labels, doubtful, certain)
-    assert (found.preference, found.surer) == ("surer", 1)
-    page = write_comparison(worse, labels, certainty=(doubtful, certain))
-    assert "The data speak for B (" in page.html
-    assert told(labels, worse, certain, doubtful).surer == 0
-    assert told(labels, labels, certain, certain).preference == "none"
-    # Fewer clusters are easier to be sure of, which decides nothing.
-    sure, less = np.full(150, 0.99), np.full(150, 0.9)
-    assert told(labels, coarse, less, sure).preference == "coarser"
-    assert told(labels, coarse, sure, less).preference == "surer"
-    unknown = np.full(150, np.nan)
-    assert told(labels, coarse, sure, unknown).preference == "not_known"
+    found = Comparison(worse, labels, None, ("a", "b"), X)
+    both = [diagnose(X, one) for one in (worse, labels)]
+    assert found.stability == (both[0].stability, both[1].stability)
+    assert found.stability[0] < found.stability[1]
+    page = write_comparison(worse, labels, X=X).html
+    assert "is more stable: " in page
+    assert "Both are about as stable" in write_comparison(labels, labels, X=X).html
+    # Fewer clusters are easier to keep, which decides nothing.
+    page = write_comparison(worse, np.minimum(labels, 1), X=X).html
+    assert "It has fewer clusters" in page
+    assert Comparison(worse, labels, None, ("a", "b")).stability is None
+    assert "Nothing here says which" in write_comparison(worse, labels).html
     # The surest of the rows that moved come first.
-    certainty = rng.uniform(0.5, 1, (2, 150))
-    for move in told(labels, worse, *certainty).moves:
+    least = np.min([one.certainty for one in both], axis=0)
+    for move in found.moves:
         rows = [int(name) - 1 for name, _ in move["shown"]]
-        least = certainty.min(axis=0)
         assert list(least[rows]) == sorted(least[rows], reverse=True)
-        same = (labels == int(move["from"])) & (worse == int(move["to"]))
+        same = (worse == int(move["from"])) & (labels == int(move["to"]))
         assert move["rows"] == same.sum()
         assert least[rows[0]] == least[same].max()
-    with pytest.raises(ValueError, match=r"certainty has shape \(2, 3\); give 150"):
-        told(labels, worse, *np.ones((2, 3)))
 
 
 def confusion(sample):
@@ -445,7 +437,7 @@ def test_policy_allows_own_script_and_style_only(page):
 def test_names_stay_data(sample, tmp_path):
     X, _, model = sample
     X = X.copy()
-    X[:, 4] += 300  # of which a caution speaks
+    X[:, 4] *= 300  # of which a caution speaks
     evil = "</script><script>alert(1)</script><!--&\u2028\u2029'\"{{script}}"
     ids = [evil, "\ud800", "\x00", "", None, *range(145)]
     names = [evil, *(f"<g{j}>" for j in range(1, 30))]
@@ -470,13 +462,14 @@ def test_same_input_same_file_and_data_untouched(page, sample, tmp_path):
     np.testing.assert_array_equal(X, before)
 
 
-def test_a_report_reads_the_data_as_often_as_a_diagnosis(sample, tmp_path):
+def test_a_report_reads_the_data_as_often_as_its_parts(sample, tmp_path):
     X, _, model = sample
     np.save(tmp_path / "X.npy", X)
     stored = np.load(tmp_path / "X.npy", mmap_mode="r")
     one, two = as_matrix(stored), as_matrix(stored)
     model.report(one, tmp_path / "r.html")
     diagnose(two, model)
+    estimate_parameters(two, model)
     # Once more for the means of features, and once for typical rows.
     assert one.passes == two.passes + 2 > 2
 

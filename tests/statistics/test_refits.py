@@ -3,27 +3,11 @@ import pytest
 
 from ihgmm import IhSC, diagnose, make_ihgmm
 from ihgmm._checks import check_matrix
-from ihgmm.statistics.refits import noise_directions, refit_halves
+from ihgmm.statistics.refits import refit_halves
 
 
 def rng():
     return np.random.default_rng(0)
-
-
-@pytest.mark.parametrize("decay", [0.0, 0.5, 0.8])
-def test_noise_directions_are_those_of_the_covariance(decay):
-    # Noise of a covariance C has trace(C)**2 / trace(C @ C) directions.
-    p, n = 60, 600
-    covariance = decay ** np.abs(np.subtract.outer(np.arange(p), np.arange(p)))
-    root = np.linalg.cholesky(covariance)
-    truth = np.trace(covariance) ** 2 / (covariance**2).sum()
-    for seed in range(3):
-        draws = np.random.default_rng(seed)
-        codes = draws.integers(0, 3, n)
-        centers = 10 * np.linalg.qr(draws.standard_normal((p, 3)))[0].T
-        X = centers[codes] + draws.standard_normal((n, p)) @ root.T
-        found = noise_directions(check_matrix(X), codes, 3, draws)
-        assert found == pytest.approx(truth, rel=0.15)
 
 
 def test_rows_beyond_the_sample_are_judged_alike(kind):
@@ -33,30 +17,35 @@ def test_rows_beyond_the_sample_are_judged_alike(kind):
     data = check_matrix(kind(X))
     full = refit_halves(data, codes, 3, rng())
     few = refit_halves(data, codes, 3, rng(), max_rows=150)
-    assert (full.support[-2:] == 0).all()
-    assert (few.support[-2:] == 0).all()
-    assert few.support[:-2].mean() == pytest.approx(full.support[:-2].mean(), abs=0.03)
-    assert np.corrcoef(few.support[:-2], full.support[:-2])[0, 1] > 0.7
-    assert few.disputed.mean() == pytest.approx(full.disputed.mean(), abs=0.03)
+    for found in (full, few):
+        for view in (found.stays, found.doubt, found.lead):
+            assert view.shape == (402,)
+            assert (view[-2:] == 0).all()
+    assert few.doubt[:-2].mean() == pytest.approx(full.doubt[:-2].mean(), abs=0.05)
+    assert np.corrcoef(few.lead[:-2], full.lead[:-2])[0, 1] > 0.7
+    assert few.stays.mean() == pytest.approx(full.stays.mean(), abs=0.03)
 
 
-def test_support_is_a_probability_where_rows_are_gaussian():
-    # Where clusters overlap a little, doubts about true labels add up to the share of
-    # rows that get another label.
-    for seed in range(3):
-        X, truth = make_ihgmm(
-            600, 50, 3, scale_ratio=1.0, separation_constant=0.8, random_state=seed
-        )
-        found = refit_halves(check_matrix(X), truth, 3, rng())
-        doubt = 1 - found.support.mean()
-        assert doubt > 0.01
-        assert doubt == pytest.approx(found.disputed.mean(), abs=0.03)
+def test_labels_that_are_shuffled_do_not_stay():
+    X, labels = make_ihgmm(300, 50, 3, random_state=0)
+    right = refit_halves(check_matrix(X), labels, 3, rng())
+    assert right.stays.min() == 1
+    assert right.doubt.max() < 0.5
+    assert right.lead.min() > 0
+    wrong = labels.copy()
+    wrong[::6] = (wrong[::6] + 1) % 3
+    found = refit_halves(check_matrix(X), wrong, 3, rng())
+    moved = np.arange(300) % 6 == 0
+    assert found.stays[moved].max() == 0
+    assert found.stays[~moved].min() == 1
+    assert found.lead[moved].max() < 0 < found.lead[~moved].min()
+    assert found.agreement == 1
 
 
 def test_few_rows_of_a_cluster_are_fitted_with_most_rows():
     X, labels = make_ihgmm(60, 200, 12, random_state=0)
     found = refit_halves(check_matrix(X), labels, 12, rng())
-    assert found.support.mean() > 0.6
+    assert found.stays.mean() > 0.9
     assert refit_halves(check_matrix(X[:14]), labels[:14], 12, rng()) is None
 
 
@@ -64,9 +53,10 @@ def test_names_of_clusters_do_not_matter():
     X, labels = make_ihgmm(200, 50, 4, separation_constant=0.5, random_state=0)
     first = refit_halves(check_matrix(X), labels, 4, rng())
     second = refit_halves(check_matrix(X), 3 - labels, 4, rng())
-    np.testing.assert_allclose(first.support, second.support, rtol=1e-9)
+    np.testing.assert_allclose(first.doubt, second.doubt, rtol=1e-9)
+    np.testing.assert_allclose(first.lead, second.lead, rtol=1e-9)
     assert first.agreement == second.agreement
-    np.testing.assert_array_equal(first.disputed, second.disputed)
+    np.testing.assert_array_equal(first.stays, second.stays)
 
 
 @pytest.mark.filterwarnings("ignore:In .* of the rows noise outweighs")

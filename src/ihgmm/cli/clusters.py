@@ -37,8 +37,7 @@ def figures_of(
     sizes = scales * lengths[labels]
     certainty = np.full(len(labels), np.nan)
     if diagnosis is not None:
-        asked = diagnosis.n_clusters == 1 or not np.isnan(diagnosis.refit_error)
-        certainty = to_host(diagnosis.certainty).astype(float) if asked else certainty
+        certainty = to_host(diagnosis.certainty).astype(float)
     filled = filled_cells(data)
     typical = typical_ranks(data, labels, centers, sizes, complete=filled == 0)
     figures = {"scale": scales, "size": sizes, "certainty": certainty}

@@ -6,13 +6,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ihgmm.cli.files import Labels, check_output, read_labels, real_file
-from ihgmm.cli.options import argument, command_line, output_option
+from ihgmm.cli.options import Reading, argument, command_line, option, output_option
 from ihgmm.cli.screen import Screen
-from ihgmm.cli.tables.table import quote
+from ihgmm.cli.tables.table import Table, quote
+from ihgmm.matrix import as_matrix
 from ihgmm.report import write_comparison
 from ihgmm.report.comparison import Comparison
-from ihgmm.words.comparisons import agreement_words, preference_text
+from ihgmm.words.comparisons import agreement_words, stability_text
 from ihgmm.words.phrases import counted, percent
 
 
@@ -20,6 +23,12 @@ def compare(
     *,
     first: Path = argument("FIRST", "A labels file, as ihgmm fit -o writes it."),
     second: Path = argument("SECOND", "Another one, with rows of the same ids."),
+    data: str | None = option(
+        "The data of both, if they were made from the same: says which is more stable.",
+        None,
+        "--data",
+    ),
+    reading: Reading,
     output: Path | None = output_option(
         "Write a page of HTML about it; an old one is replaced.", None, "-o --output"
     ),
@@ -28,11 +37,13 @@ def compare(
 ) -> None:
     """Compare two clusterings of the same rows: how far they agree, what moved where.
 
-    If both files have the certainty of rows, it also says which one the data speak for.
+    With the data that both were made from, it also says which one is more stable.
 
     [bold]Examples[/]
 
       ihgmm compare labels-3.csv labels-5.csv
+
+      ihgmm compare labels-3.csv labels-5.csv --data customers.csv
 
       ihgmm compare monday.csv friday.csv -o comparison.html
     """
@@ -41,6 +52,8 @@ def compare(
     if first == second:
         raise ValueError(f"{first} is given twice; give two files.")
     rows, notes = _common_rows(read_labels(first), read_labels(second))
+    if data is not None:
+        rows["X"] = _rows_of(reading.load(data, screen), rows["ids"])
     # Called by what tells them apart.
     rows["called"] = [first.stem, second.stem]
     if first.stem == second.stem:
@@ -55,7 +68,13 @@ def compare(
                 notes=notes,
                 source=f"{first} and {second}",
                 command=command_line(
-                    "compare", first, second, title=title, output=output
+                    "compare",
+                    first,
+                    second,
+                    reading,
+                    data=data,
+                    title=title,
+                    output=output,
                 ),
             )
     n, n_moved = comparison.n_samples, comparison.n_moved
@@ -66,8 +85,7 @@ def compare(
         adjusted_rand_index=comparison.rand,
         flows=comparison.flows,
         moves=comparison.moves,
-        expected_errors=comparison.expected_errors,
-        preference=comparison.preference,
+        stability=comparison.stability,
         notes=notes,
         report_file=output,
     )
@@ -77,8 +95,8 @@ def compare(
         f"in another cluster; agreement beyond chance {comparison.rand:.2f}"
     )
     quoted = [quote(name) for name in rows["called"]]
-    errors = comparison.expected_errors
-    screen.say(preference_text(comparison.preference, quoted, errors, comparison.surer))
+    stability, numbers = comparison.stability, comparison.n_clusters
+    screen.say(stability_text(quoted, stability, numbers))
     for note in notes:
         screen.say(note, "yellow")
     _print_moves(screen, comparison)
@@ -102,7 +120,7 @@ def _print_moves(screen: Screen, comparison: Comparison) -> None:
 
 
 def _common_rows(one: Labels, two: Labels) -> tuple[dict[str, Any], list[str]]:
-    """Return clusters, ids and certainty of the rows that both have, and remarks."""
+    """Return clusters and ids of the rows that both have, and remarks."""
     pairs = [(i, i) for i in range(len(one.ids))]
     if one.ids != two.ids:
         for labels in (one, two):
@@ -125,7 +143,6 @@ def _common_rows(one: Labels, two: Labels) -> tuple[dict[str, Any], list[str]]:
         "first": [one.called(one.clusters[i]) for i in mine],
         "second": [two.called(two.clusters[i]) for i in others],
         "ids": [one.ids[i] for i in mine],
-        "certainty": [one.certainty()[mine], two.certainty()[others]],
     }
     notes = [
         f"Left out {counted(len(labels.ids) - len(pairs), 'row')} of {labels.path}: "
@@ -134,3 +151,15 @@ def _common_rows(one: Labels, two: Labels) -> tuple[dict[str, Any], list[str]]:
         if len(labels.ids) > len(pairs)
     ]
     return rows, notes
+
+
+def _rows_of(table: Table, ids: list[str]) -> Any:
+    """Return the rows of a table that have these ids, in their order."""
+    places = {str(name): i for i, name in enumerate(table.ids)}
+    absent = [name for name in ids if name not in places]
+    if absent:
+        raise ValueError(
+            f"{table.source} has no row {quote(absent[0])}; give the data that both "
+            "files were made from, and --id-column as in the fit."
+        )
+    return as_matrix(table.X).take(np.array([places[name] for name in ids]))

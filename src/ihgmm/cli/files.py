@@ -169,21 +169,6 @@ class Labels(NamedTuple):
     ids: list[str]
     clusters: list[str]
     names: dict[str, str]  # of clusters that have one
-    certainty_cells: list[str]  # as they are written; empty where the file has none
-
-    def certainty(self) -> np.ndarray:
-        """Return the certainty of each row, NaN where the file has none."""
-        values = []
-        for row, cell in enumerate(self.certainty_cells, 1):
-            try:
-                # No certainty has thousands, so that a comma is a decimal one.
-                values.append(float(cell.replace(",", ".") or "nan"))
-            except ValueError:
-                raise ValueError(
-                    f"{self.path}: column 'certainty' holds {quote(cell)} in row "
-                    f"{row}; give numbers from 0 to 1, or leave the column out."
-                ) from None
-        return np.array(values)
 
     def called(self, cluster: str) -> str:
         """Return a cluster by its number, and its name where it has one."""
@@ -239,8 +224,7 @@ def read_labels(path: Path) -> Labels:
         ids = [_without_guard(cell) for cell in columns[head[0]]]
     named = [_without_guard(cell).strip() for cell in columns.get("name", [""] * n)]
     names = {k: name for k, name in zip(clusters, named, strict=True) if name}
-    certainty = [cell.strip() for cell in columns.get("certainty", [""] * n)]
-    return Labels(path, ids, clusters, names, certainty)
+    return Labels(path, ids, clusters, names)
 
 
 def read_names(path: Path) -> Labels:

@@ -413,6 +413,14 @@ class Ops:
         sums = [xp.sum(xp.where(labels == k, values, nothing)) for k in range(n_groups)]
         return self.to_host(xp.stack(sums))
 
+    def sums_of_rows(
+        self, labels: Tall, n_groups: int, rows: Tall, weights: Tall
+    ) -> np.ndarray:
+        """Return the sum of weight times row for each group, of few rows."""
+        members = self.one_hot(labels, n_groups, rows)
+        members *= self.cast_like(weights, rows)[:, None]
+        return self.tall_dot(members, rows)
+
     @summed
     def many_group_sums(self, labels: Tall, n_groups: int, *values: Tall) -> np.ndarray:
         """Return sums of several values over each group, waiting for them once."""
@@ -565,6 +573,20 @@ class HostOps(Ops):
     ) -> np.ndarray:
         return np.bincount(labels, values, minlength=n_groups)
 
+    def sums_of_rows(
+        self, labels: Tall, n_groups: int, rows: Tall, weights: Tall
+    ) -> np.ndarray:
+        # Each column has one entry, of a row in its group.
+        n = len(rows)
+        if n * n_groups < 2**14:  # to make a sparse matrix would take longer
+            few = np.zeros((n_groups, n))
+            few[labels, np.arange(n)] = weights
+            return few @ rows
+        members = sp.csc_array((n_groups, n))
+        members.data, members.indices = weights, labels
+        members.indptr = np.arange(n + 1)
+        return np.asarray(members @ rows, dtype=np.float64)
+
     def in_order(
         self, values: Tall, places: np.ndarray, where: Tall | None = None
     ) -> np.ndarray:
@@ -661,11 +683,14 @@ def _maxima(n_groups: int, ops: Ops, labels: Tall, values: Tall) -> np.ndarray:
 
 def _first_rows(n_clusters: int, ops: Ops, labels: Tall) -> np.ndarray:
     """Return the position of the first row of each cluster; ``inf`` if it has none."""
-    xp, first = ops.xp, np.full(n_clusters, np.inf)
-    for k in range(n_clusters):
-        own = labels == k
-        if bool(xp.any(own)):
-            first[k] = int(xp.argmax(xp.astype(own, xp.uint8)))
+    first = np.full(n_clusters, np.inf)
+    if ops is HOST:  # of several rows of a cluster the last one written stays
+        first[labels[::-1]] = np.arange(len(labels))[::-1]
+        return first
+    sizes = ops.group_sums(labels, n_clusters).astype(np.intp)
+    some, ends = sizes > 0, sizes.cumsum()
+    order = ops.xp.argsort(labels)
+    first[some] = ops.to_host(ops.few_rows(order, (ends - sizes)[some]))
     return first
 
 

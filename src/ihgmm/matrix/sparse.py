@@ -185,18 +185,13 @@ class Sparse(InMemory, Entries):
         return self._times(X, V)
 
     def with_transpose(self) -> Self:
-        """Return the matrix with a copy by columns, for hundreds of products.
-
-        To sum entries of a column takes two thirds of the time of adding them to sums.
-        """
+        # Summing entries of a column takes two thirds of the time of adding to sums.
         X = self.array
         return self._but(_transpose=_transposed(X).asformat(X.format))
 
     def with_common_columns_first(self) -> Sparse:
-        """Return the matrix by rows with its columns in another order.
-
-        Then most entries meet few numbers of a vector, which stay in the cache.
-        """
+        # By rows, so that most entries meet few numbers of a vector: these stay in the
+        # cache.
         X, p = self.by_rows(), self.shape[1]
         order = np.argsort(-np.bincount(X.indices, minlength=p), kind="stable")
         places = np.empty_like(X.indices, shape=p)

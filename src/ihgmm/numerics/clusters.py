@@ -1,7 +1,8 @@
-"""Clusters of few rows, on the host: by directions or distances, and as a mixture.
+"""Clusters of few rows: by directions or distances, and as a mixture.
 
-Rows are arrays of floats, as many as it takes to learn clusters from. What is learnt is
-deterministic but for k-means: the same rows give the same clusters.
+Rows are as many as it takes to learn clusters from. Where they are, work on all of them
+is done; what is small, and starts that are made one row at a time, is on the host. What
+is learnt is deterministic but for k-means: the same rows give the same clusters.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
+from ihgmm.matrix import HOST, Ops, Tall
 from ihgmm.matrix.threads import in_parts
 from ihgmm.policy import Labelling, Small
 
@@ -19,20 +20,21 @@ from ihgmm.policy import Labelling, Small
 class Run(NamedTuple):
     """Where a run of Lloyd's iterations has ended."""
 
-    labels: np.ndarray
+    labels: Tall
     centers: np.ndarray  # (k, m)
     score: float  # what the run has made large: weighted sum of scores of rows
     n_iter: int
 
 
 def lloyd(
-    rows: np.ndarray,
+    rows: Tall,
     centers: np.ndarray,
     weights: np.ndarray,
     *,
     by_angle: bool = True,
     signed: bool = False,
     max_iter: int = 300,
+    ops: Ops = HOST,
 ) -> Run:
     """Run Lloyd's iterations from some centres.
 
@@ -41,34 +43,37 @@ def lloyd(
     With ``signed``, a centre and its opposite are one. A centre that has lost all its
     rows goes to the row that fits its own worst.
     """
-    n, k = len(rows), len(centers)
-    squares = np.einsum("ij,ij->i", rows, rows)
-    least = Labelling.STEP * float(weights @ squares)
-    score, n_iter, places = -np.inf, 0, np.arange(n)
-    # Each column has one entry, of a row in its cluster; only its place changes.
-    members = sp.csc_array((k, n))
-    members.data, members.indptr = weights, np.arange(n + 1)
+    k, counts = len(centers), ops.to_device(weights, rows)
+    squares = ops.row_dots(rows, rows)
+    least = Labelling.STEP * float(weights @ ops.to_host(squares))
+    score, n_iter = -np.inf, 0
     while True:
         if by_angle:
             lengths = np.sqrt(np.einsum("ij,ij->i", centers, centers))
             centers = centers / np.where(lengths > 0, lengths, 1.0)[:, None]
-        before, products = score, rows @ centers.T.astype(rows.dtype)
-        scores = np.abs(products) if signed else products
+        before, products = score, rows @ ops.cast_like(centers.T, rows)
+        scores = ops.xp.abs(products) if signed else products
         if not by_angle:
-            scores -= np.einsum("ij,ij->i", centers, centers) / 2
-        labels = scores.argmax(axis=1)
-        best = scores[places, labels]
-        score = float(weights @ best)
+            lost = np.einsum("ij,ij->i", centers, centers) / 2
+            scores -= ops.cast_like(lost, scores)
+        labels = ops.xp.argmax(scores, axis=1)
+        ends = counts
+        if signed:
+            ends = counts * ops.sign_of(ops.pick(products, labels))
+        sums = ops.sums_of_rows(labels, k, rows, ends)
+        sizes = ops.group_sums(labels, k, counts)
+        # Sums hold what rows score with the centres of before.
+        score = float((sums * centers).sum())
+        if not by_angle:
+            score -= float(sizes @ lost)
         if score - before <= least or n_iter >= max_iter:
             return Run(labels, centers, score, n_iter)
-        members.indices = labels
-        if signed:
-            members.data = np.where(products[places, labels] < 0, -weights, weights)
-        sums, sizes = members @ rows, np.bincount(labels, weights, k)
         empty = sizes <= 0
         if empty.any():
-            misfits = weights * (squares - best if by_angle else squares - 2 * best)
-            sums[empty] = rows[np.argsort(-misfits, kind="stable")[: empty.sum()]]
+            best = ops.pick(scores, labels)
+            misfits = ops.to_host(squares - best if by_angle else squares - 2 * best)
+            worst = np.argsort(-weights * misfits, kind="stable")[: empty.sum()]
+            sums[empty] = ops.to_host(ops.few_rows(rows, worst))
             sizes = np.where(empty, 1.0, sizes)
         centers = sums / sizes[:, None]
         n_iter += 1
@@ -151,27 +156,22 @@ class Mixture(NamedTuple):
     pull: float  # of the covariance towards a sphere
     n_iter: int
 
-    def members(self, rows: np.ndarray, signed: bool) -> np.ndarray:
+    def members(self, rows: Tall, signed: bool, ops: Ops = HOST) -> Tall:
         """Return memberships of rows, (k, n), to start from."""
         fit = self.coefficients.T[None], self.intercepts[None]
-        return _expected(rows, *fit, signed)[1][0]
-
-    def labels(self, rows: np.ndarray, signed: bool) -> np.ndarray:
-        """Return the most likely cluster of each row."""
-        products = rows @ self.coefficients.astype(rows.dtype)
-        scores = (np.abs(products) if signed else products) + self.intercepts
-        return scores.argmax(axis=1)
+        return _expected(ops, rows, *fit, signed)[1][0, ...]
 
 
 def mixture(
-    rows: np.ndarray,
-    starts: Sequence[np.ndarray],
+    rows: Tall,
+    starts: Sequence[Tall],
     weights: np.ndarray,
     *,
     pulls: Sequence[float] = (Labelling.PULL,),
     bar: float = -np.inf,
     signed: bool = False,
     max_iter: int = 300,
+    ops: Ops = HOST,
 ) -> Mixture | None:
     """Fit Gaussian clusters that share one covariance by expectation and maximisation.
 
@@ -183,9 +183,10 @@ def mixture(
     where clusters vanish, or where no run comes near the ``bar``.
     """
     n, m = rows.shape
-    share = (weights / weights.sum()).astype(rows.dtype)
+    share = ops.cast_like(weights / weights.sum(), rows)
     counted = rows * share[:, None]
-    moments, mean = (rows.T @ counted).astype(np.float64), share @ rows
+    moments = ops.tall_dot(rows, counted)
+    mean = ops.tall_dot(rows, share[:, None])[:, 0]
     # All rows may be zero, as one alone is: less variance of a direction is rounding.
     flattest = float(Labelling.FLATTEST * np.trace(moments) / m) or 1.0
     unit = np.eye(m)
@@ -195,12 +196,16 @@ def mixture(
     one -= np.linalg.slogdet(spread)[1]
     # Runs come first, then clusters, then rows.
     pull = np.tile(np.asarray(pulls, dtype=float), len(starts))
-    signs = np.repeat(np.asarray(starts), len(pulls), axis=0)
     price = (pull < 1) * (m * (m + 1) / 2 - 1) * np.log(n) / (2 * n)
-    k = signs.shape[1]
-    sizes, sums = np.abs(signs) @ share, (signs.reshape(-1, n) @ counted)
-    sums = sums.reshape(-1, k, m)
-    gains, best, most, n_iter = np.full(len(signs), -np.inf), None, bar, 0
+    first = [
+        (ops.to_host(ops.xp.abs(start) @ share), ops.to_host(start @ counted))
+        for start in starts
+    ]
+    sizes, sums = (
+        np.repeat(each, len(pulls), axis=0) for each in zip(*first, strict=True)
+    )
+    k = sizes.shape[1]
+    gains, best, most, n_iter = np.full(len(sums), -np.inf), None, bar, 0
     while len(sums):
         before, n_iter = gains, n_iter + 1
         sizes = sizes + Small.ROUNDING / n
@@ -214,8 +219,8 @@ def mixture(
         intercepts = np.log(sizes) - (centers * coefficients).sum(axis=2) / 2
         # The terms of rows alone add up to a trace.
         terms = (inverse * moments).sum(axis=(1, 2)) + np.linalg.slogdet(covariance)[1]
-        data = rows, counted, share
-        sizes, sums, logs = _expected_sums(*data, coefficients, intercepts, signed)
+        fit = coefficients, intercepts
+        sizes, sums, logs = _expected_sums(ops, rows, counted, share, *fit, signed)
         gains = logs - (terms + one) / 2
         worth = gains - price
         ended = (gains - before < Labelling.GAIN) | (n_iter >= max_iter)
@@ -228,7 +233,9 @@ def mixture(
                 float(pull[i]),
                 n_iter,
             )
-            if worth[i] > most and len(np.unique(run.labels(rows, signed))) == k:
+            members = run.members(rows, signed, ops)
+            labels = ops.xp.argmax(ops.xp.abs(members), axis=0)
+            if worth[i] > most and ops.group_sums(labels, k).all():
                 best, most = run, worth[i]
         # Runs far behind are given up; one that loses a cluster has not won.
         ahead = worth[sizes.min(axis=1) * n >= 1].max(initial=most)
@@ -240,49 +247,50 @@ def mixture(
 
 
 def _expected_sums(
-    rows: np.ndarray,
-    counted: np.ndarray,
-    share: np.ndarray,
+    ops: Ops,
+    rows: Tall,
+    counted: Tall,
+    share: Tall,
     coefficients: np.ndarray,
     intercepts: np.ndarray,
     signed: bool,
 ) -> list[np.ndarray]:
     """Return sizes of clusters, sums of rows, and log-likelihoods, of each run."""
+    fit = coefficients, intercepts
 
-    def of_part(part: slice) -> tuple[np.ndarray, ...]:
-        members, signs, logs = _expected(rows[part], coefficients, intercepts, signed)
-        sums = signs.reshape(-1, signs.shape[2]) @ counted[part]
-        return (
-            members @ share[part],
-            sums.reshape(coefficients.shape),
-            logs @ share[part],
-        )
+    def of_part(part: slice) -> list[np.ndarray]:
+        members, signs, logs = _expected(ops, rows[part, ...], *fit, signed)
+        flat = ops.xp.reshape(signs, (-1, signs.shape[2]))
+        sums = ops.xp.reshape(flat @ counted[part, ...], coefficients.shape)
+        return [
+            ops.to_host(a) for a in (members @ share[part], sums, logs @ share[part])
+        ]
 
-    if coefficients.size * len(rows) < Labelling.THREADS:
-        return list(of_part(slice(0, len(rows))))
+    if ops is not HOST or coefficients.size * len(rows) < Labelling.THREADS:
+        return of_part(slice(0, rows.shape[0]))
     return [sum(parts) for parts in zip(*in_parts(len(rows), of_part), strict=True)]
 
 
 def _expected(
-    rows: np.ndarray, coefficients: np.ndarray, intercepts: np.ndarray, signed: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ops: Ops, rows: Tall, coefficients: np.ndarray, intercepts: np.ndarray, signed: bool
+) -> tuple[Tall, Tall, Tall]:
     """Return memberships, without signs and with them, and sums of likelihoods.
 
     With a sign, a membership is that at one end of a signed cluster less that at the
     other. Of sums these are logarithms.
     """
-    s, k, m = coefficients.shape
-    coefficients = coefficients.astype(rows.dtype)
-    products = (coefficients.reshape(-1, m) @ rows.T).reshape(s, k, -1)
-    scores = np.abs(products) if signed else products
-    scores += intercepts[:, :, None].astype(rows.dtype)
-    peaks = scores.max(axis=1, keepdims=True)
+    xp, (s, k, m) = ops.xp, coefficients.shape
+    products = ops.cast_like(coefficients.reshape(-1, m), rows) @ rows.T
+    products = xp.reshape(products, (s, k, -1))
+    scores = xp.abs(products) if signed else products
+    scores += ops.cast_like(intercepts[:, :, None], rows)
+    peaks = xp.max(scores, axis=1, keepdims=True)
     scores -= peaks
-    members = np.exp(scores)
+    members = xp.exp(scores)
     if signed:
         # The score is that of the nearer end; both ends together are a cluster.
-        members *= (1 + np.exp(-2 * np.abs(products))) / 2
-    totals = members.sum(axis=1, keepdims=True)
+        members *= (1 + xp.exp(-2 * xp.abs(products))) / 2
+    totals = xp.sum(members, axis=1, keepdims=True)
     members /= totals
-    signs = members * np.tanh(products) if signed else members
-    return members, signs, (peaks + np.log(totals))[:, 0]
+    signs = members * xp.tanh(products) if signed else members
+    return members, signs, (peaks + xp.log(totals))[:, 0, :]

@@ -25,6 +25,7 @@ from ihgmm.numerics.krylov import (
     orthonormal,
     progress,
     ritz_pairs,
+    rounded_width,
     smallest_gap,
     whitening,
 )
@@ -241,8 +242,8 @@ def start_block(
     still, ``extra`` columns wider, for which there is no W.
     """
     n, p = G.A.shape
-    if _by_features(G.A, k + extra):
-        return None, *_start_by_features(G, k + extra)
+    if features_pay(G.A, k + extra):
+        return None, *block_by_features(G, *leading_features(G.A, k + extra))
     W = rng.standard_normal((p, block_width(k))).astype(G.A.dtype)
     size = sample_size(n, p, G.A.n_entries, W.shape[1], G.A.streamed)
     with G.A.threads():
@@ -255,20 +256,37 @@ def start_block(
         return W, *G.A.product_and_adjoint(W)
 
 
-def _by_features(A: Matrix, count: int) -> bool:
+def features_pay(A: Matrix, count: int) -> bool:
     """Tell whether to find so many directions by the Gram matrix of the features.
 
     Where a sample would have few rows for each direction, that may cost two products.
     """
     n, p = A.shape
-    width = -(-count // 8) * 8
+    width = rounded_width(count)
     size = sample_size(n, p, A.n_entries, width, A.streamed)
     few = size < Solving.SAMPLE_ROWS * count
     most = Solving.FEATURES * (4 if few else 1) * width
-    return width <= p <= most and n >= 2 * p
+    return count <= p <= most and n >= 2 * p
 
 
-def _start_by_features(G: GramOperator, count: int) -> tuple[Tall, Tall]:
+def leading_features(A: Matrix, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return leading eigenpairs of the Gram matrix of the features."""
+
+    def gram_of(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
+        rows = block.rows(slice(None))
+        return (), (rows.T @ rows,)
+
+    _, (gram,) = A.sweep(gram_of)
+    # For a start, the precision of the data will do.
+    values, W = leading_pairs(gram, min(rounded_width(count), len(gram)))
+    values = values.astype(np.float64)
+    least = max(Small.ROUNDING * values[0], Small.TINY)
+    return np.maximum(values, least), W.astype(A.dtype)
+
+
+def block_by_features(
+    G: GramOperator, values: np.ndarray, W: np.ndarray
+) -> tuple[Tall, Tall]:
     """Return a block near the leading eigenvectors, and its adjoint.
 
     The eigenvectors of ``A @ A.T`` are ``A @ W``, W those of the features. What is
@@ -276,10 +294,6 @@ def _start_by_features(G: GramOperator, count: int) -> tuple[Tall, Tall]:
     has of the eigenvalue.
     """
     A, ops, removed = G.A, G.A.ops, G.removed
-
-    def gram_of(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
-        rows = block.rows(slice(None))
-        return (), (rows.T @ rows,)
 
     def moved(block: Matrix, excess: Tall) -> tuple[tuple[Tall], tuple[Tall]]:
         lines = block @ W
@@ -289,12 +303,9 @@ def _start_by_features(G: GramOperator, count: int) -> tuple[Tall, Tall]:
             lines = lines / block.ops.clip(1 + share, 0.5, 2.0)
         return (lines,), (block.adjoint(lines),)
 
-    _, (gram,) = A.sweep(gram_of)
-    values, W = leading_pairs(gram.astype(np.float64), -(-count // 8) * 8)
-    values, W = np.maximum(values, Small.ROUNDING * values[0]), W.astype(A.dtype)
     excess = None
     if removed is not None:  # more than the mean, which moves all rows alike
-        total = ops.number(ops.xp.sum(A.sqnorms))
+        total = ops.number(ops.xp.sum(A.sqnorms)) or 1.0
         mean = ops.number(ops.xp.sum(removed * A.cast(A.sqnorms))) / total
         excess = ops.keep(removed - mean)
     (block,), (adjoint,) = A.sweep(moved, excess)

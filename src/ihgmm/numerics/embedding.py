@@ -125,7 +125,8 @@ class Embedding:
         if self.diagonal == "full":
             return few / values
         own = ops.cast_like(sqnorms * shorter**2 / one, products)
-        found = _quotient(xp, few, values + own[:, None])
+        inverse = _inverse(xp, values + own[:, None])
+        found = few * inverse
         if self.diagonal == "zero":
             return found
         counted = np.zeros(len(self.weights))
@@ -135,15 +136,20 @@ class Embedding:
         # function of itself: Newton's steps from 0 climb to where the two meet first.
         # Where they never do, it is all of the row.
         imputed = xp.zeros_like(own)
+        rounding = 10 * float(np.finfo(ops.host_dtype(products)).eps)
         for _ in range(50):
             squares = found * found
-            slope = 2 * _quotient(xp, squares, values + (own - imputed)[:, None])
-            room, missing = 1 - slope @ counted, squares @ counted - imputed
-            step = xp.where(room > 0, _quotient(xp, missing, room), own)
-            before, imputed = imputed, ops.clip(imputed + step, None, own)
-            found = _quotient(xp, few, values + (own - imputed)[:, None])
-            if not bool(xp.any(xp.abs(imputed - before) > Small.TIE * own)):
+            room = 1 - 2 * ((squares * inverse) @ counted)
+            missing = squares @ counted - imputed
+            step = xp.where(room > 0, ops.ratio(missing, room), own)
+            after = ops.clip(imputed + step, None, own)
+            # Each row by itself: its place does not depend on the others.
+            moves = xp.abs(after - imputed) > max(Small.TIE, rounding) * own
+            if not bool(xp.any(moves)):
                 break
+            imputed = xp.where(moves, after, imputed)
+            inverse = _inverse(xp, values + (own - imputed)[:, None])
+            found = few * inverse
         return found
 
     def rows(self, ops: Ops, coordinates: Tall) -> Tall:
@@ -217,7 +223,7 @@ class Embedding:
         return int(counts[0]) if ruled.any() else 0
 
 
-def _quotient(xp: Any, a: Tall, b: Tall) -> Tall:
-    """Return ``a / b``, 0 where b is 0."""
-    zero = b == 0
-    return xp.where(zero, xp.zeros_like(b), a / xp.where(zero, xp.ones_like(b), b))
+def _inverse(xp: Any, a: Tall) -> Tall:
+    """Return ``1 / a``, 0 where a is 0."""
+    zero = a == 0
+    return xp.where(zero, xp.zeros_like(a), 1 / xp.where(zero, xp.ones_like(a), a))

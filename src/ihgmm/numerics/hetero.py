@@ -12,7 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._warnings import warn
 from ihgmm.matrix import HOST, Ops, Tall
-from ihgmm.numerics.eigen import Solver, check_problem, start_block
+from ihgmm.numerics.eigen import (
+    Solver,
+    block_by_features,
+    check_problem,
+    features_pay,
+    leading_features,
+    start_block,
+)
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.numerics.krylov import (
     MAX_PRODUCTS,
@@ -28,6 +35,7 @@ from ihgmm.numerics.krylov import (
     project_out,
     rounding_error,
     smallest_gap,
+    whitening,
 )
 from ihgmm.policy import Leading, Solving
 
@@ -59,6 +67,7 @@ def impute_diagonal(
     G: GramOperator,
     k: int,
     *,
+    extra: int = 0,
     start: EigenPairs | None = None,
     order: Order = "algebraic",
     solver: Solver = "auto",
@@ -82,17 +91,19 @@ def impute_diagonal(
         The matrix; its own diagonal is not used.
     k : int
         Rank of the approximation and number of eigenpairs, at most n.
-    start : EigenPairs, optional
-        Those of the matrix with a zero diagonal, to start from. There may be more than
-        k of them, and as many are returned: as in
-        :func:`~ihgmm.numerics.eigen.leading_eigenpairs`, the accuracy of the k is then
+    extra : int
+        How many eigenpairs to return beyond these, as in
+        :func:`~ihgmm.numerics.eigen.leading_eigenpairs`: the accuracy of the k is then
         judged by their distance from the last.
+    start : EigenPairs, optional
+        Those of the matrix with a zero diagonal, to start from; as many are returned.
     order : {"algebraic", "magnitude"}
         Whether the approximation is positive semi-definite, from the largest
         eigenvalues, or from those of largest absolute value, as in the papers.
     solver : {"auto", "dense", "lanczos", "block"}
         ``"dense"`` forms the matrix; the others are one and the same matrix-free
-        method. ``"auto"`` takes the dense one for up to 300 rows.
+        method. ``"auto"`` takes the dense one for up to 300 rows, unless features are
+        an eighth of these or fewer.
     tol : float
         Accuracy of the leading subspace, in radians: the eigenvectors are accurate to
         it, and what is missing of the diagonal turns them by less, to first order.
@@ -119,33 +130,20 @@ def impute_diagonal(
     array([ 1.,  4.,  9., 16.])
     """
     n, A = G.shape[0], G.A
-    check_problem(n, k, order, solver)
+    count = k + extra if start is None else len(start.values)
+    check_problem(n, count, order, solver)
     if max_iter < 1:
         raise ValueError(f"max_iter={max_iter} is too small; give 1 or more.")
     rng = np.random.default_rng() if rng is None else rng
-    ops = A.ops
-    sqnorms = ops.widen(A.sqnorms)
+    sqnorms = A.ops.widen(A.sqnorms)
     # With a trace of one, products of blocks neither over- nor underflow.
-    unit = ops.number(ops.xp.sum(sqnorms)) or 1.0
+    unit = A.ops.number(A.ops.xp.sum(sqnorms)) or 1.0
     hollow = replace(G, removed=A.cast(A.sqnorms), factor=1.0 / unit)
-    # Few rows: a full eigendecomposition for each update is cheaper.
-    few = n <= max(
-        Solving.FEW_ROWS * block_width(k), Solving.DENSE_ROWS if solver == "auto" else 0
-    )
-    dense = few or solver == "dense"
-    space: _Subspace
     with A.threads():
-        count = k if start is None else len(start.values)
-        width = max(count, k + 1)
-        if dense:
-            space, sqnorms = _WholeSpace(hollow), ops.to_host(sqnorms)
-            ops = HOST
-        elif start is not None:
-            space = _Subspace(hollow, start.vectors, max_products, start.adjoint)
-        else:
-            width = block_width(k)
-            block = orthonormal(ops, start_block(hollow, k, 0, order, rng)[1], rng)
-            space = _Subspace(hollow, block, max_products)
+        width = max(count, k + 1 if start is not None else block_width(k))
+        space = _first_space(hollow, k, count, start, order, solver, max_products, rng)
+        dense, ops = space.solver == "dense", space.ops
+        sqnorms = A.ops.to_host(sqnorms) if dense else sqnorms
         most = ops.keep(sqnorms / unit)
         first = _RitzPairs(space, ops.xp.zeros_like(most), width, order)
         # Of few rows all eigenvectors are known, and can be told from the next.
@@ -159,7 +157,7 @@ def impute_diagonal(
         A.ops.fix_signs(A.cast(A.to_device(ritz.vectors(count))))[0],
         ritz.residual(k) * own,
         space.n_products,
-        "dense" if dense else "block",
+        space.solver,
     )
     diagonal = found.diagonal * unit
     return Imputed(
@@ -172,17 +170,60 @@ def impute_diagonal(
     )
 
 
+def _first_space(
+    hollow: GramOperator,
+    k: int,
+    count: int,
+    start: EigenPairs | None,
+    order: Order,
+    solver: Solver,
+    max_products: int,
+    rng: np.random.Generator,
+) -> _Subspace:
+    """Return a subspace to begin with, or the whole space."""
+    (n, p), width = hollow.A.shape, max(count, k + 1)
+    # Of few rows the whole matrix is solved for each update, unless there are hardly
+    # any features.
+    few = solver == "auto" and n <= Solving.DENSE_ROWS
+    by_features = n >= Solving.FEW_FEATURES * p if few else start is None
+    by_features = by_features and features_pay(hollow.A, width)
+    few = (few and not by_features) or n <= Solving.FEW_ROWS * block_width(k)
+    if few or solver == "dense":
+        return _WholeSpace(hollow)
+    if by_features:
+        features = leading_features(hollow.A, width)
+        return _FeatureSpace(hollow, features, max_products, rng)
+    if start is not None:
+        return _Subspace(hollow, start.vectors, start.adjoint, max_products)
+    _, block, _ = start_block(hollow, count, 0, order, rng)
+    block = orthonormal(hollow.A.ops, block, rng)
+    return _Subspace(hollow, block, None, max_products)
+
+
 class _Subspace:
     """A subspace in which the diagonal can change without another look at the data."""
 
+    solver = "block"
+
     def __init__(
-        self, hollow: GramOperator, block: Tall, max_products: int, adjoint: Any = None
+        self, hollow: GramOperator, block: Tall, adjoint: Any, max_products: int
     ) -> None:
-        self.hollow, self.ops = hollow, hollow.A.ops
-        adjoint = hollow.A.adjoint(block) if adjoint is None else adjoint
+        self.hollow, self.ops, self._dtype = hollow, hollow.A.ops, hollow.A.dtype
+        self.n_products, self.max_products = 0, max_products
+        self.begin_stage()
+        self._begin(block, adjoint)
+
+    def begin_stage(self) -> None:
+        """Begin to improve anew."""
+        # The norm of what pairs lacked, and whether it has shrunk each time.
+        self._norm, self._nearer = np.inf, True
+
+    def _begin(self, block: Tall, adjoint: Any) -> None:
+        """Take the span of an orthonormal block."""
+        adjoint = self.hollow.A.adjoint(block) if adjoint is None else adjoint
         self.basis = Basis(self.ops, block, adjoint, keep=True)
-        self.basis.multiply(hollow)
-        self.n_products, self.max_products = 1, max_products
+        self.basis.multiply(self.hollow)
+        self.n_products += 1
 
     def matrix(self, diagonal: Tall) -> np.ndarray:
         """Return the matrix with some diagonal, in this subspace."""
@@ -201,22 +242,32 @@ class _Subspace:
         rest -= vectors * ops.cast_like(ritz.values, vectors)
         return ops.keep(rest)
 
-    def enlarge(self, ritz: _RitzPairs, judge: Callable[..., tuple]) -> bool:
-        """Enlarge the subspace where eigenvectors leave it; tell whether they do.
+    def rounding(self, ritz: _RitzPairs) -> float:
+        """Return the size of rounding errors in what pairs lack."""
+        return rounding_error(ritz.values, self._dtype)
+
+    def improve(self, ritz: _RitzPairs, judge: Callable[..., tuple]) -> bool:
+        """Change the subspace where eigenvectors leave it; tell whether they do.
 
         ``judge`` turns what pairs lack into one norm, and says how large that may be.
         """
         if self.n_products >= self.max_products:
             return False
-        rest, basis = self.residuals(ritz), self.basis
-        floor = rounding_error(ritz.values, self.hollow.A.dtype)
+        rest = self.residuals(ritz)
+        floor = self.rounding(ritz)
         norm, goal = judge(_norms(self.ops, rest))
         if norm <= max(goal, floor):
             return False
-        n, width = rest.shape
+        self._nearer &= norm <= Solving.NEARER * self._norm
+        self._norm = norm
+        return self._change(ritz, rest, floor)
+
+    def _change(self, ritz: _RitzPairs, rest: Tall, negligible: float) -> bool:
+        """Enlarge the subspace by what pairs lack, unless that is negligible."""
+        (n, width), basis = rest.shape, self.basis
         # Once more than in exact arithmetic: in float32 the basis would degenerate.
         rest, _ = project_out(self.ops, basis.blocks, rest)
-        block = basis.orthonormal_rest(rest, floor)
+        block = basis.orthonormal_rest(rest, negligible)
         if block.shape[1] == 0:
             return False
         if basis.width >= most_blocks(n, width) * width:
@@ -226,12 +277,65 @@ class _Subspace:
         self.n_products += 1
         return True
 
+    def narrow(self, ritz: _RitzPairs) -> _RitzPairs:
+        """Keep only what pairs span, where an update would cost more than a product.
+
+        Without what came before, products bring less. Where that shows, it is kept.
+        """
+        A, width, count = self.hollow.A, self.basis.width, len(ritz.values)
+        update = Solving.LAPACK * width**3 + 2.0 * A.shape[0] * width**2
+        product = 4.0 * A.n_entries * count
+        if len(self.basis.blocks) > 1 and update > product and self._nearer:
+            self.basis.condense(ritz.coefficients)
+            ritz.coefficients = np.eye(count)
+        return ritz
+
+
+class _FeatureSpace(_Subspace):
+    """A subspace by the leading directions of features, made for some diagonal.
+
+    Most of what noise adds to the eigenvectors is known with these directions. So there
+    is little to find beyond, and after an update a new block takes one product.
+    """
+
+    def __init__(
+        self,
+        hollow: GramOperator,
+        features: tuple[np.ndarray, np.ndarray],
+        max_products: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._features, self._rng = features, rng
+        super().__init__(hollow, *self._block(hollow), max_products)
+
+    def _block(self, G: GramOperator) -> tuple[Tall, Any]:
+        """Return an orthonormal block near eigenvectors, and its adjoint if known."""
+        block, adjoint = block_by_features(G, *self._features)
+        ops = G.A.ops
+        change, condition = whitening(ops.tall_dot(block, block))
+        if condition <= Solving.CONDITION:
+            return orthonormal(ops, block, self._rng), None
+        block = ops.keep(block @ ops.cast_like(change, block))
+        return block, adjoint @ ops.cast_like(change, adjoint)
+
+    def _change(self, ritz: _RitzPairs, rest: Tall, negligible: float) -> bool:
+        """Make the subspace anew for the diagonal, as long as that brings it nearer."""
+        if len(self.basis.blocks) > 1 or not self._nearer:
+            return super()._change(ritz, rest, negligible)
+        A = self.hollow.A
+        removed = self.ops.widen(A.sqnorms) - ritz.diagonal / self.hollow.factor
+        self._begin(*self._block(replace(self.hollow, removed=A.cast(removed))))
+        return True
+
 
 class _WholeSpace(_Subspace):
     """The whole space: vectors are their own coefficients, and lack nothing."""
 
+    solver = "dense"
+
     def __init__(self, hollow: GramOperator) -> None:
         self._matrix, self.ops = hollow.toarray(), HOST
+        self._dtype = self._matrix.dtype
         self.hollow, self.n_products, self.max_products = hollow, 0, 0
 
     def matrix(self, diagonal: np.ndarray) -> np.ndarray:
@@ -328,16 +432,18 @@ class _Imputation:
         rough = 0.1
         while rank < k:
             ritz = self.ritz
-            while space.enlarge(ritz, partial(self._roughly, ritz, rough)):
+            while space.improve(ritz, partial(self._roughly, ritz, rough)):
                 ritz = ritz.with_diagonal(self.diagonal)
             rank = _next_rank(ritz.sizes, rank, k)
+            space.begin_stage()
             self.ranks.append(rank)
             accuracy = self.tol if rank == k else max(self.tol, rough)
             self._settle(ritz, rank, accuracy)
-            while space.enlarge(
+            while space.improve(
                 self.ritz, partial(self._progress, self.ritz, rank, accuracy)
             ):
-                self._settle(self.ritz.with_diagonal(self.diagonal), rank, accuracy)
+                ritz = space.narrow(self.ritz.with_diagonal(self.diagonal))
+                self._settle(ritz, rank, accuracy)
             self.ritz = self.ritz.with_diagonal(self.diagonal)
 
     def _roughly(
@@ -384,10 +490,12 @@ class _Imputation:
             step = diagonal - ritz.diagonal
             # A change E of the matrix turns the subspace U by norm(E @ U) / gap.
             turned = ops.number(ops.xp.sum(step**2 * leverages))
-            self.change = float(np.sqrt(turned)) / self._gap(ritz, rank)
+            gap = self._gap(ritz, rank)
+            self.change = float(np.sqrt(turned)) / gap
             # Steps shrink at a steady rate, which shows what is still to come.
             rate = min(self.change / before, slowest) if before < np.inf else slowest
-            if self.change * max(1.0, rate / (1.0 - rate)) <= accuracy:
+            goal = max(accuracy, ritz.space.rounding(ritz) / gap)
+            if self.change * max(1.0, rate / (1.0 - rate)) <= goal:
                 self.settled = True
                 break
             if last is not None and rate > slow and self.n_updates < self.max_iter:
@@ -419,8 +527,7 @@ class _Imputation:
                 ConvergenceWarning,
             )
             return
-        floor = rounding_error(ritz.values, space.hollow.A.dtype)
-        goal = max(tol * self._gap(ritz, k), floor)
+        goal = max(tol * self._gap(ritz, k), space.rounding(ritz))
         if 0 < space.max_products <= space.n_products and ritz.residual(k) > goal:
             largest = abs(ritz.values[0])
             warn(

@@ -163,7 +163,7 @@ class Learnt(NamedTuple):
 
 
 def learn_rule(
-    spaces: Sequence[np.ndarray],
+    spaces: Sequence[Tall],
     n_clusters: int,
     method: Assignment = "kmeans",
     *,
@@ -174,13 +174,14 @@ def learn_rule(
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 300,
     rng: np.random.Generator | None = None,
+    ops: Ops = HOST,
 ) -> Learnt:
     """Learn from rows of an embedding how to label.
 
     ``spaces`` are embeddings of the same rows: a mixture says in which of them clusters
     show best. Only rows that are ``clear`` there teach. Weights say how much rows count
     in k-means and in mixtures; pivots and graphs take rows as they are. ``by_angle``
-    says that rows are units.
+    says that rows are units. A mixture is learnt where rows are, all else on the host.
 
     Examples
     --------
@@ -194,21 +195,22 @@ def learn_rule(
     1
     """
     rng = np.random.default_rng() if rng is None else rng
-    weights = np.ones(len(spaces[0])) if weights is None else weights
+    n = spaces[0].shape[0]
+    weights = np.ones(n) if weights is None else weights
     if clear is None:
-        clear = [np.ones(len(rows), dtype=bool) for rows in spaces]
+        clear = [np.ones(n, dtype=bool) for _ in spaces]
     # One thread: the order of sums, and so the labels, never depend on how many there
     # are.
     with one_thread():
         space = 0
         if len(spaces) > 1 or method == "tied":
             tied = _shared_covariance(
-                spaces, clear, n_clusters, weights, by_angle, signed, max_iter, rng
+                ops, spaces, clear, n_clusters, weights, by_angle, signed, max_iter, rng
             )
             if method == "tied":
                 return tied
             space = tied.space
-        rows = spaces[space]
+        rows = ops.to_host(spaces[space])
         if method == "cluster_qr":
             rule: Rule = replace(cluster_qr(rows, n_clusters), signed=signed)
             return Learnt(rule, space)
@@ -340,9 +342,18 @@ def kmeans(
         ends = sum(best.score - run.score <= same for run in runs)
         if n_init == "auto" and ends == Labelling.AGREEING:
             break
-    if len(few) < len(rows):
-        best = lloyd(rows, best.centers, weights, **options)
-    return best
+    if len(few) == len(rows):
+        return best
+    # The best end on a sample need not be the best of all rows: different ones go on.
+    ends_kept: list[Run] = []
+    for run in sorted(runs, key=attrgetter("score"), reverse=True):
+        if all(other.score - run.score > same for other in ends_kept):
+            ends_kept.append(run)
+    whole = [
+        lloyd(rows, run.centers, weights, **options)
+        for run in ends_kept[: Labelling.ENDS]
+    ]
+    return max(whole, key=attrgetter("score"))
 
 
 def _trial(n_rows: int, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
@@ -351,8 +362,18 @@ def _trial(n_rows: int, n_clusters: int, rng: np.random.Generator) -> np.ndarray
     return sampled(n_rows, size, rng)
 
 
+class _Trial(NamedTuple):
+    """Rows of a space on which starts compete, and those that teach."""
+
+    rows: Tall
+    positions: np.ndarray  # of rows that teach
+    teaching: Tall  # these rows
+    weights: np.ndarray  # and theirs
+
+
 def _shared_covariance(
-    spaces: Sequence[np.ndarray],
+    ops: Ops,
+    spaces: Sequence[Tall],
     clear: Sequence[np.ndarray],
     k: int,
     weights: np.ndarray,
@@ -363,110 +384,139 @@ def _shared_covariance(
 ) -> Learnt:
     """Fit Gaussian clusters that share a covariance, in the space that shows them best.
 
-    In each space pivots give a start, which spherical k-means improves; where these
-    differ, merged small clusters give others. All starts are tried in all spaces, with
-    a covariance of any shape and with a sphere, and the best goes on with all rows.
-    Best is what clusters add to the likelihood of a single Gaussian, which no linear
-    map of a space changes, less the price that BIC puts on a shape. Where many rows are
-    noise in the first space, only the last is tried; where all this is a lot of work,
-    with one start.
+    All starts are tried in all spaces, with a covariance of any shape and with a
+    sphere, and the best goes on with all rows. Best is what clusters add to the
+    likelihood of a single Gaussian, which no linear map of a space changes, less the
+    price that BIC puts on a shape. Where many rows are noise in the first space, only
+    the last is tried; where all this is a lot of work, with one start.
     """
     trial = _trial(len(weights), k, rng)
-    counts, last = weights[trial], len(spaces) - 1
-    lean = len(counts) * k * spaces[last].shape[1] > Labelling.WORK
+    lean = len(trial) * k * spaces[-1].shape[1] > Labelling.WORK
     if lean or len(trial) < len(weights):  # of many rows, single precision is enough
-        spaces = [rows.astype(np.float32) for rows in spaces]
+        spaces = [ops.xp.astype(rows, ops.xp.float32) for rows in spaces]
     noisy = 1 - clear[0].mean() > Labelling.NOISY
     # Spaces compete by the same rows: without its noise, each would look better.
-    in_all = np.logical_and.reduce(clear)[trial]
-    teaching = [_teaching(one[trial] if noisy else in_all, counts, k) for one in clear]
-    parts = [(spaces[at][trial][own], counts[own]) for at, own in enumerate(teaching)]
-    members: list[np.ndarray] = []
-
-    def add_start(at: int, centers: np.ndarray) -> None:
-        start = _members(spaces[at][trial], centers, by_angle, signed)
-        for other in members:  # under other names, clusters may be the same
-            overlap = np.abs(start @ other.T)
-            shared = min(overlap.max(axis=0).sum(), overlap.max(axis=1).sum())
-            if shared >= Labelling.SAME_START * start.shape[1]:
-                return
-        members.append(start)
-
-    if not by_angle:
-        for at, (rows, own) in enumerate(parts):
-            run = kmeans(rows, k, own, signed=signed, rng=rng)
-            add_start(at, run.centers)
-    elif lean:
-        # Pivots of eigenvectors, in which clusters are at right angles; and of the last
-        # space, in which noise does not drown rows of large clusters.
-        (rows, own), teaches = parts[last], teaching[last]
-        firsts = [rows[pivots(space[trial][teaches], k)] for space in spaces]
-        runs = [lloyd(rows, first, own, signed=signed) for first in firsts]
-        add_start(last, max(runs, key=attrgetter("score")).centers)
+    in_all = np.logical_and.reduce(clear)
+    trials, few = [], ops if lean else HOST  # a device would only wait for so little
+    for space, own in zip(spaces, clear, strict=True):
+        rows = space if len(trial) == len(weights) else ops.few_rows(space, trial)
+        rows = rows if lean else ops.to_host(rows)
+        at = _teaching((own if noisy else in_all)[trial], weights[trial], k)
+        trials.append(_Trial(rows, at, few.few_rows(rows, at), weights[trial[at]]))
+    options: Any = {"signed": signed, "ops": few}
+    if by_angle:
+        starts = _by_angles(trials, k, lean, **options)
     else:
-        for at, (rows, own) in enumerate(parts):
-            run = lloyd(rows, rows[pivots(rows, k)], own, signed=signed)
-            add_start(at, run.centers)
-        if len(members) > 1 or last == 0:  # else clusters are clear
-            for at, (rows, own) in enumerate(parts):
-                merged = merged_start(rows, k, own, signed)
-                if merged is not None:
-                    add_start(at, lloyd(rows, merged, own, signed=signed).centers)
+        starts = []
+        for one in trials:
+            rows = few.to_host(one.teaching)
+            run = kmeans(rows, k, one.weights, signed=signed, rng=rng)
+            _add_start(starts, one, run.centers, by_angle=False, **options)
     fit, chosen = None, 0
-    for space in [last] if lean or noisy else range(len(spaces)):
-        teaches = teaching[space]
+    for i in [len(trials) - 1] if lean or noisy else range(len(trials)):
         better = mixture(
-            parts[space][0],
-            [start[:, teaches] for start in members],
-            parts[space][1],
+            trials[i].teaching,
+            [few.few_rows(start, trials[i].positions).T for start in starts],
+            trials[i].weights,
             pulls=(Labelling.PULL, 1.0),
             bar=-np.inf if fit is None else fit.worth,
-            signed=signed,
             max_iter=Labelling.ROUGH,
+            **options,
         )
         if better is not None:
-            fit, chosen = better, space
+            fit, chosen = better, i
     if fit is None:  # clusters vanish in every run, and k-means has the last word
-        run = kmeans(spaces[0], k, weights, signed=signed, max_iter=max_iter, rng=rng)
+        rows = ops.to_host(spaces[0])
+        run = kmeans(rows, k, weights, signed=signed, max_iter=max_iter, rng=rng)
         return Learnt(replace(nearest_center(run.centers), signed=signed))
-    teaches = _teaching(clear[chosen], weights, k)
-    rows = spaces[chosen][teaches]
-    worth = fit.worth
-    full = mixture(
-        rows,
-        [fit.members(rows, signed)],
-        weights[teaches],
-        pulls=(fit.pull,),
-        signed=signed,
-        max_iter=max_iter,
-    )
+    at = _teaching(clear[chosen], weights, k)
+    rows, worth = ops.few_rows(spaces[chosen], at), fit.worth
+    start = [fit.members(rows, signed, ops)]
+    options = {"signed": signed, "max_iter": max_iter, "ops": ops}
+    full = mixture(rows, start, weights[at], pulls=(fit.pull,), **options)
     fit = fit if full is None else full
     rule = LinearRule(fit.coefficients, fit.intercepts, signed)
     return Learnt(rule, chosen, fit.n_iter, worth)
 
 
-def _teaching(clear: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
-    """Return which rows teach: those that are clear, or all where they are too few."""
-    teaches = clear & (weights > 0)
-    return teaches if teaches.sum() >= Labelling.LEAST_CLEAR * k else weights > 0
+def _by_angles(
+    trials: Sequence[_Trial], k: int, lean: bool, *, signed: bool, ops: Ops
+) -> list[Tall]:
+    """Return different starts of a mixture: memberships of rows, (n, k).
+
+    In each space pivots give a start, which spherical k-means improves; where these
+    differ, merged small clusters give others. A ``lean`` start is one; else rows are on
+    the host.
+    """
+    options: Any = {"signed": signed, "ops": ops}
+    starts: list[Tall] = []
+    if lean:
+        # Pivots of eigenvectors, in which clusters are at right angles; and of the last
+        # space, in which noise does not drown rows of large clusters.
+        last, runs = trials[-1], []
+        rows = ops.to_host(last.teaching)
+        for one in trials:
+            seen = rows
+            if one is not last:
+                seen = ops.to_host(ops.few_rows(one.rows, last.positions))
+            first = rows[pivots(seen, k)]
+            runs.append(lloyd(last.teaching, first, last.weights, **options))
+        best = max(runs, key=attrgetter("score")).centers
+        _add_start(starts, last, best, **options)
+        return starts
+    for one in trials:
+        first = one.teaching[pivots(one.teaching, k)]
+        run = lloyd(one.teaching, first, one.weights, signed=signed)
+        _add_start(starts, one, run.centers, **options)
+    if len(starts) > 1 or len(trials) == 1:  # else clusters are clear
+        for one in trials:
+            merged = merged_start(one.teaching, k, one.weights, signed)
+            if merged is not None:
+                run = lloyd(one.teaching, merged, one.weights, signed=signed)
+                _add_start(starts, one, run.centers, **options)
+    return starts
 
 
-def _members(
-    rows: np.ndarray, centers: np.ndarray, by_angle: bool, signed: bool
-) -> np.ndarray:
-    """Return memberships, (k, n): 1 in a row's cluster, or -1 where it points away."""
-    products = centers @ rows.T
-    scores = np.abs(products) if signed else products
+def _add_start(
+    starts: list[Tall],
+    one: _Trial,
+    centers: np.ndarray,
+    *,
+    by_angle: bool = True,
+    signed: bool,
+    ops: Ops,
+) -> None:
+    """Add memberships by some centres, unless a start is the same.
+
+    They are (n, k): 1 in a row's cluster, or -1 where it points away.
+    """
+    products = one.rows @ ops.cast_like(centers.T, one.rows)
+    scores = ops.xp.abs(products) if signed else products
     if not by_angle:
-        scores = scores - np.einsum("ij,ij->i", centers, centers)[:, None] / 2
-    labels = scores.argmax(axis=0)[None]
-    ends = np.sign(np.take_along_axis(products, labels, axis=0)) if signed else 1.0
-    members = np.zeros_like(products)
-    np.put_along_axis(members, labels, ends, axis=0)
-    return members
+        lost = np.einsum("ij,ij->i", centers, centers) / 2
+        scores = scores - ops.cast_like(lost, scores)
+    labels = ops.xp.argmax(scores, axis=1)
+    members = ops.one_hot(labels, len(centers), products)
+    if signed:
+        members *= ops.sign_of(ops.pick(products, labels))[:, None]
+    for other in starts:  # under other names, clusters may be the same
+        overlap = np.abs(ops.tall_dot(other, members))
+        shared = min(overlap.max(axis=0).sum(), overlap.max(axis=1).sum())
+        if shared >= Labelling.SAME_START * members.shape[0]:
+            return
+    starts.append(members)
 
 
-def prefers_lines(rows: np.ndarray, n_clusters: int, rng: np.random.Generator) -> bool:
+def _teaching(clear: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
+    """Return positions of rows that teach: the clear ones; all where they are few."""
+    teaches = clear & (weights > 0)
+    few = teaches.sum() < Labelling.LEAST_CLEAR * k
+    return np.flatnonzero(weights > 0 if few else teaches)
+
+
+def prefers_lines(
+    rows: Tall, n_clusters: int, rng: np.random.Generator, ops: Ops = HOST
+) -> bool:
     """Tell whether opposite rows, which are units, seem to be of one kind.
 
     They may be if most rows have another as near to their opposite as one is to them.
@@ -475,12 +525,15 @@ def prefers_lines(rows: np.ndarray, n_clusters: int, rng: np.random.Generator) -
     on one side. In designs with signs they gain 1.1 to 5.7; where clusters happen to be
     opposite, as in data with its mean taken off, and in 17 real sets, at most 0.4.
     """
-    rows = rows[sampled(len(rows), Labelling.LINE_ROWS, rng)]
+    rows = ops.to_host(
+        ops.few_rows(rows, sampled(rows.shape[0], Labelling.LINE_ROWS, rng))
+    )
     n, k = len(rows), n_clusters
     # In fewer directions than clusters many rows are opposite, whatever they are.
     if k < 2 or rows.shape[1] < k or n < Labelling.LINE_ROWS_A_CLUSTER * k:
         return False
-    cosines = (rows @ rows.T) * (1 - np.eye(n))
+    cosines = rows @ rows.T
+    np.fill_diagonal(cosines, 0.0)
     opposite, near = -cosines.min(axis=1), cosines.max(axis=1)
     if np.median(opposite) < Labelling.OPPOSITE * np.median(near):
         return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from ihgmm._progress import Steps
 from ihgmm._values import Domain
 from ihgmm.matrix import HOST, Matrix, Ops, Tall
 from ihgmm.matrix.ops import sampled
-from ihgmm.numerics.eigen import leading_eigenpairs
+from ihgmm.numerics.eigen import features_pay, leading_eigenpairs
 from ihgmm.numerics.embedding import SPACES, Diagonal, Embedding, Space
 from ihgmm.numerics.gram import GramOperator, row_factors
 from ihgmm.numerics.hetero import impute_diagonal
@@ -133,20 +132,21 @@ def spectral_clustering(
         if not recipe.unit_norm or ops.number(ops.xp.all(live)):
             live = None
         known = _known_rows(ops, [coordinates, X.sqnorms, X.weights], live, k, rng)
-        maps = [embedding.in_space(space) for space in spaces]
-        clear = [~one.is_noise(HOST, *known[:2]) for one in maps]
-        rows = [one.rows(HOST, known[0]) for one in maps]
+        maps, few = [embedding.in_space(space) for space in spaces], ops.few
+        clear = [~few.to_host(one.is_noise(few, *known[:2])) for one in maps]
+        rows = [one.rows(few, known[0]) for one in maps]
         learnt = learn_rule(
             rows,
             k,
             recipe.labels,
             clear=clear,
-            weights=known[2],
+            weights=None if known[2] is None else few.to_host(known[2]),
             by_angle=recipe.unit_norm,
             signed=signed,
             n_init=recipe.n_init,
             max_iter=recipe.max_iter,
             rng=rng,
+            ops=few,
         )
         say(f"{recipe.labels}, {learnt.n_iter} iterations")
         embedding = maps[learnt.space]
@@ -167,7 +167,7 @@ def spectral_clustering(
         signs=signs,
         looks_signed=not signed
         and recipe.unit_norm
-        and prefers_lines(rows[learnt.space], k, rng),
+        and prefers_lines(rows[learnt.space], k, rng, ops=few),
     )
 
 
@@ -187,20 +187,7 @@ def _embed(
                 f"give at most {min(n, p)}."
             )
     G = GramOperator.of(X, recipe.gram, clip=recipe.clip)
-    solving: Any = {"order": recipe.order, "solver": recipe.solver, "tol": recipe.tol}
-    signal_only = recipe.order == "algebraic"
-    find = partial(
-        leading_eigenpairs, extra=extra, signal_only=signal_only, say=say, rng=rng
-    )
-    pairs = find(G, lead, **solving)
-    diagonal: Diagonal = "full" if recipe.gram == "full" else "zero"
-    # What noise does to eigenvectors is more than this angle.
-    if recipe.gram == "hetero" and _diagonal_turn(X.ops, pairs, lead) > Leading.TURN:
-        diagonal = "imputed"
-        if X.n_entries >= Solving.LARGE:
-            solving["tol"] = Solving.FILLING * recipe.tol
-        imputed = impute_diagonal(G, lead, start=pairs, **solving, rng=rng)
-        G, pairs = imputed.gram, imputed.pairs
+    G, pairs, diagonal = _leading_pairs(G, lead, extra, recipe, rng, say)
     embedding = Embedding.of(G, pairs, lead, diagonal)
     embedding = embedding.weighted(signal_weights(pairs.values, lead))
     embedding = replace(embedding, unit_norm=recipe.unit_norm)
@@ -214,6 +201,34 @@ def _embed(
         vectors = pairs.vectors[:, : len(embedding.weights)]
         coordinates = X.ops.xp.astype(vectors, vectors.dtype, copy=True)
     return embedding, coordinates, None if G.A is X else G.A.row_scale
+
+
+def _leading_pairs(
+    G: GramOperator,
+    lead: int,
+    extra: int,
+    recipe: Recipe,
+    rng: np.random.Generator,
+    say: Any,
+) -> tuple[GramOperator, EigenPairs, Diagonal]:
+    """Return the matrix, its diagonal filled in where that counts, and eigenpairs."""
+    solving: Any = {"extra": extra, "order": recipe.order, "solver": recipe.solver}
+    pairs, tol = None, recipe.tol
+    few = G.shape[0] < Leading.FEW_ROWS * lead and features_pay(G.A, lead + extra)
+    if recipe.gram != "hetero" or not few:
+        signal_only = recipe.order == "algebraic"
+        pairs = leading_eigenpairs(
+            G, lead, tol=tol, signal_only=signal_only, rng=rng, say=say, **solving
+        )
+        if recipe.gram != "hetero":
+            return G, pairs, "full" if recipe.gram == "full" else "zero"
+        # What noise does to eigenvectors is more than this angle.
+        if _diagonal_turn(G.A.ops, pairs, lead) <= Leading.TURN:
+            return G, pairs, "zero"
+    if G.A.n_entries >= Solving.LARGE:
+        tol *= Solving.FILLING
+    imputed = impute_diagonal(G, lead, start=pairs, tol=tol, rng=rng, **solving)
+    return imputed.gram, imputed.pairs, "imputed"
 
 
 def direction_counts(k: int, n: int, p: int) -> tuple[int, int]:
@@ -256,7 +271,7 @@ def _known_rows(
     k: int,
     rng: np.random.Generator,
 ) -> list[Any]:
-    """Return the rows of tall arrays to learn labels from, on the host, in float64.
+    """Return the rows of tall arrays to learn labels from, in float64.
 
     Of more than 16,384 rows, or 64 for each cluster if that is more, so many are drawn.
     """
@@ -264,10 +279,7 @@ def _known_rows(
         tall = [None if v is None else ops.rows_where(v, live) for v in tall]
     n, size = tall[0].shape[0], max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k)  # type: ignore[union-attr]
     rows = sampled(n, size, rng)
-    return [
-        None if v is None else ops.to_host(ops.few_rows(v, rows)).astype(np.float64)
-        for v in tall
-    ]
+    return [None if v is None else ops.few.widen(ops.few_rows(v, rows)) for v in tall]
 
 
 def _label_all(

@@ -16,7 +16,7 @@ import numpy as np
 
 from ihgmm._values import Domain
 from ihgmm._warnings import warn
-from ihgmm.matrix import HOST, Matrix, Scaled, Sparse, Tall, to_host
+from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.eigen import Solver, leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
 from ihgmm.policy import Small, Whitening
@@ -91,8 +91,7 @@ def learn_whitener(
         return _learned_whitener(_few_rows(X, Whitening.ENTRIES, rng), rng)
     _warn_of_fractions(X)
     few = _few_rows(X, Whitening.COUNTS, rng)
-    if isinstance(few, Sparse):  # the dispersion is the same in any order
-        few = few.with_common_columns_first()
+    few = few.with_common_columns_first()  # the dispersion is the same in any order
     dispersion = Whitening.DISPERSION
     for _ in range(2):
         dispersion = _dispersion(few, _count_whitener(few, dispersion), rng)
@@ -235,7 +234,7 @@ def _low_rank(
     """
     A, fit = white.take(slice(0, white.shape[0])), np.zeros((white.shape[1], 0))
     solver: Solver = "auto"
-    if isinstance(A, Sparse) and A.n_entries > Whitening.MANY:
+    if A.sparse and A.on_host and A.n_entries > Whitening.MANY:
         A, solver = A.with_transpose(), "lanczos"
     if rank:
         G = GramOperator.of(A, "full")

@@ -9,7 +9,6 @@ import numpy as np
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.plotting._axes import color, explain, given_or_new, ink, quiet
 from ihgmm.plotting._clusters import fitted
-from ihgmm.statistics.diagnosis import Diagnosis
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.words.phrases import counted
 
@@ -23,10 +22,10 @@ def plot_scree(
 
     Parameters
     ----------
-    source : fitted estimator, ClusterCount or Diagnosis
-        For noise and gap, ``select_n_clusters(X)``. For the gap alone,
-        ``diagnose(X, labels)``. A model with ``eigenvalues_`` knows those of its
-        clusters and none beyond: it shows neither, unless it is given with a count.
+    source : fitted estimator or ClusterCount
+        For noise and gap, ``select_n_clusters(X)``. A model with ``eigenvalues_`` knows
+        those of its clusters and none beyond: it shows neither, unless it is given with
+        a count.
     count : ClusterCount, optional
         With a model: what :func:`ihgmm.select_n_clusters` returned, to draw noise and
         the gap at the model's number of clusters. A model fitted with
@@ -45,12 +44,10 @@ def plot_scree(
     """
     if isinstance(source, ClusterCount):
         count, n_clusters = source, source.rank
-    elif isinstance(source, Diagnosis):
-        values, n_clusters, gram = source.eigenvalues, source.n_clusters, source.gram
     else:
         values = fitted(source, "eigenvalues_", "plot_scree").astype(np.float64)
         n_clusters, recipe = len(values), getattr(source, "recipe", None)
-        gram = "" if recipe is None else Recipe.of(recipe).gram
+        gram: str = "" if recipe is None else Recipe.of(recipe).gram
         count = count or getattr(source, "selection_", None)
     ax = given_or_new(ax, (6.0, 4.0))
     k, names = n_clusters, ("clusters", "the next")
@@ -94,8 +91,6 @@ def plot_scree(
     if count is not None:
         above = counted(k, "eigenvalue") if k else "none"
         ax.set_title(f"{above} above noise")
-    elif isinstance(source, Diagnosis):
-        ax.set_title(source.verdict.value)
     else:
         note = (
             f"eigenvalues of the model's {counted(k, 'cluster')} only;\n"

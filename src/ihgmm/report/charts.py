@@ -56,13 +56,13 @@ class ScaleAxis:
 
 
 def scree_chart(
-    values: np.ndarray, n_clusters: int, edge: float | None
+    values: np.ndarray, n_clusters: int, edge: float
 ) -> dict[str, Any] | None:
     """Return the chart of the eigenvalues, the gap after those of the clusters."""
     if not np.isfinite(values).all():  # of data whose squares no float can hold
         return None
     wide, high, bottom = 720.0, 260.0, 226.0
-    top = max(values.max(), edge or 0, 0) or 1.0
+    top = max(values.max(), edge, 0) or 1.0
     floor = min(values.min(), 0)
 
     def y(value: Any) -> Any:

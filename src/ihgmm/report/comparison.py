@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum, auto
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from ihgmm.matrix import to_host
-from ihgmm.plotting._clusters import clusters_of, names_of
+from ihgmm.plotting._clusters import Clusters, clusters_of, names_of
 from ihgmm.report.facts import cross_table
+from ihgmm.statistics.diagnosis import diagnose
 
 OUTLIERS = "outliers"
 
 
-class Preference(StrEnum):
-    """Which of two clusterings the data speak for, and by what."""
-
-    SURER = auto()  # fewer labels are expected to be wrong, of as many clusters or more
-    NONE = auto()  # about as many labels are expected to be wrong
-    COARSER = auto()  # the surer one has fewer clusters, which are easier
-    NOT_KNOWN = auto()  # nobody asked the data
-
-
 class Comparison:
-    """How two clusterings agree, what moved, and which one the data speak for."""
+    """How two clusterings agree, what moved, and how stable both are on some data."""
 
     def __init__(
-        self, first: Any, second: Any, ids: Any, called: Any, certainty: Any = None
+        self, first: Any, second: Any, ids: Any, called: Any, X: Any = None
     ) -> None:
         self.called = names_of("called", called)
         if len(self.called) != 2:
@@ -63,33 +54,17 @@ class Comparison:
             int(np.count_nonzero(c.sizes)) - (c.names[-1:] == [OUTLIERS])
             for c in (self.first, self.second)
         )
-        known = None if certainty is None else _certainty(certainty, n)
-        self.preference = Preference.NOT_KNOWN
-        # Share of labels that are expected to be wrong in each, and which has fewer.
-        self.expected_errors, self.surer = (np.nan, np.nan), 0
-        if known is not None:
-            self._weigh(known)
-        self.moves = self._moves(moved, known)
-
-    def _weigh(self, certainty: np.ndarray) -> None:
-        """Find out which clustering the certainty of its labels speaks for."""
-        rows = certainty[:, ~np.isnan(certainty).any(axis=0)]
-        if not rows.size:
-            return
-        one, two = (1 - rows.mean(axis=1)).tolist()
-        self.expected_errors = (one, two)
-        self.surer = int(two < one)
-        # Of fits to four real and five simulated data sets, by five methods, the surer
-        # one was nearer to the known classes (adjusted Rand index) in 46 of 47 pairs
-        # with as many clusters that differ by 0.02 or more, and in 27 of 36 that differ
-        # by less. Surer with more clusters, it was nearer in 56 of 62 pairs; surer with
-        # fewer, in 65 of 85.
-        if abs(one - two) < 0.02:
-            self.preference = Preference.NONE
-        elif self.n_clusters[self.surer] < self.n_clusters[1 - self.surer]:
-            self.preference = Preference.COARSER
-        else:
-            self.preference = Preference.SURER
+        # Share of rows whose label stays in fits to other rows, where the data are
+        # given: one answer for both, since figures of different data do not compare.
+        self.stability: tuple[float, float] | None = None
+        sure = np.zeros(n)
+        if X is not None:
+            codes = [_without_outliers(one) for one in (self.first, self.second)]
+            both = [diagnose(X, labels, missing="fit") for labels in codes]
+            self.stability = both[0].stability, both[1].stability
+            certainties = [to_host(found.certainty) for found in both]
+            sure = np.nan_to_num(np.minimum(*certainties))
+        self.moves = self._moves(moved, sure)
 
     def _flows(self) -> Iterator[dict[str, Any]]:
         """Yield for each cluster how many of its rows went where, and what became."""
@@ -110,16 +85,13 @@ class Comparison:
             yield {"cluster": k, "rows": rows, "kind": kind, "parts": parts, **ends}
 
     def _moves(
-        self, moved: np.ndarray, certainty: np.ndarray | None, n_shown: int = 5
+        self, moved: np.ndarray, sure: np.ndarray, n_shown: int = 5
     ) -> list[dict[str, Any]]:
         """Return the rows that changed by where from and where to, most rows first.
 
         Of each group a few rows are named: the surest in both clusterings, if that is
         known, and otherwise the first.
         """
-        sure = np.zeros(self.n_samples)
-        if certainty is not None:
-            sure = np.nan_to_num(certainty.min(axis=0))
         ids = self.ids or range(1, self.n_samples + 1)
         pairs = np.stack([self.first.codes[moved], self.second.codes[moved]])
         kinds, group = np.unique(pairs, axis=1, return_inverse=True)
@@ -133,13 +105,8 @@ class Comparison:
         return sorted(moves, key=lambda move: -move["rows"])
 
 
-def _certainty(given: Any, n: int) -> np.ndarray:
-    """Return how certain each row is in each clustering, NaN where nobody knows."""
-    values = np.array([to_host(one).astype(np.float64) for one in given])
-    known = values[~np.isnan(values)]
-    if values.shape != (2, n) or ((known < 0) | (known > 1)).any():
-        raise ValueError(
-            f"certainty has shape {values.shape}; give {n} numbers between 0 and 1 for "
-            "each clustering, such as diagnose(X, labels).certainty of both."
-        )
-    return values
+def _without_outliers(clusters: Clusters) -> np.ndarray:
+    """Return the number of each row's cluster, -1 for outliers."""
+    names = enumerate(clusters.names)
+    numbers = np.array([-1 if name == OUTLIERS else k for k, name in names])
+    return np.asarray(numbers[clusters.codes])

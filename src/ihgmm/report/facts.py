@@ -56,7 +56,6 @@ class Facts:
         self.parameters = model.get_params(deep=False)
         recipe = Recipe.of(self.parameters.get("recipe", "default"))
         self.gram = recipe.gram
-        self.clip = recipe.clip if self.method == "IhSC" else None
         # How many clusters the data speak for, where the fit asked them.
         self.count: Any = getattr(model, "selection_", None)
         # Also of clusters without rows.
@@ -82,7 +81,7 @@ class Facts:
         levels = estimates.noise_levels
         units = {"original": original, "n_features": 8}
         self.apart = set_apart(model, every, labels, levels, **units)
-        self.diagnosis = diagnose_fit(model, X, own, inside, estimates=estimates)
+        self.diagnosis = diagnose_fit(model, X, own, inside)
         self.cautions = [
             caution_text(caution, [shorten(name, 120) for name in self.features])
             for caution in self.diagnosis.cautions

@@ -25,7 +25,7 @@ from ihgmm.plotting._clusters import Clusters, names_of
 from ihgmm.report.charts import ScaleAxis, compact, scree_chart, signed, tree_chart
 from ihgmm.report.comparison import Comparison
 from ihgmm.report.facts import Facts, cross_table
-from ihgmm.words.comparisons import agreement_words, preference_text
+from ihgmm.words.comparisons import agreement_words, stability_text
 from ihgmm.words.counts import count_headline, tree_headline
 from ihgmm.words.diagnoses import figure_table, outlier_note
 from ihgmm.words.phrases import counted, percent, shorten
@@ -169,7 +169,7 @@ def write_comparison(
     *,
     ids: Any = None,
     called: Sequence[str] = ("first", "second"),
-    certainty: Any = None,
+    X: Any = None,
     title: str | None = None,
     notes: Iterable[str] = (),
     source: str | None = None,
@@ -178,7 +178,7 @@ def write_comparison(
     """Write how two clusterings of the same rows compare, as one page of HTML.
 
     The page says how far they agree, which clusters correspond, which rows moved from
-    where to where, and, with their certainty, which clustering the data speak for.
+    where to where, and, with the data, which clustering is more stable there.
     :doc:`/pictures` explains how.
 
     Parameters
@@ -193,8 +193,9 @@ def write_comparison(
         Names of rows; by default their numbers from 1.
     called : pair of str, default=("first", "second")
         What the two clusterings are called.
-    certainty : pair of array-like of shape (n_samples,), optional
-        The certainty of each row in both: ``diagnose(X, labels).certainty``.
+    X : array-like or sparse matrix of shape (n_samples, n_features), optional
+        The data on which to judge both. If they were made from different data, or from
+        data prepared in different ways, neither speaks for the other: leave it out.
     title : str, optional
         Heading of the page.
     notes : iterable of str, optional
@@ -221,7 +222,7 @@ def write_comparison(
     texts = {"title": title, "source": source, "command": command}
     target = _check_target(path, texts)
     template = _templates().get_template("templates/comparison.html")
-    facts = Comparison(first, second, ids, called, certainty)
+    facts = Comparison(first, second, ids, called, X)
     quoted = [
         f"{x} ({shorten(name, 120)!r})"
         for x, name in zip("AB", facts.called, strict=True)
@@ -230,9 +231,7 @@ def write_comparison(
         _shared(source, command),
         facts=facts,
         agreement=agreement_words(facts.rand, facts.n_moved),
-        preference=preference_text(
-            facts.preference, quoted, facts.expected_errors, facts.surer
-        ),
+        stability=stability_text(quoted, facts.stability, facts.n_clusters),
         title=title or f"Clusters compared: {facts.called[0]} and {facts.called[1]}",
         notes=names_of("notes", notes),
     )
@@ -315,8 +314,10 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
     """Return what fills the slots of the report."""
     sizes, axis = facts.clusters.sizes, ScaleAxis(facts.scales)
     known, count = facts.known, facts.count
-    eigenvalues = (count or facts.diagnosis).eigenvalues
-    edge = None if count is None else count.edge
+    chart = eigenvalues = None
+    if count is not None:
+        chart = scree_chart(count.eigenvalues, facts.n_clusters, count.edge)
+        eigenvalues = ", ".join(f"{value:.3g}" for value in count.eigenvalues[:60])
     return {
         "data": inline_json(_payload(facts, kept)),
         "facts": facts,
@@ -326,10 +327,10 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "axis": axis,
         "clusters": [_cluster(facts, axis, rows) for rows in facts.clusters.rows()],
         "cards": [(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],
-        "chart": scree_chart(eigenvalues, facts.n_clusters, edge),
+        "chart": chart,
         "tree": tree_chart(facts.tree) if facts.tree and facts.tree.splits else None,
         "tree_words": tree_headline(facts.tree) if facts.tree else None,
-        "eigenvalues": ", ".join(f"{value:.3g}" for value in eigenvalues[:60]),
+        "eigenvalues": eigenvalues,
         "known": None if known is None else cross_table(facts.clusters, known),
         "doubt": count_headline(count) if count and count.is_doubtful else None,
         "call": _call(facts.method, facts.parameters),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ihgmm.words.phrases import chance
+import numpy as np
+
+from ihgmm.policy import Trust
+from ihgmm.words.phrases import percent
 
 
 def agreement_words(rand: float, n_moved: int) -> str:
@@ -27,31 +30,29 @@ def agreement_words(rand: float, n_moved: int) -> str:
     )
 
 
-_PREFERENCES = {
-    "not_known": "Nothing here says which of them is better: the certainty of rows is "
-    "not known for both.",
-    "surer": "The data speak for {better}: {few} of its labels are expected to be "
-    "wrong, and {more} of those of {other}.",
-    "none": "The data prefer neither: {figures}. That is no clear difference.",
-    "coarser": "The data do not say which is better: {figures}. But {better} has fewer "
-    "clusters, in which it is easier to place rows. To choose between numbers of "
-    "clusters, ask ihgmm choose-k, or select_n_clusters in Python.",
-}
-
-
-def preference_text(
-    preference: str, names: Sequence[str], errors: Sequence[float], surer: int
+def stability_text(
+    names: Sequence[str],
+    stability: tuple[float, float] | None,
+    n_clusters: Sequence[int],
 ) -> str:
-    """Return which of two clusterings the data speak for, with the reason.
-
-    ``names`` and ``errors``, the shares of labels expected to be wrong, are those of
-    both; ``surer`` is the place of the one with fewer.
-    """
-    better, other = names[surer], names[1 - surer]
-    few, more = chance(errors[surer]), chance(errors[1 - surer])
-    figures = (
-        f"{few} of the labels of {better} are expected to be wrong, and {more} of "
-        f"those of {other}"
+    """Return which of two clusterings of the same data is more stable, if any."""
+    if stability is None or np.isnan(stability).any():
+        return (
+            "Nothing here says which of them is better: that takes the data, and both "
+            "have to be judged on the same."
+        )
+    more = int(stability[1] > stability[0])
+    figures = [f"{percent(stability[i])} of the labels of {names[i]}" for i in (0, 1)]
+    text = (
+        f"{figures[more]} stay the same in fits to other rows, and {figures[1 - more]}."
     )
-    words = {"better": better, "other": other, "few": few, "more": more}
-    return _PREFERENCES[preference].format(figures=figures, **words)
+    if abs(stability[0] - stability[1]) < Trust.AS_STABLE:
+        return f"Both are about as stable: {text}"
+    text = f"On these data {names[more]} is more stable: {text}"
+    if n_clusters[more] < n_clusters[1 - more]:
+        return (
+            f"{text} It has fewer clusters, in which rows are easier to place. To "
+            "choose between numbers of clusters, ask ihgmm choose-k, or "
+            "select_n_clusters in Python."
+        )
+    return f"{text} Stable labels are right more often, but not always."

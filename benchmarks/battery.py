@@ -53,6 +53,7 @@ ASSIGNMENTS = ("kmeans", "cluster_qr")
 NOISES = ("individual", "class", "common")
 
 select = partial(ihgmm.select_n_clusters, random_state=0)
+tree = partial(ihgmm.cluster_tree, random_state=0)
 diagnose, scale_test = ihgmm.diagnose, ihgmm.scale_heterogeneity_test
 
 
@@ -88,6 +89,10 @@ def fitted(make, X, new, k, written=False, **options):
         storage.save_model(model, "model.npz")
         model = storage.load_model("model.npz")
     return told(model, X, new)
+
+
+def tree_of_fit(X, k):
+    return tree(model_of("IhSC", X, k))
 
 
 def estimates(X, labels, **options):
@@ -321,11 +326,11 @@ def estimator_cases():
 def question_cases():
     rng = np.random.default_rng(2)
     noise = rng.standard_normal((150, 40)), None, rng.integers(3, size=150), 3
-    methods, grams = ("auto", "parallel", "stability"), ("auto", "hollow", "cosine")
     for shape, (X, _, labels, k) in {**shapes(), "noise": noise}.items():
-        yield from grid(
-            f"select/{shape}", partial(select, X), method=methods, gram=grams
-        )
+        ways = {"signed": {"plain": False, "signed": True}}
+        yield from grid(f"select/{shape}", partial(select, X), **ways)
+        yield f"tree/{shape}", partial(tree, X)
+        yield f"tree/{shape}/model", partial(tree_of_fit, X, k)
         yield f"select/{shape}/few", partial(select, X, max_clusters=2)
         words = np.array(["ash", "birch", "cedar", "dogwood"])[labels]
         given = {"true": labels, "words": words, "one": 0 * labels}
@@ -418,7 +423,7 @@ COMMANDS = {
     "fit-auto": "fit rows.csv -k auto --refine --prepare scale COLUMNS",
     "fit-iris": "fit iris -k 3",
     "choose-k": "choose-k rows.csv COLUMNS",
-    "choose-k-parallel": "choose-k rows.csv --method parallel COLUMNS",
+    "choose-k-few": "choose-k rows.csv --max-clusters 2 COLUMNS",
     "no-file": "fit nothing.csv -k 3",
 }
 

@@ -129,6 +129,12 @@ def test_number_of_clusters_is_counted():
     assert adata.uns["ihsc"]["params"]["n_clusters"] == "auto"
     assert adata.uns["ihsc"]["selection"]["rank"] == 3
     assert "3 clusters" in adata.uns["ihsc"]["selection"]["summary"]
+    model = IhSC("auto", random_state=0).fit(adata.X)
+    for name in ("levels", "plausible"):
+        found = adata.uns["ihsc"]["selection"][name]
+        assert found.tolist() == list(getattr(model.selection_, name))
+    confidence = adata.uns["ihsc"]["selection"]["confidence"]
+    assert confidence == model.selection_.confidence.value
 
 
 def test_options_reach_the_estimator():

@@ -255,7 +255,7 @@ class Refitting:
 class Counting:
     """How many clusters. Chosen to one digit on 45 labelled tables and on designs.
 
-    ``python benchmarks/count.py --sets FOLDER`` checks it, on other tables as well.
+    ``python benchmarks/count.py`` checks it, on other tables as well.
     """
 
     ROWS = 2_000  # to draw, at most

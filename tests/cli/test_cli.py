@@ -1,6 +1,7 @@
 """The command line, run as a user runs it: real files, the real commands."""
 
 import contextlib
+import itertools
 import json
 import os
 import pty
@@ -10,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from command_line import document, fail, good, invoke, read, write
+from nested_rows import nested
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
@@ -25,6 +28,7 @@ from ihgmm import IhGMM, IhSC, SphericalKMeans, select_n_clusters
 from ihgmm.cli.commands import COMMANDS, app
 from ihgmm.metrics import misclassification_loss
 from ihgmm.storage import save_model
+from ihgmm.words.counts import SPLIT_HEAD
 
 COMMAND = shutil.which("ihgmm", path=str(Path(sys.executable).parent)) or "ihgmm"
 
@@ -38,7 +42,7 @@ def test_main_command():
         "150 rows, 4 features, 3 clusters",
         "size        scales  certainty",
         "0        petal length (cm)",
-        "of the labels are expected to be wrong).",
+        "of the labels were wrong.",
         "known labels (3 classes): 5 of 150 rows differ (3.3%)",
         "labels were not saved; add -o labels.csv",
     ):
@@ -151,7 +155,8 @@ def test_output_is_whole_or_not_at_all(folder, sample):
         (["fit", "iris", "-k", 3, "--columns", "x"], "such column; it has 'sepal le"),
         (["explode"], "No such command"),
         (["choose-k", "iris", "--plot", "a.txt"], "ends in .png or .pdf or .svg"),
-        (["choose-k", "iris", "--method", "magic"], "--method magic is not known"),
+        (["choose-k", "iris", "--method", "magic"], "No such option: --method"),
+        (["choose-k", "iris", "--gram", "cosine"], "No such option: --gram"),
         (["predict", "no.npz", "iris"], "no.npz: no such file; ihgmm fit --save"),
     ],
 )
@@ -250,28 +255,85 @@ def test_predict_with_a_model_from_python(sample):
     np.testing.assert_allclose(sizes, along.clip(0), rtol=1e-4)
 
 
-def test_choose_k():
+def evidence(text):
+    """Return the cells of the table of numbers of clusters, by the number."""
+    lines = iter(text.splitlines())
+    head = next(line for line in lines if line.startswith("clusters"))
+    assert head.split() == list(SPLIT_HEAD)
+    rows = itertools.takewhile(lambda line: line[:1].isdigit(), lines)
+    return {int(row.split()[0]): row.split()[1:] for row in rows}
+
+
+def test_choose_k(folder):
     text = good("choose-k", "demo", "--plot", "a.png")
     assert "600 rows, 200 features: 4 clusters" in text
+    assert "4 clusters, with high confidence: trees of halves" in text
+    # The tree, down to the number that was found.
+    start = text.index("The tree of clusters:")
+    branches = text[start : text.index("clusters  contrast")].splitlines()[1:]
+    assert branches == [f"    cluster {i} of 4: 150 rows" for i in range(4)]
+    numbers = evidence(text)
+    assert list(numbers) == [2, 3, 4, 5, 6]  # two more than the answer
+    assert [k for k, cells in numbers.items() if cells[-1] == "yes"] == [4]
     assert "over the edge" in text
-    assert text.count("yes") == 4
-    head = next(x for x in text.splitlines() if x.startswith("clusters"))
-    sides = text[text.index("best by") :].splitlines()[1:9]
-    words = {word for line in sides for word in re.findall("[a-z]+", line)}
-    assert {"gap"} <= words <= {"directions", *head.split()}  # the words of the table
-    for word in ("edge:", "gap:", "halves:", "likelihood:", "best by:", "support:"):
-        assert text.count(word) == 1
+    assert len(re.findall(r"^\d+ .* yes$", text, re.MULTILINE)) == 1 + 4
+    for word in (*SPLIT_HEAD[1:], "edge"):
+        assert text.count(f"  {word}: ") == 1
     assert Path("a.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_choose_k_in_json(folder):
     wine = ["choose-k", "wine", "--prepare", "standardize"]
-    found = document(*wine, "--method", "stability", "--plot", "a.svg")
+    found = document(*wine, "--plot", "a.svg")
     X = StandardScaler().fit_transform(load_wine().data)
-    expected = select_n_clusters(X, method="stability", random_state=0)
-    assert invoke(*wine, "--method", "parallel", "-q").stdout == f"{expected.rank}\n"
-    assert found["n_clusters"] == expected.n_clusters
-    assert found["strengths"] == {str(k): v for k, v in expected.strengths.items()}
+    expected = select_n_clusters(X, random_state=0)
+    done = invoke(*wine, "-q")
+    assert done.stdout == f"{expected.n_clusters}\n"
+    assert done.stderr.startswith("warning: perhaps 3 clusters") == expected.is_doubtful
+    for name in ("n_clusters", "rank", "gram"):
+        assert found[name] == getattr(expected, name)
+    assert found["confidence"] == expected.confidence.value
+    assert found["levels"] == list(expected.levels)
+    assert found["plausible"] == list(expected.plausible)
+    assert found["splits"] == [asdict(split) for split in expected.tree.splits]
     np.testing.assert_allclose(found["eigenvalues"], expected.eigenvalues)
     assert found["plot_file"] == "a.svg"
     assert Path("a.svg").read_text().startswith("<?xml")
+
+
+def test_choose_k_shows_clusters_inside_clusters(folder):
+    X, *_ = nested(0)
+    np.save("a.npy", X)
+    text = good("choose-k", "a.npy")
+    assert "Clusters are nested: the tree is stable at 3 and 9." in text
+    assert [k for k, cells in evidence(text).items() if cells[-1] == "yes"] == [3, 9]
+    tree = select_n_clusters(X, random_state=0).tree
+    coarse, fine = tree.labels(3), tree.labels(9)
+    expected = []
+    for i in range(3):
+        expected.append(f"    cluster {i} of 3: {(coarse == i).sum()} rows")
+        for j in sorted({*fine[coarse == i]}):
+            expected.append(f"        cluster {j} of 9: {(fine == j).sum()} rows")
+    start = text.index("The tree of clusters:")
+    shown = text[start : text.index("clusters  contrast")].splitlines()[1:]
+    assert shown == expected
+    found = document("choose-k", "a.npy")
+    assert (found["n_clusters"], found["levels"]) == (9, [3, 9])
+
+
+def test_choose_k_without_a_tree(folder):
+    # Too few rows to look for groups, and rows of which halves have no two kinds.
+    np.save("few.npy", np.random.default_rng(0).normal(size=(8, 50)))
+    rows = np.random.default_rng(0).normal(size=(60, 6))
+    rows[:, 5] += 1e6
+    np.save("alike.npy", rows)
+    for name in ("few.npy", "alike.npy"):
+        done = invoke("choose-k", name, "--prepare", "none")
+        assert done.exit_code == 0, done.stderr
+        assert "The tree of clusters" not in done.stdout
+        assert "over the edge" in done.stdout
+        found = json.loads(invoke("choose-k", name, "--json").stdout)
+        assert found["levels"] == []
 
 
 @pytest.mark.filterwarnings("default")

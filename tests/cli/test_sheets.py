@@ -166,18 +166,6 @@ def test_cells_are_named_as_the_file_does():
     assert "the first is in customer no. '104'." in named
 
 
-def test_a_column_that_dominates_is_named():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({f"f{j}": rng.normal(size=60) for j in range(5)})
-    frame["turnover"] = 1e6 + rng.normal(size=60)
-    frame.to_csv("a.csv", index=False)
-    line = ["choose-k", "a.csv", "--prepare", "none", "--method", "parallel"]
-    said = invoke(*line).stdout
-    assert "column 'turnover' holds 100% of the squared length" in said
-    assert "Subtract its mean (--prepare standardize), or leave it out" in said
-    assert "(--drop-columns 'turnover', or --id-column 'turnover' if it names" in said
-
-
 # Layers
 
 

@@ -379,18 +379,20 @@ def test_the_na_of_r_among_whole_numbers():
 def test_columns_of_a_frame_are_named():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 5))
-    X[:, 3] += 1e6
     frame = pd.DataFrame(X, columns=list("abcde"))
-    for data, name in ((X, "3"), (frame, "'d'")):
-        summary = str(select_n_clusters(data, method="parallel", random_state=0))
-        assert f"column {name} holds 100% of the squared length" in summary
-        with pytest.warns(ConvergenceWarning, match=f"column {name} holds 100%"):
-            IhSC("auto", random_state=0).fit(data)
     frame.loc[7, "b"] = np.inf
     for data, name in ((frame.to_numpy(), "1"), (frame, "'b'")):
         for call in (IhSC(2).fit, select_n_clusters):
             with pytest.raises(ValueError, match=f"infinity at row 7, column {name}"):
                 call(data)
+
+
+def test_a_column_that_dominates_leaves_one_cluster():
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    X[:, 3] += 1e6
+    assert "One cluster" in str(select_n_clusters(X, random_state=0))
+    with pytest.warns(ConvergenceWarning, match="All rows are put in one cluster"):
+        assert IhSC("auto", random_state=0).fit(X).n_clusters_ == 1
 
 
 # What users give is left as it is
@@ -422,7 +424,7 @@ def contents(X):
 
 
 TWICE = {
-    "select": lambda X: select_n_clusters(X, method="parallel", random_state=0).rank,
+    "select": lambda X: select_n_clusters(X, random_state=0).rank,
     "diagnose": lambda X: diagnose(X, np.arange(60) % 3).certainty,
     "fit_predict": IhSC(3, random_state=0).fit_predict,
     "predict": lambda X: IhSC(3, random_state=0).fit(X.toarray()).predict(X),

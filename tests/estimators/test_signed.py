@@ -94,10 +94,10 @@ def test_identical_rows():
 
 def test_clusters_are_counted_by_their_directions():
     X, *_ = lines(0)
-    with pytest.warns(UserWarning, match="4 eigenvalues stand out"):
-        model = IhSC("auto", signed=True, random_state=0).fit(X)
-    assert model.n_clusters_ == 4
-    assert model.selection_.method == "parallel"
+    model = IhSC("auto", signed=True, random_state=0).fit(X)
+    assert model.n_clusters_ == model.selection_.rank == 4
+    # A row and its opposite are of one cluster.
+    assert model.selection_.levels == (4,)
 
 
 @pytest.mark.parametrize(

@@ -231,8 +231,7 @@ OPTIONS = {
 CALLS = {
     "select_n_clusters": {
         "max_clusters": st.sampled_from([1, 2, 8, 50]),
-        "gram": st.sampled_from(["auto", "hollow", "cosine"]),
-        "method": st.sampled_from(["auto", "parallel", "stability"]),
+        "signed": st.booleans(),
         "whiten": WHITEN,
         "missing": COMMON["missing"],
     },

@@ -1,5 +1,6 @@
 """One contract for every kind of matrix: the answers of NumPy."""
 
+from dataclasses import astuple
 from functools import cache
 from itertools import product
 
@@ -15,6 +16,7 @@ from ihgmm import (
     IhSC,
     Recipe,
     SphericalKMeans,
+    cluster_tree,
     diagnose,
     estimate_parameters,
     make_ihgmm,
@@ -462,9 +464,7 @@ def answer_of_numpy(question, dtype, sparse):
 
 
 def counted(X, labels):
-    # Where directions are not all, few rows are looked at in memory: once is enough.
-    method = "parallel" if X.dtype == np.float32 else "auto"
-    return select_n_clusters(X, method=method, random_state=0)
+    return select_n_clusters(X, random_state=0)
 
 
 def estimated(X, labels):
@@ -500,3 +500,40 @@ def test_questions(kind, question, dtype, tmp_path):
         close(getattr(found, name), figure, dtype, 1e13 * 0.1 if loose else 1e4)
     if question is not counted:
         assert str(found) == str(wanted)
+
+
+def same_tree(found, wanted, dtype):
+    assert found.levels == wanted.levels
+    assert_array_equal(found.leaves, wanted.leaves)
+    assert_array_equal(found.members, wanted.members)
+    close(found.costs, wanted.costs, dtype, 1e4)
+    for one, other in zip(found.splits, wanted.splits, strict=True):
+        close(np.array(astuple(one)), np.array(astuple(other)), dtype, 1e4)
+    assert str(found) == str(wanted)
+
+
+def treed(X, labels):
+    return cluster_tree(X, random_state=0)
+
+
+@pytest.mark.parametrize(("kind", "dtype"), dealt())
+def test_trees(kind, dtype, tmp_path):
+    X, labels = numbers(dtype)
+    A = opened(kind(X, tmp_path))
+    found, wanted = treed(A, labels), answer_of_numpy(treed, dtype, A.sparse)
+    assert isinstance(found.leaves, np.ndarray)
+    assert found.levels == (4,)
+    same_tree(found, wanted, dtype)
+
+
+@pytest.mark.parametrize(("kind", "dtype"), dealt())
+def test_trees_of_models(kind, dtype, tmp_path):
+    X, _ = numbers(dtype)
+    A = opened(kind(X, tmp_path))
+    options = {"n_clusters": 4, "random_state": 0}
+    model = IhSC(**options).fit(A)
+    wanted = fit_of_numpy(dtype, A.sparse, IhSC, *options.items())
+    found, wanted = (cluster_tree(one, random_state=0) for one in (model, wanted))
+    assert isinstance(found.leaves, np.ndarray)
+    assert found.n_leaves == 4
+    same_tree(found, wanted, dtype)

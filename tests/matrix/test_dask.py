@@ -140,11 +140,12 @@ def test_rows_of_a_cluster_are_counted_as_in_memory():
     weights = np.arange(1200) % 3
     for options in ({"sample_weight": weights}, {"whiten": "learned"}):
         found, wanted = (
-            select_n_clusters(data, method="parallel", random_state=0, **options)
-            for data in (lazy, X)
+            select_n_clusters(data, random_state=0, **options) for data in (lazy, X)
         )
         assert (found.n_clusters, found.n_rows) == (4, wanted.n_rows)
         assert_allclose(found.edge, wanted.edge)
+        assert found.tree.levels == wanted.tree.levels == (4,)
+        assert_array_equal(found.tree.leaves, wanted.tree.leaves)
     # What is drawn afterwards does not depend on where rows were counted.
     found, wanted = (IhGMM("auto", random_state=0).fit(data) for data in (lazy, X))
     assert_array_equal(found.labels_.compute(), wanted.labels_)
@@ -153,12 +154,10 @@ def test_rows_of_a_cluster_are_counted_as_in_memory():
 
 
 def test_sparse_blocks_are_counted_as_in_memory():
-    # Dense, this would be so much that rows are drawn, and cosines not looked at.
     rng = np.random.default_rng(0)
     rates = 0.05 * rng.gamma(0.5, 2.0, (4, 300))
     blocks = sp.csr_array(rng.poisson(rates[rng.integers(4, size=22_000)]) * 0.5)
-    options = {"method": "parallel", "random_state": 0}
-    wanted = select_n_clusters(blocks, **options)
+    wanted = select_n_clusters(blocks, random_state=0)
     stored = da.from_array(np.arange(22_000)[:, None], chunks=(11_000, 1)).map_blocks(
         lambda index: blocks[index[:, 0]],
         chunks=((11_000,) * 2, (300,)),
@@ -166,13 +165,17 @@ def test_sparse_blocks_are_counted_as_in_memory():
         meta=sp.csr_array((0, 0)),
     )
     rows = as_matrix(stored)
-    found = select_n_clusters(rows, **options)
+    found = select_n_clusters(rows, random_state=0)
     assert rows.n_entries == blocks.nnz
     assert (found.n_clusters, found.gram) == (wanted.n_clusters, wanted.gram)
-    assert found.n_rows == wanted.n_rows == 22_000
+    assert found.n_rows == wanted.n_rows == 2_000
     assert_allclose(found.eigenvalues, wanted.eigenvalues, rtol=1e-6)
     assert_allclose(found.null, wanted.null, rtol=1e-6)
     assert_allclose(found.edge, wanted.edge, rtol=1e-6)
+    # All rows are in the tree, also those that were not drawn.
+    assert found.tree.levels == wanted.tree.levels
+    assert_array_equal(found.tree.leaves, wanted.tree.leaves)
+    assert len(found.tree.leaves) == 22_000
 
 
 # -- a cluster -------------------------------------------------------------------------
@@ -335,7 +338,7 @@ def test_large_data_leave_little_with_the_client(monkeypatch):
     model = IhSC(3, random_state=0).fit(data)
     assert model.embedding_.chunks[0] == (10_000,) * 8
     # Rows that are drawn to be counted come together on a worker.
-    assert select_n_clusters(data, method="parallel", random_state=0).n_clusters == 3
+    assert select_n_clusters(data, random_state=0).n_clusters == 3
     assert max(sizes) < 0.01 * data.nbytes
 
 

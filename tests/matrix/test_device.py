@@ -156,8 +156,7 @@ def test_fewer_kinds_of_rows_than_clusters(to_device):
 def test_squares_that_float32_cannot_hold(to_device, factor):
     X = (sample() * factor).astype(np.float32)
     same_fit(X, to_device, tol=1e-3)
-    options = {"method": "parallel", "random_state": 0}
-    found, wanted = (select_n_clusters(Y, **options) for Y in (to_device(X), X))
+    found, wanted = (select_n_clusters(Y, random_state=0) for Y in (to_device(X), X))
     assert found.n_clusters == wanted.n_clusters == 4
     labels = np.arange(600) % 4
     found, wanted = (estimate_parameters(Y, labels).scales for Y in (to_device(X), X))

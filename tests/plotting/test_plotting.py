@@ -9,10 +9,19 @@ import pytest
 import scipy.sparse as sp
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
+from nested_rows import nested
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import silhouette_samples
 
-from ihgmm import IhGMM, IhSC, SphericalKMeans, diagnose, make_ihgmm, select_n_clusters
+from ihgmm import (
+    IhGMM,
+    IhSC,
+    SphericalKMeans,
+    cluster_tree,
+    diagnose,
+    make_ihgmm,
+    select_n_clusters,
+)
 from ihgmm.plotting import (
     plot_centers,
     plot_confidence,
@@ -23,6 +32,7 @@ from ihgmm.plotting import (
     plot_scree,
     plot_silhouette,
     plot_sizes,
+    plot_tree,
 )
 from ihgmm.plotting._axes import DARK, LIGHT, NEUTRAL
 from ihgmm.statistics.contrasts import telling_features
@@ -204,6 +214,92 @@ def test_scree_of_a_model_alone_and_of_one_that_counted(data, model):
     assert other.get_legend().get_frame_on()
     assert any(word.startswith("gap") for word in legend(other))
     assert "select_n_clusters" not in other.get_title()
+
+
+# The tree.
+
+
+@pytest.fixture(scope="module")
+def counted():
+    return select_n_clusters(nested(0)[0], random_state=0)
+
+
+def brackets(ax):
+    return [line for line in ax.lines if len(line.get_xdata()) == 4]
+
+
+def test_tree_has_a_bracket_for_each_merger(counted):
+    tree = counted.tree
+    ax = plot_tree(tree)
+    drawn = brackets(ax)
+    heights = [line.get_ydata()[1] for line in drawn]
+    assert len(heights) == tree.n_leaves - 1
+    # From the leaves to the root, and none below the one before.
+    assert_allclose(heights, np.maximum.accumulate(tree.costs[::-1]))
+    bottom, top = ax.get_ylim()
+    assert bottom < min(heights) <= max(heights) < top
+    places = set(range(tree.n_leaves))  # of stems that nothing stands on
+    for line in drawn:
+        x, y = line.get_xdata(), line.get_ydata()
+        assert x[0] == x[1] < x[2] == x[3]
+        assert y[1] == y[2] >= max(y[0], y[3])
+        assert {x[0], x[3]} <= places
+        places = places - {x[0], x[3]} | {(x[0] + x[3]) / 2}
+    assert len(places) == 1
+
+
+def test_tree_marks_its_levels(counted):
+    tree = counted.tree
+    assert tree.levels == (3, 9)
+    ax = plot_tree(tree)
+    assert ax.get_title() == "stable at 3 and 9 clusters"
+    assert plot_tree(counted).get_title() == "9 clusters (confidence high)"
+    marks = [line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == "--"]
+    assert [text.get_text() for text in ax.texts] == ["3 clusters", "9 clusters"]
+    assert [text.get_position()[1] for text in ax.texts] == marks
+    heights = [line.get_ydata()[1] for line in brackets(ax)]
+    # A line at k clusters is crossed by k stems.
+    for mark, k in zip(marks, tree.levels, strict=True):
+        assert sum(height > mark for height in heights) == k - 1
+    # Clusters of the last level are named, and coloured inside.
+    sizes = np.bincount(tree.labels(9))
+    names = [text.get_text() for text in ax.get_xticklabels()]
+    assert names == [f"{c}\n{sizes[c]}" for c in range(9)]
+    colors = [to_hex(line.get_color()) for line in brackets(ax)]
+    above = {color for color, y in zip(colors, heights, strict=True) if y > marks[1]}
+    inside = {color for color, y in zip(colors, heights, strict=True) if y < marks[1]}
+    assert len(above) == 1
+    assert not above & inside
+
+
+def test_tree_on_given_axes_and_beside_eigenvalues(counted):
+    ax = counted.plot()
+    assert len(ax.figure.axes) == 2
+    assert len(brackets(ax)) == counted.tree.n_leaves - 1
+    assert "sign-flipped copies" in legend(ax.figure.axes[1])
+    _, given = plt.subplots()
+    assert counted.plot(ax=given) is given
+    assert given.figure.axes == [given]
+    assert plot_tree(counted.tree, ax=given) is given
+
+
+def test_tree_without_levels():
+    noise = np.random.default_rng(0).normal(size=(80, 40))
+    tree = cluster_tree(noise, random_state=0)
+    ax = plot_tree(tree)
+    assert ax.get_title() == "stable at no number of clusters"
+    assert len(brackets(ax)) == tree.n_leaves - 1
+    assert not ax.texts
+    (only,) = ax.get_xticklabels()
+    assert only.get_text() == "0\n80"
+    # Of one leaf there is nothing to draw, and that is no error.
+    one = cluster_tree(IhSC(1, random_state=0).fit(noise), random_state=0)
+    assert not brackets(plot_tree(one))
+    few = select_n_clusters(noise[:8], random_state=0)
+    assert few.tree is None
+    assert not brackets(few.plot())  # the eigenvalues instead
+    with pytest.raises(ValueError, match="This count has no tree"):
+        plot_tree(few)
 
 
 # The embedding.

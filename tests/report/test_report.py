@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from nested_rows import nested
 from typer.testing import CliRunner
 
 from ihgmm import (
@@ -23,6 +24,7 @@ from ihgmm import (
     IhSC,
     SphericalKMeans,
     TwoComponentLloyd,
+    cluster_tree,
     diagnose,
     estimate_parameters,
     make_ihgmm,
@@ -658,7 +660,7 @@ def test_command(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:n_clusters='auto' chose")
 def test_a_doubtful_number_is_in_the_verdict(sample, tmp_path):
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(2)
     patterns = rng.dirichlet(np.full(7, 0.5), 5)
     X = patterns[rng.integers(0, 5, 150)] * rng.lognormal(0, 0.8, (150, 1))
     X *= rng.lognormal(0, 0.5, X.shape)
@@ -668,6 +670,52 @@ def test_a_doubtful_number_is_in_the_verdict(sample, tmp_path):
     assert '<p class="verdict fair">The number of clusters is doubtful: ' in page
     X, _, model = sample
     assert "doubtful" not in written(model, X, tmp_path)
+
+
+def tree_section(page):
+    """Return the section with the tree; nothing where there is none."""
+    return page.partition('<section id="tree"')[2].partition("</section>")[0]
+
+
+def test_the_tree_of_clusters_is_shown(tmp_path):
+    X, *_ = nested(0)
+    model = IhSC(9, random_state=0).fit(X)
+    tree = cluster_tree(model, random_state=0)
+    shown = tree_section(written(model, X, tmp_path))
+    assert "Clusters that belong together" in shown
+    assert "The tree is stable at 3 clusters." in shown
+    paths = re.findall(r'<path class="branch" d="(.*?)"/>', shown)
+    assert len(set(paths)) == tree.n_leaves - 1 == 8
+    tops = [float(re.search(r"V([\d.]+)H", path)[1]) for path in paths]
+    assert tops == sorted(tops, reverse=True)  # from the leaves up
+    (mark,) = re.findall(r'<line class="gap" .*?y1="([\d.]+)"', shown)
+    assert sum(top < float(mark) for top in tops) == 3 - 1
+    assert ">3 clusters</text>" in shown
+    leaves = re.findall(r'text-anchor="middle">(\d+)<', shown)
+    assert sorted(map(int, leaves)) == [*range(9)]
+    assert [int(leaf) for leaf in leaves] == tree.drawn()[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("model", "has_tree"),
+    [
+        (IhSC(3, random_state=0), True),
+        (PSC(3, random_state=0), True),
+        (IhSC(2, random_state=0), False),
+        (IhGMM(3, random_state=0), False),
+        (SphericalKMeans(3, random_state=0), False),
+    ],
+    ids=repr,
+)
+def test_which_models_show_a_tree(model, has_tree, sample, tmp_path):
+    page = written(model.fit(sample[0]), sample[0], tmp_path)
+    assert bool(tree_section(page)) == has_tree
+
+
+def test_halves_with_fewer_rows_than_clusters(sample, tmp_path):
+    X = sample[0][:12]
+    page = written(IhSC(10, random_state=0).fit(X), X, tmp_path)
+    assert "IhSC sorted 12 rows" in page
 
 
 def test_outliers_are_left_out_and_counted(tmp_path):

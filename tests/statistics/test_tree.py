@@ -3,23 +3,16 @@
 import matplotlib
 import numpy as np
 import pytest
+from nested_rows import nested
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
-from ihgmm import IhGMM, IhSC, cluster_tree, make_ihgmm, select_n_clusters
+from ihgmm import PSC, IhGMM, IhSC, cluster_tree, make_ihgmm, select_n_clusters
+from ihgmm.paper.sdp import SDPKMeans
 from ihgmm.plotting import plot_tree
 from ihgmm.statistics.tree import _adjusted_rand
 
 matplotlib.use("Agg")
-
-
-def nested(seed, *, types=3, kinds=3, n=450, p=100):
-    """Types of patterns, each with some kinds; return rows, types and kinds."""
-    rng = np.random.default_rng(seed)
-    basis = np.linalg.qr(rng.standard_normal((p, types + types * kinds)))[0].T
-    labels = np.arange(n) % (types * kinds)
-    centers = 10 * np.repeat(basis[:types], kinds, axis=0) + 5 * basis[types:]
-    X = rng.lognormal(0, 0.4, (n, 1)) * centers[labels] + rng.standard_normal((n, p))
-    return X, labels // kinds, labels
 
 
 @pytest.mark.parametrize(("types", "kinds", "seed"), [(3, 3, 0), (3, 3, 1), (2, 4, 0)])
@@ -57,6 +50,58 @@ def test_the_tree_of_a_model_has_its_clusters_as_leaves():
     assert adjusted_rand_score(coarse, tree.labels(3)) > 0.98
     with pytest.raises(TypeError, match="IhGMM has no embedding_; give the data"):
         cluster_tree(IhGMM(3, random_state=0).fit(X))
+
+
+@pytest.mark.parametrize(
+    ("model", "n"),
+    [
+        (IhSC(9, random_state=0), 450),
+        (IhSC(9, refine=True, random_state=0), 450),
+        (IhSC(9, signed=True, random_state=0), 450),
+        (IhSC.paper(9, random_state=0), 450),
+        (PSC(9, random_state=0), 450),
+        (SDPKMeans(9, random_state=0), 135),
+    ],
+    ids=["IhSC", "refined", "signed", "paper", "PSC", "SDPKMeans"],
+)
+def test_every_model_with_an_embedding_has_a_tree(model, n):
+    X, coarse, _ = nested(0, n=n)
+    if getattr(model, "signed", False):
+        X *= np.random.default_rng(0).choice([-1, 1], (n, 1))
+    model.fit(X)
+    tree = cluster_tree(model, random_state=0)
+    assert tree.n_leaves == 9
+    assert 3 in tree.levels
+    # Leaves are the clusters of the model, which need not be ordered by size.
+    pairs = {*zip(tree.labels(9), model.labels_, strict=True)}
+    assert len(pairs) == 9
+    # Each goes with the type that most of its rows have.
+    main = [np.bincount(coarse[model.labels_ == leaf]).argmax() for leaf in range(9)]
+    assert adjusted_rand_score(np.take(main, model.labels_), tree.labels(3)) == 1
+
+
+def test_the_tree_of_a_model_with_few_rows():
+    # Halves have fewer rows than the model has clusters.
+    X, *_ = nested(0, n=12)
+    tree = cluster_tree(IhSC(10, random_state=0).fit(X), random_state=0)
+    assert tree.n_leaves == 10
+    assert tree.levels == ()
+    for k, n_leaves in ((1, 1), (2, 2)):
+        tree = cluster_tree(IhSC(k, random_state=0).fit(X), random_state=0)
+        assert (tree.n_leaves, len(set(tree.labels(k)))) == (n_leaves, k)
+
+
+def test_a_model_that_is_not_fitted_has_no_tree():
+    with pytest.raises(NotFittedError):
+        cluster_tree(IhSC(3))
+
+
+def test_opposite_rows_of_one_cluster():
+    X, coarse, _ = nested(0)
+    X *= np.random.default_rng(0).choice([-1, 1], (450, 1))
+    tree = cluster_tree(X, signed=True, random_state=0)
+    assert tree.levels == (3, 9)
+    assert adjusted_rand_score(coarse, tree.labels(3)) > 0.98
 
 
 def test_outliers_of_a_model_stay_outliers():

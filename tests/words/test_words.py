@@ -3,13 +3,16 @@
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from nested_rows import nested
 
 from ihgmm import (
     IhSC,
+    cluster_tree,
     diagnose,
     estimate_parameters,
     make_ihgmm,
@@ -19,6 +22,8 @@ from ihgmm import (
 )
 from ihgmm._display import Result
 from ihgmm.statistics.contrasts import telling_features
+from ihgmm.statistics.selection import Confidence
+from ihgmm.words.counts import SPLIT_HEAD, count_headline
 
 EVIL = "<img src=x onerror=alert(1)>"
 
@@ -85,8 +90,49 @@ def test_a_count(sample):
     count = select_n_clusters(sample[0], random_state=0)
     shown = Cells(count._repr_html_())
     assert str(count) in shown.text
-    numbers = [number.n_clusters for number in count.plausible]
-    assert [int(line[0]) for line in shown.lines[1:]] == numbers
+    assert [line[0] for line in shown.lines] == ["clusters", "2"]
+    assert shown.lines[1][-1] == "yes"
+    X, *_ = nested(0, types=2)
+    nests = select_n_clusters(X, random_state=0)
+    shown = Cells(nests._repr_html_())
+    numbers = [int(line[0]) for line in shown.lines[1:]]
+    assert numbers == sorted(nests.plausible)
+    assert {*nests.levels} == {2, 6} <= {*numbers}
+
+
+def test_a_tree(sample):
+    tree = cluster_tree(nested(0)[0], random_state=0)
+    shown = Cells(tree._repr_html_())
+    assert shown.text.startswith("The tree is stable at 3 and 9 clusters.")
+    head, *lines = shown.lines
+    assert head == list(SPLIT_HEAD)
+    for line, split in zip(lines, tree.splits, strict=True):
+        figures = (split.contrast, split.agreement, split.stability, split.drop)
+        assert line[:-1] == [str(split.n_clusters), *(f"{one:.2f}" for one in figures)]
+        assert (line[-1] == "yes") == (split.n_clusters in tree.levels)
+    flat = cluster_tree(np.random.default_rng(0).normal(size=(80, 40)), random_state=0)
+    assert str(flat) == "The tree is stable at no number of clusters."
+
+
+def test_a_number_of_clusters_in_few_words():
+    def said(k, *others, confidence=Confidence.LOW, tree=None, rank=1, most=50):
+        count = replace(known, n_clusters=k, plausible=(k, *others), rank=rank)
+        return replace(count, confidence=confidence, tree=tree, max_clusters=most)
+
+    known = select_n_clusters(nested(0)[0], random_state=0)
+    tree = known.tree
+    assert count_headline(known) == "9 clusters"
+    assert count_headline(said(0)) == "no structure"
+    assert count_headline(said(3, 4, 2)) == "perhaps 3 clusters, else 4 or 2"
+    assert "rows are too few to look for groups" in str(said(1))
+    assert "agree on no groups" in str(said(1, confidence=Confidence.HIGH, tree=tree))
+    text = str(said(1, 4, 2, tree=tree))
+    assert "agree on no number of groups" in text
+    assert "If there are clusters, 4 or 2 are likeliest." in text
+    # Nothing else is plausible where a tree has but one branch.
+    alone = replace(tree, splits=(), levels=())
+    assert str(said(1, tree=alone)).startswith("One cluster")
+    assert "stopped at max_clusters=3" in str(said(3, tree=tree, most=3))
 
 
 def test_estimators_keep_the_diagram_of_scikit_learn(sample):

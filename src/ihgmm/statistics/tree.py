@@ -197,7 +197,7 @@ def tree_of_model(model: Any, rng: np.random.Generator) -> ClusterTree:
         return _Branches.of(part, own, everywhere, k, signed)
 
     with one_thread(), ignored(ConvergenceWarning):
-        tree = _grown(grow, len(known), Counting.AGREEMENT, rng)
+        tree = _grown(grow, len(known), Counting.AGREEMENT, rng, k)
     return replace(tree, leaves=leaves)
 
 
@@ -243,9 +243,9 @@ def tree_of_rows(
 
     # Rows that share one direction are turned by their noise: halves agree on that.
     alone = rank <= 1 and not few
-    least = Counting.AGREEMENT_OF_ONE if alone else Counting.AGREEMENT
+    agreement = Counting.AGREEMENT_OF_ONE if alone else Counting.AGREEMENT
     with one_thread(), ignored(ConvergenceWarning):
-        return _grown(grow, n, least, rng), placements[0]
+        return _grown(grow, n, agreement, rng, n if few else rank), placements[0]
 
 
 class _Branches(NamedTuple):
@@ -328,8 +328,13 @@ def _grown(
     n: int,
     least_agreement: float,
     rng: np.random.Generator,
+    rank: int,
 ) -> ClusterTree:
-    """Return a tree of all rows, judged by trees of halves."""
+    """Return a tree of all rows, judged by trees of halves.
+
+    Under the model there are no more clusters than directions that stand out, ``rank``:
+    a level beyond needs the support of a number to rely on.
+    """
     whole = grow(None)
     halves: list[_Branches] = []
     for _ in range(Counting.HALVINGS if len(whole.members) > 1 else 0):
@@ -342,6 +347,7 @@ def _grown(
         if split.drop >= Counting.LEVEL_DROP
         and split.contrast >= Counting.LEVEL_CONTRAST
         and split.agreement >= least_agreement
+        and (split.n_clusters <= rank or split.support >= Counting.HIGH)
     ]
     branches = whole.leaves, whole.members
     return ClusterTree(

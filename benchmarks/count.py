@@ -1,0 +1,261 @@
+"""How often the number of clusters is right, and how far its confidence tells.
+
+    python benchmarks/count.py                      # simulated, and the sets there are
+    python benchmarks/count.py --groups simulated   # or ten, development, "held out"
+    python benchmarks/count.py --extra FOLDER --save
+
+Simulated are clear clusters, K 1 to 30, with 25 rows each; clusters within clusters;
+designs of ``designs.py``; and data without clusters. Sets are those of ``labelled.py``,
+where the number of classes counts as right. A set counts once in means, however many
+preparations it has. ``--seed`` starts the draws, ``--save`` keeps the tables in
+``results/count.md``. Time is that of a processor, over a default fit with the number
+that was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from designs import DESIGNS, mixture
+from labelled import SETS, TEN, MissingDataError, extra_sets, sampled
+from measure import markdown
+from sklearn.metrics import roc_auc_score
+
+from ihgmm import IhSC, make_ihgmm, select_n_clusters
+from ihgmm.statistics.selection import Confidence
+
+RESULTS = Path(__file__).parent / "results" / "count.md"
+GROUPS = ("simulated", "ten", "development", "held out")
+NUMBERS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 21, 25, 30)
+NESTED = ((3, 3), (2, 4), (4, 2))
+# Other designs are of outliers, of signs, or too large to be drawn often.
+LEFT_OUT = {
+    "signs", "k40", "large90-8", "paper-rows9", "p20000", "outliers20-50",
+    "outliers20-3",
+}  # fmt: skip
+LEVELS = list(Confidence)
+
+
+class Case(NamedTuple):
+    """A sample, and the numbers that are right for it."""
+
+    group: str
+    name: str
+    X: np.ndarray
+    right: tuple[int, ...]
+
+
+class Found(NamedTuple):
+    """What was found of a sample."""
+
+    group: str
+    name: str
+    right: tuple[int, ...]
+    number: int
+    levels: tuple[int, ...]
+    listed: tuple[int, ...]
+    confidence: Confidence
+    support: float
+    fits: float  # time, over that of a fit
+
+    @property
+    def exact(self) -> bool:
+        return self.number in self.right
+
+    @property
+    def near(self) -> bool:
+        return any(abs(self.number - k) <= 0.25 * k for k in self.right)
+
+
+def nested(seed: int, a: int, b: int) -> np.ndarray:
+    """Draw a kinds of clusters, each of b."""
+    rng, n, p = np.random.default_rng(seed), 450, 100
+    Q = np.linalg.qr(rng.standard_normal((p, a + a * b)))[0].T
+    centers = 10 * np.repeat(Q[:a], b, axis=0) + 5 * Q[a:]
+    scales = rng.lognormal(0, 0.4, (n, 1))
+    return scales * centers[np.arange(n) % (a * b)] + rng.standard_normal((n, p))
+
+
+def autoregressive(rng: np.random.Generator, n: int, p: int, r: float) -> np.ndarray:
+    X = rng.standard_normal((n, p))
+    for j in range(1, p):
+        X[:, j] = r * X[:, j - 1] + np.sqrt(1 - r * r) * X[:, j]
+    return X
+
+
+def without_clusters(seed: int) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield noise, and single populations."""
+    rng, n, p = np.random.default_rng(seed), 300, 100
+    yield "white noise", rng.standard_normal((n, p))
+    yield "AR(.95)", autoregressive(rng, n, p, 0.95)
+    yield "AR(.95), wide", autoregressive(rng, 200, 400, 0.95)
+    spreads = rng.uniform(0.3, 1.2, p)
+    logs = rng.standard_normal((n, p)) * spreads + rng.standard_normal(p)
+    yield "one log-normal population", np.exp(logs)
+    means = 3 * rng.gamma(0.5, size=p) * rng.lognormal(0, 0.6, (n, 1))
+    over = rng.gamma(2.0, 0.5, (n, p))
+    yield "one of over-dispersed counts", rng.poisson(means * over).astype(float)
+    yield "one cluster", mixture(seed, k=1, n=n, p=p).X
+    yield "one cloud, 2 features", rng.standard_normal((n, 2)) + np.array([5.0, 3.0])
+
+
+def simulated(seed: int) -> Iterator[Case]:
+    for k in NUMBERS:
+        options = {"n": 25 * k, "p": max(100, 3 * k), "k": k}
+        draw = mixture(seed + k, length=9, spread=0.4, **options)
+        yield Case("simulated", "clear clusters", draw.X, (k,))
+        if k > 1:
+            X, _ = make_ihgmm(25 * k, 200, k, random_state=seed + k)
+            yield Case("simulated", "clear clusters", X, (k,))
+    for a, b in NESTED:
+        for i in range(3):
+            X = nested(seed + i, a, b)
+            yield Case("simulated", "clusters in clusters", X, (a, a * b))
+    for i in range(3):
+        for _, X in without_clusters(seed + i):
+            few = X.shape[1] <= 20
+            kind = "no clusters, few features" if few else "no clusters"
+            yield Case("simulated", kind, X, (0, 1))
+    for name, design in DESIGNS.items():
+        if name not in LEFT_OUT:
+            draw = design(seed + 7)
+            k = len(np.unique(draw.labels[draw.labels >= 0]))
+            yield Case("simulated", "designs", draw.X, (k,))
+
+
+def sets(groups: list[str], extra: Path | None, rows: int) -> Iterator[Case]:
+    for data in [*TEN, *SETS, *(extra_sets(extra) if extra else ())]:
+        group = "ten" if data in TEN else data.group
+        if group not in groups:
+            continue
+        try:
+            for _, X, y in data.prepared():
+                X, y = sampled(X, y, rows)
+                k = len(np.unique(y))
+                yield Case(group, data.name, np.asarray(X, dtype=float), (k,))
+        except MissingDataError as error:
+            print(f"{data.name}: {error}")
+
+
+def find(case: Case, seed: int) -> Found:
+    start = time.process_time()
+    count = select_n_clusters(case.X, random_state=seed)
+    took = time.process_time() - start
+    start = time.process_time()
+    IhSC(max(count.n_clusters, 2), random_state=seed).fit(case.X)
+    fits = took / (time.process_time() - start)
+    split = count.tree.split(count.n_clusters) if count.tree else None
+    listed = tuple({count.n_clusters, *count.levels, *count.plausible})
+    return Found(
+        case.group, case.name, case.right, count.n_clusters, count.levels, listed,
+        count.confidence, split.support if split else -1.0, fits,
+    )  # fmt: skip
+
+
+def area(found: list[Found], figure: list[float]) -> str:
+    """Return the area under the curve that tells right numbers from wrong ones."""
+    right = [f.exact for f in found]
+    return f"{roc_auc_score(right, figure):.2f}" if 0 < sum(right) < len(right) else "-"
+
+
+def by_set(found: list[Found], figure: str) -> float:
+    values = defaultdict(list)
+    for f in found:
+        values[f.name].append(float(getattr(f, figure)))
+    return float(np.mean([np.mean(v) for v in values.values()]))
+
+
+def tables(found: list[Found]) -> Iterator[str]:
+    drawn = [f for f in found if f.group == "simulated"]
+    if drawn:
+        lines = [
+            ["Simulated"],
+            ["", "draws", "right", "levels are those drawn", "fits"],
+        ]
+        for name in dict.fromkeys(f.name for f in drawn):
+            mine = [f for f in drawn if f.name == name]
+            levels = sum(set(f.levels) == set(f.right) for f in mine)
+            lines.append([
+                name, str(len(mine)), str(sum(f.exact for f in mine)),
+                str(levels) if name == "clusters in clusters" else "-",
+                f"{np.median([f.fits for f in mine]):.0f}",
+            ])  # fmt: skip
+        yield markdown(lines)
+    lines = [
+        ["Labelled sets"],
+        ["sets", "preparations", "exact", "within 25%", "class number is listed",
+         "numbers listed", "AUC of confidence", "of support", "fits"],
+    ]  # fmt: skip
+    levels = [
+        ["Confidence"],
+        ["sets", *(head for c in LEVELS for head in (c.value, "right"))],
+    ]
+    for group in GROUPS[1:]:
+        mine = [f for f in found if f.group == group]
+        if not mine:
+            continue
+        listed = [f._replace(number=int(f.right[0] in f.listed)) for f in mine]
+        lines.append([
+            group, str(len(mine)), f"{by_set(mine, 'exact'):.2f}",
+            f"{by_set(mine, 'near'):.2f}", f"{by_set(listed, 'number'):.2f}",
+            f"{np.mean([len(f.listed) for f in mine]):.1f}",
+            area(mine, [-LEVELS.index(f.confidence) for f in mine]),
+            area(mine, [f.support for f in mine]),
+            f"{np.median([f.fits for f in mine]):.0f}",
+        ])  # fmt: skip
+        line = [group]
+        for confidence in LEVELS:
+            here = [f.exact for f in mine if f.confidence is confidence]
+            line += [str(len(here)), f"{np.mean(here):.0%}" if here else "-"]
+        levels.append(line)
+    if len(lines) > 2:
+        yield markdown(lines)
+        yield markdown(levels)
+
+
+HEAD = """# How many clusters
+
+How often `select_n_clusters` is right (`python benchmarks/count.py`). Thresholds were
+chosen on simulated data, on the ten sets and on the development sets; those held out
+were looked at once. For labelled sets the number of classes counts as right, which
+need not be the number of clusters. Means are over sets, which may have several
+preparations. "Fits" is processor time over that of a default fit, the median.
+
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument(
+        "--groups", nargs="+", choices=GROUPS, default=GROUPS, metavar="GROUP",
+        help=", ".join(GROUPS),
+    )  # fmt: skip
+    parser.add_argument("--extra", type=Path, help="a folder of further sets")
+    parser.add_argument("--rows", type=int, default=1500, help="rows of a set")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    cases = list(simulated(options.seed)) if "simulated" in options.groups else []
+    found = [find(case, options.seed) for case in cases]
+    for case in sets(options.groups, options.extra, options.rows):
+        found.append(find(case, options.seed))
+    text = "\n\n".join(tables(found))
+    print(text)
+    if options.save:
+        RESULTS.write_text(HEAD + text + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -390,7 +390,9 @@ def test_columns_of_a_frame_are_named():
 def test_a_column_that_dominates_leaves_one_cluster():
     X = np.random.default_rng(0).normal(size=(60, 5))
     X[:, 3] += 1e6
-    assert "One cluster" in str(select_n_clusters(X, random_state=0))
+    count = select_n_clusters(X, random_state=0)
+    assert count.n_clusters <= 1
+    assert "eigenvalue" in str(count)
     with pytest.warns(ConvergenceWarning, match="All rows are put in one cluster"):
         assert IhSC("auto", random_state=0).fit(X).n_clusters_ == 1
 

@@ -285,7 +285,7 @@ class Counting:
     # The answer
     AT_RANK_DROP = 0.1  # the same for as many clusters as directions stand out,
     AT_RANK_CONTRAST = 0.2  # which are expected under the model
-    AT_RANK_AGREEMENT = 0.35
+    AT_RANK_AGREEMENT = 0.3  # of halves on these clusters
     DROP_WEIGHT = 1.5  # of the drop, beside the contrast; from 1 to 3 little changes
     HIGH = 1.6  # support of a number to rely on
     LOW = 0.9  # support below which a number was wrong in four of five sets

@@ -212,6 +212,7 @@ def test_negative_counts_are_refused():
         Biwhitener("poisson").fit(np.eye(3))
 
 
+@pytest.mark.filterwarnings("ignore:n_clusters='auto' chose 4, which is doubtful")
 def test_thin_counts_are_clustered_and_counted():
     errors, found = [], []
     for seed in range(2):

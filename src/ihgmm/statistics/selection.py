@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from operator import attrgetter
@@ -24,6 +23,9 @@ from ihgmm.numerics.spectral import Placement
 from ihgmm.numerics.whitening import NOISES, Noise, learn_whitener
 from ihgmm.policy import Counting
 from ihgmm.statistics.tree import ClusterTree, Split, tree_of_model, tree_of_rows
+
+MAX_CLUSTERS = 50
+"""The largest number of clusters that is looked for, unless another is given."""
 
 
 class Confidence(Enum):
@@ -126,7 +128,7 @@ class ClusterCount(Result):
 def select_n_clusters(
     X: Any,
     *,
-    max_clusters: int = 50,
+    max_clusters: int = MAX_CLUSTERS,
     signed: bool = False,
     whiten: Noise | Literal["auto"] | None = None,
     missing: Missing = "error",
@@ -212,7 +214,11 @@ def select_n_clusters(
 
 
 def cluster_tree(
-    X: Any, *, max_clusters: int = 50, signed: bool = False, random_state: Any = None
+    X: Any,
+    *,
+    max_clusters: int = MAX_CLUSTERS,
+    signed: bool = False,
+    random_state: Any = None,
 ) -> ClusterTree:
     """Merge clusters step by step, and find the levels at which they are stable.
 
@@ -283,7 +289,7 @@ def count_clusters(
     X: Matrix,
     rng: np.random.Generator,
     *,
-    max_clusters: int = 50,
+    max_clusters: int = MAX_CLUSTERS,
     signed: bool = False,
     max_rows: int = Counting.ROWS,
 ) -> ClusterCount:
@@ -313,7 +319,8 @@ def count_clusters(
     # Another process may have it.
     rng.bit_generator.state = used.bit_generator.state
     if placement is not None and count.tree is not None and len(rows) < X.shape[0]:
-        leaves = to_host(placement(X)).astype(np.intp)
+        small = X.ops.xp.astype(placement(X), X.ops.xp.uint16)  # to be moved
+        leaves = to_host(small).astype(np.intp)
         count = replace(count, tree=replace(count.tree, leaves=leaves))
     return count
 
@@ -324,7 +331,9 @@ def _count(
     """Count the clusters of few rows, none of them zero."""
     n, p = X.shape
     facts: dict[str, Any] = {"n_rows": n, "n_features": p, "max_clusters": max_clusters}
-    most = min(max_clusters, n - 1, p)
+    # Directions beyond those clusters are seen, or the tree would grow in some only.
+    wanted = max(max_clusters, MAX_CLUSTERS)
+    most = min(wanted, n - 1, p)
     if most < 1:
         nothing: Any = (0, (), (), Confidence.LOW, None, 0, np.zeros(1), 0.0)
         facts |= {"null": np.zeros(0), "gram": "hollow"}
@@ -336,15 +345,18 @@ def _count(
     if few:  # signs hide some directions there
         strong = pairs.values >= Counting.STRONG * pairs.values[0]
         wide = max(rank, Counting.FEW_DIRECTIONS, int(strong.sum()))
-    grown = tree_of_rows(X, rank, wide, max_clusters, rng, cosine=cosine, signed=signed)
+    grown = tree_of_rows(X, rank, wide, wanted, rng, cosine=cosine, signed=signed)
     tree, placement = (None, None) if grown is None else grown
+    answer = _answer(tree, rank, few, max_clusters)
+    if tree is not None:
+        tree = replace(tree, levels=answer[1])
     values, squares = pairs.values, X.restore_squares(pairs.values)
     own_edge = float(X.restore_squares(np.asarray(edge)))
     # Unless these are no squares of X, or squares that no float can hold.
     if not cosine and own_edge != 0 and np.isfinite(squares).all():
         values, edge, null = squares, own_edge, X.restore_squares(null)
     count = ClusterCount(
-        *_answer(tree, rank, few, max_clusters),
+        *answer,
         tree,
         rank,
         values,
@@ -374,23 +386,25 @@ def _answer(
     tree: ClusterTree | None, rank: int, few_features: bool, max_clusters: int
 ) -> tuple[int, tuple[int, ...], tuple[int, ...], Confidence]:
     """Return the number of clusters, levels, plausible numbers, and the confidence."""
-    none = min(rank, 1)
-    splits = () if tree is None else tree.splits[: max_clusters - 1]
-    if tree is None or not splits:
+    none = 1 if few_features else min(rank, 1)  # signs show little in few features
+    if tree is None or not tree.splits:
         # One cluster is all there can be, or rows are too few to tell.
         alone = tree is not None or max_clusters == 1
-        return (none if alone else rank), (), (none,), Confidence.LOW
-    best = _best(tree, splits, rank, few_features)
+        number = none if alone else min(rank, max_clusters)
+        return number, (), (number,), Confidence.LOW
+    best = _best(tree, rank, few_features)
+    splits = tree.splits[: max_clusters - 1]
     by_support = sorted(splits, key=_plausibility, reverse=True)
     if best is None:
-        quiet = max(s.agreement for s in splits) < Counting.AT_RANK_AGREEMENT
+        quiet = max(s.agreement for s in tree.splits) < Counting.AT_RANK_AGREEMENT
         sure = quiet and rank <= 1 and not few_features
-        if few_features:
-            none = 1  # signs show little there
         numbers = (none, *(s.n_clusters for s in by_support))
         confidence = Confidence.HIGH if sure else Confidence.LOW
         return none, (), numbers[: 1 if sure else Counting.PLAUSIBLE], confidence
-    k = best.n_clusters
+    k = min(best.n_clusters, max_clusters)
+    if k == 1:
+        return k, (), (k,), Confidence.LOW
+    best = splits[k - 2]
     levels = tuple(n for n in tree.levels if n <= max_clusters)
     if (
         best.drop >= Counting.AT_RANK_DROP
@@ -408,11 +422,9 @@ def _answer(
     return k, levels, numbers[:shown], confidence
 
 
-def _best(
-    tree: ClusterTree, splits: Sequence[Split], rank: int, few_features: bool
-) -> Split | None:
+def _best(tree: ClusterTree, rank: int, few_features: bool) -> Split | None:
     """Return the split that is the answer; None where halves agree on none."""
-    for split in splits:
+    for split in tree.splits:
         if (
             split.n_clusters == rank
             and not few_features
@@ -421,7 +433,7 @@ def _best(
             and split.agreement >= Counting.AT_RANK_AGREEMENT
         ):
             return split
-    agreed = [s for s in splits if s.agreement >= tree.least_agreement]
+    agreed = [s for s in tree.splits if s.agreement >= tree.least_agreement]
     best = max(agreed, key=attrgetter("support"), default=None)
     # Rows that share one direction are turned by their noise, and halves agree on that.
     alone = rank <= 1 and not few_features

@@ -181,8 +181,9 @@ def tree_of_model(model: Any, rng: np.random.Generator) -> ClusterTree:
             f"{type(model).__name__} has no embedding_; give the data, cluster_tree(X),"
             " or a model such as IhSC."
         )
-    signed, k = getattr(model, "signed", False), int(model.n_clusters_)
+    signed = getattr(model, "signed", False)
     leaves = to_host(model.labels_).astype(np.intp)
+    k = int(leaves.max()) + 1
     known = np.flatnonzero(leaves >= 0)
     known = known[sampled(len(known), Counting.ROWS, rng)]
     embedded = ops_of(model.embedding_).few_rows(model.embedding_, known)
@@ -337,7 +338,8 @@ def _grown(
     """
     whole = grow(None)
     halves: list[_Branches] = []
-    for _ in range(Counting.HALVINGS if len(whole.members) > 1 else 0):
+    enough = 1 < len(whole.members) < n // 2
+    for _ in range(Counting.HALVINGS if enough else 0):
         order = rng.permutation(n)
         halves += [grow(np.sort(half)) for half in (order[: n // 2], order[n // 2 :])]
     splits = _judged(whole, halves)
@@ -358,7 +360,7 @@ def _grown(
 def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:
     """Return the evidence for each number of clusters that all trees have."""
     most = min(len(tree.members) for tree in (whole, *halves))
-    if most < 2:
+    if most < 2 or not halves:
         return ()
     tables = [_common(whole, half) for half in halves]
     between = [_common(*pair) for pair in zip(halves[::2], halves[1::2], strict=True)]

@@ -165,11 +165,14 @@ def _few_clusters(count: ClusterCount) -> str:
         return f"{text}: {start}, and rows are too few to look for groups."
     if count.confidence is Confidence.HIGH:
         return f"{text}: {start}, and halves of the rows agree on no groups."
-    return (
+    text = (
         f"{text}, it seems: {start}, but halves of the rows agree on no number of "
         "groups. Noise that features share looks like this, and so do clusters that "
-        f"overlap. If there are clusters, {_either(others)} are likeliest."
+        "overlap."
     )
+    if others:
+        text += f" If there are clusters, {_either(others)} are likeliest."
+    return text
 
 
 def _clusters(count: ClusterCount) -> str:

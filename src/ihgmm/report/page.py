@@ -436,7 +436,8 @@ def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "y": _packed(y),
         "cluster": _packed(facts.clusters.codes[kept].astype(np.uint16)),
         "scale": _packed(facts.scales[kept].astype(np.float32)),
-        "certainty": _packed(_quantised(facts.certainty[kept], 0, 1)),
+        # Of rows too few to judge nothing is known: they count as least certain.
+        "certainty": _packed(_quantised(np.nan_to_num(facts.certainty[kept]), 0, 1)),
     }
     if facts.ids is not None:
         data["ids"] = [facts.ids[i] for i in kept]

@@ -59,6 +59,8 @@ def leading_order(values: np.ndarray, order: Order) -> np.ndarray:
 
 def ritz_pairs(rayleigh: np.ndarray, order: Order) -> tuple[np.ndarray, np.ndarray]:
     """Return the eigenpairs of a small symmetric matrix, leading first."""
+    if len(rayleigh) == 1:  # for which old versions of SciPy fail
+        return rayleigh[0].copy(), np.ones_like(rayleigh)
     # In their own precision: NumPy would take double.
     values, vectors = eigh(rayleigh, driver="evd", check_finite=False)
     lead = leading_order(values, order)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from ihgmm.matrix.base import NOTHING, About, Index, Matrix, T, parts_of, sum_of, times
-from ihgmm.matrix.threads import in_parts, one_thread, row_ranges
+from ihgmm.matrix.threads import in_parts, one_thread, row_ranges, sized_threads
 
 
 class InMemory(Matrix):
@@ -249,9 +249,9 @@ class Dense(InMemory, Array):
         """Return a context in which our own threads find the cores idle.
 
         After a product of dense blocks the threads of BLAS spin for a while and would
-        hold up ours.
+        hold up ours. Few entries are done before threads of BLAS have met.
         """
-        return one_thread() if self._read_once else nullcontext()
+        return one_thread() if self._read_once else sized_threads(self.n_entries)
 
 
 def _sqnorms(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

@@ -62,10 +62,10 @@ def one_thread() -> AbstractContextManager[Any]:
 def sized_threads(n_entries: int) -> AbstractContextManager[Any]:
     """Return a context for work on so many entries: one thread where they are few.
 
-    Up to about four million entries, threads of BLAS cost more than they bring, most of
+    Up to about two million entries, threads of BLAS cost more than they bring, most of
     all beside other work.
     """
-    return one_thread() if n_entries < 2**22 else nullcontext()
+    return one_thread() if n_entries < 2**21 else nullcontext()
 
 
 @cache

@@ -140,7 +140,7 @@ def impute_diagonal(
     # With a trace of one, products of blocks neither over- nor underflow.
     unit = A.ops.number(A.ops.xp.sum(sqnorms)) or 1.0
     hollow = replace(G, removed=A.cast(A.sqnorms), factor=1.0 / unit)
-    with A.threads(), sized_threads(A.n_entries):
+    with A.threads(), sized_threads(A.n_entries // 2):  # many short steps
         width = max(count, k + 1 if start is not None else block_width(k))
         space = _first_space(hollow, k, count, start, order, solver, max_products, rng)
         dense, ops = space.solver == "dense", space.ops

@@ -123,7 +123,7 @@ def spectral_clustering(
     """
     rng = np.random.default_rng() if rng is None else rng
     steps, ops, k = Steps() if steps is None else steps, X.ops, n_clusters
-    with steps.step("eigenvectors") as say:
+    with steps.step("eigenvectors") as say, X.threads():
         embedding, coordinates, row_scale = _embed(X, k, recipe, rng, say)
     spaces: list[Space] = list(SPACES if recipe.space == "auto" else (recipe.space,))
     with steps.step("labels") as say:

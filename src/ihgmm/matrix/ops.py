@@ -782,13 +782,16 @@ def row_lengths(rows: Any) -> np.ndarray:
         return HOST.row_dots(rows, HOST.unit_rows(rows))
 
 
-def sampled(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
+def sampled(n: int, size: int, rng: np.random.Generator | None = None) -> np.ndarray:
     """Return the positions of so many of n rows, drawn at random, in their order.
+
+    Without a generator they are always the same.
 
     One is drawn from each of as many equal stretches: rows that are sorted in some way
     are all shown, and to draw takes no longer for many rows than for few.
     """
     if size >= n:
         return np.arange(n)
+    rng = np.random.default_rng(0) if rng is None else rng
     edges = np.arange(size + 1) * n // size
     return edges[:-1] + (rng.random(size) * np.diff(edges)).astype(np.int64)

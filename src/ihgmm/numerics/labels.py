@@ -322,7 +322,7 @@ def kmeans(
     from sklearn.cluster import kmeans_plusplus  # few fits need it, and it takes long
 
     weights = np.ones(len(rows)) if weights is None else weights
-    trial = _trial(len(rows), n_clusters, rng)
+    trial = _trial(len(rows), n_clusters)
     few, counts = rows[trial], weights[trial]
     options: Any = {"by_angle": False, "signed": signed, "max_iter": max_iter}
     cheap = Labelling.KMEANS_WORK // max(few.size * n_clusters, 1)
@@ -356,10 +356,10 @@ def kmeans(
     return max(whole, key=attrgetter("score"))
 
 
-def _trial(n_rows: int, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
-    """Return which rows starts compete on; all where they are few."""
+def _trial(n_rows: int, n_clusters: int) -> np.ndarray:
+    """Return the rows that starts compete on, whatever the seed; all if few."""
     size = max(Labelling.TRIAL_ROWS, Labelling.ROWS_A_CLUSTER * n_clusters)
-    return sampled(n_rows, size, rng)
+    return sampled(n_rows, size)
 
 
 class _Trial(NamedTuple):
@@ -390,7 +390,7 @@ def _shared_covariance(
     price that BIC puts on a shape. Where many rows are noise in the first space, only
     the last is tried; where all this is a lot of work, with one start.
     """
-    trial = _trial(len(weights), k, rng)
+    trial = _trial(len(weights), k)
     lean = len(trial) * k * spaces[-1].shape[1] > Labelling.WORK
     if lean or len(trial) < len(weights):  # of many rows, single precision is enough
         spaces = [ops.xp.astype(rows, ops.xp.float32) for rows in spaces]
@@ -525,9 +525,7 @@ def prefers_lines(
     on one side. In designs with signs they gain 1.1 to 5.7; where clusters happen to be
     opposite, as in data with its mean taken off, and in 17 real sets, at most 0.4.
     """
-    rows = ops.to_host(
-        ops.few_rows(rows, sampled(rows.shape[0], Labelling.LINE_ROWS, rng))
-    )
+    rows = ops.to_host(ops.few_rows(rows, sampled(rows.shape[0], Labelling.LINE_ROWS)))
     n, k = len(rows), n_clusters
     # In fewer directions than clusters many rows are opposite, whatever they are.
     if k < 2 or rows.shape[1] < k or n < Labelling.LINE_ROWS_A_CLUSTER * k:

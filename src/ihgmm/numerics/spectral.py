@@ -131,7 +131,7 @@ def spectral_clustering(
         live = X.sqnorms > 0
         if not recipe.unit_norm or ops.number(ops.xp.all(live)):
             live = None
-        known = _known_rows(ops, [coordinates, X.sqnorms, X.weights], live, k, rng)
+        known = _known_rows(ops, [coordinates, X.sqnorms, X.weights], live, k)
         maps, few = [embedding.in_space(space) for space in spaces], ops.few
         clear = [~few.to_host(one.is_noise(few, *known[:2])) for one in maps]
         rows = [one.rows(few, known[0]) for one in maps]
@@ -265,20 +265,17 @@ def _diagonal_turn(ops: Ops, pairs: EigenPairs, k: int) -> float:
 
 
 def _known_rows(
-    ops: Ops,
-    tall: list[Tall | None],
-    live: Tall | None,
-    k: int,
-    rng: np.random.Generator,
+    ops: Ops, tall: list[Tall | None], live: Tall | None, k: int
 ) -> list[Any]:
     """Return the rows of tall arrays to learn labels from, in float64.
 
-    Of more than 16,384 rows, or 64 for each cluster if that is more, so many are drawn.
+    Of more than 16,384 rows, or 64 for each cluster if that is more, so many are drawn,
+    the same ones whatever the seed.
     """
     if live is not None:
         tall = [None if v is None else ops.rows_where(v, live) for v in tall]
     n, size = tall[0].shape[0], max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k)  # type: ignore[union-attr]
-    rows = sampled(n, size, rng)
+    rows = sampled(n, size)
     return [None if v is None else ops.few.widen(ops.few_rows(v, rows)) for v in tall]
 
 

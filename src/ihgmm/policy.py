@@ -73,6 +73,8 @@ class Labelling:
     ROWS = 2**14  # to learn labels from, at most
     TRIAL_ROWS = 2**11  # of these, on which starts compete, at most
     ROWS_A_CLUSTER = 64  # or so many for each cluster, if that is more
+    MANY_CLUSTERS = 20  # with more than these
+    SHORT = 0.15  # of the rows, the shortest, teach nothing if nothing tells noise
     LEAST_CLEAR = 8  # rows a cluster that are no noise; with fewer, all rows teach
     NOISY = 0.2  # share of rows that are noise in eigenvectors: take projected rows
     STEP = 1e-7  # share of the squared rows by which a step of k-means gains, at least

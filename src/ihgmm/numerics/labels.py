@@ -461,6 +461,10 @@ def _by_angles(
                 seen = ops.to_host(ops.few_rows(one.rows, last.positions))
             first = rows[pivots(seen, k)]
             runs.append(lloyd(last.teaching, first, last.weights, **options))
+        if k > rows.shape[1]:  # there are fewer pivots than clusters
+            first = merged_start(rows, k, last.weights, signed)
+            if first is not None:
+                runs.append(lloyd(last.teaching, first, last.weights, **options))
         best = max(runs, key=attrgetter("score")).centers
         _add_start(starts, last, best, **options)
         return starts

@@ -133,7 +133,7 @@ def spectral_clustering(
             live = None
         known = _known_rows(ops, [coordinates, X.sqnorms, X.weights], live, k)
         maps, few = [embedding.in_space(space) for space in spaces], ops.few
-        clear = [~few.to_host(one.is_noise(few, *known[:2])) for one in maps]
+        clear = [_clear_rows(few, one, k, *known[:2]) for one in maps]
         rows = [one.rows(few, known[0]) for one in maps]
         learnt = learn_rule(
             rows,
@@ -277,6 +277,21 @@ def _known_rows(
     n, size = tall[0].shape[0], max(Labelling.ROWS, Labelling.ROWS_A_CLUSTER * k)  # type: ignore[union-attr]
     rows = sampled(n, size)
     return [None if v is None else ops.few.widen(ops.few_rows(v, rows)) for v in tall]
+
+
+def _clear_rows(
+    ops: Ops, embedding: Embedding, k: int, coordinates: Tall, sqnorms: Tall
+) -> np.ndarray:
+    """Tell which rows show a pattern, not noise.
+
+    With as many directions as features nothing tells noise, and the shortest rows have
+    most of it. Where clusters are many, one of them would take these rows.
+    """
+    p, m = embedding.directions.shape
+    if k > Labelling.MANY_CLUSTERS and m >= p:
+        own = ops.to_host(sqnorms)
+        return np.asarray(own >= np.quantile(own, Labelling.SHORT))
+    return np.asarray(~ops.to_host(embedding.is_noise(ops, coordinates, sqnorms)))
 
 
 def _label_all(

@@ -154,3 +154,23 @@ def test_twenty_clusters_of_unequal_size():
         oracle = misclassification_rate(kinds, np.argmax(X @ patterns.T, axis=1))
         model = IhSC(20, random_state=seed).fit(X)
         assert misclassification_rate(kinds, model.labels_) < oracle + 0.003
+
+
+@pytest.mark.parametrize(("n", "p", "k"), [(3_000, 30, 40), (4_000, 25, 60)])
+def test_more_clusters_than_features_are_all_found(n, p, k):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        patterns = rng.standard_normal((k, p))
+        patterns /= np.linalg.norm(patterns, axis=1, keepdims=True)
+        labels = rng.permutation(np.arange(n) % k)
+        X = 2 * rng.uniform(1, 20, (n, 1)) * patterns[labels]
+        X += rng.standard_normal((n, p))
+        oracle = misclassification_rate(labels, np.argmax(X @ patterns.T, axis=1))
+        found = IhSC(k, random_state=seed).fit_predict(X)
+        assert misclassification_rate(labels, found) < oracle + 0.01, f"seed {seed}"
+
+
+def test_the_seed_does_not_choose_the_rows_that_teach():
+    X = 1 + np.random.default_rng(0).standard_normal((6_000, 20))  # no clusters
+    first, second = (IhSC(4, random_state=seed).fit_predict(X) for seed in (0, 1))
+    assert misclassification_rate(first, second) < 0.01

@@ -55,6 +55,9 @@ class Leading:
     """
 
     MOST_EXTRA = 20  # directions beyond those of clusters, and two more
+    HIGH = 0.5  # of the last cluster's eigenvalue: the spectrum does not fall
+    FAR = 4.0  # over the edge of noise that is alike in all directions
+    ROWS_A_DIRECTION = 10  # at least, where noise has directions
     CUT = 0.05  # share of the height of the last cluster's eigenvalue without weight
     FEW_ROWS = 32  # a cluster: the diagonal may be filled in without a look at a turn
     TURN = 0.05  # radians that a diagonal turns eigenvectors by, worth filling it in

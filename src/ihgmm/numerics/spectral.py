@@ -186,8 +186,12 @@ def _embed(
                 f"n_components={m} is more than {n} rows of {p} features can span; "
                 f"give at most {min(n, p)}."
             )
-    G = GramOperator.of(X, recipe.gram, clip=recipe.clip)
-    G, pairs, diagonal = _leading_pairs(G, lead, extra, recipe, rng, say)
+    given = GramOperator.of(X, recipe.gram, clip=recipe.clip)
+    G, pairs, diagonal = _leading_pairs(given, lead, extra, recipe, rng, say)
+    most = min(p - 1, n // Leading.ROWS_A_DIRECTION) - lead
+    while m == "auto" and extra < most and _stands_on(given.A, pairs.values, lead):
+        extra = min(2 * extra, most)
+        G, pairs, diagonal = _leading_pairs(given, lead, extra, recipe, rng, say)
     embedding = Embedding.of(G, pairs, lead, diagonal)
     embedding = embedding.weighted(signal_weights(pairs.values, lead))
     embedding = replace(embedding, unit_norm=recipe.unit_norm)
@@ -201,6 +205,21 @@ def _embed(
         vectors = pairs.vectors[:, : len(embedding.weights)]
         coordinates = X.ops.xp.astype(vectors, vectors.dtype, copy=True)
     return embedding, coordinates, None if G.A is X else G.A.row_scale
+
+
+def _stands_on(A: Matrix, values: np.ndarray, lead: int) -> bool:
+    """Tell whether the last eigenvalue is high where noise alike would have none.
+
+    Under the model those beyond the clusters are at the edge of noise. If as many again
+    are half as high as those of the clusters and far above the edge, then noise has
+    directions of its own, or clusters are more: what tells them may lie further on.
+    """
+    n, p = A.shape
+    total = A.ops.number(A.ops.xp.sum(A.sqnorms))
+    variance = max(total - float(np.maximum(values, 0.0).sum()), 0.0) / (n * p)
+    edge = variance * (n + 2 * np.sqrt(n * p))
+    last = values[-1]
+    return bool(last > Leading.HIGH * values[lead - 1] and last > Leading.FAR * edge)
 
 
 def _leading_pairs(

@@ -377,11 +377,13 @@ def progress(
     return max(residual, beyond * goal / rough if rough > 0 else 0.0), goal
 
 
-def signal_weights(values: np.ndarray, k: int) -> np.ndarray:
+def signal_weights(
+    values: np.ndarray, k: int, noise: float | None = None
+) -> np.ndarray:
     """Return weights of eigenvectors: 1 for the k leading ones, less for those beyond.
 
-    What counts is how far an eigenvalue stands above the last, as a share of how far
-    the k-th does. Where the data follow the model, those beyond are noise: close to
+    What counts is how far an eigenvalue stands above that of ``noise``, the last if none
+    is given, as a share of how far the k-th does. Where the data follow the model, those beyond are noise: close to
     each other, with shares of a hundredth or less. So a small share has no weight, and
     eigenvectors beyond are those of the paper. Where clusters have a shape of their
     own, shares of a half and more are common, and these directions count.
@@ -397,7 +399,7 @@ def signal_weights(values: np.ndarray, k: int) -> np.ndarray:
     """
     weights = np.ones(len(values))
     if len(values) > k:
-        above = values[k - 1 :] - values[-1]
+        above = values[k - 1 :] - (values[-1] if noise is None else noise)
         share = above[1:] / above[0] if above[0] > 0 else np.zeros(len(values) - k)
         share = (share - Leading.CUT) / (1 - Leading.CUT)
         weights[k:] = np.sqrt(np.clip(share, 0.0, 1.0))

@@ -193,7 +193,9 @@ def _embed(
         extra = min(2 * extra, most)
         G, pairs, diagonal = _leading_pairs(given, lead, extra, recipe, rng, say)
     embedding = Embedding.of(G, pairs, lead, diagonal)
-    embedding = embedding.weighted(signal_weights(pairs.values, lead))
+    # With as many directions as features, none of them is there to show noise.
+    noise = 0.0 if len(pairs.values) == p else None
+    embedding = embedding.weighted(signal_weights(pairs.values, lead, noise))
     embedding = replace(embedding, unit_norm=recipe.unit_norm)
     if X.weights is not None:
         # What a row is does not depend on how much it counts.

@@ -382,11 +382,12 @@ def signal_weights(
 ) -> np.ndarray:
     """Return weights of eigenvectors: 1 for the k leading ones, less for those beyond.
 
-    What counts is how far an eigenvalue stands above that of ``noise``, the last if none
-    is given, as a share of how far the k-th does. Where the data follow the model, those beyond are noise: close to
-    each other, with shares of a hundredth or less. So a small share has no weight, and
-    eigenvectors beyond are those of the paper. Where clusters have a shape of their
-    own, shares of a half and more are common, and these directions count.
+    What counts is how far an eigenvalue stands above that of ``noise``, which is the
+    last if none is given, as a share of how far the k-th does. Where the data follow
+    the model, those beyond are noise: close to each other, with shares of a hundredth
+    or less. So a small share has no weight, and eigenvectors beyond are those of the
+    paper. Where clusters have a shape of their own, shares of a half and more are
+    common, and these directions count.
 
     Examples
     --------

@@ -192,6 +192,8 @@ class TiedNoise:
     ROWS_A_DIRECTION = 10  # rows for each direction in which noise has its own level
     DIRECTIONS = 50  # such directions, at most
     MARGIN = 1.05  # over the edge of noise: theory, two deviations with 300 rows
+    TRIAL_ROWS = 2**11  # on which kinds of noise compete, at most
+    TRIAL_ROUNDS = 10  # of each of them
     COVARIANCES = 5  # times that labels may change the covariance
     SPARE = 8  # directions beyond those wanted, which speed up the others
     POWERS = 6  # products after which the last directions are near enough

@@ -329,7 +329,7 @@ def _try_out(before: list[Any], model: Any) -> None:
         lines = [getattr(model, key, inside) for key in ("scales_", "noise_levels_")]
         answers += [x[inside] if len(x) == len(inside) else x for x in lines]
         # Where every row has its own noise, errors of centres have no say.
-        if getattr(model, "noise", "individual") != "individual":
+        if getattr(model, "noise_", "individual") != "individual":
             answers.append(model.center_errors_)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as err:
         raise StorageError(f"its parts do not fit together ({err}).") from err

@@ -108,7 +108,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
     # How each parameter is checked, whichever estimators have it.
     _checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {
         "n_clusters": check_count,
-        "noise": partial(check_choice, choices=STRUCTURES),
+        "noise": partial(check_choice, choices=("auto", *STRUCTURES)),
         "recipe": lambda _, value: Recipe.of(value),
         "refine": check_flag,
         "whiten": partial(check_choice, choices=("auto", *NOISES, None)),

@@ -27,18 +27,22 @@ from ihgmm.matrix.ops import row_lengths
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
-from ihgmm.statistics.covariance import Covariance, Structure, fit_tied
+from ihgmm.statistics.covariance import (
+    Covariance,
+    Structure,
+    compare_noises,
+    fit_noise,
+    information,
+)
 from ihgmm.statistics.estimation import estimates_of_labels, fit_to_centers
 from ihgmm.statistics.likelihood import (
     Directions,
     Mixture,
     Noise,
     evaluate_mixture,
-    fit_mixture,
     indicators,
     joint_log_likelihood,
     look,
-    refine_labels,
 )
 
 
@@ -55,12 +59,12 @@ class IhGMM(DensityMixin, StepwiseClusterer):
     n_clusters : int or "auto", default=8
         Number of clusters. "auto" weighs several criteria, and warns if they do not
         agree: see :func:`~ihgmm.select_n_clusters`.
-    noise : {"individual", "class", "common", "tied"}, default="individual"
+    noise : {"individual", "class", "common", "tied", "auto"}, default="individual"
         Whether every row, every cluster or the whole sample has its own noise level.
         ``"individual"`` is the full model. ``"tied"`` is for noise that features share:
         one covariance for all rows, full in the span of the centres and in directions
-        where noise stands out, with one level in all others. :meth:`bic` shows which
-        one fits best.
+        where noise stands out, with one level in all others. ``"auto"`` tries all four
+        and takes the one of least :meth:`bic`. See :doc:`/noise`.
     recipe : {"default", "paper", "psc"} or Recipe, default="default"
         The settings of the spectral start, see :class:`~ihgmm.Recipe`.
     missing : {"error", "fit"}, default="error"
@@ -100,6 +104,11 @@ class IhGMM(DensityMixin, StepwiseClusterer):
         length of its cluster's centre. Unlike scales, sizes compare all rows.
     scale_errors_ : ndarray of shape (n_samples,)
         Standard errors of the scales.
+    noise_ : str
+        The kind of noise, given or found.
+    noise_evidence_ : dict
+        The criterion of each kind of noise, a row, over that of the best; only with
+        ``noise="auto"``.
     noise_levels_ : ndarray of shape (n_samples,), (n_clusters,) or (1,)
         Standard deviation of the noise: of each row, each cluster or all.
     noise_components_ : ndarray of shape (n_components, n_features)
@@ -170,6 +179,8 @@ class IhGMM(DensityMixin, StepwiseClusterer):
     noise_levels_: Annotated[np.ndarray, Domain("n|k|1", least=0, unknown=True)]
     noise_components_: Annotated[np.ndarray, Domain("mp"), OPTIONAL]
     component_levels_: Annotated[np.ndarray, Domain("m", above=0), OPTIONAL]
+    noise_: Structure
+    noise_evidence_: Annotated[dict[Structure, float], OPTIONAL]
     log_likelihood_: Annotated[float, Domain()]
     converged_: bool
 
@@ -177,7 +188,7 @@ class IhGMM(DensityMixin, StepwiseClusterer):
         self,
         n_clusters: int | Literal["auto"] = 8,
         *,
-        noise: Structure = "individual",
+        noise: Structure | Literal["auto"] = "individual",
         recipe: Recipe | str = "default",
         missing: Missing = "error",
         max_iter: int = 200,
@@ -226,6 +237,7 @@ class IhGMM(DensityMixin, StepwiseClusterer):
         # Spectral clusters start the rounds, unless each cluster is one row.
         kinds = identical_rows(data, k)
         covariance = Covariance.none(p)
+        self.noise_ = "individual" if self.noise == "auto" else self.noise
         if kinds is not None:
             given = indicators(data.ops, data.to_device(kinds), k)
             mixture = evaluate_mixture(data, given, self._rounds)
@@ -233,21 +245,23 @@ class IhGMM(DensityMixin, StepwiseClusterer):
         else:
             recipe = Recipe.of(self.recipe)
             start = spectral_clustering(data, k, recipe, rng=rng, steps=steps)
-            labels = start.labels
-            stop: Any = {"max_iter": self.max_iter, "tol": self.tol}
-            if self.noise == "tied":
-                # Refined labels would go by cosines, which such noise makes wrong.
-                with steps.step("rounds") as say:
-                    mixture, covariance = fit_tied(
-                        data, labels, k, rng=rng, say=say, **stop
-                    )
-            else:
-                with steps.step("refine"):
-                    labels = refine_labels(data, labels, k).labels
-                with steps.step("rounds") as say:
-                    mixture = fit_mixture(
-                        data, labels, k, noise=self.noise, say=say, **stop
-                    )
+            if self.noise == "auto":
+                with steps.step("noise") as say:
+                    found = compare_noises(data, start.labels, k, rng=rng)
+                    self.noise_evidence_ = found
+                    self.noise_ = min(found, key=found.__getitem__)
+                    say(self.noise_)
+            with steps.step("rounds") as say:
+                mixture, covariance = fit_noise(
+                    data,
+                    start.labels,
+                    k,
+                    self.noise_,
+                    rng=rng,
+                    say=say,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                )
             likeliest = data.ops.xp.argmax(mixture.memberships, axis=1)
             warn_empty_clusters(data, likeliest, k)
         if mixture.change > self.tol:
@@ -268,11 +282,11 @@ class IhGMM(DensityMixin, StepwiseClusterer):
     @property
     def _rounds(self) -> Noise:
         """The noise of rows that are whitened if need be."""
-        return "common" if self.noise == "tied" else self.noise
+        return "common" if self.noise_ == "tied" else self.noise_
 
     def _covariance(self) -> Covariance:
         """Return the covariance of the noise, up to its level, as it was fitted."""
-        if self.noise != "tied":
+        if self.noise_ != "tied":
             return Covariance.none(self.n_features_in_)
         level = float(to_host(self.noise_levels_)[0])
         deviations = to_host(self.component_levels_).astype(np.float64) / level
@@ -302,7 +316,7 @@ class IhGMM(DensityMixin, StepwiseClusterer):
         errors = to_host(estimates.center_errors)
         if mixture.noise_variances is not None:
             levels = np.sqrt(mixture.noise_variances)
-            kept = levels if self.noise == "class" else levels[:1]
+            kept = levels if self.noise_ == "class" else levels[:1]
             self.noise_levels_ = data.to_device(kept * data.unit)
             # The rounds know the noise of a cluster also where it has a single row.
             sums = mixture.directions
@@ -311,7 +325,7 @@ class IhGMM(DensityMixin, StepwiseClusterer):
             alone = np.broadcast_to((relative * lengths)[:, None], errors.shape)
             errors = np.where(np.isfinite(errors), errors, alone)
         self.center_errors_ = data.cast(errors)
-        if self.noise == "tied":
+        if self.noise_ == "tied":
             self.noise_components_ = data.cast(covariance.directions.T[::-1])
             deviations = covariance.deviations[::-1] * to_host(self.noise_levels_)
             self.component_levels_ = data.cast(deviations)
@@ -323,7 +337,7 @@ class IhGMM(DensityMixin, StepwiseClusterer):
 
     def _store_other_rows(self, rows: Rows) -> None:
         """Place rows that had no part in the fit among those that had."""
-        X, counts, own_noise = rows.everything, rows.counts, self.noise == "individual"
+        X, counts, own_noise = rows.everything, rows.counts, self.noise_ == "individual"
         ops, missing = X.ops, {"labels_": -1, "memberships_": 0.0}
         missing |= dict.fromkeys(("scales_", "scale_errors_"), np.nan)
         if own_noise:
@@ -472,16 +486,8 @@ class IhGMM(DensityMixin, StepwiseClusterer):
         white = covariance.whiten(data)
         mixture = evaluate_mixture(white, memberships, self._rounds)
         live = int(data.ops.number(data.ops.xp.count_nonzero(data.sqnorms)))
-        p = self.n_features_in_
-        penalty = (self.n_clusters_ - 1) * np.log(live)
-        if self.noise == "individual":
-            penalty += live * np.log(p)
-        else:
-            penalty += len(self.noise_levels_) * np.log(live * p)
-            penalty += covariance.n_parameters * np.log(live)
-        value = mixture.log_likelihood - live * covariance.log_volume
-        value -= _log_unit(data, live)
-        return float(penalty - 2 * value), mixture.memberships
+        value = information(data, mixture, covariance, self.noise_)
+        return value + 2 * _log_unit(data, live), mixture.memberships
 
     def _joint(self, data: Matrix) -> Tall:
         """Return log-likelihoods of rows and clusters, in the units of checked data."""
@@ -489,7 +495,7 @@ class IhGMM(DensityMixin, StepwiseClusterer):
         units, lengths = self._unit_centers()
         units = covariance.whiten_rows(units)
         variances, loads = None, np.zeros(self.n_clusters_)
-        if self.noise != "individual":
+        if self.noise_ != "individual":
             levels = to_host(self.noise_levels_).astype(np.float64) / data.unit
             variances = np.broadcast_to(levels**2, self.n_clusters_)
             # The noise of an entry of a centre of length 1, on average, in units of a

@@ -134,6 +134,11 @@ class Mixture:
     n_iter: int  #: rounds that were run
     change: float  #: how much a row's memberships moved in the last round, on average
 
+    @property
+    def n_clusters(self) -> int:
+        """The number of clusters."""
+        return len(self.mixing_weights)
+
     def in_order(self, order: np.ndarray, ops: Ops) -> Mixture:
         """Return the mixture with its clusters in another order."""
         d, variances = self.directions, self.noise_variances

@@ -54,7 +54,7 @@ methods = {
     ),
 }
 # Where the centres are close, fits of IhSC warn that many labels may be chance.
-warnings.filterwarnings("ignore", "In .* of the rows noise outweighs")
+warnings.filterwarnings("ignore", "Labels may be unstable")
 draws = 8
 errors = {name: np.zeros((len(constants), draws)) for name in methods}
 for i, constant in enumerate(constants):

@@ -230,7 +230,7 @@ def test_fewer_distinct_rows_than_clusters(Estimator, n):
 
 
 @each
-@pytest.mark.filterwarnings("ignore:In .* of the rows noise outweighs")
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 @pytest.mark.parametrize("dtype", [np.int64, np.bool_, np.float16])
 def test_other_numbers_are_converted(Estimator, dtype):
     rng = np.random.default_rng(0)

@@ -357,10 +357,10 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         self, data: Matrix, spectral: Spectral, labels: Tall | None, k: int
     ) -> None:
         """Warn of labels that other rows would change, and of misleading data."""
-        doubt = 0.0
+        recipe, unstable = Recipe.of(self.recipe), False
         if labels is not None and k > 1:
-            recipe = Recipe.of(self.recipe)
-            doubt = label_doubt(
+            noise_share = spectral.noise_share if labels is spectral.labels else 0.0
+            unstable = noise_share > Doubt.NOISE_SHARE or Doubt.LEAST < label_doubt(
                 data.ops,
                 spectral.rows,
                 labels,
@@ -370,7 +370,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
                 by_angle=recipe.unit_norm,
                 signed=self.signed,
             )
-        if doubt > Doubt.LEAST:
+        if unstable:
             warn(
                 "Labels may be unstable: many of them may change with other rows. Look "
                 "at diagnose(X, model), or ask for fewer clusters: cluster_tree(X) "

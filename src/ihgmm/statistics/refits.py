@@ -160,9 +160,10 @@ def label_doubt(
 
     Rules are learnt from halves of embedded rows by the method of the labels. Asked
     about rows that they did not see, those of a mixture say how probable another label
-    is, and others whether it changes. The mean is returned, over that of a guess: 0 is
-    no doubt, and 1 as much as can be. Eigenvectors stay as they are, which makes this
-    far cheaper than :func:`refit_halves`.
+    is, and others whether it changes. The geometric mean of both doubts is returned,
+    so that one odd half does not decide, over that of a guess: 0 is no doubt, and 1 as
+    much as can be. Eigenvectors stay as they are, which makes this far cheaper than
+    :func:`refit_halves`.
 
     Each half has its share of each cluster, and halves are the same for all seeds. With
     few rows a cluster, two rules are learnt from four fifths of the rows instead; with
@@ -193,7 +194,7 @@ def label_doubt(
     order = rng.permutation(n)
     order = order[np.argsort(codes[order], kind="stable")]
     options: Any = {"n_init": Refitting.STARTS, "by_angle": by_angle, "signed": signed}
-    doubt = total = 0.0
+    doubt = 1.0
     for i in range(2):
         unseen = order[i::n_folds]
         seen = np.setdiff1d(order, unseen)
@@ -207,9 +208,8 @@ def label_doubt(
             doubts = expit(-odds)
         else:
             doubts = rule(HOST, few[unseen]) != own
-        doubt += counts[unseen] @ doubts
-        total += counts[unseen].sum()
-    return float(doubt / total / (1 - 1 / k))
+        doubt *= np.average(doubts, weights=counts[unseen])
+    return float(np.sqrt(doubt) / (1 - 1 / k))
 
 
 def _log_odds(ops: Ops, scores: Tall, codes: Tall) -> Tall:

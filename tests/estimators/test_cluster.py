@@ -342,6 +342,7 @@ def test_as_many_clusters_as_rows(Estimator):
     assert Estimator(1, random_state=0).fit(X[:1]).labels_ == [0]
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 @each
 def test_more_clusters_than_features(Estimator):
     X = np.random.default_rng(0).standard_normal((500, 2))

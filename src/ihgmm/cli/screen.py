@@ -46,6 +46,7 @@ _PHRASES: list[tuple[str, Any]] = [
     ),
     (r"select_n_clusters\(X\)\.plot\(\)", "the evidence (ihgmm choose-k)"),
     (r"select_n_clusters(\(X\))?", "ihgmm choose-k"),
+    (r"diagnose\(X, model\)", "ihgmm report"),
     (r"IhSC\.paper", "IhSC --paper"),
     # What only --paper asks for, or no option does.
     (r"\bgram=\S+ shows fewer", "the fit shows fewer"),

@@ -359,8 +359,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         """Warn of labels that other rows would change, and of misleading data."""
         recipe, unstable = Recipe.of(self.recipe), False
         if labels is not None and k > 1:
-            noise_share = spectral.noise_share if labels is spectral.labels else 0.0
-            unstable = noise_share > Doubt.NOISE_SHARE or Doubt.LEAST < label_doubt(
+            doubt = label_doubt(
                 data.ops,
                 spectral.rows,
                 labels,
@@ -370,6 +369,8 @@ class IhSC(StepwiseClusterer, CosineClusterer):
                 by_angle=recipe.unit_norm,
                 signed=self.signed,
             )
+            noise_share = spectral.noise_share if labels is spectral.labels else 0.0
+            unstable = doubt > Doubt.LEAST or noise_share > Doubt.NOISE_SHARE
         if unstable:
             warn(
                 "Labels may be unstable: many of them may change with other rows. Look "

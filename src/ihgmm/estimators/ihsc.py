@@ -368,6 +368,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
                 weights=data.weights,
                 by_angle=recipe.unit_norm,
                 signed=self.signed,
+                n_init=recipe.n_init,
             )
             noise_share = spectral.noise_share if labels is spectral.labels else 0.0
             unstable = doubt > Doubt.LEAST or noise_share > Doubt.NOISE_SHARE

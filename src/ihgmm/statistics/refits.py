@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -155,6 +155,7 @@ def label_doubt(
     weights: Tall | None = None,
     by_angle: bool = True,
     signed: bool = False,
+    n_init: int | Literal["auto"] = "auto",
 ) -> float:
     """Return how far labels would change if they were learnt from other rows.
 
@@ -193,7 +194,7 @@ def label_doubt(
     # Rows of a cluster, in random order, take turns.
     order = rng.permutation(n)
     order = order[np.argsort(codes[order], kind="stable")]
-    options: Any = {"n_init": Refitting.STARTS, "by_angle": by_angle, "signed": signed}
+    options: Any = {"by_angle": by_angle, "signed": signed, "n_init": n_init}
     doubt = 1.0
     for i in range(2):
         unseen = order[i::n_folds]

@@ -143,8 +143,8 @@ class Whitening:
 class Doubt:
     """When a fit warns of its own labels.
 
-    On 79 preparations of 45 real sets, with six draws of halves, 41 fits were above:
-    85% of these had more than a quarter of their labels wrong, none fewer than a tenth.
+    On 79 preparations of 45 real sets, with six draws of halves, 41 fits were above on
+    average: 85% of these had more than a quarter of their labels wrong.
     From 0.11 to 0.16 little changes, and with twice the rows nothing. ``python
     benchmarks/trust.py`` has the table.
     """

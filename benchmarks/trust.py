@@ -77,6 +77,7 @@ class Case:
     low: float
     high: float
     verdict: str
+    warned: bool  # whether the fit warned that its labels may be unstable
     cautions: list[Said]
     area: float = np.nan  # under the curve of wrong rows, ranked by their certainty
     rows: np.ndarray = field(default_factory=lambda: np.zeros(5))  # by certainty
@@ -89,9 +90,13 @@ def judged(
     """Yield a case for each method, and one for labels in another order."""
     known = truth >= 0
     k = len(np.unique(truth[known]))
-    found = {}
+    found, warned = {}, set()
     for method, estimator in METHODS.items():
-        found[method] = estimator(k).fit_predict(X)  # type: ignore[attr-defined]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found[method] = estimator(k).fit_predict(X)  # type: ignore[attr-defined]
+        if any("unstable" in str(warning.message) for warning in caught):
+            warned.add(method)
     mixed = np.random.default_rng(0).permutation(found["default"])
     errors = {
         method: misclassification_rate(truth[known], labels[known])
@@ -124,7 +129,7 @@ def judged(
         yield Case(
             *names, X.shape[1], method, float(1 - right.mean()), diagnosis.stability,
             diagnosis.expected_error, *diagnosis.error_range, diagnosis.verdict.name,
-            cautions,
+            method in warned, cautions,
             roc_auc_score(right, certainty) if 0 < right.mean() < 1 else np.nan,
             np.bincount(at, minlength=5) / len(right),
             np.bincount(at, right, minlength=5) / len(right),
@@ -202,6 +207,7 @@ def tables(cases: list[Case]) -> Iterator[str]:
     yield markdown(lines)
     yield markdown([*bands(groups)])
     yield markdown([*verdicts(groups)])
+    yield markdown([*warned_fits(cases)])
     yield markdown([*certainties(default)])
     yield markdown([*advice([c for c in cases if c.group != "designs"])])
     worst = sorted(real, key=lambda case: case.expected - case.error)
@@ -248,6 +254,25 @@ def verdicts(groups: dict[str, list[Case]]) -> Iterator[list[str]]:
             share = f"{len(told) / len(here):.0%}" if here else "-"
             cells += [str(len(here)), share]
         yield [group, *cells]
+
+
+def warned_fits(cases: list[Case]) -> Iterator[list[str]]:
+    """Yield how often fits warn of unstable labels, and how many of these are wrong."""
+    yield ["Fits that warn of unstable labels"]
+    yield ["settings", "group", "cases", "warned", "of these more than 25% wrong",
+           "fewer than 10% wrong", "more than 40% wrong", "warned"]  # fmt: skip
+    for method in ("default", "paper"):
+        for group in GROUPS:
+            mine = [c for c in cases if (c.method, c.group) == (method, group)]
+            said = [c for c in mine if c.warned]
+            bad = [c for c in mine if c.error > 0.4]
+            if mine:
+                yield [
+                    method, group, str(len(mine)), str(len(said)),
+                    f"{np.mean([c.error > 0.25 for c in said]):.0%}" if said else "-",
+                    str(sum(c.error < 0.1 for c in said)), str(len(bad)),
+                    f"{np.mean([c.warned for c in bad]):.0%}" if bad else "-",
+                ]  # fmt: skip
 
 
 def certainties(cases: list[Case]) -> Iterator[list[str]]:

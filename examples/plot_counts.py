@@ -56,7 +56,7 @@ left.set(
 # %%
 # What that does to labels. ``IhSC`` hints at whitening where data look like counts;
 # here it is asked not to.
-warnings.filterwarnings("ignore", message="X looks like counts|In .* noise outweighs")
+warnings.filterwarnings("ignore", message="X looks like counts|Labels may be unstable")
 ways = {
     "counts": (lambda X: IhSC(4, random_state=0).fit_predict(X), "#0072B2", "s"),
     "logarithms": (

@@ -53,8 +53,8 @@ methods = {
         "^--",
     ),
 }
-# Where the centres are close, fits of IhSC warn that many labels may be chance.
-warnings.filterwarnings("ignore", "In .* of the rows noise outweighs")
+# Where the centres are close, fits of IhSC warn that labels may be unstable.
+warnings.filterwarnings("ignore", "Labels may be unstable")
 draws = 8
 errors = {name: np.zeros((len(constants), draws)) for name in methods}
 for i, constant in enumerate(constants):

@@ -376,6 +376,7 @@ def test_an_anndata_is_no_labels():
         plot_embedding(adata)
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_what_is_no_multiple_of_a_pattern_is_named_rightly():
     X, types = faint(0)
     errors = []

@@ -77,6 +77,7 @@ def test_bad_labels(true, pred, message):
         misclassification_loss(true, pred)
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_a_search_finds_the_planted_number():
     rng = np.random.default_rng(0)
     planted, correlation = 4, 0.8

@@ -143,6 +143,7 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
 
     Examples
     --------
+    >>> import warnings
     >>> from sklearn.model_selection import GridSearchCV
     >>> from ihgmm import IhSC, make_ihgmm
     >>> X, _ = make_ihgmm(300, 50, 3, random_state=0)
@@ -152,7 +153,9 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     ...     scoring=stability_score,
     ...     cv=3,
     ... )
-    >>> search.fit(X).best_params_
+    >>> with warnings.catch_warnings():  # fits of wrong numbers warn
+    ...     warnings.simplefilter("ignore", UserWarning)
+    ...     search.fit(X).best_params_
     {'n_clusters': 3}
     """
     predicted = to_host(model.predict(X))

@@ -164,7 +164,7 @@ def test_standardize_is_the_z_score():
     assert found["known_labels"]["misplaced"] <= 10  # the paper has 9; else many more
 
 
-@pytest.mark.filterwarnings("ignore:In .* of the rows noise outweighs")
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_scaled_columns_keep_the_patterns():
     # Customers of very different sizes, columns in very different units.
     rng = np.random.default_rng(0)

@@ -78,18 +78,50 @@ def test_a_space_can_be_asked_for(space):
 # Noise
 
 
+UNSTABLE = "Labels may be unstable: .* Look at diagnose.* ask for fewer clusters"
+
+
 @both
 @pytest.mark.parametrize(
-    ("shape", "k"), [((1000, 20), 2), ((1000, 20), 5), ((1500, 100), 3)]
+    ("shape", "k"),
+    [((1000, 20), 2), ((1000, 20), 5), ((1500, 100), 3), ((300, 50), 50)],
 )
 def test_pure_noise_is_doubted(build, shape, k):
-    X = np.random.default_rng(k).standard_normal(shape)
-    message = rf"In \d\d% of the rows noise outweighs what sets {k} clusters apart"
-    with pytest.warns(UserWarning, match=message) as caught:
-        model = build(k, random_state=0).fit(X)
-    assert len(caught) == 1
-    assert "Ask for fewer clusters" in str(caught[0].message)
-    assert model.noise_share_ > 0.4
+    for seed in range(4):
+        X = np.random.default_rng(seed).standard_normal(shape)
+        with pytest.warns(UserWarning, match=UNSTABLE) as caught:
+            build(k, random_state=0).fit(X)
+        assert len(caught) == 1
+
+
+@both
+@pytest.mark.parametrize("shape", [(400, 100, 3), (1000, 100, 5), (2000, 200, 20)])
+def test_overlapping_clusters_are_doubted(build, shape):
+    for seed in range(4):
+        X, kinds = make_ihgmm(*shape, separation=0.2, random_state=seed)
+        with pytest.warns(UserWarning, match=UNSTABLE) as caught:
+            model = build(shape[2], random_state=0).fit(X)
+        assert len(caught) == 1
+        assert misclassification_rate(kinds, model.labels_) > 0.25
+
+
+def test_rows_that_hardly_count_are_not_doubted():
+    X, _ = make_ihgmm(300, 100, 3, random_state=0)
+    noise = np.random.default_rng(0).standard_normal((150, 100))
+    weights = np.r_[np.ones(300), np.full(150, 1e-9)]
+    IhSC(3, random_state=0).fit(np.r_[X, noise], sample_weight=weights)
+    with pytest.warns(UserWarning, match=UNSTABLE):
+        IhSC(3, random_state=0).fit(np.r_[X, noise], sample_weight=1 / weights)
+
+
+def test_signs_are_no_reason_to_doubt():
+    for seed in range(4):
+        X, _ = make_ihgmm(300, 100, 3, random_state=seed)
+        X *= np.random.default_rng(seed).choice([-1, 1], (300, 1))
+        IhSC(3, signed=True, random_state=0).fit(X)  # warnings are errors here
+        noise = np.random.default_rng(seed).standard_normal((300, 100))
+        with pytest.warns(UserWarning, match=UNSTABLE):
+            IhSC(3, signed=True, random_state=0).fit(noise)
 
 
 def test_one_cluster_is_not_set_apart_from_any():
@@ -103,6 +135,9 @@ def test_the_model_is_not_doubted(build):
         for n, p, k in ((1000, 200, 4), (300, 300, 4), (200, 3000, 4), (400, 400, 8)):
             X, _ = make_ihgmm(n, p, k, random_state=seed)
             assert build(k, random_state=0).fit(X).noise_share_ < 0.05
+        for n, p, k in ((100, 50, 2), (20, 30, 3), (1000, 200, 50), (150, 300, 50)):
+            X, _ = make_ihgmm(n, p, k, random_state=seed)
+            build(k, random_state=0).fit(X)  # warnings are errors here
 
 
 @both
@@ -160,7 +195,7 @@ def test_as_many_components_as_the_data_have():
         IhSC(3, recipe=Recipe(n_components=31)).fit(X)
 
 
-@pytest.mark.filterwarnings("ignore:In .* of the rows noise outweighs")
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_any_number_of_components():
     X, _ = make_ihgmm(60, 30, 3, random_state=0)
     for n_components in (1, 2, 3, 10, 30):

@@ -15,7 +15,7 @@ from ihgmm.numerics.labels import ASSIGNMENTS
 from ihgmm.storage import load_model, save_model
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:In .* of the rows noise outweighs",
+    "ignore:Labels may be unstable",
     "ignore:Refined labels still changed",
     "ignore:.* rows are zero",
     "ignore:.* clusters ended without rows",

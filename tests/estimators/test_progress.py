@@ -10,7 +10,7 @@ from ihgmm import IhGMM, IhSC, Recipe, make_ihgmm
 from ihgmm._progress import Steps
 
 STEPS = {
-    IhSC: ["check", "count", "eigenvectors", "labels", "refine", "centers"],
+    IhSC: ["check", "count", "eigenvectors", "labels", "refine", "doubt", "centers"],
     IhGMM: ["check", "count", "eigenvectors", "labels", "refine", "rounds", "centers"],
 }
 ESTIMATORS = pytest.mark.parametrize("estimator", STEPS, ids=lambda e: e.__name__)
@@ -49,7 +49,7 @@ def test_a_line_for_each_step(estimator, capsys):
 def test_steps_that_are_left_out_are_not_shown(capsys):
     IhSC(3, random_state=0, verbose=True).fit(sample())
     names = [line.split()[0] for line in capsys.readouterr().err.splitlines()]
-    assert names == ["check", "eigenvectors", "labels", "centers"]
+    assert names == ["check", "eigenvectors", "labels", "doubt", "centers"]
 
 
 def test_products_are_told_one_by_one_on_a_terminal(monkeypatch):

@@ -182,7 +182,7 @@ def test_noise_has_no_clusters(to_device):
 
 @pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (-np.inf, "infinity")])
 def test_not_finite(to_device, value, name):
-    X = sample(50, 6)
+    X = sample(50, 6, 2)
     fitted = IhSC(2, random_state=0).fit(to_device(X))
     X[5, 2] = value
     message = (

@@ -210,6 +210,7 @@ def test_signs_and_seed():
         np.testing.assert_array_equal(one.vectors, two.vectors)
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 @pytest.mark.skipif(
     "rng" not in signature(eigsh).parameters,
     reason="SciPy before 1.17 draws vectors that no seed rules",

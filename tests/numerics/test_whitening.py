@@ -65,6 +65,7 @@ def test_mean_variances_of_counts_are_one(seed):
     assert abs(true.mean() - 1) < 0.25
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 @pytest.mark.parametrize("seed", range(2))
 def test_counts_that_come_in_bursts(seed):
     """Common columns would rule if their variance were their mean."""
@@ -111,6 +112,7 @@ def test_no_row_of_few_is_taken_for_quiet(shape):
         assert factors.max() < 5 * np.median(factors)
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_noise_over_two_decades_is_learnt_from_few_columns():
     plain, white = [], []
     for seed in range(6):
@@ -341,6 +343,7 @@ def test_counts_are_whitened_without_a_word():
     assert whitener(logs, "auto").noise == "learned"
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_the_word_about_counts_is_right():
     """Whitened counts give better labels than whitened logarithms."""
     better = worse = 0

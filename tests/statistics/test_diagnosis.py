@@ -19,7 +19,7 @@ from ihgmm import (
 from ihgmm.metrics import misclassification_rate
 from ihgmm.statistics.diagnosis import Caution, CautionKind, Verdict, expected_error
 
-pytestmark = pytest.mark.filterwarnings("ignore:In .* of the rows noise outweighs")
+pytestmark = pytest.mark.filterwarnings("ignore:Labels may be unstable")
 
 
 def kinds(diagnosis):

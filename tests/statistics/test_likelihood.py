@@ -145,6 +145,7 @@ def test_likelihood_grows_with_the_cosine_and_ignores_zero_rows():
 # Rounds of looks: labels and memberships.
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 @pytest.mark.parametrize(
     ("shape", "balance", "constant"),
     [((200, 700, 3), 0.2, 0.15), ((300, 120, 4), 1.0, 0.2)],

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from ihgmm._checks import complete_matrix
+from ihgmm._warnings import ignored
 from ihgmm.cli import clusters as cl
 from ihgmm.cli import files
 from ihgmm.cli.options import (
@@ -139,7 +140,8 @@ def fit_table(
     table = reading.load(data, screen, fills=model.missing is not None)
     if table.has_missing:
         model.missing = "fit"
-    with screen.working("clustering"):
+    # How stable labels are, the diagnosis of all that fit a table says.
+    with screen.working("clustering"), ignored(UserWarning, "Labels may be unstable"):
         model.fit(table.named_data)
     if named is None:
         return model, table, None

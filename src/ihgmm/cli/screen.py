@@ -46,7 +46,7 @@ _PHRASES: list[tuple[str, Any]] = [
     ),
     (r"select_n_clusters\(X\)\.plot\(\)", "the evidence (ihgmm choose-k)"),
     (r"select_n_clusters(\(X\))?", "ihgmm choose-k"),
-    (r"diagnose\(X, labels\)", "ihgmm report"),
+    (r"diagnose\(X, model\)", "ihgmm report"),
     (r"IhSC\.paper", "IhSC --paper"),
     # What only --paper asks for, or no option does.
     (r"\bgram=\S+ shows fewer", "the fit shows fewer"),
@@ -56,7 +56,6 @@ _PHRASES: list[tuple[str, Any]] = [
         "Leave out --paper, so that long rows are shortened, or use",
     ),
     (r" \(clip=1\.5\)", ""),
-    (r'\buse Recipe\(space="auto"\)', "leave out --paper"),
     (r'; otherwise raise tol or take (gram|solver)="\w+"', ""),
     (r"\bRaise max_iter or tol, or ask\b", "Ask"),
     (r"\bn_samples=(\d+)", r"the \1 rows"),

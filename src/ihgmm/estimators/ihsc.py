@@ -40,6 +40,7 @@ from ihgmm.statistics.estimation import (
     in_data_units,
 )
 from ihgmm.statistics.likelihood import refine_labels
+from ihgmm.statistics.refits import label_doubt
 
 
 class IhSC(StepwiseClusterer, CosineClusterer):
@@ -109,7 +110,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
     space_ : str
         Where rows were compared: "eigenvectors" or "projected".
     noise_share_ : float
-        Share of rows whose coordinates there are mostly noise. Above 0.4 the fit warns.
+        Share of rows whose coordinates there are mostly noise.
     placement_ : callable
         How rows get their labels: their embedding, and the rule.
     preparation_ : tuple of callables
@@ -278,7 +279,8 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         elif refine:
             with steps.step("refine"):
                 labels, placement = _refined(data, labels, k)
-        self._warn_of_doubt(spectral, k, labels_are_its_own=labels is spectral.labels)
+        with steps.step("doubt"):
+            self._warn_of_doubt(data, spectral, labels if kinds is None else None, k)
 
         # Estimate centres, scales and noise levels; place the rows left out.
         fitted: Parameters
@@ -352,16 +354,29 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         return labels, placement, X.ops.sign_of(X.ops.pick(products, labels))
 
     def _warn_of_doubt(
-        self, spectral: Spectral, k: int, *, labels_are_its_own: bool
+        self, data: Matrix, spectral: Spectral, labels: Tall | None, k: int
     ) -> None:
-        """Warn of what the eigenvectors show to be wrong."""
-        if labels_are_its_own and spectral.noise_share > Doubt.NOISE_SHARE and k > 1:
-            fixed = Recipe.of(self.recipe).space != "auto"
-            other = ', use Recipe(space="auto")' if fixed else ""
+        """Warn of labels that other rows would change, and of misleading data."""
+        recipe, unstable = Recipe.of(self.recipe), False
+        if labels is not None and k > 1:
+            doubt = label_doubt(
+                data.ops,
+                spectral.rows,
+                labels,
+                k,
+                recipe.labels,
+                weights=data.weights,
+                by_angle=recipe.unit_norm,
+                signed=self.signed,
+                n_init=recipe.n_init,
+            )
+            noise_share = spectral.noise_share if labels is spectral.labels else 0.0
+            unstable = doubt > Doubt.LEAST or noise_share > Doubt.NOISE_SHARE
+        if unstable:
             warn(
-                f"In {spectral.noise_share:.0%} of the rows noise outweighs what sets "
-                f"{k} clusters apart: many labels may be chance. Ask for fewer "
-                f"clusters{other}, or look at diagnose(X, labels).",
+                "Labels may be unstable: many of them may change with other rows. Look "
+                "at diagnose(X, model), or ask for fewer clusters: cluster_tree(X) "
+                "shows how many are stable.",
                 UserWarning,
             )
         if spectral.looks_signed:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._warnings import ignored
-from ihgmm.matrix import Matrix, Tall, to_host
+from ihgmm.matrix import HOST, Matrix, Ops, Tall, to_host
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.embedding import Embedding
-from ihgmm.numerics.labels import LinearRule
+from ihgmm.numerics.labels import Assignment, LinearRule, learn_rule
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
-from ihgmm.policy import Refitting
+from ihgmm.policy import Doubt, Refitting
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,13 +139,85 @@ class _Judge:
         short = ops.clip(ops.row_norms(rows) / self.typical, Refitting.SHORTEST, 1.0)
         scores = self.rule.scores(ops, ops.unit_rows(rows))
         best = xp.argmax(scores, axis=1)
-        own = ops.one_hot(codes, len(self.rule.intercepts), scores)
-        others = xp.where(own > 0, xp.full_like(scores, -np.inf), scores)
-        ahead = Refitting.BELIEF * (ops.pick(scores, codes) - xp.max(others, axis=1))
-        ahead = ops.widen(ahead) * ops.widen(short)
+        ahead = ops.widen(_log_odds(ops, scores, codes)) * ops.widen(short)
         odds = xp.exp(ops.clip(ahead * ops.widen(short), -50.0, 50.0))
         lead = ops.sign_of(ahead) * xp.log(1 + xp.abs(ahead))
         return best, ops.widen(best == codes), 1 / (1 + odds), lead
+
+
+def label_doubt(
+    ops: Ops,
+    rows: Tall,
+    labels: Tall,
+    k: int,
+    method: Assignment = "tied",
+    *,
+    weights: Tall | None = None,
+    by_angle: bool = True,
+    signed: bool = False,
+    n_init: int | Literal["auto"] = "auto",
+) -> float:
+    """Return how far labels would change if they were learnt from other rows.
+
+    Rules are learnt from halves of embedded rows by the method of the labels. Asked
+    about rows that they did not see, those of a mixture say how probable another label
+    is, and others whether it changes. The geometric mean of both doubts is returned,
+    so that one odd half does not decide, over that of a guess: 0 is no doubt, and 1 as
+    much as can be. Eigenvectors stay as they are, which makes this far cheaper than
+    :func:`refit_halves`.
+
+    Each half has its share of each cluster, and halves are the same for all seeds. With
+    few rows a cluster, two rules are learnt from four fifths of the rows instead; with
+    too few for that, nothing is known and 0 returned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import HOST
+    >>> from ihgmm.statistics.refits import label_doubt
+    >>> noise = np.random.default_rng(0).standard_normal((200, 5))
+    >>> label_doubt(HOST, HOST.unit_rows(noise), noise.argmax(axis=1), 5) > 0.3
+    True
+    >>> kinds = np.arange(200) % 5
+    >>> rows = HOST.unit_rows(np.eye(5)[kinds] + noise / 10)
+    >>> label_doubt(HOST, rows, kinds, 5) < 0.01
+    True
+    """
+    rng, most = np.random.default_rng(0), max(Doubt.ROWS, Doubt.ROWS_A_CLUSTER * k)
+    drawn = ops.draw_rows(ops.row_norms(rows) > 0, most, rng)
+    n, codes = len(drawn), to_host(ops.few_rows(labels, drawn))
+    few = to_host(ops.few.widen(ops.few_rows(rows, drawn)))
+    counts = np.ones(n) if weights is None else to_host(ops.few_rows(weights, drawn))
+    n_folds = 2 if n >= Refitting.ROWS_A_CLUSTER * k else 5
+    if n - n // n_folds - 1 <= k:
+        return 0.0
+    # Rows of a cluster, in random order, take turns.
+    order = rng.permutation(n)
+    order = order[np.argsort(codes[order], kind="stable")]
+    options: Any = {"by_angle": by_angle, "signed": signed, "n_init": n_init}
+    doubt = 1.0
+    for i in range(2):
+        unseen = order[i::n_folds]
+        seen = np.setdiff1d(order, unseen)
+        learnt = learn_rule(
+            [few[seen]], k, method, weights=counts[seen], rng=rng, **options
+        )
+        names = _names(learnt.rule(HOST, few[seen]), codes[seen], k)
+        rule, own = learnt.rule.in_order(np.argsort(names)), codes[unseen]
+        if isinstance(rule, LinearRule) and learnt.worth > -np.inf:  # of a mixture
+            odds = _log_odds(HOST, rule.scores(HOST, few[unseen]), own)
+            doubts = expit(-odds)
+        else:
+            doubts = rule(HOST, few[unseen]) != own
+        doubt *= np.average(doubts, weights=counts[unseen])
+    return float(np.sqrt(doubt) / (1 - 1 / k))
+
+
+def _log_odds(ops: Ops, scores: Tall, codes: Tall) -> Tall:
+    """Return how far the score of a row's label is ahead of all others, by belief."""
+    xp, own = ops.xp, ops.one_hot(codes, scores.shape[1], scores)
+    others = xp.where(own > 0, xp.full_like(scores, -np.inf), scores)
+    return Refitting.BELIEF * (ops.pick(scores, codes) - xp.max(others, axis=1))
 
 
 def _mean_opinion(

@@ -167,7 +167,7 @@ def _few_clusters(count: ClusterCount) -> str:
         return f"{text}: {start}, and halves of the rows agree on no groups."
     text = (
         f"{text}, it seems: {start}, but halves of the rows agree on no number of "
-        "groups. Noise that features share looks like this, and so do clusters that "
+        "groups with gaps between them. Noise that features share looks like this, and so do clusters that "
         "overlap."
     )
     if others:

@@ -441,7 +441,8 @@ def _best(tree: ClusterTree, rank: int, few_features: bool) -> Split | None:
     agreed = [s for s in tree.splits if s.agreement >= least]
     best = max(agreed, key=attrgetter("support"), default=None)
     # Halves may cut one cloud alike, but not along gaps.
-    return None if best and best.gap < Counting.GAP else best
+    one_cloud = best and (alone or few_features) and best.gap < Counting.GAP
+    return None if one_cloud else best
 
 
 def _plausibility(split: Split) -> float:

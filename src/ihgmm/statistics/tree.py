@@ -45,7 +45,7 @@ class Split:
     gap : float
         How far rows keep away from the cuts that make so many clusters, in standard
         errors, the mean over cuts. About 0 or less if rows are as dense there: a cloud
-        was cut.
+        was cut. 0 if nobody looked: many directions stand out from noise.
 
     Examples
     --------
@@ -291,7 +291,7 @@ class _Branches(NamedTuple):
         owner[absent] = alive[0]
         members = np.zeros((len(alive), n_leaves), dtype=np.intp)
         losses = np.zeros(len(alive) - 1)
-        gaps = np.full((len(alive) - 1, 2), np.nan)
+        gaps = np.zeros((len(alive) - 1, 2))
         for k in range(len(alive), 1, -1):
             members[k - 1] = np.searchsorted(alive, owner)
             own, few = centers[alive], sizes[alive]

@@ -353,12 +353,11 @@ def _gap(
 
 def _clearance(distances: np.ndarray) -> float:
     """Return the mean distance in front of the median, less that of even ones."""
-    distances = distances[distances > 0]
+    distances = np.sort(distances[distances > 0])
     if len(distances) < 2:
         return 0.0
-    shares = distances / np.median(distances)
-    shares = shares[shares < 1]
-    return float((shares - 0.5).sum() * np.sqrt(12 / max(len(shares), 1)))
+    shares = distances[: len(distances) // 2] / np.median(distances)
+    return float((shares - 0.5).sum() * np.sqrt(12 / len(shares)))
 
 
 def _on_one_side(rows: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:

@@ -1,8 +1,8 @@
 """How well the statistics do what they promise, over many draws.
 
-Run ``python benchmarks/accuracy.py`` for all studies or name some: ``count``,
-``labels``, ``noise``, ``memberships``, ``scales``, ``test``. ``--reps`` sets the draws
-of a cell, ``--jobs`` the processes, ``--save`` keeps the tables in
+Run ``python benchmarks/accuracy.py`` for all studies or name some: ``labels``,
+``noise``, ``memberships``, ``scales``, ``test``. ``--reps`` sets the draws of a cell,
+``--jobs`` the processes, ``--save`` keeps the tables in
 ``results/accuracy.md``.
 """
 
@@ -24,17 +24,8 @@ import warnings
 import numpy as np
 from measure import names_asked
 
-from ihgmm import (
-    IhGMM,
-    IhSC,
-    estimate_parameters,
-    make_ihgmm,
-    scale_heterogeneity_test,
-    select_n_clusters,
-)
+from ihgmm import IhGMM, IhSC, estimate_parameters, make_ihgmm, scale_heterogeneity_test
 from ihgmm.metrics import exact_recovery, match_labels, misclassification_rate
-from ihgmm.numerics.eigen import leading_eigenpairs
-from ihgmm.numerics.gram import GramOperator
 from ihgmm.paper.oracles import label_oracle
 
 RESULTS = Path(__file__).parent / "results" / "accuracy.md"
@@ -53,143 +44,6 @@ def draw(seed: int, *shape: int, C: float, **options: Any) -> Any:
         return_params=True,
         **options,
     )
-
-
-# -- the number of clusters ------------------------------------------------------------
-
-SHAPES = ((300, 1000), (500, 200), (200, 2000), (1000, 300))
-COUNT = [
-    (shape, k, balance, ratio, constant)
-    for shape in SHAPES
-    for k in (2, 4, 8, 12)
-    for balance in (0.2, 1.0)
-    for ratio in (1, 3, 20)
-    for constant in (0.5, 1.0, 3.0)
-]
-
-
-def anywhere(seed: int) -> Any:
-    """Return a cell drawn evenly over the ranges that the corners above span."""
-    rng = np.random.default_rng([seed, 1])
-    return (
-        SHAPES[rng.integers(len(SHAPES))],
-        int(rng.integers(2, 13)),
-        *(float(rng.uniform(*ends)) for ends in ((0.2, 1), (1, 20), (0.5, 3))),
-    )
-
-
-def structure_of(seed: int) -> str:
-    """Return the noise structure of a draw, without regard to its cell."""
-    return STRUCTURES[np.random.default_rng(seed).integers(3)]
-
-
-def stands_out(X: np.ndarray, noise: np.ndarray, k: int) -> bool:
-    """Whether k eigenvalues of the data exceed all those of its noise."""
-    signal = leading_eigenpairs(GramOperator.of(X), k).values[-1]
-    return bool(signal > leading_eigenpairs(GramOperator.of(noise), 1).values[0])
-
-
-def count_one(cell: Any, seed: int) -> tuple[bool, bool, bool]:
-    (n, p), k, balance, ratio, constant = cell
-    s = draw(
-        seed, n, p, k, C=constant, balance=balance, scale_ratio=ratio,
-        noise_structure=structure_of(seed),
-    )  # fmt: skip
-    found = select_n_clusters(s.X, random_state=seed).n_clusters
-    # One who knows the noise looks at the rows as they are and at rows of equal noise.
-    noise, level = s.X - s.signal, s.noise_levels[:, None]
-    seen = stands_out(s.X, noise, k) or stands_out(s.X / level, noise / level, k)
-    # Among rows of equal noise, a weaker cluster has no eigenvalue of its own when n
-    # and p are large (the transition of Baik, Ben Arous and Peche).
-    strength = np.square(s.signal / level).sum(axis=1)
-    weakest = np.bincount(s.labels, strength).min()
-    return found == k, seen, bool(weakest > np.sqrt(n * p))
-
-
-def noise_one(cell: Any, seed: int) -> int:
-    n, p, levels = cell
-    rng = np.random.default_rng(seed)
-    sigma = rng.uniform(*levels, n)
-    X = rng.standard_normal((n, p)) if seed % 2 else rng.choice([-1.0, 1.0], (n, p))
-    return select_n_clusters(X * sigma[:, None], random_state=seed).n_clusters
-
-
-def share(right: np.ndarray) -> str:
-    return f"{right.mean():.3f} of {len(right)}" if len(right) else "-"
-
-
-def count(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
-    """Count clusters, anywhere in the ranges and at their hard corners."""
-    lines = count_anywhere(12 * reps, run)
-    reps = max(1, reps // 25)
-    return [*lines, "", *count_corners(reps, run), "", *count_noise(12 * reps, run)]
-
-
-def count_anywhere(draws: int, run: Callable[..., Iterable[Any]]) -> list[str]:
-    found = list(run(count_one, [(anywhere(seed), seed) for seed in range(draws)]))
-    right, visible, above = np.array(found).T
-    return [
-        "### The number of clusters: share of draws in which it is right",
-        "",
-        "Drawn evenly: K 2 to 12, balance 0.2 to 1, R 1 to 20, C 0.5 to 3",
-        "",
-        "| draws | right |",
-        "|---|---:|",
-        f"| all | {share(right)} |",
-        f"| seen by one who knows the noise | {share(right[visible])} |",
-        f"| weakest cluster above the threshold | {share(right[above])} |",
-    ]
-
-
-def count_corners(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
-    seeds = [i + 1000 * rep for rep in range(reps) for i in range(len(COUNT))]
-    jobs = [(COUNT[seed % 1000], seed) for seed in seeds]
-    results = list(run(count_one, jobs))
-    right = np.array([r[0] for r in results])
-    visible = np.array([r[1] for r in results])
-    above = np.array([r[2] for r in results])
-    lines = ["At the corners of these ranges, where most signals are weak", ""]
-    lines += ["| | all draws | draws in which one who knows the noise sees all |"]
-    lines += ["|---|---:|---:|"]
-
-    def line(name: str, rows: np.ndarray) -> str:
-        return f"| {name} | {share(right[rows])} | {share(right[rows & visible])} |"
-
-    cells = [cell for cell, _ in jobs]
-    lines.append(line("all", np.ones(len(right), dtype=bool)))
-    names = ("n, p", "K", "balance", "R", "C")
-    for position, name in enumerate(names):
-        for value in dict.fromkeys(cell[position] for cell in cells):
-            rows = np.array([cell[position] == value for cell in cells])
-            lines.append(line(f"{name} = {value}", rows))
-    for structure in STRUCTURES:
-        rows = np.array([structure_of(seed) == structure for _, seed in jobs])
-        lines.append(line(f"noise {structure}", rows))
-    lines += ["", "By scale ratio and separation: share of draws", ""]
-    lines += [
-        "| R, C | right | seen by one who knows the noise | above the threshold |"
-    ]
-    lines += ["|---|---:|---:|---:|"]
-    for pair in dict.fromkeys(cell[3:] for cell in cells):
-        rows = np.array([cell[3:] == pair for cell in cells])
-        shares = [f"{what[rows].mean():.3f}" for what in (right, visible, above)]
-        lines.append(f"| {pair[0]}, {pair[1]:g} | {' | '.join(shares)} |")
-    return lines
-
-
-def count_noise(draws: int, run: Callable[..., Iterable[Any]]) -> list[str]:
-    lines = ["Pure noise: share of draws said to have no structure", ""]
-    lines += ["| n, p, noise levels | none |", "|---|---:|"]
-    settings = [
-        (n, p, levels)
-        for n, p in SHAPES
-        for levels in ((1.0, 1.0), (0.5, 1.5), (0.3, 3.0))
-    ]
-    for cell in settings:
-        found = list(run(noise_one, [(cell, seed) for seed in range(draws)]))
-        none = np.mean(np.array(found) == 0)
-        lines.append(f"| {cell[0]}, {cell[1]}, {cell[2]} | {none:.3f} |")
-    return lines
 
 
 # -- labels near the threshold ---------------------------------------------------------
@@ -413,7 +267,7 @@ def memberships(reps: int, run: Callable[..., Iterable[Any]]) -> list[str]:
     return lines
 
 
-STUDIES = {f.__name__: f for f in (count, labels, noise, memberships, scales, test)}
+STUDIES = {f.__name__: f for f in (labels, noise, memberships, scales, test)}
 
 
 def call(task: tuple[Callable[[Any, int], Any], Any, int]) -> Any:

@@ -107,7 +107,22 @@ def without_clusters(seed: int) -> Iterator[tuple[str, np.ndarray]]:
     over = rng.gamma(2.0, 0.5, (n, p))
     yield "one of over-dispersed counts", rng.poisson(means * over).astype(float)
     yield "one cluster", mixture(seed, k=1, n=n, p=p).X
-    yield "one cloud, 2 features", rng.standard_normal((n, 2)) + np.array([5.0, 3.0])
+
+
+def in_few_features(seed: int, n: int, p: int) -> Iterator[np.ndarray]:
+    """Yield noise, and single populations, as above."""
+    rng = np.random.default_rng([seed, n, p])
+    noise = rng.standard_normal((n, p))
+    yield noise
+    center = rng.standard_normal(p)
+    center *= 3 * np.sqrt(p) / np.linalg.norm(center)
+    yield rng.lognormal(0, 0.4, (n, 1)) * center + noise
+    shape = rng.standard_normal((p, p)) / np.sqrt(p) * rng.uniform(0.5, 2, p)
+    yield rng.standard_normal((n, p)) @ shape + 4 * rng.standard_normal(p)
+    yield np.exp(noise * rng.uniform(0.3, 1.2, p) + rng.standard_normal(p))
+    yield autoregressive(rng, n, p, 0.95)
+    means = (3 * rng.gamma(0.5, size=p) + 1) * rng.lognormal(0, 0.6, (n, 1))
+    yield rng.poisson(means * rng.gamma(2.0, 0.5, (n, p))).astype(float)
 
 
 def simulated(seed: int) -> Iterator[Case]:
@@ -124,9 +139,11 @@ def simulated(seed: int) -> Iterator[Case]:
             yield Case("simulated", "clusters in clusters", X, (a, a * b))
     for i in range(3):
         for _, X in without_clusters(seed + i):
-            few = X.shape[1] <= 20
-            kind = "no clusters, few features" if few else "no clusters"
-            yield Case("simulated", kind, X, (0, 1))
+            yield Case("simulated", "no clusters", X, (0, 1))
+    for p in (2, 3, 4, 6, 8, 10, 20):
+        for n in (200, 1000, 5000):
+            for X in in_few_features(seed, n, p):
+                yield Case("simulated", f"no clusters, {p} features", X, (0, 1))
     for name, design in DESIGNS.items():
         if name not in LEFT_OUT:
             draw = design(seed + 7)

@@ -291,6 +291,7 @@ class Counting:
     HALVINGS = 2  # of the rows; each gives two trees
     AGREEMENT = 0.5  # of halves on so many clusters, at least
     AGREEMENT_OF_ONE = 0.8  # where rows share one direction, which noise turns
+    GAP = 0.5  # of clusters in few features or along one direction, standard errors
     LEVEL_DROP = 0.2  # of the stability of the worst cluster, with one more
     LEVEL_CONTRAST = 0.25  # logarithm of how much dearer the next merger is
     # The answer

@@ -259,6 +259,22 @@ def test_noise_in_few_features_has_no_clusters():
     assert none[0].is_doubtful  # little can be seen in few features
 
 
+@pytest.mark.parametrize("p", [2, 3, 4, 8])
+def test_one_cloud_in_few_features_is_one_cluster(p):
+    rng = np.random.default_rng(p)
+    noise = rng.standard_normal((400, p))
+    correlated = noise + 3 * rng.standard_normal((400, 1))  # opposite rows, no gap
+    cloud = noise + 5 * rng.standard_normal(p)
+    one = rng.lognormal(0, 0.4, (400, 1)) * 4 * np.ones(p) + noise
+    clouds = (noise, correlated, cloud, one)
+    counts = [select_n_clusters(X, random_state=0) for X in clouds]
+    whole = [count for count in counts if count.n_clusters == 1]
+    assert len(whole) >= 3  # about one in ten is cut
+    assert all(count.levels == () and count.is_doubtful for count in whole)
+    opposite = np.repeat([[4.0], [-4.0]], 200, axis=0) * np.ones(p) + noise
+    assert select_n_clusters(opposite, random_state=0).n_clusters == 2
+
+
 def ihgmm_rows(centers, seed, *, n=300, correlation=0.0, spread=0.5):
     """Rows of log-normal scale around centres, with noise correlated along columns."""
     rng = np.random.default_rng(seed)

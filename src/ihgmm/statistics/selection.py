@@ -175,7 +175,9 @@ def select_n_clusters(
     is stable with as many clusters as there are directions, this is the answer, as
     under the model. Otherwise it is the number with most support: the next merger is
     far dearer than the one before, and one cluster more would be less stable. Where
-    halves agree on no number, there is one cluster.
+    halves agree on no number, there is one cluster. In few features, or along one
+    direction, halves may cut one cloud alike. There the cuts have to run through gaps
+    between rows, or there is one cluster.
 
     Of more than 2,000 rows so many are drawn at random; clusters with few of those rows
     can be missed. :doc:`/statistics` says how often the answer is right.
@@ -423,7 +425,7 @@ def _answer(
 
 
 def _best(tree: ClusterTree, rank: int, few_features: bool) -> Split | None:
-    """Return the split that is the answer; None where halves agree on none."""
+    """Return the split that is the answer; None where there is one cluster."""
     for split in tree.splits:
         if (
             split.n_clusters == rank
@@ -433,11 +435,14 @@ def _best(tree: ClusterTree, rank: int, few_features: bool) -> Split | None:
             and split.agreement >= Counting.AT_RANK_AGREEMENT
         ):
             return split
-    agreed = [s for s in tree.splits if s.agreement >= tree.least_agreement]
-    best = max(agreed, key=attrgetter("support"), default=None)
     # Rows that share one direction are turned by their noise, and halves agree on that.
     alone = rank <= 1 and not few_features
-    return None if best and alone and best.support < Counting.LOW else best
+    least = Counting.AGREEMENT_OF_ONE if alone else Counting.AGREEMENT
+    agreed = [s for s in tree.splits if s.agreement >= least]
+    best = max(agreed, key=attrgetter("support"), default=None)
+    # Halves may cut one cloud alike, but not along gaps.
+    one_cloud = best and (alone or few_features) and best.gap < Counting.GAP
+    return None if one_cloud else best
 
 
 def _plausibility(split: Split) -> float:

@@ -42,6 +42,10 @@ class Split:
         How well such trees find the worst of so many clusters again, from 0 to 1.
     drop : float
         How much more stable so many clusters are than one more.
+    gap : float
+        How far rows keep away from the cuts that make so many clusters, in standard
+        errors, the mean over cuts. About 0 or less if rows are as dense there: a cloud
+        was cut. 0 if nobody looked: many directions stand out from noise.
 
     Examples
     --------
@@ -57,6 +61,7 @@ class Split:
     agreement: float
     stability: float
     drop: float
+    gap: float
 
     @property
     def support(self) -> float:
@@ -95,8 +100,6 @@ class ClusterTree(Result):
     costs : ndarray of shape (n_leaves - 1,)
         What it costs to merge two of 2, 3, ... clusters: the log-likelihood that is
         lost, and what BIC puts on a cluster, for each row.
-    least_agreement : float
-        How far halves have to agree on a number of clusters.
     n_rows : int
         Rows that the tree was learnt from.
 
@@ -114,7 +117,6 @@ class ClusterTree(Result):
     splits: tuple[Split, ...]
     levels: tuple[int, ...]
     costs: np.ndarray
-    least_agreement: float
     n_rows: int
 
     @property
@@ -191,14 +193,12 @@ def tree_of_model(model: Any, rng: np.random.Generator) -> ClusterTree:
 
     def grow(seen: np.ndarray | None) -> _Branches:
         if seen is None:
-            return _Branches.of(rows, leaves[known], leaves[known], k, signed)
-        part = rows[seen]
-        rule = learn_rule([part], k, "tied", signed=signed, rng=rng).rule
-        own, everywhere = np.asarray(rule(HOST, part)), np.asarray(rule(HOST, rows))
-        return _Branches.of(part, own, everywhere, k, signed)
+            return _Branches.of(rows, leaves[known], k, signed)
+        rule = learn_rule([rows[seen]], k, "tied", signed=signed, rng=rng).rule
+        return _Branches.of(rows, np.asarray(rule(HOST, rows)), k, signed, seen)
 
     with one_thread(), ignored(ConvergenceWarning):
-        tree = _grown(grow, len(known), Counting.AGREEMENT, rng, k)
+        tree = _grown(grow, len(known), rng, k)
     return replace(tree, leaves=leaves)
 
 
@@ -231,22 +231,22 @@ def tree_of_rows(
         recipe = Recipe(gram="cosine", clip=None, n_components=d)
     placements: list[Placement] = []
 
+    # Directions do not tell whether rows are more than one cloud. Gaps do.
+    lengths = np.sqrt(to_host(X.sqnorms)) if few or rank <= 1 else None
+
     def grow(seen: np.ndarray | None) -> _Branches:
         part = X if seen is None else X.take(seen)
         fit = spectral_clustering(part, k, recipe, signed=signed, rng=rng)
-        rows = to_host(fit.rows).astype(np.float64)
-        own = everywhere = to_host(fit.labels)
-        if seen is None:
-            placements.append(fit.placement)
-        else:
-            everywhere = to_host(fit.placement(X))
-        return _Branches.of(rows, own, everywhere, k, signed)
+        placements.append(fit.placement)
+        rows, leaves = fit.rows, fit.labels
+        if seen is not None:
+            rows = fit.placement.embedding(X)
+            leaves = fit.placement.rule(X.ops, rows)
+        rows = to_host(rows).astype(np.float64)
+        return _Branches.of(rows, to_host(leaves), k, signed, seen, lengths)
 
-    # Rows that share one direction are turned by their noise: halves agree on that.
-    alone = rank <= 1 and not few
-    agreement = Counting.AGREEMENT_OF_ONE if alone else Counting.AGREEMENT
     with one_thread(), ignored(ConvergenceWarning):
-        return _grown(grow, n, agreement, rng, n if few else rank), placements[0]
+        return _grown(grow, n, rng, n if few else rank), placements[0]
 
 
 class _Branches(NamedTuple):
@@ -255,37 +255,43 @@ class _Branches(NamedTuple):
     leaves: np.ndarray  # of all rows
     members: np.ndarray  # (k, k leaves): the cluster of each leaf among 1, 2, ..., k
     costs: np.ndarray  # (k - 1,): of merging two of 2, 3, ..., k clusters, for each row
+    gaps: np.ndarray  # (k - 1, 2): how far other rows keep from the cut, on both sides
 
     @classmethod
     def of(
         cls,
         rows: np.ndarray,
-        labels: np.ndarray,
-        everywhere: np.ndarray,
+        leaves: np.ndarray,
         n_leaves: int,
         signed: bool,
+        seen: np.ndarray | None = None,
+        lengths: np.ndarray | None = None,
     ) -> _Branches:
         """Merge the clusters of rows, those that lose least likelihood first.
 
         Clusters share a covariance, and a merger adds the square of a distance to it:
-        so the likelihood is known from that distance.
+        so the likelihood is known from that distance. The tree is learnt from the rows
+        ``seen``; others show gaps, if their lengths in the data are given.
         """
-        n, m = rows.shape
+        seen = np.arange(len(rows)) if seen is None else seen
+        n, m = len(seen), rows.shape[1]
         if signed:
-            rows = _on_one_side(rows, labels, n_leaves)
+            rows = _on_one_side(rows, leaves, n_leaves)
+        part, labels = rows[seen], leaves[seen]
         sizes = np.bincount(labels, minlength=n_leaves).astype(float)
         alive, absent = np.flatnonzero(sizes), np.flatnonzero(sizes == 0)
         centers = np.zeros((n_leaves, m))
-        np.add.at(centers, labels, rows)
+        np.add.at(centers, labels, part)
         centers /= np.maximum(sizes, 1)[:, None]
-        residuals = rows - centers[labels]
+        residuals = part - centers[labels]
         # Rows may coincide.
-        least = max(Small.LOAD * float(np.square(rows).mean()), Small.EXACT)
+        least = max(Small.LOAD * float(np.square(part).mean()), Small.EXACT)
         within = residuals.T @ residuals / n + least * np.eye(m)
         owner = np.arange(n_leaves)
         owner[absent] = alive[0]
         members = np.zeros((len(alive), n_leaves), dtype=np.intp)
         losses = np.zeros(len(alive) - 1)
+        gaps = np.zeros((len(alive) - 1, 2))
         for k in range(len(alive), 1, -1):
             members[k - 1] = np.searchsorted(alive, owner)
             own, few = centers[alive], sizes[alive]
@@ -298,20 +304,60 @@ class _Branches(NamedTuple):
             np.fill_diagonal(costs, np.inf)
             one, other = divmod(int(costs.argmin()), k)
             losses[k - 2] = np.log1p(max(costs[one, other], 0.0)) / 2
-            turned = signed and own[one] @ mapped[:, other] < 0
             a, b = alive[[one, other]]
-            delta = centers[a] - (-centers[b] if turned else centers[b])
+            if signed and own[one] @ mapped[:, other] < 0:
+                centers[b] *= -1
+                rows[owner[leaves] == b] *= -1
+            if lengths is not None:
+                sides = 1.0 * (owner[leaves] == a) - (owner[leaves] == b)
+                gaps[k - 2] = _gap(rows, sides, seen, lengths)
+            delta = centers[a] - centers[b]
             both = sizes[a] + sizes[b]
             within += sizes[a] * sizes[b] / both / n * np.outer(delta, delta)
             centers[a] -= sizes[b] / both * delta
             sizes[a], owner[owner == b] = both, a
             alive = np.delete(alive, other)
-        return cls(everywhere, members, losses + (m + 1) / 2 * np.log(n) / n)
+        return cls(leaves, members, losses + (m + 1) / 2 * np.log(n) / n, gaps)
 
     def contrasts(self, most: int) -> np.ndarray:
         """Return how much dearer each merger is than the one before, from 2 to most."""
         logs = np.log(self.costs[: most - 1])
         return np.append(logs[:-1] - logs[1:], 0.0)
+
+
+def _gap(
+    units: np.ndarray, sides: np.ndarray, seen: np.ndarray, lengths: np.ndarray
+) -> tuple[float, float]:
+    """Return how far rows keep from the cut between two clusters, on each side.
+
+    The cut goes through the origin, between unit rows of sides 1 and -1 that are seen;
+    it is the rows not seen that count. In front of the median distance from the cut
+    rows are evenly spread on average, or nearer the cut, unless there is a gap.
+    Between opposite directions is the origin: short rows are in the gap there.
+    """
+    known = np.zeros(len(units), dtype=bool)
+    known[seen] = True
+    own = known & (sides != 0)
+    ahead, behind = (units[own & (sides == side)] for side in (1, -1))
+    one, other = ahead.mean(axis=0), behind.mean(axis=0)
+    # Least squares, in which both sides count alike.
+    squares = ahead.T @ ahead / len(ahead) + behind.T @ behind / len(behind)
+    normal = np.linalg.lstsq(squares, one - other, rcond=Small.LOAD)[0]
+    rest = ~known & (sides != 0)
+    scores = units[rest] @ normal
+    cosine = one @ other / max(np.sqrt((one @ one) * (other @ other)), Small.EXACT)
+    if cosine < -np.sqrt(0.5):  # nearer to opposite than to orthogonal
+        scores *= lengths[rest]
+    return _clearance(scores), _clearance(-scores)
+
+
+def _clearance(distances: np.ndarray) -> float:
+    """Return the mean distance in front of the median, less that of even ones."""
+    distances = np.sort(distances[distances > 0])
+    if len(distances) < 2:
+        return 0.0
+    shares = distances[: len(distances) // 2] / np.median(distances)
+    return float((shares - 0.5).sum() * np.sqrt(12 / len(shares)))
 
 
 def _on_one_side(rows: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
@@ -327,7 +373,6 @@ def _on_one_side(rows: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
 def _grown(
     grow: Callable[[np.ndarray | None], _Branches],
     n: int,
-    least_agreement: float,
     rng: np.random.Generator,
     rank: int,
 ) -> ClusterTree:
@@ -348,13 +393,11 @@ def _grown(
         for split in splits
         if split.drop >= Counting.LEVEL_DROP
         and split.contrast >= Counting.LEVEL_CONTRAST
-        and split.agreement >= least_agreement
+        and split.agreement >= Counting.AGREEMENT
         and (split.n_clusters <= rank or split.support >= Counting.HIGH)
     ]
     branches = whole.leaves, whole.members
-    return ClusterTree(
-        *branches, splits, tuple(levels), whole.costs, least_agreement, n
-    )
+    return ClusterTree(*branches, splits, tuple(levels), whole.costs, n)
 
 
 def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:
@@ -380,17 +423,13 @@ def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:
         ]
         agreement.append(float(np.mean(agreed)))
     drops = [one - next_one for one, next_one in pairwise(stability)]
-    return tuple(
-        Split(k, float(contrast), agreed, stable, drop)
-        for k, contrast, agreed, stable, drop in zip(
-            range(2, most + 1),
-            contrasts,
-            agreement,
-            stability,
-            [*drops, 0.0],
-            strict=True,
-        )
-    )
+    gaps = np.mean([half.gaps[: most - 1] for half in halves], axis=0).min(axis=1)
+    gaps = np.cumsum(gaps) / np.arange(1, most)  # of all cuts that make k clusters
+    figures = zip(
+        contrasts.tolist(), agreement, stability, [*drops, 0.0], gaps.tolist(),
+        strict=True,
+    )  # fmt: skip
+    return tuple(Split(k, *evidence) for k, evidence in enumerate(figures, start=2))
 
 
 def _common(first: _Branches, second: _Branches) -> np.ndarray:

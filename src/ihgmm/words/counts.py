@@ -167,8 +167,8 @@ def _few_clusters(count: ClusterCount) -> str:
         return f"{text}: {start}, and halves of the rows agree on no groups."
     text = (
         f"{text}, it seems: {start}, but halves of the rows agree on no number of "
-        "groups. Noise that features share looks like this, and so do clusters that "
-        "overlap."
+        "groups with gaps between them. Noise that features share looks like this, "
+        "and so do clusters that overlap."
     )
     if others:
         text += f" If there are clusters, {_either(others)} are likeliest."

@@ -149,15 +149,14 @@ class Doubt:
     """When a fit warns of its own labels.
 
     On 79 preparations of 45 real sets, with six draws of halves, 41 fits were above on
-    average: 85% of these had more than a quarter of their labels wrong.
-    From 0.11 to 0.16 little changes, and with twice the rows nothing. ``python
-    benchmarks/trust.py`` has the table.
+    average: 85% of these had more than a quarter of their labels wrong. From 0.11 to
+    0.16 they become 46 to 34. ``python benchmarks/trust.py`` has the table.
     """
 
     ROWS = 1_000  # to halve, at most
     ROWS_A_CLUSTER = 20  # or so many for each cluster, if that is more
     LEAST = 0.13  # probability of other labels, over that of a guess
-    NOISE_SHARE = 0.4  # of rows whose coordinates are mostly noise, which is enough
+    NOISE_SHARE = 0.4  # of rows whose coordinates are mostly noise: half of it will do
 
 
 class Weighting:

@@ -371,7 +371,8 @@ class IhSC(StepwiseClusterer, CosineClusterer):
                 n_init=recipe.n_init,
             )
             noise_share = spectral.noise_share if labels is spectral.labels else 0.0
-            unstable = doubt > Doubt.LEAST or noise_share > Doubt.NOISE_SHARE
+            noisy = noise_share > Doubt.NOISE_SHARE
+            unstable = doubt > (Doubt.LEAST / 2 if noisy else Doubt.LEAST)
         if unstable:
             warn(
                 "Labels may be unstable: many of them may change with other rows. Look "

@@ -154,6 +154,8 @@ def mixture(
     correlation: float = 0.0,
     columns: float = 0.0,
     rows: float = 0.0,
+    blocks: int = 0,
+    factors: int = 0,
 ) -> Draw:
     """Rows are scale times centre plus noise.
 
@@ -161,7 +163,8 @@ def mixture(
     leave over is the first one's too (365 rows and seven times 5 at 90%). Noise has
     ``freedom`` (Gaussian: None), an autoregressive ``correlation`` along the columns,
     column variances over ``columns`` decades and log-normal row levels with deviation
-    ``rows``.
+    ``rows``. Features of one of ``blocks`` have a correlation of 0.8; each of
+    ``factors`` adds a random pattern of noise of length 10.
     """
     rng = np.random.default_rng(seed)
     labels = np.arange(n) % k
@@ -177,6 +180,15 @@ def mixture(
     rest = np.sqrt(1 - correlation**2)
     for j in range(1, p if correlation else 0):
         noise[:, j] = correlation * noise[:, j - 1] + rest * noise[:, j]
+    shared = np.zeros((0, p))
+    if blocks:
+        shared = np.sqrt(0.8) * np.eye(blocks)[np.arange(p) * blocks // p].T
+        noise *= np.sqrt(0.2)
+    if factors:
+        shared = 10 * np.linalg.qr(rng.standard_normal((p, factors)))[0].T
+    noise += rng.standard_normal((n, len(shared))) @ shared
+    covariance = (0.2 if blocks else 1.0) * np.eye(p) + shared.T @ shared
+    unmix = np.linalg.inv(np.linalg.cholesky(covariance)).T
     deviations = 10 ** rng.uniform(-columns / 4, columns / 4, p)
     levels = rng.lognormal(0, rows, (n, 1)) if rows else np.ones((n, 1))
     likely = np.exp(spread * ndtri(QUANTILES))
@@ -188,7 +200,7 @@ def mixture(
     def whiten(A: np.ndarray) -> np.ndarray:
         A = A / deviations
         A[:, 1:] = (A[:, 1:] - correlation * A[:, :-1]) / rest
-        return A
+        return A @ unmix if len(shared) else A
 
     density = partial(gaussian_density, levels=levels)
     if freedom:
@@ -291,6 +303,15 @@ NOISES: dict[str, dict[str, float]] = {
     "ar50": {"correlation": 0.5},
     "ar80": {"correlation": 0.8},
     "ar95": {"correlation": 0.95},
+    "ar-80": {"correlation": -0.8, "n": 400, "p": 150},
+    "ar-80-wide": {"correlation": -0.8, "p": 600, "length": 8},
+    "blocks10": {"blocks": 10, "n": 400, "p": 150},
+    "blocks10-many": {"blocks": 10, "n": 2_000, "p": 150, "length": 5},
+    "blocks10-wide": {"blocks": 10, "n": 160, "p": 1_000, "length": 20},
+    "blocks30": {"blocks": 30, "n": 400, "p": 150},
+    "factors1": {"factors": 1},
+    "factors3": {"factors": 3},
+    "factors8": {"factors": 8},
 }
 
 DESIGNS: dict[str, Callable[[int], Draw]] = {
@@ -397,17 +418,26 @@ def neighbours(X: np.ndarray, k: int, seed: int) -> np.ndarray:
     return model.fit_predict(normalize(X))
 
 
+def gaussian_mixture(X: np.ndarray, k: int, seed: int) -> np.ndarray:
+    from sklearn.mixture import GaussianMixture
+
+    model = GaussianMixture(k, covariance_type="diag", n_init=3, random_state=seed)
+    return model.fit_predict(X)
+
+
 METHODS: dict[str, Method] = {
     "IhSC": estimator("IhSC"),
     "paper": paper_settings,
     "cosine": cosine_gram,
     "refine": estimator("IhSC", refine=True),
     "IhGMM": estimator("IhGMM"),
+    "IhGMM auto": estimator("IhGMM", noise="auto"),
     "kmeans-unit": kmeans_unit,
     "SphericalKMeans": estimator("SphericalKMeans"),
     "faiss": faiss_spherical,
     "neighbours": neighbours,
     "PSC": estimator("PSC"),
+    "GaussianMixture": gaussian_mixture,
 }
 
 

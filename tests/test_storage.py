@@ -364,11 +364,14 @@ def test_no_infinity_reaches_a_prediction(path, noise):
 
 def test_parameters_that_the_attributes_do_not_fit(path):
     save_model(IhGMM(3, random_state=0).fit(X), path)
-    for noise, message in (
-        ("tied", "do not fit together"),
-        ("loud", "noise is 'loud'"),
+    whole = path.read_bytes()
+    for place, noise, message in (
+        ("noise_", "tied", "do not fit together"),
+        ("noise_", "loud", "noise_ is"),
+        ("noise", "loud", "noise is 'loud'"),
     ):
-        rewritten(path, put("model/IhGMM/noise", noise))
+        path.write_bytes(whole)
+        rewritten(path, put(f"model/IhGMM/{place}", noise))
         with pytest.raises(StorageError, match=message):
             load_model(path)
 

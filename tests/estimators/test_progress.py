@@ -11,7 +11,7 @@ from ihgmm._progress import Steps
 
 STEPS = {
     IhSC: ["check", "count", "eigenvectors", "labels", "refine", "doubt", "centers"],
-    IhGMM: ["check", "count", "eigenvectors", "labels", "refine", "rounds", "centers"],
+    IhGMM: ["check", "count", "eigenvectors", "labels", "noise", "rounds", "centers"],
 }
 ESTIMATORS = pytest.mark.parametrize("estimator", STEPS, ids=lambda e: e.__name__)
 
@@ -23,7 +23,9 @@ def sample():
 def full(estimator, **options):
     """Return an estimator that goes through every step there is."""
     model = estimator("auto", random_state=0, **options)
-    return model.set_params(refine=True) if estimator is IhSC else model
+    return model.set_params(
+        **{IhSC: {"refine": True}, IhGMM: {"noise": "auto"}}[estimator]
+    )
 
 
 class Terminal(io.StringIO):
@@ -90,7 +92,7 @@ def test_the_second_level_tells_each_round(capsys):
         return [line.split()[0] for line in capsys.readouterr().err.splitlines()]
 
     once, rounds = lines(1), lines(2)
-    assert once == ["check", "eigenvectors", "labels", "refine", "rounds", "centers"]
+    assert once == ["check", "eigenvectors", "labels", "rounds", "centers"]
     assert lines(0) == []
     # In a file, too, where a line that is overwritten would not be seen.
     assert rounds.count("rounds") > 2

@@ -425,6 +425,7 @@ PLACINGS = (
 )
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 @pytest.mark.parametrize(("kind", "options", "dtype"), dealt(PLACINGS))
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_rows_of_the_fit_keep_their_labels(kind, dtype, options, tmp_path):

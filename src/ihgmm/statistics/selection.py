@@ -440,8 +440,10 @@ def _best(tree: ClusterTree, rank: int, few_features: bool) -> Split | None:
     least = Counting.AGREEMENT_OF_ONE if alone else Counting.AGREEMENT
     agreed = [s for s in tree.splits if s.agreement >= least]
     best = max(agreed, key=attrgetter("support"), default=None)
+    if best is None or not (alone or few_features):
+        return best
     # Halves may cut one cloud alike, but not along gaps.
-    one_cloud = best and (alone or few_features) and best.gap < Counting.GAP
+    one_cloud = best.gap < Counting.GAP or (alone and best.support < Counting.LOW)
     return None if one_cloud else best
 
 

@@ -16,10 +16,10 @@ import numpy as np
 from ihgmm.matrix import HOST, Matrix, Stretched, Tall, to_host
 from ihgmm.matrix.ops import Groups, sampled
 from ihgmm.policy import Small, TiedNoise
-from ihgmm.statistics.likelihood import Mixture, fit_mixture, refine_labels
+from ihgmm.statistics.likelihood import NOISES, Mixture, fit_mixture, refine_labels
 
 Structure = Literal["common", "class", "individual", "tied"]
-STRUCTURES: tuple[Structure, ...] = ("common", "class", "individual", "tied")
+STRUCTURES: tuple[Structure, ...] = (*NOISES, "tied")
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,15 +94,18 @@ def compare_noises(
     A few rounds on some of the rows are enough: kinds that differ in labels differ by
     far more than the last rounds change.
     """
-    drawn = sampled(X.shape[0], TiedNoise.TRIAL_ROWS)
-    if len(drawn) < X.shape[0]:
+    n, p = X.shape
+    drawn = sampled(n, TiedNoise.TRIAL_ROWS)
+    if len(drawn) < n:
         X, labels = X.take(drawn), X.ops.few_rows(labels, drawn)
         labels = X.to_device(to_host(labels))
-    rounds: Any = {"max_iter": TiedNoise.TRIAL_ROUNDS, "rng": rng}
-    found = {
-        noise: information(X, *fit_noise(X, labels, n_clusters, noise, **rounds), noise)
-        for noise in STRUCTURES
-    }
+    few: Any = {"max_iter": TiedNoise.TRIAL_ROUNDS}
+    tied = fit_tied(X, labels, n_clusters, covariances=1, rng=rng, **few)
+    found: dict[Structure, float] = {"tied": information(X, *tied, "tied")}
+    labels, none = refine_labels(X, labels, n_clusters).labels, Covariance.none(p)
+    for noise in NOISES:
+        mixture = fit_mixture(X, labels, n_clusters, noise=noise, **few)
+        found[noise] = information(X, mixture, none, noise)
     least = min(found.values())
     return {noise: (value - least) / len(drawn) for noise, value in found.items()}
 
@@ -127,15 +130,21 @@ def information(
 
 
 def fit_tied(
-    X: Matrix, labels: Tall, n_clusters: int, *, rng: np.random.Generator, **rounds: Any
+    X: Matrix,
+    labels: Tall,
+    n_clusters: int,
+    *,
+    rng: np.random.Generator,
+    covariances: int = TiedNoise.COVARIANCES,
+    **rounds: Any,
 ) -> tuple[Mixture, Covariance]:
     """Fit a mixture whose clusters share one covariance of the noise.
 
     The covariance of the labels makes the noise alike in all directions; a mixture
     with common noise is fitted to such rows, with the options ``rounds``, and its
-    labels give the next covariance, until they stay the same, or a few times.
+    labels give the next of ``covariances``, until they stay the same.
     """
-    for _ in range(TiedNoise.COVARIANCES):
+    for _ in range(covariances):
         covariance = leading_covariance(X, labels, n_clusters, rng=rng)
         white = covariance.whiten(X)
         mixture = fit_mixture(white, labels, n_clusters, noise="common", **rounds)

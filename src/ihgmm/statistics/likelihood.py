@@ -26,6 +26,7 @@ from ihgmm.numerics.roots import falling_root
 from ihgmm.policy import Rounds, Small
 
 Noise = Literal["common", "class", "individual"]
+NOISES: tuple[Noise, ...] = ("common", "class", "individual")
 
 
 @dataclass(frozen=True)

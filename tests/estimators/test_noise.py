@@ -1,0 +1,106 @@
+"""Which noise the data have: IhGMM(noise="auto"), and directions of noise in IhSC."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from ihgmm import IhGMM, IhSC, make_ihgmm
+from ihgmm.metrics import misclassification_rate
+from ihgmm.storage import load_model, save_model
+
+KINDS = ("common", "class", "individual", "tied")
+
+
+def rows(kind, seed, n=400, p=100, length=6.0):
+    """Return rows of four clusters with noise of a kind, and their labels."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.arange(n) % 4)
+    centers = length * np.linalg.qr(rng.standard_normal((p, 4)))[0].T
+    noise = rng.standard_normal((n, p))
+    if kind == "class":
+        noise *= np.array([0.5, 0.8, 1.2, 1.6])[labels, None]
+    elif kind == "individual":
+        noise *= rng.lognormal(0, 0.5, (n, 1))
+    elif kind == "tied":
+        blocks = rng.standard_normal((n, 10)).repeat(p // 10, axis=1)
+        noise = np.sqrt(0.2) * noise + np.sqrt(0.8) * blocks
+    return rng.lognormal(0, 0.5, (n, 1)) * centers[labels] + noise, labels
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_kind_of_noise_is_found(kind):
+    for seed in range(3):
+        X, labels = rows(kind, seed)
+        model = IhGMM(4, noise="auto", random_state=0).fit(X)
+        assert model.noise_ == kind, f"seed {seed}"
+        assert set(model.noise_evidence_) == set(KINDS)
+        assert min(model.noise_evidence_.values()) == model.noise_evidence_[kind] == 0
+        known = IhGMM(4, noise=kind, random_state=0).fit(X)
+        assert known.noise_ == kind
+        assert not hasattr(known, "noise_evidence_")
+        assert_array_equal(model.labels_, known.labels_)
+        assert misclassification_rate(labels, model.labels_) < 0.05
+
+
+def test_few_rows_do_not_teach_a_covariance():
+    for seed in range(3):
+        X, labels = rows("common", seed, n=60, p=1_000, length=12.0)
+        model = IhGMM(4, noise="auto", random_state=0).fit(X)
+        assert model.noise_ == "common"
+        assert misclassification_rate(labels, model.labels_) < 0.02
+
+
+def test_the_kind_is_chosen_on_some_of_many_rows():
+    X, labels = rows("tied", 0, n=5_000)
+    model = IhGMM(4, noise="auto", random_state=0).fit(X)
+    assert model.noise_ == "tied"
+    assert misclassification_rate(labels, model.labels_) < 0.01
+
+
+def test_a_saved_model_keeps_the_kind(tmp_path):
+    X, _ = rows("tied", 0)
+    model = IhGMM(4, noise="auto", random_state=0).fit(X)
+    save_model(model, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.noise_ == "tied"
+    assert loaded.noise_evidence_ == model.noise_evidence_
+    assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.bic(X) == pytest.approx(model.bic(X))
+
+
+@pytest.mark.parametrize(
+    "options", [{"outliers": 0.02}, {"missing": "fit"}, {"recipe": "paper"}]
+)
+def test_pairs_of_options(options):
+    X, labels = rows("individual", 1)
+    if "missing" in options:
+        X[::7, ::9] = np.nan
+    model = IhGMM(4, noise="auto", random_state=0, **options).fit(X)
+    inside = model.labels_ >= 0
+    assert misclassification_rate(labels[inside], model.labels_[inside]) < 0.05
+
+
+def test_rows_that_are_all_alike():
+    X = np.eye(3).repeat(5, axis=0)
+    model = IhGMM(3, noise="auto", random_state=0).fit(X)
+    assert model.noise_ in KINDS
+    assert len(set(model.labels_)) == 3
+
+
+def test_an_unknown_kind_is_named():
+    with pytest.raises(ValueError, match="noise='loud' is not known"):
+        IhGMM(2, noise="loud").fit(np.eye(4))
+
+
+def test_directions_of_noise_are_used_where_they_stand_as_high_as_clusters():
+    for seed in range(3):
+        X, labels = rows("tied", seed, p=150)
+        model = IhSC(4, random_state=0).fit(X)
+        assert model.embedding_.shape[1] > 10  # 2K + 2
+        assert misclassification_rate(labels, model.labels_) < 0.05, f"seed {seed}"
+
+
+def test_under_the_model_there_are_k_directions():
+    for seed in range(3):
+        X, _ = make_ihgmm(400, 150, 4, random_state=seed)
+        assert IhSC(4, random_state=0).fit(X).embedding_.shape[1] == 4

@@ -132,7 +132,7 @@ class Cells:
     RANK = 10  # of the first, rough look, at most
     LEAST_NOISE = 1e-2  # of a row or a column, over its size, in that look
     UPPER = 0.9  # quantile up to which no cell is wild
-    EXPECTED = 0.02  # usual cells as far off as the limit, in all data
+    EXPECTED = 0.05  # usual cells as far off as the limit, in all data
     STEEPEST = 1.5  # Weibull shape of distances, at most; 1.35 of Gaussian ones
     NORMAL_MEDIAN = 0.6745  # of the distance of a standard normal variable
 

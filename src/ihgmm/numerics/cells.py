@@ -9,7 +9,7 @@ is learnt without the cells that a first, rough look finds wild.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
@@ -33,25 +33,32 @@ class CellFiller(Filler):
     """
 
     limit: Annotated[float, Domain(above=0, most=np.inf)] = np.inf
+    # How noise grows with what a row says of a cell: 0 not at all, 1 in proportion.
+    growth: Annotated[float, Domain(least=0, most=1)] = 0.0
 
     def __call__(self, X: Matrix) -> Matrix:
         """Return data without missing and wild cells."""
-        return super().__call__(marked(X, partial(_mark_rows, self._far(X), self.limit)))
+        return super().__call__(marked(X, partial(_mark_rows, self._look(X), self.limit)))
 
-    def _far(self, X: Matrix) -> Callable[[Tall], Tall]:
-        return partial(_distances, *self.in_columns(X))
+    def _look(self, X: Matrix) -> Callable[[Tall], tuple[Tall, Tall]]:
+        return partial(_distances, *self.in_columns(X), self.growth)
 
 
-def _mark_rows(far: Callable[[Tall], Tall], limit: float, rows: Tall) -> Tall:
+def _mark_rows(
+    look: Callable[[Tall], tuple[Tall, Tall]], limit: float, rows: Tall
+) -> Tall:
     """Return rows with NaN where a cell is wild."""
     xp = ops_of(rows).xp
-    return xp.where(far(rows) > limit, xp.full_like(rows, np.nan), rows)
+    return xp.where(look(rows)[0] > limit, xp.full_like(rows, np.nan), rows)
 
 
-def _distances(model: Model, columns: np.ndarray, rows: Tall) -> Tall:
+def _distances(
+    model: Model, columns: np.ndarray, growth: float, rows: Tall
+) -> tuple[Tall, Tall]:
     """Return how far each cell is from what its row says; 0 of zeros and of NaN.
 
     Cells that are far off count less in what the row says, the more so the farther.
+    Return also how large a cell is by what the row says, over the noise of its column.
     """
     ops = ops_of(rows)
     xp, missing = ops.xp, ops.xp.isnan(rows)
@@ -68,13 +75,15 @@ def _distances(model: Model, columns: np.ndarray, rows: Tall) -> Tall:
         edges = Cells.CLIP * edges
         weights = known * (edges / xp.where(far > edges, far, edges))
         seen = model.look(ops, weights * values, weights, logs)
-        far = xp.abs(values - seen.means()) / levels
+        fit, scales = seen.means(), xp.astype(seen.mean(1.0), rows.dtype)
+        heights = 1 + xp.abs(fit) / (levels * scales)
+        far = xp.abs(values - fit) / (levels * heights**growth)
         # The median of a few cells says little: the model knows how much noise a row
         # of this scale has, too.
         own = _row_medians(ops, far, judged) / Cells.NORMAL_MEDIAN
-        usual = Filling.PRIOR_CELLS * xp.astype(seen.mean(1.0), rows.dtype)
+        usual = Filling.PRIOR_CELLS * scales
         edges = (count * own + usual) / (count + Filling.PRIOR_CELLS)
-    return xp.where(judged, far / edges, xp.zeros_like(far))
+    return xp.where(judged, far / edges, xp.zeros_like(far)), heights
 
 
 def _row_medians(ops: Ops, values: Tall, judged: Tall) -> Tall:
@@ -103,11 +112,36 @@ def learn_cell_filler(X: Matrix) -> CellFiller:
     array([[3, 4]])
     """
     cells, _ = sampled_cells(X)
-    far = rough_look(cells)
-    cleaned = np.where(far > largest_usual(far, X.n_entries), np.nan, cells)
-    filler = learn_filler(as_matrix(cleaned).with_about(About(unit=X.unit)))
-    far = CellFiller(**vars(filler))._far(X)(cells)
-    return CellFiller(**vars(filler), limit=largest_usual(far, X.n_entries))
+    ranks = tuple(r for r in Filling.RANKS if r <= max(1, X.shape[1] // 3))
+    far, wild = rough_look(cells), np.zeros(cells.shape, dtype=bool)
+    for _ in range(2):
+        wild |= far > largest_usual(far, X.n_entries)
+        cleaned = as_matrix(np.where(wild, np.nan, cells))
+        filler = learn_filler(cleaned.with_about(About(unit=X.unit)), ranks=ranks)
+        rule = CellFiller(**vars(filler))
+        for _ in range(2):
+            # Noise levels by medians: some wild cells of a column may be left.
+            far, heights = rule._look(X)(cells)
+            usual = (far > 0) & ~wild
+            growth = rule.growth + _growth(far[usual], heights[usual])
+            medians = _medians(np.where(usual, far, np.nan), 0, Cells.LEAST_NOISE)
+            levels = rule.noise_levels * medians / Cells.NORMAL_MEDIAN
+            growth = float(np.clip(growth, 0.0, 1.0))
+            rule = replace(rule, noise_levels=levels, growth=growth)
+            far, _ = rule._look(X)(cells)
+            wild |= far > largest_usual(far, X.n_entries)
+    return replace(rule, limit=largest_usual(far, X.n_entries))
+
+
+def _growth(far: np.ndarray, heights: np.ndarray) -> float:
+    """Return the power of heights that distances grow by: low and high ones compared."""
+    middle = np.median(heights) if len(far) else 0.0
+    halves = [heights <= middle, heights > middle]
+    if not halves[1].any():
+        return 0.0
+    logs = [(np.log(np.median(far[h])), np.log(heights[h]).mean()) for h in halves]
+    (low, short), (high, tall) = logs
+    return float((high - low) / max(tall - short, 0.1))
 
 
 def rough_look(cells: np.ndarray) -> np.ndarray:
@@ -186,14 +220,14 @@ def _expected(values: np.ndarray, known: np.ndarray) -> np.ndarray:
     for part in row_ranges(p, 2**21 // (n * len(V.T))):
         mine = values.T[part, :, None]
         places = together - clipped.T[part, :, None] * V[part, None, :]
-        weights = known.T[part, :, None].astype(np.float64)
+        edges, left = np.full((1, 1, 1), Cells.CLIP), np.abs(mine)
         for _ in range(2 * Cells.ROUNDS):
+            weights = known.T[part, :, None] * (edges / np.maximum(left, edges))
             systems = places.mT @ (weights * places) + np.eye(V.shape[1])
             fit = places @ np.linalg.solve(systems, places.mT @ (weights * mine))
             left = np.abs(mine - fit)
             shown = np.where(known.T[part, :, None], left, np.nan)
             edges = Cells.CLIP * _medians(shown[:, :, 0], 1, Cells.LEAST_NOISE)
             edges = edges[:, None, None]
-            weights = known.T[part, :, None] * (edges / np.maximum(left, edges))
         expected[:, part] = fit[:, :, 0].T
     return expected

@@ -127,10 +127,12 @@ class Cells:
     Round numbers.
     """
 
-    CLIP = 2.5  # usual distances from which a cell counts less
+    ROWS = 1_000  # to learn from, at most
+    CLIP = 1.5  # usual distances from which a cell counts less
     ROUNDS = 3  # of medians of rows and columns, and of robust fits
     RANK = 10  # of the first, rough look, at most
     LEAST_NOISE = 1e-2  # of a row or a column, over its size, in that look
+    LEAST_LEVEL = 0.3  # of noise by medians, over that of cells not far off
     UPPER = 0.9  # quantile up to which no cell is wild
     EXPECTED = 0.05  # usual cells as far off as the limit, in all data
     STEEPEST = 1.5  # Weibull shape of distances, at most; 1.35 of Gaussian ones

@@ -101,7 +101,10 @@ class Entries(Matrix):
     def _changed(self, at: Any, change: Any, about: About) -> Self:
         """Return the rows with some entries as a change of dense rows makes them."""
         xp, p = self.ops.xp, self.shape[1]
-        values, at = xp.asarray(self.values, copy=True), xp.astype(at, self.indptr.dtype)
+        values, at = (
+            xp.asarray(self.values, copy=True),
+            xp.astype(at, self.indptr.dtype),
+        )
         owner = xp.searchsorted(self.indptr, at, side="right") - 1
         rows, which = xp.unique_inverse(owner)
         # Work on a row takes several times its length.

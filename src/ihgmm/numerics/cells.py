@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -38,27 +38,37 @@ class CellFiller(Filler):
 
     def __call__(self, X: Matrix) -> Matrix:
         """Return data without missing and wild cells."""
-        return super().__call__(marked(X, partial(_mark_rows, self._look(X), self.limit)))
+        return super().__call__(
+            marked(X, partial(_mark_rows, self.look(X), self.limit))
+        )
 
-    def _look(self, X: Matrix) -> Callable[[Tall], tuple[Tall, Tall]]:
-        return partial(_distances, *self.in_columns(X), self.growth)
+    def look(self, X: Matrix) -> Callable[[Tall], _Look]:
+        """Return what looks at the cells of rows."""
+        return partial(_look_at, *self.in_columns(X), self.growth)
 
 
-def _mark_rows(
-    look: Callable[[Tall], tuple[Tall, Tall]], limit: float, rows: Tall
-) -> Tall:
+class _Look(NamedTuple):
+    """Cells as what their row says shows them; zeros and NaN are nowhere off."""
+
+    far: Tall  # distances from that, over usual ones
+    off: Tall  # the same, over the size of a cell of the row and of the column
+    heights: Tall  # how large they should be, over the noise of the column
+
+    def wild(self, limit: float) -> Tall:
+        """Tell which cells are wild: far off, and by more than the usual cell is."""
+        return (self.far > limit) & (self.off > 1)
+
+
+def _mark_rows(look: Callable[[Tall], _Look], limit: float, rows: Tall) -> Tall:
     """Return rows with NaN where a cell is wild."""
     xp = ops_of(rows).xp
-    return xp.where(look(rows)[0] > limit, xp.full_like(rows, np.nan), rows)
+    return xp.where(look(rows).wild(limit), xp.full_like(rows, np.nan), rows)
 
 
-def _distances(
-    model: Model, columns: np.ndarray, growth: float, rows: Tall
-) -> tuple[Tall, Tall]:
-    """Return how far each cell is from what its row says; 0 of zeros and of NaN.
+def _look_at(model: Model, columns: np.ndarray, growth: float, rows: Tall) -> _Look:
+    """Compare cells with what their row says.
 
     Cells that are far off count less in what the row says, the more so the farther.
-    Return also how large a cell is by what the row says, over the noise of its column.
     """
     ops = ops_of(rows)
     xp, missing = ops.xp, ops.xp.isnan(rows)
@@ -83,7 +93,8 @@ def _distances(
         own = _row_medians(ops, far, judged) / Cells.NORMAL_MEDIAN
         usual = Filling.PRIOR_CELLS * scales
         edges = (count * own + usual) / (count + Filling.PRIOR_CELLS)
-    return xp.where(judged, far / edges, xp.zeros_like(far)), heights
+    far = xp.where(judged, far / edges, xp.zeros_like(far))
+    return _Look(far, xp.abs(values - fit), heights)
 
 
 def _row_medians(ops: Ops, values: Tall, judged: Tall) -> Tall:
@@ -111,41 +122,46 @@ def learn_cell_filler(X: Matrix) -> CellFiller:
     >>> np.argwhere((fill(as_matrix(X)) @ np.eye(8)) != X)
     array([[3, 4]])
     """
-    cells, _ = sampled_cells(X)
-    ranks = tuple(r for r in Filling.RANKS if r <= max(1, X.shape[1] // 3))
-    far, wild = rough_look(cells), np.zeros(cells.shape, dtype=bool)
-    for _ in range(2):
-        wild |= far > largest_usual(far, X.n_entries)
-        cleaned = as_matrix(np.where(wild, np.nan, cells))
-        filler = learn_filler(cleaned.with_about(About(unit=X.unit)), ranks=ranks)
-        rule = CellFiller(**vars(filler))
-        for _ in range(2):
-            # Noise levels by medians: some wild cells of a column may be left.
-            far, heights = rule._look(X)(cells)
-            usual = (far > 0) & ~wild
-            growth = rule.growth + _growth(far[usual], heights[usual])
-            medians = _medians(np.where(usual, far, np.nan), 0, Cells.LEAST_NOISE)
-            levels = rule.noise_levels * medians / Cells.NORMAL_MEDIAN
-            growth = float(np.clip(growth, 0.0, 1.0))
-            rule = replace(rule, noise_levels=levels, growth=growth)
-            far, _ = rule._look(X)(cells)
-            wild |= far > largest_usual(far, X.n_entries)
-    return replace(rule, limit=largest_usual(far, X.n_entries))
+    cells, _ = sampled_cells(X, Cells.ROWS)
+    rough, n = rough_look(cells), X.shape[0]
+    wild = rough.wild(largest_usual(rough.far, n))
+    cleaned = as_matrix(np.where(wild, np.nan, cells))
+    most = max(1, min(Cells.RANK, X.shape[1] // 3))
+    ranks = tuple(rank for rank in Filling.RANKS if rank <= most)
+    filler = learn_filler(cleaned.with_about(About(unit=X.unit)), ranks=ranks)
+    rule = CellFiller(**vars(filler))
+    # Where most cells of a column are alike, the others are not all wild.
+    least = Cells.LEAST_LEVEL * filler.noise_levels
+    for _ in range(Cells.ROUNDS):
+        seen = rule.look(X)(cells)
+        wild |= seen.wild(largest_usual(seen.far, n))
+        usual = (seen.far > 0) & ~wild
+        # Noise levels by medians: some wild cells of a column may not be known yet.
+        medians = _medians(np.where(usual, seen.far, np.nan), 0, Cells.LEAST_NOISE)
+        levels = rule.noise_levels * medians / Cells.NORMAL_MEDIAN
+        growth = rule.growth + _growth(seen.far[usual], seen.heights[usual])
+        rule = replace(
+            rule,
+            noise_levels=np.maximum(levels, least),
+            growth=float(np.clip(growth, 0.0, 1.0)),
+        )
+    return replace(rule, limit=largest_usual(rule.look(X)(cells).far, n))
 
 
 def _growth(far: np.ndarray, heights: np.ndarray) -> float:
-    """Return the power of heights that distances grow by: low and high ones compared."""
-    middle = np.median(heights) if len(far) else 0.0
-    halves = [heights <= middle, heights > middle]
-    if not halves[1].any():
+    """Return by which power of heights distances grow, from low to high ones."""
+    above = heights > np.median(heights) if len(far) else np.zeros(0, dtype=bool)
+    if not above.any():
         return 0.0
-    logs = [(np.log(np.median(far[h])), np.log(heights[h]).mean()) for h in halves]
-    (low, short), (high, tall) = logs
+    (low, short), (high, tall) = (
+        (np.log(np.median(far[half])), np.log(heights[half]).mean())
+        for half in (~above, above)
+    )
     return float((high - low) / max(tall - short, 0.1))
 
 
-def rough_look(cells: np.ndarray) -> np.ndarray:
-    """Return how far off each cell is, in usual distances; 0 of zeros and of NaN.
+def rough_look(cells: np.ndarray) -> _Look:
+    """Return cells as robust regressions of columns on the other columns show them.
 
     Examples
     --------
@@ -155,7 +171,7 @@ def rough_look(cells: np.ndarray) -> np.ndarray:
     >>> X = np.outer(rng.uniform(1, 2, 50), np.arange(1.0, 9.0))
     >>> X += 0.1 * rng.standard_normal(X.shape)
     >>> X[3, 4] = 100.0
-    >>> far = rough_look(X)
+    >>> far = rough_look(X).far
     >>> bool(far[3, 4] > 100), bool(np.delete(far, 28).max() < 20)
     (True, True)
     """
@@ -163,17 +179,20 @@ def rough_look(cells: np.ndarray) -> np.ndarray:
     values = np.where(np.isnan(cells), 0.0, cells)
     rows, columns = _sizes(np.abs(values), judged)
     values = values / rows[:, None] / columns
-    left = values - _expected(values, ~np.isnan(cells))
-    rows, columns = _sizes(np.abs(left), judged, Cells.LEAST_NOISE)
-    return np.where(judged, np.abs(left) / rows[:, None] / columns, 0.0)
+    fit = _expected(values, ~np.isnan(cells))
+    off = np.abs(values - fit)
+    rows, columns = _sizes(off, judged, Cells.LEAST_NOISE)
+    far = np.where(judged, off / rows[:, None] / columns, 0.0)
+    return _Look(far, off, np.abs(fit))
 
 
-def largest_usual(far: np.ndarray, n_cells: int) -> float:
-    """Return how far off the farthest of so many usual cells is.
+def largest_usual(far: np.ndarray, n_rows: int) -> float:
+    """Return how far off the farthest usual cell of so many rows is, given some rows.
 
     Distances follow a Weibull law from their median to their 90th percentile, and
     nearly so beyond: no wild cell is among these, and both short and long tails show.
     """
+    n_cells = np.count_nonzero(far) * n_rows / len(far)
     far = far[far > 0]
     if len(far) == 0:
         return np.inf
@@ -217,17 +236,18 @@ def _expected(values: np.ndarray, known: np.ndarray) -> np.ndarray:
     clipped = np.clip(values, -Cells.CLIP, Cells.CLIP)
     V = np.linalg.svd(clipped, full_matrices=False)[2][:rank].T
     together, expected = clipped @ V, np.empty_like(values)
-    for part in row_ranges(p, 2**21 // (n * len(V.T))):
+    for part in row_ranges(p, 2**21 // (n * rank)):
         mine = values.T[part, :, None]
         places = together - clipped.T[part, :, None] * V[part, None, :]
         edges, left = np.full((1, 1, 1), Cells.CLIP), np.abs(mine)
         for _ in range(2 * Cells.ROUNDS):
             weights = known.T[part, :, None] * (edges / np.maximum(left, edges))
-            systems = places.mT @ (weights * places) + np.eye(V.shape[1])
+            systems = places.mT @ (weights * places) + Cells.LEAST_NOISE * np.eye(rank)
             fit = places @ np.linalg.solve(systems, places.mT @ (weights * mine))
             left = np.abs(mine - fit)
             shown = np.where(known.T[part, :, None], left, np.nan)
-            edges = Cells.CLIP * _medians(shown[:, :, 0], 1, Cells.LEAST_NOISE)
-            edges = edges[:, None, None]
+            now = Cells.CLIP * _medians(shown[:, :, 0], 1, Cells.LEAST_NOISE)
+            # They never grow: else many wild cells of a column would pass for usual.
+            edges = np.minimum(edges, now[:, None, None])
         expected[:, part] = fit[:, :, 0].T
     return expected

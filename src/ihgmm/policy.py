@@ -128,7 +128,8 @@ class Cells:
     """
 
     ROWS = 1_000  # to learn from, at most
-    CLIP = 1.5  # usual distances from which a cell counts less
+    CLIP = 2.5  # usual distances from which a cell counts less
+    ROUGH_CLIP = 1.5  # the same in regressions, where many cells of a column are wild
     ROUNDS = 3  # of medians of rows and columns, and of robust fits
     RANK = 10  # of the first, rough look, at most
     LEAST_NOISE = 1e-2  # of a row or a column, over its size, in that look

@@ -239,14 +239,14 @@ def _expected(values: np.ndarray, known: np.ndarray) -> np.ndarray:
     for part in row_ranges(p, 2**21 // (n * rank)):
         mine = values.T[part, :, None]
         places = together - clipped.T[part, :, None] * V[part, None, :]
-        edges, left = np.full((1, 1, 1), Cells.CLIP), np.abs(mine)
+        edges, left = np.full((1, 1, 1), Cells.ROUGH_CLIP), np.abs(mine)
         for _ in range(2 * Cells.ROUNDS):
             weights = known.T[part, :, None] * (edges / np.maximum(left, edges))
             systems = places.mT @ (weights * places) + Cells.LEAST_NOISE * np.eye(rank)
             fit = places @ np.linalg.solve(systems, places.mT @ (weights * mine))
             left = np.abs(mine - fit)
             shown = np.where(known.T[part, :, None], left, np.nan)
-            now = Cells.CLIP * _medians(shown[:, :, 0], 1, Cells.LEAST_NOISE)
+            now = Cells.ROUGH_CLIP * _medians(shown[:, :, 0], 1, Cells.LEAST_NOISE)
             # They never grow: else many wild cells of a column would pass for usual.
             edges = np.minimum(edges, now[:, None, None])
         expected[:, part] = fit[:, :, 0].T

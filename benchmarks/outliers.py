@@ -10,6 +10,9 @@ wrong where their label is, and an inlier that is called an outlier is wrong too
 IsolationForest and LocalOutlierFactor look for outliers first, told their true share,
 and IhSC clusters the other rows. HDBSCAN clusters unit rows.
 
+Wild cells are 2% of all, 20 times as large or moved by 30 medians, or 30% of a column.
+"flagged" counts cells of data as they are; "cells given" fills the true wild cells in.
+
 Real sets are those of the paper and digits, as ``real.py`` finds them; none was planted
 there.
 """
@@ -22,6 +25,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -111,6 +115,12 @@ CLEAN = [
 ]  # fmt: skip
 
 
+CELLS = [
+    "gaussian", "t3", "customers", "gamma", "counts60", "columns", "similar", "scales1",
+    "p10", "large90-8", "ar80", "rows", "simplex", "counts300",
+]  # fmt: skip
+
+
 def planted() -> dict[str, tuple[float, Callable[[int], Draw]]]:
     designs: dict[str, tuple[float, Callable[[int], Draw]]] = {}
     for share in (0.01, 0.05, 0.2):
@@ -173,6 +183,49 @@ def clean_table(draws: int) -> list[list[str]]:
     return table
 
 
+def fitted(X: np.ndarray, k: int, **options: Any) -> IhSC:
+    return IhSC(k, random_state=0, **options).fit(X)
+
+
+def spoilt(X: np.ndarray, kind: str, seed: int) -> np.ndarray:
+    """Return which cells go wild."""
+    rng = np.random.default_rng([seed, 7])
+    if kind != "column x 20":
+        return rng.random(X.shape) < 0.02
+    column = np.arange(X.shape[1]) == rng.integers(X.shape[1])
+    return column & (rng.random((len(X), 1)) < 0.3)
+
+
+def cells_table(draws: int) -> list[list[str]]:
+    kinds = ["2% x 20", "2% + 30", "column x 20"]
+    heads = ["design", "error", "with cells", "flagged"]
+    for kind in kinds:
+        heads += [f"{kind}: error", "with cells", "cells given"]
+    table = [["Wild cells"], heads]
+    for name in CELLS:
+        figures = []
+        for seed in range(draws):
+            draw = DESIGNS[name](seed)
+            X, k = draw.X, len(draw.centers)
+
+            models = [fitted(X, k), fitted(X, k, outliers="cells")]
+            flagged = len(models[1].outlier_cells_) / X.size
+            for kind in kinds:
+                wild = spoilt(X, kind, seed)
+                size = np.median(np.abs(X[X != 0]))
+                Z = np.where(wild, X + 30 * size if "+" in kind else 20 * X, X)
+                models += [fitted(Z, k), fitted(Z, k, outliers="cells")]
+                models.append(fitted(np.where(wild, np.nan, X), k, missing="fit"))
+            errors = [misclassification_rate(draw.labels, m.labels_) for m in models]
+            figures.append([*errors[:2], flagged, *errors[2:]])
+        means = np.mean(figures, axis=0)
+        line = [name, *(f"{value:.1%}" for value in means)]
+        line[3] = f"{means[2]:.2%}"
+        table.append(line)
+        print(line, flush=True)
+    return table
+
+
 def real_table() -> list[list[str]]:
     heads = ["set", "rows", "flagged", "error", "with auto", "with auto, other rows"]
     table = [["Real sets, none planted"], heads]
@@ -200,13 +253,16 @@ def real_table() -> list[list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--draws", type=int, default=20, help="draws of a design")
-    parser.add_argument("--tables", nargs="+", default=["planted", "clean", "real"])
+    parser.add_argument(
+        "--tables", nargs="+", default=["planted", "clean", "cells", "real"]
+    )
     parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # many designs are hard on purpose
     makers = {
         "planted": lambda: planted_table(options.draws),
         "clean": lambda: clean_table(options.draws),
+        "cells": lambda: cells_table(options.draws),
         "real": real_table,
     }
     tables = [makers[name]() for name in options.tables]

@@ -49,7 +49,8 @@ class Domain:
     # Of absolute values, infinity if they may be infinite. Entries of frozen values
     # belong to data in a unit near 1, unless they say otherwise, and are squared.
     most: float | None = None
-    below: str = ""  # the axis below whose length entries, whole numbers, stay
+    # Axes below whose length, the largest, entries stay, which are whole numbers.
+    below: str = ""
     unknown: bool = False  # NaN may be among entries
 
     def fault(
@@ -65,7 +66,8 @@ class Domain:
             known = value[~np.isnan(value)] if self.unknown else value
             extremes = (float(known.min()), float(known.max())) if known.size else ()
         most = (1e150 if in_value else LARGEST) if self.most is None else self.most
-        most = sizes.get(self.below, 0) - 1 if self.below else most
+        if self.below:
+            most = max(sizes.get(axis, 0) for axis in self.below) - 1
         for entry in extremes:
             within = self.least <= entry and self.above < entry
             if not (within and abs(entry) <= most):

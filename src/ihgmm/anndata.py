@@ -86,7 +86,8 @@ def ihsc(
             ``method``, ``version``, ``params``, ``n_clusters``, ``eigenvalues``,
             ``verdict``, ``stability``, ``expected_error`` and ``error_range`` of
             :func:`~ihgmm.diagnose`, and with
-            ``n_clusters="auto"`` in ``selection`` how they were counted.
+            ``n_clusters="auto"`` in ``selection`` how they were counted. With
+            ``outliers="cells"``, ``outlier_cells``: their rows and columns.
 
     Notes
     -----
@@ -130,7 +131,7 @@ def ihsc(
     embedding_key, centers_key = f"X_{key_added}", f"{key_added}_centers"
     places = [("obs", name) for name in obs]
     places += [("obsm", embedding_key), ("varm", centers_key), ("uns", key_added)]
-    if options.get("outliers") is not None:
+    if options.get("outliers") not in (None, "cells"):
         places.append(("obs", f"{key_added}_outlier_score"))
     _check_key(adata, key_added, use_rep, places)
     model = IhSC(n_clusters, random_state=random_state, **options).fit(X)
@@ -145,7 +146,7 @@ def ihsc(
     columns = (clusters, *map(to_host, figures))
     for name, column in zip(obs, columns, strict=True):
         adata.obs[name] = column
-    if model.outliers is not None:
+    if hasattr(model, "outlier_scores_"):
         adata.obs[f"{key_added}_outlier_score"] = to_host(model.outlier_scores_)
     adata.obsm[embedding_key] = to_host(model.embedding_)
     if use_rep in (None, "X"):
@@ -175,6 +176,8 @@ def _summary(model: IhSC, diagnosis: Diagnosis, source: dict[str, Any]) -> Any:
         "expected_error": diagnosis.expected_error,
         "error_range": np.array(diagnosis.error_range),
     }
+    if model.outliers == "cells":
+        summary["outlier_cells"] = model.outlier_cells_
     if model.n_clusters == "auto":
         count = model.selection_
         summary["selection"] = {

@@ -124,6 +124,25 @@ class Filling:
     STEPS = 25  # of scales between, finer than noise shows
 
 
+class Cells:
+    """Cells that fit no row. ``python benchmarks/outliers.py`` shows what they do.
+
+    Round numbers.
+    """
+
+    ROWS = 1_000  # to learn from, at most
+    CLIP = 2.5  # usual distances from which a cell counts less
+    ROUGH_CLIP = 1.5  # the same in regressions, where many cells of a column are wild
+    ROUNDS = 3  # of medians of rows and columns, and of robust fits
+    RANK = 10  # of the first, rough look, at most
+    LEAST_NOISE = 1e-2  # of a row or a column, over its size, in that look
+    LEAST_LEVEL = 0.3  # of noise by medians, over that of cells not far off
+    UPPER = 0.9  # quantile up to which no cell is wild
+    EXPECTED = 0.05  # usual cells as far off as the limit, in all data
+    STEEPEST = 1.5  # Weibull shape of distances, at most; 1.35 of Gaussian ones
+    NORMAL_MEDIAN = 0.6745  # of the distance of a standard normal variable
+
+
 class Whitening:
     """Noise made alike. ``python benchmarks/counts.py`` shows what it does.
 

@@ -490,4 +490,24 @@ def test_outliers(folder):
     for value in ("0.7", "-1", "0", "many"):
         message = fail("fit", "rows.csv", "-k", 2, f"--outliers={value}")
         assert f"--outliers {value}" in message
-        assert "give auto or a number above 0 and at most 0.5." in message
+        assert "give auto, cells or a number above 0 and at most 0.5." in message
+
+
+def test_wild_cells(folder):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(1, 3, (80, 1)) * rng.gamma(1, 3, (2, 12))[np.arange(80) % 2]
+    X += 0.1 * rng.normal(size=X.shape)
+    X[3, 4], X[7, 1] = 500, -300
+    write("rows.csv", X, None)
+    arguments = ["rows.csv", "-k", 2, "--outliers", "cells"]
+    told = document("fit", *arguments, "-o", "labels.csv", "--save", "model.npz")
+    assert [cell[1] for cell in told["outlier_cells"]] == ["f4", "f1"]
+    rows = read("labels.csv")
+    assert [i for i in range(80) if float(rows[i]["filled"])] == [3, 7]
+    assert "outlier_score" not in rows[0]
+    assert "Took 2 wild cells (0.2%) for missing" in good("fit", *arguments)
+    good("predict", "model.npz", "rows.csv", "-o", "again.csv")
+    assert [row["cluster"] for row in read("again.csv")] == [
+        row["cluster"] for row in rows
+    ]
+    good("report", *arguments, "-o", "page.html")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,18 @@ from ihgmm.cli.options import (
     output_option,
 )
 from ihgmm.cli.screen import Screen, in_shell, print_warning
-from ihgmm.cli.tables.table import Table
+from ihgmm.cli.tables.table import Note, Table
 from ihgmm.matrix import to_host
 from ihgmm.statistics.contrasts import set_apart
 from ihgmm.statistics.diagnosis import Diagnosis, Verdict, diagnose_fit
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.storage import save_model
-from ihgmm.words.diagnoses import FEATURE_WORDS, caution_text, trust_sentence
+from ihgmm.words.diagnoses import (
+    FEATURE_WORDS,
+    caution_text,
+    trust_sentence,
+    wild_cells_note,
+)
 from ihgmm.words.phrases import counted
 
 
@@ -89,6 +95,10 @@ def fit(
         in_shell(caution_text(caution, table.column_names))
         for caution in diagnosis.cautions
     ]
+    wild = _wild_cells(model, table)
+    if wild:
+        note = Note(wild_cells_note(len(wild), table.X.shape))
+        table = replace(table, notes=[*table.notes, note])
     count = getattr(model, "selection_", None)
     method, python = type(model).__name__, _python_lines(model, data, reading)
     screen.document(
@@ -103,6 +113,7 @@ def fit(
         expected_error=diagnosis.expected_error,
         error_range=diagnosis.error_range,
         eigenvalues=getattr(model, "eigenvalues_", None),
+        outlier_cells=wild,
         known_labels=comparison,
         notes=[*table.notes, *cautions, *remarks],
         python=python,
@@ -163,6 +174,14 @@ def _python_lines(model: Any, data: str, reading: Reading) -> list[str]:
     ]
 
 
+def _wild_cells(model: Any, table: Table) -> list[list[Any]] | None:
+    """Return row and column of cells that fit no row; None if nobody looked."""
+    if not hasattr(model, "outlier_cells_"):
+        return None
+    names = table.column_names
+    return [[table.ids[i], names[j]] for i, j in model.outlier_cells_]
+
+
 def _describe(
     model: Any, table: Table, labels: np.ndarray, names: list[str] | None
 ) -> tuple[dict[str, np.ndarray], list[dict[str, Any]], Diagnosis]:
@@ -175,8 +194,7 @@ def _describe(
         known = estimates.scales, estimates.centers, estimates.noise_levels
     scales, centers, levels = (to_host(values).astype(float) for values in known)
     diagnosis = diagnose_fit(model, table.X, labels)
-    asked = getattr(model, "outliers", None) is not None
-    scores = model.outlier_scores_ if asked else None
+    scores = getattr(model, "outlier_scores_", None)
     figures = cl.figures_of(data, labels, scales, centers, diagnosis, scores)
     clusters = cl.cluster_lines(labels, names or [""] * k, figures, table.ids)
     units = {"original": table.original, "n_features": 3}

@@ -187,10 +187,10 @@ class Fitting:
     )
     outliers: str | None = option(
         'Give rows that fit no cluster the label -1: "auto", or a share such as 0.05. '
-        "For IhSC and IhGMM.",
+        '"cells": take single cells that fit no row for missing. For IhSC and IhGMM.',
         None,
         "--outliers",
-        words=["auto"],
+        words=["auto", "cells"],
     )
     paper: bool = option(
         "Use the settings of the paper's Algorithm 1.", False, "--paper"

@@ -172,8 +172,8 @@ def _figures(
     diagnosis = None
     if (labels >= 0).sum() >= 10 * k:  # else clusters of these rows would not show
         diagnosis = diagnose_fit(estimator, X, labels, of_fit=False)
-    asked = getattr(estimator, "outliers", None) is not None
-    scores = estimator.outlier_rule_.scores(data) if asked else None
+    rule = getattr(estimator, "outlier_rule_", None)
+    scores = None if rule is None else rule.scores(data)
     figures = cl.figures_of(data, labels, scales, centers, diagnosis, scores)
     if isinstance(estimator, SphericalKMeans):  # which does not know how long rows are
         figures["scale"] = np.full(n, np.nan)

@@ -69,7 +69,7 @@ _PHRASES: list[tuple[str, Any]] = [
         r"\1 (--drop-columns \2, or --id-column \2 if it names the rows)",
     ),
     (r"; give one of (.*), None\.$", r"; give one of \1."),
-    (r"; give 'auto', None or", "; give auto or"),
+    (r"; give 'auto', 'cells', None or", "; give auto, cells or"),
     # People count from 1, and rows of arrays have no other name.
     (r"\bat row (\d+), column ", lambda place: f"in row {int(place[1]) + 1}, column "),
 ]

@@ -50,10 +50,12 @@ from ihgmm.matrix import (
     to_host,
 )
 from ihgmm.matrix.ops import row_lengths
+from ihgmm.numerics.cells import CellFiller, learn_cell_filler
 from ihgmm.numerics.missing import MISSING, Filler, Missing, learn_filler
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.whitening import NOISES, Noise, Whitener
 from ihgmm.statistics.covariance import STRUCTURES
+from ihgmm.statistics.observed import missing_cells
 from ihgmm.statistics.outliers import OutlierRule, find_outliers
 from ihgmm.statistics.selection import ClusterCount, resolve
 
@@ -118,15 +120,19 @@ class Clusterer(ClusterMixin, BaseEstimator):
         "n_init": partial(check_count, words=("auto",)),
         "max_iter": check_count,
         "tol": partial(check_number, above=0),
-        "outliers": partial(check_number, above=0, most=0.5, words=("auto", None)),
+        "outliers": partial(
+            check_number, above=0, most=0.5, words=("auto", "cells", None)
+        ),
         "verbose": check_verbose,
     }
-    missing: Missing | None = None  # of estimators that have no such parameter
+    # Of estimators that have no such parameters.
+    missing: Missing | None = None
+    outliers: float | Literal["auto", "cells"] | None = None
     # Types of fitted attributes say what files may hold.
     labels_: Annotated[np.ndarray, Domain("n", least=-1, below="k")]
     cluster_centers_: Annotated[np.ndarray, Domain("kp")]
     n_iter_: Count
-    preparation_: tuple[Filler | Whitener, ...] = ()
+    preparation_: tuple[CellFiller | Filler | Whitener, ...] = ()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -167,8 +173,12 @@ class Clusterer(ClusterMixin, BaseEstimator):
         counted, counts = counted_rows(everything, sample_weight)
         names = getattr(self, "feature_names_in_", None)
         rows = Rows(everything, counted, counts, warn_missing(counted, names))
-        if self.missing == "fit":
-            return self._prepare(rows, learn_filler(counted))
+        if self.outliers == "cells":
+            given = rows.everything if self.missing == "fit" else None
+            rows = self._prepare(rows, learn_cell_filler(counted))
+            self.outlier_cells_ = missing_cells(rows.everything.incomplete, given)
+        elif self.missing == "fit":
+            rows = self._prepare(rows, learn_filler(counted))
         return rows
 
     def _prepare(self, rows: Rows, change: Filler | Whitener) -> Rows:
@@ -201,7 +211,6 @@ class StepwiseClusterer(Clusterer):
     }
     n_clusters: int | Literal["auto"]
     recipe: Recipe | str
-    outliers: float | Literal["auto"] | None
     verbose: bool | int
     # Of estimators that have no such parameter: labels of mixtures are refined.
     signed: bool = False
@@ -213,6 +222,7 @@ class StepwiseClusterer(Clusterer):
     outlier_rule_: Annotated[OutlierRule, OPTIONAL]
     outlier_scores_: Annotated[np.ndarray, Domain("n", most=np.inf), OPTIONAL]
     outlier_threshold_: Annotated[float, Domain(most=np.inf), OPTIONAL]
+    outlier_cells_: Annotated[np.ndarray, Domain("w2", least=0, below="np"), OPTIONAL]
 
     @property
     def sizes_(self) -> np.ndarray:
@@ -246,7 +256,7 @@ class StepwiseClusterer(Clusterer):
         self, rows: Rows, k: int, rng: np.random.Generator, steps: Steps
     ) -> tuple[Rows, int]:
         """Leave out rows that fit no cluster, if asked to, and count clusters again."""
-        if self.outliers is None:
+        if self.outliers is None or self.outliers == "cells":
             return rows, k
         with steps.step("outliers") as say:
             data = self._before_whitening(rows.counted)
@@ -341,9 +351,10 @@ class CosineClusterer(CenterClusterer):
     def _compared_centers(self) -> np.ndarray:
         """Return centres on the host, after what rows have gone through."""
         centers = to_host(self.cluster_centers_)
-        if not self.preparation_:
-            return centers
-        return self._prepared(check_matrix(centers)).toarray()
+        for change in self.preparation_:
+            if isinstance(change, Whitener):  # no cell of a centre is missing or wild
+                centers = change(check_matrix(centers)).toarray()
+        return centers
 
     def _cosines(self, X: Matrix) -> Any:
         ops = X.ops

@@ -73,9 +73,9 @@ class IhGMM(DensityMixin, StepwiseClusterer):
         Cap on the rounds.
     tol : float, default=1e-3
         Memberships that move less than this, on average over rows, have converged.
-    outliers : float, "auto" or None, default=None
-        Which rows get the label -1 and have no part in the fit, as for
-        :class:`~ihgmm.IhSC`. See :doc:`/outliers`.
+    outliers : float, "auto", "cells" or None, default=None
+        Which rows get the label -1 and have no part in the fit, or that single cells
+        do, as for :class:`~ihgmm.IhSC`. See :doc:`/outliers`.
     verbose : bool or int, default=False
         Whether to write a line for each step of the fit (1 or True), or for each round
         (2).
@@ -120,15 +120,19 @@ class IhGMM(DensityMixin, StepwiseClusterer):
     log_likelihood_ : float
         Log-likelihood of the rows of the fit, each given the others.
     preparation_ : tuple of callables
-        What is done to rows before all else: with ``missing="fit"``, filling them in.
+        What is done to rows before all else: with ``missing="fit"`` or
+        ``outliers="cells"``, filling them in.
     n_clusters_ : int
         Number of clusters, given or found.
     selection_ : ClusterCount
         How the number of clusters was found; only with ``n_clusters="auto"``.
     outlier_scores_ : ndarray of shape (n_samples,)
-        How strange each row is, only with ``outliers``; see :class:`~ihgmm.IhSC`.
+        How strange each row is, if ``outliers`` looks for rows; see
+        :class:`~ihgmm.IhSC`.
     outlier_threshold_ : float
         Rows with larger scores are outliers.
+    outlier_cells_ : ndarray of shape (n_cells, 2)
+        Row and column of each wild cell, in order; only with ``outliers="cells"``.
     converged_ : bool
         Whether the memberships settled before the cap.
     n_iter_ : int
@@ -193,7 +197,7 @@ class IhGMM(DensityMixin, StepwiseClusterer):
         missing: Missing = "error",
         max_iter: int = 200,
         tol: float = 1e-3,
-        outliers: float | Literal["auto"] | None = None,
+        outliers: float | Literal["auto", "cells"] | None = None,
         verbose: bool | int = False,
         random_state: Any = None,
     ) -> None:

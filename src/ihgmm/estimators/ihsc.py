@@ -82,10 +82,12 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         :func:`ihgmm.statistics.likelihood.refine_labels`. Under the model this is
         nearly as good as knowing all other labels. On real data it helps if the noise
         is the same in all directions, and may hurt if it is not.
-    outliers : float, "auto" or None, default=None
+    outliers : float, "auto", "cells" or None, default=None
         Which rows get the label -1 and have no part in the fit, because they fit no
         cluster: none; those that stand out ("auto"); or the strangest ones, a share
-        of the rows above 0 and at most 0.5. See :doc:`/outliers`.
+        of the rows above 0 and at most 0.5. With "cells" no row is left out: single
+        cells that neither their row nor their column explains are taken for missing,
+        as with ``missing="fit"``, here and in ``predict``. See :doc:`/outliers`.
     missing : {"error", "fit"}, default="error"
         What to do with missing cells: NaN, masked cells, and pandas' NA. ``"error"``
         refuses them; ``"fit"`` fills them in by a low-rank model of the data, and takes
@@ -114,8 +116,9 @@ class IhSC(StepwiseClusterer, CosineClusterer):
     placement_ : callable
         How rows get their labels: their embedding, and the rule.
     preparation_ : tuple of callables
-        What is done to rows before all else: with ``missing="fit"`` a map that fills
-        them in, with ``whiten`` one that makes their noise alike.
+        What is done to rows before all else: with ``missing="fit"`` or
+        ``outliers="cells"`` a map that fills them in, with ``whiten`` one that makes
+        their noise alike.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The pattern of each cluster: what a row of scale 1 looks like without noise.
     scales_ : ndarray of shape (n_samples,)
@@ -135,12 +138,14 @@ class IhSC(StepwiseClusterer, CosineClusterer):
     selection_ : ClusterCount
         How the number of clusters was spectral; only with ``n_clusters="auto"``.
     outlier_scores_ : ndarray of shape (n_samples,)
-        How strange each row is, only with ``outliers``: a score of 3 says that one in
-        a thousand rows of the clusters is as strange. Rows above
+        How strange each row is, if ``outliers`` looks for rows: a score of 3 says that
+        one in a thousand rows of the clusters is as strange. Rows above
         ``outlier_threshold_`` are outliers.
     outlier_threshold_ : float
         Rows with larger scores are outliers: with "auto" at most ``log10(50 n)``,
         since one in fifty samples of n rows without outliers has a row so strange.
+    outlier_cells_ : ndarray of shape (n_cells, 2)
+        Row and column of each wild cell, in order; only with ``outliers="cells"``.
     n_iter_ : int
         Iterations of k-means.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
@@ -196,7 +201,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         signed: bool = False,
         whiten: Noise | Literal["auto"] | None = None,
         refine: bool = False,
-        outliers: float | Literal["auto"] | None = None,
+        outliers: float | Literal["auto", "cells"] | None = None,
         missing: Missing = "error",
         verbose: bool | int = False,
         random_state: Any = None,
@@ -387,7 +392,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
                 "use signed=True.",
                 UserWarning,
             )
-        if spectral.ruling_rows and self.outliers is None:
+        if spectral.ruling_rows and self.outliers in (None, "cells"):
             count = spectral.ruling_rows
             rows = "1 row is" if count == 1 else f"{count:,} rows are"
             warn(

@@ -18,6 +18,7 @@ from ihgmm.matrix.views import (
     Stretched,
     drawn,
     filled,
+    marked,
     on_few_rows,
     only,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "as_matrix",
     "drawn",
     "filled",
+    "marked",
     "on_few_rows",
     "only",
     "ops_of",

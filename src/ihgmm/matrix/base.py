@@ -333,6 +333,10 @@ class Matrix(metaclass=_FrozenAfterInit):
         """Return rows with NaN filled in, in memory; by zeros without a ``fill``."""
         return self.take(slice(0, self.shape[0])).filled(fill)
 
+    def marked(self, mark: Callable[[Tall], Tall]) -> Matrix:
+        """Return rows with NaN where ``mark`` puts it, in memory."""
+        return self.filled(mark)
+
     def missing(self) -> Matrix:
         """Return 1 where a cell is missing and 0 elsewhere, in memory."""
         return self.take(slice(0, self.shape[0])).missing()

@@ -86,23 +86,36 @@ class Entries(Matrix):
 
     def filled(self, fill: Any = None) -> Self:
         """Return the rows with stored NaN filled in; by zeros without a ``fill``."""
-        X, xp, p = self if fill is None else self.by_rows(), self.ops.xp, self.shape[1]
+        X, xp = self if fill is None else self.by_rows(), self.ops.xp
         bad = xp.nonzero(xp.isnan(X.values))[0]
+        if fill is not None:
+            return X._changed(bad, fill, self.about)
         values = xp.asarray(X.values, copy=True)
         values[bad] = 0
-        if fill is not None and bad.shape[0]:
-            bad = xp.astype(bad, X.indptr.dtype)
-            owner = xp.searchsorted(X.indptr, bad, side="right") - 1
-            rows, which = xp.unique_inverse(owner)
-            # Work on a row takes several times its length.
-            for part in row_ranges(rows.shape[0], max(2**20, X.least_range // 4) // p):
-                lines = xp.reshape(fill(X.rows(to_host(rows[part]))), (-1,))
-                inside = (which >= part.start) & (which < part.stop)
-                at = bad[inside]
-                columns = xp.astype(xp.take(X.indices, at), xp.int64)
-                cells = (which[inside] - part.start) * p + columns
-                values[at] = xp.take(lines, cells)
         return X.with_values(values, self.about)
+
+    def marked(self, mark: Any) -> Self:
+        X = self.by_rows()
+        return X._changed(X.ops.xp.nonzero(X.values)[0], mark, self.about)
+
+    def _changed(self, at: Any, change: Any, about: About) -> Self:
+        """Return the rows with some entries as a change of dense rows makes them."""
+        xp, p = self.ops.xp, self.shape[1]
+        values, at = (
+            xp.asarray(self.values, copy=True),
+            xp.astype(at, self.indptr.dtype),
+        )
+        owner = xp.searchsorted(self.indptr, at, side="right") - 1
+        rows, which = xp.unique_inverse(owner)
+        # Work on a row takes several times its length.
+        for part in row_ranges(rows.shape[0], max(2**20, self.least_range // 4) // p):
+            lines = xp.reshape(change(self.rows(to_host(rows[part]))), (-1,))
+            inside = (which >= part.start) & (which < part.stop)
+            mine = at[inside]
+            columns = xp.astype(xp.take(self.indices, mine), xp.int64)
+            cells = (which[inside] - part.start) * p + columns
+            values[mine] = xp.take(lines, cells)
+        return self.with_values(values, about)
 
     def missing(self) -> Self:
         """Return 1 where a cell is missing; all others are not stored."""

@@ -306,8 +306,8 @@ def _stretched(B: np.ndarray, factors: np.ndarray, block: Matrix) -> Matrix:
 class Filled(View, ByBlocks):
     """Blocks of rows of a matrix, each turned into others when it is asked for.
 
-    ``question`` is what a block is asked for: "filled", or "missing", which is 1 where
-    a cell is missing and 0 elsewhere.
+    ``question`` is what a block is asked for: "filled", "marked", or "missing", which
+    is 1 where a cell is missing and 0 elsewhere.
 
     Examples
     --------
@@ -365,6 +365,22 @@ def filled(
         return complete
     gaps = Gaps(X, lambda seed, rows: draw(X if rows is None else X.take(rows), seed))
     return complete.with_about(replace(complete.about, gaps=gaps))
+
+
+def marked(X: Matrix, mark: Fill) -> Matrix:
+    """Return the matrix with NaN where a function of rows puts it; as a copy in memory.
+
+    Cells that sparse data do not store stay zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import as_matrix, marked
+    >>> X = as_matrix(np.array([[1.0, 9.0], [3.0, 4.0]]))
+    >>> marked(X, lambda rows: np.where(rows > 5, np.nan, rows)).missing().sqnorms
+    array([1., 0.])
+    """
+    return Filled(X, "marked", mark) if X.streamed else X.marked(mark)
 
 
 def only(X: Matrix, rows: np.ndarray) -> Matrix:

@@ -76,14 +76,17 @@ class Filler:
 
     def _fill(self, X: Matrix, seed: int | None) -> Callable[[Tall], Tall]:
         """Return what fills rows: with draws, or without a seed with means."""
+        return partial(_fill_rows, *self.in_columns(X), self.nonnegative, seed)
+
+    def in_columns(self, X: Matrix) -> tuple[Model, np.ndarray]:
+        """Return the model in units of columns, and these in the unit of X."""
         B, levels = self.loadings / self.sizes[:, None], self.noise_levels / self.sizes
-        model = _Model(B, levels**2, self.mean, 0.0, self.spread)
-        columns = (self.sizes / X.unit).astype(X.dtype)
-        return partial(_fill_rows, model, columns, self.nonnegative, seed)
+        model = Model(B, levels**2, self.mean, 0.0, self.spread)
+        return model, (self.sizes / X.unit).astype(X.dtype)
 
 
 def _fill_rows(
-    model: _Model, columns: np.ndarray, nonnegative: bool, seed: int | None, rows: Tall
+    model: Model, columns: np.ndarray, nonnegative: bool, seed: int | None, rows: Tall
 ) -> Tall:
     """Return rows with NaN replaced; those without an observed cell become zero."""
     ops = ops_of(rows)  # rows come without their matrix
@@ -107,7 +110,7 @@ def _fill_rows(
 
 
 @dataclass(frozen=True, eq=False)
-class _Model:
+class Model:
     """The model of rows in units of their columns."""
 
     loadings: np.ndarray  # (n_features, rank)
@@ -161,7 +164,7 @@ class _Seen(NamedTuple):
     covariance.
     """
 
-    model: _Model
+    model: Model
     ops: Ops
     values: Tall  # (n_rows, n_features)
     own: Tall  # (n_rows, rank)
@@ -235,14 +238,8 @@ def learn_filler(
     >>> (fill(as_matrix(X)) @ np.eye(3))[1].round(1)
     array([2., 4., 6.])
     """
-    n, p = X.shape
-    # A seed that nobody else takes: had the missing cells been drawn by the same
-    # numbers, for a test, none of those drawn here would be an observed one.
-    rng = np.random.default_rng([0x6D697373696E67, n, p])
-    size = min(n, max_rows, max(Filling.LEAST_ROWS, max_entries // p))
-    rows = np.sort(rng.choice(n, size, replace=False)) if size < n else np.arange(n)
-    cells = to_host(X.by_rows().rows(rows)).astype(np.float64)
-    observed = ~np.isnan(cells)
+    cells, rng = sampled_cells(X, max_rows, max_entries)
+    p, observed = X.shape[1], ~np.isnan(cells)
     cells[~observed] = 0.0
     nonnegative = bool((cells >= 0).all())
     lengths = np.sqrt(_column_means(cells.T**2, observed.T))
@@ -272,6 +269,19 @@ def learn_filler(
     )
 
 
+def sampled_cells(
+    X: Matrix, max_rows: int = Filling.ROWS, max_entries: int = Filling.ENTRIES
+) -> tuple[np.ndarray, np.random.Generator]:
+    """Return the cells of some rows to learn from, and the generator that drew them."""
+    n, p = X.shape
+    # A seed that nobody else takes: had the missing cells been drawn by the same
+    # numbers, for a test, none of those drawn here would be an observed one.
+    rng = np.random.default_rng([0x6D697373696E67, n, p])
+    size = min(n, max_rows, max(Filling.LEAST_ROWS, max_entries // p))
+    rows = np.sort(rng.choice(n, size, replace=False)) if size < n else np.arange(n)
+    return to_host(X.by_rows().rows(rows)).astype(np.float64), rng
+
+
 class _Sample(NamedTuple):
     """Rows to learn from, each divided by its size."""
 
@@ -279,7 +289,7 @@ class _Sample(NamedTuple):
     known: np.ndarray  # which of them are known
     log_sizes: np.ndarray
 
-    def looks(self, model: _Model) -> Iterator[tuple[slice, np.ndarray, _Seen]]:
+    def looks(self, model: Model) -> Iterator[tuple[slice, np.ndarray, _Seen]]:
         """Yield parts of the rows, 1 for their known cells, and what these say."""
         # So few rows that what is made of them stays in the cache.
         n, p = self.cells.shape
@@ -291,7 +301,7 @@ class _Sample(NamedTuple):
 
 def _best_model(
     sample: _Sample, ranks: tuple[int, ...], rng: np.random.Generator
-) -> _Model:
+) -> Model:
     """Return the model of the rank that predicts held-out cells best."""
     cells, observed, log_sizes = sample
     asked = observed & (rng.random(cells.shape) < Filling.ASKED)
@@ -325,7 +335,7 @@ def _best_model(
 
 def _start(
     guess: np.ndarray, rank: int, scales: tuple[float, float], rng: np.random.Generator
-) -> _Model:
+) -> Model:
     """Return a model from the leading directions of complete rows."""
     n, p = guess.shape
     V = np.linalg.qr(rng.standard_normal((p, rank)))[0]
@@ -336,10 +346,10 @@ def _start(
     spreads, turn = np.linalg.eigh(parts.T @ parts / n)
     spreads = np.maximum(spreads, Small.EXACT * max(spreads.max(), Small.TINY))
     variances = np.maximum(left / n, Filling.LEAST_NOISE)
-    return _Model(V @ turn * np.sqrt(spreads), variances, np.zeros(rank), *scales)
+    return Model(V @ turn * np.sqrt(spreads), variances, np.zeros(rank), *scales)
 
 
-def _fit_model(sample: _Sample, model: _Model, n_iter: int, tol: float) -> _Model:
+def _fit_model(sample: _Sample, model: Model, n_iter: int, tol: float) -> Model:
     """Improve a model until its noise changes by less than a share."""
     before = np.inf
     for _ in range(n_iter):
@@ -350,7 +360,7 @@ def _fit_model(sample: _Sample, model: _Model, n_iter: int, tol: float) -> _Mode
     return model
 
 
-def _improved(sample: _Sample, model: _Model) -> tuple[_Model, float]:
+def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
     """Return the model after one round of expectation and maximisation, and noise."""
     (n, p), rank = sample.cells.shape, len(model.mean)
     first, second, square = _pairs(rank)
@@ -397,7 +407,7 @@ def _improved(sample: _Sample, model: _Model) -> tuple[_Model, float]:
     deviation = np.sqrt(max(second_moment - log_scale**2, Filling.LEAST_SPREAD**2))
     scales = float(log_scale), float(deviation)
     loadings, mean = loadings @ root, np.linalg.solve(root, mean)
-    return _Model(loadings, variances, mean, *scales), noise
+    return Model(loadings, variances, mean, *scales), noise
 
 
 def _column_means(values: np.ndarray, known: np.ndarray) -> np.ndarray:

@@ -22,6 +22,30 @@ def filled_cells(data: Matrix) -> np.ndarray:
     return np.concatenate(list(counts))
 
 
+def missing_cells(X: Matrix | None, before: Matrix | None = None) -> np.ndarray:
+    """Return rows and columns of missing cells, in order, but those missing before."""
+
+    def places(X: Matrix | None) -> np.ndarray:
+        found, start = [np.empty(0, dtype=np.int64)], 0
+        blocks = X.map(_missing_places) if X is not None else ()
+        for n_rows, flat in blocks:
+            found.append(start + flat)
+            start += n_rows * p
+        return np.concatenate(found)
+
+    if X is None:
+        return np.empty((0, 2), dtype=np.int64)
+    p = X.shape[1]
+    new = np.setdiff1d(places(X), places(before))
+    return np.stack(np.divmod(new, p), axis=1)
+
+
+def _missing_places(block: Matrix) -> tuple[int, np.ndarray]:
+    """Return how many rows a block has, and where in these a cell is missing."""
+    rows, columns = block.missing().to_memory().array.nonzero()  # type: ignore[attr-defined]
+    return block.shape[0], rows.astype(np.int64) * block.shape[1] + columns
+
+
 class Observed(NamedTuple):
     """A fit to observed cells, and how large errors are at least, or grow."""
 

@@ -144,6 +144,15 @@ FEATURE_WORDS = (
 )
 
 
+def wild_cells_note(n_cells: int, shape: tuple[int, int]) -> str:
+    """Return how many cells fit no row."""
+    share = percent(n_cells / (shape[0] * shape[1]))
+    return (
+        f"Took {counted(n_cells, 'wild cell')} ({share}) for missing: rows and columns "
+        "do not explain values so far off."
+    )
+
+
 def outlier_note(n_outliers: int, n_samples: int) -> str:
     """Return how many rows are in no cluster, beside those that are."""
     share = percent(n_outliers / (n_outliers + n_samples))

@@ -1,0 +1,190 @@
+"""Cells that fit no row: found, taken for missing, and known again in new rows."""
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from matrix.array_kinds import hdf5, opened, strict
+from numpy.testing import assert_array_equal
+
+from ihgmm import IhGMM, IhSC, make_ihgmm
+from ihgmm.matrix import as_matrix, to_host
+from ihgmm.metrics import misclassification_rate
+from ihgmm.numerics.cells import largest_usual, learn_cell_filler
+from ihgmm.storage import load_model, save_model
+
+KINDS = {
+    "array": lambda X, _: X,
+    "csr": lambda X, _: sp.csr_array(X),
+    "csc": lambda X, _: sp.csc_array(X),
+    "stored": lambda X, folder: opened(hdf5(X, folder), 2**15),
+    "dask": lambda X, _: da.from_array(X, chunks=(100, X.shape[1])),
+    "strict": strict,
+}
+
+
+def sample(seed=0, times=20.0, plus=0.0, share=0.02, n=300, p=100):
+    """Return rows with wild cells, which cells these are, and labels."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % 3
+    X = rng.lognormal(0, 0.5, (n, 1)) * rng.gamma(1.0, 3.0, (3, p))[labels]
+    X += rng.standard_normal(X.shape)
+    wild = rng.random(X.shape) < share
+    return np.where(wild, times * X + plus * np.abs(X).mean(), X), wild, labels
+
+
+def errors(labels, found):
+    return misclassification_rate(labels, to_host(found))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("changes", [{"times": 20.0}, {"times": 1.0, "plus": 30.0}])
+@pytest.mark.parametrize("Estimator", [IhSC, IhGMM])
+def test_labels_are_those_of_rows_without_wild_cells(Estimator, changes, seed):
+    X, wild, labels = sample(seed, **changes)
+    model = Estimator(3, outliers="cells", random_state=0).fit(X)
+    assert errors(labels, model.labels_) <= 0.01
+    if Estimator is IhSC:
+        plain = IhSC(3, random_state=0).fit(X)
+        assert errors(labels, model.labels_) < errors(labels, plain.labels_)
+    rows, columns = model.outlier_cells_.T
+    assert wild[rows, columns].mean() > 0.98
+    # Of a wild cell that was next to zero, 20 times as much is not far off.
+    far = wild & (np.abs(X) > 10 * np.median(np.abs(X)))
+    found = np.zeros_like(wild)
+    found[rows, columns] = True
+    assert found[far].mean() > 0.95
+    assert_array_equal(model.outlier_cells_, np.argwhere(found))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_column_with_many_wild_cells(seed):
+    X, _, labels = sample(seed, share=0.0)
+    rows = np.random.default_rng(seed).random(300) < 0.3
+    X[rows, 7] += 50 * np.abs(X).mean()
+    model = IhSC(3, outliers="cells", random_state=0).fit(X)
+    assert errors(labels, model.labels_) <= 0.01
+    assert_array_equal(model.outlier_cells_[:, 0], np.flatnonzero(rows))
+    assert (model.outlier_cells_[:, 1] == 7).all()
+
+
+CLEAN = {
+    "Gaussian": (lambda rng, X: X + rng.standard_normal(X.shape), 0.001),
+    "t3": (lambda rng, X: X + rng.standard_t(3, X.shape), 0.01),
+    "log-normal": (lambda rng, X: np.abs(X) * rng.lognormal(0, 0.5, X.shape), 0.005),
+    "counts": (lambda rng, X: rng.poisson(np.abs(X)).astype(float), 0.001),
+    "two values": (lambda rng, X: (X + rng.standard_normal(X.shape) > 0) + 0.0, 0.001),
+    "no noise": (lambda rng, X: X, 0.001),
+}
+
+
+@pytest.mark.filterwarnings("ignore:X looks like counts")
+@pytest.mark.parametrize("name", CLEAN)
+def test_few_cells_of_clean_data_are_wild(name):
+    change, most = CLEAN[name]
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        centers = rng.gamma(1.0, 3.0, (3, 60))
+        X = rng.lognormal(0, 0.5, (300, 1)) * centers[np.arange(300) % 3]
+        X = change(rng, X)
+        model = IhSC(3, outliers="cells", random_state=0).fit(X)
+        assert len(model.outlier_cells_) <= most * X.size
+        plain = IhSC(3, random_state=0).fit(X)
+        assert errors(plain.labels_, model.labels_) <= 0.01
+        if len(model.outlier_cells_) == 0:
+            assert_array_equal(model.scales_, plain.scales_)
+
+
+def test_what_a_small_kind_has_in_common_is_not_wild():
+    X, labels = make_ihgmm(300, 100, 3, separation_constant=2.0, random_state=0)
+    few = np.flatnonzero(labels == 2)[:15]
+    keep = np.sort(np.append(np.flatnonzero(labels != 2), few))
+    X, labels = X[keep], labels[keep]
+    X[labels == 2, :5] += 30 * np.abs(X).mean()  # in five columns, 15 rows stand out
+    model = IhSC(3, outliers="cells", random_state=0).fit(X)
+    assert len(model.outlier_cells_) <= 5
+    assert errors(labels, model.labels_) == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_kinds_of_data(kind, dtype, tmp_path):
+    X, _, _ = sample()
+    X[np.random.default_rng(2).random(X.shape) < 0.3] = 0
+    wanted = IhSC(3, outliers="cells", random_state=0).fit(X)
+    assert (X[tuple(wanted.outlier_cells_.T)] != 0).all()
+    given = KINDS[kind](X.astype(dtype), tmp_path)
+    model = IhSC(3, outliers="cells", random_state=0).fit(given)
+    cells = {tuple(cell) for cell in model.outlier_cells_}
+    other = {tuple(cell) for cell in wanted.outlier_cells_}
+    assert len(cells ^ other) <= (0 if dtype == "float64" else 2)
+    assert model.outlier_cells_.dtype.kind == "i"
+    assert_array_equal(to_host(model.labels_), wanted.labels_)
+    assert_array_equal(to_host(model.predict(given)), wanted.labels_)
+
+
+@pytest.mark.parametrize("Estimator", [IhSC, IhGMM])
+def test_new_rows_and_models_from_files(Estimator, tmp_path):
+    X, wild, labels = sample(n=400)
+    model = Estimator(3, outliers="cells", random_state=0).fit(X[:200])
+    assert errors(labels[200:], model.predict(X[200:])) <= 0.01
+    clean = np.where(wild, X / 20, X)[200:]
+    assert errors(model.predict(clean), model.predict(X[200:])) <= 0.01
+    save_model(model, tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    assert_array_equal(loaded.outlier_cells_, model.outlier_cells_)
+    assert_array_equal(loaded.predict(X), model.predict(X))
+    assert_array_equal(loaded.score(X), model.score(X))
+
+
+OPTIONS = [
+    {"missing": "fit"},
+    {"signed": True},
+    {"whiten": "learned"},
+    {"refine": True},
+    {"n_clusters": "auto"},
+    {"recipe": "paper"},
+    {"noise": "class"},
+    {"noise": "common"},
+    {"noise": "tied"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_pairs_of_options(options):
+    X, wild, labels = sample()
+    hidden = np.random.default_rng(3).random(X.shape) < 0.2
+    if "missing" in options:
+        X = np.where(hidden, np.nan, X)
+    if "signed" in options:
+        X *= np.random.default_rng(4).choice([-1, 1], (300, 1))
+    weights = np.random.default_rng(5).uniform(0.5, 2, 300)
+    weights[:20] = 0
+    Estimator = IhGMM if "noise" in options else IhSC
+    options = {"n_clusters": 3, "outliers": "cells", "random_state": 0} | options
+    for given in (None, weights):
+        model = Estimator(**options).fit(X, sample_weight=given)
+        assert model.n_clusters_ == 3
+        assert errors(labels, model.labels_) <= 0.02
+        assert (model.labels_ >= 0).all()
+        assert np.isfinite(model.scales_).all()
+        rows, columns = model.outlier_cells_.T
+        assert wild[rows, columns].mean() > 0.98
+        if "missing" in options:
+            assert not hidden[rows, columns].any()
+
+
+def test_bad_values():
+    X, _, _ = sample()
+    words = "give 'auto', 'cells', None or a number above 0 and at most 0.5"
+    with pytest.raises(ValueError, match=f"outliers='cell' is not known; {words}"):
+        IhSC(3, outliers="cell").fit(X)
+    X[3, 4] = np.nan
+    with pytest.raises(ValueError, match="NaN at row 3, column 4"):
+        IhSC(3, outliers="cells").fit(X)
+
+
+def test_nothing_to_judge():
+    assert largest_usual(np.zeros(5), 5) == np.inf
+    X = np.eye(40)
+    assert learn_cell_filler(as_matrix(X))(as_matrix(X)).missing().sqnorms.sum() == 0

@@ -71,7 +71,8 @@ class Whitener:
             # the larger a factor for it: it may have so much of a direction at most.
             most = Whitening.LARGEST_PART * self.strengths
             parts = along**2 * ops.cast_like(HOST.ratio(1.0, most), along)
-            variances = xp.maximum(variances, ops.widen(xp.max(parts, axis=1)))
+            larger = xp.maximum(variances, ops.widen(xp.max(parts, axis=1)))
+            variances = xp.where(total > 0, larger, total)  # whose squares are numbers
         return (variances, total), ()
 
 
@@ -193,7 +194,7 @@ def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
     for _ in range(2):
         work = partial(_column_sums, squares, dispersion)
         variances, counts = X.sweep(work, X.weights)[1]
-        squares = HOST.ratio(float(n), variances)
+        squares = _over_squares(n, variances)
     columns = np.sqrt(squares * np.minimum(counts * (X.unit / n) * np.sqrt(p), 1.0))
     return Whitener("counts", columns, *_no_pattern(p), dispersion)
 
@@ -221,6 +222,15 @@ def _column_sums(
     ones = ops.xp.ones_like(weights) if counts is None else ops.widen(counts)
     columns = variances(lambda X: X.adjoint(weights * ones))
     return (), (columns, ops.widen(block.adjoint(ones)))
+
+
+def _over_squares(n: int, squares: np.ndarray) -> np.ndarray:
+    """Return n over squares of columns, 0 for those that are nothing beside others.
+
+    A column of 1e-100 of the largest would get a factor whose square is no number.
+    """
+    least = squares.max(initial=0.0) * Small.HUGE**-2
+    return HOST.ratio(float(n), np.where(squares > least, squares, 0.0))
 
 
 def _low_rank(
@@ -292,7 +302,7 @@ def _learned_whitener(
     n, p = X.shape
     rank = min(n, p, Whitening.RANK) // 2
     whitener = Whitener("learned", np.ones(p), *_no_pattern(p))
-    columns = np.sqrt(HOST.ratio(float(n), whitener(X).column_sqnorms()))
+    columns = np.sqrt(_over_squares(n, whitener(X).column_sqnorms()))
     whitener = replace(whitener, columns=columns)
     for _ in range(rounds):
         white = whitener(X)

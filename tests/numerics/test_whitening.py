@@ -14,7 +14,7 @@ from ihgmm.numerics.whitening import (
     Whitener,
     _count_variances,
     learn_whitener,
-    looks_like_counts,
+    suited_noise,
 )
 
 sys.path.append(str(Path(__file__).parents[1] / "matrix"))
@@ -271,8 +271,8 @@ def test_weighted_rows_teach_the_same_wherever_they_are(noise, tmp_path):
 
 @pytest.mark.parametrize("size", [15, 60])
 def test_counts_are_recognised(size):
-    assert looks_like_counts(as_matrix(counts(0, size)[0]))
-    assert looks_like_counts(as_matrix(sp.csr_array(counts(1, size)[0])))
+    assert suited_noise(as_matrix(counts(0, size)[0]))
+    assert suited_noise(as_matrix(sp.csr_array(counts(1, size)[0])))
 
 
 def not_counts():
@@ -294,7 +294,7 @@ def not_counts():
 
 @pytest.mark.parametrize("name", not_counts())
 def test_other_data_are_no_counts(name):
-    assert not looks_like_counts(as_matrix(not_counts()[name]))
+    assert not suited_noise(as_matrix(not_counts()[name]))
 
 
 def test_the_hint_is_right_more_often_than_wrong():

@@ -76,18 +76,13 @@ class Whitener:
         return (variances, total), ()
 
 
-def learn_whitener(
-    X: Matrix, noise: Noise | Literal["auto"], rng: np.random.Generator
-) -> Whitener:
+def learn_whitener(X: Matrix, noise: Noise, rng: np.random.Generator) -> Whitener:
     """Learn how to make the noise of data alike in rows and columns.
 
     ``"counts"``: the variance of an entry of mean m is ``m + c * m**2``, c being learnt
     from rows drawn of large data. ``"learned"``: it is a factor of the row times one of
-    the column, learnt from what a low-rank fit leaves. ``"auto"``: the first where the
-    data look like counts.
+    the column, learnt from what a low-rank fit leaves.
     """
-    if noise == "auto":
-        noise = "counts" if looks_like_counts(X) else "learned"
     if noise == "learned":
         return _learned_whitener(_few_rows(X, Whitening.ENTRIES, rng), rng)
     _warn_of_fractions(X)
@@ -166,7 +161,7 @@ def _warn_of_fractions(X: Matrix) -> None:
     counts, 1.6% from counts scaled to 10,000 a cell, 19% from logarithms of these; in
     no draw did counts do worse. Estimated counts, mostly whole numbers, are counts.
     """
-    rows = _first_rows(X, 2**16)
+    rows = _first_rows(X, 2**16).data
     strange = rows[(rows > 0) & (rows != np.round(rows))]
     if 2 * strange.size > np.count_nonzero(rows):
         warn(
@@ -318,23 +313,34 @@ def _learned_whitener(
     return whitener
 
 
-def looks_like_counts(X: Matrix, n_entries: int = 2**20) -> bool:
-    """Tell whether data look like counts of events, most of which are rare.
+def suited_noise(X: Matrix, n_entries: int = 2**20) -> Noise | None:
+    """Return which noise to make alike, None where the data ask for no whitening.
 
-    They do if their entries are whole numbers, most of them 0, some above 1 and 1 the
-    most common of those above 0, in columns of unequal means. Shades of a picture have
-    other common values, and 0 and 1 alone are answers, not counts. A first part of the
-    rows is looked at; a few of them show most data to be none.
+    Data none of which are negative and many 0 have noise that grows with the mean if
+    they look like counts of rare events, or have a long tail. Shades of a picture have
+    zeros too, but large ones are common. A first part of the rows is looked at; a few
+    of them show most data to be of neither kind.
     """
     for size in (2**10, n_entries):
         rows = _first_rows(X, size)
-        if rows.min() < 0 or (rows != np.round(rows)).any():
-            return False
-    positive = rows[rows > 0]
-    if not positive.size or 2 * positive.size > rows.size or positive.max() < 2:
-        return False
-    _, times = np.unique(positive, return_counts=True)
-    if (positive == 1).sum() < times.max():
+        if rows.min() != 0:
+            return None
+    if (rows == 0).sum() < Whitening.ZEROS * rows.count() or not rows.any():
+        return None
+    whole = (rows == np.round(rows)).all()
+    if (whole and _are_rare_events(rows)) or _have_long_tail(rows / X.unit):
+        return "counts" if whole else "learned"
+    return None
+
+
+def _are_rare_events(rows: Any) -> bool:
+    """Tell whether whole numbers look like counts of events, most of which are rare.
+
+    They do if 1 is the most common of those above 0, and others are there too, in
+    columns of unequal means. 0 and 1 alone are answers, not counts.
+    """
+    values, times = np.unique(rows[rows > 0].compressed(), return_counts=True)
+    if len(values) == 1 or values[times.argmax()] != 1:
         return False
     means = rows.mean(axis=0)
     # Chance alone adds to the squares of means what it adds to their variance.
@@ -342,13 +348,28 @@ def looks_like_counts(X: Matrix, n_entries: int = 2**20) -> bool:
     return bool(squares > Whitening.UNEQUAL * means.mean() ** 2)
 
 
-def _first_rows(X: Matrix, n_entries: int) -> np.ndarray:
-    """Return rows of about so many entries as they were given, missing cells as 0."""
+def _have_long_tail(rows: Any) -> bool:
+    """Tell whether some entries are far above others, rows having equal totals.
+
+    Of few columns it says no: what a fit of low rank leaves of them shows little.
+    """
+    if rows.shape[1] < Whitening.COLUMNS:
+        return False
+    shares = (rows / rows.sum(axis=1, keepdims=True))[rows > 0].compressed()
+    middle, high = np.quantile(shares, (0.5, 0.99))
+    return bool(high > Whitening.TAIL * middle)
+
+
+def _first_rows(X: Matrix, n_entries: int) -> Any:
+    """Return rows of about so many entries as they were given, missing cells masked.
+
+    These are 0 below their mask.
+    """
     n, p = X.shape
     seen = X if X.incomplete is None else X.incomplete
     rows = to_host(seen.rows(slice(0, min(n, max(n_entries // max(p, 1), 10)))))
     # Missing cells first: a product with the NA of R, a signalling NaN, warns.
-    return np.asarray(np.nan_to_num(rows) * X.unit)
+    return np.ma.fix_invalid(rows, fill_value=0.0) * X.unit
 
 
 def preparation_of_counts(
@@ -361,7 +382,7 @@ def preparation_of_counts(
     the median depth, 14% of logarithms of cells scaled to 10,000 counts, 12% of
     z-scores of these. In no draw did whitened counts do worse.
     """
-    few = _first_rows(X, 2**16)
+    few = _first_rows(X, 2**16).data
     if (few >= 0).all() and (few == np.round(few)).all():  # counts
         return None
     if (few < 0).any() and _is_centered(X):

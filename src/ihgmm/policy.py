@@ -145,7 +145,7 @@ class Whitening:
     ZEROS = 0.12  # share of entries from which zeros are many
     COLUMNS = 16  # from which the noise of columns is learnt well enough
     TAIL = 8.0  # share of a row that one in a hundred entries has, over the median
-    UNEQUAL = 1.5  # mean square of column means over the squared mean, of counts
+    UNEQUAL = 1.25  # mean square of column means over the squared mean, of counts
     CENTRED = 0.1  # standard errors: means that are nearer to 0 were subtracted
 
 

@@ -327,7 +327,8 @@ def suited_noise(X: Matrix, n_entries: int = 2**20) -> Noise | None:
             return None
     if (rows == 0).sum() < Whitening.ZEROS * rows.count() or not rows.any():
         return None
-    whole = (rows == np.round(rows)).all()
+    # Larger floats are whole numbers, whatever they measure.
+    whole = (rows == np.round(rows)).all() and rows.max() < 1 / np.finfo(rows.dtype).eps
     if (whole and _are_rare_events(rows)) or _have_long_tail(rows / X.unit):
         return "counts" if whole else "learned"
     return None

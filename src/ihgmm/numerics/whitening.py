@@ -337,11 +337,11 @@ def suited_noise(X: Matrix, n_entries: int = 2**20) -> Noise | None:
 def _are_rare_events(rows: Any) -> bool:
     """Tell whether whole numbers look like counts of events, most of which are rare.
 
-    They do if 1 is the most common of those above 0, and others are there too, in
-    columns of unequal means. 0 and 1 alone are answers, not counts.
+    They do if most of them are 0, some above 1 and 1 the most common of those above 0,
+    in columns of unequal means. 0 and 1 alone are answers, not counts.
     """
     values, times = np.unique(rows[rows > 0].compressed(), return_counts=True)
-    if len(values) == 1 or values[times.argmax()] != 1:
+    if 2 * times.sum() > rows.count() or values[times.argmax()] != 1 or len(times) == 1:
         return False
     means = rows.mean(axis=0)
     # Chance alone adds to the squares of means what it adds to their variance.

@@ -19,6 +19,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -32,11 +33,17 @@ from sklearn.cluster import KMeans
 from ihgmm import IhSC, select_n_clusters
 from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.whitening import looks_like_counts
+from ihgmm.numerics.whitening import suited_noise
 
 RESULTS = Path(__file__).parent / "results" / "counts.md"
 COUNTS = ("counts15", "counts30", "counts60", "counts300")
 UNEQUAL = ("gaussian", "columns", "rows", "gamma", "similar", "t3", "paper-rows9")
+BURSTS = ["Counts that come in bursts: errors in percent"]
+BURSTS += ["counts in a row", "dispersion"]
+BURST_CASES = ((300, 0.3), (1000, 0.3), (1000, 1.0), (3000, 1.0))
+ZEROS = ["Cells set to 0 at random: errors in percent", "noise", "share"]
+ZERO_CASES = (("gamma", 0.3), ("gamma", 0.5), ("gamma", 0.8))
+ZERO_CASES += (("counts", 0.3), ("counts", 0.5))
 Method = Callable[[np.ndarray, int, int], np.ndarray]
 
 
@@ -55,6 +62,25 @@ def bursts(seed: int, size: float, dispersion: float) -> tuple[np.ndarray, np.nd
     means = size * rng.lognormal(0, 0.5, n)[:, None] * profiles[labels]
     means *= rng.gamma(1 / dispersion, dispersion, means.shape)
     return rng.poisson(means).astype(float), labels
+
+
+def with_zeros(seed: int, noise: str, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows in which a share of the cells is 0 whatever their kind, and kinds.
+
+    400 rows of four kinds, 150 columns. Scales of rows are log-normal (0.7). Patterns
+    are log-normal (1), times gamma noise of shape 2; or those of negative binomial
+    counts (c = 0.5, five a cell) are log-normal factors (0.8) of common ones (1.5).
+    """
+    rng, n, p, k = np.random.default_rng(seed), 400, 150, 4
+    labels, scales = np.arange(n) % k, rng.lognormal(0, 0.7, (n, 1))
+    if noise == "gamma":
+        means = scales * rng.lognormal(0, 1, (k, p))[labels]
+    else:
+        patterns = rng.lognormal(0, 1.5, p) * rng.lognormal(0, 0.8, (k, p))
+        means = scales * (5 * patterns / patterns.mean(axis=1, keepdims=True))[labels]
+    X = means * rng.gamma(2, 0.5, (n, p))
+    X = X if noise == "gamma" else rng.poisson(X).astype(float)
+    return X * (rng.random((n, p)) >= share), labels
 
 
 def log_normalised(X: np.ndarray) -> np.ndarray:
@@ -78,10 +104,11 @@ METHODS: dict[str, Method] = {
     "IhSC": ihsc(),
     'whiten="counts"': ihsc(whiten="counts"),
     'whiten="learned"': ihsc(whiten="learned"),
+    'whiten="auto"': ihsc(whiten="auto"),
     "IhSC of logs": ihsc_of_logs,
     "k-means of logs": kmeans_of_logs,
 }
-ANY_SIGN = ("IhSC", 'whiten="learned"')
+ANY_SIGN = ("IhSC", 'whiten="learned"', 'whiten="auto"')
 
 
 def design_rates(name: str, methods: list[str], draws: int) -> np.ndarray:
@@ -120,17 +147,21 @@ def design_table(names: tuple[str, ...], methods: list[str], draws: int) -> str:
     return markdown(lines)
 
 
-def burst_table(draws: int) -> str:
-    lines = [["Counts that come in bursts: errors in percent"]]
-    lines.append(["counts in a row", "dispersion", *METHODS])
-    for size, dispersion in ((300, 0.3), (1000, 0.3), (1000, 1.0), (3000, 1.0)):
+def sample_table(
+    head: list[str],
+    cases: tuple[tuple[Any, ...], ...],
+    draw: Callable[..., tuple[np.ndarray, np.ndarray]],
+    draws: int,
+) -> str:
+    lines = [head[:1], [*head[1:], *METHODS]]
+    for case in cases:
         rates = []
         for seed in range(draws):
-            X, y = bursts(seed, size, dispersion)
+            X, y = draw(seed, *case)
             found = [fit(X, 4, seed) for fit in METHODS.values()]
             rates.append([misclassification_rate(y, z) for z in found])
         means = (f"{100 * rate:.1f}" for rate in np.mean(rates, axis=0))
-        lines.append([str(size), str(dispersion), *means])
+        lines.append([*map(str, case), *means])
         print(*lines[-1], flush=True)
     return markdown(lines)
 
@@ -152,7 +183,7 @@ def real_table(sets: list[LabelledSet], seeds: int) -> str:
             X, y = next((X, y) for name, X, y in data.prepared() if name == "raw")
         except (MissingDataError, StopIteration):
             continue
-        if not looks_like_counts(as_matrix(X)):
+        if suited_noise(as_matrix(X)) != "counts":
             continue
         X, y = sampled(X, y, 3_000)
         k = len(np.unique(y))
@@ -211,7 +242,8 @@ def main() -> None:
             parts += [
                 design_table(COUNTS, list(METHODS), options.draws),
                 number_table(options.draws),
-                burst_table(options.draws),
+                sample_table(BURSTS, BURST_CASES, bursts, options.draws),
+                sample_table(ZEROS, ZERO_CASES, with_zeros, options.draws),
                 design_table(UNEQUAL, list(ANY_SIGN), options.draws),
             ]
         if sets:

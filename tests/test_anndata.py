@@ -16,6 +16,9 @@ from ihgmm.anndata import ihsc
 from ihgmm.metrics import exact_recovery, misclassification_rate
 from ihgmm.plotting import plot_embedding
 
+# Cells are counts, and a fit without whitening says so.
+pytestmark = pytest.mark.filterwarnings("ignore:X looks like counts")
+
 
 def counts(n=150, p=60, seed=0):
     """Return counts of three kinds of cells whose depths differ 20-fold, and kinds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -24,7 +24,7 @@ from ihgmm.matrix import (
 )
 from ihgmm.matrix.kinds import NA_OF_R, sorted_integers
 from ihgmm.numerics.missing import Filler
-from ihgmm.numerics.whitening import looks_like_counts
+from ihgmm.numerics.whitening import NOISES, Noise, suited_noise
 
 # Data at the door
 
@@ -534,15 +534,28 @@ def warn_empty_clusters(X: Matrix, labels: Tall, n_clusters: int) -> None:
         )
 
 
-def hint_at_counts(X: Matrix) -> None:
-    """Warn when data look like counts: their noise is not alike in all columns."""
-    if looks_like_counts(X):
-        warn(
-            "X looks like counts, whole numbers that are mostly 0. The variance of a "
-            "count equals its mean, so that common columns and long rows dominate. "
-            "whiten='counts' makes the noise alike in all.",
-            UserWarning,
-        )
+def noise_to_whiten(X: Matrix, whiten: Noise | Literal["auto"] | None) -> Noise | None:
+    """Return which noise is made alike before a fit.
+
+    "auto" takes what suits the data. None takes none, and warns where "auto" would.
+    """
+    if whiten in NOISES:
+        return whiten
+    suited = suited_noise(X)
+    if whiten == "auto" or suited is None:
+        return suited
+    warn(
+        {
+            "counts": "X looks like counts, whole numbers many of which are 0. The "
+            "variance of a count grows with its mean, so that common columns and long "
+            "rows dominate.",
+            "learned": "X has many zeros, and some entries far above the others. Such "
+            "noise grows with the mean of a column, so that large columns dominate.",
+        }[suited]
+        + f" whiten={suited!r} makes the noise alike in all.",
+        UserWarning,
+    )
+    return None
 
 
 def identical_rows(X: Matrix, n_clusters: int) -> np.ndarray | None:

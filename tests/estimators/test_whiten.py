@@ -1,11 +1,15 @@
 """A fit with whitening, and what is said of its labels."""
 
+import warnings
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from ihgmm import Biwhitener, IhSC, make_ihgmm
+from ihgmm import Biwhitener, IhSC, make_ihgmm, select_n_clusters
 from ihgmm.metrics import misclassification_rate
 from ihgmm.report.facts import Facts
+from ihgmm.storage import load_model, save_model
 
 NOTHING = dict.fromkeys(("ids", "id_name", "features", "known", "names", "original"))
 
@@ -39,3 +43,136 @@ def test_a_fit_that_fails_leaves_what_was_there():
     with pytest.raises(ValueError, match="contains NaN"):
         model.fit(np.full((4, 3), np.nan))
     assert vars(model) == before
+
+
+# What "auto" takes, and what a fit without whitening says
+
+
+def with_zeros(seed, noise="gamma", share=0.5, p=150):
+    """Rows in which cells are 0 whatever their kind, as in benchmarks/counts.py."""
+    rng, n, k = np.random.default_rng(seed), 400, 4
+    labels, scales = np.arange(n) % k, rng.lognormal(0, 0.7, (n, 1))
+    if noise == "gamma":
+        means = scales * rng.lognormal(0, 1, (k, p))[labels]
+    else:
+        patterns = rng.lognormal(0, 1.5, p) * rng.lognormal(0, 0.8, (k, p))
+        means = scales * (5 * patterns / patterns.mean(axis=1, keepdims=True))[labels]
+    X = means * rng.gamma(2, 0.5, (n, p))
+    X = X if noise == "gamma" else rng.poisson(X).astype(float)
+    return X * (rng.random((n, p)) >= share), labels
+
+
+def taken(model):
+    return [change.noise for change in model.preparation_ if hasattr(change, "noise")]
+
+
+@pytest.mark.parametrize(
+    ("noise", "share", "way", "most"),
+    [
+        ("gamma", 0.3, "learned", 0.02),
+        ("gamma", 0.5, "learned", 0.08),
+        ("counts", 0.3, "counts", 0.03),
+        ("counts", 0.5, "counts", 0.03),
+    ],
+)
+def test_cells_that_are_zero_whatever_their_kind(noise, share, way, most):
+    for seed in range(6):
+        X, labels = with_zeros(seed, noise, share)
+        model = IhSC(4, whiten="auto", random_state=0).fit(X)
+        assert taken(model) == [way]
+        assert misclassification_rate(labels, model.labels_) <= most
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_the_hint_is_right_in_four_of_five_cases():
+    better = worse = 0
+    for seed in range(4):
+        for noise in ("gamma", "counts"):
+            X, labels = with_zeros(seed, noise)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                plain = IhSC(4, random_state=0).fit(X)
+                select_n_clusters(X, max_clusters=5, random_state=0)
+            way = "learned" if noise == "gamma" else "counts"
+            said = [str(one.message) for one in caught]
+            assert sum(f"whiten='{way}' makes" in one for one in said) == 2
+            white = IhSC(4, whiten=way, random_state=0).fit(X)
+            errors = [misclassification_rate(labels, m.labels_) for m in (plain, white)]
+            better += errors[1] < errors[0]
+            worse += errors[1] > errors[0]
+    assert better >= 4 * max(worse, 1)
+
+
+@pytest.mark.parametrize("options", [{}, {"signed": True}, {"outliers": "auto"}])
+def test_noise_that_is_alike_stays_as_it_is(options):
+    for seed in range(4):
+        X, _ = make_ihgmm(200, 40, 3, random_state=seed)
+        plain, auto = (
+            IhSC(3, whiten=whiten, random_state=0, **options).fit(X)
+            for whiten in (None, "auto")
+        )
+        assert auto.preparation_ == ()
+        for name in ("labels_", "cluster_centers_", "scales_", "noise_levels_"):
+            np.testing.assert_array_equal(getattr(auto, name), getattr(plain, name))
+        np.testing.assert_array_equal(auto.predict(X), auto.labels_)
+
+
+def test_missing_cells_are_no_zeros():
+    X = with_zeros(0, share=0.0)[0]
+    X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
+    model = IhSC(4, whiten="auto", missing="fit", random_state=0).fit(X)
+    assert taken(model) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        sp.csr_array,
+        lambda X: X.astype(np.float32),
+        lambda X: np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X),
+        lambda X: X * 1e-200,
+        lambda X: X * 1e200,
+    ],
+    ids=["sparse", "float32", "missing", "small", "large"],
+)
+def test_zeros_in_data_of_any_kind(change, tmp_path):
+    X, labels = with_zeros(1)
+    X, weights = change(X), np.arange(400) % 7 + (np.arange(400) > 3)
+    for options in ({}, {"signed": True}, {"outliers": 0.02}):
+        model = IhSC(4, whiten="auto", missing="fit", random_state=0, **options)
+        model.fit(X, sample_weight=weights)
+        assert taken(model) == ["learned"]
+        clear = model.labels_ >= 0
+        error = misclassification_rate(labels[clear], model.labels_[clear])
+        assert error < 0.08
+        save_model(model, tmp_path / "model.npz")
+        again = load_model(tmp_path / "model.npz")
+        np.testing.assert_array_equal(again.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("size", [50, 100, 150, 300])
+def test_columns_over_hundreds_of_decades(size):
+    X, labels = make_ihgmm(300, 60, 3, random_state=0)
+    X = X * 10.0 ** np.linspace(-size, size, 60)
+    for noise, data in (("learned", X), ("counts", np.abs(X))):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*expects whole numbers")
+            model = IhSC(3, whiten=noise, random_state=0).fit(data)
+        assert misclassification_rate(labels, model.labels_) < 0.02
+        for name in ("cluster_centers_", "scales_", "noise_levels_", "embedding_"):
+            assert np.isfinite(getattr(model, name)).all()
+        np.testing.assert_array_equal(model.predict(data), model.labels_)
+
+
+def test_rows_over_hundreds_of_decades():
+    X = make_ihgmm(300, 60, 3, random_state=0)[0]
+    X *= 10.0 ** np.random.default_rng(0).uniform(-150, 150, (300, 1))
+    with pytest.warns(UserWarning, match="of its largest entry|rows are zero"):
+        model = IhSC(3, whiten="learned", random_state=0).fit(X)
+    assert np.isfinite(model.scales_).all()
+
+
+@pytest.mark.parametrize("value", ["zeros", True, 1, ["auto"]])
+def test_other_ways_are_refused(value):
+    with pytest.raises((TypeError, ValueError), match="whiten"):
+        IhSC(3, whiten=value).fit(np.eye(6))

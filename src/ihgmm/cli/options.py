@@ -79,7 +79,8 @@ SEED = option("Seed of the random numbers.", 0, "--seed")
 WHITEN = option(
     "Make noise alike in rows and columns first. counts: its variance grows with the "
     "mean of an entry; learned: it is learnt from what a low-rank fit leaves; auto: "
-    "the first where the data look like counts.",
+    "the first for counts, the second for other data with many zeros and a long tail, "
+    "else neither.",
     words=("auto", *NOISES),
 )
 

@@ -285,7 +285,9 @@ class StepwiseClusterer(Clusterer):
 
     def _before_whitening(self, prepared: Matrix) -> Matrix:
         """Return rows before their noise was made alike, which outliers show by."""
-        return prepared if self.whiten is None else cast(Scaled, prepared).matrix
+        if any(isinstance(change, Whitener) for change in self.preparation_):
+            return cast(Scaled, prepared).matrix
+        return prepared
 
 
 class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):

@@ -12,7 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from ihgmm._checks import check_matrix, open_matrix
 from ihgmm._parameters import check_choice, generator
 from ihgmm.estimators.base import whole
-from ihgmm.numerics.whitening import NOISES, Noise, Whitener, learn_whitener
+from ihgmm.numerics.whitening import (
+    NOISES,
+    Noise,
+    Whitener,
+    learn_whitener,
+    suited_noise,
+)
 
 
 class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -30,7 +36,7 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         in counts of independent events, or its mean m plus c m², where c is learnt
         (biwhitening [1]_). ``"learned"``: the variance is a factor of the row times one
         of the column, learnt from what a fit of low rank leaves, for data of any sign.
-        ``"auto"``: the first where data look like counts, whole numbers most of which
+        ``"auto"``: the first where data look like counts, whole numbers many of which
         are 0; the second elsewhere.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the rows that are drawn to learn from data of more than a million
@@ -102,7 +108,8 @@ class Biwhitener(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ignored. Returns the transformer itself.
         """
         data = check_matrix(X, self)
-        self.whitener_ = learn_whitener(data, self.noise, generator(self.random_state))
+        noise = self.noise if self.noise != "auto" else suited_noise(data) or "learned"
+        self.whitener_ = learn_whitener(data, noise, generator(self.random_state))
         self.noise_ = self.whitener_.noise
         self.column_factors_ = self.whitener_.columns
         self.dispersion_ = self.whitener_.dispersion

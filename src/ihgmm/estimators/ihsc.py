@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import (
     check_weights,
-    hint_at_counts,
     identical_rows,
+    noise_to_whiten,
     warn_empty_clusters,
     warn_zero_rows,
 )
@@ -74,9 +74,10 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         Whether rows and columns are multiplied first so that noise is alike in all of
         them. ``"counts"``: the variance of an entry grows with its mean, as that of
         counts does. ``"learned"``: it is learnt from what a low-rank fit leaves.
-        ``"auto"``: the first where data look like counts. Centres, scales and noise
-        levels come back in the units of the data. See :class:`~ihgmm.Biwhitener` and
-        :doc:`/counts`.
+        ``"auto"``: the first for counts, the second for other data above 0 with many
+        zeros and a long tail, none elsewhere; without whitening, a fit warns of such
+        data. Centres, scales and noise levels come back in the units of the data. See
+        :class:`~ihgmm.Biwhitener` and :doc:`/counts`.
     refine : bool, default=False
         Whether to compare each row once more with the centres of the other rows, see
         :func:`ihgmm.statistics.likelihood.refine_labels`. Under the model this is
@@ -258,11 +259,9 @@ class IhSC(StepwiseClusterer, CosineClusterer):
             rows = self._read(X, sample_weight)
             n, p = rows.everything.shape
             say(f"{n:,} rows, {p:,} features")
-            if self.whiten is None:
-                hint_at_counts(rows.counted)
-            else:
-                whitener = learn_whitener(rows.counted, self.whiten, rng)
-                rows = self._prepare(rows, whitener)
+            noise = noise_to_whiten(rows.counted, self.whiten)
+            if noise is not None:
+                rows = self._prepare(rows, learn_whitener(rows.counted, noise, rng))
             warn_zero_rows(rows.counted, rows.unobserved)
 
         # Count the clusters, and leave out rows that fit none.
@@ -300,7 +299,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
             labels, embedded = placement(data), embedding(data)
             fitted = for_all_rows(fitted, data, labels, counts, signed=self.signed)
             weights = counts if weights is None else ops.place(weights, counts)
-        if self.whiten is not None:
+        if noise is not None:
             fitted = in_data_units(fitted, cast(Scaled, data), labels, weights)
 
         self.n_clusters_ = k

@@ -71,22 +71,18 @@ class Whitener:
             # the larger a factor for it: it may have so much of a direction at most.
             most = Whitening.LARGEST_PART * self.strengths
             parts = along**2 * ops.cast_like(HOST.ratio(1.0, most), along)
-            variances = xp.maximum(variances, ops.widen(xp.max(parts, axis=1)))
+            larger = xp.maximum(variances, ops.widen(xp.max(parts, axis=1)))
+            variances = xp.where(total > 0, larger, total)  # whose squares are numbers
         return (variances, total), ()
 
 
-def learn_whitener(
-    X: Matrix, noise: Noise | Literal["auto"], rng: np.random.Generator
-) -> Whitener:
+def learn_whitener(X: Matrix, noise: Noise, rng: np.random.Generator) -> Whitener:
     """Learn how to make the noise of data alike in rows and columns.
 
     ``"counts"``: the variance of an entry of mean m is ``m + c * m**2``, c being learnt
     from rows drawn of large data. ``"learned"``: it is a factor of the row times one of
-    the column, learnt from what a low-rank fit leaves. ``"auto"``: the first where the
-    data look like counts.
+    the column, learnt from what a low-rank fit leaves.
     """
-    if noise == "auto":
-        noise = "counts" if looks_like_counts(X) else "learned"
     if noise == "learned":
         return _learned_whitener(_few_rows(X, Whitening.ENTRIES, rng), rng)
     _warn_of_fractions(X)
@@ -165,7 +161,7 @@ def _warn_of_fractions(X: Matrix) -> None:
     counts, 1.6% from counts scaled to 10,000 a cell, 19% from logarithms of these; in
     no draw did counts do worse. Estimated counts, mostly whole numbers, are counts.
     """
-    rows = _first_rows(X, 2**16)
+    rows = _first_rows(X, 2**16).data
     strange = rows[(rows > 0) & (rows != np.round(rows))]
     if 2 * strange.size > np.count_nonzero(rows):
         warn(
@@ -193,7 +189,7 @@ def _count_whitener(X: Matrix, dispersion: float) -> Whitener:
     for _ in range(2):
         work = partial(_column_sums, squares, dispersion)
         variances, counts = X.sweep(work, X.weights)[1]
-        squares = HOST.ratio(float(n), variances)
+        squares = _over_squares(n, variances)
     columns = np.sqrt(squares * np.minimum(counts * (X.unit / n) * np.sqrt(p), 1.0))
     return Whitener("counts", columns, *_no_pattern(p), dispersion)
 
@@ -221,6 +217,15 @@ def _column_sums(
     ones = ops.xp.ones_like(weights) if counts is None else ops.widen(counts)
     columns = variances(lambda X: X.adjoint(weights * ones))
     return (), (columns, ops.widen(block.adjoint(ones)))
+
+
+def _over_squares(n: int, squares: np.ndarray) -> np.ndarray:
+    """Return n over squares of columns, 0 for those that are nothing beside others.
+
+    A column of 1e-100 of the largest would get a factor whose square is no number.
+    """
+    least = squares.max(initial=0.0) * Small.HUGE**-2
+    return HOST.ratio(float(n), np.where(squares > least, squares, 0.0))
 
 
 def _low_rank(
@@ -292,7 +297,7 @@ def _learned_whitener(
     n, p = X.shape
     rank = min(n, p, Whitening.RANK) // 2
     whitener = Whitener("learned", np.ones(p), *_no_pattern(p))
-    columns = np.sqrt(HOST.ratio(float(n), whitener(X).column_sqnorms()))
+    columns = np.sqrt(_over_squares(n, whitener(X).column_sqnorms()))
     whitener = replace(whitener, columns=columns)
     for _ in range(rounds):
         white = whitener(X)
@@ -308,23 +313,35 @@ def _learned_whitener(
     return whitener
 
 
-def looks_like_counts(X: Matrix, n_entries: int = 2**20) -> bool:
-    """Tell whether data look like counts of events, most of which are rare.
+def suited_noise(X: Matrix, n_entries: int = 2**20) -> Noise | None:
+    """Return which noise to make alike, None where the data ask for no whitening.
 
-    They do if their entries are whole numbers, most of them 0, some above 1 and 1 the
-    most common of those above 0, in columns of unequal means. Shades of a picture have
-    other common values, and 0 and 1 alone are answers, not counts. A first part of the
-    rows is looked at; a few of them show most data to be none.
+    Data none of which are negative and many 0 have noise that grows with the mean if
+    they look like counts of rare events, or have a long tail. Shades of a picture have
+    zeros too, but large ones are common. A first part of the rows is looked at; a few
+    of them show most data to be of neither kind.
     """
     for size in (2**10, n_entries):
         rows = _first_rows(X, size)
-        if rows.min() < 0 or (rows != np.round(rows)).any():
-            return False
-    positive = rows[rows > 0]
-    if not positive.size or 2 * positive.size > rows.size or positive.max() < 2:
-        return False
-    _, times = np.unique(positive, return_counts=True)
-    if (positive == 1).sum() < times.max():
+        if rows.min() != 0:
+            return None
+    if (rows == 0).sum() < Whitening.ZEROS * rows.count() or not rows.any():
+        return None
+    # Larger floats are whole numbers, whatever they measure.
+    whole = (rows == np.round(rows)).all() and rows.max() < 1 / np.finfo(rows.dtype).eps
+    if (whole and _are_rare_events(rows)) or _have_long_tail(rows / X.unit):
+        return "counts" if whole else "learned"
+    return None
+
+
+def _are_rare_events(rows: Any) -> bool:
+    """Tell whether whole numbers look like counts of events, most of which are rare.
+
+    They do if most of them are 0, some above 1 and 1 the most common of those above 0,
+    in columns of unequal means. 0 and 1 alone are answers, not counts.
+    """
+    values, times = np.unique(rows[rows > 0].compressed(), return_counts=True)
+    if 2 * times.sum() > rows.count() or values[times.argmax()] != 1 or len(times) == 1:
         return False
     means = rows.mean(axis=0)
     # Chance alone adds to the squares of means what it adds to their variance.
@@ -332,13 +349,28 @@ def looks_like_counts(X: Matrix, n_entries: int = 2**20) -> bool:
     return bool(squares > Whitening.UNEQUAL * means.mean() ** 2)
 
 
-def _first_rows(X: Matrix, n_entries: int) -> np.ndarray:
-    """Return rows of about so many entries as they were given, missing cells as 0."""
+def _have_long_tail(rows: Any) -> bool:
+    """Tell whether some entries are far above others, rows having equal totals.
+
+    Of few columns it says no: what a fit of low rank leaves of them shows little.
+    """
+    if rows.shape[1] < Whitening.COLUMNS:
+        return False
+    shares = (rows / rows.sum(axis=1, keepdims=True))[rows > 0].compressed()
+    middle, high = np.quantile(shares, (0.5, 0.99))
+    return bool(high > Whitening.TAIL * middle)
+
+
+def _first_rows(X: Matrix, n_entries: int) -> Any:
+    """Return rows of about so many entries as they were given, missing cells masked.
+
+    These are 0 below their mask.
+    """
     n, p = X.shape
     seen = X if X.incomplete is None else X.incomplete
     rows = to_host(seen.rows(slice(0, min(n, max(n_entries // max(p, 1), 10)))))
     # Missing cells first: a product with the NA of R, a signalling NaN, warns.
-    return np.asarray(np.nan_to_num(rows) * X.unit)
+    return np.ma.fix_invalid(rows, fill_value=0.0) * X.unit
 
 
 def preparation_of_counts(
@@ -351,7 +383,7 @@ def preparation_of_counts(
     the median depth, 14% of logarithms of cells scaled to 10,000 counts, 12% of
     z-scores of these. In no draw did whitened counts do worse.
     """
-    few = _first_rows(X, 2**16)
+    few = _first_rows(X, 2**16).data
     if (few >= 0).all() and (few == np.round(few)).all():  # counts
         return None
     if (few < 0).any() and _is_centered(X):

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._checks import check_matrix, counted_rows, hint_at_counts
+from ihgmm._checks import check_matrix, counted_rows, noise_to_whiten
 from ihgmm._display import Result, made
 from ihgmm._parameters import check_choice, check_count, check_flag, generator
 from ihgmm._warnings import warn
@@ -203,10 +203,9 @@ def select_n_clusters(
     data, counts = counted_rows(check_matrix(X, missing=missing), sample_weight)
     if missing == "fit":
         data = learn_filler(data)(data)
-    if whiten is None:
-        hint_at_counts(data)
-    else:
-        data = learn_whitener(data, whiten, rng)(data)
+    noise = noise_to_whiten(data, whiten)
+    if noise is not None:
+        data = learn_whitener(data, noise, rng)(data)
     count = count_clusters(data, rng, max_clusters=most, signed=signed)
     if counts is None or count.tree is None:
         return count

@@ -167,7 +167,6 @@ class Weighting:
     """
 
     LEAST_ROWS = 10  # rows from which a cluster weights them by scale and noise
-    STEEPEST_FALL = 3.0  # of weights below the mean scale, where few rows are
     LEAST_VARIANCE = 1e-4  # of noise, over the mean: less does not weigh more
     OWN_TERM = 1e-3  # of a row in the sum of its cluster: less does not matter
 

@@ -582,33 +582,34 @@ def _steady_weights(X: Matrix, fit: _Fit, rows: Groups) -> Tall:
 
     The best weights are ``scale / noise variance`` if noise is independent. But a scale
     rises with the noise of its row along the centre. If weights rose with it, all noise
-    that is correlated with that would turn the centre. So weights rise above the mean
-    scale, and fall below it so much that over a cluster they do neither.
+    that is correlated with that would turn the centre. So small rows get a further
+    weight that falls with the scale, until rise and fall cancel in each cluster. The
+    mixture of such weights with equal ones that has the least error is taken.
     """
     ops, xp = rows.ops, rows.ops.xp
     scales = _pulled(fit.scales, _scale_variances(fit, rows, X.shape[1]), rows)
     # Errors of noise variances are a factor, the same for all: logarithms are pulled. A
     # row that seems free of noise, such as a zero row, counts as an ordinary one.
-    relative = rows.over_mean(fit.variances)
-    one = xp.ones_like(relative)
-    relative = xp.where(
-        relative > 0, ops.clip(relative, Weighting.LEAST_VARIANCE, None), one
-    )
+    noise = rows.over_mean(fit.variances)
+    one = xp.ones_like(noise)
+    noise = xp.where(noise > 0, ops.clip(noise, Weighting.LEAST_VARIANCE, None), one)
     entries = independent_entries(X, rows, fit.centers, fit.scales)
     error = one * float(polygamma(1, entries / 2))
-    variances = rows.over_mean(xp.exp(_pulled(xp.log(relative), error, rows)))
-    # The noise of a row in units of what its weight takes it for.
-    noise, nothing = rows.counted(relative / variances), xp.zeros_like(relative)
-    middle = rows.means(scales)
-    above = scales > middle
-    rising, falling = (
-        rows.sums(xp.where(part, noise, nothing)) for part in (above, ~above)
-    )
-    fall = np.minimum(HOST.ratio(rising, falling), Weighting.STEEPEST_FALL)
-    low = middle + rows.spread(fall) * (middle - scales)
+    v = ops.keep(rows.over_mean(xp.exp(_pulled(xp.log(noise), error, rows))))
+    mean = rows.means(scales)
+    deviation = rows.means((scales - mean) ** 2) ** 0.5
+    # About a third of the rows is below this, whatever the law of the scales.
+    below = ops.clip(ops.ratio(mean**2, mean + deviation) - scales, 0.0, None)
+    noise = rows.counted(noise)
+    rise, fall = rows.row_sums(noise / v, xp.where(below > 0, noise, 0 * noise))
+    steady = ops.keep(scales / v + ops.ratio(rise, fall) * below)
+    sums = (steady**2 * v, steady * v, v, steady * scales, scales)
+    a, b, c, d, e = rows.row_sums(*map(rows.counted, sums))
+    # A weight of zero would leave no equation for the row's own scale.
+    equal = xp.maximum(a * e - b * d, Small.LOAD * a * e)
+    weights = ops.clip(c * d - b * e, 0.0, None) * steady + equal
     # Weights from so few rows would be too uncertain.
-    few = rows.spread(rows.sizes) < Weighting.LEAST_ROWS
-    return xp.where(few, one, xp.where(above, scales, low) / variances)
+    return xp.where(rows.spread(rows.sizes) < Weighting.LEAST_ROWS, one, weights)
 
 
 def _pulled(values: Tall, errors: Tall, rows: Groups) -> Tall:

@@ -600,8 +600,8 @@ def _steady_weights(X: Matrix, fit: _Fit, rows: Groups) -> Tall:
     deviation = rows.means((scales - mean) ** 2) ** 0.5
     # About a third of the rows is below this, whatever the law of the scales.
     below = ops.clip(ops.ratio(mean**2, mean + deviation) - scales, 0.0, None)
-    noise = rows.counted(noise)
-    rise, fall = rows.row_sums(noise / v, xp.where(below > 0, noise, 0 * noise))
+    fall = xp.where(below > 0, v, xp.zeros_like(v))
+    rise, fall = rows.row_sums(rows.counted(one), rows.counted(fall))
     steady = ops.keep(scales / v + ops.ratio(rise, fall) * below)
     sums = (steady**2 * v, steady * v, v, steady * scales, scales)
     a, b, c, d, e = rows.row_sums(*map(rows.counted, sums))

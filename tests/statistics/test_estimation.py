@@ -243,7 +243,7 @@ def coloured(kind, seed, n=400, p=150, k=4):
 
 @pytest.mark.parametrize("kind", ["factors", "blocks", "alternating"])
 def test_correlated_noise_does_not_turn_centers(kind):
-    # Weights by scale and noise level gave .80, .87 and .92.
+    # Weights by scale and noise level gave .80, .89 and .92.
     entries = []
     for seed in range(20):
         X, labels, centers = coloured(kind, seed)

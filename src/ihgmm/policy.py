@@ -190,7 +190,6 @@ class Weighting:
     """
 
     LEAST_ROWS = 10  # rows from which a cluster weights them by scale and noise
-    LEAST_SCALE = 0.1  # over the mean: smaller scales weigh as much
     LEAST_VARIANCE = 1e-4  # of noise, over the mean: less does not weigh more
     OWN_TERM = 1e-3  # of a row in the sum of its cluster: less does not matter
 
@@ -245,6 +244,8 @@ class Scales:
     OWN_PART = 0.3  # part of a row in its centre that may show along another one
     OTHERS_PER_OWN = 8  # rows of other clusters to look at, for each own one
     OTHER_ROWS = 2**17  # and in all: their mean of t**2 is known to half a percent
+    PAIRED_ROWS = 256  # of which all pairs show how correlated noise is
+    PAIRED_ENTRIES = 2**22  # and in all, but 16 rows at least
     PRIOR_ROWS = 10  # the variance of a normal variable's square counts for so many
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.matrix import HOST, Matrix, Ops, Tall
-from ihgmm.matrix.ops import Groups
+from ihgmm.matrix import HOST, Matrix, Ops, Tall, to_host
+from ihgmm.matrix.ops import Groups, sampled
 from ihgmm.policy import Scales
 
 
@@ -163,3 +163,25 @@ def residuals(
     _, (squares, *along) = X.sweep(work, *(X.to_device(values) for values in tall))
     squares = squares.reshape(len(counted), *centers.shape)
     return Residuals(squares, Along(*along).variance_ratios)
+
+
+def independent_entries(
+    X: Matrix, rows: Groups, centers: np.ndarray, scales: Tall
+) -> float:
+    """Return how many independent entries would vary in length as the noise of a row.
+
+    It is one over the mean squared cosine of the noise of two rows, which has no bias
+    from rows of unequal noise. All pairs of some rows show it.
+    """
+    n, p = X.shape
+    size = min(Scales.PAIRED_ROWS, max(Scales.PAIRED_ENTRIES // p, 16))
+    drawn = sampled(n, size)
+    labels, own = (
+        to_host(rows.ops.few_rows(tall, drawn)) for tall in (rows.labels, scales)
+    )
+    left = X.take(drawn).toarray() - own[:, None] * centers[labels].astype(np.float64)
+    units = HOST.unit_rows(left)
+    squares = (units @ units.T) ** 2
+    np.fill_diagonal(squares, 0.0)
+    alike = squares.sum() / max(len(drawn) * (len(drawn) - 1), 1)
+    return float(1 / np.clip(alike, 1 / max(p - 1, 1), 1.0))

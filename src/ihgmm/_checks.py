@@ -537,11 +537,11 @@ def warn_empty_clusters(X: Matrix, labels: Tall, n_clusters: int) -> None:
 def noise_to_whiten(X: Matrix, whiten: Noise | Literal["auto"] | None) -> Noise | None:
     """Return which noise is made alike before a fit.
 
-    "auto" takes what suits the data. None takes none, and warns where "auto" would.
+    "auto" takes what suits the data. None takes none, and warns where that surely does.
     """
     if whiten in NOISES:
         return whiten
-    suited = suited_noise(X)
+    suited = suited_noise(X, surely=whiten is None)
     if whiten == "auto" or suited is None:
         return suited
     warn(

@@ -37,6 +37,7 @@ def errors(labels, found):
     return misclassification_rate(labels, to_host(found))
 
 
+@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("changes", [{"times": 20.0}, {"times": 1.0, "plus": 30.0}])
 @pytest.mark.parametrize("Estimator", [IhSC, IhGMM])

@@ -376,7 +376,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
             )
             noise_share = spectral.noise_share if labels is spectral.labels else 0.0
             noisy = noise_share > Doubt.NOISE_SHARE
-            unstable = doubt > (Doubt.LEAST / 2 if noisy else Doubt.LEAST)
+            unstable = doubt > (Doubt.LEAST / 4 if noisy else Doubt.LEAST)
         if unstable:
             warn(
                 "Labels may be unstable: many of them may change with other rows. Look "

@@ -313,15 +313,16 @@ def _learned_whitener(
     return whitener
 
 
-def suited_noise(X: Matrix, n_entries: int = 2**20) -> Noise | None:
+def suited_noise(X: Matrix, *, surely: bool = False) -> Noise | None:
     """Return which noise to make alike, None where the data ask for no whitening.
 
     Data none of which are negative and many 0 have noise that grows with the mean if
     they look like counts of rare events, or have a long tail. Shades of a picture have
-    zeros too, but large ones are common. A first part of the rows is looked at; a few
-    of them show most data to be of neither kind.
+    zeros too, but large ones are common. Whole numbers with a long tail often lose
+    nothing without whitening: with ``surely`` they need none. A first part of the rows
+    is looked at; a few of them show most data to be of neither kind.
     """
-    for size in (2**10, n_entries):
+    for size in (2**10, 2**16):
         rows = _first_rows(X, size)
         if rows.min() != 0:
             return None
@@ -329,9 +330,11 @@ def suited_noise(X: Matrix, n_entries: int = 2**20) -> Noise | None:
         return None
     # Larger floats are whole numbers, whatever they measure.
     whole = (rows == np.round(rows)).all() and rows.max() < 1 / np.finfo(rows.dtype).eps
-    if (whole and _are_rare_events(rows)) or _have_long_tail(rows / X.unit):
-        return "counts" if whole else "learned"
-    return None
+    if whole and _are_rare_events(rows):
+        return "counts"
+    if (whole and surely) or not _have_long_tail(rows / X.unit):
+        return None
+    return "counts" if whole else "learned"
 
 
 def _are_rare_events(rows: Any) -> bool:

@@ -20,7 +20,7 @@ from ihgmm._progress import Steps
 from ihgmm._values import Domain
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import CosineClusterer, StepwiseClusterer, mark, whole
-from ihgmm.matrix import Matrix, Scaled, Tall, to_host
+from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.embedding import Space
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
@@ -362,7 +362,8 @@ class IhSC(StepwiseClusterer, CosineClusterer):
     ) -> None:
         """Warn of labels that other rows would change, and of misleading data."""
         recipe, unstable = Recipe.of(self.recipe), False
-        if labels is not None and k > 1:
+        # A device would wait half a fit for the host: there it is left to a diagnosis.
+        if labels is not None and k > 1 and data.ops.few is HOST:
             doubt = label_doubt(
                 data.ops,
                 spectral.rows,

@@ -57,8 +57,8 @@ class IhGMM(DensityMixin, StepwiseClusterer):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters. "auto" weighs several criteria, and warns if they do not
-        agree: see :func:`~ihgmm.select_n_clusters`.
+        Number of clusters. "auto" counts them, and warns if the confidence is low:
+        see :func:`~ihgmm.select_n_clusters`.
     noise : {"individual", "class", "common", "tied", "auto"}, default="individual"
         Whether every row, every cluster or the whole sample has its own noise level.
         ``"individual"`` is the full model. ``"tied"`` is for noise that features share:

@@ -60,8 +60,8 @@ class IhSC(StepwiseClusterer, CosineClusterer):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters. "auto" weighs several criteria, and warns if they do not
-        agree: see :func:`~ihgmm.select_n_clusters`.
+        Number of clusters. "auto" counts them, and warns if the confidence is low:
+        see :func:`~ihgmm.select_n_clusters`.
     recipe : {"default", "paper", "psc"} or Recipe, default="default"
         The settings of the spectral method, by name or as a :class:`~ihgmm.Recipe`:
         which Gram matrix, how many eigenvectors, how labels are assigned, and others.
@@ -113,7 +113,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
     space_ : str
         Where rows were compared: "eigenvectors" or "projected".
     noise_share_ : float
-        Share of rows whose coordinates there are mostly noise.
+        Share of rows whose coordinates there are mostly noise, which teach no labels.
     placement_ : callable
         How rows get their labels: their embedding, and the rule.
     preparation_ : tuple of callables
@@ -377,7 +377,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
             )
             noise_share = spectral.noise_share if labels is spectral.labels else 0.0
             noisy = noise_share > Doubt.NOISE_SHARE
-            unstable = doubt > (Doubt.LEAST / 4 if noisy else Doubt.LEAST)
+            unstable = doubt > (Doubt.LEAST_IN_NOISE if noisy else Doubt.LEAST)
         if unstable:
             warn(
                 "Labels may be unstable: many of them may change with other rows. Look "

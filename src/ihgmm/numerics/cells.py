@@ -242,12 +242,9 @@ def _expected(values: np.ndarray, known: np.ndarray) -> np.ndarray:
         edges, left = np.full((1, 1, 1), Cells.ROUGH_CLIP), np.abs(mine)
         for _ in range(2 * Cells.ROUNDS):
             weights = known.T[part, :, None] * (edges / np.maximum(left, edges))
-            systems = places.swapaxes(-1, -2) @ (
-                weights * places
-            ) + Cells.LEAST_NOISE * np.eye(rank)
-            fit = places @ np.linalg.solve(
-                systems, places.swapaxes(-1, -2) @ (weights * mine)
-            )
+            weighted = (weights * places).swapaxes(-1, -2)
+            systems = weighted @ places + Cells.LEAST_NOISE * np.eye(rank)
+            fit = places @ np.linalg.solve(systems, weighted @ mine)
             left = np.abs(mine - fit)
             shown = np.where(known.T[part, :, None], left, np.nan)
             now = Cells.ROUGH_CLIP * _medians(shown[:, :, 0], 1, Cells.LEAST_NOISE)

@@ -40,7 +40,8 @@ class Recipe:
         very unequal or a row is very large.
     n_components : int, "auto" or None, default="auto"
         How many eigenvectors are used to compare rows. None: as many as clusters, as in
-        the paper. "auto": up to K + min(K, 20) + 2, since real data also vary inside.
+        the paper. "auto": up to K + min(K, 20) + 2, since real data also vary inside,
+        and more where eigenvalues stay high, since noise then has directions.
         Those beyond K count by how far their eigenvalues are above the last; under the
         model that is next to nothing.
     space : {"auto", "eigenvectors", "projected"}, default="auto"

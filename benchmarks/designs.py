@@ -2,7 +2,8 @@
 
 Run ``python benchmarks/designs.py`` for all designs or name some. ``--draws`` sets the
 draws of a design, ``--methods`` the methods, ``--jobs`` the processes, ``--save`` keeps
-the table in ``results/designs.md``. Other scripts take the data alone:
+the table in ``results/designs.md``. The method "before" is the IhSC of another version,
+whose folder ``src`` the variable IHGMM_BEFORE names. Other scripts take the data alone:
 ``from designs import DESIGNS``, then ``DESIGNS["ar95"](seed).X``.
 
 If no more is said, a design has n 300, p 100, K 4 clusters of equal size, orthogonal
@@ -14,6 +15,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import pickle
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
@@ -109,6 +113,22 @@ def lognormal_density(
     residual = np.log(X / center)
     squares = [((residual - np.log(scale)) ** 2).sum(axis=1) for scale in scales]
     return -np.column_stack(squares) / (2 * spread**2)
+
+
+def zero_inflated_density(
+    X: np.ndarray, center: np.ndarray, scales: np.ndarray, shape: float, counts: bool
+) -> np.ndarray:
+    """Half of the cells are 0 for no reason; others are gamma, or Poisson of gamma."""
+    columns = []
+    for mean in scales[:, None] * center:
+        if counts:
+            log_zero = shape * np.log(shape / (shape + mean))
+            odds = log_zero + X * np.log(mean / (shape + mean))
+            odds = np.where(X == 0, np.log1p(np.exp(log_zero)), odds)
+        else:
+            odds = np.where(X == 0, 0.0, -shape * (X / mean + np.log(mean)))
+        columns.append(odds.sum(axis=1))
+    return np.column_stack(columns)
 
 
 # -- centres ---------------------------------------------------------------------------
@@ -222,6 +242,36 @@ def outliers(seed: int, share: float, times: float) -> Draw:
     X[rows] = times * np.median(np.linalg.norm(X, axis=1)) * away
     labels[rows] = -1
     return replace(draw, X=X, labels=labels)
+
+
+def wild_cells(seed: int, share: float = 0.02) -> Draw:
+    """A share of the cells is twenty times as large; the best know which."""
+    draw = mixture(seed)
+    wild = np.random.default_rng([seed, 1]).random(draw.X.shape) < share
+    return replace(draw, X=np.where(wild, 20 * draw.X, draw.X), white=None)
+
+
+def flipped(seed: int, share: float = 0.1) -> Draw:
+    """A share of the rows has the opposite sign; the best know which."""
+    draw = mixture(seed)
+    signs = np.where(np.random.default_rng([seed, 1]).random((300, 1)) < share, -1, 1)
+    return replace(draw, X=signs * draw.X, white=None)
+
+
+def zero_inflated(seed: int, counts: bool = False) -> Draw:
+    """Half of the cells are 0 for no reason: positive data, or counts."""
+    rng, n, p, k = np.random.default_rng(seed), 400, 150, 4
+    centers, labels = np.exp(rng.standard_normal((k, p))), np.arange(n) % k
+    size, shape = (3.0, 0.5) if counts else (1.0, 2.0)
+    scales = size * rng.lognormal(0, 0.5, n)
+    X = scales[:, None] * centers[labels] * rng.gamma(shape, 1 / shape, (n, p))
+    X = rng.poisson(X).astype(float) if counts else X
+    X *= rng.random((n, p)) < 0.5
+    X, labels, scales = (part[X.any(axis=1)] for part in (X, labels, scales))
+    density = partial(zero_inflated_density, shape=shape, counts=counts)
+    likely = size * np.exp(0.5 * ndtri(QUANTILES))
+    best = partial(most_likely, X, centers, likely, labels, density)
+    return Draw(X, labels, centers, scales, best)
 
 
 def k40(seed: int) -> Draw:
@@ -351,6 +401,11 @@ DESIGNS: dict[str, Callable[[int], Draw]] = {
     "counts60": partial(profiles, size=60),
     "counts300": partial(profiles, size=300),
     "gamma": partial(profiles, size=30, counts=False),
+    "wide": partial(mixture, n=150, p=3_000, length=12),
+    "cells2": wild_cells,
+    "signs10": flipped,
+    "zeros": zero_inflated,
+    "zeros-counts": partial(zero_inflated, counts=True),
     "paper300-0.1": of_paper(300, 1000, 3, balance=0.2, C=0.1),
     "paper300-0.2": of_paper(300, 1000, 3, balance=0.2, C=0.2),
     "paper300-0.5": of_paper(300, 1000, 3, balance=0.2, C=0.5),
@@ -418,6 +473,28 @@ def neighbours(X: np.ndarray, k: int, seed: int) -> np.ndarray:
     return model.fit_predict(normalize(X))
 
 
+EARLIER = """
+import pickle, sys, warnings
+from ihgmm import IhSC
+X, k, seed = pickle.load(sys.stdin.buffer)
+with warnings.catch_warnings(action="ignore"):
+    labels = IhSC(k, random_state=seed).fit_predict(X)
+pickle.dump(labels, sys.stdout.buffer)
+"""
+
+
+def before(X: np.ndarray, k: int, seed: int) -> np.ndarray:
+    """Return labels of another version, which IHGMM_BEFORE names."""
+    run = subprocess.run(
+        [sys.executable, "-c", EARLIER],
+        input=pickle.dumps((X, k, seed)),
+        env=os.environ | {"PYTHONPATH": os.environ["IHGMM_BEFORE"]},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return pickle.loads(run.stdout)
+
+
 def gaussian_mixture(X: np.ndarray, k: int, seed: int) -> np.ndarray:
     from sklearn.mixture import GaussianMixture
 
@@ -427,6 +504,9 @@ def gaussian_mixture(X: np.ndarray, k: int, seed: int) -> np.ndarray:
 
 METHODS: dict[str, Method] = {
     "IhSC": estimator("IhSC"),
+    "before": before,
+    "cells": estimator("IhSC", outliers="cells"),
+    "whiten": estimator("IhSC", whiten="auto"),
     "paper": paper_settings,
     "cosine": cosine_gram,
     "refine": estimator("IhSC", refine=True),
@@ -439,6 +519,7 @@ METHODS: dict[str, Method] = {
     "PSC": estimator("PSC"),
     "GaussianMixture": gaussian_mixture,
 }
+USUAL = [name for name in METHODS if name != "before"]
 
 
 # -- errors ----------------------------------------------------------------------------
@@ -516,7 +597,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("designs", nargs="*", help=", ".join(DESIGNS))
     parser.add_argument("--draws", type=int, default=20, help="draws of a design")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=USUAL)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
     options = parser.parse_args()

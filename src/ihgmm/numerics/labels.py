@@ -385,10 +385,11 @@ def _shared_covariance(
     """Fit Gaussian clusters that share a covariance, in the space that shows them best.
 
     All starts are tried in all spaces, with a covariance of any shape and with a
-    sphere, and the best goes on with all rows. Best is what clusters add to the
-    likelihood of a single Gaussian, which no linear map of a space changes, less the
-    price that BIC puts on a shape. Where many rows are noise in the first space, only
-    the last is tried; where all this is a lot of work, with one start.
+    sphere, and the best goes on with all rows, unless it has seen them and ended. Best
+    is what clusters add to the likelihood of a single Gaussian, which no linear map of
+    a space changes, less the price that BIC puts on a shape. Where many rows are noise
+    in the first space, only the last is tried; where all this is a lot of work, with
+    one start.
     """
     trial = _trial(len(weights), k)
     lean = len(trial) * k * spaces[-1].shape[1] > Labelling.WORK
@@ -429,12 +430,13 @@ def _shared_covariance(
         rows = ops.to_host(spaces[0])
         run = kmeans(rows, k, weights, signed=signed, max_iter=max_iter, rng=rng)
         return Learnt(replace(nearest_center(run.centers), signed=signed))
-    at = _teaching(clear[chosen], weights, k)
-    rows, worth = ops.few_rows(spaces[chosen], at), fit.worth
-    start = [fit.members(rows, signed, ops)]
-    options = {"signed": signed, "max_iter": max_iter, "ops": ops}
-    full = mixture(rows, start, weights[at], pulls=(fit.pull,), **options)
-    fit = fit if full is None else full
+    at, worth = _teaching(clear[chosen], weights, k), fit.worth
+    if fit.n_iter >= Labelling.ROUGH or len(at) != len(trials[chosen].positions):
+        rows = ops.few_rows(spaces[chosen], at)
+        start = [fit.members(rows, signed, ops)]
+        options = {"signed": signed, "max_iter": max_iter, "ops": ops}
+        full = mixture(rows, start, weights[at], pulls=(fit.pull,), **options)
+        fit = fit if full is None else full
     rule = LinearRule(fit.coefficients, fit.intercepts, signed)
     return Learnt(rule, chosen, fit.n_iter, worth)
 

@@ -207,8 +207,6 @@ def mixture(
     if factors:
         shared = 10 * np.linalg.qr(rng.standard_normal((p, factors)))[0].T
     noise += rng.standard_normal((n, len(shared))) @ shared
-    covariance = (0.2 if blocks else 1.0) * np.eye(p) + shared.T @ shared
-    unmix = np.linalg.inv(np.linalg.cholesky(covariance)).T
     deviations = 10 ** rng.uniform(-columns / 4, columns / 4, p)
     levels = rng.lognormal(0, rows, (n, 1)) if rows else np.ones((n, 1))
     likely = np.exp(spread * ndtri(QUANTILES))
@@ -220,7 +218,10 @@ def mixture(
     def whiten(A: np.ndarray) -> np.ndarray:
         A = A / deviations
         A[:, 1:] = (A[:, 1:] - correlation * A[:, :-1]) / rest
-        return A @ unmix if len(shared) else A
+        if not len(shared):
+            return A
+        covariance = (0.2 if blocks else 1.0) * np.eye(p) + shared.T @ shared
+        return np.linalg.solve(np.linalg.cholesky(covariance), A.T).T
 
     density = partial(gaussian_density, levels=levels)
     if freedom:

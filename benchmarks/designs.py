@@ -590,6 +590,7 @@ design is). The label oracle knows the labels of all other rows and the shape of
 noise; it has to learn the centres, and takes the largest cosine. The centre oracle
 knows the centres, the sizes of clusters and the laws of scales and noise, and decides
 by the likelihood: no method that places each row by itself can expect fewer errors.
+"before" is the IhSC of version 0.2.
 
 """
 

@@ -16,7 +16,7 @@ from proselint.registry import CheckRegistry
 from proselint.tools import LintFile
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "docs/api.rst")
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "docs/api*.rst")
 CODE = ("src/ihgmm/**/*.py", "examples/*.py")
 
 BLOCK = re.compile(r"^```.*?^```$|^> .*?$|^    \S.*?$", re.MULTILINE | re.DOTALL)

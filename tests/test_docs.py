@@ -161,10 +161,16 @@ def test_local_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+REFERENCE = "".join(
+    (ROOT / "docs" / name).read_text(encoding="utf-8")
+    for name in ("api.rst", "api-inside.rst")
+)
+
+
 def listed():
     """Return the public names that the reference lists, by module."""
     names, module = {}, None
-    for line in (ROOT / "docs" / "api.rst").read_text(encoding="utf-8").splitlines():
+    for line in REFERENCE.splitlines():
         if found := re.match(r"\.\. (?:currentmodule|automodule):: (\S+)", line):
             module = found[1]
             names.setdefault(module, set())
@@ -191,9 +197,8 @@ def test_reference_lists_every_public_name():
 
 
 def test_every_name_of_the_reference_has_an_example():
-    text = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
     module, lacking = "", []
-    for line in text.splitlines():
+    for line in REFERENCE.splitlines():
         if found := re.match(r"\.\. (?:currentmodule|automodule):: (\S+)", line):
             module = found[1]
         elif found := re.match(r"   (\w+)$", line):

@@ -319,6 +319,8 @@ class Counting:
     GAP = 0.5  # of clusters in few features or along one direction, standard errors
     LEVEL_DROP = 0.2  # of the stability of the worst cluster, with one more
     LEVEL_CONTRAST = 0.25  # logarithm of how much dearer the next merger is
+    SURE = 0.95  # stability of a level that needs no drop: halves may split alike
+    SURE_CONTRAST = 0.4  # of such a level
     # The answer
     AT_RANK_DROP = 0.1  # the same for as many clusters as directions stand out,
     AT_RANK_CONTRAST = 0.2  # which are expected under the model

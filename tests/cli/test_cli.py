@@ -511,3 +511,12 @@ def test_wild_cells(folder):
         row["cluster"] for row in rows
     ]
     good("report", *arguments, "-o", "page.html")
+    # A wild cell has no say in whether columns are alike.
+    X = rng.uniform(1, 3, (80, 1)) * rng.uniform(2, 4, (2, 12))[np.arange(80) % 2]
+    X[3, 4] = 500
+    write("rows.csv", X + 0.1 * rng.normal(size=X.shape), None)
+    assert "by the deviation" in good("fit", *arguments[:3])
+    text = good("fit", *arguments)
+    assert "Took 1 wild cell" in text
+    assert "by the deviation" not in text
+    assert "wild_cells=True" in text

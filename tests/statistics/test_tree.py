@@ -27,6 +27,23 @@ def test_nested_clusters_have_two_levels(types, kinds, seed):
     assert count.n_clusters == types * kinds
 
 
+@pytest.mark.parametrize("shape", [(2, 2, 2), (2, 3, 2), (3, 2, 2)])
+def test_three_levels(shape):
+    numbers = np.cumprod(shape)
+    labels = np.arange(480) % numbers[-1]
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        basis = np.linalg.qr(rng.standard_normal((100, numbers.sum())))[0].T
+        axes = np.split(basis, np.cumsum(numbers)[:-1])
+        centers = sum(
+            length * np.repeat(own, numbers[-1] // len(own), axis=0)
+            for length, own in zip((14, 8, 5), axes, strict=True)
+        )
+        X = rng.lognormal(0, 0.4, (480, 1)) * centers[labels]
+        X += rng.standard_normal(X.shape)
+        assert cluster_tree(X, random_state=0).levels == tuple(numbers)
+
+
 def test_a_finer_level_is_inside_a_coarser_one():
     X, *_ = nested(0)
     tree = cluster_tree(X, random_state=0)
@@ -47,6 +64,9 @@ def test_the_tree_of_a_model_has_its_clusters_as_leaves():
     assert tree.n_leaves == 9
     assert 3 in tree.levels
     assert (tree.labels(9) == model.labels_).all()
+    # They are shown, whether or not nine is a level.
+    assert 9 not in tree.levels
+    assert "    cluster 8 of 9: " in str(tree)
     assert adjusted_rand_score(coarse, tree.labels(3)) > 0.98
     with pytest.raises(TypeError, match="IhGMM has no embedding_; give the data"):
         cluster_tree(IhGMM(3, random_state=0).fit(X))
@@ -91,6 +111,15 @@ def test_the_tree_of_a_model_with_few_rows():
     for k, n_leaves in ((1, 1), (2, 2)):
         tree = cluster_tree(IhSC(k, random_state=0).fit(X), random_state=0)
         assert (tree.n_leaves, len(set(tree.labels(k)))) == (n_leaves, k)
+
+
+def test_a_tree_has_small_clusters_of_a_model_with_many_rows():
+    X, _ = make_ihgmm(3000, 20, 2, random_state=0)
+    model = IhSC(2, random_state=0).fit(X)
+    model.labels_[7] = 2
+    tree = cluster_tree(model, random_state=0)
+    pairs = {*zip(tree.labels(3), model.labels_, strict=True)}
+    assert (tree.n_leaves, len(pairs)) == (3, 3)
 
 
 def test_a_model_that_is_not_fitted_has_no_tree():

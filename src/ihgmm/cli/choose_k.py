@@ -15,9 +15,9 @@ from ihgmm.cli.screen import Screen, in_shell, print_warning
 from ihgmm.plotting.tree import plot_result
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.words.counts import (
-    SPLIT_HEAD,
     count_headline,
     edge_words,
+    split_head,
     split_rows,
     split_words,
     tree_lines,
@@ -92,9 +92,9 @@ def _show_tree(count: ClusterCount, screen: Screen) -> None:
             screen.say(f"    {line}")
     last = 2 + max(count.plausible)
     shown = [split for split in tree.splits if split.n_clusters <= last]
-    formats = dict.fromkeys(SPLIT_HEAD, ".2f") | {"clusters": "", "level": ""}
+    formats = dict.fromkeys(split_head(tree), ".2f") | {"clusters": "", "level": ""}
     screen.table(formats, split_rows(tree, shown))
-    screen.explain(split_words())
+    screen.explain(split_words(tree))
 
 
 def _show_eigenvalues(count: ClusterCount, screen: Screen) -> None:

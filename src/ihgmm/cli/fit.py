@@ -148,7 +148,8 @@ def fit_table(
     """
     model = fitting.model(reading.missing)
     named = None if names is None else files.read_names(names)
-    table = reading.load(data, screen, fills=model.missing is not None)
+    options = {"fills": model.missing is not None, "wild_cells": _takes_cells(model)}
+    table = reading.load(data, screen, **options)
     if table.has_missing:
         model.missing = "fit"
     # How stable labels are, the diagnosis of all that fit a table says.
@@ -160,11 +161,18 @@ def fit_table(
     return model, table, named.names_for(table, labels, k)
 
 
+def _takes_cells(model: Any) -> bool:
+    """Tell whether a model takes cells that fit no row for missing."""
+    return bool(getattr(model, "outliers", None) == "cells")
+
+
 def _python_lines(model: Any, data: str, reading: Reading) -> list[str]:
     """Return what reads the same data and fits the same model in Python."""
     given = reading.given
     if reading.missing == "auto" and model.missing is None:
         given["missing"] = "drop"
+    if _takes_cells(model):
+        given["wild_cells"] = True
     options = "".join(f", {name}={value!r}" for name, value in given.items())
     return [
         f"from ihgmm import {type(model).__name__}",

@@ -88,7 +88,8 @@ class ClusterTree(Result):
     levels : tuple of int
         The numbers of clusters at which the tree is stable: halves of the rows agree on
         the clusters, one more would be less stable, and merging two would cost far
-        more than merging two of one more.
+        more than merging two of one more. Where they agree fully and it costs more
+        still, one more may be as stable.
     splits : tuple of Split
         The evidence for each number of clusters, from 2 upwards.
     n_leaves : int
@@ -102,6 +103,9 @@ class ClusterTree(Result):
         lost, and what BIC puts on a cluster, for each row.
     n_rows : int
         Rows that the tree was learnt from.
+    of_model : bool
+        Whether the leaves are the clusters of a model, which ``print`` then shows,
+        whether or not their number is a level.
 
     Examples
     --------
@@ -118,6 +122,7 @@ class ClusterTree(Result):
     levels: tuple[int, ...]
     costs: np.ndarray
     n_rows: int
+    of_model: bool = False
 
     @property
     def n_leaves(self) -> int:
@@ -187,7 +192,9 @@ def tree_of_model(model: Any, rng: np.random.Generator) -> ClusterTree:
     leaves = to_host(model.labels_).astype(np.intp)
     k = int(leaves.max()) + 1
     known = np.flatnonzero(leaves >= 0)
-    known = known[sampled(len(known), Counting.ROWS, rng)]
+    _, firsts = np.unique(leaves[known], return_index=True)
+    drawn = np.union1d(sampled(len(known), Counting.ROWS, rng), firsts)
+    known = known[drawn]  # some rows, of every cluster
     embedded = ops_of(model.embedding_).few_rows(model.embedding_, known)
     rows = to_host(embedded).astype(np.float64)
 
@@ -199,7 +206,7 @@ def tree_of_model(model: Any, rng: np.random.Generator) -> ClusterTree:
 
     with one_thread(), ignored(ConvergenceWarning):
         tree = _grown(grow, len(known), rng, k)
-    return replace(tree, leaves=leaves)
+    return replace(tree, leaves=leaves, of_model=True)
 
 
 def tree_of_rows(
@@ -391,13 +398,20 @@ def _grown(
     levels = [
         split.n_clusters
         for split in splits
-        if split.drop >= Counting.LEVEL_DROP
-        and split.contrast >= Counting.LEVEL_CONTRAST
-        and split.agreement >= Counting.AGREEMENT
+        if _stands(split)
         and (split.n_clusters <= rank or split.support >= Counting.HIGH)
     ]
     branches = whole.leaves, whole.members
     return ClusterTree(*branches, splits, tuple(levels), whole.costs, n)
+
+
+def _stands(split: Split) -> bool:
+    """Tell whether a number of clusters stands out from the next."""
+    falls = split.drop >= Counting.LEVEL_DROP
+    falls &= split.contrast >= Counting.LEVEL_CONTRAST
+    # Of several clusters that could be split next, all halves may take the same.
+    sure = split.stability >= Counting.SURE and split.contrast >= Counting.SURE_CONTRAST
+    return (falls or sure) and split.agreement >= Counting.AGREEMENT
 
 
 def _judged(whole: _Branches, halves: Sequence[_Branches]) -> tuple[Split, ...]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
+from ihgmm.policy import Counting
 from ihgmm.statistics.selection import ClusterCount, Confidence
 from ihgmm.statistics.tree import ClusterTree, Split
 from ihgmm.words.phrases import counted, listed, page, paragraph, sentence, table
 
-# The columns of the evidence for each number of clusters.
+# The columns of the evidence for each number of clusters, but for gaps.
 SPLIT_HEAD = ("clusters", "contrast", "agreement", "stability", "drop", "level")
 
 
@@ -52,7 +54,8 @@ def tree_headline(tree: ClusterTree) -> str:
 
 def tree_text(tree: ClusterTree) -> str:
     """Return the levels of a tree in a sentence or two, and its branches below."""
-    return "\n".join([tree_headline(tree), *tree_lines(tree)])
+    own = tree.n_leaves if tree.of_model else None
+    return "\n".join([tree_headline(tree), *tree_lines(tree, own)])
 
 
 def tree_html(tree: ClusterTree) -> str:
@@ -83,24 +86,33 @@ def tree_lines(tree: ClusterTree, n_clusters: int | None = None) -> list[str]:
     return lines
 
 
-def split_rows(
-    tree: ClusterTree, splits: Iterable[Split]
-) -> Iterator[tuple[int, float, float, float, float, str]]:
-    """Yield what is shown of splits, by the columns of ``SPLIT_HEAD``."""
+def split_head(tree: ClusterTree) -> tuple[str, ...]:
+    """Return the columns of the evidence: gaps too, where they decide."""
+    gap = ["gap"] if any(split.gap for split in tree.splits) else []
+    return (*SPLIT_HEAD[:-1], *gap, SPLIT_HEAD[-1])
+
+
+def split_rows(tree: ClusterTree, splits: Iterable[Split]) -> Iterator[tuple[Any, ...]]:
+    """Yield what is shown of splits, by the columns of :func:`split_head`."""
+    names = split_head(tree)[1:-1]
     for split in splits:
-        figures = (split.contrast, split.agreement, split.stability, split.drop)
-        k = split.n_clusters
+        k, figures = split.n_clusters, (getattr(split, name) for name in names)
         yield k, *figures, "yes" if k in tree.levels else ""
 
 
-def split_words() -> list[str]:
+def split_words(tree: ClusterTree) -> list[str]:
     """Return what the columns of the evidence mean, a line each."""
+    gap = [
+        "gap: how far rows keep from the cuts between so many clusters, in standard",
+        f"    errors; below {Counting.GAP:g} one cloud was cut, and is one cluster",
+    ]
     return [
         "contrast: how much dearer it is to merge two of so many clusters than two of",
         "    one more, as a difference of logarithms",
         "agreement: how far trees of separate halves of the rows agree, 1 at most",
         "stability: how well such trees find the worst of the clusters again, 0 to 1",
         "drop: how much of that is lost with one cluster more",
+        *(gap if "gap" in split_head(tree) else ()),
         "level: halves agree, contrast and drop are large: a number that stands",
     ]
 
@@ -202,4 +214,5 @@ def _split_table(tree: ClusterTree, splits: Iterable[Split]) -> str:
         (k, *(f"{figure:.2f}" for figure in figures), level)
         for k, *figures, level in split_rows(tree, splits)
     ]
-    return table(SPLIT_HEAD, rows, words=(5,))
+    head = split_head(tree)
+    return table(head, rows, words=(len(head) - 1,))

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
+from ihgmm._checks import check_matrix
 from ihgmm.cli.tables.missing import examine
 from ihgmm.cli.tables.table import Note, Table, quote
 from ihgmm.matrix import Scaled
+from ihgmm.numerics.cells import learn_cell_filler
+from ihgmm.statistics.observed import missing_cells
 from ihgmm.words.phrases import counted, figure, sentence
 
 PREPARATIONS = ("auto", "none", "scale", "standardize")
@@ -26,13 +29,15 @@ DECIDES_ALONE = 3.0
 OFFSET = 3.0
 
 
-def prepare_columns(table: Table, how: str) -> Table:
+def prepare_columns(table: Table, how: str, *, wild_cells: bool = False) -> Table:
     """Return a table with its columns prepared, and a note of it.
 
     ``how`` is one of :data:`PREPARATIONS`. ``"scale"`` divides every column by its
     deviation, so that rows stay multiples of a pattern; ``"standardize"`` subtracts its
     mean before. ``"auto"`` does nothing where deviations are alike, and otherwise
-    divides amounts, and standardises columns whose zero means nothing.
+    divides amounts, and standardises columns whose zero means nothing. With
+    ``wild_cells``, cells that fit no row have no part in means and deviations, if data
+    are dense and in memory.
     """
     if how == "none" or (how == "auto" and not table.is_mixed):
         return table
@@ -44,7 +49,13 @@ def prepare_columns(table: Table, how: str) -> Table:
             "take --prepare scale, or store the data as a dense array."
         )
     scaler = StandardScaler(with_mean=not (table.is_sparse or table.on_disk))
-    cells = examine(table, scaler.partial_fit)
+    known = table
+    if wild_cells and not (table.is_sparse or table.on_disk):
+        data = check_matrix(table.X, missing="fit")
+        wild = missing_cells(learn_cell_filler(data)(data).incomplete)
+        known = replace(table, X=table.X.astype(np.float64))
+        known.X[tuple(wild.T)] = np.nan
+    cells = examine(known, scaler.partial_fit)
     # True and false have no unit, and say nothing about those of other columns.
     is_flag = (cells.low == 0) & (cells.high == 1)
     deviations = np.sort(scaler.scale_[~is_flag])

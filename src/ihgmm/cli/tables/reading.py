@@ -60,6 +60,7 @@ def read_table(
     prepare: str = "auto",
     memory: float | None = None,
     fills: bool = True,
+    wild_cells: bool = False,
     **asked: Any,
 ) -> Table:
     """Read a file in one of the formats of ``ihgmm fit``, or a data set by its name.
@@ -75,6 +76,9 @@ def read_table(
     fills : bool
         Whether the model fills in missing cells. If it does not, ``missing="auto"``
         leaves out their rows.
+    wild_cells : bool
+        Whether the model takes cells that fit no row for missing. These then have no
+        part in how columns are prepared.
     **asked
         ``label_column``, ``id_column``, ``columns``, ``drop_columns``, ``layer`` and
         ``sheet``, as the command takes them.
@@ -108,7 +112,7 @@ def read_table(
     table = leave_out_constants(complete, request, cells)
     if has_choice or table.left_out:
         table = describe_columns(table)
-    return prepare_columns(table, prepare)
+    return prepare_columns(table, prepare, wild_cells=wild_cells)
 
 
 def load_text(path: Path) -> dict[str, list[str]]:

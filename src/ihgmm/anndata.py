@@ -84,8 +84,8 @@ def ihsc(
             ``uns[key]["centers"]`` instead, clusters by columns of it.
         ``uns[key]`` : dict
             ``method``, ``version``, ``params``, ``n_clusters``, ``eigenvalues``,
-            ``verdict``, ``stability``, ``expected_error`` and ``error_range`` of
-            :func:`~ihgmm.diagnose`, and with
+            ``verdict``, ``stability``, ``doubt``, ``expected_error`` and
+            ``error_range`` of :func:`~ihgmm.diagnose`, and with
             ``n_clusters="auto"`` in ``selection`` how they were counted. With
             ``outliers="cells"``, ``outlier_cells``: their rows and columns.
 
@@ -173,6 +173,7 @@ def _summary(model: IhSC, diagnosis: Diagnosis, source: dict[str, Any]) -> Any:
         "eigenvalues": to_host(model.eigenvalues_),
         "verdict": str(diagnosis.verdict),
         "stability": diagnosis.stability,
+        "doubt": diagnosis.doubt,
         "expected_error": diagnosis.expected_error,
         "error_range": np.array(diagnosis.error_range),
     }

@@ -275,6 +275,25 @@ def test_without_noise():
     assert found.verdict is Verdict.WELL_SEPARATED
 
 
+def test_the_doubt_that_is_printed_orders_the_ranges():
+    found = []
+    for separation in (0.5, 0.7, 1.0, 1.5):
+        X, labels = make_ihgmm(300, 50, 3, separation=separation, random_state=0)
+        found.append(diagnose(X, labels))
+    found.sort(key=lambda diagnosis: diagnosis.doubt)
+    ranges = [diagnosis.error_range for diagnosis in found]
+    assert ranges == sorted(ranges)
+    assert f"doubt  {100 * found[0].doubt:.1f}%" in " ".join(str(found[0]).split("  "))
+
+
+def test_clusters_with_too_few_rows_are_named():
+    X, labels = make_ihgmm(300, 50, 3, random_state=0)
+    labels[:2], labels[2] = 7, 9
+    found = diagnose(X, labels)
+    assert np.isnan(found.cluster_stability).tolist() == [False] * 3 + [True] * 2
+    assert "2  of the clusters have too few rows to judge: 7, 9" in str(found)
+
+
 def test_a_cluster_that_is_split_by_chance_is_not_stable():
     X, truth = make_ihgmm(300, 100, 4, scale_ratio=3, random_state=0)
     assert diagnose(X, truth).cautions == ()
@@ -336,7 +355,7 @@ def test_summary_is_aligned_and_narrow(eighty):
     lines = str(found).splitlines()
     assert lines[0].lower().rstrip(".") == found.verdict
     table = [line for line in lines[1:] if line.startswith("  ") and "  " in line[3:]]
-    assert len(table) == 4
+    assert len(table) == 5
     start = {line.rindex("  ") for line in table}
     assert len(start) == 1
     assert max(map(len, lines)) <= 88

@@ -110,6 +110,7 @@ def fit(
         clusters=clusters,
         verdict=str(diagnosis.verdict),
         stability=diagnosis.stability,
+        doubt=diagnosis.doubt,
         expected_error=diagnosis.expected_error,
         error_range=diagnosis.error_range,
         eigenvalues=getattr(model, "eigenvalues_", None),

@@ -80,12 +80,16 @@ class Diagnosis(Result):
         The label of each cluster, sorted, and the rows in it.
     stability : float
         Share of rows whose label stays when fits to other halves of the rows label
-        them. NaN with too few rows for a fit, as the next three.
+        them. NaN with too few rows for a fit, as the next four.
     cluster_stability : ndarray of shape (n_clusters,)
-        The same share among the rows of each cluster.
+        The same share among the rows of each cluster; NaN for clusters of one or two
+        rows, which are too few to judge.
+    doubt : float
+        Mean probability that these fits give to other labels. A label may stay by a
+        narrow margin: this figure says so, and the next two follow it.
     expected_error : float
         Share of labels that are expected to differ from the classes you have in mind,
-        as on real data that are as stable: the middle of ``error_range``, and the mean
+        as on real data with as much doubt: the middle of ``error_range``, and the mean
         of ``1 - certainty``.
     error_range : tuple of float
         The lowest and the highest such share, in three of four real data sets.
@@ -117,6 +121,7 @@ class Diagnosis(Result):
     sizes: np.ndarray
     stability: float
     cluster_stability: np.ndarray
+    doubt: float
     expected_error: float
     error_range: tuple[float, float]
     certainty: np.ndarray
@@ -149,8 +154,8 @@ class Diagnosis(Result):
         low, high = self.error_range
         return (
             f"Diagnosis({self.verdict!r}, n_clusters={self.n_clusters}, stability="
-            f"{self.stability:.3g}, expected_error={self.expected_error:.2g}, "
-            f"error_range=({low:.2g}, {high:.2g}))"
+            f"{self.stability:.3g}, doubt={self.doubt:.2g}, expected_error="
+            f"{self.expected_error:.2g}, error_range=({low:.2g}, {high:.2g}))"
         )
 
 
@@ -255,10 +260,11 @@ def _diagnose(
     # Zero rows show no pattern: they only count as rows of their cluster.
     groups = ops.groups(codes, k, ops.widen(live))
     refits = refit_halves(data, codes, k, rng) if k > 1 else None
-    stays, error = np.full(k, np.nan), np.nan
+    stays, doubt, error = np.full(k, np.nan), np.nan, np.nan
     certainty = xp.full_like(ops.widen(live), np.nan)
     if k == 1:
-        stays, error, certainty = np.ones(1), 0.0, xp.ones_like(certainty)
+        stays, doubt, error = np.ones(1), 0.0, 0.0
+        certainty = xp.ones_like(certainty)
     elif refits is not None:
         stays = groups.sums(refits.stays)
         doubt = ops.number(xp.sum(refits.doubt)) / n_live
@@ -270,6 +276,7 @@ def _diagnose(
             right = ops.number(xp.sum(xp.where(live, certainty, nothing))) / n_live
             error = max(error, 1 - right)
     counts = groups.sums(groups.weights)
+    shares = np.where(counts < Trust.LEAST_ROWS, np.nan, stays / np.maximum(counts, 1))
     low, high = expit(logit(error) + np.array([-1, 1]) * Trust.RANGE)
     uncertain = xp.count_nonzero(live & ~(certainty >= Trust.CERTAIN))
     diagnosis = Diagnosis(
@@ -279,7 +286,8 @@ def _diagnose(
         classes=classes,
         sizes=ops.groups(codes, k).sizes,
         stability=float(stays.sum() / n_live) if k > 1 else 1.0,
-        cluster_stability=stays / np.maximum(counts, 1) if k > 1 else stays,
+        cluster_stability=shares if k > 1 else stays,
+        doubt=doubt,
         expected_error=error,
         error_range=(float(low), float(high)),
         certainty=certainty,

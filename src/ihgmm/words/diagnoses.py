@@ -42,11 +42,12 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
     if diagnosis.n_clusters == 1 or np.isnan(diagnosis.stability):
         return f"{verdict}."
     stays = f"{verdict}. {percent(diagnosis.stability)} of the labels would stay"
+    stays = f"{stays} with other rows"
     if not has_range(diagnosis):
-        return f"{stays} with other rows."
+        return f"{stays}."
     return (
-        f"{stays} with other rows; on real data as stable as these mostly "
-        f"{error_words(diagnosis)} of the labels were wrong."
+        f"{stays}, with a doubt of {percent(diagnosis.doubt)}; on real data with as "
+        f"much doubt mostly {error_words(diagnosis)} of the labels were wrong."
     )
 
 
@@ -77,13 +78,19 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     data = f"rows x features; {counted(d.n_clusters, 'cluster')} of {sizes}"
     left_out = "are outliers and were left out"
     stays = "of the labels stay in fits to other halves of the rows"
-    wrong = "of the labels were wrong on most real data as stable"
+    other = "is the mean probability of another label in these fits"
+    wrong = "of the labels were wrong on most real data of such doubt"
     sure = f"have a label that is less than {d.certain_from:.0%} certain"
     judged = d.n_clusters > 1 and not np.isnan(d.stability)
+    few = [str(name) for name in d.classes[np.isnan(d.cluster_stability)]]
+    names = ", ".join([*few[:5], *["..."] * (len(few) > 5)])
+    unjudged = f"of the clusters have too few rows to judge: {names}"
     lines = [
         (True, "data", shape, data),
         (d.n_outliers > 0, "outliers", f"{d.n_outliers:,}", left_out),
         (judged, "stability", percent(d.stability), stays),
+        (judged, "doubt", percent(d.doubt), other),
+        (judged and len(few) > 0, "not judged", f"{len(few):,}", unjudged),
         (has_range(d), "wrong labels", error_words(d), wrong),
         (judged, "uncertain rows", percent(d.uncertain_share), sure),
     ]

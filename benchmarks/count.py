@@ -7,19 +7,22 @@
 Simulated are clear clusters, K 1 to 30, with 25 rows each; clusters within clusters;
 designs of ``designs.py``; and data without clusters. Sets are those of ``labelled.py``,
 where the number of classes counts as right. A set counts once in means, however many
-preparations it has. ``--seed`` starts the draws, ``--save`` keeps the tables in
-``results/count.md``. Time is that of a processor, over a default fit with the number
-that was found.
+preparations it has. ``--seed`` starts the draws, ``--jobs`` is the processes, and
+``--save`` keeps the tables in ``results/count.md``. Time is that of a processor, over a
+default fit with the number that was found.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -162,10 +165,11 @@ def sets(groups: list[str], extra: Path | None, rows: int) -> Iterator[Case]:
                 k = len(np.unique(y))
                 yield Case(group, data.name, np.asarray(X, dtype=float), (k,))
         except MissingDataError as error:
-            print(f"{data.name}: {error}")
+            print(f"{data.name}: {error}", file=sys.stderr)
 
 
 def find(case: Case, seed: int) -> Found:
+    warnings.simplefilter("ignore")
     start = time.process_time()
     count = select_n_clusters(case.X, random_state=seed)
     took = time.process_time() - start
@@ -261,13 +265,13 @@ def main() -> None:
     parser.add_argument("--extra", type=Path, help="a folder of further sets")
     parser.add_argument("--rows", type=int, default=1500, help="rows of a set")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--save", action="store_true", help=f"to {RESULTS.name}")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
     cases = list(simulated(options.seed)) if "simulated" in options.groups else []
-    found = [find(case, options.seed) for case in cases]
-    for case in sets(options.groups, options.extra, options.rows):
-        found.append(find(case, options.seed))
+    cases += sets(options.groups, options.extra, options.rows)
+    with ProcessPoolExecutor(options.jobs) as pool:
+        found = list(pool.map(partial(find, seed=options.seed), cases))
     text = "\n\n".join(tables(found))
     print(text)
     if options.save:

@@ -283,7 +283,7 @@ def test_the_doubt_that_is_printed_orders_the_ranges():
     found.sort(key=lambda diagnosis: diagnosis.doubt)
     ranges = [diagnosis.error_range for diagnosis in found]
     assert ranges == sorted(ranges)
-    assert f"doubt  {100 * found[0].doubt:.1f}%" in " ".join(str(found[0]).split("  "))
+    assert f"{100 * found[0].doubt:.1f}%  is the mean probability" in str(found[0])
 
 
 def test_clusters_with_too_few_rows_are_named():

@@ -345,7 +345,7 @@ class Trust:
 
     CERTAIN = 0.9  # probability from which a label counts as certain
     WELL_SEPARATED = 0.01  # expected error below which clusters are well separated
-    SEPARATED = 0.18  # expected error below which they are separated
+    SEPARATED = 0.22  # expected error below which they are separated
     CHANCE = 0.5  # instability, over the error of a guess, that is no separation
     LEAST_ROWS = 3  # of a cluster; with fewer, halves cannot judge it
     SLOPE = 2.0  # of the log-odds of errors with those of doubts

@@ -72,8 +72,6 @@ def test_the_tree_of_a_model_has_its_clusters_as_leaves():
         cluster_tree(IhGMM(3, random_state=0).fit(X))
 
 
-# PSC splits these by their size.
-@pytest.mark.filterwarnings("ignore:Labels may be unstable")
 @pytest.mark.parametrize(
     ("model", "n"),
     [

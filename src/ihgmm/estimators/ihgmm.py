@@ -44,7 +44,6 @@ from ihgmm.statistics.likelihood import (
     joint_log_likelihood,
     look,
 )
-from ihgmm.statistics.refits import warn_of_doubt
 
 
 class IhGMM(DensityMixin, StepwiseClusterer):
@@ -269,8 +268,6 @@ class IhGMM(DensityMixin, StepwiseClusterer):
                 )
             likeliest = data.ops.xp.argmax(mixture.memberships, axis=1)
             warn_empty_clusters(data, likeliest, k)
-            with steps.step("doubt"):
-                warn_of_doubt(data, start, likeliest, k, recipe)
         if mixture.change > self.tol:
             warn(
                 f"Memberships still moved by {mixture.change:.1e} a row after "

@@ -20,7 +20,7 @@ from ihgmm._progress import Steps
 from ihgmm._values import Domain
 from ihgmm._warnings import warn
 from ihgmm.estimators.base import CosineClusterer, StepwiseClusterer, mark, whole
-from ihgmm.matrix import Matrix, Scaled, Tall, to_host
+from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.embedding import Space
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
@@ -31,6 +31,7 @@ from ihgmm.numerics.spectral import (
     spectral_clustering,
 )
 from ihgmm.numerics.whitening import Noise, learn_whitener
+from ihgmm.policy import Doubt
 from ihgmm.statistics.estimation import (
     Parameters,
     estimates_of_fit,
@@ -39,7 +40,7 @@ from ihgmm.statistics.estimation import (
     in_data_units,
 )
 from ihgmm.statistics.likelihood import refine_labels
-from ihgmm.statistics.refits import warn_of_doubt
+from ihgmm.statistics.refits import label_doubt
 
 
 class IhSC(StepwiseClusterer, CosineClusterer):
@@ -283,9 +284,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
             with steps.step("refine"):
                 labels, placement = _refined(data, labels, k)
         with steps.step("doubt"):
-            if kinds is None:
-                warn_of_doubt(data, spectral, labels, k, recipe, signed=self.signed)
-        self._warn_of_data(spectral)
+            self._warn_of_doubt(data, spectral, labels if kinds is None else None, k)
 
         # Estimate centres, scales and noise levels; place the rows left out.
         fitted: Parameters
@@ -358,8 +357,34 @@ class IhSC(StepwiseClusterer, CosineClusterer):
         products = X @ placement.directions.T
         return labels, placement, X.ops.sign_of(X.ops.pick(products, labels))
 
-    def _warn_of_data(self, spectral: Spectral) -> None:
-        """Warn of data that mislead."""
+    def _warn_of_doubt(
+        self, data: Matrix, spectral: Spectral, labels: Tall | None, k: int
+    ) -> None:
+        """Warn of labels that other rows would change, and of misleading data."""
+        recipe, unstable = Recipe.of(self.recipe), False
+        # A device would wait half a fit for the host: there it is left to a diagnosis.
+        if labels is not None and k > 1 and data.ops.few is HOST:
+            doubt = label_doubt(
+                data.ops,
+                spectral.rows,
+                labels,
+                k,
+                recipe.labels,
+                weights=data.weights,
+                by_angle=recipe.unit_norm,
+                signed=self.signed,
+                n_init=recipe.n_init,
+            )
+            noise_share = spectral.noise_share if labels is spectral.labels else 0.0
+            noisy = noise_share > Doubt.NOISE_SHARE
+            unstable = doubt > (Doubt.LEAST_IN_NOISE if noisy else Doubt.LEAST)
+        if unstable:
+            warn(
+                "Labels may be unstable: many of them may change with other rows. Look "
+                "at diagnose(X, model), or ask for fewer clusters: cluster_tree(X) "
+                "shows how many are stable.",
+                UserWarning,
+            )
         if spectral.looks_signed:
             warn(
                 "Rows point both ways along the same lines, and clusters of lines fit "

@@ -17,7 +17,6 @@ from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import RECIPES, Recipe
 from ihgmm.numerics.spectral import spectral_clustering
-from ihgmm.statistics.refits import warn_of_doubt
 
 
 class PSC(DistanceClusterer):
@@ -127,14 +126,13 @@ class PSC(DistanceClusterer):
                 DataConversionWarning,
             )
         check_row_count(data.shape[0], k)
-        recipe, rng = Recipe.of(self.recipe), generator(self.random_state)
-        spectral = spectral_clustering(data, k, recipe, rng=rng)
+        spectral = spectral_clustering(
+            data, k, Recipe.of(self.recipe), rng=generator(self.random_state)
+        )
         labels, embedded = spectral.labels, spectral.rows
         kinds = identical_rows(data, k)
         if kinds is not None:
             labels = ops.number_by_size(data.to_device(kinds), k, weights)
-        else:
-            warn_of_doubt(data, spectral, labels, k, recipe)
 
         # The embedding is X @ components.T, and a direction is a component as long
         # as the data along it.

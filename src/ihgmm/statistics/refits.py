@@ -11,13 +11,13 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm._warnings import ignored, warn
+from ihgmm._warnings import ignored
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, to_host
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.labels import Assignment, LinearRule, learn_rule
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.numerics.spectral import Spectral, spectral_clustering
+from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.policy import Doubt, Refitting
 
 
@@ -211,41 +211,6 @@ def label_doubt(
             doubts = rule(HOST, few[unseen]) != own
         doubt *= np.average(doubts, weights=counts[unseen])
     return float(np.sqrt(doubt) / (1 - 1 / k))
-
-
-def warn_of_doubt(
-    data: Matrix,
-    spectral: Spectral,
-    labels: Tall,
-    k: int,
-    recipe: Recipe,
-    *,
-    signed: bool = False,
-) -> None:
-    """Warn of labels of a fit that other rows would change."""
-    # A device would wait half a fit for the host: there it is left to a diagnosis.
-    if k == 1 or data.ops.few is not HOST:
-        return
-    doubt = label_doubt(
-        data.ops,
-        spectral.rows,
-        labels,
-        k,
-        recipe.labels,
-        weights=data.weights,
-        by_angle=recipe.unit_norm,
-        signed=signed,
-        n_init=recipe.n_init,
-    )
-    noise_share = spectral.noise_share if labels is spectral.labels else 0.0
-    noisy = noise_share > Doubt.NOISE_SHARE
-    if doubt > (Doubt.LEAST_IN_NOISE if noisy else Doubt.LEAST):
-        warn(
-            "Labels may be unstable: many of them may change with other rows. Look at "
-            "diagnose(X, model), or ask for fewer clusters: cluster_tree(X) shows how "
-            "many are stable.",
-            UserWarning,
-        )
 
 
 def _log_odds(ops: Ops, scores: Tall, codes: Tall) -> Tall:

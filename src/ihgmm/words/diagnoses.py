@@ -78,12 +78,12 @@ def figure_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     data = f"rows x features; {counted(d.n_clusters, 'cluster')} of {sizes}"
     left_out = "are outliers and were left out"
     stays = "of the labels stay in fits to other halves of the rows"
-    other = "is the mean probability of another label in these fits"
     wrong = "of the labels were wrong on most real data of such doubt"
     sure = f"have a label that is less than {d.certain_from:.0%} certain"
     judged = d.n_clusters > 1 and not np.isnan(d.stability)
     few = [str(name) for name in d.classes[np.isnan(d.cluster_stability)]]
     names = ", ".join([*few[:5], *["..."] * (len(few) > 5)])
+    other = "is the mean probability of another label in these fits"
     unjudged = f"of the clusters have too few rows to judge: {names}"
     lines = [
         (True, "data", shape, data),

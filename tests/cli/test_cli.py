@@ -280,6 +280,9 @@ def test_choose_k(folder):
     for word in (*SPLIT_HEAD[1:], "edge"):
         assert text.count(f"  {word}: ") == 1
     assert Path("a.png").read_bytes()[:4] == b"\x89PNG"
+    # In few features gaps decide.
+    assert "  gap: " not in text
+    assert re.search(r"drop +gap +level(.|\n)+  gap: ", good("choose-k", "iris"))
 
 
 def test_choose_k_in_json(folder):

@@ -38,7 +38,7 @@ TARGET = Path(__file__).parent / "results" / "backends.md"
 SECTIONS = ("disk", "dask", "torch, cpu", "torch, cuda")
 INTRO = """# Benchmark on disk, on a dask cluster and in torch
 
-`pip install ".[bench,large,gpu]"`, torch for its part, then
+`pip install ".[bench,large]"`, torch for its part, then
 `python benchmarks/backends.py --save`. Seconds are medians, and `x IhSC` is the time
 relative to IhSC in the first row; `error` is the median share of rows misplaced,
 `worst` that of the worst seed; `before` and `peak` are the memory in use before the

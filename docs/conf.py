@@ -50,7 +50,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_theme_options = {
-    "logo": {"text": "ihgmm"},
+    "logo": {"text": f"ihgmm {release}"},
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_prev_next": True,

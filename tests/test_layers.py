@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "src" / "ihgmm"
+import ihgmm
+
+SOURCE = Path(ihgmm.__file__).parent
 # From the bottom: a module may import from its own layer or one below.
 LAYERS = [
     {"_display", "_files", "_parameters", "_progress", "_warnings", "policy"},

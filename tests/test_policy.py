@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+import ihgmm
 from ihgmm import policy
 
 ROOT = Path(__file__).parents[1]
 GROUPS = [value for value in vars(policy).values() if isinstance(value, type)]
 SOURCE = "\n".join(
     path.read_text(encoding="utf-8")
-    for path in (ROOT / "src" / "ihgmm").rglob("*.py")
+    for path in Path(ihgmm.__file__).parent.rglob("*.py")
     if path.name != "policy.py"
 )
 

@@ -236,7 +236,7 @@ def kill(client):
     def one():
         # A worker that has just come is lost as well.
         killed.append(next(iter(client.run(os.getpid, on_error="ignore").values())))
-        os.kill(killed[-1], signal.SIGKILL)
+        os.kill(killed[-1], getattr(signal, "SIGKILL", signal.SIGTERM))
 
     def soon():
         client.wait_for_workers(2, timeout=30)

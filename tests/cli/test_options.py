@@ -31,7 +31,8 @@ def test_one_meaning_has_one_name():
 
 
 def test_the_page_has_every_option_that_commands_share():
-    table = re.findall(r"^\| `(-.+?)` \|.*\| (.+?) \|$", PAGE.read_text(), re.MULTILINE)
+    text = PAGE.read_text(encoding="utf-8")
+    table = re.findall(r"^\| `(-.+?)` \|.*\| (.+?) \|$", text, re.MULTILINE)
     written = {names.replace("`, `", " "): users for names, users in table}
     assert len(written) == len(table)
     found = defaultdict(list)

@@ -54,7 +54,7 @@ plot_sizes(model, ax=sizes)
 # Below: can the labels be trusted? Known labels tell, where there are any. Without them
 # there is the certainty of each label and, by angle alone, the silhouette.
 plot_confusion(truth, model.labels_, ax=confusion)
-plot_confidence(model, X, ax=confidence)
+plot_confidence(X, model, ax=confidence)
 plot_silhouette(model, ax=silhouette)
 
 plt.show()

@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
-from ihgmm._warnings import warn
+from ihgmm._warnings import ClusterCountWarning, PreparationWarning, warn
 from ihgmm.matrix import (
     Filled,
     Matrix,
@@ -350,27 +350,44 @@ def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any
 
     A model also fills missing cells of X, and whitens it if that is asked for.
     """
-    if _is_model(X):
-        X, labels = labels, X
-    if not _is_model(labels):
+    X, labels = data_first(X, labels)
+    if not is_model(labels):
         return X, labels
-    who = type(labels).__name__
-    if _is_model(X):
-        raise TypeError(
-            f"Both arguments are models, {type(X).__name__} and {who}; give the data "
-            "and one model, or the data and labels."
-        )
     if not hasattr(labels, "labels_"):
         raise ValueError(
-            f"This {who} has no labels_; fit it first, model.fit(X), or give labels."
+            f"This {type(labels).__name__} has no labels_; fit it first, model.fit(X), "
+            "or give labels."
         )
     if hasattr(labels, "preparation_"):
         X = complete_matrix(X, labels, whitened=whitened)
     return X, labels.labels_
 
 
-def _is_model(value: Any) -> bool:
-    return hasattr(value, "get_params") and hasattr(value, "fit")
+def data_first(X: Any, model: Any) -> tuple[Any, Any]:
+    """Return data, then the model or the labels of its rows, in whichever order given.
+
+    Every public function that takes both calls this.
+    """
+    if is_model(X) or (_is_table(model) and not _is_table(X)):
+        X, model = model, X
+    if is_model(X):
+        raise TypeError(
+            f"Both arguments are models, {type(X).__name__} and "
+            f"{type(model).__name__}; give the data and one model, or the data and "
+            "labels."
+        )
+    return X, model
+
+
+def is_model(value: Any) -> bool:
+    """Tell estimators from arrays and tables, whose columns may have any name."""
+    known = hasattr(value, "fit") or hasattr(value, "labels_")
+    return known and not hasattr(value, "shape")
+
+
+def _is_table(value: Any) -> bool:
+    shape = getattr(value, "shape", None)
+    return isinstance(shape, tuple) and len(shape) == 2 and shape[1] > 1
 
 
 class LabelledRows(NamedTuple):
@@ -530,7 +547,7 @@ def warn_empty_clusters(X: Matrix, labels: Tall, n_clusters: int) -> None:
         warn(
             f"{n_clusters - used} of n_clusters={n_clusters} clusters ended without "
             "rows. The data may hold fewer; select_n_clusters counts them.",
-            ConvergenceWarning,
+            ClusterCountWarning,
         )
 
 
@@ -553,7 +570,7 @@ def noise_to_whiten(X: Matrix, whiten: Noise | Literal["auto"] | None) -> Noise 
             "noise grows with the mean of a column, so that large columns dominate.",
         }[suited]
         + f" whiten={suited!r} makes the noise alike in all.",
-        UserWarning,
+        PreparationWarning,
     )
     return None
 
@@ -583,6 +600,6 @@ def identical_rows(X: Matrix, n_clusters: int) -> np.ndarray | None:
         f"X has {kinds} distinct row{'s' * (kinds != 1)}, fewer than n_clusters="
         f"{n_clusters}; {used} in use. Ask for fewer clusters, or look for duplicates "
         "in X.",
-        ConvergenceWarning,
+        ClusterCountWarning,
     )
     return labels

@@ -1,5 +1,10 @@
 """The public names of the package, in one import."""
 
+from ihgmm._warnings import (
+    ClusterCountWarning,
+    PreparationWarning,
+    UnstableLabelsWarning,
+)
 from ihgmm.estimators import PSC, Biwhitener, IhGMM, IhSC, SphericalKMeans
 from ihgmm.matrix.files import open_data
 from ihgmm.matrix.masked import with_missing
@@ -15,12 +20,15 @@ from ihgmm.statistics.selection import cluster_tree, select_n_clusters
 __all__ = [
     "PSC",
     "Biwhitener",
+    "ClusterCountWarning",
     "IhGMM",
     "IhSC",
+    "PreparationWarning",
     "Recipe",
     "SDPKMeans",
     "SphericalKMeans",
     "TwoComponentLloyd",
+    "UnstableLabelsWarning",
     "cluster_tree",
     "diagnose",
     "estimate_parameters",

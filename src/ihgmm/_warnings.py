@@ -23,6 +23,45 @@ _lock = Lock()
 _ignored: dict[tuple[type[Warning], str], int] = {}
 
 
+class ClusterCountWarning(UserWarning):
+    """The number of clusters is in doubt, or some clusters ended without rows.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from ihgmm import ClusterCountWarning, IhSC
+    >>> with warnings.catch_warnings(action="ignore", category=ClusterCountWarning):
+    ...     labels = IhSC(2).fit_predict([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]])
+    """
+
+
+class UnstableLabelsWarning(UserWarning):
+    """Many labels may change with other rows.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from ihgmm import UnstableLabelsWarning
+    >>> warnings.filterwarnings("error", category=UnstableLabelsWarning)
+    """
+
+
+class PreparationWarning(UserWarning):
+    """The data look as if another preparation, or another option, suited them better.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import warnings
+    >>> from ihgmm import IhSC, PreparationWarning
+    >>> X = np.random.default_rng(0).poisson(0.5, (200, 50))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     model = IhSC(1).fit(X)
+    >>> [warning.category.__name__ for warning in caught]
+    ['PreparationWarning']
+    """
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn of something, at the first line outside this package and scikit-learn."""
     level, frame = 1, sys._getframe()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ihgmm import IhSC, __version__
-from ihgmm._warnings import warn
+from ihgmm._warnings import PreparationWarning, warn
 from ihgmm.matrix import as_matrix, to_host
 from ihgmm.numerics.whitening import preparation_of_counts
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose_fit
@@ -228,7 +228,7 @@ def _warn_of_preparation(adata: AnnData, whiten: Any) -> None:
         f"{what}: cells of a type are then no multiples of one pattern, which ihsc "
         f"looks for. Give the counts: ihsc(adata, ..., layer={layer!r}, "
         "whiten='counts').",
-        UserWarning,
+        PreparationWarning,
     )
 
 

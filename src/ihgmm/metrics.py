@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
-from ihgmm._checks import check_labels, is_outlier
+from ihgmm._checks import check_labels, data_first, is_outlier
 from ihgmm.matrix import to_host
 
 __all__ = [
@@ -115,7 +115,8 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     Parameters
     ----------
     model : fitted estimator
-        A clusterer with ``predict``.
+        A clusterer with ``predict``. It comes first, as in every scorer of
+        scikit-learn.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Rows that were not in the fit. A copy of the model is fitted to them.
     y : ignored
@@ -145,7 +146,7 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     --------
     >>> import warnings
     >>> from sklearn.model_selection import GridSearchCV
-    >>> from ihgmm import IhSC, make_ihgmm
+    >>> from ihgmm import IhSC, UnstableLabelsWarning, make_ihgmm
     >>> X, _ = make_ihgmm(300, 50, 3, random_state=0)
     >>> search = GridSearchCV(
     ...     IhSC(random_state=0),
@@ -154,10 +155,11 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     ...     cv=3,
     ... )
     >>> with warnings.catch_warnings():  # fits of wrong numbers warn
-    ...     warnings.simplefilter("ignore", UserWarning)
+    ...     warnings.simplefilter("ignore", UnstableLabelsWarning)
     ...     search.fit(X).best_params_
     {'n_clusters': 3}
     """
+    X, model = data_first(X, model)
     predicted = to_host(model.predict(X))
     refitted = to_host(clone(model).fit_predict(X))
     if len(np.unique(predicted)) < 2 or len(np.unique(refitted)) < 2:

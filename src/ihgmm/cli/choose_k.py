@@ -58,9 +58,9 @@ def choose_k(
     with screen.working("counting"):
         count = select_n_clusters(table.named_data, **options)
     if plot is not None:
-        picture, form = plot_result(count).figure, plot.suffix[1:].lower()
+        picture: Any = plot_result(count).figure
         with atomic_write(plot) as file:
-            picture.savefig(file, format=form, dpi=150)
+            picture.savefig(file, format=plot.suffix[1:].lower(), dpi=150)
     summary = in_shell(str(count))
     names = "n_clusters levels plausible confidence rank eigenvalues edge gram"
     facts = {name: getattr(count, name) for name in names.split()}

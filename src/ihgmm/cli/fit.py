@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from ihgmm._checks import complete_matrix
-from ihgmm._warnings import ignored
+from ihgmm._warnings import UnstableLabelsWarning, ignored
 from ihgmm.cli import clusters as cl
 from ihgmm.cli import files
 from ihgmm.cli.options import (
@@ -154,7 +154,7 @@ def fit_table(
     if table.has_missing:
         model.missing = "fit"
     # How stable labels are, the diagnosis of all that fit a table says.
-    with screen.working("clustering"), ignored(UserWarning, "Labels may be unstable"):
+    with screen.working("clustering"), ignored(UnstableLabelsWarning):
         model.fit(table.named_data)
     if named is None:
         return model, table, None

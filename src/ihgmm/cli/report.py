@@ -50,8 +50,8 @@ def report(
     files = {"names": names, "title": title, "output": output}
     with screen.working("writing the report"), real_file(output, ".html") as page:
         write_report(
-            model,
             table.X,
+            model,
             page,
             ids=table.ids,
             id_name=table.id_name,

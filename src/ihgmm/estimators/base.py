@@ -160,7 +160,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         Path or Page
             The file, or the page where no path is given.
         """
-        return made("report", self, X, path, **options)
+        return made("report", X, self, path, **options)
 
     def _check_parameters(self) -> None:
         for name, value in self.get_params(deep=False).items():

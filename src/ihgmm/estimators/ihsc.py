@@ -18,7 +18,7 @@ from ihgmm._checks import (
 from ihgmm._parameters import generator
 from ihgmm._progress import Steps
 from ihgmm._values import Domain
-from ihgmm._warnings import warn
+from ihgmm._warnings import PreparationWarning, UnstableLabelsWarning, warn
 from ihgmm.estimators.base import CosineClusterer, StepwiseClusterer, mark, whole
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.embedding import Space
@@ -383,14 +383,14 @@ class IhSC(StepwiseClusterer, CosineClusterer):
                 "Labels may be unstable: many of them may change with other rows. Look "
                 "at diagnose(X, model), or ask for fewer clusters: cluster_tree(X) "
                 "shows how many are stable.",
-                UserWarning,
+                UnstableLabelsWarning,
             )
         if spectral.looks_signed:
             warn(
                 "Rows point both ways along the same lines, and clusters of lines fit "
                 "better than clusters of directions. If opposite rows are of one kind, "
                 "use signed=True.",
-                UserWarning,
+                PreparationWarning,
             )
         if spectral.ruling_rows and self.outliers in (None, "cells"):
             count = spectral.ruling_rows
@@ -400,7 +400,7 @@ class IhSC(StepwiseClusterer, CosineClusterer):
                 "eigenvectors that say nothing about the other rows. Use "
                 'Recipe(clip=1.5), which shortens long rows, or outliers="auto", which '
                 "leaves out rows that fit no cluster.",
-                UserWarning,
+                PreparationWarning,
             )
 
     def _nearest(self, X: Any) -> Any:

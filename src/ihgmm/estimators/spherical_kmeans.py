@@ -6,12 +6,11 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import check_row_count, check_weights, warn_zero_rows
 from ihgmm._parameters import check_number, generator
 from ihgmm._values import Domain
-from ihgmm._warnings import warn
+from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.estimators.base import CosineClusterer, whole
 from ihgmm.matrix import Matrix, Tall, to_host
 from ihgmm.numerics.spectral import CosinePlacement
@@ -158,7 +157,7 @@ class SphericalKMeans(CosineClusterer):
                 f"{distinct} clusters were found, fewer than n_clusters={k}: X has "
                 "too few rows of different direction. Ask for fewer clusters, or "
                 "look for duplicates in X.",
-                ConvergenceWarning,
+                ClusterCountWarning,
             )
         return self
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from ihgmm._values import Domain
-from ihgmm._warnings import warn
+from ihgmm._warnings import PreparationWarning, warn
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, to_host
 from ihgmm.numerics.eigen import Solver, leading_eigenpairs
 from ihgmm.numerics.gram import GramOperator
@@ -169,7 +169,7 @@ def _warn_of_fractions(X: Matrix) -> None:
             "whose noise grows with their mean. Logarithms, shares and tf-idf have "
             "other noise: give the counts themselves (of an AnnData object a layer), "
             "or do not whiten X.",
-            UserWarning,
+            PreparationWarning,
         )
 
 

@@ -21,7 +21,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._files import append_text, atomic_write, sole_writer
-from ihgmm._warnings import ignored
+from ihgmm._warnings import ClusterCountWarning, ignored
 from ihgmm.matrix.threads import one_thread
 from ihgmm.metrics import misclassification_loss
 from ihgmm.paper.methods import Method
@@ -120,7 +120,7 @@ def execute(setting: Any, rep: int, methods: Mapping[str, Method]) -> list[Resul
     n, results = len(sample.labels), []
     # One thread: processes share the cores, and results do not depend on how many.
     # Where there is next to no signal, nothing converges, and the error shows it.
-    with one_thread(), ignored(ConvergenceWarning):
+    with one_thread(), ignored(ConvergenceWarning), ignored(ClusterCountWarning):
         for name, method in methods.items():
             errors = misclassification_loss(sample.labels, method(sample, seed))
             results.append(Result(setting.key, rep, name, n, errors))

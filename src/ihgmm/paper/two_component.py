@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import check_matrix, warn_zero_rows
 from ihgmm._parameters import generator
-from ihgmm._warnings import warn
+from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.estimators.base import DistanceClusterer, whole
 from ihgmm.matrix import HOST, Matrix, Tall, ops_of, to_host
 from ihgmm.numerics.eigen import leading_eigenpairs
@@ -119,7 +119,7 @@ class TwoComponentLloyd(DistanceClusterer):
             warn(
                 f"All {count} rows that are not zero are in one cluster, on one side "
                 "of the origin. Subtract the mean of X, or use PSC or IhSC.",
-                ConvergenceWarning,
+                ClusterCountWarning,
             )
         theta = X.adjoint((1.0 - 2.0 * self.labels_[:, None]) / count).T
         self.cluster_centers_ = np.vstack([theta, -theta]) * theta.dtype.type(X.unit)

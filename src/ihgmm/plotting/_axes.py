@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ihgmm.plotting._clusters import Clusters
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colorbar import Colorbar
 
 # Fifty colours for light ground, and the same hues for dark ground, one for one. Any
 # two of the first ten are 15 units of CIELAB apart or more, also without red, green or
@@ -30,9 +34,11 @@ LIGHT, DARK = _COLORS.split()[:50], _COLORS.split()[50:]
 NEUTRAL = "#8c8c8c"  # of outliers: grey on light and on dark ground
 
 
-def color(cluster: int, ax: Any) -> str:
+def color(cluster: int, ax: Axes) -> str:
     """Return the colour of a cluster on what is behind the axes, as in the report."""
-    faces = (ax.get_facecolor(), ax.figure.get_facecolor())
+    from matplotlib.colors import to_rgba
+
+    faces = [to_rgba(part.get_facecolor()) for part in (ax, ax.figure)]
     ground = next((face[:3] for face in faces if face[3] > 0), (1.0, 1.0, 1.0))
     red, green, blue = (
         c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in ground
@@ -43,14 +49,14 @@ def color(cluster: int, ax: Any) -> str:
     return colors[cluster % len(colors)]
 
 
-def ink(ax: Any) -> Any:
+def ink(ax: Axes) -> str:
     """Return the colour of text, which is light in a dark style."""
-    return ax.xaxis.label.get_color()
+    return str(ax.xaxis.label.get_color())
 
 
 def given_or_new(
-    ax: Any, size: tuple[float, float], *place: int, **options: Any
-) -> Any:
+    ax: Axes | None, size: tuple[float, float], *place: int, **options: Any
+) -> Axes:
     """Return the axes given, or new ones in a figure of a size in inches."""
     if ax is not None:
         return ax
@@ -62,7 +68,7 @@ def given_or_new(
     return figure.add_subplot(*place, **options)
 
 
-def column_axes(ax: Any, names: Sequence[str]) -> Any:
+def column_axes(ax: Axes | None, names: Sequence[str]) -> Axes:
     """Return axes with a column for each name; new ones are wide enough for all."""
     # In inches: 0.22 hold a number of two digits and fifty clusters fit a page.
     ax = given_or_new(ax, (float(np.clip(1.5 + 0.22 * len(names), 6.0, 13.0)), 4.0))
@@ -72,7 +78,7 @@ def column_axes(ax: Any, names: Sequence[str]) -> Any:
 
 
 def heatmap(
-    ax: Any,
+    ax: Axes | None,
     cells: np.ndarray,
     rows: Sequence[str],
     columns: Sequence[str],
@@ -80,7 +86,7 @@ def heatmap(
     *,
     largest: float,
     signed: bool = False,
-) -> Any:
+) -> tuple[Axes, Colorbar]:
     """Draw cells with named rows and columns; return their axes and the colour bar.
 
     Cells go from 0 to the largest number, or to minus that if they are signed.
@@ -90,9 +96,14 @@ def heatmap(
     ax = given_or_new(ax, (size[0] + names, size[1]))
     # Dark is low and bright is high, in colour and in grey print. Signed numbers are
     # red above and blue below, and pale near 0.
-    colors = {"cmap": "RdBu_r" if signed else "cividis", "vmax": largest}
-    colors["vmin"] = -largest if signed else 0.0
-    mesh = ax.imshow(cells, aspect="auto", rasterized=True, **colors)
+    mesh = ax.imshow(
+        cells,
+        aspect="auto",
+        rasterized=True,
+        cmap="RdBu_r" if signed else "cividis",
+        vmin=-largest if signed else 0.0,
+        vmax=largest,
+    )
     bar = ax.figure.colorbar(mesh, ax=ax, fraction=0.06, pad=0.03)
     name_ticks(ax, columns)
     name_ticks(ax, rows, "y")
@@ -100,7 +111,7 @@ def heatmap(
     return ax, bar
 
 
-def draw_profiles(ax: Any, values: np.ndarray, clusters: Clusters) -> Any:
+def draw_profiles(ax: Axes | None, values: np.ndarray, clusters: Clusters) -> Axes:
     """Draw a figure for each row but NaN, the largest first, a column by cluster."""
     ax = column_axes(ax, clusters.names)
     for k, rows in enumerate(clusters.rows()):
@@ -119,21 +130,21 @@ def draw_profiles(ax: Any, values: np.ndarray, clusters: Clusters) -> Any:
     return quiet(ax)
 
 
-def explain(ax: Any, **options: Any) -> None:
+def explain(ax: Axes, **options: Any) -> None:
     """Say what lines and marks mean, in a box that what is drawn cannot hide."""
     legend = ax.legend(fontsize="small", framealpha=0.9, edgecolor="#aaaaaa", **options)
     legend.set_zorder(6)
 
 
-def quiet(ax: Any) -> Any:
+def quiet(ax: Axes) -> Axes:
     """Take away the frame's sides that carry no figures; return the axes."""
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
-def font_size(ax: Any) -> float:
+def font_size(ax: Axes) -> float:
     """Return the height of text along the axes in pixels."""
-    return float(ax.xaxis.label.get_size() * ax.figure.dpi / 72)
+    return float(ax.xaxis.label.get_fontsize()) * ax.figure.dpi / 72
 
 
 def shortened(name: str, longest: int = 24) -> str:
@@ -147,7 +158,7 @@ def shortened(name: str, longest: int = 24) -> str:
     return name.replace("$", r"\$")
 
 
-def name_ticks(ax: Any, names: Sequence[str], axis: str = "x") -> None:
+def name_ticks(ax: Axes, names: Sequence[str], axis: str = "x") -> None:
     """Write names along an axis, at 0, 1, ..., as many as fit; upright if long."""
     shown = [shortened(name) for name in names]
     size, box = font_size(ax), ax.get_window_extent()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm._checks import check_labels, is_outlier
+from ihgmm._checks import check_labels, is_model, is_outlier
 from ihgmm.matrix import to_host
 from ihgmm.words.phrases import counted
 
@@ -98,14 +98,14 @@ def embedding_of(model: Any, picture: str) -> np.ndarray:
     if is_fitted and getattr(model, "embedding_", None) is None:
         raise TypeError(
             f"{type(model).__name__} has no embedding_; give the data as well: "
-            f"{picture}(model, X)."
+            f"{picture}(X, model)."
         )
     return fitted(model, "embedding_", picture).astype(np.float64)
 
 
 def clusters_of(source: Any, picture: str) -> Clusters:
     """Return the clusters of a fitted model, empty ones too, or those of labels."""
-    if not (hasattr(source, "fit") or hasattr(source, "labels_")):
+    if not is_model(source):
         name = f"{picture} takes a fitted model or its labels. What it was given"
         labels = check_labels(name, source)
         classes, codes = np.unique(labels, return_inverse=True)

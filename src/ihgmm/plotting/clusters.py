@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,8 +22,11 @@ from ihgmm.plotting._axes import (
 from ihgmm.plotting._clusters import Clusters, clusters_of, fitted, names_of
 from ihgmm.statistics.contrasts import telling_features
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def plot_sizes(model: Any, *, ax: Any = None) -> Any:
+
+def plot_sizes(model: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the number of rows of each cluster as bars.
 
     Parameters
@@ -54,14 +57,14 @@ def plot_sizes(model: Any, *, ax: Any = None) -> Any:
         ax.bar_label(drawn, figures, padding=2, rotation=90 if upright else 0)
     # Room for the figures above the bars.
     share = (0.7 * (longest if upright else 1) + 1.2) * size / box.height
-    ax.yaxis.get_major_locator().set_params(integer=True)
+    ax.locator_params("y", integer=True)
     ax.yaxis.set_major_formatter("{x:,.0f}")
     top = sizes.max() / (1 - min(share, 0.5))
     ax.set(xlabel="cluster", ylabel="rows", ylim=(0, top), title=str(clusters))
     return quiet(ax)
 
 
-def plot_scales(model: Any, *, ax: Any = None) -> Any:
+def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
     """Draw how scales are spread within each cluster, as violins on a log axis.
 
     How to read it: :doc:`/pictures`.
@@ -83,7 +86,7 @@ def plot_scales(model: Any, *, ax: Any = None) -> Any:
     scales = fitted(model, "scales_", "plot_scales").astype(np.float64)
     clusters = clusters_of(model, "plot_scales")
     ax = column_axes(ax, clusters.names)
-    mean = {"ls": ":", "zorder": 0, "label": "mean of each cluster: 1"}
+    mean: dict[str, Any] = {"ls": ":", "zorder": 0, "label": "mean of each cluster: 1"}
     ax.axhline(1.0, color=ink(ax), lw=0.8, **mean)
     for k, rows in enumerate(clusters.rows()):
         values = np.sort(scales[rows])
@@ -96,7 +99,7 @@ def plot_scales(model: Any, *, ax: Any = None) -> Any:
     ax.set_yscale("log")
     low, high = ax.get_ylim()
     if high < 300 * low:  # so few powers of ten are too few figures
-        ax.yaxis.get_major_locator().set_params(subs=(1.0, 2.0, 5.0))
+        ax.locator_params("y", subs=(1.0, 2.0, 5.0))
         ax.yaxis.set_minor_formatter("")
     ax.yaxis.set_major_formatter("{x:g}")
     zero = int((~(scales > 0)).sum())
@@ -108,7 +111,7 @@ def plot_scales(model: Any, *, ax: Any = None) -> Any:
     return quiet(ax)
 
 
-def _violin(ax: Any, k: int, values: np.ndarray, n_clusters: int) -> None:
+def _violin(ax: Axes, k: int, values: np.ndarray, n_clusters: int) -> None:
     """Draw the density of the scales of a cluster, their quartiles and median."""
     from scipy.stats import gaussian_kde
 
@@ -118,17 +121,26 @@ def _violin(ax: Any, k: int, values: np.ndarray, n_clusters: int) -> None:
     grid = np.linspace(logs[0], logs[-1], 100)
     width = gaussian_kde(logs)(grid)
     width *= 0.4 / width.max()
-    shape = {"color": color(k, ax), "alpha": 0.55, "lw": 0}
-    ax.fill_betweenx(np.exp(grid), k - width, k + width, **shape)
+    left, right = k - width, k + width
+    ax.fill_betweenx(np.exp(grid), left, right, color=color(k, ax), alpha=0.55, lw=0)
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
     # Thinner where many clusters share little room.
     room = ax.get_window_extent().width * 72 / ax.figure.dpi / n_clusters
     part = min(1.0, room / 12)
     known = ax.get_legend_handles_labels()[1]
     labels = [None if name in known else name for name in ("middle half", "median")]
-    bar = {"lw": 2.5 * part, "solid_capstyle": "butt", "label": labels[0]}
+    bar: dict[str, Any] = {
+        "lw": 2.5 * part,
+        "solid_capstyle": "butt",
+        "label": labels[0],
+    }
     ax.plot([k, k], [low, high], color=ink(ax), **bar)
-    dot = {"ms": 4.5 * part, "mew": 1.2 * part, "mec": ink(ax), "ls": "none"}
+    dot: dict[str, Any] = {
+        "ms": 4.5 * part,
+        "mew": 1.2 * part,
+        "mec": ink(ax),
+        "ls": "none",
+    }
     ax.plot(k, middle, "o", mfc=ax.get_facecolor(), label=labels[1], **dot)
 
 
@@ -137,8 +149,8 @@ def plot_centers(
     *,
     n_features: int | None = None,
     feature_names: Sequence[str] | None = None,
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the pattern of each cluster in its most distinctive features, as a heat map.
 
     How features are chosen and measured: :doc:`/pictures`.

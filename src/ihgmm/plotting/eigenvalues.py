@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,10 +12,13 @@ from ihgmm.plotting._clusters import fitted
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.words.phrases import counted
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 def plot_scree(
-    source: Any, count: ClusterCount | None = None, *, ax: Any = None
-) -> Any:
+    source: Any, count: ClusterCount | None = None, *, ax: Axes | None = None
+) -> Axes:
     """Draw the leading eigenvalues; of a count, with noise and gap as well.
 
     How to read it: :doc:`/pictures`.
@@ -56,19 +59,19 @@ def plot_scree(
         # Far more may be known, which are all noise.
         values = count.eigenvalues[: max(k + 5, 10, n_clusters + 1)]
         lowest, noise = count.null.min(initial=count.edge), color(1, ax)
-        band = {"alpha": 0.25, "lw": 0, "label": "sign-flipped copies"}
-        ax.axhspan(lowest, count.edge, color=noise, **band)
+        copies = ax.axhspan(lowest, count.edge, color=noise, alpha=0.25, lw=0)
+        copies.set_label("sign-flipped copies")
         ax.axhline(count.edge, color=noise, lw=1.2, label="edge of noise")
     place, size = np.arange(1, len(values) + 1), 7 if len(values) <= 25 else 4
     label = f"{names[0]}: {k}" if k else None
     ax.plot(place[:k], values[:k], "o", color=color(0, ax), ms=size, label=label)
     if len(values) > k:
         # A grey that can be seen on white and on black.
-        style = {"mfc": "none", "color": "#777777", "ms": size}
-        ax.plot(place[k:], values[k:], "o", label=names[1], **style)
+        grey: dict[str, Any] = {"mfc": "none", "color": "#777777", "ms": size}
+        ax.plot(place[k:], values[k:], "o", label=names[1], **grey)
     if 0 < n_clusters < len(values) and values[n_clusters] > 0:
         last, after = ends = values[n_clusters - 1 :][:2]
-        style = {"color": ink(ax), "lw": 1.2, "marker": "_", "ms": 8}
+        style: dict[str, Any] = {"color": ink(ax), "lw": 1.2, "marker": "_", "ms": 8}
         label = f"gap: {last / after:.1f}-fold"
         ax.plot([n_clusters + 0.5] * 2, ends, label=label, **style)
     top, bottom = values.max(), values.min()
@@ -81,7 +84,7 @@ def plot_scree(
         ax.set_yticks([t for t in ticks if t == 0 or abs(t) > 1.5 * least])
     elif count is None:
         ax.set_ylim(min(0.0, 1.1 * bottom), 1.08 * max(top, 0) or None)
-    ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    ax.locator_params("x", integer=True, min_n_ticks=1)
     ax.set(xlim=(0.4, len(values) + 0.6), xlabel="eigenvalue number")
     ax.set_ylabel(f"eigenvalue ({gram} Gram)" if gram else "eigenvalue")
     if len(ax.get_legend_handles_labels()[0]) > 1:

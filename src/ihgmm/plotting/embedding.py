@@ -3,35 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from ihgmm._checks import check_labels, complete_matrix
+from ihgmm._checks import check_labels, complete_matrix, data_first
 from ihgmm.matrix import HOST, to_host
 from ihgmm.plotting._axes import NEUTRAL, color, font_size, given_or_new, ink, quiet
 from ihgmm.plotting._clusters import Clusters, clusters_of, embedding_of, fitted
 from ihgmm.plotting._view import View, coordinate_view
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 _BETWEEN = "a row between two clusters resembles both"
 
 
 def plot_embedding(
-    model: Any, X: Any = None, *, dims: Sequence[int] | None = None, ax: Any = None
-) -> Any:
+    X: Any = None,
+    model: Any = None,
+    *,
+    dims: Sequence[int] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the rows as points on the sphere of the embedding, by cluster.
 
     Views, colours, and which of very many rows are shown: :doc:`/pictures`.
 
     Parameters
     ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features), optional
+        The data that was clustered, for models without an embedding: rows are drawn by
+        their cosines with the centres, at unit length. Otherwise give the model alone.
     model : fitted estimator
         A model with ``embedding_``, such as :class:`ihgmm.IhSC`; with X, any that has
         ``labels_`` and ``cluster_centers_``.
-    X : array-like or sparse matrix of shape (n_samples, n_features), optional
-        The data that was clustered: rows are then drawn by their cosines with the
-        centres, at unit length, instead of the embedding. For models that have none.
     dims : pair of int, optional
         Two coordinates of the embedding to draw. Default: the view that spreads the
         clusters.
@@ -46,7 +53,7 @@ def plot_embedding(
     >>> [text.get_text() for text in ax.texts]
     ['0', '1', '2', '3', '4']
     """
-    rows, clusters = _rows_of(model, X, "plot_embedding")
+    rows, clusters = _rows_of(X, model, "plot_embedding")
     view = coordinate_view(rows, clusters, 2, dims)
     ax = given_or_new(ax, (6.0, 5.6))
     shown, note = _scatter(ax, view, clusters)
@@ -75,15 +82,19 @@ def plot_embedding(
 
 
 def plot_embedding_3d(
-    model: Any, X: Any = None, *, dims: Sequence[int] | None = None, ax: Any = None
-) -> Any:
+    X: Any = None,
+    model: Any = None,
+    *,
+    dims: Sequence[int] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the rows as points on the sphere of the embedding, in three dimensions.
 
     Views, colours, and which of very many rows are shown: :doc:`/pictures`.
 
     Parameters
     ----------
-    model, X
+    X, model
         As :func:`plot_embedding` takes them; the model has three clusters or more.
     dims : three int, optional
         Coordinates to draw; ``(0, 1, 2)`` are the leading directions. Default: the
@@ -103,33 +114,35 @@ def plot_embedding_3d(
             "plot_embedding_3d draws on axes with three dimensions; make them with "
             "projection='3d'."
         )
-    rows, clusters = _rows_of(model, X, "plot_embedding_3d")
+    rows, clusters = _rows_of(X, model, "plot_embedding_3d")
     view = coordinate_view(rows, clusters, 3, dims)
-    ax = given_or_new(ax, (6.4, 5.8), projection="3d")
+    # Of axes with three dimensions matplotlib has no types.
+    deep: Any = given_or_new(ax, (6.4, 5.8), projection="3d")
     # Shades of depth would hide the far side in a dark style.
-    _, note = _scatter(ax, view, clusters, depthshade=False)
+    _, note = _scatter(deep, view, clusters, depthshade=False)
     out = view.means if view.corners is None else view.corners
     style = {"zorder": 10, "size": "medium" if len(out) <= 12 else "x-small"}
     for k in np.flatnonzero(clusters.sizes).tolist():
-        _label(ax, 1.15 * out[k], str(k), **style)
+        _label(deep, 1.15 * out[k], str(k), **style)
     if view.corners is None:
         # With room around them inside, no number lies among those of the axes.
-        ax.auto_scale_xyz(*(1.3 * out[clusters.sizes > 0]).T, had_data=True)
-        for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
+        deep.auto_scale_xyz(*(1.3 * out[clusters.sizes > 0]).T, had_data=True)
+        for axis in (deep.xaxis, deep.yaxis, deep.zaxis):
             axis.get_major_locator().set_params(nbins=5)
         x, y, z = (f"coordinate {dim}" for dim in view.dims)
-        ax.set(xlabel=x, ylabel=y, zlabel=z)
+        deep.set(xlabel=x, ylabel=y, zlabel=z)
     else:
-        ax.set_axis_off()
+        deep.set_axis_off()
         note = _BETWEEN + note
-    place = {"transform": ax.transAxes, "ha": "center", "va": "bottom"}
-    ax.text2D(0.5, 0.0, note.lstrip(), **place)
-    ax.set_box_aspect((1, 1, 1), zoom=0.95 if view.corners is None else 1.35)
-    return ax
+    place = {"transform": deep.transAxes, "ha": "center", "va": "bottom"}
+    deep.text2D(0.5, 0.0, note.lstrip(), **place)
+    deep.set_box_aspect((1, 1, 1), zoom=0.95 if view.corners is None else 1.35)
+    return deep
 
 
-def _rows_of(model: Any, X: Any, picture: str) -> tuple[np.ndarray, Clusters]:
+def _rows_of(X: Any, model: Any, picture: str) -> tuple[np.ndarray, Clusters]:
     """Return what is drawn of each row, and the clusters."""
+    X, model = data_first(X, model)
     clusters = clusters_of(model, picture)
     if X is not None:
         centers = fitted(model, "cluster_centers_", picture)
@@ -142,24 +155,25 @@ def _rows_of(model: Any, X: Any, picture: str) -> tuple[np.ndarray, Clusters]:
 
 
 def _scatter(
-    ax: Any, view: View, clusters: Clusters, **options: Any
+    ax: Axes, view: View, clusters: Clusters, **options: Any
 ) -> tuple[np.ndarray, str]:
     """Draw the rows; return the points shown, and a line on how many if not all."""
     kept = clusters.thinned(20_000, 30)  # more points would be slow and hide others
     shown = view.points[np.concatenate(kept)]
     many = len(shown) > 2000
     size = float(np.clip(6000 / len(shown), 2.5, 26.0))  # smaller where there are many
+    draw: Any = ax.scatter  # takes two coordinates or three
     options |= {"s": size, "alpha": 0.5 if many else 0.85, "rasterized": many}
     for k, rows in enumerate(kept):  # the smallest clusters last, on top
         if len(rows):
             # With seven markers and fifty colours, the pair is a cluster's own up to
             # 350 clusters; in grey print the marker is left.
             look = {"c": color(k, ax), "marker": "os^Dv<>"[k % 7], "linewidths": 0}
-            ax.scatter(*view.points[rows].T, **look, **options)
+            draw(*view.points[rows].T, **look, **options)
     outliers = view.points[clusters.outliers][:2000]
     if len(outliers):
         look = {"c": NEUTRAL, "marker": "x", "linewidths": 0.8, "zorder": 1}
-        ax.scatter(*outliers.T, **options | look, label="outlier")
+        draw(*outliers.T, **options | look, label="outlier")
         shown = np.concatenate([shown, outliers])
         ax.legend(loc="upper right", frameon=False)
     ax.set_title(str(clusters))
@@ -167,7 +181,7 @@ def _scatter(
     return shown, "" if total == n else f"\n{total:,} of {n:,} rows shown"
 
 
-def _label_groups(ax: Any, means: np.ndarray) -> None:
+def _label_groups(ax: Axes, means: np.ndarray) -> None:
     """Write each cluster's number at its mean; one label for those that coincide."""
     shown = np.flatnonzero(~np.isnan(means).any(axis=1))
     ax.apply_aspect()
@@ -182,10 +196,11 @@ def _label_groups(ax: Any, means: np.ndarray) -> None:
         _label(ax, means[members].mean(axis=0), text)
 
 
-def _label(ax: Any, place: np.ndarray, text: str, **style: Any) -> None:
+def _label(ax: Axes, place: np.ndarray, text: str, **style: Any) -> None:
     """Write a number, with an outline that sets it off from points around it."""
     from matplotlib.patheffects import withStroke
 
     halo = [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
     style = {"weight": "bold", "path_effects": halo, **style}
-    ax.text(*place, text, ha="center", va="center", **style)
+    write: Any = ax.text  # takes two coordinates or three
+    write(*place, text, ha="center", va="center", **style)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,11 @@ from ihgmm.statistics.tree import ClusterTree
 from ihgmm.words.counts import count_headline
 from ihgmm.words.phrases import listed
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def plot_tree(source: ClusterTree | ClusterCount, *, ax: Any = None) -> Any:
+
+def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> Axes:
     """Draw clusters that merge step by step, and the levels at which they are stable.
 
     How to read it: :doc:`/pictures`.
@@ -33,11 +36,9 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Any = None) -> Any:
     >>> plot_tree(cluster_tree(X, random_state=0)).get_title()
     'stable at 3 clusters'
     """
-    tree: Any = source
-    if isinstance(source, ClusterCount):
-        tree = source.tree
-        if tree is None:
-            raise ValueError("This count has no tree: rows were too few to look for.")
+    tree = source.tree if isinstance(source, ClusterCount) else source
+    if tree is None:
+        raise ValueError("This count has no tree: rows were too few to look for.")
     ax = given_or_new(ax, (6.0, 4.0))
     (order, brackets), level = tree.drawn(), max(tree.levels, default=1)
     numbers, costs = tree.numbers(level), tree.costs
@@ -61,7 +62,7 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Any = None) -> Any:
         below = heights[k - 1] if k - 1 < len(heights) else base
         place = float(np.sqrt(heights[k - 2] * below))
         ax.axhline(place, color=color(1, ax), ls="--", lw=1.2)
-        note = {"ha": "right", "va": "bottom", "fontsize": "small"}
+        note: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": "small"}
         ax.text(len(order) - 0.5, place, f"{k} clusters", **note)
     top = float(heights[0]) if len(heights) else 1.0
     ax.set(xlim=(-0.5, len(order) - 0.5), ylim=(base, 1.3 * top))
@@ -75,7 +76,7 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Any = None) -> Any:
     return quiet(ax)
 
 
-def plot_result(result: ClusterTree | ClusterCount, ax: Any = None) -> Any:
+def plot_result(result: ClusterTree | ClusterCount, ax: Axes | None = None) -> Axes:
     """Draw a tree; of a count, in a new figure, with its eigenvalues beside it."""
     if isinstance(result, ClusterTree):
         return plot_tree(result, ax=ax)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ihgmm._checks import check_labels, check_matrix, complete_matrix
+from ihgmm._checks import check_labels, check_matrix, complete_matrix, data_first
 from ihgmm.matrix import Matrix, only, to_host
 from ihgmm.metrics import match_labels, misclassification_rate
 from ihgmm.plotting._axes import LIGHT, draw_profiles, explain, font_size, heatmap, ink
@@ -14,19 +14,24 @@ from ihgmm.plotting._clusters import Clusters, clusters_of, embedding_of, fitted
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose
 from ihgmm.words.phrases import percent
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def plot_confidence(model: Any, X: Any = None, *, ax: Any = None) -> Any:
+
+def plot_confidence(
+    X: Any = None, model: Any = None, *, ax: Axes | None = None
+) -> Axes:
     """Draw how certain the label of each row is, sorted within clusters.
 
     How to read it: :doc:`/pictures`.
 
     Parameters
     ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features), optional
+        The data that was clustered, for :func:`ihgmm.diagnose`. Give the model alone
+        if it is an :class:`ihgmm.IhGMM`, which has ``memberships_``.
     model : fitted estimator, or array-like of shape (n_samples,)
         A model with ``labels_``, or labels of any kind.
-    X : array-like or sparse matrix of shape (n_samples, n_features), optional
-        The data that was clustered, for :func:`ihgmm.diagnose`. Not needed for
-        :class:`ihgmm.IhGMM`, which has ``memberships_``.
     ax : matplotlib axes, optional
         Where to draw.
 
@@ -34,9 +39,10 @@ def plot_confidence(model: Any, X: Any = None, *, ax: Any = None) -> Any:
     --------
     >>> from ihgmm import IhSC, make_ihgmm
     >>> X, _ = make_ihgmm(300, 100, 3, random_state=0)
-    >>> plot_confidence(IhSC(3, random_state=0).fit(X), X).get_title()
+    >>> plot_confidence(X, IhSC(3, random_state=0).fit(X)).get_title()
     '0% of rows are less than 90% certain'
     """
+    X, model = data_first(X, model)
     clusters = clusters_of(model, "plot_confidence")
     codes, sure = clusters.codes, Diagnosis.certain_from
     if X is not None:
@@ -48,10 +54,14 @@ def plot_confidence(model: Any, X: Any = None, *, ax: Any = None) -> Any:
     else:
         raise TypeError(
             "plot_confidence needs the data that were clustered; call "
-            "plot_confidence(model, X)."
+            "plot_confidence(X, model)."
         )
     ax = draw_profiles(ax, values, clusters)
-    line = {"lw": 0.9, "ls": "--", "label": f"certain: {sure:.0%} or more"}
+    line: dict[str, Any] = {
+        "lw": 0.9,
+        "ls": "--",
+        "label": f"certain: {sure:.0%} or more",
+    }
     ax.axhline(sure, color=ink(ax), **line)
     ax.yaxis.set_major_formatter("{x:.0%}")
     ax.set(ylim=(0, 1.04), ylabel="certainty of the label")
@@ -61,19 +71,21 @@ def plot_confidence(model: Any, X: Any = None, *, ax: Any = None) -> Any:
     return ax
 
 
-def plot_silhouette(model: Any, X: Any = None, *, ax: Any = None) -> Any:
+def plot_silhouette(
+    X: Any = None, model: Any = None, *, ax: Axes | None = None
+) -> Axes:
     """Draw the silhouette of each row on the sphere, sorted within clusters.
 
     What it is and how it is computed: :doc:`/pictures`.
 
     Parameters
     ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features), optional
+        Rows to compare by cosine. Give the model alone to compare by its
+        ``embedding_``, where :class:`ihgmm.IhSC` looks for clusters. Silhouettes of
+        data with many features are small, since noise makes all rows nearly orthogonal.
     model : fitted estimator, or array-like of shape (n_samples,)
         A model with ``labels_``, or labels of any kind.
-    X : array-like or sparse matrix of shape (n_samples, n_features), optional
-        Rows to compare by cosine. Default: the ``embedding_`` of the model, which is
-        where :class:`ihgmm.IhSC` looks for clusters. Silhouettes of data with many
-        features are small, since noise makes all rows nearly orthogonal.
     ax : matplotlib axes, optional
         Where to draw.
 
@@ -84,6 +96,7 @@ def plot_silhouette(model: Any, X: Any = None, *, ax: Any = None) -> Any:
     >>> plot_silhouette(IhSC(3, random_state=0).fit(X)).get_title()
     'mean silhouette 1.00'
     """
+    X, model = data_first(X, model)
     clusters = clusters_of(model, "plot_silhouette")
     data = (
         check_matrix(embedding_of(model, "plot_silhouette"))
@@ -135,7 +148,9 @@ def _cosine_silhouettes(data: Matrix, clusters: Clusters) -> np.ndarray:
     return values
 
 
-def plot_confusion(labels_true: Any, labels_pred: Any, *, ax: Any = None) -> Any:
+def plot_confusion(
+    labels_true: Any, labels_pred: Any, *, ax: Axes | None = None
+) -> Axes:
     """Draw how known labels and clusters go together, as a table of counts.
 
     How to read it: :doc:`/pictures`.
@@ -181,7 +196,8 @@ def plot_confusion(labels_true: Any, labels_pred: Any, *, ax: Any = None) -> Any
         for (i, j), figure in np.ndenumerate(figures):
             tone = "white" if share[i, j] < 0.5 else "black"
             ax.text(j, i, figure, ha="center", va="center", color=tone)
-    frame = {"fill": False, "ec": LIGHT[1], "lw": 1.5 if len(order) <= 20 else 0.8}
+    stroke = 1.5 if len(order) <= 20 else 0.8
+    frame: dict[str, Any] = {"fill": False, "ec": LIGHT[1], "lw": stroke}
     ax.bar(range(len(matched)), 1, 1, matched - 0.5, **frame)
     ax.set(ylabel="known label", title=f"{percent(rate)} of rows misplaced")
     ax.set_xlabel("cluster; framed where it goes with a label")

@@ -33,8 +33,8 @@ class Facts:
 
     def __init__(
         self,
-        model: Any,
         X: Any,
+        model: Any,
         *,
         ids: Any,
         id_name: Any,
@@ -44,7 +44,7 @@ class Facts:
         original: Any,
     ) -> None:
         self.method = type(model).__name__
-        every = _rows_of_fit(model, X)
+        every = _rows_of_fit(X, model)
         labels = to_host(model.labels_).astype(np.intp)
         inside = np.flatnonzero(labels >= 0)
         data, own = every, labels[inside]
@@ -138,12 +138,12 @@ class Facts:
         return circle_view(rows, self.clusters, most_on_circle=12).points, basis
 
 
-def _rows_of_fit(model: Any, X: Any) -> Matrix:
+def _rows_of_fit(X: Any, model: Any) -> Matrix:
     """Return the rows of a fit, in full, or raise if they are not."""
     if not hasattr(model, "labels_") or not hasattr(model, "cluster_centers_"):
         raise ValueError(
             f"{type(model).__name__} has no labels_ or no cluster_centers_; fit a "
-            "clusterer first: write_report(IhSC(3).fit(X), X, 'report.html')."
+            "clusterer first: write_report(X, IhSC(3).fit(X), 'report.html')."
         )
     data = complete_matrix(X, model)
     _check_shape("X", data, model)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm._checks import data_first
 from ihgmm._files import atomic_write, regular_target
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.plotting._axes import DARK, LIGHT
@@ -64,8 +65,8 @@ class Page:
 
 
 def write_report(
-    model: Any,
     X: Any,
+    model: Any,
     path: Any = None,
     *,
     ids: Any = None,
@@ -90,10 +91,10 @@ def write_report(
 
     Parameters
     ----------
-    model : estimator
-        A fitted clusterer of this package, such as :class:`ihgmm.IhSC`.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The data of the fit, wherever they are.
+    model : estimator
+        A fitted clusterer of this package, such as :class:`ihgmm.IhSC`.
     path : str or path, optional
         The file to write, ending in .html or .htm. It is written whole or not at all.
         Without one the page is returned, and a notebook shows it.
@@ -131,7 +132,7 @@ def write_report(
     >>> from ihgmm import IhSC, make_ihgmm
     >>> from ihgmm.report import write_report
     >>> X, _ = make_ihgmm(200, 50, 3, random_state=0)
-    >>> page = write_report(IhSC(3, random_state=0).fit(X), X, title="A sample")
+    >>> page = write_report(X, IhSC(3, random_state=0).fit(X), title="A sample")
     >>> "Well separated." in page.html
     True
     """
@@ -140,8 +141,7 @@ def write_report(
     template = _templates().get_template("templates/report.html")
     notes = names_of("notes", notes)
     facts = Facts(
-        model,
-        X,
+        *data_first(X, model),
         ids=ids,
         id_name=id_name,
         features=feature_names,

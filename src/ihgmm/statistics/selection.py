@@ -8,12 +8,11 @@ from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ihgmm._checks import check_matrix, counted_rows, noise_to_whiten
 from ihgmm._display import Result, made
 from ihgmm._parameters import check_choice, check_count, check_flag, generator
-from ihgmm._warnings import warn
+from ihgmm._warnings import ClusterCountWarning, warn
 from ihgmm.matrix import Matrix, on_few_rows, to_host
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics.flips import Spectrum, count_above_noise, is_kept
@@ -282,7 +281,7 @@ def resolve(
     """Count the clusters of an estimator that was asked to, with warnings."""
     count = count_clusters(X, rng, signed=signed)
     for text in made("doubts", count):
-        warn(text, ConvergenceWarning)
+        warn(text, ClusterCountWarning)
     return count
 
 

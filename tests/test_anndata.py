@@ -9,9 +9,8 @@ import pytest
 import scipy.sparse as sp
 from anndata import AnnData
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm import IhSC, Recipe, __version__, diagnose, make_ihgmm
+from ihgmm import ClusterCountWarning, IhSC, Recipe, __version__, diagnose, make_ihgmm
 from ihgmm.anndata import ihsc
 from ihgmm.metrics import exact_recovery, misclassification_rate
 from ihgmm.plotting import plot_embedding
@@ -245,7 +244,7 @@ def test_a_file_on_disk_gives_what_memory_gives(tmp_path, store, mode):
 
 def test_clusters_without_rows_are_no_categories():
     adata = AnnData(np.repeat(np.eye(3), 5, axis=0) + 1)
-    with pytest.warns(ConvergenceWarning, match="3 distinct rows"):
+    with pytest.warns(ClusterCountWarning, match="3 distinct rows"):
         ihsc(adata, 5)
     assert list(adata.obs["ihsc"].cat.categories) == ["0", "1", "2"]
     assert adata.varm["ihsc_centers"].shape == (3, 5)

@@ -57,6 +57,8 @@ def test_a_warning_of_a_fit_points_at_the_line_of_the_call(call, tmp_path):
     assert found
     line = script.read_text().splitlines().index(f"{call}  # here") + 1
     assert {(w.filename, w.lineno) for w in found} == {(str(script), line)}
+    stopped = CALLS[call].startswith(("Memberships", "stopped"))
+    assert {issubclass(w.category, ConvergenceWarning) for w in found} == {stopped}
 
 
 def test_the_category_and_the_text_are_kept():

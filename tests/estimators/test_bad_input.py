@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 
 from ihgmm import (
     PSC,
+    ClusterCountWarning,
     IhGMM,
     IhSC,
     SDPKMeans,
@@ -194,7 +195,7 @@ def test_mixture_before_fit():
 
 def test_all_rows_the_same():
     with pytest.warns(
-        ConvergenceWarning, match=r"X has 1 distinct row, .*; 1 cluster is"
+        ClusterCountWarning, match=r"X has 1 distinct row, .*; 1 cluster is"
     ):
         IhSC(2).fit(np.ones((5, 3)))
 
@@ -211,7 +212,7 @@ def test_all_rows_zero(Estimator, storage):
 @each
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 def test_constant_data(Estimator, storage):
-    with pytest.warns(ConvergenceWarning, match="fewer than n_clusters=3") as caught:
+    with pytest.warns(ClusterCountWarning, match="fewer than n_clusters=3") as caught:
         model = Estimator(3, random_state=0).fit(storage(np.full((30, 4), 2.5)))
     assert len(caught) == 1
     assert_array_equal(model.labels_, 0)
@@ -224,7 +225,7 @@ def test_constant_data(Estimator, storage):
 def test_fewer_distinct_rows_than_clusters(Estimator, n):
     kinds = np.array([[1.0, 0.0, 0.2], [0.0, 1.0, 0.0], [0.3, 0.0, 1.0]])
     X = kinds[np.arange(n) % 3]
-    with pytest.warns(ConvergenceWarning, match="fewer than n_clusters=5"):
+    with pytest.warns(ClusterCountWarning, match="fewer than n_clusters=5"):
         model = Estimator(5, random_state=0).fit(X)
     assert exact_recovery(np.arange(n) % 3, model.labels_)
     assert exact_recovery(np.arange(n) % 3, model.predict(X))
@@ -393,7 +394,7 @@ def test_a_column_that_dominates_leaves_one_cluster():
     count = select_n_clusters(X, random_state=0)
     assert count.n_clusters <= 1
     assert "eigenvalue" in str(count)
-    with pytest.warns(ConvergenceWarning, match="All rows are put in one cluster"):
+    with pytest.warns(ClusterCountWarning, match="All rows are put in one cluster"):
         assert IhSC("auto", random_state=0).fit(X).n_clusters_ == 1
 
 

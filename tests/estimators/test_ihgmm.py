@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm import IhGMM, IhSC, make_ihgmm
+from ihgmm import ClusterCountWarning, IhGMM, IhSC, make_ihgmm
 from ihgmm.metrics import exact_recovery, match_labels, misclassification_rate
 
 STRUCTURES = ("individual", "class", "common")
@@ -202,17 +202,17 @@ def test_cap_warns_and_is_reported():
 @pytest.mark.parametrize("noise", STRUCTURES)
 def test_identical_rows_stay_together(noise):
     model = IhGMM(3, noise=noise, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="X has 1 distinct row, fewer than"):
+    with pytest.warns(ClusterCountWarning, match="X has 1 distinct row, fewer than"):
         assert (model.fit(np.ones((30, 5))).labels_ == 0).all()
     X, _ = make_ihgmm(2, 5, 2, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="2 clusters are in use"):
+    with pytest.warns(ClusterCountWarning, match="2 clusters are in use"):
         labels = model.fit(np.repeat(X, 20, axis=0)).labels_
     assert_array_equal(np.bincount(labels), [20, 20])
 
 
 def test_clusters_without_rows_are_said():
     X, _ = make_ihgmm(200, 60, 3, separation_constant=0.6, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="clusters ended without rows"):
+    with pytest.warns(ClusterCountWarning, match="clusters ended without rows"):
         model = IhGMM(200, random_state=0).fit(X)
     assert len(np.unique(model.labels_)) < 200
 

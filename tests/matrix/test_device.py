@@ -13,10 +13,11 @@ import pytest
 from array_kinds import cupy, strict, torch_cpu, torch_cuda
 from numpy.testing import assert_allclose, assert_array_equal
 from recipes import with_recipe
-from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from sklearn.exceptions import DataConversionWarning
 
 from ihgmm import (
     PSC,
+    ClusterCountWarning,
     IhGMM,
     IhSC,
     Recipe,
@@ -143,12 +144,12 @@ def test_zero_rows(to_device, options):
 def test_fewer_kinds_of_rows_than_clusters(to_device):
     X = np.repeat(np.array([[2.0, 0.0], [0.0, 1.0]]), 40, axis=0)
     for model in (IhSC(3, random_state=0), IhGMM(3, random_state=0)):
-        with pytest.warns(ConvergenceWarning, match="2 distinct rows"):
+        with pytest.warns(ClusterCountWarning, match="2 distinct rows"):
             got = model.fit(to_device(X))
         assert_array_equal(to_host(got.labels_), np.repeat([0, 1], 40))
     # The third cluster is empty, and no new row goes there.
     got = IhSC(3, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="2 distinct rows"):
+    with pytest.warns(ClusterCountWarning, match="2 distinct rows"):
         got.fit(to_device(X))
     assert_array_equal(to_host(got.predict(to_device(-X))), [1] * 40 + [0] * 40)
 
@@ -176,7 +177,7 @@ def test_scales_from_a_millionth_to_a_million(to_device):
 
 def test_noise_has_no_clusters(to_device):
     noise = np.random.default_rng(0).standard_normal((100, 50))
-    with pytest.warns(ConvergenceWarning, match="All rows are put in one cluster"):
+    with pytest.warns(ClusterCountWarning, match="All rows are put in one cluster"):
         same_fit(noise, to_device, "auto")
 
 

@@ -21,9 +21,9 @@ from array_kinds import (
     zarr,
 )
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from sklearn.exceptions import DataConversionWarning
 
-from ihgmm import PSC, IhSC, Recipe, SphericalKMeans, make_ihgmm
+from ihgmm import PSC, ClusterCountWarning, IhSC, Recipe, SphericalKMeans, make_ihgmm
 from ihgmm._progress import showing_passes
 from ihgmm.matrix import as_matrix, recognize, to_host
 from ihgmm.matrix.stored import Stored
@@ -210,7 +210,7 @@ def test_another_number_of_features_or_rows(store):
 
 def test_identical_rows_are_found_on_disk(store):
     X = np.eye(40)[np.random.default_rng(0).integers(3, size=260)]
-    with pytest.warns(ConvergenceWarning, match="3 distinct rows"):
+    with pytest.warns(ClusterCountWarning, match="3 distinct rows"):
         labels = labels_of(store(X))
     assert_array_equal(labels[:, None] == labels, X @ X.T == 1)
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm import TwoComponentLloyd, make_ihgmm
+from ihgmm import ClusterCountWarning, TwoComponentLloyd, make_ihgmm
 from ihgmm.metrics import exact_recovery
 
 
@@ -150,7 +150,7 @@ def test_zero_rows(storage):
 
 def test_one_sided_data_warns():
     X = 10 + np.random.default_rng(0).standard_normal((30, 4))
-    with pytest.warns(ConvergenceWarning, match=r"All 30 rows .* Subtract the mean"):
+    with pytest.warns(ClusterCountWarning, match=r"All 30 rows .* Subtract the mean"):
         model = TwoComponentLloyd().fit(X)
     assert_array_equal(model.labels_, 0)
     assert_allclose(model.cluster_centers_[0], X.mean(axis=0))
@@ -161,7 +161,7 @@ def test_one_and_two_rows():
     model = TwoComponentLloyd().fit([[1.0, 2.0], [-1.0, -2.0]])
     assert_array_equal(model.labels_, [0, 1])
     assert_allclose(model.cluster_centers_, [[1, 2], [-1, -2]])
-    with pytest.warns(ConvergenceWarning, match="All 4 rows"):  # at right angles
+    with pytest.warns(ClusterCountWarning, match="All 4 rows"):  # at right angles
         assert TwoComponentLloyd().fit(np.eye(4)).n_iter_ == 1
 
 

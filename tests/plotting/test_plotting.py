@@ -81,7 +81,7 @@ PICTURES = {
     "centers": lambda m, X, ax: plot_centers(m, ax=ax),
     "sizes": lambda m, X, ax: plot_sizes(m, ax=ax),
     "confusion": lambda m, X, ax: plot_confusion(m.labels_[::-1], m.labels_, ax=ax),
-    "confidence": lambda m, X, ax: plot_confidence(m, X, ax=ax),
+    "confidence": lambda m, X, ax: plot_confidence(X, m, ax=ax),
     "silhouette": lambda m, X, ax: plot_silhouette(m, ax=ax),
 }
 
@@ -408,7 +408,7 @@ def test_too_few_coordinates(data):
     with pytest.raises(TypeError, match="make them with projection='3d'"):
         plot_embedding_3d(made_up(30, 3), ax=plt.subplots()[1])
     with pytest.raises(ValueError, match="labels has 30 entries and X has 240 rows"):
-        plot_embedding(made_up(30, 3), data[0])
+        plot_embedding(data[0], made_up(30, 3))
 
 
 # Scales and sizes.
@@ -520,13 +520,13 @@ def test_confusion_with_fewer_clusters_than_labels():
 
 def test_confidence_is_that_of_the_diagnosis(data, model):
     diagnosis = diagnose(data[0], model.labels_)
-    ax = plot_confidence(model, data[0])
+    ax = plot_confidence(data[0], model)
     for k in range(4):
         shown = ax.patches[2 * k].get_data().values
         rows = np.sort(diagnosis.certainty[model.labels_ == k])[::-1]
         assert_allclose(shown, rows)
     assert ax.get_title().startswith(f"{percent(diagnosis.uncertain_share)} of rows")
-    assert plot_confidence(model.labels_, data[0]).get_title() == ax.get_title()
+    assert plot_confidence(data[0], model.labels_).get_title() == ax.get_title()
 
 
 def test_confidence_of_memberships(data):
@@ -549,7 +549,7 @@ def test_silhouettes_are_those_of_all_pairs(storage):
     X, labels = make_ihgmm(150, 12, 3, separation_constant=0.3, random_state=0)
     labels[0] = 3  # a row alone
     expected = silhouette_samples(X, labels, metric="cosine")
-    for k, shown in enumerate(profiles(plot_silhouette(labels, storage(X)))):
+    for k, shown in enumerate(profiles(plot_silhouette(storage(X), labels))):
         assert_allclose(shown, -np.sort(-expected[labels == k]), atol=1e-12)
 
 
@@ -557,7 +557,7 @@ def test_silhouette_of_zero_rows_empty_clusters_and_the_embedding(model):
     X = np.vstack([np.eye(2), np.eye(2), np.zeros(2)])
     fake = made_up(5, 3)  # of which the last has no rows
     fake.labels_ = np.array([0, 1, 0, 1, 0])
-    shown = profiles(plot_silhouette(fake, X))
+    shown = profiles(plot_silhouette(X, fake))
     assert_allclose(shown, [[1, 1], [1, 1]])
     ax = plot_silhouette(model)
     expected = silhouette_samples(model.embedding_, model.labels_, metric="cosine")
@@ -568,21 +568,21 @@ def test_silhouette_of_zero_rows_empty_clusters_and_the_embedding(model):
 def test_silhouette_errors(data):
     fit = SphericalKMeans(4, random_state=0).fit(data[0])
     for draw in (plot_silhouette, plot_embedding):
-        wanted = f"SphericalKMeans has no embedding_; .* {draw.__name__}\\(model, X\\)"
+        wanted = f"SphericalKMeans has no embedding_; .* {draw.__name__}\\(X, model\\)"
         with pytest.raises(TypeError, match=wanted):
             draw(fit)
-    ax = plot_embedding(fit, sp.csr_array(data[0]))
+    ax = plot_embedding(sp.csr_array(data[0]), fit)
     assert [len(one) for one in points(ax)] == np.bincount(fit.labels_).tolist()
-    assert plot_silhouette(fit, data[0]).get_title().startswith("mean silhouette")
+    assert plot_silhouette(data[0], fit).get_title().startswith("mean silhouette")
     with pytest.raises(ValueError, match="All rows are in one cluster"):
-        plot_silhouette(np.zeros(240), data[0])
+        plot_silhouette(data[0], np.zeros(240))
     with pytest.raises(ValueError, match="labels has 3 entries and X has 240 rows"):
-        plot_silhouette([0, 1, 1], data[0])
+        plot_silhouette(data[0], [0, 1, 1])
 
 
 def test_a_model_that_lacks_what_is_drawn(data):
     other = SphericalKMeans(4, random_state=0).fit(data[0])
-    with pytest.raises(TypeError, match=r"call plot_confidence\(model, X\)"):
+    with pytest.raises(TypeError, match=r"call plot_confidence\(X, model\)"):
         plot_confidence(other)
     for draw, name in ((plot_scales, "scales_"), (plot_scree, "eigenvalues_")):
         with pytest.raises(TypeError, match=f"needs {name}, and SphericalKMeans has"):
@@ -590,6 +590,19 @@ def test_a_model_that_lacks_what_is_drawn(data):
     for draw in (plot_scales, plot_scree, plot_centers, plot_sizes, plot_embedding):
         with pytest.raises(ValueError, match="This IhSC is not fitted yet; call fit"):
             draw(IhSC(3))
+
+
+def test_a_swapped_pair_is_put_right(data, model):
+    for draw in (plot_confidence, plot_silhouette):
+        right = profiles(draw(data[0], model))
+        for swapped in (draw(model, data[0]), draw(model.labels_, data[0])):
+            for one, other in zip(right, profiles(swapped), strict=True):
+                assert_allclose(one, other)
+    right, swapped = plot_embedding(data[0], model), plot_embedding(model, data[0])
+    for one, other in zip(points(right), points(swapped), strict=True):
+        assert_allclose(one, other)
+    with pytest.raises(TypeError, match="Both arguments are models, IhSC and IhSC"):
+        plot_embedding(model, model)
 
 
 def test_one_cluster():
@@ -609,10 +622,10 @@ def test_results_of_another_array_library(data):
         assert_allclose(one, two, atol=1e-6)
     for draw in (plot_scales, plot_centers, plot_scree, plot_silhouette):
         assert draw(fit).has_data()
-    found, same = plot_confidence(fit, X), plot_confidence(known, data[0])
+    found, same = plot_confidence(X, fit), plot_confidence(data[0], known)
     for one, two in zip(profiles(found), profiles(same), strict=True):
         assert_allclose(one, two, atol=1e-6)
-    assert plot_embedding(fit, X).has_data()
+    assert plot_embedding(X, fit).has_data()
 
 
 def test_outliers_are_grey_and_in_no_cluster(data):
@@ -632,7 +645,7 @@ def test_outliers_are_grey_and_in_no_cluster(data):
     plot_centers(model)
     plot_embedding_3d(model)
     plot_silhouette(model)
-    plot_confidence(model, X)
+    plot_confidence(X, model)
     known = np.maximum(model.labels_, 0)
     ax = plot_confusion(known, model.labels_)
     names = [label.get_text() for label in tick_labels(ax.xaxis)]

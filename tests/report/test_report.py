@@ -97,12 +97,12 @@ def sample():
 def page(sample, tmp_path_factory):
     X, labels, model = sample
     path = tmp_path_factory.mktemp("report") / "report.html"
-    assert write_report(model, X, str(path), labels_true=labels) == path
+    assert write_report(X, model, str(path), labels_true=labels) == path
     return path.read_text(encoding="utf-8")
 
 
 def written(model, X, folder, **options):
-    file = write_report(model, X, folder / "r.html", **options)
+    file = write_report(X, model, folder / "r.html", **options)
     return file.read_text(encoding="utf-8")
 
 
@@ -611,21 +611,21 @@ def test_bad_input_is_named_and_leaves_the_old_file(sample, tmp_path):
         ({"id_name": 3}, TypeError, "id_name=3 is a int; give a text"),
     ):
         with pytest.raises(error, match=re.escape(words)):
-            write_report(model, X, file, **options)
+            write_report(X, model, file, **options)
     with pytest.raises(ValueError, match="X has 140 rows and 30 features, and the"):
-        write_report(model, X[:140], file)
+        write_report(X[:140], model, file)
     with pytest.raises(ValueError, match="X has 150 rows and 29 features"):
-        write_report(model, X[:, 1:], file)
+        write_report(X[:, 1:], model, file)
     with pytest.raises(ValueError, match="IhSC has no labels_"):
-        write_report(IhSC(3), X, file)
+        write_report(X, IhSC(3), file)
     with pytest.raises(ValueError, match=r"ends in \.html"):
-        write_report(model, X, tmp_path / "r.txt")
+        write_report(X, model, tmp_path / "r.txt")
     with pytest.raises(FileNotFoundError, match="there is no folder"):
-        write_report(model, X, tmp_path / "no" / "r.html")
+        write_report(X, model, tmp_path / "no" / "r.html")
     assert [f.name for f in tmp_path.iterdir()] == ["r.html"]
     (tmp_path / "d.html").mkdir()
     with pytest.raises(ValueError, match=r"d\.html is a folder; give a file name"):
-        write_report(model, X, tmp_path / "d.html")
+        write_report(X, model, tmp_path / "d.html")
     assert file.read_text() == "old"
 
 

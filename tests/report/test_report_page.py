@@ -70,7 +70,7 @@ def report(sample, tmp_path_factory):
     names = [*HOSTILE, *(f"gene {j}" for j in range(14))]
     known = np.array(["kind 0", "=kind 1", "<b>kind 2"])[labels]
     options = {"ids": ids, "feature_names": names, "labels_true": known}
-    write_report(model, X, file, title=HOSTILE[0], **options)
+    write_report(X, model, file, title=HOSTILE[0], **options)
     return file, ids
 
 
@@ -432,7 +432,7 @@ def test_copy_the_table_of_clusters(open_page, report, sample):
 
 def test_in_a_notebook(browser, sample, tmp_path):
     X, _, model = sample
-    page = write_report(model, X, title=HOSTILE[0])
+    page = write_report(X, model, title=HOSTILE[0])
     file = tmp_path / "notebook.html"
     file.write_text(f"<!doctype html><p>cell</p>{page._repr_html_()}", encoding="utf-8")
     context = browser.new_context()
@@ -508,7 +508,7 @@ def test_paper_cuts_no_name_and_no_short_table(open_page, sample, tmp_path):
     long = "Customers who order large amounts of everything before holidays"
     X = np.where(np.arange(X.size).reshape(X.shape) % 97 == 5, np.nan, X)
     model = IhSC(3, missing="fit", random_state=0).fit(X)
-    file = write_report(model, X, tmp_path / "r.html", names=["short", long, long])
+    file = write_report(X, model, tmp_path / "r.html", names=["short", long, long])
     page = open_page(file, viewport={"width": 688, "height": 1000})
     # Rows with cells that were filled in are marked, and the page says why.
     marks = page.locator("#cells .gaps").all_text_contents()
@@ -592,7 +592,7 @@ def test_narrow_screen_and_calm_motion_and_print(open_page, report):
 def test_the_legend_tells_of_clusters_out_of_sight(open_page, report, tmp_path):
     X = np.repeat(np.eye(30), 4, axis=0)
     model = IhSC(30, random_state=0).fit(X)
-    page = open_page(write_report(model, X, tmp_path / "many.html"))
+    page = open_page(write_report(X, model, tmp_path / "many.html"))
     assert page.locator("#legend-title").inner_text() == "30 clusters"
     legend = page.locator("#legend")
 

@@ -6,9 +6,8 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_digits
-from sklearn.exceptions import ConvergenceWarning
 
-from ihgmm import IhSC, make_ihgmm, select_n_clusters
+from ihgmm import ClusterCountWarning, IhSC, make_ihgmm, select_n_clusters
 from ihgmm.matrix import as_matrix
 from ihgmm.numerics.flips import count_above_noise
 from ihgmm.numerics.gram import GramOperator
@@ -234,7 +233,7 @@ def test_the_largest_number_looked_for_is_said(n_features, most):
 def test_an_estimator_says_that_it_stopped_counting():
     X, _ = make_ihgmm(400, 120, 52, scale_ratio=2, random_state=0)
     message = r"at most 50 clusters .* select_n_clusters\(X, max_clusters=500\)"
-    with pytest.warns(ConvergenceWarning, match=message):
+    with pytest.warns(ClusterCountWarning, match=message):
         model = IhSC("auto", random_state=0).fit(X)
     assert model.n_clusters_ == 50
 
@@ -357,16 +356,16 @@ def test_the_picture_shows_the_tree_and_the_eigenvalues(six):
 
 def test_one_cluster_is_never_silent():
     X, _ = make_ihgmm(90, 30, 1, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="All rows are put in one cluster"):
+    with pytest.warns(ClusterCountWarning, match="All rows are put in one cluster"):
         assert IhSC("auto", random_state=0).fit(X).n_clusters_ == 1
     E = ihgmm_rows(np.zeros((1, 50)), 0, n=200, correlation=0.8)
-    with pytest.warns(ConvergenceWarning, match="it seems.*put in one cluster"):
+    with pytest.warns(ClusterCountWarning, match="it seems.*put in one cluster"):
         IhSC("auto", random_state=0).fit(E)
 
 
 def test_a_doubtful_number_is_said_to_be():
     X = load_digits().data[:300]
-    with pytest.warns(ConvergenceWarning, match="which is doubtful") as caught:
+    with pytest.warns(ClusterCountWarning, match="which is doubtful") as caught:
         model = IhSC("auto", random_state=0).fit(X)
     (text,) = [str(w.message) for w in caught if "doubtful" in str(w.message)]
     for number in model.selection_.plausible:

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from ihgmm._checks import check_labels, complete_matrix, data_first
+from ihgmm._checks import check_labels, complete_matrix
 from ihgmm.matrix import HOST, to_host
 from ihgmm.plotting._axes import NEUTRAL, color, font_size, given_or_new, ink, quiet
-from ihgmm.plotting._clusters import Clusters, clusters_of, embedding_of, fitted
+from ihgmm.plotting._clusters import (
+    Clusters,
+    clusters_of,
+    data_and_model,
+    embedding_of,
+    fitted,
+)
 from ihgmm.plotting._view import View, coordinate_view
 
 if TYPE_CHECKING:
@@ -142,7 +148,7 @@ def plot_embedding_3d(
 
 def _rows_of(X: Any, model: Any, picture: str) -> tuple[np.ndarray, Clusters]:
     """Return what is drawn of each row, and the clusters."""
-    X, model = data_first(X, model)
+    X, model = data_and_model(X, model)
     clusters = clusters_of(model, picture)
     if X is not None:
         centers = fitted(model, "cluster_centers_", picture)

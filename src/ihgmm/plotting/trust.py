@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ihgmm._checks import check_labels, check_matrix, complete_matrix, data_first
+from ihgmm._checks import check_labels, check_matrix, complete_matrix
 from ihgmm.matrix import Matrix, only, to_host
 from ihgmm.metrics import match_labels, misclassification_rate
 from ihgmm.plotting._axes import LIGHT, draw_profiles, explain, font_size, heatmap, ink
-from ihgmm.plotting._clusters import Clusters, clusters_of, embedding_of, fitted
+from ihgmm.plotting._clusters import (
+    Clusters,
+    clusters_of,
+    data_and_model,
+    embedding_of,
+    fitted,
+)
 from ihgmm.statistics.diagnosis import Diagnosis, diagnose
 from ihgmm.words.phrases import percent
 
@@ -42,7 +48,7 @@ def plot_confidence(
     >>> plot_confidence(X, IhSC(3, random_state=0).fit(X)).get_title()
     '0% of rows are less than 90% certain'
     """
-    X, model = data_first(X, model)
+    X, model = data_and_model(X, model)
     clusters = clusters_of(model, "plot_confidence")
     codes, sure = clusters.codes, Diagnosis.certain_from
     if X is not None:
@@ -96,7 +102,7 @@ def plot_silhouette(
     >>> plot_silhouette(IhSC(3, random_state=0).fit(X)).get_title()
     'mean silhouette 1.00'
     """
-    X, model = data_first(X, model)
+    X, model = data_and_model(X, model)
     clusters = clusters_of(model, "plot_silhouette")
     data = (
         check_matrix(embedding_of(model, "plot_silhouette"))

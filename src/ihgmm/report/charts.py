@@ -92,12 +92,13 @@ def scree_chart(
 def tree_chart(tree: ClusterTree) -> dict[str, Any]:
     """Return the chart of clusters that merge, by what that costs, and its levels."""
     wide, high, bottom = 720.0, 240.0, 210.0
+    end = wide - 140 if tree.levels else wide  # beside it, levels have their names
     order, brackets = tree.drawn()
     heights = np.log(np.maximum.accumulate(tree.costs[::-1])[::-1])
     top, floor = heights.max(), heights.min() - 0.5
 
     def x(place: float) -> float:
-        return 12 + (place + 0.5) / len(order) * (wide - 24)
+        return 12 + (place + 0.5) / len(order) * (end - 24)
 
     def y(height: float) -> float:
         height = np.log(height) if height > 0 else floor
@@ -116,6 +117,7 @@ def tree_chart(tree: ClusterTree) -> dict[str, Any]:
         "wide": wide,
         "high": high,
         "bottom": bottom,
+        "end": end,
         "paths": paths,
         "leaves": [(x(i), int(leaf)) for i, leaf in enumerate(order)],
         "levels": levels,

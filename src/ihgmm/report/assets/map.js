@@ -123,7 +123,11 @@ function numberPlace(k, half, centres) {
     const length = Math.hypot(dx, dy);
     const [right, down] = length > 1 ? [dx / length, dy / length] : [0, -1];
     let far = 0;
-    for (const i of members[k]) far = Math.max(far, (px[i] - x) * right + (py[i] - y) * down);
+    for (const i of members[k]) {
+      const [across, below] = [px[i] - x, py[i] - y];
+      const beside = Math.abs(across * down - below * right);
+      if (beside < half + 48) far = Math.max(far, across * right + below * down);
+    }
     x += right * (far + 6 + half);
     y += down * (far + 14);
   }
@@ -336,5 +340,7 @@ function startMap() {
     pointed = -1;
     drawMap();
   });
+  // The box has the shape of what it shows, within what screens have room for.
+  stage.style.aspectRatio = Math.min(1.45, Math.max(1, raw.aspect ?? 1.45));
   new ResizeObserver(drawMap).observe(stage);
 }

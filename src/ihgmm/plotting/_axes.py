@@ -136,6 +136,24 @@ def explain(ax: Axes, **options: Any) -> None:
     legend.set_zorder(6)
 
 
+def explain_above(ax: Axes) -> None:
+    """Say what lines and marks mean, in room of its own above what is drawn."""
+    names = ax.get_legend_handles_labels()[1]
+    size, box = font_size(ax), ax.get_window_extent()
+    # Beside each name are a handle and gaps, as wide as six characters.
+    width = 0.55 * size * sum(len(name) + 6 for name in names)
+    n_lines = 1 if width <= box.width else len(names)
+    share = min((1.3 * n_lines + 1.2) * size / box.height, 0.6)
+    ticks, (low, high) = ax.get_yticks(), ax.get_ylim()
+    scale = ax.yaxis.get_transform()
+    bottom, top = scale.transform(np.array([low, high]))
+    room = (top - bottom) * share / (1 - share)
+    ax.set_ylim(low, float(scale.inverted().transform(np.array([top + room]))[0]))
+    ax.set_yticks([tick for tick in ticks if low <= tick <= high])
+    n_columns = len(names) if n_lines == 1 else 1
+    explain(ax, loc="upper right", ncols=n_columns)
+
+
 def quiet(ax: Axes) -> Axes:
     """Take away the frame's sides that carry no figures; return the axes."""
     ax.spines[["top", "right"]].set_visible(False)

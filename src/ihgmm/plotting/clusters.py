@@ -13,7 +13,7 @@ from ihgmm.plotting._axes import (
     NEUTRAL,
     color,
     column_axes,
-    explain,
+    explain_above,
     font_size,
     heatmap,
     ink,
@@ -99,7 +99,8 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
     ax.set_yscale("log")
     low, high = ax.get_ylim()
     if high < 300 * low:  # so few powers of ten are too few figures
-        ax.locator_params("y", subs=(1.0, 2.0, 5.0))
+        subs = (1, 1.2, 1.5, *range(2, 10)) if high < 4 * low else (1, 2, 5)
+        ax.locator_params("y", subs=subs)
         ax.yaxis.set_minor_formatter("")
     ax.yaxis.set_major_formatter("{x:g}")
     zero = int((~(scales > 0)).sum())
@@ -107,7 +108,7 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
     label = f"cluster\n{rows_are} not shown" if zero else "cluster"
     ax.set(xlabel=label, ylabel="scale (cluster mean 1)")
     ax.set_title("scales of the rows of each cluster")
-    explain(ax)
+    explain_above(ax)
     return quiet(ax)
 
 

@@ -49,7 +49,10 @@ def plot_scree(
         count, n_clusters = source, source.rank
     else:
         values = fitted(source, "eigenvalues_", "plot_scree").astype(np.float64)
-        n_clusters, recipe = len(values), getattr(source, "recipe", None)
+        recipe, centers = (
+            getattr(source, f, None) for f in ("recipe", "cluster_centers_")
+        )
+        n_clusters = len(values) if centers is None else int(centers.shape[0])
         gram: str = "" if recipe is None else Recipe.of(recipe).gram
         count = count or getattr(source, "selection_", None)
     ax = given_or_new(ax, (6.0, 4.0))
@@ -96,7 +99,7 @@ def plot_scree(
         ax.set_title(f"{above} above noise")
     else:
         note = (
-            f"eigenvalues of the model's {counted(k, 'cluster')} only;\n"
+            f"the model's own {counted(len(values), 'eigenvalue')} only;\n"
             "pass select_n_clusters(X) to see noise and gap"
         )
         ax.set_title(note, fontsize="small", color=ink(ax), alpha=0.75)

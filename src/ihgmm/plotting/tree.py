@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ihgmm.plotting._axes import color, given_or_new, ink, quiet
+from ihgmm.plotting._axes import color, font_size, given_or_new, ink, quiet
 from ihgmm.plotting.eigenvalues import plot_scree
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.statistics.tree import ClusterTree
@@ -53,19 +53,27 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
         ax.plot([x, x, other, other], corners, color=stroke, lw=1.4)
     sizes = np.bincount(tree.labels(level)[tree.leaves >= 0], minlength=level)
     middles = [float(np.flatnonzero(numbers[order] == c).mean()) for c in range(level)]
-    names = [f"{c}\n{sizes[c]:,}" if level <= 15 else f"{c}" for c in range(level)]
+    size, wide = font_size(ax), ax.get_window_extent().width
+    # Beside the tree is room for the names of its levels.
+    label = 0.55 * size * len(f"{level:,} clusters")
+    right = len(order) * wide / max(wide - label * bool(tree.levels), 1) - 0.5
+    closest = np.diff(np.sort(middles)).min(initial=len(order)) * wide / (right + 0.5)
+    roomy = 0.65 * size * len(f"{sizes.max():,}") < closest
+    names = [f"{c}\n{sizes[c]:,}" if roomy else f"{c}" for c in range(level)]
     ax.set_xticks(middles, names)
-    ax.set_xlabel("cluster" + (" and its rows" if level <= 15 else ""))
+    ax.set_xlabel("cluster" + (" and its rows" if roomy else ""))
     heights = np.maximum.accumulate(costs[::-1])[::-1]
     for k in tree.levels:
         # Between the merger that ends so many clusters and the one that makes them.
         below = heights[k - 1] if k - 1 < len(heights) else base
         place = float(np.sqrt(heights[k - 2] * below))
-        ax.axhline(place, color=color(1, ax), ls="--", lw=1.2)
-        note: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": "small"}
-        ax.text(len(order) - 0.5, place, f"{k} clusters", **note)
+        ends = (-0.5, len(order) - 0.5)
+        ax.plot(ends, (place, place), color=color(1, ax), ls="--", lw=1.2)
+        ax.text(
+            right, place, f"{k} clusters", ha="right", va="center", fontsize="small"
+        )
     top = float(heights[0]) if len(heights) else 1.0
-    ax.set(xlim=(-0.5, len(order) - 0.5), ylim=(base, 1.3 * top))
+    ax.set(xlim=(-0.5, right), ylim=(base, 1.3 * top))
     ax.set_ylabel("cost of merging, for each row")
     if isinstance(source, ClusterCount):
         confidence = f" (confidence {source.confidence.value})"

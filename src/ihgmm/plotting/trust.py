@@ -9,7 +9,14 @@ import numpy as np
 from ihgmm._checks import check_labels, check_matrix, complete_matrix
 from ihgmm.matrix import Matrix, only, to_host
 from ihgmm.metrics import match_labels, misclassification_rate
-from ihgmm.plotting._axes import LIGHT, draw_profiles, explain, font_size, heatmap, ink
+from ihgmm.plotting._axes import (
+    LIGHT,
+    draw_profiles,
+    explain_above,
+    font_size,
+    heatmap,
+    ink,
+)
 from ihgmm.plotting._clusters import (
     Clusters,
     clusters_of,
@@ -73,7 +80,7 @@ def plot_confidence(
     ax.set(ylim=(0, 1.04), ylabel="certainty of the label")
     below = percent(float((values[codes >= 0] < sure).mean()))
     ax.set_title(f"{below} of rows are less than {sure:.0%} certain")
-    explain(ax, loc="lower right")
+    explain_above(ax)
     return ax
 
 
@@ -122,7 +129,7 @@ def plot_silhouette(
     bottom = min(-0.05, 1.08 * float(np.nanmin(values)))
     ax.set(ylim=(bottom, 1.04), ylabel="silhouette by cosine")
     ax.set_title(f"mean silhouette {mean:.2f}")
-    explain(ax, loc="lower right")
+    explain_above(ax)
     return ax
 
 

@@ -329,12 +329,19 @@ def _context(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
         "cards": [(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],
         "chart": chart,
         "tree": tree_chart(facts.tree) if facts.tree and facts.tree.splits else None,
-        "tree_words": tree_headline(facts.tree) if facts.tree else None,
+        "tree_words": _tree_words(facts),
         "eigenvalues": eigenvalues,
         "known": None if known is None else cross_table(facts.clusters, known),
         "doubt": count_headline(count) if count and count.is_doubtful else None,
         "call": _call(facts.method, facts.parameters),
     }
+
+
+def _tree_words(facts: Facts) -> str:
+    """Return which numbers of clusters are stable, of those below the model's own."""
+    if facts.tree is None or not facts.tree.levels:
+        return "No smaller number of clusters stands out."
+    return tree_headline(facts.tree)
 
 
 def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:

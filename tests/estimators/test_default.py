@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.model_selection import GridSearchCV
 
-from ihgmm import PSC, IhGMM, IhSC, Recipe, make_ihgmm
+from ihgmm import PSC, IhGMM, IhSC, Recipe, UnstableLabelsWarning, make_ihgmm
 from ihgmm.metrics import misclassification_rate
 
 both = pytest.mark.parametrize("build", [IhSC, IhSC.paper], ids=["default", "paper"])
@@ -89,7 +89,7 @@ UNSTABLE = "Labels may be unstable: .* Look at diagnose.* ask for fewer clusters
 def test_pure_noise_is_doubted(build, shape, k):
     for seed in range(4):
         X = np.random.default_rng(seed).standard_normal(shape)
-        with pytest.warns(UserWarning, match=UNSTABLE) as caught:
+        with pytest.warns(UnstableLabelsWarning, match=UNSTABLE) as caught:
             build(k, random_state=0).fit(X)
         assert len(caught) == 1
 
@@ -99,7 +99,7 @@ def test_pure_noise_is_doubted(build, shape, k):
 def test_overlapping_clusters_are_doubted(build, shape):
     for seed in range(4):
         X, kinds = make_ihgmm(*shape, separation=0.2, random_state=seed)
-        with pytest.warns(UserWarning, match=UNSTABLE) as caught:
+        with pytest.warns(UnstableLabelsWarning, match=UNSTABLE) as caught:
             model = build(shape[2], random_state=0).fit(X)
         assert len(caught) == 1
         assert misclassification_rate(kinds, model.labels_) > 0.25
@@ -110,7 +110,7 @@ def test_rows_that_hardly_count_are_not_doubted():
     noise = np.random.default_rng(0).standard_normal((150, 100))
     weights = np.r_[np.ones(300), np.full(150, 1e-9)]
     IhSC(3, random_state=0).fit(np.r_[X, noise], sample_weight=weights)
-    with pytest.warns(UserWarning, match=UNSTABLE):
+    with pytest.warns(UnstableLabelsWarning, match=UNSTABLE):
         IhSC(3, random_state=0).fit(np.r_[X, noise], sample_weight=1 / weights)
 
 
@@ -120,7 +120,7 @@ def test_signs_are_no_reason_to_doubt():
         X *= np.random.default_rng(seed).choice([-1, 1], (300, 1))
         IhSC(3, signed=True, random_state=0).fit(X)  # warnings are errors here
         noise = np.random.default_rng(seed).standard_normal((300, 100))
-        with pytest.warns(UserWarning, match=UNSTABLE):
+        with pytest.warns(UnstableLabelsWarning, match=UNSTABLE):
             IhSC(3, signed=True, random_state=0).fit(noise)
 
 

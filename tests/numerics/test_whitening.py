@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ihgmm import Biwhitener, IhSC, make_ihgmm, select_n_clusters
+from ihgmm import Biwhitener, IhSC, PreparationWarning, make_ihgmm, select_n_clusters
 from ihgmm.matrix import as_matrix, to_host
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.whitening import (
@@ -228,7 +228,7 @@ def test_thin_counts_are_clustered_and_counted():
 
 def test_counting_alone_whitens_too():
     X = counts(0, 30)[0]
-    with pytest.warns(UserWarning, match="looks like counts"):
+    with pytest.warns(PreparationWarning, match="looks like counts"):
         plain = select_n_clusters(X, random_state=0)
     found = select_n_clusters(X, whiten="counts", random_state=0)
     assert found.rank == 4 > plain.rank
@@ -330,7 +330,7 @@ def prepared():
 def test_what_is_no_longer_counts_is_named(name, kind):
     X = kind(prepared()[name])
     for fit in (Biwhitener("counts").fit, IhSC(4, whiten="counts").fit):
-        with pytest.warns(UserWarning, match="'counts' expects whole numbers.* give"):
+        with pytest.warns(PreparationWarning, match="'counts' expects whole .* give"):
             fit(X)
 
 
@@ -353,7 +353,7 @@ def test_the_word_about_counts_is_right():
     for seed in range(4):
         X, labels = bursts(seed, 1.0, size=1000)
         logs = np.log1p(1e4 * X / X.sum(axis=1, keepdims=True))
-        with pytest.warns(UserWarning, match="expects whole numbers"):
+        with pytest.warns(PreparationWarning, match="expects whole numbers"):
             models = [
                 IhSC(4, whiten="counts", random_state=0).fit(A) for A in (X, logs)
             ]

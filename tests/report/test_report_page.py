@@ -204,6 +204,12 @@ def test_point_at_a_row(page, report):
     assert page.locator("#tip").is_hidden()
 
 
+def test_the_map_fills_its_box(page):
+    box, aspect = page.locator("#stage").bounding_box(), embedded(page)["aspect"]
+    shape = box["width"] / box["height"]
+    assert shape == pytest.approx(np.clip(aspect, 1, 1.45), rel=0.01)
+
+
 def test_single_out_a_cluster(page, report, sample):
     sizes = np.bincount(sample[2].labels_)
     assert all(ink(page, k) > 50 for k in range(3))
@@ -579,6 +585,7 @@ def test_narrow_screen_and_calm_motion_and_print(open_page, report):
     ).map((e) => e.textContent)"""
     assert page.evaluate(cut, "#heads th, #cells td.number") == []
     assert page.evaluate(cut, ".card, .card tr, .card .number") == []
+    assert page.evaluate(cut, "header nav ul, .clusters, .clusters th") == []
     page.emulate_media(color_scheme="dark", media="print")
     assert page.locator("header nav").is_hidden()
     assert page.locator("#rows table").is_hidden()

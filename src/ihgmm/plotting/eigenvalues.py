@@ -26,9 +26,8 @@ def plot_scree(
     Parameters
     ----------
     source : fitted estimator or ClusterCount
-        For noise and gap, ``select_n_clusters(X)``. A model with ``eigenvalues_`` knows
-        those of its clusters and none beyond: it shows neither, unless it is given with
-        a count.
+        For noise, ``select_n_clusters(X)``. A model with ``eigenvalues_`` knows few
+        beyond those of its clusters, and no noise, unless it is given with a count.
     count : ClusterCount, optional
         With a model: what :func:`ihgmm.select_n_clusters` returned, to draw noise and
         the gap at the model's number of clusters. A model fitted with
@@ -100,7 +99,7 @@ def plot_scree(
     else:
         note = (
             f"the model's own {counted(len(values), 'eigenvalue')} only;\n"
-            "pass select_n_clusters(X) to see noise and gap"
+            "pass select_n_clusters(X) to see noise beside them"
         )
         ax.set_title(note, fontsize="small", color=ink(ax), alpha=0.75)
     return quiet(ax)

@@ -414,6 +414,7 @@ def test_a_model_stands_for_its_labels(ask, same):
     plain = ask(X, model.labels_)
     assert same(ask(X, model), plain)
     assert same(ask(model, X), plain)
+    assert same(ask(model.labels_, X), plain)
     with pytest.raises(ValueError, match=r"This IhSC has no labels_; fit it first"):
         ask(X, IhSC(3))
     with pytest.raises(TypeError, match="Both arguments are models, IhSC and IhSC"):

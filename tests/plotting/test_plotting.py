@@ -207,7 +207,7 @@ def test_scree_of_a_model_alone_and_of_one_that_counted(data, model):
     # The mark of a legend would pass for a fifth eigenvalue.
     assert ax.get_legend() is None
     assert_allclose(ax.lines[0].get_ydata(), model.eigenvalues_)
-    assert "pass select_n_clusters(X) to see noise and gap" in ax.get_title()
+    assert "pass select_n_clusters(X) to see noise" in ax.get_title()
     counted = IhSC("auto", random_state=0).fit(data[0])
     other = plot_scree(counted)
     assert other.get_legend().get_frame().get_visible()

@@ -292,6 +292,11 @@ def test_tree_without_levels():
     assert not ax.texts
     (only,) = ax.get_xticklabels()
     assert only.get_text() == "0\n80"
+    # A model's clusters have the numbers that they have elsewhere.
+    model = IhSC(5, random_state=0).fit(make_ihgmm(200, 40, 5, random_state=0)[0])
+    names = plot_tree(cluster_tree(model, random_state=0)).get_xticklabels()
+    sizes = np.bincount(model.labels_)
+    assert {text.get_text() for text in names} == {f"{c}\n{sizes[c]}" for c in range(5)}
     # Of one leaf there is nothing to draw, and that is no error.
     one = cluster_tree(IhSC(1, random_state=0).fit(noise), random_state=0)
     assert not brackets(plot_tree(one))

@@ -40,7 +40,9 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
     if tree is None:
         raise ValueError("This count has no tree: rows were too few to look for.")
     ax = given_or_new(ax, (6.0, 4.0))
-    (order, brackets), level = tree.drawn(), max(tree.levels, default=1)
+    order, brackets = tree.drawn()
+    # A model's own clusters are named, and else those of the last level.
+    level = tree.n_leaves if tree.of_model else max(tree.levels, default=1)
     numbers, costs = tree.numbers(level), tree.costs
     ax.set_yscale("log")
     base = 0.6 * float(costs.min(initial=1.0))
@@ -78,6 +80,8 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
     if isinstance(source, ClusterCount):
         confidence = f" (confidence {source.confidence.value})"
         ax.set_title(count_headline(source) + confidence)
+    elif tree.of_model and not tree.levels:
+        ax.set_title("no smaller number of clusters stands out")
     else:
         levels = listed([f"{k}" for k in tree.levels] or ["no number of"], "and")
         ax.set_title(f"stable at {levels} clusters")

@@ -102,10 +102,9 @@ class Labelling:
 class Filling:
     """Missing cells. ``python benchmarks/missing.py`` shows what they do.
 
-    On 66 cases with labels, four draws each, 13.6% of rows were wrong with the first
-    spread, and 13.8% from the deviation of sizes on. From 0.1 to 0.3 the least column
-    made no difference in 27 comparisons; without it, pictures were filled worse. The
-    others were taken by eye.
+    Scales that may be equal, and noise that is more even, brought errors of cells from
+    1.6 to 0.7 of those of column means, over 16 designs and real sets.
+    The others were taken by eye.
     """
 
     RANKS = (1, 2, 3, 5, 8, 12, 20, 30)  # that are tried
@@ -118,8 +117,14 @@ class Filling:
     LEAST_COLUMN = 0.3  # over the typical one: smaller columns count less
     FIRST_SPREAD = 0.2  # of the logarithm of scales, to start from
     LEAST_SPREAD = 0.05  # scales that differ by less are as good as equal
+    SCALE_RANK = 3  # in which it shows whether scales differ
+    EXACT_RANK = 5  # up to which uncertain cells count as such in the choice
+    ROUNDS = 12  # of expectation and maximisation in these, at most
+    GUESSES = 5  # times that cells are guessed in larger ranks
+    LAST_ROUNDS = (30, 8)  # with the rank chosen, at most; fewer in larger ranks
     PRIOR_CELLS = 5.0  # that say the usual share of a column is noise
     LEAST_NOISE = 1e-6  # over the variance of a column
+    EVEN = 0.1  # noise of a column over that of all, in units of columns, at least
     LARGEST = 10  # scale over the size of the observed cells, at most
     STEPS = 25  # of scales between, finer than noise shows
 

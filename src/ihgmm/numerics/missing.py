@@ -141,7 +141,8 @@ class Model:
         right = ops.widen(values @ ops.cast_like(self.weighted, values))
         mean = ops.cast_like(self.mean, right)
         both = xp.stack([right, xp.zeros_like(right) + mean], axis=2)
-        solved = xp.linalg.solve(systems, both)
+        inverses = xp.linalg.inv(systems)
+        solved = inverses @ both
         own, drawn = solved[:, :, 0], solved[:, :, 1]
         level = ops.widen(values / ops.cast_like(self.variances**0.5, values))
         # How likely each multiple of a row's size is to be its scale: the density of
@@ -154,14 +155,13 @@ class Model:
         far = (log_sizes[:, None] - self.log_scale + logs) / self.spread
         scores = along[:, None] * inverse - squares[:, None] * inverse**2 / 2
         scores = scores - count[:, None] * logs - far**2 / 2
-        return _Seen(self, ops, values, own, drawn, systems, ops.softmax(scores))
+        return _Seen(self, ops, values, own, drawn, inverses, ops.softmax(scores))
 
 
 class _Seen(NamedTuple):
     """What observed cells say of rows: scales, and positions given the scale.
 
-    A position is ``own / multiple + drawn``, and ``systems`` are the inverses of its
-    covariance.
+    A position is ``own / multiple + drawn``, with these ``covariances``.
     """
 
     model: Model
@@ -169,7 +169,7 @@ class _Seen(NamedTuple):
     values: Tall  # (n_rows, n_features)
     own: Tall  # (n_rows, rank)
     drawn: Tall  # (n_rows, rank), by the mean
-    systems: Tall  # (n_rows, rank, rank)
+    covariances: Tall  # (n_rows, rank, rank)
     chances: Tall  # (n_rows, n_multiples)
 
     def mean(self, power: float) -> Tall:
@@ -188,9 +188,9 @@ class _Seen(NamedTuple):
         race = ops.cast_like(rng.exponential(size=(n, len(MULTIPLES))), self.own)
         at = xp.argmax(self.chances / race, axis=1)
         scales = xp.take(ops.cast_like(MULTIPLES, self.own), at)[:, None]
-        root = xp.matrix_transpose(xp.linalg.cholesky(self.systems))
+        root = xp.linalg.cholesky(self.covariances)
         shift = ops.cast_like(rng.standard_normal((n, rank, 1)), root)
-        turned = self.drawn + xp.linalg.solve(root, shift)[:, :, 0]
+        turned = self.drawn + (root @ shift)[:, :, 0]
         fit = self._cells(self.own + scales * turned)
         noise = self.model.variances**0.5 * rng.standard_normal(self.values.shape)
         return fit + xp.astype(scales, fit.dtype) * ops.cast_like(noise, fit)
@@ -221,9 +221,9 @@ def learn_filler(
 ) -> Filler:
     """Learn to fill missing cells from the observed cells of some rows.
 
-    The model is fitted by expectation and maximisation, in each rank from the rank
-    below on, and the rank is the one that predicts a tenth of the observed cells best
-    which the fit did not see; rows larger than 1.5 medians count there as if they had
+    The model is fitted by expectation and maximisation. The rank, and whether scales
+    differ, are those that predict a tenth of the observed cells best which the fit did
+    not see; rows larger than 1.5 medians count there as if they had
     that size, as in :class:`ihgmm.IhSC`, so that a few do not rule. Rows and cells are
     drawn from a generator of its own: the same data are always filled in the same way.
 
@@ -302,15 +302,20 @@ class _Sample(NamedTuple):
 def _best_model(
     sample: _Sample, ranks: tuple[int, ...], rng: np.random.Generator
 ) -> Model:
-    """Return the model of the rank that predicts held-out cells best."""
+    """Return the model of the rank that predicts held-out cells best.
+
+    Small ranks are fitted with scales as good as equal, and with scales that differ,
+    as long as the rank does not show which predict better. Zeros say that a scale is
+    small, and one cell of a column that is nearly always zero that it is large: where
+    data are like that, differing scales predict worse than none.
+    """
     cells, observed, log_sizes = sample
     asked = observed & (rng.random(cells.shape) < Filling.ASKED)
     seen_cells = sample._replace(known=observed & ~asked)
-    guess = np.where(seen_cells.known, cells, _column_means(cells, seen_cells.known))
-    count = np.exp(np.minimum(log_sizes, np.median(log_sizes) + np.log(Filling.CLIP)))
-    # Scales that differ little, at first: the rounds find larger differences, while
-    # from large ones some settle on noise.
-    scales = float(np.median(log_sizes)), Filling.FIRST_SPREAD
+    known, middle = seen_cells.known, float(np.median(log_sizes))
+    guess = np.where(known, cells, _column_means(cells, known))
+    count = np.exp(np.minimum(log_sizes, middle + np.log(Filling.CLIP)))
+    spreads = [Filling.LEAST_SPREAD, Filling.FIRST_SPREAD]
     best, least, worse = None, np.inf, 0
     for rank in ranks:
         # A round solves a system of this rank for each column.
@@ -318,23 +323,55 @@ def _best_model(
         large = rank >= min(cells.shape) or costly
         if best is not None and (large or worse == 2):
             break
-        model = _start(guess, rank, scales, rng)
-        model = _fit_model(seen_cells, model, n_iter=15, tol=1e-3)
-        error = 0.0
-        for part, known, seen in seen_cells.looks(model):
-            guess[part] = np.where(known, cells[part], seen.means())
-            wrong = ((guess[part] - cells[part]) * count[part, None])[asked[part]]
-            error += float(wrong @ wrong)
+        # Small rows count as much as others in whether scales differ.
+        tried = [
+            (spread, *_fit_rank(seen_cells, guess, rank, (middle, spread), rng))
+            for spread in spreads
+        ]
+        spread, model, fit = min(tried, key=lambda one: _squares(one[2] - cells, asked))
+        error = _squares((fit - cells) * count[:, None], asked)
+        guess = np.where(known, cells, fit)
+        if rank >= Filling.SCALE_RANK:
+            spreads = [spread]
         if error < least:
             best, least, worse = model, error, 0
         else:
             worse += 1
     assert best is not None
-    return _fit_model(sample, best, n_iter=30, tol=1e-4)
+    cheap = len(best.mean) <= Filling.EXACT_RANK
+    rounds = Filling.LAST_ROUNDS[0 if cheap else 1]
+    return _fit_model(sample, best, rounds, tol=1e-4)
+
+
+def _fit_rank(
+    sample: _Sample,
+    guess: np.ndarray,
+    rank: int,
+    scales: tuple[float, float],
+    rng: np.random.Generator,
+) -> tuple[Model, np.ndarray]:
+    """Return a model of a rank from a guess of all cells, and the cells it expects.
+
+    Large ranks go by guesses, as if these had been observed: systems of rows cost much.
+    """
+    if rank <= Filling.EXACT_RANK:
+        model = _start(guess, sample.known, rank, scales, rng)
+        model = _fit_model(sample, model, Filling.ROUNDS)
+        return model, np.vstack([seen.means() for _, _, seen in sample.looks(model)])
+    for _ in range(Filling.GUESSES):
+        model = _start(guess, sample.known, rank, scales, rng)
+        system = model.weighted.T @ model.loadings + np.eye(rank)
+        fit = np.linalg.solve(system, (guess @ model.weighted).T).T @ model.loadings.T
+        guess = np.where(sample.known, sample.cells, fit)
+    return model, fit
 
 
 def _start(
-    guess: np.ndarray, rank: int, scales: tuple[float, float], rng: np.random.Generator
+    guess: np.ndarray,
+    known: np.ndarray,
+    rank: int,
+    scales: tuple[float, float],
+    rng: np.random.Generator,
 ) -> Model:
     """Return a model from the leading directions of complete rows."""
     n, p = guess.shape
@@ -342,14 +379,15 @@ def _start(
     for _ in range(4):  # they only start what goes on from there
         V = np.linalg.qr(guess.T @ (guess @ V))[0]
     parts = guess @ V
-    left = np.square(guess - parts @ V.T).sum(axis=0)
+    # Guesses are all but without noise.
+    left = _column_means(np.square(guess - parts @ V.T), known)
     spreads, turn = np.linalg.eigh(parts.T @ parts / n)
     spreads = np.maximum(spreads, Small.EXACT * max(spreads.max(), Small.TINY))
-    variances = np.maximum(left / n, Filling.LEAST_NOISE)
+    variances = np.maximum(left, max(Filling.LEAST_NOISE, Filling.EVEN * left.mean()))
     return Model(V @ turn * np.sqrt(spreads), variances, np.zeros(rank), *scales)
 
 
-def _fit_model(sample: _Sample, model: Model, n_iter: int, tol: float) -> Model:
+def _fit_model(sample: _Sample, model: Model, n_iter: int, tol: float = 1e-3) -> Model:
     """Improve a model until its noise changes by less than a share."""
     before = np.inf
     for _ in range(n_iter):
@@ -374,7 +412,7 @@ def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
         positions = once * seen.own + seen.drawn
         moments = turned[:, first] * seen.own[:, second]
         moments += positions[:, first] * seen.drawn[:, second]
-        moments += np.linalg.inv(seen.systems)[:, first, second]
+        moments += seen.covariances[:, first, second]
         seconds += known.T @ moments
         crossed += seen.values.T @ turned
         squares += (twice * seen.values**2).sum(axis=0)
@@ -398,6 +436,8 @@ def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
     prior, share = Filling.PRIOR_CELLS, (left / typical).sum() / max(count.sum(), 1)
     variances = (left + prior * share * typical) / (count + prior)
     variances = np.maximum(variances, Filling.LEAST_NOISE * typical)
+    # Of a column that is nearly always zero, one cell must not outweigh all others.
+    variances = np.maximum(variances, Filling.EVEN * variances.mean())
     # Positions get covariance one again, which also speeds the rounds up.
     mean = total / n
     covariance = spread / n - np.outer(mean, mean)
@@ -405,9 +445,15 @@ def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
     root = np.linalg.cholesky(covariance + ridge * np.eye(rank))
     log_scale, second_moment = logs / n
     deviation = np.sqrt(max(second_moment - log_scale**2, Filling.LEAST_SPREAD**2))
-    scales = float(log_scale), float(deviation)
+    equal = model.spread <= Filling.LEAST_SPREAD  # equal scales stay so
+    scales = float(log_scale), model.spread if equal else float(deviation)
     loadings, mean = loadings @ root, np.linalg.solve(root, mean)
     return Model(loadings, variances, mean, *scales), noise
+
+
+def _squares(values: np.ndarray, chosen: np.ndarray) -> float:
+    """Return the sum of squares of the chosen values."""
+    return float(np.sum(values[chosen] ** 2))
 
 
 def _column_means(values: np.ndarray, known: np.ndarray) -> np.ndarray:

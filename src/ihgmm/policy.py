@@ -117,11 +117,11 @@ class Filling:
     LEAST_COLUMN = 0.3  # over the typical one: smaller columns count less
     FIRST_SPREAD = 0.2  # of the logarithm of scales, to start from
     LEAST_SPREAD = 0.05  # scales that differ by less are as good as equal
-    SCALE_RANK = 3  # in which it shows whether scales differ
-    EXACT_RANK = 5  # up to which uncertain cells count as such in the choice
-    ROUNDS = 12  # of expectation and maximisation in these, at most
-    GUESSES = 5  # times that cells are guessed in larger ranks
-    LAST_ROUNDS = (30, 8)  # with the rank chosen, at most; fewer in larger ranks
+    CHOOSING = 2**16  # entries that choose the rank and whether scales differ
+    SCALE_RANK = 5  # at most, in which it shows whether they do
+    GUESSES = 4  # times that cells are guessed in each rank
+    ROUNDS = 6  # of expectation and maximisation, for the choice of scales
+    LAST_ROUNDS = 4  # with rank and scales chosen
     PRIOR_CELLS = 5.0  # that say the usual share of a column is noise
     LEAST_NOISE = 1e-6  # over the variance of a column
     EVEN = 0.1  # noise of a column over that of all, in units of columns, at least

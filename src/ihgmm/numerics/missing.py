@@ -14,7 +14,7 @@ kept for each row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Annotated, Literal, NamedTuple
 
@@ -302,81 +302,74 @@ class _Sample(NamedTuple):
 def _best_model(
     sample: _Sample, ranks: tuple[int, ...], rng: np.random.Generator
 ) -> Model:
-    """Return the model of the rank that predicts held-out cells best.
+    """Return the model of the rank and the scales that predict held-out cells best.
 
-    Small ranks are fitted with scales as good as equal, and with scales that differ,
-    as long as the rank does not show which predict better. Zeros say that a scale is
+    Some rows choose. Scales are as good as equal, or differ. Zeros say that a scale is
     small, and one cell of a column that is nearly always zero that it is large: where
     data are like that, differing scales predict worse than none.
     """
-    cells, observed, log_sizes = sample
+    n, p = sample.cells.shape
+    size = max(Filling.LEAST_ROWS, Filling.CHOOSING // p)
+    rows = rng.choice(n, size, replace=False) if size < n else np.arange(n)
+    cells, observed, log_sizes = (values[rows] for values in sample)
     asked = observed & (rng.random(cells.shape) < Filling.ASKED)
-    seen_cells = sample._replace(known=observed & ~asked)
-    known, middle = seen_cells.known, float(np.median(log_sizes))
+    some = _Sample(cells, observed & ~asked, log_sizes)
+    guess, start = _best_guess(some, asked, ranks, rng)
+    rank = start.shape[1]
+    tried, middle = {}, float(np.median(log_sizes))
+    # Small rows count as much as others in whether scales differ.
+    for spread in (Filling.LEAST_SPREAD, Filling.FIRST_SPREAD):
+        model = _start(guess, some.known, start[:, -Filling.SCALE_RANK :])
+        model = replace(model, log_scale=middle, spread=spread)
+        model = _fit_model(some, model, Filling.ROUNDS, tol=1e-3)
+        fit = np.vstack([seen.means() for _, _, seen in some.looks(model)])
+        tried[_squares(fit - cells, asked)] = model
+    model = tried[min(tried)]
+    if rank > Filling.SCALE_RANK:
+        more = _start(guess, some.known, start)
+        model = replace(more, log_scale=model.log_scale, spread=model.spread)
+    return _fit_model(sample, model, Filling.LAST_ROUNDS, tol=1e-3)
+
+
+def _best_guess(
+    sample: _Sample, asked: np.ndarray, ranks: tuple[int, ...], rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a guess of all cells, of the rank that is best where asked, and loadings.
+
+    Rows have the scale of their observed cells here, and what was guessed counts as if
+    it had been observed: systems of rows cost much.
+    """
+    (cells, known, log_sizes), p = sample, sample.cells.shape[1]
     guess = np.where(known, cells, _column_means(cells, known))
-    count = np.exp(np.minimum(log_sizes, middle + np.log(Filling.CLIP)))
-    spreads = [Filling.LEAST_SPREAD, Filling.FIRST_SPREAD]
-    best, least, worse = None, np.inf, 0
+    sizes = np.exp(log_sizes - np.median(log_sizes))
+    count = np.minimum(sizes, Filling.CLIP)[:, None]
+    loadings, least, worse = np.empty((p, 0)), np.inf, 0
     for rank in ranks:
         # A round solves a system of this rank for each column.
-        costly = rank**2 * cells.shape[1] > Filling.RANK_COST
-        large = rank >= min(cells.shape) or costly
-        if best is not None and (large or worse == 2):
+        large = rank >= min(cells.shape) or rank**2 * p > Filling.RANK_COST
+        if worse == 2 or (large and np.isfinite(least)):
             break
-        # Small rows count as much as others in whether scales differ.
-        tried = [
-            (spread, *_fit_rank(seen_cells, guess, rank, (middle, spread), rng))
-            for spread in spreads
-        ]
-        spread, model, fit = min(tried, key=lambda one: _squares(one[2] - cells, asked))
-        error = _squares((fit - cells) * count[:, None], asked)
-        guess = np.where(known, cells, fit)
-        if rank >= Filling.SCALE_RANK:
-            spreads = [spread]
+        new = rng.standard_normal((p, rank - loadings.shape[1]))
+        loadings = np.hstack([new, loadings])
+        for _ in range(Filling.GUESSES):
+            model = _start(guess, known, loadings)
+            loadings = model.loadings
+            system = model.weighted.T @ loadings + np.eye(rank)
+            own = np.linalg.solve(system, (guess @ model.weighted).T).T
+            fit = own @ loadings.T
+            guess = np.where(known, cells, fit)
+        error = _squares((fit - cells) * count, asked)
         if error < least:
-            best, least, worse = model, error, 0
+            best, least, worse = (guess, loadings), error, 0
         else:
             worse += 1
-    assert best is not None
-    cheap = len(best.mean) <= Filling.EXACT_RANK
-    rounds = Filling.LAST_ROUNDS[0 if cheap else 1]
-    return _fit_model(sample, best, rounds, tol=1e-4)
+    return best
 
 
-def _fit_rank(
-    sample: _Sample,
-    guess: np.ndarray,
-    rank: int,
-    scales: tuple[float, float],
-    rng: np.random.Generator,
-) -> tuple[Model, np.ndarray]:
-    """Return a model of a rank from a guess of all cells, and the cells it expects.
-
-    Large ranks go by guesses, as if these had been observed: systems of rows cost much.
-    """
-    if rank <= Filling.EXACT_RANK:
-        model = _start(guess, sample.known, rank, scales, rng)
-        model = _fit_model(sample, model, Filling.ROUNDS)
-        return model, np.vstack([seen.means() for _, _, seen in sample.looks(model)])
-    for _ in range(Filling.GUESSES):
-        model = _start(guess, sample.known, rank, scales, rng)
-        system = model.weighted.T @ model.loadings + np.eye(rank)
-        fit = np.linalg.solve(system, (guess @ model.weighted).T).T @ model.loadings.T
-        guess = np.where(sample.known, sample.cells, fit)
-    return model, fit
-
-
-def _start(
-    guess: np.ndarray,
-    known: np.ndarray,
-    rank: int,
-    scales: tuple[float, float],
-    rng: np.random.Generator,
-) -> Model:
-    """Return a model from the leading directions of complete rows."""
-    n, p = guess.shape
-    V = np.linalg.qr(rng.standard_normal((p, rank)))[0]
-    for _ in range(4):  # they only start what goes on from there
+def _start(guess: np.ndarray, known: np.ndarray, start: np.ndarray) -> Model:
+    """Return a model of equal scales from the leading directions of complete rows."""
+    n, V = len(guess), start
+    for _ in range(2):  # they only start what goes on from there
         V = np.linalg.qr(guess.T @ (guess @ V))[0]
     parts = guess @ V
     # Guesses are all but without noise.
@@ -384,7 +377,8 @@ def _start(
     spreads, turn = np.linalg.eigh(parts.T @ parts / n)
     spreads = np.maximum(spreads, Small.EXACT * max(spreads.max(), Small.TINY))
     variances = np.maximum(left, max(Filling.LEAST_NOISE, Filling.EVEN * left.mean()))
-    return Model(V @ turn * np.sqrt(spreads), variances, np.zeros(rank), *scales)
+    loadings = V @ turn * np.sqrt(spreads)
+    return Model(loadings, variances, np.zeros(V.shape[1]), 0.0, Filling.LEAST_SPREAD)
 
 
 def _fit_model(sample: _Sample, model: Model, n_iter: int, tol: float = 1e-3) -> Model:

@@ -119,8 +119,8 @@ class Filling:
     LEAST_SPREAD = 0.05  # scales that differ by less are as good as equal
     CHOOSING = 2**16  # entries that choose the rank and whether scales differ
     SCALE_RANK = 5  # at most, in which it shows whether they do
-    GUESSES = 4  # times that cells are guessed in each rank
-    ROUNDS = 6  # of expectation and maximisation, for the choice of scales
+    GUESSES = 6  # times that cells are guessed in each rank
+    ROUNDS = 4  # of expectation and maximisation, for the choice of scales
     LAST_ROUNDS = 4  # with rank and scales chosen
     PRIOR_CELLS = 5.0  # that say the usual share of a column is noise
     LEAST_NOISE = 1e-6  # over the variance of a column

@@ -321,14 +321,14 @@ def _best_model(
     for spread in (Filling.LEAST_SPREAD, Filling.FIRST_SPREAD):
         model = _start(guess, some.known, start[:, -Filling.SCALE_RANK :])
         model = replace(model, log_scale=middle, spread=spread)
-        model = _fit_model(some, model, Filling.ROUNDS, tol=1e-3)
+        model = _fit_model(some, model, Filling.ROUNDS)
         fit = np.vstack([seen.means() for _, _, seen in some.looks(model)])
         tried[_squares(fit - cells, asked)] = model
     model = tried[min(tried)]
     if rank > Filling.SCALE_RANK:
         more = _start(guess, some.known, start)
         model = replace(more, log_scale=model.log_scale, spread=model.spread)
-    return _fit_model(sample, model, Filling.LAST_ROUNDS, tol=1e-3)
+    return _fit_model(sample, model, Filling.LAST_ROUNDS)
 
 
 def _best_guess(
@@ -368,9 +368,7 @@ def _best_guess(
 
 def _start(guess: np.ndarray, known: np.ndarray, start: np.ndarray) -> Model:
     """Return a model of equal scales from the leading directions of complete rows."""
-    n, V = len(guess), start
-    for _ in range(2):  # they only start what goes on from there
-        V = np.linalg.qr(guess.T @ (guess @ V))[0]
+    n, V = len(guess), np.linalg.qr(guess.T @ (guess @ start))[0]
     parts = guess @ V
     # Guesses are all but without noise.
     left = _column_means(np.square(guess - parts @ V.T), known)
@@ -381,12 +379,12 @@ def _start(guess: np.ndarray, known: np.ndarray, start: np.ndarray) -> Model:
     return Model(loadings, variances, np.zeros(V.shape[1]), 0.0, Filling.LEAST_SPREAD)
 
 
-def _fit_model(sample: _Sample, model: Model, n_iter: int, tol: float = 1e-3) -> Model:
-    """Improve a model until its noise changes by less than a share."""
+def _fit_model(sample: _Sample, model: Model, n_iter: int) -> Model:
+    """Improve a model until its noise changes by less than a thousandth."""
     before = np.inf
     for _ in range(n_iter):
         model, noise = _improved(sample, model)
-        if abs(before - noise) <= tol * noise:
+        if abs(before - noise) <= 1e-3 * noise:
             break
         before = noise
     return model
@@ -409,7 +407,7 @@ def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
         moments += seen.covariances[:, first, second]
         seconds += known.T @ moments
         crossed += seen.values.T @ turned
-        squares += (twice * seen.values**2).sum(axis=0)
+        squares += (seen.values**2).T @ twice[:, 0]
         total += positions.sum(axis=0)
         spread[first, second] += moments.sum(axis=0)
         far = sample.log_sizes[part, None] + np.log(MULTIPLES)

@@ -95,6 +95,8 @@ class Labelling:
     GAIN = 1e-4  # of log-likelihood a row that ends the rounds
     FLATTEST = 1e-6  # variance of a direction over the mean: less is rounding
     OPPOSITE = 0.9  # cosine of opposite rows over that of near ones, for lines
+    LINE_GAIN = 0.15  # log-likelihood a row that lines gain, unless the mean is near 0
+    NEAR_ZERO = 2.0  # standard errors
     LINE_ROWS = 2**9  # that are asked whether they are lines
     LINE_ROWS_A_CLUSTER = 16  # of these, at least: fewer often look like lines
 
@@ -196,6 +198,7 @@ class Weighting:
     """
 
     LEAST_ROWS = 10  # rows from which a cluster weights them by scale and noise
+    ROWS_A_CLUSTER = 3  # of equal weight; a scale takes a centre of two others or more
     LEAST_VARIANCE = 1e-4  # of noise, over the mean: less does not weigh more
     OWN_TERM = 1e-3  # of a row in the sum of its cluster: less does not matter
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import DataConversionWarning
 
 from ihgmm import (
@@ -248,3 +248,17 @@ def test_columns_that_are_nearly_always_zero_tell_no_scale():
     means = np.broadcast_to(X.mean(axis=0), X.shape)
     wrong, usual = (np.square(F - X)[hidden].mean() for F in (filled, means))
     assert wrong < 0.6 * usual
+
+
+@pytest.mark.parametrize("noise", ["individual", "class", "common", "tied"])
+def test_a_mixture_places_its_rows_as_it_did(noise):
+    X = load_iris().data
+    gaps = np.random.default_rng(0).random(X.shape) < 0.2
+    for options, data in (
+        ({"missing": "fit"}, np.where(gaps, np.nan, X)),
+        ({"outliers": "cells"}, X),
+        ({}, X),
+    ):
+        model = IhGMM(3, noise=noise, random_state=0, **options).fit(data)
+        assert_array_equal(model.predict(data), model.labels_)
+        assert_array_equal(model.memberships_.argmax(axis=1), model.labels_)

@@ -162,3 +162,12 @@ def test_bad_weights(model, data):
         model.fit(X, sample_weight=np.r_[-1.0, np.ones(119)])
     with pytest.raises(ValueError, match="n_clusters=3 is more than n_samples=2"):
         model.fit(X, sample_weight=np.r_[np.zeros(118), 1, 1])
+
+
+@pytest.mark.parametrize("model", [IhSC(4), IhGMM(4), PSC(4)])
+def test_weights_that_leave_few_rows_warn_once(model):
+    X, _ = make_ihgmm(200, 30, 4, random_state=0)
+    weights = np.where(np.arange(200) < 6, 1.0, 1e-6)
+    with pytest.warns(UserWarning, match="200 rows count like 6") as caught:
+        model.set_params(random_state=0).fit(X, sample_weight=weights)
+    assert sum("sample_weight" in str(one.message) for one in caught) == 1

@@ -25,6 +25,7 @@ from ihgmm.matrix import (
 from ihgmm.matrix.kinds import NA_OF_R, sorted_integers
 from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.whitening import NOISES, Noise, suited_noise
+from ihgmm.policy import Weighting
 
 # Data at the door
 
@@ -537,6 +538,22 @@ def warn_zero_rows(X: Matrix, unobserved: int = 0) -> None:
             "they get a zero embedding and the label of the largest cluster, 0. Drop "
             "them beforehand if they should not be labelled.",
             DataConversionWarning,
+        )
+
+
+def warn_few_weighty_rows(X: Matrix, n_clusters: int) -> None:
+    """Warn when weights leave hardly any rows to learn the clusters from."""
+    if X.weights is None:
+        return
+    n, xp = X.shape[0], X.ops.xp
+    # Rows of equal weight that would know sums as well; the mean weight is 1.
+    rows = n / X.ops.number(xp.mean(X.weights**2))
+    if rows < min(Weighting.ROWS_A_CLUSTER * n_clusters, n / 2):
+        warn(
+            f"A few rows have nearly all of sample_weight: {n:,} rows count like "
+            f"{rows:.0f} of equal weight, for n_clusters={n_clusters}. Labels may "
+            "depend on these few. Cap the largest weights, or leave sample_weight out.",
+            UserWarning,
         )
 
 

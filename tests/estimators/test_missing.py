@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import DataConversionWarning
 
 from ihgmm import (
@@ -17,7 +18,9 @@ from ihgmm import (
     select_n_clusters,
     with_missing,
 )
+from ihgmm.matrix import as_matrix
 from ihgmm.metrics import misclassification_rate
+from ihgmm.numerics.missing import learn_filler
 
 ESTIMATORS = (IhSC, IhGMM, PSC)
 
@@ -235,3 +238,27 @@ def test_rows_with_gaps_are_less_sure():
             true[i] += wrong[rows].mean() / 4
     assert said[0] > 2 * said[1]
     assert true[0] / 2 < said[0] < 2 * true[0] + 0.02
+
+
+def test_columns_that_are_nearly_always_zero_tell_no_scale():
+    X = load_digits().data[:600]
+    hidden = np.random.default_rng(3).random(X.shape) < 0.1
+    filler = learn_filler(as_matrix(np.where(hidden, np.nan, X)))
+    filled = filler(as_matrix(np.where(hidden, np.nan, X))).toarray()
+    means = np.broadcast_to(X.mean(axis=0), X.shape)
+    wrong, usual = (np.square(F - X)[hidden].mean() for F in (filled, means))
+    assert wrong < 0.6 * usual
+
+
+@pytest.mark.parametrize("noise", ["individual", "class", "common", "tied"])
+def test_a_mixture_places_its_rows_as_it_did(noise):
+    X = load_iris().data
+    gaps = np.random.default_rng(0).random(X.shape) < 0.2
+    for options, data in (
+        ({"missing": "fit"}, np.where(gaps, np.nan, X)),
+        ({"outliers": "cells"}, X),
+        ({}, X),
+    ):
+        model = IhGMM(3, noise=noise, random_state=0, **options).fit(data)
+        assert_array_equal(model.predict(data), model.labels_)
+        assert_array_equal(model.memberships_.argmax(axis=1), model.labels_)

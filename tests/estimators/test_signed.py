@@ -6,7 +6,7 @@ import pytest
 from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.matrix import HOST
 from ihgmm.metrics import misclassification_rate
-from ihgmm.numerics.labels import LinearRule, learn_rule, prefers_lines
+from ihgmm.numerics.labels import LinearRule, gain_of_lines, learn_rule
 
 
 def lines(seed, n=240, p=60, k=4, length=6.0, noise=1.0):
@@ -163,6 +163,18 @@ def test_hint_where_signs_are_random(seed, k):
     assert errors[0] < errors[1]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_hint_where_few_rows_are_flipped(seed):
+    rng = np.random.default_rng(seed)
+    centers = 6 * np.linalg.qr(rng.standard_normal((100, 4)))[0].T
+    flips = np.where(rng.random(300) < 0.1, -1, 1)
+    scales = np.exp(0.5 * rng.standard_normal(300))
+    X = scales[:, None] * centers[rng.integers(0, 4, 300)]
+    noise = rng.standard_normal(X.shape)
+    assert with_hint(flips[:, None] * X + noise, 4)[1]
+    assert not with_hint(X + noise, 4)[1]
+
+
 def one_sided():
     rng = np.random.default_rng(0)
     for k in (2, 3, 4):
@@ -184,4 +196,4 @@ def test_no_hint_where_clusters_lie_on_one_side(X, k):
 
 def test_few_rows_say_nothing():
     rng = np.random.default_rng(0)
-    assert not prefers_lines(rng.standard_normal((8, 3)), 2, rng)
+    assert gain_of_lines(rng.standard_normal((8, 3)), 2, rng) == -np.inf

@@ -1,5 +1,7 @@
 """Rows that count more or less."""
 
+import warnings
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -162,3 +164,13 @@ def test_bad_weights(model, data):
         model.fit(X, sample_weight=np.r_[-1.0, np.ones(119)])
     with pytest.raises(ValueError, match="n_clusters=3 is more than n_samples=2"):
         model.fit(X, sample_weight=np.r_[np.zeros(118), 1, 1])
+
+
+@pytest.mark.parametrize("model", [IhSC(4), IhGMM(4), PSC(4)])
+def test_weights_that_leave_few_rows_warn_once(model):
+    X, _ = make_ihgmm(500, 30, 4, random_state=0)
+    weights = np.exp(3 * np.random.default_rng(0).standard_normal(500))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.set_params(random_state=0).fit(X, sample_weight=weights)
+    assert sum("rows count like" in str(one.message) for one in caught) == 1

@@ -26,6 +26,7 @@ from ihgmm._checks import (
     check_weights,
     counted_rows,
     open_matrix,
+    warn_few_weighty_rows,
     warn_missing,
 )
 from ihgmm._display import made
@@ -246,6 +247,7 @@ class StepwiseClusterer(Clusterer):
             k = int(self.n_clusters)
         check_row_count(data.shape[0], k)
         check_live_rows(data, k)
+        warn_few_weighty_rows(data, k)
         return k
 
     def _counted(self, data: Matrix, rng: np.random.Generator) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
-from ihgmm._checks import check_row_count, identical_rows
+from ihgmm._checks import check_row_count, identical_rows, warn_few_weighty_rows
 from ihgmm._parameters import generator
 from ihgmm._values import Domain
 from ihgmm._warnings import warn
@@ -126,6 +126,7 @@ class PSC(DistanceClusterer):
                 DataConversionWarning,
             )
         check_row_count(data.shape[0], k)
+        warn_few_weighty_rows(data, k)
         spectral = spectral_clustering(
             data, k, Recipe.of(self.recipe), rng=generator(self.random_state)
         )

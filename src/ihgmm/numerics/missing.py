@@ -14,7 +14,7 @@ kept for each row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Annotated, Literal, NamedTuple
 
@@ -141,7 +141,8 @@ class Model:
         right = ops.widen(values @ ops.cast_like(self.weighted, values))
         mean = ops.cast_like(self.mean, right)
         both = xp.stack([right, xp.zeros_like(right) + mean], axis=2)
-        solved = xp.linalg.solve(systems, both)
+        inverses = xp.linalg.inv(systems)
+        solved = inverses @ both
         own, drawn = solved[:, :, 0], solved[:, :, 1]
         level = ops.widen(values / ops.cast_like(self.variances**0.5, values))
         # How likely each multiple of a row's size is to be its scale: the density of
@@ -154,14 +155,13 @@ class Model:
         far = (log_sizes[:, None] - self.log_scale + logs) / self.spread
         scores = along[:, None] * inverse - squares[:, None] * inverse**2 / 2
         scores = scores - count[:, None] * logs - far**2 / 2
-        return _Seen(self, ops, values, own, drawn, systems, ops.softmax(scores))
+        return _Seen(self, ops, values, own, drawn, inverses, ops.softmax(scores))
 
 
 class _Seen(NamedTuple):
     """What observed cells say of rows: scales, and positions given the scale.
 
-    A position is ``own / multiple + drawn``, and ``systems`` are the inverses of its
-    covariance.
+    A position is ``own / multiple + drawn``, with these ``covariances``.
     """
 
     model: Model
@@ -169,7 +169,7 @@ class _Seen(NamedTuple):
     values: Tall  # (n_rows, n_features)
     own: Tall  # (n_rows, rank)
     drawn: Tall  # (n_rows, rank), by the mean
-    systems: Tall  # (n_rows, rank, rank)
+    covariances: Tall  # (n_rows, rank, rank)
     chances: Tall  # (n_rows, n_multiples)
 
     def mean(self, power: float) -> Tall:
@@ -188,9 +188,9 @@ class _Seen(NamedTuple):
         race = ops.cast_like(rng.exponential(size=(n, len(MULTIPLES))), self.own)
         at = xp.argmax(self.chances / race, axis=1)
         scales = xp.take(ops.cast_like(MULTIPLES, self.own), at)[:, None]
-        root = xp.matrix_transpose(xp.linalg.cholesky(self.systems))
+        root = xp.linalg.cholesky(self.covariances)
         shift = ops.cast_like(rng.standard_normal((n, rank, 1)), root)
-        turned = self.drawn + xp.linalg.solve(root, shift)[:, :, 0]
+        turned = self.drawn + (root @ shift)[:, :, 0]
         fit = self._cells(self.own + scales * turned)
         noise = self.model.variances**0.5 * rng.standard_normal(self.values.shape)
         return fit + xp.astype(scales, fit.dtype) * ops.cast_like(noise, fit)
@@ -221,9 +221,9 @@ def learn_filler(
 ) -> Filler:
     """Learn to fill missing cells from the observed cells of some rows.
 
-    The model is fitted by expectation and maximisation, in each rank from the rank
-    below on, and the rank is the one that predicts a tenth of the observed cells best
-    which the fit did not see; rows larger than 1.5 medians count there as if they had
+    The model is fitted by expectation and maximisation. The rank, and whether scales
+    differ, are those that predict a tenth of the observed cells best which the fit did
+    not see; rows larger than 1.5 medians count there as if they had
     that size, as in :class:`ihgmm.IhSC`, so that a few do not rule. Rows and cells are
     drawn from a generator of its own: the same data are always filled in the same way.
 
@@ -302,59 +302,89 @@ class _Sample(NamedTuple):
 def _best_model(
     sample: _Sample, ranks: tuple[int, ...], rng: np.random.Generator
 ) -> Model:
-    """Return the model of the rank that predicts held-out cells best."""
-    cells, observed, log_sizes = sample
+    """Return the model of the rank and the scales that predict held-out cells best.
+
+    Some rows choose. Scales are as good as equal, or differ. Zeros say that a scale is
+    small, and one cell of a column that is nearly always zero that it is large: where
+    data are like that, differing scales predict worse than none.
+    """
+    n, p = sample.cells.shape
+    size = max(Filling.LEAST_ROWS, Filling.CHOOSING // p)
+    rows = rng.choice(n, size, replace=False) if size < n else np.arange(n)
+    cells, observed, log_sizes = (values[rows] for values in sample)
     asked = observed & (rng.random(cells.shape) < Filling.ASKED)
-    seen_cells = sample._replace(known=observed & ~asked)
-    guess = np.where(seen_cells.known, cells, _column_means(cells, seen_cells.known))
-    count = np.exp(np.minimum(log_sizes, np.median(log_sizes) + np.log(Filling.CLIP)))
-    # Scales that differ little, at first: the rounds find larger differences, while
-    # from large ones some settle on noise.
-    scales = float(np.median(log_sizes)), Filling.FIRST_SPREAD
-    best, least, worse = None, np.inf, 0
+    some = _Sample(cells, observed & ~asked, log_sizes)
+    guess, start = _best_guess(some, asked, ranks, rng)
+    rank = start.shape[1]
+    tried, middle = {}, float(np.median(log_sizes))
+    # Small rows count as much as others in whether scales differ.
+    for spread in (Filling.LEAST_SPREAD, Filling.FIRST_SPREAD):
+        model = _start(guess, some.known, start[:, -Filling.SCALE_RANK :])
+        model = replace(model, log_scale=middle, spread=spread)
+        model = _fit_model(some, model, Filling.ROUNDS)
+        fit = np.vstack([seen.means() for _, _, seen in some.looks(model)])
+        tried[_squares(fit - cells, asked)] = model
+    model = tried[min(tried)]
+    if rank > Filling.SCALE_RANK:
+        more = _start(guess, some.known, start)
+        model = replace(more, log_scale=model.log_scale, spread=model.spread)
+    return _fit_model(sample, model, Filling.LAST_ROUNDS)
+
+
+def _best_guess(
+    sample: _Sample, asked: np.ndarray, ranks: tuple[int, ...], rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a guess of all cells, of the rank that is best where asked, and loadings.
+
+    Rows have the scale of their observed cells here, and what was guessed counts as if
+    it had been observed: systems of rows cost much.
+    """
+    (cells, known, log_sizes), p = sample, sample.cells.shape[1]
+    guess = np.where(known, cells, _column_means(cells, known))
+    sizes = np.exp(log_sizes - np.median(log_sizes))
+    count = np.minimum(sizes, Filling.CLIP)[:, None]
+    loadings, least, worse = np.empty((p, 0)), np.inf, 0
     for rank in ranks:
         # A round solves a system of this rank for each column.
-        costly = rank**2 * cells.shape[1] > Filling.RANK_COST
-        large = rank >= min(cells.shape) or costly
-        if best is not None and (large or worse == 2):
+        large = rank >= min(cells.shape) or rank**2 * p > Filling.RANK_COST
+        if worse == 2 or (large and np.isfinite(least)):
             break
-        model = _start(guess, rank, scales, rng)
-        model = _fit_model(seen_cells, model, n_iter=15, tol=1e-3)
-        error = 0.0
-        for part, known, seen in seen_cells.looks(model):
-            guess[part] = np.where(known, cells[part], seen.means())
-            wrong = ((guess[part] - cells[part]) * count[part, None])[asked[part]]
-            error += float(wrong @ wrong)
+        new = rng.standard_normal((p, rank - loadings.shape[1]))
+        loadings = np.hstack([new, loadings])
+        for _ in range(Filling.GUESSES):
+            model = _start(guess, known, loadings)
+            loadings = model.loadings
+            system = model.weighted.T @ loadings + np.eye(rank)
+            own = np.linalg.solve(system, (guess @ model.weighted).T).T
+            fit = own @ loadings.T
+            guess = np.where(known, cells, fit)
+        error = _squares((fit - cells) * count, asked)
         if error < least:
-            best, least, worse = model, error, 0
+            best, least, worse = (guess, loadings), error, 0
         else:
             worse += 1
-    assert best is not None
-    return _fit_model(sample, best, n_iter=30, tol=1e-4)
+    return best
 
 
-def _start(
-    guess: np.ndarray, rank: int, scales: tuple[float, float], rng: np.random.Generator
-) -> Model:
-    """Return a model from the leading directions of complete rows."""
-    n, p = guess.shape
-    V = np.linalg.qr(rng.standard_normal((p, rank)))[0]
-    for _ in range(4):  # they only start what goes on from there
-        V = np.linalg.qr(guess.T @ (guess @ V))[0]
+def _start(guess: np.ndarray, known: np.ndarray, start: np.ndarray) -> Model:
+    """Return a model of equal scales from the leading directions of complete rows."""
+    n, V = len(guess), np.linalg.qr(guess.T @ (guess @ start))[0]
     parts = guess @ V
-    left = np.square(guess - parts @ V.T).sum(axis=0)
+    # Guesses are all but without noise.
+    left = _column_means(np.square(guess - parts @ V.T), known)
     spreads, turn = np.linalg.eigh(parts.T @ parts / n)
     spreads = np.maximum(spreads, Small.EXACT * max(spreads.max(), Small.TINY))
-    variances = np.maximum(left / n, Filling.LEAST_NOISE)
-    return Model(V @ turn * np.sqrt(spreads), variances, np.zeros(rank), *scales)
+    variances = np.maximum(left, max(Filling.LEAST_NOISE, Filling.EVEN * left.mean()))
+    loadings = V @ turn * np.sqrt(spreads)
+    return Model(loadings, variances, np.zeros(V.shape[1]), 0.0, Filling.LEAST_SPREAD)
 
 
-def _fit_model(sample: _Sample, model: Model, n_iter: int, tol: float) -> Model:
-    """Improve a model until its noise changes by less than a share."""
+def _fit_model(sample: _Sample, model: Model, n_iter: int) -> Model:
+    """Improve a model until its noise changes by less than a thousandth."""
     before = np.inf
     for _ in range(n_iter):
         model, noise = _improved(sample, model)
-        if abs(before - noise) <= tol * noise:
+        if abs(before - noise) <= 1e-3 * noise:
             break
         before = noise
     return model
@@ -374,10 +404,10 @@ def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
         positions = once * seen.own + seen.drawn
         moments = turned[:, first] * seen.own[:, second]
         moments += positions[:, first] * seen.drawn[:, second]
-        moments += np.linalg.inv(seen.systems)[:, first, second]
+        moments += seen.covariances[:, first, second]
         seconds += known.T @ moments
         crossed += seen.values.T @ turned
-        squares += (twice * seen.values**2).sum(axis=0)
+        squares += (seen.values**2).T @ twice[:, 0]
         total += positions.sum(axis=0)
         spread[first, second] += moments.sum(axis=0)
         far = sample.log_sizes[part, None] + np.log(MULTIPLES)
@@ -398,6 +428,8 @@ def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
     prior, share = Filling.PRIOR_CELLS, (left / typical).sum() / max(count.sum(), 1)
     variances = (left + prior * share * typical) / (count + prior)
     variances = np.maximum(variances, Filling.LEAST_NOISE * typical)
+    # Of a column that is nearly always zero, one cell must not outweigh all others.
+    variances = np.maximum(variances, Filling.EVEN * variances.mean())
     # Positions get covariance one again, which also speeds the rounds up.
     mean = total / n
     covariance = spread / n - np.outer(mean, mean)
@@ -405,9 +437,15 @@ def _improved(sample: _Sample, model: Model) -> tuple[Model, float]:
     root = np.linalg.cholesky(covariance + ridge * np.eye(rank))
     log_scale, second_moment = logs / n
     deviation = np.sqrt(max(second_moment - log_scale**2, Filling.LEAST_SPREAD**2))
-    scales = float(log_scale), float(deviation)
+    equal = model.spread <= Filling.LEAST_SPREAD  # equal scales stay so
+    scales = float(log_scale), model.spread if equal else float(deviation)
     loadings, mean = loadings @ root, np.linalg.solve(root, mean)
     return Model(loadings, variances, mean, *scales), noise
+
+
+def _squares(values: np.ndarray, chosen: np.ndarray) -> float:
+    """Return the sum of squares of the chosen values."""
+    return float(np.sum(values[chosen] ** 2))
 
 
 def _column_means(values: np.ndarray, known: np.ndarray) -> np.ndarray:

@@ -51,10 +51,9 @@ class Covariance:
         return rows + (along * (self.deviations - 1)) @ self.directions.T
 
     @property
-    def whitened_variances(self) -> np.ndarray:
-        """What whitening makes of a unit of variance in each feature, all in all."""
-        gains = self.deviations**-2.0 - 1
-        return np.asarray(1 + self.directions**2 @ gains)
+    def mean_variance(self) -> float:
+        """Variance of a feature, on average, over that of other directions."""
+        return float(1 + np.sum(self.deviations**2 - 1) / len(self.directions))
 
     @property
     def log_volume(self) -> float:

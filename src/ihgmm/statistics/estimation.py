@@ -380,8 +380,13 @@ def _check_numbers(labels: Any, n_clusters: int, n_samples: int) -> None:
         )
 
 
-def estimates_of_labels(X: Matrix, labels: Tall, classes: np.ndarray) -> Estimates:
-    """Do as :func:`estimate_parameters`; labels are numbers of classes, where X is."""
+def estimates_of_labels(
+    X: Matrix, labels: Tall, classes: np.ndarray, *, observed_only: bool = True
+) -> Estimates:
+    """Do as :func:`estimate_parameters`; labels are numbers of classes, where X is.
+
+    Without ``observed_only``, cells that were filled in count like others.
+    """
     rows = X.ops.groups(labels, len(classes), X.weights)
     fit = _fit(X, rows, rows.counted(X.ops.xp.ones_like(X.sqnorms)))
     weights = _steady_weights(X, fit, rows)
@@ -398,7 +403,7 @@ def estimates_of_labels(X: Matrix, labels: Tall, classes: np.ndarray) -> Estimat
         center_freedom=np.maximum(freedom, 1.0),
         classes=classes,
     )
-    if X.incomplete is None:
+    if X.incomplete is None or not observed_only:
         return fitted
     observed = fit_observed(fitted, X, rows)
     # Errors of filled rows know that noise is shared among columns, also by what was

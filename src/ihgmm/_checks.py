@@ -11,7 +11,12 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
-from ihgmm._warnings import ClusterCountWarning, PreparationWarning, warn
+from ihgmm._warnings import (
+    ClusterCountWarning,
+    PreparationWarning,
+    UnstableLabelsWarning,
+    warn,
+)
 from ihgmm.matrix import (
     Filled,
     Matrix,
@@ -553,7 +558,7 @@ def warn_few_weighty_rows(X: Matrix, n_clusters: int) -> None:
             f"A few rows have nearly all of sample_weight: {n:,} rows count like "
             f"{rows:.0f} of equal weight, for n_clusters={n_clusters}. Labels may "
             "depend on these few. Cap the largest weights, or leave sample_weight out.",
-            UserWarning,
+            UnstableLabelsWarning,
         )
 
 

@@ -36,7 +36,7 @@ class ClusterCountWarning(UserWarning):
 
 
 class UnstableLabelsWarning(UserWarning):
-    """Many labels may change with other rows.
+    """Many labels may change with other rows, or depend on a few rows of large weight.
 
     Examples
     --------

@@ -25,7 +25,7 @@ from ihgmm.cli.tables.table import Note
 from ihgmm.words.phrases import figure, shorten
 
 # Parameters that commands have as options: flags are given or not.
-FLAGS = ("refine", "signed", "paper")
+FLAGS = ("refine", "signed", "paper", "external")
 OPTIONS = {
     "n_clusters": "-k",
     "random_state": "--seed",

@@ -117,6 +117,7 @@ class Request:
     drop_columns: Sequence[str] = ()  # to leave out
     layer: str | None = None  # of an AnnData file; X, if None
     sheet: str | None = None  # of a workbook; the first with a table, if None
+    external: bool = False  # whether an AnnData file may take data from other files
     # The model that the data are for. Columns that it was fitted on are taken in their
     # order, and those of labels and ids where the data have them.
     fit: SavedModel | None = None

@@ -160,6 +160,7 @@ FOUND = {
     "all weight on one row, on dask": case(
         "estimate_parameters", "model", 17, 2, k=1, kind="dask", weights="one"
     ),
+    "zeros to count, on dask": case("select_n_clusters", "zero", 13, 7, kind="dask"),
     "a sample beyond its type": case(
         "make_ihgmm", "normal", 9, 9, scale_ratio=1e200, dtype="float32"
     ),

@@ -23,7 +23,8 @@ class Note:
 
     text: str
     remedy: str = ""  # with options, which are of no use on pages read elsewhere
-    loud: bool = False  # whether it is also said where little is said
+    loud: bool = False  # whether it is a warning
+    in_quiet: bool = False  # whether --quiet does not hide it: it changes what is used
 
     def __str__(self) -> str:
         return f"{self.text} {self.remedy}".strip()

@@ -1,6 +1,7 @@
 """Tables as users have them: every format, odd columns, gaps, damage."""
 
 import errno
+import io
 import json
 import os
 import re
@@ -335,6 +336,20 @@ BROKEN = {
     "bad.jsonl": (b'{"a": 1}\n{"a": ', "bad.jsonl cannot be read as jsonl"),
     "binary.csv": (b"\xff\xfe\x00\x01", "cannot be read as csv"),
 }
+
+
+@pytest.mark.parametrize("shape", [(10**23, 2), (True, 2), (-1, 2), (10**9, 9)])
+def test_an_array_that_claims_a_shape(shape):
+    content = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(content, header)
+    content.write(bytes(16))
+    Path("a.npy").write_bytes(content.getvalue())
+    with zipfile.ZipFile("a.npz", "w") as archive:
+        archive.writestr("X.npy", content.getvalue())
+    assert "a.npy cannot be read as npy" in refusal("a.npy")
+    if shape[0] != 10**9:  # which takes memory before it is read
+        assert "a.npz cannot be read as npz" in refusal("a.npz")
 
 
 @pytest.mark.parametrize(

@@ -194,6 +194,13 @@ FILES = {
         ],
         "reader": "open",
     },
+    "an HDF5 file whose parts cannot be looked at": {
+        "file": "sparse.h5ad",
+        "damage": [
+            {"how": "set", "at": 0.8898689266137885, "length": 50, "value": 238}
+        ],
+        "reader": "open",
+    },
     "an HDF5 file whose links lead nowhere": {
         "file": "a.h5ad",
         "damage": [{"how": "zero", "at": 0.2, "length": 400, "value": 0}],

@@ -23,7 +23,10 @@ from ihgmm.matrix.stored import Stored
 TABLES = (".csv", ".tsv", ".parquet")
 HDF5 = (".h5ad", ".h5", ".hdf5")
 # An array whose header is cut or altered fails in the ways of Python's own parser.
-HEADER_ERRORS = (ValueError, EOFError, SyntaxError, tokenize.TokenError)
+HEADER_ERRORS = (
+    *(ValueError, EOFError, OverflowError, SyntaxError, TypeError),
+    tokenize.TokenError,
+)
 
 
 def open_data(
@@ -185,16 +188,19 @@ def opened_hdf5(path: Path, *, external: bool) -> Iterator[Any]:
     with explain_damage(path, *errors):
         file = h5py.File(path, "r")
 
-        def lies_outside(name: str, link: Any) -> str | None:
-            if isinstance(link, h5py.HardLink):
-                stored = file[name]
-                is_array = isinstance(stored, h5py.Dataset)
-                outside = is_array and (stored.is_virtual or stored.external)
-            else:
-                outside = isinstance(link, h5py.ExternalLink)
-            return name if outside else None
+        def lies_outside(name: str) -> bool:
+            link = file.get(name, getlink=True)
+            if not isinstance(link, h5py.HardLink):
+                return isinstance(link, h5py.ExternalLink)
+            stored = file[name]
+            return isinstance(stored, h5py.Dataset) and bool(
+                stored.is_virtual or stored.external
+            )
 
-        outside = None if external else file.visititems_links(lies_outside)
+        places: list[str] = []
+        if not external:
+            file.visit_links(places.append)
+        outside = next(filter(lies_outside, places), None)
         if outside is not None:
             raise ValueError(
                 f"{path} takes {outside!r} from other files, and could name any of "

@@ -291,6 +291,8 @@ WRONG = {
     "missing": (lambda _, parts: parts.pop("labels_.npy"), "'labels_' is missing"),
     "gone": (lambda header, _: header["model"]["IhSC"].pop("space_"), "space_ is miss"),
     "extra": (put_array("more", npy(X)), "'more' does not belong in it"),
+    "init": (put_array("init", npy(X)), "'init' does not belong in it"),
+    "half": (put_array("scales_", npy(np.ones(90, "f2"))), "holds float16 entries"),
     "object": (
         put_array("labels_", npy(np.array([Evil()] * 90), allow_pickle=True)),
         "'labels_.npy' holds object entries; models hold numbers only",
@@ -407,6 +409,13 @@ def test_bombs(path, whole):
     path.write_bytes(whole)
     rewritten(path, lambda *_: None, zipfile.ZIP_DEFLATED)
     with pytest.raises(StorageError, match="compressed, which models never are"):
+        load_model(path)
+    path.write_bytes(whole)
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Dupl"):
+        archive.writestr("labels_.npy", npy(LABELS))
+    with pytest.raises(
+        StorageError, match=r"model\.npz: .* two of its members share a"
+    ):
         load_model(path)
     # A directory that names the same bytes again and again, or more than there are.
     size = len(npy(LABELS))

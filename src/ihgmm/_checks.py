@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
@@ -160,8 +163,8 @@ def open_matrix(
             matrix = as_matrix(check_array(X, input_name="X", **options))
         else:
             matrix = as_matrix(validate_data(estimator, X, reset=reset, **options))
-    except ValueError:
-        _check_text(X)
+    except (TypeError, ValueError) as error:
+        _check_text(X, error)
         raise
     names = list(getattr(X, "columns", ()))
     if names and all(isinstance(name, str) for name in names):
@@ -194,11 +197,20 @@ def _check_finite(
         )
 
 
-def _check_text(X: Any) -> None:
-    """Raise if columns of a frame, an array or a list of lists hold text or times."""
+def _check_text(X: Any, error: Exception | None = None) -> None:
+    """Raise if columns of a frame, an array or a list of lists do not hold numbers.
+
+    The error is what scikit-learn said of them, if anything.
+    """
     is_frame = _is_frame(X)
     columns: Iterable[tuple[Any, Any]] = ()
     if is_frame:
+        (name, times), *_ = Counter(X.columns).most_common(1) or [("", 0)]
+        if times > 1:
+            raise ValueError(
+                f"X has {times} columns with the name {name!r}; give each column a "
+                "name of its own, or an array: X.to_numpy()."
+            )
         columns = ((repr(name), X[name]) for name in X.columns)
     elif getattr(getattr(X, "dtype", None), "kind", "O") in "OUS":
         cells = np.asarray(X, dtype=object)
@@ -208,11 +220,11 @@ def _check_text(X: Any) -> None:
         kind = str(column.dtype).lower()
         if kind.startswith(("date", "time", "duration", "period")):
             text.append(f"{name} (of {column.dtype})")
-        elif kind in ("object", "string", "str", "category", "categorical"):
+        elif not re.match(r"u?int\d|float|double|half|bool|decimal|sparse", kind):
             values = np.asarray(column, dtype=object)
             row = _first_that_is_no_number(values)
-            if row is not None and (is_frame or isinstance(values[row], str | bytes)):
-                text.append(f"{name} ({values[row]!r} in row {row})")
+            if row is not None:
+                text.append(f"{name} ({values[row]!r:.40} in row {row})")
     if not text:
         return
     remedy = (
@@ -224,9 +236,10 @@ def _check_text(X: Any) -> None:
             ". Leave them out, X.drop(columns=[...]), or turn them into numbers first, "
             "NaN where a cell is missing."
         )
-    raise ValueError(
+    is_type = isinstance(error, TypeError)
+    raise (TypeError if is_type else ValueError)(
         f"X has columns that do not hold numbers: {', '.join(text[:5])}"
-        f"{' and more' * (len(text) > 5)}{remedy}"
+        f"{' and more' * (len(text) > 5)}{remedy}{f' ({error})' * is_type}"
     ) from None
 
 
@@ -240,10 +253,10 @@ def _first_that_is_no_number(values: np.ndarray) -> int | None:
         values.astype(np.float64)
     except (TypeError, ValueError):
         for position, value in enumerate(values):
-            try:
-                np.float64(value)
-            except (TypeError, ValueError):
-                return position
+            with suppress(TypeError, ValueError):
+                if np.ndim(np.float64(value)) == 0:
+                    continue
+            return position
     return None
 
 
@@ -466,12 +479,16 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
             "each row of X."
         )
     row = 0 if given.dtype.kind in "cmM" else _first_that_is_no_number(given)
+    if np.ma.is_masked(sample_weight):
+        given = sample_weight
+        row = int(np.ma.getmaskarray(given).argmax())
     if row is None:
         weights = given.astype(np.float64)
         known = np.isfinite(weights) & (weights != NA_OF_R)
         row = None if known.all() else int(known.argmin())
     if row is not None:
         value = str(given[row]).replace(str(NA_OF_R), "NA")
+        value = "masked" if given[row] is np.ma.masked else value
         raise ValueError(
             f"sample_weight is {value} in row {row}; give a number for each row, "
             "0 to leave one out."

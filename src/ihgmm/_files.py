@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
 import stat
 import sys
+import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from ihgmm._warnings import warn
+
+# Follow no link, wait for no reader of a FIFO; bytes as they are, on Windows too.
+FLAGS = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+NO_DETOURS = sum(getattr(os, name, 0) for name in FLAGS)
 
 
 @contextmanager
@@ -34,7 +40,10 @@ def atomic_write(
     temporary = None
     try:
         _remove_leftovers(target)
-        temporary, file = _new_beside(target, mode)
+        # Nobody else may read what replaces a private file while it is written. (To ask
+        # for the umask of a new one would mean to set it, for all threads.)
+        permissions = 0o600 if target.exists() else 0o666
+        temporary, file = _new_beside(target, mode, permissions)
         with file:
             yield file
             file.flush()
@@ -78,15 +87,33 @@ def regular_target(
     return Path(os.path.realpath(path))
 
 
-def _new_beside(target: Path, mode: str) -> tuple[Path, IO[Any]]:
+@contextmanager
+def plain_path(path: Path) -> Iterator[Path]:
+    """Yield a path that pyarrow can open: a link, if the name of a file is not UTF-8.
+
+    A ValueError of the body names the file itself.
+    """
+    if str(path).encode(errors="replace").decode() == str(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        link = Path(folder, re.sub(r"[^\w.]", "_", path.name, flags=re.ASCII))
+        link.symlink_to(path.absolute())
+        try:
+            yield link
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(link), str(path))) from error
+
+
+def _new_beside(target: Path, mode: str, permissions: int) -> tuple[Path, IO[Any]]:
     """Return a new file beside the target, locked as long as it is open."""
     text = {} if mode == "wb" else {"encoding": "utf-8", "newline": ""}
     while True:
         # In the same folder, because a file can only be renamed within one file system.
         temporary = target.with_name(f"{_stem(target)}{secrets.token_hex(8)}.tmp")
-        # "x" creates the file with the mode that the umask gives. (To ask for the
-        # umask one would have to set it, for all threads.)
-        file: IO[Any] = temporary.open(mode.replace("w", "x"), **text)  # type: ignore[call-overload]
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        number = os.open(temporary, flags | NO_DETOURS, permissions)
+        file: IO[Any] = os.fdopen(number, mode, **text)  # type: ignore[call-overload]
         if sys.platform != "win32":  # which removes no file that is open
             with suppress(OSError):  # not all file systems can
                 _lock(file)
@@ -110,9 +137,20 @@ def _remove_leftovers(target: Path) -> None:
     with suppress(OSError):  # a folder that may be written to and not listed
         for leftover in [*filter(name.fullmatch, os.listdir(target.parent))]:
             path = target.with_name(leftover)
-            with suppress(OSError), path.open("rb") as file:
+            with suppress(OSError), _open_plain(path, os.O_RDONLY) as file:
                 _lock(file)
                 path.unlink()
+
+
+def _open_plain(path: Path, flags: int) -> IO[bytes]:
+    """Open a file beside one of ours; raise OSError if it is a link, FIFO or device."""
+    number = os.open(path, flags | NO_DETOURS, 0o666)
+    file = os.fdopen(number, "rb" if flags == os.O_RDONLY else "r+b")
+    about = os.fstat(file.fileno())
+    if stat.S_ISREG(about.st_mode) and about.st_nlink < 2:
+        return file
+    file.close()
+    raise OSError(errno.ELOOP, "it is a link, a FIFO or a device")
 
 
 def append_text(path: Path, text: str) -> None:
@@ -148,16 +186,25 @@ def sole_writer(path: Path) -> Iterator[None]:
     path = regular_target(path)
     place = path.with_name(f".{path.name}.lock")
     while True:
-        file = place.open("a+b")
+        try:
+            file = _open_plain(place, os.O_RDWR | os.O_CREAT)
+            process = file.read(20)
+            if process.strip(b"0123456789"):
+                file.close()
+                raise OSError("it holds something else")
+        except OSError as error:
+            raise type(error)(
+                f"{place} cannot be the lock of {path.name} "
+                f"({error.strerror or error}); move it away, or give another folder."
+            ) from error
         try:
             _lock(file)
         except BlockingIOError:
-            file.seek(0)
-            process = file.read().decode() or "unknown"
             file.close()
             raise BlockingIOError(
-                f"{path} is being written by another run (process {process}); wait for "
-                "it to end, or give another folder."
+                f"{path} is being written by another run (process "
+                f"{process.decode() or 'unknown'}); wait for it to end, or give "
+                "another folder."
             ) from None
         except OSError as error:
             warn(
@@ -172,7 +219,8 @@ def sole_writer(path: Path) -> Iterator[None]:
                 break
         file.close()
     with file:
-        file.truncate(0)
+        file.seek(0)
+        file.truncate()
         file.write(str(os.getpid()).encode())
         file.flush()
         try:

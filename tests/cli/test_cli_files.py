@@ -166,6 +166,54 @@ def test_a_device_stays_a_device(tmp_path):
     assert stat.S_ISCHR(path.stat().st_mode)
 
 
+def test_a_private_file_is_private_while_it_is_replaced(tmp_path):
+    path = tmp_path / "a.txt"
+    path.touch(mode=0o600)
+    with atomic_write(path, "w"):
+        assert {mode(path) for path in tmp_path.iterdir()} == {0o600}
+
+
+def test_leftovers_that_are_links_or_fifos_hold_nobody_up(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / ".a.txt.0123456789abcdef.tmp").symlink_to("mine")
+    os.mkfifo(tmp_path / ".a.txt.0123456789abcde0.tmp")
+    with atomic_write(tmp_path / "a.txt", "w") as file:
+        file.write("x")
+    assert (tmp_path / "a.txt").read_text() == "x"
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "fifo", "text", "nowhere"])
+def test_a_lock_follows_no_link_and_empties_nothing(tmp_path, kind):
+    mine, lock = tmp_path / "mine", tmp_path / ".a.csv.lock"
+    mine.write_text("1234" if kind == "hard link" else "mine")
+    {
+        "link": lambda: lock.symlink_to(mine),
+        "hard link": lambda: lock.hardlink_to(mine),
+        "fifo": lambda: os.mkfifo(lock),
+        "text": lambda: mine.rename(lock),
+        "nowhere": lambda: lock.symlink_to("none"),
+    }[kind]()
+    before = names(tmp_path)
+    refused = (
+        r"\.lock cannot be the lock of a\.csv \(.*\); move it away, or give another"
+    )
+    with pytest.raises(OSError, match=refused), sole_writer(tmp_path / "a.csv"):
+        pass
+    assert names(tmp_path) == before
+    if kind != "fifo":
+        left = (lock if kind == "text" else mine).read_text()
+        assert left == ("1234" if kind == "hard link" else "mine")
+
+
+def test_a_lock_of_a_killed_run_is_taken_over(tmp_path):
+    lock = tmp_path / ".a.csv.lock"
+    lock.write_text("99999999")
+    with sole_writer(tmp_path / "a.csv"):
+        assert lock.read_text() == str(os.getpid())
+    assert names(tmp_path) == []
+
+
 def test_text_is_appended_whole_or_not_at_all(tmp_path):
     resource = pytest.importorskip("resource", reason="limits are of Unix")
     path = tmp_path / "a.csv"

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 from command_line import COLUMNS, fail, invoke
 
 from ihgmm import IhSC, make_ihgmm
-from ihgmm.cli.files import is_like_a_formula
+from ihgmm.cli.files import is_like_a_formula, read_labels
 from ihgmm.storage import save_model
 
 X, LABELS = make_ihgmm(60, 8, 3, random_state=0)
@@ -41,17 +42,17 @@ def test_what_begins_like_a_formula():
     assert [text for text in FORMULAS + HARMLESS if is_like_a_formula(text)] == FORMULAS
     assert is_like_a_formula("-")
     assert is_like_a_formula("-5\n")  # a number and no more is harmless
-    assert not any(map(is_like_a_formula, [-5, None, np.float64(-1)]))
 
 
-def test_formulas_are_written_as_they_are_and_told():
+def test_formulas_get_an_apostrophe_unless_cells_are_raw():
     ids = [*FORMULAS, *HARMLESS, *map(str, range(45))]
+    safe = [f"'{cell}" if cell in [*FORMULAS, "'=1"] else cell for cell in ids]
     table(ids=ids).to_csv("a.csv", index=False)
     fit = ["fit", "a.csv", "-k", 3, "--id-column", "customer", "--save", "m.npz"]
     note = (
-        "6 cells of column 'customer' in labels.tsv begin like a formula, the first is "
-        f"{FORMULAS[0]!r}. Ids are written as they are: in a spreadsheet, import that "
-        "column as text."
+        "7 cells of labels.tsv begin like a formula, the first is "
+        f"{FORMULAS[0]!r}: with an apostrophe in front no spreadsheet runs them. "
+        "--raw-cells writes cells as they are."
     )
     out, err = run(*fit, "-o", "labels.tsv")
     assert err == f"note: {note}\n"
@@ -60,17 +61,34 @@ def test_formulas_are_written_as_they_are_and_told():
     out, err = run(*command, "--json")
     assert json.loads(out)["notes"][-1] == note
     assert err == ""
-    assert [row[0] for row in read("labels.tsv", "\t")] == ["customer", *ids]
-    assert run(*command, "--quiet") == ("", "")
+    assert [row[0] for row in read("labels.tsv", "\t")] == ["customer", *safe]
+    assert run(*command, "--quiet") == ("", f"note: {note}\n")
     assert run(*command[:-2])[1] == ""  # no file, no note
+    for name in ("labels.csv", "labels.xlsx"):
+        run(*command[:-1], name)
+        labels = read_labels(Path(name))
+        assert labels.ids == ids
+        assert run(*command[:-1], name, "--raw-cells", "-q") == ("", "")
+    assert [row[0] for row in read("labels.csv")] == ["customer", *ids]
+
+
+def test_names_of_clusters_can_be_formulas():
+    table().to_csv("a.csv", index=False)
+    Path("n.csv").write_text("cluster,name\n0,=1+1\n1,b\n")
+    options = ["-k", 3, "--id-column", "customer", "--names", "n.csv", "-o", "l.csv"]
+    assert "20 cells of l.csv begin" in run("fit", "a.csv", *options, "-q")[1]
+    assert {row[2] for row in read("l.csv")[1:]} == {"'=1+1", "b", ""}
+    assert read_labels(Path("l.csv")).names == {"0": "=1+1", "1": "b"}
 
 
 def test_a_heading_can_be_a_formula_too():
     table("=cmd()\x1b[2J").to_csv("a.csv", index=False)
     options = ["-k", 3, "--id-column", "=cmd()\x1b[2J", "-o", "labels.csv"]
     err = run("fit", "a.csv", *options)[1]
-    assert "1 cell of column '=cmd()\\x1b[2J' in labels.csv begins" in err
-    assert read("labels.csv")[0][0] == "=cmd()\x1b[2J"
+    assert (
+        "1 cell of labels.csv begins like a formula, the first is '=cmd()\\x1b" in err
+    )
+    assert read("labels.csv")[0][0] == "'=cmd()\x1b[2J"
 
 
 def test_predict_knows_the_columns_of_the_fit():
@@ -90,6 +108,9 @@ def test_predict_knows_the_columns_of_the_fit():
     assert "Took known labels from 'kind', as the fit did." in out
     assert "(3 classes): 0 of 59 rows differ" in out
     assert err == ""
+    # What is left out of the data is said also where little is said.
+    note = "note: Left out 1 row with missing cells.\n"
+    assert run("predict", *options, "-q") == ("", note)
     rows = read("out.csv")
     assert rows[0] == ["customer", *COLUMNS[1:]]
     assert [row[0] for row in rows[1:]] == kept
@@ -114,7 +135,7 @@ def test_predict_knows_the_columns_of_the_fit():
 def test_hostile_names_are_remembered(name):
     table(name).to_csv("a.csv", index=False)
     run("fit", "a.csv", "-k", 3, "--id-column", name, "--save", "m.npz", "-q")
-    out, err = run("predict", "m.npz", "a.csv", "-o", "out.csv")
+    out, err = run("predict", "m.npz", "a.csv", "-o", "out.csv", "--raw-cells")
     assert all(c.isprintable() or c in "\n\u200d" for c in out + err)
     assert max(map(len, out.splitlines())) < 200
     rows = read("out.csv")

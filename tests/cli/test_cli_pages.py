@@ -94,6 +94,8 @@ def test_compare(folder):
     assert found["notes"] == [
         "Left out 10 rows of one.csv: the other file does not have them."
     ]
+    done = invoke("compare", "one.csv", "two.csv", "-q")
+    assert (done.stdout, done.stderr) == ("", f"note: {found['notes'][0]}\n")
     page = page_of(folder / "c.html")
     assert f"{50 - moved} of 50 rows" in page
     done = invoke("compare", "one.csv", "two.csv", "-o", "-")

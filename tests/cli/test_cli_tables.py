@@ -1,15 +1,21 @@
 """Tables as users have them: every format, odd columns, gaps, damage."""
 
 import errno
+import io
 import json
+import os
+import re
 import zipfile
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from command_line import document, fail, good, invoke, named, read, table_of, write
+from pyarrow import parquet
 
 from ihgmm import IhSC
 from ihgmm.matrix.faults import explain_damage
@@ -330,6 +336,92 @@ BROKEN = {
     "bad.jsonl": (b'{"a": 1}\n{"a": ', "bad.jsonl cannot be read as jsonl"),
     "binary.csv": (b"\xff\xfe\x00\x01", "cannot be read as csv"),
 }
+
+
+@pytest.mark.parametrize("shape", [(10**23, 2), (True, 2), (-1, 2), (10**9, 9)])
+def test_an_array_that_claims_a_shape(shape):
+    content = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(content, header)
+    content.write(bytes(16))
+    Path("a.npy").write_bytes(content.getvalue())
+    with zipfile.ZipFile("a.npz", "w") as archive:
+        archive.writestr("X.npy", content.getvalue())
+    assert "a.npy cannot be read as npy" in refusal("a.npy")
+    if shape[0] != 10**9:  # which takes memory before it is read
+        assert "a.npz cannot be read as npz" in refusal("a.npz")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (
+            '<row r="2000000000"><c r="A2000000000"><v>1</v></c></row>',
+            "beyond row 1,04",
+        ),
+        ('<row r="2000000000"/>', "beyond row 1,048,576 and column 2, which is too"),
+        (f'<row r="{10**20}"/>', "delete what stands far off the table, or save"),
+        (
+            "".join(
+                f'<row r="{4 + i}"><c r="XFD1"><v>1</v></c></row>' for i in range(300)
+            ),
+            "sheet 'Sheet' goes on beyond row 2.. and column 16,384",
+        ),
+    ],
+)
+def test_a_sheet_that_claims_to_be_huge(row, message):
+    book = openpyxl.Workbook()
+    for line in (["a", "b"], [1, 2], [3, 4]):
+        book.active.append(line)
+    book.save("a.xlsx")
+    with zipfile.ZipFile("a.xlsx") as old, zipfile.ZipFile("b.xlsx", "w", 8) as new:
+        for name in old.namelist():
+            text = old.read(name).replace(
+                b"</sheetData>", f"{row}</sheetData>".encode()
+            )
+            new.writestr(name, text)
+    assert re.search(message, refusal("b.xlsx"))
+
+
+@pytest.mark.parametrize("cells", [[[1, 2], [3]], [{"a": 1}, {"a": 2}]])
+@pytest.mark.parametrize("option", ["label_column", "id_column"])
+def test_lists_are_no_ids_and_no_labels(cells, option):
+    frame = pd.DataFrame({"x": [1.0, 2.0], "y": [2.0, 1.0], "z": cells})
+    frame.to_parquet("a.parquet")
+    frame.to_json("a.jsonl", orient="records", lines=True)
+    for name in ("a.parquet", "a.jsonl"):
+        assert "'z': that column of a." in refusal(name, **{option: "z"})
+
+
+def test_columns_of_one_name_in_parquet():
+    columns = [[1.0, 2.0], [2.0, 1.0], [5.0, 3.0]]
+    parquet.write_table(pa.table(columns, names=["x", "x", "y"]), "a.parquet")
+    table = table_of("a.parquet")
+    assert table.names == ["x", "x.1", "y"]
+    np.testing.assert_array_equal(table.X.T, columns)
+
+
+def test_names_of_files_that_are_not_utf_8(sample):
+    odd = os.fsdecode(b"\xe9")
+    for suffix in (".csv", ".parquet", ".npy", ".npz", ".xlsx", ".jsonl"):
+        data = f"{odd}{suffix}"
+        if suffix in (".xlsx", ".jsonl"):
+            save = "to_excel" if suffix == ".xlsx" else "to_json"
+            options = {"orient": "records", "lines": True} if save == "to_json" else {}
+            getattr(named(sample[0]), save)(f"a{suffix}", **options)
+        else:
+            write(f"a{suffix}", *sample)
+        os.rename(f"a{suffix}", data)
+        files = ["-o", f"{odd}-labels.csv", "--save", f"{odd}-model.npz"]
+        told = document("fit", data, "-k", 3, *files)
+        assert told["data"] == data
+        assert told["model_file"] == files[-1]
+        assert document("predict", files[-1], data)["data"] == data
+    good("report", data, "-k", 3, "-o", f"{odd}.html")
+    assert "\ufffd.jsonl" in Path(f"{odd}.html").read_text(encoding="utf-8")
+    assert fail("fit", f"{odd}{odd}", "-k", 3).startswith(
+        "error: \\udce9\\udce9: no such"
+    )
 
 
 @pytest.mark.parametrize("name", BROKEN)

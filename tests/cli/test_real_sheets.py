@@ -221,7 +221,7 @@ def test_labels_are_written_to_a_sheet():
     frame.loc[3, "tea"] = np.nan
     frame["customer no."] = [f"={i}+1" for i in frame["customer no."]]
     frame.to_csv("a.csv", index=False)
-    good(*FIT, "a.csv", *IDS, "-o", "l.xlsx", "--save", "m.npz")
+    invoke(*FIT, "a.csv", *IDS, "-o", "l.xlsx", "--save", "m.npz")
     invoke(*FIT, "a.csv", *IDS, "-o", "l.csv")
     sheet = openpyxl.load_workbook("l.xlsx").active
     # Ids that look like formulas are text, and figures are numbers.
@@ -229,7 +229,7 @@ def test_labels_are_written_to_a_sheet():
     written = pd.read_excel("l.xlsx")
     pd.testing.assert_frame_equal(written, pd.read_csv("l.csv"), check_dtype=False)
     assert "They are the same clusters" in good("compare", "l.csv", "l.xlsx")
-    good("predict", "m.npz", "a.csv", "-o", "p.xlsx")
+    good("predict", "m.npz", "a.csv", "-o", "p.xlsx", "--raw-cells")
     assert "ends in .csv or .tsv or .xlsx" in fail(*FIT, "a.csv", "-o", "l.ods")
 
 

@@ -6,6 +6,7 @@ import zipfile
 from pathlib import Path
 
 import anndata
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -198,6 +199,16 @@ def test_layers_of_an_anndata_file():
     assert table.names == chosen
     table = table_of("a.h5ad", drop_columns=["gene0"], missing="error")
     np.testing.assert_array_equal(table.X, cells.X[:, 1:])
+
+
+def test_data_of_another_file_are_taken_if_asked():
+    cells = write_cells("a.h5ad")
+    with h5py.File("b.h5ad", "w") as file:
+        file["X"] = h5py.ExternalLink("a.h5ad", "X")
+    message = fail("fit", "b.h5ad", "-k", 3)
+    assert "b.h5ad takes 'X' from other files, and could name any of yours." in message
+    assert message.endswith("allow that: --external.")
+    np.testing.assert_array_equal(table_of("b.h5ad", external=True).X, cells.X)
 
 
 def test_a_layer_that_is_not_there():

@@ -2,6 +2,7 @@
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from ihgmm import (
     PSC,
+    Biwhitener,
     ClusterCountWarning,
     IhGMM,
     IhSC,
@@ -91,6 +93,21 @@ def test_not_finite(Estimator, storage, value, name):
             ValueError,
             r"do not hold numbers: 'x' \(of datetime64",
         ),
+        (
+            pd.DataFrame(GOOD, columns=list("abab")),
+            ValueError,
+            "X has 2 columns with the name 'a'; give each column a name of its own",
+        ),
+        (
+            np.array([[1, 2], [3, [4, 5]]], dtype=object),
+            ValueError,
+            r"numbers: 1 \(\[4, 5\] in row 1\), counted from 0",
+        ),
+        (
+            np.array([[1, 2], [3, {"a": 1}]], dtype=object),
+            TypeError,
+            r"1 \({'a': 1} in row 1\), counted .*argument must be a string or a",
+        ),
         (PSC(2), TypeError, "X is of type PSC, not a .*; give the data first"),
         (None, TypeError, "X is None, not a matrix of numbers; give an array"),
         (3.5, TypeError, "X is 3.5, not a matrix of numbers; give an array"),
@@ -111,6 +128,30 @@ def test_not_finite(Estimator, storage, value, name):
 def test_not_a_matrix_of_numbers(X, error, message):
     with pytest.raises(error, match=f"(?s){message}"):
         IhSC(2).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ([[1, 2], [3]], r".*\[1, 2\].* in row 0"),
+        ([3, {"a": 1}], "{'a': 1} in row 1"),
+        ([1, 2j], r".*j\)? in row"),
+        ([b"a", "b"], "b'a' in row 0"),
+        (["1", "b"], "'b' in row 1"),
+        ([pd.Timestamp("2020"), pd.Timestamp("2021")], "(of date|of time|.*2020)"),
+        ([pd.Interval(0, 1), pd.Interval(1, 2)], "Interval"),
+    ],
+)
+def test_cells_that_are_no_numbers(cells, said):
+    columns = [pd.Series(cells, dtype=object), pd.Series(cells)]
+    with suppress(ImportError, TypeError, ValueError):  # arrow has no such cells
+        import pyarrow as pa
+
+        columns.append(pd.Series(cells, dtype=pd.ArrowDtype(pa.array(cells).type)))
+    for column in columns:
+        frame = pd.DataFrame({"x": column, "y": [1, 2]})
+        with pytest.raises(ValueError, match=rf"not hold numbers: 'x' \({said}"):
+            IhSC(2).fit(frame)
 
 
 def test_rows_that_can_be_read_once_only():
@@ -290,6 +331,10 @@ def test_huge_and_tiny_values(Estimator, unit, dtype):
             "sample_weight is nan in row 1",
         ),
         (np.full(20, 1j), "sample_weight is 1j in row 0"),
+        (
+            np.ma.masked_less(np.arange(20), 3)[::-1],
+            "sample_weight is masked in row 17; give a number",
+        ),
         (np.full(20, "2020-01-01", dtype="M8[D]"), "sample_weight is 2020-01-01 in"),
     ],
 )
@@ -311,7 +356,7 @@ def test_init(init, message):
         SphericalKMeans(2, init=init).fit(GOOD)
 
 
-@pytest.mark.parametrize("Estimator", ALL)
+@pytest.mark.parametrize("Estimator", [*ALL, Biwhitener])
 @pytest.mark.filterwarnings("ignore:In .* of the rows noise:UserWarning")
 def test_a_fit_that_fails_leaves_what_was_there(Estimator):
     if Estimator is SDPKMeans:
@@ -323,14 +368,15 @@ def test_a_fit_that_fails_leaves_what_was_there(Estimator):
     with pytest.raises(ValueError, match="contains NaN"):
         model.fit(bad)
     assert not hasattr(model, "n_features_in_")
+    ask = getattr(model, "predict", None) or model.transform
     with pytest.raises(NotFittedError):
-        model.predict(GOOD)
+        ask(GOOD)
     model.fit(GOOD[:, :3])
     before = dict(vars(model))
     with pytest.raises(ValueError, match="contains NaN"):
         model.fit(bad)
     assert vars(model) == before
-    assert len(model.predict(GOOD[:, :3])) == len(GOOD)
+    assert len(ask(GOOD[:, :3])) == len(GOOD)
 
 
 def test_a_fit_that_is_interrupted_leaves_what_was_there():

@@ -1,11 +1,13 @@
 """Commands that are killed: python tests/fuzz/kills.py [COUNT]
 
-A fit that writes a model and labels, and a report, are killed COUNT times (50), at any
-moment or when a file appears. Nothing may be half written afterwards, and the next run
-removes what was left. Commands run in forks of this process, which saves their imports.
+A fit that writes a model and labels, a report, and a reproduction are killed COUNT
+times each (50), at any moment or when files appear or go. Nothing may be half written
+afterwards, and the next run ends well and removes what was left. Commands run in forks
+of this process, which saves their imports.
 """
 
 import contextlib
+import csv
 import io
 import os
 import random
@@ -38,19 +40,21 @@ def start(*arguments):
         os._exit(status)
 
 
-def end(child, after, folder=None):
-    """Kill a child after some seconds, or when a folder changes; return its status.
+def end(child, after, folder=None, changes=1):
+    """Kill a child after some seconds, or changes of a folder; return its status.
 
     It is None for one that was killed.
     """
-    before = folder and sorted(folder.iterdir())
+    before = folder and visible(folder)
     deadline = time.monotonic() + after
     while time.monotonic() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status)
-        if folder and sorted(folder.iterdir()) != before:
-            break
+        if folder and visible(folder) != before:
+            before, changes = visible(folder), changes - 1
+            if changes == 0:
+                break
         time.sleep(0.0005)
     with contextlib.suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
@@ -67,8 +71,23 @@ def visible(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def kill_fit(count, draw, report):
-    """Kill fits that write a model and labels, or reports."""
+def check(path):
+    """Raise unless a file is whole."""
+    content = path.read_bytes()
+    if path.suffix == ".npz":
+        load_model(path)
+    elif path.suffix == ".csv":
+        rows = list(csv.reader(content.decode().splitlines()))
+        assert content.endswith(b"\n"), content
+        assert len({len(row) for row in rows}) == 1, rows
+        assert path.name != "labels.csv" or len(rows) == 61
+    else:
+        end = {".html": b"</html>", ".pdf": b"%%EOF", ".png": b"IEND\xaeB`\x82"}
+        assert content.rstrip(b"\n").endswith(end[path.suffix]), path
+
+
+def kill(count, draw, name):
+    """Kill a command again and again; return how often."""
     with TemporaryDirectory() as place:
         folder = Path(place, "out")
         folder.mkdir()
@@ -78,11 +97,12 @@ def kill_fit(count, draw, report):
         rows = "\n".join(",".join(f"{cell:.4f}" for cell in row) for row in X)
         data.write_text(f"{names}\n{rows}\n")
         model, labels = folder / "model.npz", folder / "labels.csv"
-        page = folder / "page.html"
-        if report:
-            command = ("report", data, "-k", 3, "-o", page)
-        else:
-            command = ("fit", data, "-k", 3, "--save", model, "-o", labels)
+        extent = ("--repeats", 1, "--jobs", 1, "--only", "exp4/beta/0.1/gaussian")
+        command = {
+            "fit": ("fit", data, "-k", 3, "--save", model, "-o", labels),
+            "report": ("report", data, "-k", 3, "-o", folder / "page.html"),
+            "reproduce": ("reproduce", "exp4", *extent, "-o", folder),
+        }[name]
         begun = time.monotonic()
         finish(*command)
         takes = time.monotonic() - begun
@@ -94,15 +114,11 @@ def kill_fit(count, draw, report):
                     path.unlink()
             watched = folder if draw.random() < 0.7 else None
             after = 60 if watched else draw.uniform(0, takes)
-            killed += end(start(*command), after, watched) is None
-            if model.exists():
-                load_model(model)
-            if labels.exists():
-                assert labels.read_text().count("\n") == 61
-            if page.exists():
-                assert page.read_text(encoding="utf-8").rstrip().endswith("</html>")
+            killed += end(start(*command), after, watched, draw.randint(1, 6)) is None
             others = set(visible(folder)) - set(expected)
-            assert all(n.startswith(".") and n.endswith(".tmp") for n in others), others
+            for there in set(visible(folder)) - others:
+                check(folder / there)
+            assert all(n[0] == "." and n.endswith((".tmp", ".lock")) for n in others)
         finish(*command)
         assert visible(folder) == expected, visible(folder)
     return killed
@@ -116,11 +132,12 @@ def main():
         contextlib.suppress(SystemExit),
     ):
         app(["report", "iris", "-k", "3", "-o", f"{folder}/x.html"])  # loads it all
-    for report in (False, True):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        app(["reproduce", "--help"])
+    for name in ("fit", "report", "reproduce"):
         begun = time.monotonic()
-        killed = kill_fit(count, random.Random(0), report)
-        name, seconds = "report" if report else "fit --save", time.monotonic() - begun
-        print(f"{name}: {killed} killed, {seconds:.0f} s", flush=True)
+        killed = kill(count, random.Random(0), name)
+        print(f"{name}: {killed} killed, {time.monotonic() - begun:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -160,6 +160,7 @@ FOUND = {
     "all weight on one row, on dask": case(
         "estimate_parameters", "model", 17, 2, k=1, kind="dask", weights="one"
     ),
+    "zeros to count, on dask": case("select_n_clusters", "zero", 13, 7, kind="dask"),
     "a sample beyond its type": case(
         "make_ihgmm", "normal", 9, 9, scale_ratio=1e200, dtype="float32"
     ),
@@ -190,6 +191,13 @@ FILES = {
         "damage": [
             {"how": "copy", "at": 0.4298734722124157, "value": 125, "length": 50},
             {"how": "copy", "at": 0.0, "length": 50, "value": 0},
+        ],
+        "reader": "open",
+    },
+    "an HDF5 file whose parts cannot be looked at": {
+        "file": "sparse.h5ad",
+        "damage": [
+            {"how": "set", "at": 0.8898689266137885, "length": 50, "value": 238}
         ],
         "reader": "open",
     },

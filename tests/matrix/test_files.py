@@ -2,6 +2,8 @@
 
 import gc
 import gzip
+import os
+import re
 import tracemalloc
 from importlib import import_module
 from pathlib import Path
@@ -267,7 +269,62 @@ def test_a_folder_of_parquet_files_and_some_columns(tmp_path):
     assert_array_equal(X.toarray(), [[3, 1], [np.nan, 2]] * 2)
 
 
+def test_a_damaged_part_of_a_folder_is_named(tmp_path):
+    pa = needed("pyarrow")
+    for name in "ab":
+        path = tmp_path / f"{name}.parquet"
+        import_module("pyarrow.parquet").write_table(pa.table({"x": [1.0, 2.0]}), path)
+    whole = path.read_bytes()
+    for content in (b"", whole[:40], whole[:-9] + bytes(9), whole[:4] + whole[60:]):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"b\.parquet cannot be read as parquet: "):
+            open_data(tmp_path)
+
+
+def test_columns_of_one_name_and_names_that_are_not_utf_8(tmp_path):
+    pa = needed("pyarrow")
+    data, path = pa.table([[1.0], [2.0]], names=["x", "x"]), tmp_path / "a.parquet"
+    import_module("pyarrow.parquet").write_table(data, path)
+    with pytest.raises(ValueError, match=r"a\.parquet .* two columns have one name"):
+        open_data(path)
+    data = data.rename_columns(["x", "y"])
+    import_module("pyarrow.parquet").write_table(data, path)
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
+    for suffix in (".parquet", ".csv"):
+        odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xe9" + suffix.encode()))
+        (tmp_path / f"a{suffix}").rename(odd)
+        assert_array_equal(open_data(odd).toarray(), [[1, 2]])
+        with pytest.raises(ValueError, match=re.escape(f"{odd} has no column 'z'")):
+            open_data(odd, columns=["z"])
+
+
 # AnnData
+
+
+def test_data_of_other_files_are_taken_only_if_asked(tmp_path):
+    h5py, X = needed("h5py"), np.arange(12.0).reshape(4, 3)
+    X.tofile(tmp_path / "raw")
+    with h5py.File(tmp_path / "source.h5", "w") as file:
+        file["X"] = X
+    source = str(tmp_path / "source.h5")
+    layout = h5py.VirtualLayout((4, 3), "f8")
+    layout[:] = h5py.VirtualSource(source, "X", shape=(4, 3))
+    raw = [(str(tmp_path / "raw"), 0, 96)]
+
+    def soft(file):
+        file["Y"], file["X"] = h5py.ExternalLink(source, "X"), h5py.SoftLink("/Y")
+
+    for make in (
+        lambda file: file.update(X=h5py.ExternalLink(source, "X")),
+        lambda file: file.create_virtual_dataset("X", layout),
+        lambda file: file.create_dataset("X", (4, 3), "f8", external=raw),
+        soft,
+    ):
+        with h5py.File(tmp_path / "x.h5ad", "w") as file:
+            make(file)
+        with pytest.raises(ValueError, match=r"x\.h5ad takes '.' from other files, .*"):
+            open_data(tmp_path / "x.h5ad")
+        assert_array_equal(open_data(tmp_path / "x.h5ad", external=True).toarray(), X)
 
 
 def cells(X=None):

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import atexit
+import os
+import re
 import signal
 import sys
 
 
 def main() -> None:
     """Run the command line; Ctrl-C ends it without a traceback at any time."""
+    for name in ("COLUMNS", "LINES", "TERMINAL_WIDTH"):
+        # Libraries trust them, and fail where they are no sizes of a terminal.
+        if not re.fullmatch("[1-9][0-9]{0,3}", os.environ.get(name, "80")):
+            del os.environ[name]
     try:
         import rich  # noqa: F401  (the help needs it, and all commands)
 

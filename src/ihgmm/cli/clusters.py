@@ -130,5 +130,5 @@ def print_labels(
         )
     written = f"labels written to {path}"
     screen.say(written if path else "labels were not saved; add -o labels.csv")
-    for text in remarks if not screen.silent else ():
+    for text in remarks if not screen.as_json else ():
         print_message("note", text, "yellow")

@@ -11,7 +11,7 @@ import numpy as np
 from ihgmm.cli.files import Labels, check_output, read_labels, real_file
 from ihgmm.cli.options import Reading, argument, command_line, option, output_option
 from ihgmm.cli.screen import Screen
-from ihgmm.cli.tables.table import Table, quote
+from ihgmm.cli.tables.table import Note, Table, quote
 from ihgmm.matrix import as_matrix
 from ihgmm.report import write_comparison
 from ihgmm.report.comparison import Comparison
@@ -47,7 +47,7 @@ def compare(
 
       ihgmm compare monday.csv friday.csv -o comparison.html
     """
-    check_output(output, "-o", (".html", ".htm"), [first, second])
+    check_output(output, "-o", (".html", ".htm"), [first, second], streams=True)
     screen = screen.beside(output)
     if first == second:
         raise ValueError(f"{first} is given twice; give two files.")
@@ -97,8 +97,7 @@ def compare(
     quoted = [quote(name) for name in rows["called"]]
     stability, numbers = comparison.stability, comparison.n_clusters
     screen.say(stability_text(quoted, stability, numbers))
-    for note in notes:
-        screen.say(note, "yellow")
+    screen.notes(Note(note, in_quiet=True) for note in notes)
     _print_moves(screen, comparison)
     if output is not None:
         screen.say(f"page written to {output}; open it in a browser")

@@ -29,15 +29,22 @@ def check_output(
     option: str,
     suffixes: Collection[str] = (),
     sources: Iterable[str | Path] = (),
+    *,
+    streams: bool = False,
 ) -> None:
     """Refuse an output that could not be written, before any work is done.
 
     Its name may end in one of the suffixes, or in anything if there are none; the
-    sources are files that are read and must not be written over. Standard output is
-    called ``-``.
+    sources are files that are read and must not be written over. What ``streams`` may
+    go to standard output, which is called ``-``.
     """
-    if path is None or str(path) == "-":
+    if path is None or (streams and str(path) == "-"):
         return
+    if str(path) == "-":
+        raise ValueError(
+            f"{option} -: this cannot go to standard output; give a file name, such as "
+            f"output{next(iter(suffixes), '.npz')}."
+        )
     if not path.parent.is_dir():
         raise ValueError(f"{option} {path}: there is no folder {path.parent}.")
     try:
@@ -114,11 +121,13 @@ def write_labels(
     labels: np.ndarray,
     figures: dict[str, np.ndarray],
     names: list[str] | None = None,
+    *,
+    raw_cells: bool,
 ) -> list[str]:
     """Write cluster and figures of each row; return remarks on the file.
 
-    Cells of what is not known stay empty. ``names`` are those of the clusters. Ids and
-    names stay as they are, so that the file can be joined with the data.
+    Cells of what is not known stay empty. ``names`` are those of the clusters. Text
+    that a spreadsheet could run gets an apostrophe in front, unless cells are ``raw``.
     """
     if path is None:
         return []
@@ -132,31 +141,34 @@ def write_labels(
     # A name stands for one column only, and "name" for that of the cluster.
     taken = {*columns, "name"}
     heading = f"id_{table.id_name}" if table.id_name in taken else table.id_name
-    rows = list(zip(table.ids.tolist(), *columns.values(), strict=True))
-    if is_sheet:
-        _write_sheet(path, [heading, *columns], rows)
+    table_rows = [
+        (heading, *columns),
+        *zip(table.ids.tolist(), *columns.values(), strict=True),
+    ]
+    safe = table_rows
+    if not raw_cells:
+        safe = [tuple(map(_guarded, row)) for row in table_rows]
+    (_write_sheet if is_sheet else write_csv)(path, safe[0], safe[1:])
+    pairs = zip(table_rows, safe, strict=True)
+    risky = [
+        old for row in pairs for old, new in zip(*row, strict=True) if old is not new
+    ]
+    if not risky:
         return []
-    write_csv(path, [heading, *columns], rows)
-    remarks = []
-    texts = {"Ids": (heading, table.ids), "Names": ("name", columns.get("name", ()))}
-    for what, (head, column) in texts.items():
-        risky = [cell for cell in (head, *column) if is_like_a_formula(cell)]
-        if risky:
-            begin = "begins" if len(risky) == 1 else "begin"
-            remarks.append(
-                f"{counted(len(risky), 'cell')} of column {quote(head)} in {path} "
-                f"{begin} like a formula, the first is {quote(risky[0])}. {what} are "
-                "written as they are: in a spreadsheet, import that column as text."
-            )
-    return remarks
+    begin, them = ("begins", "it") if len(risky) == 1 else ("begin", "them")
+    return [
+        f"{counted(len(risky), 'cell')} of {path} {begin} like a formula, the first is "
+        f"{quote(risky[0])}: with an apostrophe in front no spreadsheet runs {them}. "
+        "--raw-cells writes cells as they are."
+    ]
 
 
-def is_like_a_formula(cell: object) -> bool:
-    """Return whether a spreadsheet could take a cell for a formula and run it."""
+def is_like_a_formula(text: str) -> bool:
+    """Return whether a spreadsheet could take text for a formula and run it."""
     # Formulas begin so, also in the wide letters of East Asia; numbers are none.
     number = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
     formula = rf"(?!{number}\Z)[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]"
-    return isinstance(cell, str) and re.match(formula, cell, re.ASCII) is not None
+    return re.match(formula, text, re.ASCII) is not None
 
 
 class Labels(NamedTuple):
@@ -244,7 +256,15 @@ def read_names(path: Path) -> Labels:
     return labels
 
 
+def _guarded(cell: Any) -> Any:
+    """Return a cell with an apostrophe if a spreadsheet could run it.
+
+    One that has apostrophes already gets another, so that it can be undone.
+    """
+    risky = isinstance(cell, str) and is_like_a_formula(cell.lstrip("'"))
+    return f"'{cell}" if risky else cell
+
+
 def _without_guard(cell: str) -> str:
     """Return a cell without the apostrophe that keeps spreadsheets from running it."""
-    bare = cell.lstrip("'")
-    return cell[1:] if bare != cell and is_like_a_formula(bare) else cell
+    return cell[1:] if cell[:1] == "'" and _guarded(cell) is not cell else cell

@@ -17,6 +17,7 @@ from ihgmm.cli.options import (
     DATA,
     LABELS_FILE,
     NAMES_FILE,
+    RAW_CELLS,
     Fitting,
     Reading,
     command_line,
@@ -43,6 +44,7 @@ def fit(
     data: str = DATA,
     fitting: Fitting,
     output: Path | None = LABELS_FILE,
+    raw_cells: bool = RAW_CELLS,
     save: Path | None = output_option(
         "Write the model to this file, for ihgmm predict; an old one is replaced."
     ),
@@ -69,7 +71,7 @@ def fit(
 
       ihgmm fit demo -k auto --refine --json
     """
-    files.check_output(output, "-o", files.LABELS_SUFFIXES, [data])
+    files.check_output(output, "-o", files.LABELS_SUFFIXES, [data], streams=True)
     files.check_output(save, "--save", sources=[data])
     if output is not None and save is not None and output.resolve() == save.resolve():
         raise ValueError(f"-o and --save both name {save}; give two files.")
@@ -89,7 +91,9 @@ def fit(
     labels, k = to_host(model.labels_).astype(np.intp), len(model.cluster_centers_)
     with screen.working("describing"):
         figures, clusters, diagnosis = _describe(model, table, labels, cluster_names)
-    remarks = files.write_labels(output, table, labels, figures, cluster_names)
+    remarks = files.write_labels(
+        output, table, labels, figures, cluster_names, raw_cells=raw_cells
+    )
     comparison = cl.compare_labels(table, labels)
     cautions = [
         in_shell(caution_text(caution, table.column_names))

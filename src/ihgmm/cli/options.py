@@ -71,6 +71,12 @@ LABELS_FILE = output_option(
     "- is standard output.",
     names="-o --output",
 )
+RAW_CELLS = output_option(
+    "Write text as it is. Without this, text that a spreadsheet could run as a formula "
+    "gets an apostrophe in front.",
+    False,
+    "--raw-cells",
+)
 NAMES_FILE = output_option(
     "Names of clusters: a table with the columns cluster and name, such as the labels "
     "that a report lets you save."
@@ -108,6 +114,11 @@ class RowReading:
         "(leave out their rows), error (refuse them).",
         "auto",
         words=HANDLING,
+    )
+    external: bool = reading_option(
+        "Let an H5AD file take data from other files that it names.",
+        False,
+        "--external",
     )
     memory: float | None = reading_option(
         "GB that the data may take in memory; CSV, TSV, Parquet, H5AD and NPY files "

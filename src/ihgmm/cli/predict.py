@@ -14,7 +14,14 @@ from ihgmm import SphericalKMeans
 from ihgmm._checks import complete_matrix
 from ihgmm.cli import clusters as cl
 from ihgmm.cli import files
-from ihgmm.cli.options import DATA, LABELS_FILE, NAMES_FILE, RowReading, argument
+from ihgmm.cli.options import (
+    DATA,
+    LABELS_FILE,
+    NAMES_FILE,
+    RAW_CELLS,
+    RowReading,
+    argument,
+)
 from ihgmm.cli.screen import Screen
 from ihgmm.cli.tables.preparation import prepared_columns
 from ihgmm.cli.tables.table import Note, Table
@@ -34,6 +41,7 @@ def predict(
     ),
     data: str = DATA,
     output: Path | None = LABELS_FILE,
+    raw_cells: bool = RAW_CELLS,
     names: Path | None = NAMES_FILE,
     rows: RowReading,
     screen: Screen,
@@ -57,7 +65,7 @@ def predict(
     """
     if not model.is_file():
         raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
-    files.check_output(output, "-o", files.LABELS_SUFFIXES, [data, model])
+    files.check_output(output, "-o", files.LABELS_SUFFIXES, [data, model], streams=True)
     named = None if names is None else files.read_names(names)
     screen = screen.beside(output)
     saved = load_saved(model)
@@ -76,7 +84,9 @@ def predict(
     complete = complete_matrix(X, estimator, of_fit=False)
     figures = _figures(estimator, X, complete, labels)
     notes = [*table.notes, *_notes(table, complete, figures, k)]
-    remarks = files.write_labels(output, table, labels, figures, cluster_names)
+    remarks = files.write_labels(
+        output, table, labels, figures, cluster_names, raw_cells=raw_cells
+    )
     comparison = cl.compare_labels(table, labels)
     clusters = cl.cluster_lines(labels, cluster_names or [""] * k, figures, table.ids)
     kind = type(estimator).__name__

@@ -44,7 +44,7 @@ def report(
 
       ihgmm report wine -k 3 --prepare standardize --title "Wines" -o wine.html
     """
-    check_output(output, "-o", (".html", ".htm"), [data])
+    check_output(output, "-o", (".html", ".htm"), [data], streams=True)
     screen = screen.beside(output)
     model, table, cluster_names = fit_table(data, fitting, reading, names, screen)
     files = {"names": names, "title": title, "output": output}

@@ -81,7 +81,10 @@ def reproduce(
             raise ValueError(f"{name} {number} is too small; give 1 or more.")
     if what != "table" and importlib.util.find_spec("matplotlib") is None:
         raise ImportError("The figures need matplotlib: pip install matplotlib")
-    extent.output.mkdir(parents=True, exist_ok=True)
+    folder = extent.output
+    if str(folder) == "-" or (folder.exists() and not folder.is_dir()):
+        raise ValueError(f"-o {folder} is no folder; give the name of one.")
+    folder.mkdir(parents=True, exist_ok=True)
     done: dict[str, Any] = {}
     try:
         for name in [*STUDIES, "table"] if what == "all" else [what]:

@@ -25,7 +25,7 @@ from ihgmm.cli.tables.table import Note
 from ihgmm.words.phrases import figure, shorten
 
 # Parameters that commands have as options: flags are given or not.
-FLAGS = ("refine", "signed", "paper")
+FLAGS = ("refine", "signed", "paper", "external")
 OPTIONS = {
     "n_clusters": "-k",
     "random_state": "--seed",
@@ -166,10 +166,12 @@ class Screen:
             self.say(f"  {line}", "dim")
 
     def notes(self, notes: Iterable[Note]) -> None:
-        """Print what was done to the data; what must not be missed as a warning."""
+        """Print what was done to the data, some of it also if little is said."""
         for note in notes:
             if note.loud:
                 print_warning(note)
+            elif note.in_quiet and self.quiet and not self.as_json:
+                print_message("note", str(note), "yellow")
             else:
                 self.say(str(note), "yellow")
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm._files import plain_path
 from ihgmm.matrix.base import Matrix, float_type
 from ihgmm.matrix.delimited import open_text
 from ihgmm.matrix.faults import damaged, explain_damage, explain_lack, near
@@ -22,7 +23,10 @@ from ihgmm.matrix.stored import Stored
 TABLES = (".csv", ".tsv", ".parquet")
 HDF5 = (".h5ad", ".h5", ".hdf5")
 # An array whose header is cut or altered fails in the ways of Python's own parser.
-HEADER_ERRORS = (ValueError, EOFError, SyntaxError, tokenize.TokenError)
+HEADER_ERRORS = (
+    *(ValueError, EOFError, OverflowError, SyntaxError, TypeError),
+    tokenize.TokenError,
+)
 
 
 def open_data(
@@ -31,6 +35,7 @@ def open_data(
     columns: Sequence[str] | None = None,
     drop_columns: Sequence[str] | None = None,
     part: str | None = None,
+    external: bool = False,
     dtype: Any = None,
 ) -> Matrix:
     r"""Open a file that need not fit in memory, to be read block by block.
@@ -50,6 +55,10 @@ def open_data(
         The place of the data in an HDF5 file: ``"X"`` by default, or for example
         ``"layers/counts"`` or ``"raw/X"``. A dense array is read there, or a matrix in
         CSR format.
+    external : bool, default=False
+        Whether an HDF5 file may take data from other files that it names, by external
+        links, virtual data sets or raw storage. Otherwise such a file is refused: one
+        from a stranger could name any file of yours.
     dtype : {"float32", "float64"} or numpy.dtype, optional
         What numbers are converted to. By default they stay as they are stored, and
         become float64 where they are not floats of either type, as in text.
@@ -118,15 +127,16 @@ def open_data(
         return kept
 
     if suffix == ".parquet":
-        matrix = _open_parquet(path, choose, dtype)
+        with plain_path(path) as plain:
+            matrix = _open_parquet(plain, choose, dtype)
     elif suffix in TABLES:
         with explain_lack("pyarrow", "cli", path):
             import pyarrow.csv  # noqa: F401
-        matrix = open_text(
-            path, choose, float_type(np.float64 if dtype is None else dtype)
-        )
+        numbers = float_type(np.float64 if dtype is None else dtype)
+        with plain_path(path) as plain:
+            matrix = open_text(plain, choose, numbers)
     elif suffix in HDF5:
-        matrix = _open_hdf5(path, "X" if part is None else part)
+        matrix = _open_hdf5(path, "X" if part is None else part, external)
     else:
         matrix = _open_npy(path)
     return matrix if dtype is None else matrix.in_type(dtype)
@@ -146,8 +156,10 @@ def _open_parquet(
         last = re.search(
             r"Could not open Parquet input source '(.*)': (.*)", f"{error}"
         )
-        file, reason = last.groups() if last else (path, error)
-        raise damaged(Path(file), f"{reason}") from error
+        file, reason = last.groups() if last else (path, f"{error}")
+        if "duplicate field names" in reason:
+            reason = "two columns have one name; write it again with others."
+        raise damaged(Path(file), reason) from error
     chosen = pa.schema([schema.field(name) for name in choose(schema.names)])
     return open_parquet(files.replace_schema(chosen), dtype)
 
@@ -165,17 +177,40 @@ def _open_npy(path: Path) -> Stored:
 
 
 @contextmanager
-def opened_hdf5(path: Path) -> Iterator[Any]:
-    """Open an HDF5 file for as long as it is used; say so if it is damaged."""
+def opened_hdf5(path: Path, *, external: bool) -> Iterator[Any]:
+    """Open an HDF5 file for as long as it is used; say so if it is damaged.
+
+    One that takes data from other files is refused, unless it may: ``external``.
+    """
     with explain_lack("h5py", "large", path):
         import h5py
     errors = (RuntimeError, KeyError, TypeError, IndexError)
     with explain_damage(path, *errors):
-        yield h5py.File(path, "r")
+        file = h5py.File(path, "r")
+
+        def lies_outside(name: str) -> bool:
+            link = file.get(name, getlink=True)
+            if not isinstance(link, h5py.HardLink):
+                return isinstance(link, h5py.ExternalLink)
+            stored = file[name]
+            return isinstance(stored, h5py.Dataset) and bool(
+                stored.is_virtual or stored.external
+            )
+
+        places: list[str] = []
+        if not external:
+            file.visit_links(places.append)
+        outside = next(filter(lies_outside, places), None)
+        if outside is not None:
+            raise ValueError(
+                f"{path} takes {outside!r} from other files, and could name any of "
+                "yours. If you trust it, allow that: external=True."
+            )
+        yield file
 
 
-def _open_hdf5(path: Path, part: str) -> Stored:
-    with opened_hdf5(path) as file:
+def _open_hdf5(path: Path, part: str, external: bool) -> Stored:
+    with opened_hdf5(path, external=external) as file:
         if part not in file:
             arrays = [
                 name for name in file if len(getattr(file[name], "shape", ())) == 2

@@ -19,6 +19,7 @@ def open_parquet(X: Any, dtype: Any = None, *, batch_bytes: int = 2**24) -> Stor
     About ``batch_bytes`` are decoded together: many small row groups, or a small part
     of a large one.
     """
+    import pyarrow as pa
     from pyarrow import types
 
     fragments = list(X.get_fragments())
@@ -44,7 +45,9 @@ def open_parquet(X: Any, dtype: Any = None, *, batch_bytes: int = 2**24) -> Stor
             f"out: ihgmm.open_data(path, drop_columns={wrong[:5]})."
         )
     for fragment in fragments:
-        columns = {field.name: field.type for field in fragment.physical_schema}
+        with explain_damage(Path(fragment.path), pa.ArrowException):
+            schema = fragment.physical_schema
+        columns = {field.name: field.type for field in schema}
         for field in X.schema:
             if columns.get(field.name) != field.type:
                 raise ValueError(

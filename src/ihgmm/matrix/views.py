@@ -446,7 +446,7 @@ def on_few_rows(X: Matrix, rows: np.ndarray, work: Callable[[Matrix], T]) -> T:
     >>> float(on_few_rows(X, np.array([0, 2]), lambda rows: rows.sqnorms.sum()))
     42.0
     """
-    if not X.distributed:
+    if not (X.distributed and len(rows)):
         return work(X.by_rows().take(rows))
     copy: Any = drawn(X, rows)
     (result,) = copy.in_one_block().map(work)

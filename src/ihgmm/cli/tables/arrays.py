@@ -35,7 +35,7 @@ def read_npz(path: Path, request: Request, memory: float) -> Table:
         raise damaged(path, "it is no archive of arrays, or only a part of one")
     # An archive that is damaged or encrypted fails in the ways of zipfile.
     zip_errors = (NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)
-    errors = (*HEADER_ERRORS, *zip_errors, KeyError, TypeError, IndexError)
+    errors = (*HEADER_ERRORS, *zip_errors, KeyError, IndexError)
     # NumPy leaves a file that it opened itself open where it is cut off.
     with explain_damage(path, *errors), open(path, "rb") as file:
         with np.load(file, allow_pickle=False) as archive:

@@ -57,6 +57,8 @@ def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) ->
     Columns that are asked for by name stay, and those of a model, which labels every
     row in which something stands.
     """
+    import pyarrow as pa
+
     written = raw.arrow.column_names
     names = unique_names(written)
     new = [n for n, old in zip(names, written, strict=True) if n != old and old]
@@ -69,6 +71,14 @@ def choose_columns(raw: RawTable, request: Request, *, is_whole: bool = True) ->
     request, notes = request.resolve(names)
     request.check(names, list(request.named), request.source)
     request.check_features(names)
+    for option in ("--label-column", "--id-column"):
+        for name in request.named[option]:
+            kind = raw.arrow.schema.field(name).type
+            if pa.types.is_nested(kind):
+                raise ValueError(
+                    f"{option} {quote(name)}: that column of {request.source} holds "
+                    f"{kind}; give one of text or numbers."
+                )
     asked = list(request.features or request.columns)
     beside = {request.label_column, request.id_column, *request.drop_columns}
     tried = asked or [name for name in names if name not in beside]

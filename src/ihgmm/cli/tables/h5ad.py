@@ -19,14 +19,15 @@ def read_h5ad(path: Path, request: Request, memory: float) -> Table:
     It stays on disk where it would take more bytes than ``memory``. Rows go by the
     names of the observations, unless a column is asked for.
     """
-    with opened_hdf5(path) as file:
+    with opened_hdf5(path, external=request.external) as file:
         layers = {"X": "X"} if "X" in file else {}
         layers |= {"raw": "raw/X"} if "raw/X" in file else {}
         layers |= {name: f"layers/{name}" for name in file.get("layers", ())}
         layer, notes = _layer(path, request, list(layers))
         is_logged = "uns/log1p" in file
         beside, obs_notes = _beside(path, request, file.get("obs"))
-    X = open_data(path, part=layers.get(layer, "X"))
+    part = layers.get(layer, "X")
+    X = open_data(path, part=part, external=request.external)
     for values in (beside["ids"], beside["labels"]):
         if values is not None and len(values) != X.shape[0]:
             raise ValueError(

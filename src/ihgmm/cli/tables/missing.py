@@ -105,7 +105,7 @@ def handle_missing(
             f"{request.source}: every row has a missing cell, {where}. Add "
             f"{listed(remedies, 'or')}."
         )
-    note = Note(f"Left out {counted(count, 'row')} with missing cells.")
+    note = Note(f"Left out {counted(count, 'row')} with missing cells.", in_quiet=True)
     if count > 0.2 * n:  # so many that results may not speak for the data
         share = f"{count:,} of {n:,} rows ({count / n:.0%})"
         text = f"Left out {share} with missing cells, {where}."

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm._files import plain_path
 from ihgmm._parameters import check_choice
 from ihgmm.cli.tables.arrays import read_npy, read_npz
 from ihgmm.cli.tables.columns import RawTable, choose_columns, describe_columns
@@ -80,8 +81,8 @@ def read_table(
         Whether the model takes cells that fit no row for missing. These then have no
         part in how columns are prepared.
     **asked
-        ``label_column``, ``id_column``, ``columns``, ``drop_columns``, ``layer`` and
-        ``sheet``, as the command takes them.
+        ``label_column``, ``id_column``, ``columns``, ``drop_columns``, ``layer``,
+        ``sheet`` and ``external``, as the command takes them.
 
     Returns
     -------
@@ -124,7 +125,8 @@ def load_text(path: Path) -> dict[str, list[str]]:
         )
     import pyarrow as pa
 
-    arrow = LOADERS[_suffix(path)](path, None).arrow
+    with plain_path(path) as plain:
+        arrow = LOADERS[_suffix(path)](plain, None).arrow
     with explain_damage(path, pa.ArrowException):  # lists are no text
         texts = [column.cast(pa.string()).fill_null("") for column in arrow.columns]
     return {
@@ -198,17 +200,22 @@ def _read(path: Path, request: Request, memory: float) -> Table:
     request.check_kind(suffix)
     if suffix in READERS:
         return READERS[suffix](path, request, memory)
-    size = path.stat().st_size
-    if suffix == ".parquet":
-        import pyarrow as pa
-        from pyarrow import parquet
+    with plain_path(path) as plain:
+        if suffix in STREAMED and _size(plain) > memory:
+            return _by_blocks(plain, request)
+        return choose_columns(LOADERS[suffix](plain, request.sheet), request)
 
-        with explain_damage(path, pa.ArrowException):
-            stored = parquet.read_metadata(path)
-        size = 8 * stored.num_rows * stored.num_columns
-    if size > memory and suffix in STREAMED:
-        return _by_blocks(path, request)
-    return choose_columns(LOADERS[suffix](path, request.sheet), request)
+
+def _size(path: Path) -> int:
+    """Return about how many bytes a table takes in memory."""
+    if _suffix(path) != ".parquet":
+        return path.stat().st_size
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with explain_damage(path, pa.ArrowException):
+        stored = parquet.read_metadata(path)
+    return 8 * int(stored.num_rows) * int(stored.num_columns)
 
 
 # Tables with named columns
@@ -248,7 +255,7 @@ def _load_parquet(path: Path, sheet: str | None) -> RawTable:
     from pyarrow import parquet
 
     with explain_damage(path, pa.ArrowException, UnicodeDecodeError):
-        arrow = parquet.read_table(path)
+        arrow = parquet.ParquetFile(path).read()  # two columns may have one name
         arrow.column_names  # noqa: B018  (they are decoded here)
     return RawTable(arrow, is_typed=True)
 

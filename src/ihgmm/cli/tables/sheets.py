@@ -75,10 +75,20 @@ def _first_table(book: Any, wanted: str | None) -> tuple[str, Rows]:
             continue
         sheet.reset_dimensions()  # which some programs write wrong
         rows: Rows = []
+        width = n_filled = 0
         for place, cells in enumerate(sheet.iter_rows(values_only=True)):
             filled = [i for i, cell in enumerate(cells) if cell is not None]
             if filled:
                 rows.append((place, list(cells[: filled[-1] + 1])))
+                width = max(width, filled[-1] + 1)
+                n_filled += len(filled)
+            # A small file may place a cell anywhere; all cells before it take memory.
+            if place >= 2**20 or len(rows) * width > max(2**22, 20 * n_filled):
+                raise ValueError(
+                    f"sheet {quote(sheet.title)} goes on beyond row {place:,} and "
+                    f"column {width:,}, which is too large; delete what stands far off "
+                    "the table, or save the table as CSV"
+                )
         del rows[: n_title_rows([cells for _, cells in rows])]
         if len(rows) < 2:
             continue

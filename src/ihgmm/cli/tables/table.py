@@ -23,7 +23,8 @@ class Note:
 
     text: str
     remedy: str = ""  # with options, which are of no use on pages read elsewhere
-    loud: bool = False  # whether it is also said where little is said
+    loud: bool = False  # whether it is a warning
+    in_quiet: bool = False  # whether --quiet does not hide it: it changes what is used
 
     def __str__(self) -> str:
         return f"{self.text} {self.remedy}".strip()
@@ -117,6 +118,7 @@ class Request:
     drop_columns: Sequence[str] = ()  # to leave out
     layer: str | None = None  # of an AnnData file; X, if None
     sheet: str | None = None  # of a workbook; the first with a table, if None
+    external: bool = False  # whether an AnnData file may take data from other files
     # The model that the data are for. Columns that it was fitted on are taken in their
     # order, and those of labels and ids where the data have them.
     fit: SavedModel | None = None

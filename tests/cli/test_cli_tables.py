@@ -348,8 +348,15 @@ def test_an_array_that_claims_a_shape(shape):
     with zipfile.ZipFile("a.npz", "w") as archive:
         archive.writestr("X.npy", content.getvalue())
     assert "a.npy cannot be read as npy" in refusal("a.npy")
-    if shape[0] != 10**9:  # which takes memory before it is read
-        assert "a.npz cannot be read as npz" in refusal("a.npz")
+    assert "a.npz cannot be read as npz" in refusal("a.npz")
+
+
+def test_an_archive_of_more_than_the_memory(monkeypatch):
+    monkeypatch.setattr("ihgmm.cli.tables.arrays.free_memory", lambda: 1e6)
+    np.savez_compressed("b.npz", X=np.zeros((1000, 1000)))
+    assert "b.npz cannot be read as npz: its arrays claim 0.0 GB" in fail(
+        "fit", "b.npz", "-k", 2
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import os
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,6 +40,7 @@ def read_npz(path: Path, request: Request, memory: float) -> Table:
     errors = (*HEADER_ERRORS, *zip_errors, KeyError, IndexError)
     # NumPy leaves a file that it opened itself open where it is cut off.
     with explain_damage(path, *errors), open(path, "rb") as file:
+        _check_sizes(file)
         with np.load(file, allow_pickle=False) as archive:
             names = list(archive)
             name = "X" if "X" in names else names[0] if len(names) == 1 else None
@@ -54,6 +57,46 @@ def read_npz(path: Path, request: Request, memory: float) -> Table:
             "save it alone."
         )
     return _from_matrix(X, request, is_sparse)
+
+
+def free_memory() -> float:
+    """Return the bytes of memory that this process could have, as far as is known."""
+    free = []
+    try:
+        info = Path("/proc/meminfo").read_text()
+        free.append(int(info.partition("MemAvailable:")[2].split()[0]) * 1024)
+    except (OSError, ValueError, IndexError):  # not on Linux
+        if hasattr(os, "sysconf"):
+            free.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    try:  # what a container may have
+        group = Path("/sys/fs/cgroup")
+        most = int((group / "memory.max").read_text())
+        free.append(most - int((group / "memory.current").read_text()))
+    except (OSError, ValueError):  # no container, or no limit
+        pass
+    return float(max(0, min(free, default=8e9)))  # of a small machine, if all is silent
+
+
+def _check_sizes(file: BinaryIO) -> None:
+    """Raise if arrays claim more than their entries hold, or than fits in memory."""
+    with zipfile.ZipFile(file) as archive:
+        entries = [e for e in archive.infolist() if e.filename.endswith(".npy")]
+        total, free = sum(entry.file_size for entry in entries), free_memory()
+        if total > free:
+            raise ValueError(
+                f"its arrays claim {total / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB of "
+                "memory are free; save large data as .npy, which is read by blocks."
+            )
+        for entry in entries:
+            with archive.open(entry) as part:
+                major, _ = np.lib.format.read_magic(part)
+                read = (
+                    "read_array_header_1_0" if major == 1 else "read_array_header_2_0"
+                )
+                shape, _, dtype = getattr(np.lib.format, read)(part)
+            if math.prod(shape) * dtype.itemsize > entry.file_size:
+                raise ValueError(f"{entry.filename} claims shape {shape}, and has less")
+    file.seek(0)
 
 
 def _from_matrix(X: Any, request: Request, is_sparse: bool = False) -> Table:

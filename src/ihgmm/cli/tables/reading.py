@@ -10,7 +10,6 @@ inside :func:`explain_damage`.
 from __future__ import annotations
 
 import io
-import os
 import sys
 import tempfile
 import zipfile
@@ -23,7 +22,7 @@ import numpy as np
 
 from ihgmm._files import plain_path
 from ihgmm._parameters import check_choice
-from ihgmm.cli.tables.arrays import read_npy, read_npz
+from ihgmm.cli.tables.arrays import free_memory, read_npy, read_npz
 from ihgmm.cli.tables.columns import RawTable, choose_columns, describe_columns
 from ihgmm.cli.tables.h5ad import read_h5ad
 from ihgmm.cli.tables.missing import (
@@ -133,24 +132,6 @@ def load_text(path: Path) -> dict[str, list[str]]:
         name: column.to_pylist()
         for name, column in zip(arrow.column_names, texts, strict=True)
     }
-
-
-def free_memory() -> float:
-    """Return the bytes of memory that this process could have, as far as is known."""
-    free = []
-    try:
-        info = Path("/proc/meminfo").read_text()
-        free.append(int(info.partition("MemAvailable:")[2].split()[0]) * 1024)
-    except (OSError, ValueError, IndexError):  # not on Linux
-        if hasattr(os, "sysconf"):
-            free.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    try:  # what a container may have
-        group = Path("/sys/fs/cgroup")
-        most = int((group / "memory.max").read_text())
-        free.append(most - int((group / "memory.current").read_text()))
-    except (OSError, ValueError):  # no container, or no limit
-        pass
-    return float(max(0, min(free, default=8e9)))  # of a small machine, if all is silent
 
 
 def _read_standard_input(request: Request) -> Table:

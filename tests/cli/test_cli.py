@@ -285,7 +285,8 @@ def test_choose_k(folder):
     assert Path("a.png").read_bytes()[:4] == b"\x89PNG"
     # In few features gaps decide.
     assert "  gap: " not in text
-    assert re.search(r"drop +gap +level(.|\n)+  gap: ", good("choose-k", "iris"))
+    text = good("choose-k", "iris", "--explain")
+    assert re.search(r"drop +gap +level(.|\n)+  gap: ", text)
 
 
 def test_choose_k_in_json(folder):
@@ -523,7 +524,7 @@ def test_wild_cells(folder):
     X[3, 4] = 500
     write("rows.csv", X + 0.1 * rng.normal(size=X.shape), None)
     assert "by the deviation" in good("fit", *arguments[:3])
-    text = good("fit", *arguments)
+    text = good("fit", *arguments, "--explain")
     assert "Took 1 wild cell" in text
     assert "by the deviation" not in text
     assert "wild_cells=True" in text

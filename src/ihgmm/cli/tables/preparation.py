@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ihgmm._checks import check_matrix
 from ihgmm.cli.tables.missing import examine
 from ihgmm.cli.tables.table import Note, Table, quote
 from ihgmm.matrix import Scaled
-from ihgmm.numerics.cells import learn_cell_filler
-from ihgmm.statistics.observed import missing_cells
 from ihgmm.words.phrases import counted, figure, sentence
 
 if TYPE_CHECKING:
@@ -50,7 +47,10 @@ def prepare_columns(table: Table, how: str, *, wild_cells: bool = False) -> Tabl
         )
     from sklearn.preprocessing import StandardScaler
 
+    from ihgmm._checks import check_matrix
+    from ihgmm.numerics.cells import learn_cell_filler
     from ihgmm.statistics.diagnosis import decides_alone
+    from ihgmm.statistics.observed import missing_cells
 
     scaler = StandardScaler(with_mean=not (table.is_sparse or table.on_disk))
     known = table
